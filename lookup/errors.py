@@ -1,0 +1,71 @@
+"""Every exception the framework raises on purpose.
+
+    PulsarLookupError            the root: its text is a sentence for a user; the command line exits with 2
+    ├── InvalidNameError         a topic, namespace or bundle is not written as Pulsar writes it
+    ├── SettingsError            one or several mistakes in settings, each with its place
+    ├── PluginError              a plug-in cannot be loaded or registers something wrong
+    ├── InputError               a table, log or file of the user cannot be used
+    └── PolicyError              a part of a policy failed while deciding
+        └── ContractError        a part answered what its protocol forbids; always ends the run
+            └── ReadsError       a part touched a field it did not declare in `reads`
+
+Expected outcomes (a broker was filtered, a lookup was declined, a line was unreadable) are values, never exceptions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = [
+    "ContractError",
+    "InputError",
+    "InvalidNameError",
+    "PluginError",
+    "PolicyError",
+    "PulsarLookupError",
+    "ReadsError",
+    "SettingsError",
+]
+
+
+class PulsarLookupError(Exception):
+    """Root of everything the framework raises on purpose; its text is a sentence for a user."""
+
+
+class InvalidNameError(PulsarLookupError):
+    """A topic, namespace or bundle is not written as Pulsar writes it."""
+
+
+class SettingsError(PulsarLookupError):
+    """One or several mistakes in settings.
+
+    Args:
+        problems: one sentence each, with file and key; all mistakes of a run are reported together.
+    """
+
+    def __init__(self, problems: Sequence[str] | str) -> None:
+        self.problems = (problems,) if isinstance(problems, str) else tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
+class PluginError(PulsarLookupError):
+    """A plug-in cannot be loaded, misspells a hook or registers something wrong."""
+
+
+class InputError(PulsarLookupError):
+    """A table, log or file of the user cannot be used."""
+
+
+class PolicyError(PulsarLookupError):
+    """A part of a policy failed while deciding, and the policy says `on_error = "stop"`."""
+
+
+class ContractError(PolicyError):
+    """A part answered what its protocol forbids: wrong length, NaN, a negative weight; always ends the run."""
+
+
+class ReadsError(ContractError):
+    """A part touched a field it did not declare in `reads`.
+
+    Deliberately no `AttributeError`: a part that asks `hasattr` or `getattr(..., None)` must not hide its read.
+    """

@@ -1,0 +1,39 @@
+"""What a plug-in author imports: the `hookimpl` marker, the protocols of the parts and the markers of their parameters."""
+
+from __future__ import annotations
+
+from lookup.hooks.markers import ENTRY_POINT_GROUP, PROJECT, hookimpl
+from lookup.hooks.parameters import Conf, Ge, Gt, Le, Lt
+from lookup.hooks.protocols import (
+    ALL_READS,
+    Filter,
+    LogReader,
+    Metric,
+    Part,
+    Remembering,
+    Scorer,
+    Selector,
+    Shedder,
+    reads_of,
+)
+
+__all__ = [
+    "ALL_READS",
+    "ENTRY_POINT_GROUP",
+    "PROJECT",
+    "Conf",
+    "Filter",
+    "Ge",
+    "Gt",
+    "Le",
+    "LogReader",
+    "Lt",
+    "Metric",
+    "Part",
+    "Remembering",
+    "Scorer",
+    "Selector",
+    "Shedder",
+    "hookimpl",
+    "reads_of",
+]

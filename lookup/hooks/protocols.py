@@ -1,0 +1,177 @@
+"""The protocols a policy's parts follow, and those of log readers and metrics.
+
+Every part is a frozen dataclass of its parameters, all with defaults, with a `name` in kebab case. Parts are pure: no
+clock, no dice, no I/O, no state outside `view.memory`; the same arguments give the same answer. The engine checks every
+answer; a wrong length, a NaN or a number out of range ends the run whatever `on_error` says.
+
+A part may declare what it reads, `reads: ClassVar[frozenset[str]]` or a property: fields of the request (`tenant`,
+`properties.rack`, ...) and changing parts of the view (`view.load`, `view.ownership`, `view.now`, `view.memory`). What it
+is handed has only those, and decisions that agree on them are decided once. Without the attribute it reads everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, MutableMapping, Sequence
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.model.batch import Batch
+from lookup.model.broker import Broker, Candidates
+from lookup.model.decision import CycleOutcome, Proposal, Reason, Ruling
+from lookup.model.records import Row, Unreadable
+from lookup.model.request import LookupRequest
+from lookup.model.view import ClusterView
+
+__all__ = [
+    "ALL_READS",
+    "Filter",
+    "LogReader",
+    "Metric",
+    "Part",
+    "Remembering",
+    "Scorer",
+    "Selector",
+    "Shedder",
+    "reads_of",
+]
+
+#: What a part reads that declares nothing.
+ALL_READS = frozenset(
+    {
+        "domain",
+        "tenant",
+        "namespace",
+        "bundle",
+        "topic",
+        "client",
+        "listener",
+        "properties",
+        "view.load",
+        "view.ownership",
+        "view.now",
+        "view.memory",
+    }
+)
+
+
+class Part(Protocol):
+    """Anything a policy is composed of."""
+
+    #: the part's name in settings, kebab case
+    name: ClassVar[str]
+
+
+@runtime_checkable
+class Filter(Part, Protocol):
+    """Says of each broker whether it may serve the request at all."""
+
+    #: why it rejects
+    reason: ClassVar[Reason]
+
+    def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> Iterable[bool]:
+        """Answer once per broker, in order: true keeps it.
+
+        `brokers` are those the filters before this one kept; never empty. A list, an array or a generator will do; of a
+        generator that raises half way, `on_error = "skip"` keeps the rejections so far, as Pulsar does. A filter that
+        wants to explain itself also has `detail(request, broker, view) -> str`, called only for `lookup explain`.
+        """
+
+
+@runtime_checkable
+class Scorer(Part, Protocol):
+    """Says how good each broker is."""
+
+    def score(
+        self, request: LookupRequest, brokers: Candidates, view: ClusterView
+    ) -> Sequence[float] | NDArray[np.float64]:
+        """Return one number in [0, 1] per broker, in order; the engine adds them up by weight in listed order.
+
+        A request of the engine itself has no properties: where one is missing, all brokers get the same number.
+        """
+
+
+@runtime_checkable
+class Selector(Part, Protocol):
+    """Says with which odds each broker is chosen; the engine rolls the dice."""
+
+    def odds(
+        self, request: LookupRequest, brokers: Candidates, scores: NDArray[np.float64], view: ClusterView
+    ) -> Sequence[float] | NDArray[np.float64]:
+        """Return one weight >= 0 per broker, in order; the engine normalises; all zero declines the request.
+
+        Scores have shape (n_candidates,) and are all 1.0 where the policy has no scorers. The odds must not depend on the
+        order of the candidates; a selector that cannot help it says `order_sensitive = True`. A wrapper passes the same
+        candidates and scores, or a subset of both, to its children.
+        """
+
+
+class Remembering(Protocol):
+    """A scorer or selector that keeps something between decisions, readable as `view.memory`."""
+
+    def remember(self, memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker) -> None:
+        """Note an assignment in a JSON-able mapping; called once per assignment, never by an explanation.
+
+        The mapping is the part's own under its `memory_key` (default: its name) per policy, cluster and seed.
+        """
+
+
+@runtime_checkable
+class Shedder(Part, Protocol):
+    """Says which bundles their owners should give up, once per grid instant."""
+
+    def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Proposal, Ruling, CycleOutcome]:
+        """Yield proposals; each is judged at once and answered: `ruling = yield Unload(bundle, source)`.
+
+        An accepted `Unload` is booked and takes place; a `Probe` is judged but not booked. The engine refuses bundles the
+        source does not own, bundles already moved in this cycle or unloaded within the grace period, and destinations
+        that are not registered or that the policy's filters reject. Loads in the view stay those of the start of the cycle.
+        `memory` outlives the cycle.
+        """
+
+
+@runtime_checkable
+class LogReader(Part, Protocol):
+    """Turns the lines of one source into canonical rows."""
+
+    def parse(self, lines: Iterator[tuple[int, str]], source: str) -> Iterator[Row | Unreadable]:
+        """Yield rows and unreadable records in the order of the source.
+
+        Args:
+            lines: numbered from 1, without line ends.
+            source: the file's path, for readers that take a date or a cluster from it.
+        """
+
+
+@runtime_checkable
+class Metric(Part, Protocol):
+    """A figure of merit that adds up: sums per unit of resampling, and a value of their totals."""
+
+    #: unit of the value: "ratio", "ms", "lookups", ...
+    unit: ClassVar[str]
+    #: which direction is better
+    better: ClassVar[Literal["up", "down", "info"]]
+    #: what one row of the figures behind it is
+    grain: ClassVar[Literal["lookup", "change", "cell"]]
+    #: the unit that intervals resample: the batch's bundles, its cells, or nothing
+    resample: ClassVar[Literal["bundle", "time", "none"]]
+
+    def keys(self, batch: Batch) -> Sequence[str | None]:
+        """Return the keys the metric is told apart by, `(None,)` for one number; empty where it cannot be computed."""
+
+    def accumulate(self, batch: Batch, key: str | None) -> NDArray[np.float64]:
+        """Return sums of shape (n_units, k), one row per bundle or cell; sums of several batches add up."""
+
+    def value(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Turn totals of shape (..., k) into values of shape (...), NaN where there is nothing to measure.
+
+        Where `resample` is none nothing is totalled first: the argument is the whole (n_units, k) array, whose rows then
+        mean what the metric likes, and the answer one number.
+        """
+
+
+def reads_of(part: object) -> frozenset[str]:
+    """Return what a part declares to read, everything where it declares nothing."""
+    declared = getattr(part, "reads", ALL_READS)
+    return frozenset(declared)

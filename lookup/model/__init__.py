@@ -1,0 +1,67 @@
+"""Plain frozen data in Pulsar's words: names, bundles, brokers, requests, views and decisions."""
+
+from __future__ import annotations
+
+from lookup.model.broker import AdvertisedListener, Broker, BrokerLookupData, Candidates, Location, Roster
+from lookup.model.bundles import BundleRange, NamespaceBundle, bundle_of
+from lookup.model.decision import (
+    Assigned,
+    BrokerVote,
+    CycleLabel,
+    CycleOutcome,
+    CycleReason,
+    Decision,
+    Pending,
+    Probe,
+    Reason,
+    Ruling,
+    Unload,
+)
+from lookup.model.load import BrokerLoadData, NamespaceBundleStats, ResourceUsage, TopBundlesLoadData
+from lookup.model.names import NamespaceName, TopicName
+from lookup.model.namespaces import IsolationPolicy, NamespacePolicies
+from lookup.model.records import Row, Unreadable
+from lookup.model.request import LookupOptions, LookupRequest, LookupResult
+from lookup.model.topology import Edge, Topology
+from lookup.model.view import BundleLoad, ClusterView, OwnershipView
+
+__all__ = [
+    "AdvertisedListener",
+    "Assigned",
+    "Broker",
+    "BrokerLoadData",
+    "BrokerLookupData",
+    "BrokerVote",
+    "BundleLoad",
+    "BundleRange",
+    "Candidates",
+    "ClusterView",
+    "CycleLabel",
+    "CycleOutcome",
+    "CycleReason",
+    "Decision",
+    "Edge",
+    "IsolationPolicy",
+    "Location",
+    "LookupOptions",
+    "LookupRequest",
+    "LookupResult",
+    "NamespaceBundle",
+    "NamespaceBundleStats",
+    "NamespaceName",
+    "NamespacePolicies",
+    "OwnershipView",
+    "Pending",
+    "Probe",
+    "Reason",
+    "ResourceUsage",
+    "Roster",
+    "Row",
+    "Ruling",
+    "TopBundlesLoadData",
+    "TopicName",
+    "Topology",
+    "Unload",
+    "Unreadable",
+    "bundle_of",
+]

@@ -1,0 +1,105 @@
+"""What a metric is handed: one replay's outcome in small columns, grouped so far that its size no longer depends on the log.
+
+Batches add up. A replay yields one for every stretch in which no broker changed its lookup data; ownership changes and
+cells stand in the last of them, the others have empty ones. Units and clients are numbered the same in all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.model.broker import Location, Roster
+from lookup.model.topology import Topology
+
+__all__ = ["Batch", "Cells", "ClientClass", "OwnerChanges", "Served"]
+
+FloatArray = NDArray[np.float64]
+IndexArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class ClientClass:
+    """Clients nobody can tell apart: their lookup properties (logged or from `[[clients]]`) and where they stand."""
+
+    properties: Mapping[str, str] = field(default_factory=dict)
+    location: Location = Location()
+
+
+@dataclass(frozen=True, eq=False)
+class Served:
+    """Lookups by bundle, client class and answering broker; columns of shape (n_groups,).
+
+    Under shared ownership figures are expectations, so lookups need not be whole.
+    """
+
+    #: unit of resampling: number of the bundle as it was when the run began, in [0, n_bundles)
+    bundle: IndexArray
+    #: number in the roster, -1 for unanswered
+    broker: IndexArray
+    #: number of the client class
+    client: IndexArray
+    lookups: FloatArray
+    weight: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class OwnerChanges:
+    """Every time a bundle got an owner, in order of time; columns of shape (n_changes,)."""
+
+    bundle: IndexArray
+    #: µs since the Unix epoch
+    ts: IndexArray
+    #: owner before, -1 where the bundle never had one
+    source: IndexArray
+    #: owner after; equal to `source` where a bundle went back to the owner it had last
+    broker: IndexArray
+    #: why the bundle lost the owner before: "first", "forced" (owner left), "shed", "admin", "split"
+    cause: NDArray[np.object_]
+    #: whether a policy decided (an initial owner and a transfer's destination were not decided by odds)
+    decided: NDArray[np.bool_]
+    #: the bundle's ledger weight at that moment, weight per second
+    weight: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Cells of `balance_s`, in order of time; arrays of shape (n_cells, n_brokers)."""
+
+    #: start of each cell, µs, shape (n_cells,)
+    start: IndexArray
+    #: weight served
+    served: FloatArray
+    #: whether the broker was registered at any time in the cell
+    registered: NDArray[np.bool_]
+    #: seconds registered with a known usage, and seconds of these above the overload threshold;
+    #: None where capacities are assumed
+    known_s: FloatArray | None
+    overloaded_s: FloatArray | None
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """One stretch of one replay of one policy in one cluster."""
+
+    cluster: str
+    #: brokers with the lookup data of this stretch
+    brokers: Roster
+    #: names of the units, index is the unit's number
+    bundles: tuple[str, ...]
+    clients: tuple[ClientClass, ...]
+    served: Served
+    #: lookups answered with a logged broker, and of these the ones answered as logged, shape (n_bundles,)
+    logged: FloatArray
+    agreed: FloatArray
+    #: None under shared ownership
+    changes: OwnerChanges | None
+    cells: Cells
+    topology: Topology
+    #: for network_cost; None: not set
+    bytes_per_weight: float | None = None
+    #: for redundant_moves, seconds
+    window_s: int = 3600

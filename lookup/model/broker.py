@@ -1,0 +1,225 @@
+"""Brokers: what a broker registers (`BrokerLookupData`), where it stands, and the numbered roster of a cluster.
+
+A broker carries no load; figures that change live in columns of `ClusterView`, addressed by the broker's number.
+
+Source: `facts/loadmanager.md` sections 2.1 and 2.9.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.errors import InputError
+
+__all__ = [
+    "EXTENSIBLE_MANAGER",
+    "AdvertisedListener",
+    "Broker",
+    "BrokerLookupData",
+    "Candidates",
+    "Location",
+    "Roster",
+]
+
+BoolArray = NDArray[np.bool_]
+IndexArray = NDArray[np.intp]
+LabelArray = NDArray[np.object_]
+
+#: Class name of the manager under which lookup properties have a meaning.
+EXTENSIBLE_MANAGER = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
+
+
+@dataclass(frozen=True, slots=True)
+class AdvertisedListener:
+    """Addresses of one named listener; any may be absent."""
+
+    broker_service_url: str | None = None
+    broker_service_url_tls: str | None = None
+    broker_http_url: str | None = None
+    broker_https_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerLookupData:
+    """The record a broker keeps in the registry, with Pulsar's twelve fields.
+
+    `properties` keep the configured prefix in their keys (`lookup.rack`), as Pulsar publishes them.
+    """
+
+    web_service_url: str | None = None
+    web_service_url_tls: str | None = None
+    pulsar_service_url: str | None = None
+    pulsar_service_url_tls: str | None = None
+    advertised_listeners: Mapping[str, AdvertisedListener] = field(default_factory=dict)
+    protocols: Mapping[str, str] = field(default_factory=dict)
+    persistent_topics_enabled: bool = True
+    non_persistent_topics_enabled: bool = True
+    load_manager_class_name: str | None = None
+    #: ms since the epoch; 0 where an old broker did not say
+    start_timestamp: int = 0
+    broker_version: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, text: str) -> BrokerLookupData:
+        """Read Pulsar's JSON; keys an older broker does not write take their defaults, unknown keys are ignored.
+
+        Raises:
+            InputError: where the text is no JSON object.
+        """
+        try:
+            record = json.loads(text)
+        except ValueError as error:
+            raise InputError(f"broker lookup data is no JSON: {error}") from None
+        if not isinstance(record, dict):
+            raise InputError(f"broker lookup data is no JSON object but {type(record).__name__}")
+        values = {name: record[key] for name, key in _JSON_KEYS.items() if record.get(key) is not None}
+        listeners = values.get("advertised_listeners", {})
+        values["advertised_listeners"] = {name: _listener(entry) for name, entry in listeners.items()}
+        return cls(**values)
+
+    def to_json(self) -> str:
+        """Write Pulsar's JSON, keys sorted."""
+        record: dict[str, Any] = {key: getattr(self, name) for name, key in _JSON_KEYS.items()}
+        record["advertisedListeners"] = {
+            name: {key: getattr(entry, attribute) for attribute, key in _LISTENER_KEYS.items()}
+            for name, entry in self.advertised_listeners.items()
+        }
+        return json.dumps(record, sort_keys=True)
+
+
+_JSON_KEYS = {
+    "web_service_url": "webServiceUrl",
+    "web_service_url_tls": "webServiceUrlTls",
+    "pulsar_service_url": "pulsarServiceUrl",
+    "pulsar_service_url_tls": "pulsarServiceUrlTls",
+    "advertised_listeners": "advertisedListeners",
+    "protocols": "protocols",
+    "persistent_topics_enabled": "persistentTopicsEnabled",
+    "non_persistent_topics_enabled": "nonPersistentTopicsEnabled",
+    "load_manager_class_name": "loadManagerClassName",
+    "start_timestamp": "startTimestamp",
+    "broker_version": "brokerVersion",
+    "properties": "properties",
+}
+# The HTTP variants' names are marked unverified in facts/loadmanager.md 2.1.
+_LISTENER_KEYS = {
+    "broker_service_url": "brokerServiceUrl",
+    "broker_service_url_tls": "brokerServiceUrlTls",
+    "broker_http_url": "brokerHttpUrl",
+    "broker_https_url": "brokerHttpsUrl",
+}
+
+
+def _listener(entry: Mapping[str, Any]) -> AdvertisedListener:
+    return AdvertisedListener(**{name: entry.get(key) for name, key in _LISTENER_KEYS.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A place in the topology, outermost level first; None where unknown."""
+
+    region: str | None = None
+    zone: str | None = None
+    rack: str | None = None
+
+    def __bool__(self) -> bool:
+        return (self.region, self.zone, self.rack) != (None, None, None)
+
+
+@dataclass(frozen=True)
+class Broker:
+    """One broker: its id (`host:port`), what it registered, how much it can carry and where it stands."""
+
+    id: str
+    lookup_data: BrokerLookupData = field(default_factory=BrokerLookupData)
+    #: weight per second at usage 1.0; None where nobody said
+    capacity: float | None = None
+    location: Location = Location()
+    #: prefix under which the broker publishes lookup properties (Pulsar: lookupPropertyPrefix)
+    property_prefix: str = "lookup."
+
+    def property_of(self, key: str) -> str | None:
+        """Return the broker's value of a client property: for `rack` that of `lookup.rack`; None if it has none."""
+        return self.lookup_data.properties.get(self.property_prefix + key)
+
+    @property
+    def host(self) -> str:
+        """Return the id up to its last colon; isolation policies match hosts."""
+        return self.id.rpartition(":")[0] or self.id
+
+
+class Roster:
+    """All brokers of a cluster for one registry epoch, a sequence sorted by id; a broker's place is its number in every column.
+
+    The numbers are given once for a whole run, so a roster also holds brokers that are not registered at the moment.
+    """
+
+    __slots__ = ("_brokers", "_labels", "_numbers")
+
+    def __init__(self, brokers: Sequence[Broker]) -> None:
+        self._brokers = tuple(sorted(brokers, key=lambda broker: broker.id))
+        self._numbers = {broker.id: number for number, broker in enumerate(self._brokers)}
+        self._labels: dict[str, LabelArray] = {}
+
+    def __len__(self) -> int:
+        return len(self._brokers)
+
+    def __getitem__(self, number: int) -> Broker:
+        return self._brokers[number]
+
+    def __iter__(self) -> Iterator[Broker]:
+        return iter(self._brokers)
+
+    def number(self, broker_id: str) -> int | None:
+        """Return a broker's number, None for an id the cluster does not know."""
+        return self._numbers.get(broker_id)
+
+    def labels(self, key: str) -> LabelArray:
+        """Return every broker's value of a client property, shape (n_brokers,), None where it has none."""
+        known = self._labels.get(key)
+        if known is None:
+            known = self._labels[key] = np.array([b.property_of(key) for b in self._brokers], dtype=object)
+        return known
+
+
+class Candidates:
+    """The brokers a part is asked about: a sequence of `Broker`, sorted by id.
+
+    `index` holds their numbers, shape (n_candidates,): `view.usage[brokers.index]` is the usage of each candidate.
+    """
+
+    __slots__ = ("_roster", "index")
+
+    def __init__(self, roster: Roster, index: IndexArray) -> None:
+        self._roster = roster
+        self.index = index
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __getitem__(self, place: int) -> Broker:
+        return self._roster[int(self.index[place])]
+
+    def __iter__(self) -> Iterator[Broker]:
+        return (self._roster[number] for number in self.index.tolist())
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Return the candidates' ids."""
+        return tuple(self._roster[number].id for number in self.index.tolist())
+
+    def labels(self, key: str) -> LabelArray:
+        """Return each candidate's value of a client property, shape (n_candidates,), None where it has none."""
+        labels: LabelArray = self._roster.labels(key)[self.index]
+        return labels
+
+    def subset(self, kept: BoolArray) -> Candidates:
+        """Return the candidates where a mask of shape (n_candidates,) is true."""
+        return Candidates(self._roster, self.index[kept])

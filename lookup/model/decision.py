@@ -1,0 +1,187 @@
+"""What policies and the engine say: reasons, decisions, a shedder's proposals and the engine's rulings.
+
+A rejection is data, never an exception; `Reason` is the closed list of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from lookup.model.broker import BrokerLookupData
+
+__all__ = [
+    "Assigned",
+    "BrokerVote",
+    "CycleLabel",
+    "CycleOutcome",
+    "CycleReason",
+    "Decision",
+    "Pending",
+    "Probe",
+    "Proposal",
+    "Reason",
+    "Ruling",
+    "Unload",
+]
+
+
+class Reason(StrEnum):
+    """Why a broker was not offered, a request not answered or a proposal not accepted."""
+
+    #: the broker runs another load manager class
+    LOAD_MANAGER_CLASS = "load-manager-class"
+    #: the broker holds as many topics as it may
+    MAX_TOPICS = "max-topics"
+    #: a later broker version is preferred
+    VERSION = "version"
+    #: an isolation policy, or the kind of topic the broker does not serve
+    ISOLATION = "isolation"
+    #: another broker or failure domain holds fewer bundles of the anti-affinity group
+    ANTI_AFFINITY = "anti-affinity"
+    #: a filter of a third party said no
+    FILTERED = "filtered"
+    #: no broker was left to choose from
+    NO_CANDIDATES = "no-candidates"
+    #: the selector gave every candidate weight zero
+    NO_ODDS = "no-odds"
+    #: a part failed and the policy says fail-closed
+    POLICY_ERROR = "policy-error"
+    #: shedding: the named source does not own the bundle
+    NOT_OWNER = "not-owner"
+    #: shedding: the bundle was already moved in this cycle
+    MOVED_THIS_CYCLE = "moved-this-cycle"
+    #: shedding: the bundle was unloaded within the grace period
+    GRACE_PERIOD = "grace-period"
+    #: shedding: the destination is not registered
+    NOT_REGISTERED = "not-registered"
+    #: shedding: a filter of the policy refuses the destination
+    DESTINATION_FILTERED = "destination-filtered"
+    #: shedding: the bundle belongs to a system namespace
+    SYSTEM_NAMESPACE = "system-namespace"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerVote:
+    """What happened to one broker in a decision: rejected with a reason, or scored and given a probability."""
+
+    broker: str
+    #: None for a broker that passed every filter
+    reason: Reason | None = None
+    #: the filter's own words, only in explanations
+    detail: str | None = None
+    #: weighted sum of the scorers; None for a rejected broker
+    score: float | None = None
+    #: each scorer's own answer, by its name in the policy; only in explanations
+    scores: Mapping[str, float] = field(default_factory=dict)
+    #: normalised odds, in [0, 1]
+    probability: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One decision of one policy: the distribution it stated and what the dice made of it."""
+
+    policy: str
+    bundle: str
+    #: None where the policy declined
+    broker: str | None
+    #: why it declined; None where it did not
+    declined: Reason | None
+    #: probability of the chosen broker; None where the policy declined
+    propensity: float | None
+    #: normalised odds by broker id, only those above 0, sorted by id
+    odds: Mapping[str, float]
+    #: rejected brokers by reason
+    rejected: Mapping[Reason, int]
+    #: best score minus the best score that is not tied with it; None with fewer than two distinct scores
+    margin: float | None
+    #: how many candidates' scores lie within 1e-9 of the best
+    ties: int
+    #: names the instant the decision depends on: requests with one decision key and fingerprint have the same odds
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """The answer of `LoadManager.assign`: the owner, and the decision that made it owner if one was taken."""
+
+    broker: str
+    lookup_data: BrokerLookupData
+    decision: Decision | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """The answer while a bundle is handed over: ask again.
+
+    `destination` is the broker that will own it, None where that is open.
+    """
+
+    bundle: str
+    destination: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unload:
+    """A shedder's proposal to take a bundle from its owner; without destination the next lookup assigns it."""
+
+    bundle: str
+    source: str
+    destination: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A shedder's question: would this unload be accepted? It is judged but not booked."""
+
+    unload: Unload
+
+
+Proposal = Unload | Probe
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """The engine's answer to a proposal."""
+
+    accepted: bool
+    #: None where accepted
+    reason: Reason | None = None
+
+
+class CycleLabel(StrEnum):
+    """How a shedding cycle ended (Pulsar: UnloadDecision.Label)."""
+
+    SUCCESS = "success"
+    SKIP = "skip"
+    FAILURE = "failure"
+
+
+class CycleReason(StrEnum):
+    """Why a shedding cycle ended so (Pulsar: UnloadDecision.Reason)."""
+
+    OVERLOADED = "overloaded"
+    UNDERLOADED = "underloaded"
+    HIT_COUNT = "hit-count"
+    NO_BUNDLES = "no-bundles"
+    COOL_DOWN = "cool-down"
+    OUT_DATED_DATA = "out-dated-data"
+    NO_LOAD_DATA = "no-load-data"
+    NO_BROKERS = "no-brokers"
+    ADMIN = "admin"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class CycleOutcome:
+    """What a shedder returns at the end of its cycle: label, reason and the usage figures it worked with."""
+
+    label: CycleLabel
+    reason: CycleReason
+    #: mean usage over the brokers with load data, ratio; None where there was none
+    average: float | None = None
+    #: population standard deviation of usage before and, as modelled, after the accepted unloads
+    deviation: float | None = None
+    modelled_deviation: float | None = None

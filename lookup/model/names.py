@@ -1,0 +1,128 @@
+"""Names of topics and namespaces as Pulsar writes them, and the namespaces Pulsar keeps for itself.
+
+Only parsing and recognition live here; bundles are in `bundles.py`.
+
+Source: `facts/loadmanager.md` section 1 and 4.2; the patterns of heartbeat and SLA namespaces are general knowledge of
+Pulsar's `NamespaceService` and were not read in its source.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from lookup.errors import InvalidNameError
+
+__all__ = [
+    "INTERNAL_TOPICS",
+    "NamespaceName",
+    "TopicName",
+    "is_internal_topic",
+    "is_system_namespace",
+    "looks_like_pattern",
+    "pinned_broker",
+]
+
+#: Topics of the extensible load manager itself; served by the channel owner, never assigned, not demand.
+INTERNAL_TOPICS = (
+    "non-persistent://pulsar/system/loadbalancer-broker-load-data",
+    "non-persistent://pulsar/system/loadbalancer-top-bundles-load-data",
+    "persistent://pulsar/system/loadbalancer-service-unit-state",
+)
+
+_DOMAINS = ("persistent", "non-persistent")
+_PART = re.compile(r"[-=:.\w]+\Z", re.ASCII)
+_PARTITION = re.compile(r"-partition-(\d+)\Z")
+# A watcher's lookup carries a regular expression in the topic's place (protocol.md section 9): these never occur in names
+# that people give to topics, while ".", "$" and "-" do.
+_PATTERN_CHARACTERS = re.compile(r"[*+?\[\]{}()|^\\]")
+_HEARTBEAT = re.compile(r"pulsar/(?:[^/]+/)?([^/:]+:\d+)\Z")
+_SLA_MONITOR = re.compile(r"sla-monitor/(?:[^/]+/)?([^/:]+:\d+)\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceName:
+    """A namespace, `tenant/local`.
+
+    Heartbeat namespaces of version 1 carry a cluster in the middle; it stays part of `local`.
+    """
+
+    tenant: str
+    local: str
+
+    @classmethod
+    def parse(cls, text: str) -> NamespaceName:
+        """Read `tenant/namespace`.
+
+        Raises:
+            InvalidNameError: where there is no slash, or a part has characters Pulsar forbids.
+        """
+        tenant, slash, local = text.partition("/")
+        if not slash or not all(_PART.match(part) for part in (tenant, *local.split("/"))):
+            raise InvalidNameError(f"namespace {text!r} is not of the form tenant/namespace")
+        return cls(tenant, local)
+
+    def __str__(self) -> str:
+        return f"{self.tenant}/{self.local}"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicName:
+    """A complete topic name: domain, namespace, local name with its partition suffix if it has one."""
+
+    domain: str
+    namespace: NamespaceName
+    local: str
+
+    @classmethod
+    def parse(cls, text: str) -> TopicName:
+        """Read `persistent://tenant/namespace/topic`, or the same with `non-persistent`.
+
+        Raises:
+            InvalidNameError: naming what is missing; a name without domain is not completed here, see `expand`.
+        """
+        domain, scheme, rest = text.partition("://")
+        if not scheme or domain not in _DOMAINS:
+            raise InvalidNameError(f"topic {text!r} does not begin with persistent:// or non-persistent://")
+        parts = rest.split("/", 2)
+        if len(parts) != 3 or not parts[2]:
+            raise InvalidNameError(f"topic {text!r} is not of the form {domain}://tenant/namespace/topic")
+        return cls(domain, NamespaceName.parse(f"{parts[0]}/{parts[1]}"), parts[2])
+
+    @classmethod
+    def expand(cls, text: str) -> TopicName:
+        """Read a name that may be short, as Pulsar's clients do: `t` is `persistent://public/default/t`."""
+        if "://" in text:
+            return cls.parse(text)
+        prefix = "persistent://" if text.count("/") else "persistent://public/default/"
+        return cls.parse(prefix + text)
+
+    @property
+    def partition(self) -> int | None:
+        """Number of the partition, None for a topic without partition suffix."""
+        found = _PARTITION.search(self.local)
+        return int(found[1]) if found else None
+
+    def __str__(self) -> str:
+        return f"{self.domain}://{self.namespace}/{self.local}"
+
+
+def looks_like_pattern(topic: str) -> bool:
+    """Tell a regular expression, which topic list watchers look up, from the name of a topic."""
+    return _PATTERN_CHARACTERS.search(topic) is not None
+
+
+def is_internal_topic(topic: str) -> bool:
+    """Tell the topics of the load manager itself: exact names, or names that start with one of them."""
+    return topic.startswith(INTERNAL_TOPICS)
+
+
+def pinned_broker(namespace: str) -> str | None:
+    """Return the broker a heartbeat or SLA-monitor namespace names, None for every other namespace."""
+    found = _HEARTBEAT.match(namespace) or _SLA_MONITOR.match(namespace)
+    return found[1] if found else None
+
+
+def is_system_namespace(namespace: str) -> bool:
+    """Tell the namespaces Pulsar keeps for itself; a shedder never unloads their bundles."""
+    return namespace == "pulsar/system" or pinned_broker(namespace) is not None

@@ -1,0 +1,77 @@
+"""What a client asks and what it is answered.
+
+Source: `facts/loadmanager.md` section 2.9, PIP-368.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["LookupOptions", "LookupRequest", "LookupResult", "request_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class LookupOptions:
+    """The options of one lookup; `properties` are the client's lookup properties, without prefix."""
+
+    authoritative: bool = False
+    read_only: bool = False
+    load_topics_in_bundle: bool = False
+    advertised_listener_name: str | None = None
+    web_service_advertised_listener_name: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LookupRequest:
+    """What a policy is asked about.
+
+    Requests the engine makes itself (shedding, a leader's re-selection) have a bundle and its namespace but no topic,
+    domain, client, listener or properties.
+    """
+
+    tenant: str
+    namespace: str
+    bundle: str
+    domain: str | None = None
+    topic: str | None = None
+    client: str | None = None
+    listener: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def property_of(self, key: str) -> str | None:
+        """Return the client's value of a property, None if it sent none."""
+        return self.properties.get(key)
+
+
+@dataclass(frozen=True, slots=True)
+class LookupResult:
+    """The answer a client gets: addresses of the broker that serves the topic."""
+
+    broker: str
+    broker_url: str | None = None
+    broker_url_tls: str | None = None
+    http_url: str | None = None
+    http_url_tls: str | None = None
+    authoritative_redirect: bool = False
+
+
+def request_of(topic: str | None, bundle: str, options: LookupOptions, client: str | None = None) -> LookupRequest:
+    """Build the request a policy sees from what a lookup carries.
+
+    Args:
+        topic: complete name, or None for a request of the engine itself.
+        bundle: complete name, `tenant/namespace/0x00000000_0x40000000`.
+    """
+    namespace = bundle.rpartition("/")[0]
+    return LookupRequest(
+        tenant=namespace.partition("/")[0],
+        namespace=namespace,
+        bundle=bundle,
+        domain=None if topic is None else topic.partition("://")[0],
+        topic=topic,
+        client=client,
+        listener=options.advertised_listener_name,
+        properties=options.properties,
+    )

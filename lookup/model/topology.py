@@ -1,0 +1,80 @@
+"""Where clients and brokers stand, how far apart that is in milliseconds and what a gigabyte costs on the way.
+
+Source: `design/architecture.md` sections 4 and 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import networkx as nx
+
+from lookup.model.broker import Location
+
+__all__ = ["LEVELS", "Edge", "Topology"]
+
+#: Levels of a location, outermost first.
+LEVELS = ("region", "zone", "rack")
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A link between two places of one level, with its own latency and price."""
+
+    a: str
+    b: str
+    ms: float
+    price_per_gb: float = 0.0
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Distances by the first level that differs, and links that replace them where they are given.
+
+    `distance_ms` and `price_per_gb` map `same` and the levels to figures; a level that is absent costs what the next
+    inner level costs (0 below `same`).
+    """
+
+    distance_ms: Mapping[str, float] = field(
+        default_factory=lambda: {"same": 0.05, "rack": 0.3, "zone": 1.0, "region": 30.0}
+    )
+    price_per_gb: Mapping[str, float] = field(default_factory=lambda: {"zone": 0.01, "region": 0.02})
+    edges: Sequence[Edge] = ()
+
+    def distance(self, a: Location, b: Location) -> float | None:
+        """Return milliseconds between two places, None where they share no known level to compare."""
+        return self._between(a, b, "ms", self.distance_ms)
+
+    def price(self, a: Location, b: Location) -> float | None:
+        """Return the price of a gigabyte between two places, None where they share no known level to compare."""
+        return self._between(a, b, "price_per_gb", self.price_per_gb)
+
+    @cached_property
+    def graph(self) -> nx.Graph[str]:
+        """Return the links as a graph; nodes are places, edges carry `ms` and `price_per_gb`."""
+        graph: nx.Graph[str] = nx.Graph()
+        graph.add_edges_from((e.a, e.b, {"ms": e.ms, "price_per_gb": e.price_per_gb}) for e in self.edges)
+        return graph
+
+    def _between(self, a: Location, b: Location, weight: str, figures: Mapping[str, float]) -> float | None:
+        compared = [level for level in LEVELS if None not in (getattr(a, level), getattr(b, level))]
+        if not compared:
+            return None
+        differing = next((level for level in compared if getattr(a, level) != getattr(b, level)), None)
+        if differing is None:
+            return _figure(figures, "same")
+        linked = self._linked(getattr(a, differing), getattr(b, differing), weight)
+        return _figure(figures, differing) if linked is None else linked
+
+    def _linked(self, a: str, b: str, weight: str) -> float | None:
+        try:
+            return float(nx.shortest_path_length(self.graph, a, b, weight=weight))
+        except (nx.NodeNotFound, nx.NetworkXNoPath):
+            return None
+
+
+def _figure(figures: Mapping[str, float], level: str) -> float:
+    inward = ("region", "zone", "rack", "same")
+    return next((figures[name] for name in inward[inward.index(level) :] if name in figures), 0.0)

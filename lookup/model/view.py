@@ -1,0 +1,94 @@
+"""The view: one instant of a cluster as a policy may see it, in columns addressed by a broker's number.
+
+Which attributes change, and therefore have to be declared in a part's `reads`, is `VIEW_READS`. How a view is computed is
+the engine's and the replay's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.model.broker import Roster
+from lookup.model.namespaces import NamespacePolicies
+from lookup.model.topology import Topology
+
+__all__ = ["REQUEST_READS", "VIEW_READS", "BundleLoad", "ClusterView", "OwnershipView"]
+
+#: Fields of a request a part may declare; `properties` stands for all of them, `properties.rack` for one.
+REQUEST_READS = ("domain", "tenant", "namespace", "bundle", "topic", "client", "listener", "properties")
+
+#: For every attribute of the view that changes within a registry epoch: what a part declares to read it.
+VIEW_READS: Mapping[str, str] = {
+    "usage": "view.load",
+    "broker_load": "view.load",
+    "topics": "view.load",
+    "top_bundles": "view.load",
+    "demand": "view.load",
+    "ownership": "view.ownership",
+    "unloaded": "view.ownership",
+    "now_us": "view.now",
+    "memory": "view.memory",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BundleLoad:
+    """A bundle and its load in weight per second."""
+
+    bundle: str
+    load: float
+
+
+class OwnershipView(Protocol):
+    """Who owns what at this moment; it follows every assignment at once."""
+
+    def owner(self, bundle: str) -> int | None:
+        """Return the number of the bundle's owner, None where it has none."""
+
+    def bundles(self) -> NDArray[np.int64]:
+        """Return how many bundles each broker owns, shape (n_brokers,)."""
+
+    def bundles_in(self, namespace: str) -> NDArray[np.int64]:
+        """Return how many bundles of one namespace each broker owns, shape (n_brokers,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterView:
+    """One instant of one cluster.
+
+    Load figures are those of the last grid instant; ownership is current. Arrays are read-only.
+    """
+
+    cluster: str
+    #: every broker of the run, registered or not
+    brokers: Roster
+    #: shape (n_brokers,)
+    registered: NDArray[np.bool_]
+    #: weight per second at usage 1.0, shape (n_brokers,), NaN where unknown
+    capacity: NDArray[np.float64]
+    #: start of the registry epoch, µs since the Unix epoch
+    epoch_us: int
+    now_us: int
+    #: load / capacity, shape (n_brokers,), 1.0 is full, NaN where there is no report
+    usage: NDArray[np.float64]
+    #: weight per second, shape (n_brokers,), NaN where there is no report
+    broker_load: NDArray[np.float64]
+    #: topics a broker serves, shape (n_brokers,); 0 where there is no report
+    topics: NDArray[np.int64]
+    #: by broker number: the loaded bundles it owned at the start of the tick, ascending by (load, name); system namespaces left out
+    top_bundles: Sequence[Sequence[BundleLoad]]
+    #: by client property, then value: weight per second of the last grid cell
+    demand: Mapping[str, Mapping[str, float]]
+    ownership: OwnershipView
+    #: when a shedder last unloaded a bundle, µs; only bundles it did unload
+    unloaded: Mapping[str, int]
+    #: what the part remembered, JSON-able
+    memory: Mapping[str, Any]
+    load_source: Literal["simulated", "reported"] = "simulated"
+    namespaces: NamespacePolicies = field(default_factory=NamespacePolicies)
+    topology: Topology = field(default_factory=Topology)

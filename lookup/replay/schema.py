@@ -1,0 +1,129 @@
+"""The tables that flow through a replay: canonical inputs, quarantine, DECISIONS and OWNERS.
+
+One definition in Arrow's terms; every writer and reader of these tables takes its columns from here.
+
+Source: `design/architecture.md` sections 6.1 and 6.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+__all__ = ["CANONICAL", "DECISIONS", "LOOKUP_DEFAULTS", "OWNERS", "QUARANTINE", "REQUIRED", "RESULTS"]
+
+_TS = pa.timestamp("us", tz="UTC")
+
+#: What `result` of a lookup may be; `redirect` rows are hops and no demand.
+RESULTS = ("connect", "redirect", "failed", "unknown")
+
+#: Canonical tables by name.
+CANONICAL: Mapping[str, pa.Schema] = {
+    "lookups": pa.schema(
+        [
+            ("ts", _TS),
+            ("seq", pa.int64()),
+            ("cluster", pa.string()),
+            ("topic", pa.string()),
+            ("client", pa.string()),
+            ("properties", pa.string()),
+            ("asked_broker", pa.string()),
+            ("broker", pa.string()),
+            ("result", pa.string()),
+            ("read_only", pa.bool_()),
+            ("authoritative", pa.bool_()),
+            ("listener", pa.string()),
+            ("weight", pa.float64()),
+            ("propensity", pa.float64()),
+            ("latency_ms", pa.float64()),
+        ]
+    ),
+    "brokers": pa.schema(
+        [
+            ("ts", _TS),
+            ("cluster", pa.string()),
+            ("broker", pa.string()),
+            ("event", pa.string()),
+            ("lookup_data", pa.string()),
+        ]
+    ),
+    "loads": pa.schema([("ts", _TS), ("cluster", pa.string()), ("broker", pa.string()), ("load", pa.string())]),
+    "bundles": pa.schema([("ts", _TS), ("cluster", pa.string()), ("bundle", pa.string()), ("stats", pa.string())]),
+    "ownership": pa.schema(
+        [
+            ("ts", _TS),
+            ("cluster", pa.string()),
+            ("bundle", pa.string()),
+            ("event", pa.string()),
+            ("broker", pa.string()),
+            ("by", pa.string()),
+            ("boundaries", pa.list_(pa.string())),
+        ]
+    ),
+}
+
+#: Columns a row must have in each table; the others may be null or absent.
+REQUIRED: Mapping[str, tuple[str, ...]] = {
+    "lookups": ("ts", "cluster", "topic"),
+    "brokers": ("ts", "cluster", "broker", "event"),
+    "loads": ("ts", "cluster", "broker", "load"),
+    "bundles": ("ts", "cluster", "bundle", "stats"),
+    "ownership": ("ts", "cluster", "bundle", "event"),
+}
+
+#: What an absent or null column of LOOKUPS means.
+LOOKUP_DEFAULTS: Mapping[str, object] = {
+    "properties": "{}",
+    "result": "unknown",
+    "read_only": False,
+    "authoritative": False,
+    "weight": 1.0,
+}
+
+#: What could not be used: where it stood, why, and the beginning of the record.
+QUARANTINE = pa.schema(
+    [
+        ("table", pa.string()),
+        ("source", pa.string()),
+        ("line", pa.int64()),
+        ("reason", pa.string()),
+        ("text", pa.string()),
+    ]
+)
+
+#: One row per decision; under shared ownership one per tick and decision key.
+DECISIONS = pa.schema(
+    [
+        ("cluster", pa.string()),
+        ("policy", pa.string()),
+        ("seed", pa.int64()),
+        ("ts", _TS),
+        ("bundle", pa.string()),
+        ("broker", pa.string()),
+        ("propensity", pa.float64()),
+        ("declined", pa.string()),
+        ("count", pa.int64()),
+        ("weight", pa.float64()),
+        ("odds", pa.map_(pa.string(), pa.float64())),
+        ("rejected", pa.map_(pa.string(), pa.int64())),
+        ("margin", pa.float64()),
+        ("ties", pa.int64()),
+        ("fingerprint", pa.string()),
+    ]
+)
+
+#: Intervals of ownership, `to` null where it outlasts the log.
+OWNERS = pa.schema(
+    [
+        ("cluster", pa.string()),
+        ("policy", pa.string()),
+        ("seed", pa.int64()),
+        ("bundle", pa.string()),
+        ("broker", pa.string()),
+        ("from", _TS),
+        ("to", _TS),
+        ("state", pa.string()),
+        ("ended_by", pa.string()),
+    ]
+)
