@@ -1,0 +1,162 @@
+"""The Spark session of a run: every setting that is not Spark's own, with its reason.
+
+What runs inside a session lives in the other modules of `replay` and `score`. An active session, a notebook's or a
+`spark-submit`'s, is used as it is.
+
+Source: `design/performance.md` section 2 point 9, `facts/dependencies.md` sections 3 and 5.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO
+
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from lookup.errors import SettingsError
+
+__all__ = ["create_session", "local_cores"]
+
+_LOOPBACK = "127.0.0.1"
+_LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\d+)?\])?\Z")
+
+#: Settings of every session.
+_EVERYWHERE = {
+    # Nobody looks at the page of a batch command, and its port may be taken.
+    "spark.ui.enabled": "false",
+    # Spark's bar writes over the lines of the command line's own progress.
+    "spark.ui.showConsoleProgress": "false",
+    # Warnings of Spark about itself (memory of a window, a big task) are nothing a user of a command could act on.
+    "spark.log.level": "ERROR",
+    # All timestamps of the tables are UTC; the machine's zone must not shift a day's partition.
+    "spark.sql.session.timeZone": "UTC",
+    # Batches of 10,000 rows, the default, cost a third more on the way to Python.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # INT96, once Spark's way, loses its statistics and is read slowly elsewhere.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.compression.codec": "zstd",
+    # 20,000 topics of 45 bytes overflow Parquet's page of 1 MiB, and the column silently falls back to plain strings.
+    "spark.hadoop.parquet.dictionary.page.size": str(16 * 1024 * 1024),
+}
+
+#: Lines the JVM prints while it starts, before any log level holds; each says nothing about the run.
+_STARTUP_NOISE = (
+    # The JVM itself, about a module that Spark's launcher always adds.
+    "WARNING: Using incubator modules",
+    # Spark's logging tells that nobody configured it, and how one would in a shell.
+    "Using Spark's default log4j profile",
+    "Setting default log level to",
+    "To adjust logging level use",
+    "Setting Spark log level to",
+    # Hadoop has no native library for pip installations; its Java classes do the same.
+    "WARN NativeCodeLoader",
+)
+
+
+def create_session(
+    master: str | None = "local[*]", app_name: str = "pulsar-lookup", *, settings: Mapping[str, str] | None = None
+) -> SparkSession:
+    """Return the active session, or start one.
+
+    Args:
+        master: Spark's URL; None leaves it to `spark-submit`.
+        app_name: what Spark's own pages call the run.
+        settings: more of Spark's settings, over those of this module.
+
+    Raises:
+        SettingsError: where there is no Java to start Spark with, or Spark refuses to start.
+    """
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    _require_java()
+    conf = SparkConf(loadDefaults=False).setAppName(app_name).setAll(list(_settings(master, settings or {}).items()))
+    _prepare_environment(is_local=_is_local(master))
+    return SparkSession(_start(conf))
+
+
+def local_cores(master: str) -> int:
+    """Return how many tasks a local master runs at a time."""
+    found = _LOCAL.match(master)
+    wanted = found[1] if found else None
+    if wanted == "*":
+        return os.cpu_count() or 1
+    return int(wanted or 1)
+
+
+def _is_local(master: str | None) -> bool:
+    return master is not None and _LOCAL.match(master) is not None
+
+
+def _settings(master: str | None, extra: Mapping[str, str]) -> dict[str, str]:
+    """Put together the settings for a master; the caller's win."""
+    chosen = dict(_EVERYWHERE)
+    if master is not None:
+        chosen["spark.master"] = master
+    if master is not None and _is_local(master):
+        chosen |= {
+            # The driver is the only machine: no port of it may be open to others, nor a host name be needed.
+            "spark.driver.host": _LOOPBACK,
+            "spark.driver.bindAddress": _LOOPBACK,
+            # The default of 200 makes 200 files and tasks of nothing.
+            "spark.sql.shuffle.partitions": str(local_cores(master)),
+            # Executor and driver are one JVM here; 1 GiB, the default, spills when a big log is sorted.
+            "spark.driver.memory": "2g",
+        }
+    return chosen | dict(extra)
+
+
+def _prepare_environment(*, is_local: bool) -> None:
+    """Set what Spark takes from environment variables only."""
+    if is_local:
+        # Workers must be this interpreter: the path's `python3` may have no pyarrow.
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        # Without it Spark warns that the host's name resolves to a loopback address.
+        os.environ["SPARK_LOCAL_IP"] = _LOOPBACK
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
+
+def _require_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    if home and not (Path(home) / "bin" / "java").exists():
+        raise SettingsError(f"JAVA_HOME is {home!r}, but there is no bin/java; Spark needs Java 17 or newer")
+    if not home and shutil.which("java") is None:
+        raise SettingsError(
+            "Spark needs Java 17 or newer: there is no `java` on the path; install one (Debian, Ubuntu: "
+            "`apt-get install openjdk-17-jre-headless`) or set JAVA_HOME"
+        )
+
+
+def _start(conf: SparkConf) -> SparkContext:
+    """Start the JVM with its start-up noise taken out of stderr, and Spark in it; a JVM of a stopped session serves again."""
+    if SparkContext._gateway is not None:
+        return SparkContext(conf=conf)
+    quiet = {} if "PYSPARK_GATEWAY_PORT" in os.environ else {"stderr": subprocess.PIPE}
+    try:
+        gateway = launch_gateway(conf, popen_kwargs=quiet)
+        process = getattr(gateway, "proc", None)
+        if process is not None and process.stderr is not None:
+            threading.Thread(target=_forward, args=(process.stderr,), daemon=True).start()
+        return SparkContext(conf=conf, gateway=gateway)
+    except PySparkRuntimeError as error:
+        raise SettingsError(f"Spark did not start: {error}; it needs Java 17 or newer, set JAVA_HOME") from error
+
+
+def _forward(source: IO[bytes]) -> None:
+    """Copy the JVM's stderr to ours, line by line, until it ends."""
+    for line in source:
+        text = line.decode(errors="replace")
+        if not any(noise in text for noise in _STARTUP_NOISE):
+            sys.stderr.write(text)
+            sys.stderr.flush()
