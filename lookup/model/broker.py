@@ -8,7 +8,7 @@ Source: `facts/loadmanager.md` sections 2.1 and 2.9.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -161,12 +161,13 @@ class Roster:
     The numbers are given once for a whole run, so a roster also holds brokers that are not registered at the moment.
     """
 
-    __slots__ = ("_brokers", "_labels", "_numbers")
+    __slots__ = ("_brokers", "_columns", "_labels", "_numbers")
 
     def __init__(self, brokers: Sequence[Broker]) -> None:
         self._brokers = tuple(sorted(brokers, key=lambda broker: broker.id))
         self._numbers = {broker.id: number for number, broker in enumerate(self._brokers)}
         self._labels: dict[str, LabelArray] = {}
+        self._columns: dict[Hashable, LabelArray] = {}
 
     def __len__(self) -> int:
         return len(self._brokers)
@@ -186,6 +187,18 @@ class Roster:
         known = self._labels.get(key)
         if known is None:
             known = self._labels[key] = np.array([b.property_of(key) for b in self._brokers], dtype=object)
+        return known
+
+    def column(self, key: Hashable, compute: Callable[[Broker], object]) -> LabelArray:
+        """Return a value for every broker, shape (n_brokers,), computed once per roster and key.
+
+        The key names all that the value depends on besides the broker; `("max-len", 3)` is a good one.
+        """
+        known = self._columns.get(key)
+        if known is None:
+            known = np.empty(len(self), dtype=object)
+            known[:] = [compute(broker) for broker in self._brokers]
+            self._columns[key] = known
         return known
 
 
@@ -219,6 +232,11 @@ class Candidates:
         """Return each candidate's value of a client property, shape (n_candidates,), None where it has none."""
         labels: LabelArray = self._roster.labels(key)[self.index]
         return labels
+
+    def column(self, key: Hashable, compute: Callable[[Broker], object]) -> LabelArray:
+        """Return a value for each candidate, shape (n_candidates,), computed once per roster and key."""
+        values: LabelArray = self._roster.column(key, compute)[self.index]
+        return values
 
     def subset(self, kept: BoolArray) -> Candidates:
         """Return the candidates where a mask of shape (n_candidates,) is true."""
