@@ -18,7 +18,6 @@ __all__ = [
     "CycleOutcome",
     "CycleReason",
     "Decision",
-    "Pending",
     "Probe",
     "Proposal",
     "Reason",
@@ -110,17 +109,6 @@ class Assigned:
     broker: str
     lookup_data: BrokerLookupData
     decision: Decision | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Pending:
-    """The answer while a bundle is handed over: ask again.
-
-    `destination` is the broker that will own it, None where that is open.
-    """
-
-    bundle: str
-    destination: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

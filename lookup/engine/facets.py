@@ -1,0 +1,85 @@
+"""What a part is handed: the request and the view with only the fields it declared in `reads`.
+
+A facet looks like the original; whatever was not declared raises `ReadsError` naming the field and the part, because an
+undeclared read would make a cached decision wrong in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, replace
+from typing import Any, NoReturn, cast
+
+from lookup.errors import ReadsError
+from lookup.hooks.protocols import ALL_READS
+from lookup.model.request import LookupRequest
+from lookup.model.view import REQUEST_READS, VIEW_READS, ClusterView
+
+__all__ = ["request_facet", "view_facet"]
+
+_VIEW_FIELDS = tuple(entry.name for entry in fields(ClusterView))
+
+
+class _Facet:
+    """An object with some attributes of another; the others raise `ReadsError`."""
+
+    def __init__(self, part: str, what: str, allowed: Mapping[str, Any]) -> None:
+        self.__dict__.update(allowed, _part=part, _what=what)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        declared = VIEW_READS.get(name, name) if self._what == "view" else name
+        raise ReadsError(f"part {self._part!r} read {self._what}.{name} without {declared!r} in its reads")
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"part {self._part!r} may not set {self._what}.{name}")
+
+
+class _Properties(Mapping[str, str | None]):
+    """The declared properties of a request; absent ones are None, undeclared ones raise `ReadsError`."""
+
+    __slots__ = ("_declared", "_part", "_values")
+
+    def __init__(self, part: str, declared: frozenset[str], values: Mapping[str, str]) -> None:
+        self._part, self._declared, self._values = part, declared, values
+
+    def __getitem__(self, key: str) -> str | None:
+        if key not in self._declared:
+            raise ReadsError(f"part {self._part!r} read property {key!r} without 'properties.{key}' in its reads")
+        return self._values.get(key)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._declared))
+
+    def __len__(self) -> int:
+        return len(self._declared)
+
+
+def request_facet(part: str, reads: frozenset[str]) -> Callable[[LookupRequest], LookupRequest]:
+    """Return the function that cuts a request down to what a part declared."""
+    names = [name for name in REQUEST_READS if name in reads]
+    if len(names) == len(REQUEST_READS):
+        return lambda request: request
+    declared = frozenset(name.removeprefix("properties.") for name in reads if name.startswith("properties."))
+    whole = "properties" in reads
+
+    def cut(request: LookupRequest) -> LookupRequest:
+        allowed: dict[str, Any] = {name: getattr(request, name) for name in names}
+        if whole:
+            allowed["property_of"] = request.properties.get
+        elif declared:
+            held = allowed["properties"] = _Properties(part, declared, request.properties)
+            allowed["property_of"] = held.__getitem__
+        return cast("LookupRequest", _Facet(part, "request", allowed))
+
+    return cut
+
+
+def view_facet(part: str, reads: frozenset[str], view: ClusterView, memory: Mapping[str, Any]) -> ClusterView:
+    """Return the view cut down to what a part declared, with its own memory in place of everybody's."""
+    if ALL_READS <= reads:
+        return replace(view, memory=memory)
+    names = [name for name in _VIEW_FIELDS if VIEW_READS.get(name, name) in reads or name not in VIEW_READS]
+    allowed = {name: getattr(view, name) for name in names}
+    if "memory" in allowed:
+        allowed["memory"] = memory
+    return cast("ClusterView", _Facet(part, "view", allowed))

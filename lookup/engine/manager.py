@@ -1,0 +1,441 @@
+"""The load manager: one policy at work in one cluster, without I/O, the same object in tests, replay and gateway.
+
+It keeps owners, memory, dice and counters. What happens in the world is told to it (`set_registry`, `set_load`, `begin_tick`);
+what it did is read from `take_decisions` and `take_changes`.
+
+Source: `facts/loadmanager.md` sections 4.2 to 4.5; `design/architecture.md` sections 3 and 6.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.engine.dice import roll
+from lookup.engine.ledger import LoadFigures, no_load
+from lookup.engine.ownership import Ownership
+from lookup.engine.policy import Ballot, Failures, Instant, Policy, memory_key
+from lookup.engine.shedding import CycleReport, Judge, run_cycle
+from lookup.errors import InputError
+from lookup.model.broker import Broker, Roster
+from lookup.model.decision import Assigned, Decision, Reason, Unload
+from lookup.model.names import is_internal_topic, pinned_broker
+from lookup.model.namespaces import NamespacePolicies
+from lookup.model.request import LookupOptions, LookupRequest, request_of
+from lookup.model.topology import Topology
+from lookup.model.view import ClusterView
+
+__all__ = ["Counters", "Decided", "LoadManager", "OwnerChange", "OwnerLoss"]
+
+OwnerLoss = Literal["next-lookup", "leader"]
+Cause = Literal["first", "forced", "shed", "admin", "split"]
+
+#: Pulsar: loadBalancerSheddingGracePeriodMinutes, 30.
+GRACE_US = 30 * 60 * 1_000_000
+
+
+@dataclass
+class Counters:
+    """Pulsar's assignment counters: selections made, lookups of owned bundles, selections that failed."""
+
+    success: int = 0
+    skip: int = 0
+    failure: int = 0
+
+
+@dataclass
+class Decided:
+    """A decision, when it was taken, and how many requests it answered: declined ones are not decided twice."""
+
+    ts_us: int
+    decision: Decision
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerChange:
+    """A bundle got an owner or lost it (`broker` is None)."""
+
+    ts_us: int
+    bundle: str
+    #: number of the last owner, None where it never had one
+    source: int | None
+    broker: int | None
+    #: why the bundle lost its last owner
+    cause: Cause
+    #: a policy's odds made this owner
+    decided: bool = False
+
+
+@dataclass(slots=True)
+class _Past:
+    """What is remembered of a bundle's last owner."""
+
+    owner: int
+    cause: Cause
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """What of a cluster does not change during a run."""
+
+    namespaces: NamespacePolicies = field(default_factory=NamespacePolicies)
+    topology: Topology = field(default_factory=Topology)
+
+
+class LoadManager:
+    """Assigns bundles to brokers by one policy, in the manner of Pulsar's extensible load manager.
+
+    Args:
+        roster: every broker that will ever be registered; none is registered before `set_registry`.
+        seed: of the dice.
+        owner_loss: who re-assigns the bundles of a lost broker: the next lookup, or the leader at once.
+        grace_us: how long an unloaded bundle is left in peace by the shedder.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        cluster: str,
+        roster: Roster,
+        *,
+        seed: int = 1,
+        owner_loss: OwnerLoss = "next-lookup",
+        namespaces: NamespacePolicies | None = None,
+        topology: Topology | None = None,
+        grace_us: int = GRACE_US,
+    ) -> None:
+        self.policy = policy
+        self.cluster = cluster
+        self.roster = roster
+        self.ownership = Ownership(len(roster))
+        self.counters = Counters()
+        self.failures = Failures()
+        #: memory by `memory_key`, JSON-able
+        self.memory: dict[str, dict[str, Any]] = {}
+        self.registered: NDArray[np.bool_] = np.zeros(len(roster), dtype=bool)
+        self._seed, self._owner_loss, self._grace_us = seed, owner_loss, grace_us
+        self._setting = _Setting(namespaces or NamespacePolicies(), topology or Topology())
+        self._load = no_load(len(roster))
+        self._capacity = _capacities(roster)
+        self._epoch_us = self._tick_us = self._changes_in_tick = 0
+        self._past: dict[str, _Past] = {}
+        self._rolls: dict[str, int] = {}
+        self._unloaded: dict[str, int] = {}
+        self._decisions: list[Decided] = []
+        self._changes: list[OwnerChange] = []
+        self._instant: Instant | None = None
+        self._fingerprint = ""
+        self._ballots: dict[Hashable, Ballot] = {}
+        self._declined: dict[Hashable, Decided] = {}
+
+    # What the world tells.
+
+    def begin_tick(self, start_us: int) -> None:
+        """Start a tick: the view's clock stands at its start until the next."""
+        self._tick_us = start_us
+        self._changes_in_tick = 0
+        self._instant = None
+
+    def set_registry(self, roster: Roster, registered: NDArray[np.bool_]) -> None:
+        """Start a registry epoch at the start of this tick; owners that are no longer registered lose their bundles.
+
+        Args:
+            roster: the same brokers under the same numbers, with the lookup data of this epoch.
+            registered: shape (n_brokers,).
+        """
+        lost = np.flatnonzero(self.registered & ~registered).tolist()
+        self.roster, self.registered = roster, registered.copy()
+        self._capacity = _capacities(roster)
+        self._epoch_us = self._tick_us
+        self._instant = None
+        orphans = sorted(bundle for number in lost for bundle in self.ownership.bundles_of(number))
+        for bundle in orphans:
+            self._take(bundle, "forced", self._tick_us)
+        if self._owner_loss == "leader":
+            for bundle in orphans:
+                self._select(request_of(None, bundle, LookupOptions()), self._tick_us)
+
+    def set_load(self, load: LoadFigures, capacity: NDArray[np.float64] | None = None) -> None:
+        """Put the figures of a grid instant into the view.
+
+        Args:
+            capacity: weight per second at usage 1.0, shape (n_brokers,), where it is not the brokers' own.
+        """
+        self._load = load
+        if capacity is not None:
+            self._capacity = capacity
+        self._instant = None
+        self._ballots, self._declined = {}, {}
+
+    def restore(self, owners: Mapping[str, str]) -> None:
+        """Take over owners from before the run; those that are not registered are left out."""
+        for bundle, broker in sorted(owners.items()):
+            number = self.roster.number(broker)
+            if number is not None and self.registered[number]:
+                self._give(bundle, number, self._tick_us, decided=False)
+        self._changes_in_tick = 0
+
+    # Lookups.
+
+    def assign(
+        self,
+        topic: str | None,
+        bundle: str,
+        options: LookupOptions | None = None,
+        *,
+        client: str | None = None,
+        ts_us: int | None = None,
+    ) -> Assigned | None:
+        """Answer a lookup: the owner of the topic's bundle, made owner now if it has none.
+
+        Args:
+            topic: complete name; None for a request without topic.
+            bundle: complete name of the topic's bundle.
+            ts_us: when the lookup came; the start of the tick by default.
+
+        Returns:
+            None where nobody serves it: no candidate, all odds zero, or read-only and unowned.
+
+        Raises:
+            PolicyError: where a part fails and the policy says stop, or breaks its protocol.
+        """
+        options = options or LookupOptions()
+        if topic is not None and is_internal_topic(topic):
+            return self._answer(self.leader())
+        namespace = bundle.rpartition("/")[0]
+        pinned = pinned_broker(namespace)
+        if pinned is not None:
+            return self._answer(self._registered_number(pinned))
+        owner = self.ownership.owner(bundle)
+        if owner is not None:
+            self.counters.skip += 1
+            return self._answer(owner)
+        if options.read_only:
+            return None
+        decision = self._select(request_of(topic, bundle, options, client), self._tick_us if ts_us is None else ts_us)
+        return self._answer(self.ownership.owner(bundle), decision)
+
+    def decide(self, request: LookupRequest) -> tuple[Ballot, str]:
+        """Return what the policy says to a request now, and the fingerprint it holds under; nothing is rolled or booked."""
+        instant = self._prepared()
+        if "view.memory" in self.policy.reads:
+            return self.policy.ballot(request, instant), self._fingerprint
+        key = self.policy.decision_key(request)
+        known = self._ballots.get(key)
+        if known is None:
+            known = self._ballots[key] = self.policy.ballot(request, instant)
+        return known, self._fingerprint
+
+    def owned(self, bundle: str, broker: str) -> bool:
+        """Tell whether a broker serves a bundle."""
+        number = self.roster.number(broker)
+        pinned = pinned_broker(bundle.rpartition("/")[0])
+        if pinned is not None:
+            return pinned == broker and self._registered_number(broker) is not None
+        return number is not None and self.ownership.owner(bundle) == number
+
+    def leader(self) -> int | None:
+        """Return the number of the broker that serves the load manager's own topics: the first registered one.
+
+        Pulsar elects a leader; which broker that was, no log of lookups tells.
+        """
+        numbers = np.flatnonzero(self.registered)
+        return int(numbers[0]) if len(numbers) else None
+
+    # Bundles.
+
+    def unload(self, bundle: str, dest: str | None = None) -> None:
+        """Take a bundle from its owner on an administrator's behalf, and give it to `dest` if that is named.
+
+        Raises:
+            InputError: where nobody owns the bundle, or `dest` owns it already or is not registered.
+        """
+        if pinned_broker(bundle.rpartition("/")[0]) is not None:
+            return
+        owner = self.ownership.owner(bundle)
+        if owner is None:
+            raise InputError(f"bundle {bundle} is not owned by any broker")
+        number = None if dest is None else self._registered_number(dest)
+        if dest is not None and number is None:
+            raise InputError(f"bundle {bundle} cannot be transferred to {dest}, which is not registered")
+        if number == owner:
+            raise InputError(f"bundle {bundle} cannot be transferred to {dest}, which owns it already")
+        self._take(bundle, "admin", self._tick_us)
+        if number is not None:
+            self._give(bundle, number, self._tick_us, decided=False)
+
+    def split(self, bundle: str, children: Sequence[str]) -> None:
+        """Replace a bundle by its children, which keep its owner and its past."""
+        owner, past = self.ownership.owner(bundle), self._past.pop(bundle, None)
+        if owner is not None:
+            self.ownership.take(bundle)
+        for child in children:
+            if past is not None:
+                self._past[child] = _Past(past.owner, past.cause)
+            if bundle in self._unloaded:
+                self._unloaded[child] = self._unloaded[bundle]
+            if owner is not None:
+                self.ownership.give(child, owner)
+        self._changed()
+
+    def shed(self) -> CycleReport | None:
+        """Run one cycle of the policy's shedder; None where it has none."""
+        if self.policy.shedder is None:
+            return None
+        instant = self._prepared()
+        memory = self.memory.setdefault(memory_key(self.policy.shedder), {})
+        judge = Judge(self.policy, instant, grace_us=self._grace_us)
+        report = run_cycle(self.policy, instant, memory, judge, self._carry_out)
+        self._instant = None
+        return report
+
+    # What was done.
+
+    def take_decisions(self) -> list[Decided]:
+        """Return the decisions since the last call; a declined one is still counted up until its fingerprint ends."""
+        taken, self._decisions = self._decisions, []
+        return taken
+
+    def take_changes(self) -> list[OwnerChange]:
+        """Return the changes of ownership since the last call."""
+        taken, self._changes = self._changes, []
+        return taken
+
+    def view(self) -> ClusterView:
+        """Return the view as of now."""
+        return self._prepared().view
+
+    def _prepared(self) -> Instant:
+        if self._instant is None:
+            self._instant = Instant(self.policy, self._view(), self.failures)
+            self._refresh_fingerprint()
+        return self._instant
+
+    def _view(self) -> ClusterView:
+        load = self._load
+        return ClusterView(
+            cluster=self.cluster,
+            brokers=self.roster,
+            registered=self.registered,
+            capacity=self._capacity,
+            epoch_us=self._epoch_us,
+            now_us=self._tick_us,
+            usage=load.usage,
+            broker_load=load.broker_load,
+            topics=load.topics,
+            top_bundles=load.top_bundles,
+            demand=load.demand,
+            ownership=self.ownership,
+            unloaded=self._unloaded,
+            memory=self.memory,
+            load_source=load.source,
+            namespaces=self._setting.namespaces,
+            topology=self._setting.topology,
+        )
+
+    def _refresh_fingerprint(self) -> None:
+        fingerprint = self.policy.fingerprint(self._epoch_us, self._tick_us, self._changes_in_tick)
+        if fingerprint != self._fingerprint:
+            self._fingerprint = fingerprint
+            self._ballots = {}
+            self._declined = {}
+
+    def _select(self, request: LookupRequest, ts_us: int) -> Decision | None:
+        if not self.registered.any():
+            return None
+        self._prepared()
+        asked = (request.bundle, self.policy.decision_key(request))
+        repeated = self._declined.get(asked)
+        if repeated is not None:
+            repeated.count += 1
+            return repeated.decision
+        ballot, fingerprint = self.decide(request)
+        decision = self._rolled(request, ballot, fingerprint)
+        entry = Decided(ts_us, decision)
+        self._decisions.append(entry)
+        if decision.broker is None:
+            self._declined[asked] = entry
+            self.counters.failure += decision.declined is Reason.POLICY_ERROR
+        else:
+            self._book(request, decision, ts_us)
+        return decision
+
+    def _rolled(self, request: LookupRequest, ballot: Ballot, fingerprint: str) -> Decision:
+        broker: str | None = None
+        if len(ballot.numbers) == 1:
+            broker = self.roster[ballot.numbers[0]].id
+        elif ballot.numbers:
+            rolls = self._rolls.get(request.bundle, 0)
+            self._rolls[request.bundle] = rolls + 1
+            broker = self.roster[ballot.pick(roll(self._seed, self.cluster, request.bundle, rolls))].id
+        return Decision(
+            policy=self.policy.name,
+            bundle=request.bundle,
+            broker=broker,
+            declined=ballot.declined,
+            propensity=None if broker is None else ballot.odds[broker],
+            odds=ballot.odds,
+            rejected=ballot.rejected,
+            margin=ballot.margin,
+            ties=ballot.ties,
+            fingerprint=fingerprint,
+        )
+
+    def _book(self, request: LookupRequest, decision: Decision, ts_us: int) -> None:
+        self.counters.success += 1
+        number = self._registered_number(str(decision.broker))
+        if number is None:
+            raise InputError(f"broker {decision.broker} was chosen but is not registered")
+        self._give(request.bundle, number, ts_us, decided=True)
+        for part in self._remembering():
+            part.remember(self.memory.setdefault(memory_key(part), {}), request, self.roster[number])
+            self._instant = None
+
+    def _remembering(self) -> Iterable[Any]:
+        return [part for part in self.policy.parts if hasattr(part, "remember")]
+
+    def _carry_out(self, unload: Unload) -> None:
+        self._take(unload.bundle, "shed", self._tick_us)
+        self._unloaded[unload.bundle] = self._tick_us
+        if unload.destination is not None:
+            number = self._registered_number(unload.destination)
+            if number is not None:
+                self._give(unload.bundle, number, self._tick_us, decided=False)
+
+    def _give(self, bundle: str, number: int, ts_us: int, *, decided: bool) -> None:
+        past = self._past.get(bundle)
+        self.ownership.give(bundle, number)
+        source, cause = (None, "first") if past is None else (past.owner, past.cause)
+        self._changes.append(OwnerChange(ts_us, bundle, source, number, cause, decided))  # type: ignore[arg-type]  # both are Cause
+        self._changed()
+
+    def _take(self, bundle: str, cause: Cause, ts_us: int) -> None:
+        owner = self.ownership.take(bundle)
+        if owner is not None:
+            self._past[bundle] = _Past(owner, cause)
+            self._changes.append(OwnerChange(ts_us, bundle, owner, None, cause))
+            self._changed()
+
+    def _changed(self) -> None:
+        self._changes_in_tick += 1
+        if "view.ownership" in self.policy.reads and self._instant is not None:
+            self._refresh_fingerprint()
+
+    def _answer(self, number: int | None, decision: Decision | None = None) -> Assigned | None:
+        if number is None:
+            return None
+        broker: Broker = self.roster[number]
+        return Assigned(broker.id, broker.lookup_data, decision)
+
+    def _registered_number(self, broker: str) -> int | None:
+        number = self.roster.number(broker)
+        return number if number is not None and self.registered[number] else None
+
+
+def _capacities(roster: Roster) -> NDArray[np.float64]:
+    return np.array([np.nan if broker.capacity is None else broker.capacity for broker in roster], dtype=np.float64)

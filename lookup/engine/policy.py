@@ -1,0 +1,295 @@
+"""A policy: filters, scorers and a selector composed into one function from a request and a view to odds.
+
+Nothing is rolled and nothing is remembered here; `manager.py` does both.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.engine.answers import checked_odds, checked_scores
+from lookup.engine.facets import request_facet, view_facet
+from lookup.errors import ContractError, PolicyError
+from lookup.hooks.protocols import Filter, Scorer, Selector, Shedder, reads_of
+from lookup.model.broker import Candidates
+from lookup.model.decision import Reason
+from lookup.model.request import LookupRequest
+from lookup.model.view import ClusterView
+
+__all__ = ["TIED", "Ballot", "Failures", "Instant", "OnError", "Policy", "WeightedScorer", "memory_key"]
+
+#: Scores this close to the best are tied.
+TIED = 1e-9
+
+OnError = Literal["stop", "fail-closed", "skip"]
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedScorer:
+    """A scorer and the weight its scores have in the sum."""
+
+    scorer: Scorer
+    weight: float = 1.0
+
+
+@dataclass
+class Failures:
+    """How often parts failed, and what the first failure said."""
+
+    count: int = 0
+    first: str | None = None
+
+    def note(self, message: str) -> None:
+        """Count a failure; keep its message if it is the first."""
+        self.count += 1
+        self.first = self.first or message
+
+
+@dataclass(frozen=True, slots=True)
+class Ballot:
+    """What a policy said to one decision key at one instant: a distribution over brokers, or why there is none."""
+
+    #: brokers with odds above 0, ascending by number; empty where the policy declined
+    numbers: tuple[int, ...] = ()
+    cumulative: tuple[float, ...] = ()
+    #: normalised odds by broker id
+    odds: Mapping[str, float] = field(default_factory=dict)
+    rejected: Mapping[Reason, int] = field(default_factory=dict)
+    declined: Reason | None = None
+    margin: float | None = None
+    ties: int = 0
+
+    def pick(self, rolled: float) -> int:
+        """Return the number of the broker a roll in [0, 1] falls on."""
+        return self.numbers[min(bisect_right(self.cumulative, rolled), len(self.numbers) - 1)]
+
+
+class _ClosedError(Exception):
+    """A part failed and the policy fails closed; never leaves this module."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The thing with a name in a report."""
+
+    name: str
+    selector: Selector
+    filters: tuple[Filter, ...] = ()
+    scorers: tuple[WeightedScorer, ...] = ()
+    shedder: Shedder | None = None
+    on_error: OnError = "stop"
+
+    @cached_property
+    def parts(self) -> tuple[Filter | Scorer | Selector, ...]:
+        """Return the parts that decide, in the order they are asked."""
+        return (*self.filters, *(term.scorer for term in self.scorers), self.selector)
+
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """Return everything the deciding parts declare to read."""
+        return frozenset().union(*(reads_of(part) for part in self.parts))
+
+    @cached_property
+    def request_reads(self) -> tuple[str, ...]:
+        """Return the fields of a request that make its decision key, sorted; `properties` swallows single ones."""
+        names = sorted(name for name in self.reads if not name.startswith("view."))
+        return tuple(name for name in names if not ("properties" in names and name.startswith("properties.")))
+
+    @cached_property
+    def is_stateful(self) -> bool:
+        """Tell whether a part keeps memory between decisions."""
+        return "view.memory" in self.reads or any(hasattr(part, "remember") for part in self.parts)
+
+    def decision_key(self, request: LookupRequest) -> tuple[Hashable, ...]:
+        """Return what the odds of a request depend on, apart from the instant."""
+        return tuple([_field(request, name) for name in self.request_reads])
+
+    def fingerprint(self, epoch_us: int, tick_us: int, changes: int) -> str:
+        """Name the instant the odds depend on.
+
+        Args:
+            changes: ownership changes since the tick began.
+        """
+        if "view.ownership" in self.reads:
+            return f"{epoch_us}/{tick_us}/{changes}"
+        if self.reads & {"view.load", "view.now", "view.memory"}:
+            return f"{epoch_us}/{tick_us}"
+        return str(epoch_us)
+
+    def ballot(self, request: LookupRequest, instant: Instant, brokers: Candidates | None = None) -> Ballot:
+        """State the odds of a request.
+
+        Args:
+            brokers: who is offered; the registered brokers by default.
+
+        Raises:
+            PolicyError: where a part raises and `on_error` is stop.
+            ContractError: where a part breaks its protocol.
+        """
+        rejected: dict[Reason, int] = {}
+        brokers = instant.offered if brokers is None else brokers
+        try:
+            for place in range(len(self.filters)):
+                kept = self.admitted(place, request, brokers, instant)
+                if not kept.all():
+                    reason = self.filters[place].reason
+                    rejected[reason] = rejected.get(reason, 0) + int(len(kept) - kept.sum())
+                    brokers = brokers.subset(kept)
+                if not len(brokers):
+                    return Ballot(rejected=rejected, declined=Reason.NO_CANDIDATES)
+            scores = self.scores(request, brokers, instant)
+            odds = self.odds(request, brokers, scores, instant)
+        except _ClosedError:
+            return Ballot(rejected=rejected, declined=Reason.POLICY_ERROR)
+        return _tallied(brokers, scores, odds, rejected)
+
+    def admitted(self, place: int, request: LookupRequest, brokers: Candidates, instant: Instant) -> NDArray[np.bool_]:
+        """Ask one filter, by its place; return a mask of shape (n_candidates,)."""
+        part, view = self.filters[place], instant.views[place]
+        answers: list[bool] = []
+        try:
+            answer = part.admit(self._cuts[place](request), brokers, view)
+            if isinstance(answer, np.ndarray):
+                return _mask(part.name, answer, len(brokers))
+            for admitted in answer:
+                answers.append(admitted)  # noqa: PERF402  a generator that raises half way keeps its answers so far
+        except ContractError:
+            raise
+        except Exception as error:  # noqa: BLE001  a third party's code may raise anything; on_error decides
+            self._failed(part.name, request, error, instant)
+            answers.extend([True] * (len(brokers) - len(answers)))
+        return _mask(part.name, np.array(answers), len(brokers))
+
+    def scores(self, request: LookupRequest, brokers: Candidates, instant: Instant) -> NDArray[np.float64]:
+        """Return the weighted sum of the scorers, shape (n_candidates,), all 1.0 where there are none."""
+        if not self.scorers:
+            return np.ones(len(brokers))
+        total = np.zeros(len(brokers))
+        for place in range(len(self.scorers)):
+            total += self.scorers[place].weight * self.score(place, request, brokers, instant)
+        return total
+
+    def score(self, place: int, request: LookupRequest, brokers: Candidates, instant: Instant) -> NDArray[np.float64]:
+        """Ask one scorer, by its place; return its own scores, shape (n_candidates,)."""
+        scorer, slot = self.scorers[place].scorer, len(self.filters) + place
+        answer = self._asked(
+            scorer.name,
+            request,
+            instant,
+            lambda: scorer.score(self._cuts[slot](request), brokers, instant.views[slot]),
+        )
+        return np.zeros(len(brokers)) if answer is None else checked_scores(scorer.name, answer, len(brokers))
+
+    def odds(
+        self, request: LookupRequest, brokers: Candidates, scores: NDArray[np.float64], instant: Instant
+    ) -> NDArray[np.float64]:
+        """Ask the selector; return its weights, shape (n_candidates,)."""
+        selector = self.selector
+        answer = self._asked(
+            selector.name,
+            request,
+            instant,
+            lambda: selector.odds(self._cuts[-1](request), brokers, scores, instant.views[-1]),
+        )
+        return np.zeros(len(brokers)) if answer is None else checked_odds(selector.name, answer, len(brokers))
+
+    @cached_property
+    def _cuts(self) -> tuple[Callable[[LookupRequest], LookupRequest], ...]:
+        return tuple(request_facet(part.name, reads_of(part)) for part in self.parts)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The cuts are closures, which do not pickle; they are made again where they are needed.
+        return {name: value for name, value in self.__dict__.items() if name != "_cuts"}
+
+    def _asked(self, part: str, request: LookupRequest, instant: Instant, ask: Callable[[], _Answer]) -> _Answer | None:
+        try:
+            return ask()
+        except ContractError:
+            raise
+        except Exception as error:  # noqa: BLE001  a third party's code may raise anything; on_error decides
+            self._failed(part, request, error, instant)
+            return None
+
+    def _failed(self, part: str, request: LookupRequest, error: Exception, instant: Instant) -> None:
+        what = f"policy {self.name!r}: part {part!r} raised {type(error).__name__}: {error}"
+        message = f"{what}; it was asked about {request.topic or request.bundle} {dict(request.properties)}"
+        if self.on_error == "stop":
+            raise PolicyError(message) from error
+        instant.failures.note(message)
+        if self.on_error == "fail-closed":
+            raise _ClosedError
+
+
+class Instant:
+    """One view prepared for one policy: who is offered, and each part's own cut of the view."""
+
+    __slots__ = ("failures", "offered", "view", "views")
+
+    def __init__(self, policy: Policy, view: ClusterView, failures: Failures | None = None) -> None:
+        self.view = view
+        self.offered = Candidates(view.brokers, np.flatnonzero(view.registered))
+        self.views = [
+            view_facet(part.name, reads_of(part), view, view.memory.get(memory_key(part), {})) for part in policy.parts
+        ]
+        self.failures = Failures() if failures is None else failures
+
+
+def memory_key(part: object) -> str:
+    """Return the name under which a part's memory is kept."""
+    return str(getattr(part, "memory_key", getattr(part, "name", "")))
+
+
+def _field(request: LookupRequest, name: str) -> Hashable:
+    if name == "properties":
+        return tuple(sorted(request.properties.items()))
+    if name.startswith("properties."):
+        return request.properties.get(name[len("properties.") :])
+    value: Hashable = getattr(request, name)
+    return value
+
+
+def _mask(part: str, answers: NDArray[Any], count: int) -> NDArray[np.bool_]:
+    if answers.shape != (count,):
+        raise ContractError(f"filter {part!r} gave {answers.size} answers for {count} brokers")
+    if answers.dtype != np.bool_:
+        raise ContractError(f"filter {part!r} answered {answers.flat[0]!r}, not true or false")
+    return answers
+
+
+def _tallied(
+    brokers: Candidates, scores: NDArray[np.float64], odds: NDArray[np.float64], rejected: Mapping[Reason, int]
+) -> Ballot:
+    total = float(odds.sum())
+    if total == 0.0:
+        return Ballot(rejected=rejected, declined=Reason.NO_ODDS)
+    margin, ties = _margin(scores)
+    places = np.flatnonzero(odds)
+    probabilities: list[float] = (odds[places] / total).tolist()
+    return Ballot(
+        numbers=tuple(brokers.index[places].tolist()),
+        cumulative=tuple(accumulate(probabilities)),
+        odds=dict(zip(_ids(brokers, places.tolist()), probabilities, strict=True)),
+        rejected=rejected,
+        margin=margin,
+        ties=ties,
+    )
+
+
+def _ids(brokers: Candidates, places: Iterable[int]) -> list[str]:
+    return [brokers[place].id for place in places]
+
+
+def _margin(scores: NDArray[np.float64]) -> tuple[float | None, int]:
+    best = float(scores.max())
+    tied = scores >= best - TIED
+    ties = int(tied.sum())
+    return (None if ties == len(scores) else best - float(scores[~tied].max())), ties

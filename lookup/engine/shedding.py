@@ -1,0 +1,145 @@
+"""One cycle of a shedder: it proposes, the engine judges each proposal at once and books what it accepts.
+
+Rules for editing this file: a proposal is judged against the books as they are at that moment, so an accepted unload
+changes what is said to the next; loads are never recomputed inside a cycle.
+
+Source: `design/architecture.md` section 3 (the engine judges); `facts/loadmanager.md` sections 9.4, 9.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, MutableMapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+
+from lookup.engine.policy import Instant, Policy
+from lookup.errors import ContractError, PolicyError
+from lookup.model.decision import CycleLabel, CycleOutcome, CycleReason, Probe, Proposal, Reason, Ruling, Unload
+from lookup.model.names import is_system_namespace
+from lookup.model.request import LookupOptions, request_of
+
+__all__ = ["CycleReport", "Judge", "run_cycle"]
+
+_ACCEPTED = Ruling(accepted=True)
+
+
+@dataclass(frozen=True)
+class CycleReport:
+    """What came of one cycle."""
+
+    outcome: CycleOutcome
+    accepted: tuple[Unload, ...]
+    rejected: Mapping[Reason, int]
+
+
+class Judge:
+    """Says whether an unload may take place, by the books of this moment."""
+
+    def __init__(self, policy: Policy, instant: Instant, *, grace_us: int) -> None:
+        # Pulsar: a filter that fails makes the bundle not transferable, so here a failure always raises (and is caught).
+        self._policy = replace(policy, on_error="stop")
+        self._instant = instant
+        self._grace_us = grace_us
+        self._moved: set[str] = set()
+
+    def ruling(self, unload: Unload) -> Ruling:
+        """Judge one unload; the first rule it breaks is the reason."""
+        reason = self._objection(unload)
+        return _ACCEPTED if reason is None else Ruling(accepted=False, reason=reason)
+
+    def book(self, unload: Unload) -> None:
+        """Note that an accepted unload took place, so that its bundle stays put for the rest of the cycle."""
+        self._moved.add(unload.bundle)
+
+    def _objection(self, unload: Unload) -> Reason | None:
+        view = self._instant.view
+        source = view.brokers.number(unload.source)
+        if is_system_namespace(unload.bundle.rpartition("/")[0]):
+            return Reason.SYSTEM_NAMESPACE
+        # A bundle moved in this cycle has a new owner or none, so this rule comes before the one on ownership.
+        if unload.bundle in self._moved:
+            return Reason.MOVED_THIS_CYCLE
+        if source is None or view.ownership.owner(unload.bundle) != source:
+            return Reason.NOT_OWNER
+        if view.now_us - view.unloaded.get(unload.bundle, view.now_us - self._grace_us) < self._grace_us:
+            return Reason.GRACE_PERIOD
+        return None if unload.destination is None else self._objection_to(unload, unload.destination)
+
+    def _objection_to(self, unload: Unload, destination: str) -> Reason | None:
+        view = self._instant.view
+        number = view.brokers.number(destination)
+        if number is None or not view.registered[number] or destination == unload.source:
+            return Reason.NOT_REGISTERED
+        return None if self._admits(unload.bundle, number) else Reason.DESTINATION_FILTERED
+
+    def _admits(self, bundle: str, number: int) -> bool:
+        request = request_of(None, bundle, LookupOptions())
+        brokers = self._instant.offered
+        try:
+            for place in range(len(self._policy.filters)):
+                brokers = brokers.subset(self._policy.admitted(place, request, brokers, self._instant))
+                if number not in brokers.index:
+                    return False
+        except ContractError:
+            raise
+        except PolicyError:
+            return False
+        return True
+
+
+def run_cycle(
+    policy: Policy,
+    instant: Instant,
+    memory: MutableMapping[str, Any],
+    judge: Judge,
+    carry_out: Callable[[Unload], None],
+) -> CycleReport:
+    """Let a policy's shedder propose until it ends, and carry out what the judge accepts.
+
+    Raises:
+        PolicyError: where the shedder raises and `on_error` is stop.
+        ContractError: where it yields something else than a proposal or ends without an outcome.
+    """
+    shedder = policy.shedder
+    if shedder is None:
+        raise ContractError(f"policy {policy.name!r} has no shedder")
+    accepted: list[Unload] = []
+    rejected: dict[Reason, int] = {}
+
+    def answer(proposal: Proposal) -> Ruling:
+        unload = proposal.unload if isinstance(proposal, Probe) else proposal
+        if not isinstance(unload, Unload):
+            raise ContractError(f"shedder {shedder.name!r} proposed {proposal!r}, not an Unload or a Probe")
+        ruling = judge.ruling(unload)
+        if ruling.reason is not None:
+            rejected[ruling.reason] = rejected.get(ruling.reason, 0) + 1
+        elif unload is proposal:
+            judge.book(unload)
+            carry_out(unload)
+            accepted.append(unload)
+        return ruling
+
+    try:
+        outcome = _drained(shedder.propose(instant.view, memory), answer)
+    except ContractError:
+        raise
+    except Exception as error:  # noqa: BLE001  a third party's code may raise anything; on_error decides
+        message = f"policy {policy.name!r}: shedder {shedder.name!r} raised {type(error).__name__}: {error}"
+        if policy.on_error == "stop":
+            raise PolicyError(message) from error
+        instant.failures.note(message)
+        outcome = CycleOutcome(CycleLabel.FAILURE, CycleReason.UNKNOWN)
+    if not isinstance(outcome, CycleOutcome):
+        raise ContractError(f"shedder {shedder.name!r} ended with {outcome!r}, not a CycleOutcome")
+    return CycleReport(outcome, tuple(accepted), rejected)
+
+
+def _drained(cycle: Generator[Proposal, Ruling, CycleOutcome], answer: Callable[[Proposal], Ruling]) -> CycleOutcome:
+    try:
+        proposal = next(cycle)
+        while True:
+            proposal = cycle.send(answer(proposal))
+    except StopIteration as ended:
+        outcome: CycleOutcome = ended.value
+        return outcome
