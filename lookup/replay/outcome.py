@@ -1,0 +1,50 @@
+"""What a replay hands to the score: sums of every metric by policy, cluster and seed, and counts about the input.
+
+No log, no decisions: their size depends on the input, what is here does not. How sums become values, intervals and
+verdicts is the business of `lookup.score`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["LOGGED", "MetricSums", "ReplayOutcome"]
+
+#: Stands for a policy's name where the sums are those of the brokers the log says were answered.
+LOGGED = "(logged)"
+
+
+@dataclass(frozen=True, eq=False)
+class MetricSums:
+    """The sums of one metric for one policy, cluster and seed; rows are the metric's units."""
+
+    cluster: str
+    policy: str
+    seed: int
+    metric: str
+    #: what the metric is told apart by (a property, a cause), None for the whole
+    key: str | None
+    #: the part of the demand these sums are about, `(("tenant", "t1"),)`; empty for all of it
+    by: tuple[tuple[str, str], ...]
+    #: shape (n_units, k); bundles of a cluster are numbered the same for all policies, cells are in order of time
+    sums: NDArray[np.float64]
+    #: for metrics over time: start of the first cell, µs since the Unix epoch
+    start_us: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class ReplayOutcome:
+    """All sums of a run, what is known about its input, and whether the logged choices could be judged."""
+
+    sums: Sequence[MetricSums]
+    #: counts and notes for people and for `summary.json`, JSON-able: `lookups`, `redirects`, `quarantined`, `clusters`,
+    #: `ticks`, `induced_ratio`, `capacity` ("assumed" or "given"), `imbalance_floor` (by cluster), ...
+    inputs: Mapping[str, object] = field(default_factory=dict)
+    #: why there are no sums of `LOGGED`, None where there are
+    logged_reason: str | None = None
+    #: policies for which dice were rolled among several brokers; one seed of such a policy is one roll of many
+    rolled: frozenset[str] = frozenset()

@@ -1,0 +1,52 @@
+"""The built-in metrics, registered through the same hook as those of third parties.
+
+Each answers sums per bundle or per cell that add over batches; definitions and formulas are in `docs/scoring.md`.
+"""
+
+from __future__ import annotations
+
+from lookup.hooks import Metric, hookimpl
+from lookup.score.metrics.answers import AgreementRatio, AnsweredRatio
+from lookup.score.metrics.balance import ImbalanceCv, ImbalanceMaxMean, OverloadRatio
+from lookup.score.metrics.labels import MatchRatio
+from lookup.score.metrics.movement import Assignments, MovedWeight, Moves, RedundantMoves
+from lookup.score.metrics.network import NetworkCost, NetworkCoveredRatio, NetworkMsMean, NetworkMsP95
+
+__all__ = [
+    "AgreementRatio",
+    "AnsweredRatio",
+    "Assignments",
+    "ImbalanceCv",
+    "ImbalanceMaxMean",
+    "MatchRatio",
+    "MovedWeight",
+    "Moves",
+    "NetworkCost",
+    "NetworkCoveredRatio",
+    "NetworkMsMean",
+    "NetworkMsP95",
+    "OverloadRatio",
+    "RedundantMoves",
+    "lookup_register_metrics",
+]
+
+
+@hookimpl
+def lookup_register_metrics() -> tuple[type[Metric], ...]:
+    """Return the built-in metrics in the order in which reports show them."""
+    return (
+        AnsweredRatio,
+        MatchRatio,
+        NetworkMsMean,
+        NetworkMsP95,
+        NetworkCoveredRatio,
+        NetworkCost,
+        ImbalanceMaxMean,
+        ImbalanceCv,
+        OverloadRatio,
+        Assignments,
+        Moves,
+        RedundantMoves,
+        MovedWeight,
+        AgreementRatio,
+    )

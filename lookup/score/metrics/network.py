@@ -1,0 +1,170 @@
+"""How far clients are from the brokers that serve them, and what the traffic between them costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import ClassVar
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.model.batch import Batch
+from lookup.model.broker import Location
+from lookup.model.topology import Topology
+from lookup.score.metrics.kinds import Better, Grain, Resample
+from lookup.score.metrics.totals import per_bundle, quotient
+
+__all__ = ["NetworkCost", "NetworkCoveredRatio", "NetworkMsMean", "NetworkMsP95"]
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class NetworkMsMean:
+    """Distance from client to broker in ms, weighted, over lookups where both stand at comparable places."""
+
+    name: ClassVar[str] = "network_ms_mean"
+    unit: ClassVar[str] = "ms"
+    better: ClassVar[Better] = "down"
+    grain: ClassVar[Grain] = "lookup"
+    resample: ClassVar[Resample] = "bundle"
+
+    def keys(self, batch: Batch) -> Sequence[str | None]:
+        """Return one whole."""
+        return (None,)
+
+    def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
+        """Return weight x ms and weight, shape (n_bundles, 2)."""
+        distance, weight = _covered(batch, batch.topology.distance)
+        return per_bundle(batch, batch.served.bundle, distance * weight, weight)
+
+    def value(self, sums: FloatArray) -> FloatArray:
+        """Return the weighted mean distance in ms."""
+        return quotient(sums)
+
+
+@dataclass(frozen=True)
+class NetworkCoveredRatio:
+    """Answered weight whose distance is known / answered weight: how much `network_ms_mean` is about."""
+
+    name: ClassVar[str] = "network_covered_ratio"
+    unit: ClassVar[str] = "ratio"
+    better: ClassVar[Better] = "info"
+    grain: ClassVar[Grain] = "lookup"
+    resample: ClassVar[Resample] = "bundle"
+
+    def keys(self, batch: Batch) -> Sequence[str | None]:
+        """Return one whole."""
+        return (None,)
+
+    def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
+        """Return the covered weight and the answered weight, shape (n_bundles, 2)."""
+        served = batch.served
+        _, weight = _covered(batch, batch.topology.distance)
+        return per_bundle(batch, served.bundle, weight, np.where(served.broker >= 0, served.weight, 0.0))
+
+    def value(self, sums: FloatArray) -> FloatArray:
+        """Return the covered share."""
+        return quotient(sums)
+
+
+@dataclass(frozen=True)
+class NetworkMsP95:
+    """The smallest distance in ms below which, itself included, lie 95 % of the covered weight.
+
+    Distances come from the topology, so there are few different ones: the rows are those, in ascending order, and exact
+    quantiles add over batches and clusters.
+    """
+
+    name: ClassVar[str] = "network_ms_p95"
+    unit: ClassVar[str] = "ms"
+    better: ClassVar[Better] = "down"
+    grain: ClassVar[Grain] = "lookup"
+    resample: ClassVar[Resample] = "none"
+
+    def keys(self, batch: Batch) -> Sequence[str | None]:
+        """Return one whole."""
+        return (None,)
+
+    def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
+        """Return weight and weight x ms by possible distance, shape (n_distances, 2)."""
+        steps = _possible_distances(batch.topology)
+        distance, weight = _covered(batch, batch.topology.distance)
+        # nearest, not equal: the two directions of one path may differ in their last bit
+        nearest = np.searchsorted((steps[1:] + steps[:-1]) / 2, distance)
+        total = np.bincount(nearest, weights=weight, minlength=len(steps))
+        return np.stack([total, total * steps], axis=1)
+
+    def value(self, sums: FloatArray) -> FloatArray:
+        """Return the weighted quantile of all rows, one number."""
+        held = sums[sums[:, 0] > 0]
+        if not len(held):
+            return np.array(np.nan)
+        cumulative = np.cumsum(held[:, 0])
+        # the tolerance forgives the rounding of the sums, a billionth of a lookup
+        place = int(np.searchsorted(cumulative, 0.95 * cumulative[-1] * (1 - 1e-12)))
+        return np.array(held[place, 1] / held[place, 0])
+
+
+@dataclass(frozen=True)
+class NetworkCost:
+    """Price of the traffic between clients and brokers: weight x `bytes_per_weight` / 1e9 x price per GB."""
+
+    name: ClassVar[str] = "network_cost"
+    unit: ClassVar[str] = "currency"
+    better: ClassVar[Better] = "down"
+    grain: ClassVar[Grain] = "lookup"
+    resample: ClassVar[Resample] = "bundle"
+
+    def keys(self, batch: Batch) -> Sequence[str | None]:
+        """Return one whole where the bytes of a lookup are known, else nothing."""
+        return () if batch.bytes_per_weight is None else (None,)
+
+    def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
+        """Return the cost and the covered weight, shape (n_bundles, 2)."""
+        price, weight = _covered(batch, batch.topology.price)
+        gigabytes = weight * ((batch.bytes_per_weight or 0.0) / 1e9)
+        return per_bundle(batch, batch.served.bundle, gigabytes * price, weight)
+
+    def value(self, sums: FloatArray) -> FloatArray:
+        """Return the cost in the topology's currency, NaN where no distance is known."""
+        cost: FloatArray = np.where(sums[..., 1] > 0, sums[..., 0], np.nan)
+        return cost
+
+
+def _covered(batch: Batch, between: Callable[[Location, Location], float | None]) -> tuple[FloatArray, FloatArray]:
+    """Return each group's figure and the weight it stands for, both 0 where it is unanswered or the figure unknown."""
+    served = batch.served
+    figure = _between_all(batch, between)[served.broker, served.client]
+    known = ~np.isnan(figure)
+    return np.where(known, figure, 0.0), np.where(known, served.weight, 0.0)
+
+
+def _between_all(batch: Batch, between: Callable[[Location, Location], float | None]) -> FloatArray:
+    """Return the figures of all brokers and clients, shape (n_brokers + 1, n_clients); NaN where unknown.
+
+    The last row, which number -1 picks, is that of unanswered lookups. Only different places are compared.
+    """
+    here, sources = _places([client.location for client in batch.clients])
+    there, targets = _places([*(broker.location for broker in batch.brokers), Location()])
+    known = [[between(a, b) for a in sources] for b in targets]
+    table = np.array(known, dtype=np.float64).reshape(len(targets), len(sources))
+    figures: FloatArray = table[there][:, here]
+    return figures
+
+
+def _places(locations: Sequence[Location]) -> tuple[NDArray[np.int64], list[Location]]:
+    """Number the different locations: the number of each, and the location of each number."""
+    different = list(dict.fromkeys(locations))
+    numbers = {location: number for number, location in enumerate(different)}
+    return np.array([numbers[location] for location in locations], dtype=np.int64), different
+
+
+def _possible_distances(topology: Topology) -> FloatArray:
+    """Return every distance two places of the topology may have, ms, ascending, at least one."""
+    paths = nx.all_pairs_dijkstra_path_length(topology.graph, weight="ms")
+    linked = chain.from_iterable(lengths.values() for _, lengths in paths)
+    return np.unique([0.0, *topology.distance_ms.values(), *linked])

@@ -1,0 +1,39 @@
+"""The arithmetic all metrics share: sums per bundle, and quotients of totals."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.model.batch import Batch
+
+__all__ = ["first", "per_bundle", "quotient"]
+
+FloatArray = NDArray[np.float64]
+
+
+def per_bundle(batch: Batch, bundles: NDArray[np.int64], *figures: FloatArray) -> FloatArray:
+    """Add figures up by bundle.
+
+    Args:
+        bundles: the bundle of each figure, shape (n,).
+        figures: k columns of shape (n,).
+
+    Returns:
+        Shape (n_bundles, k).
+    """
+    size = len(batch.bundles)
+    return np.stack([np.bincount(bundles, weights=column, minlength=size) for column in figures], axis=1)
+
+
+def quotient(sums: FloatArray) -> FloatArray:
+    """Divide the first column of totals by the second, shape (..., 2) to (...); NaN where the second is zero."""
+    above, below = sums[..., 0], sums[..., 1]
+    answer = np.full(below.shape, np.nan)
+    np.divide(above, below, out=answer, where=below > 0)
+    return answer
+
+
+def first(sums: FloatArray) -> FloatArray:
+    """Take the only column of totals, shape (..., 1) to (...)."""
+    return sums[..., 0]
