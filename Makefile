@@ -1,0 +1,58 @@
+# `make demo` and `make test` need Python 3.11 or newer and nothing else; everything goes into .venv.
+# PYTHON=/path/to/python3 chooses the interpreter, ARGS="-k topic" is handed on to pytest.
+
+VENV := .venv
+BIN := $(VENV)/bin
+# Setuptools explains at length what an editable installation is.
+INSTALL := PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --disable-pip-version-check
+
+.PHONY: help setup demo test check bench clean distclean
+
+help:
+	@echo "make demo    install, make a sample log, compare the shipped policies over it"
+	@echo "make test    install, run the whole suite"
+	@echo "make check   format, lint, types, contracts, docs"
+	@echo "make bench   measure the figures of docs/benchmarks.md"
+	@echo "make clean   remove what demo, test, check and bench left behind; make distclean removes $(VENV) as well"
+
+$(BIN)/pip:
+	@scripts/make-venv.sh $(VENV)
+
+$(VENV)/.installed-demo: setup.cfg pyproject.toml | $(BIN)/pip
+	@echo "Installing pulsar-lookup and Spark into $(VENV); the first time this takes some minutes."
+	@$(INSTALL) --editable '.[spark,report]'
+	@touch $@
+
+$(VENV)/.installed-test: setup.cfg pyproject.toml | $(BIN)/pip
+	@echo "Installing pulsar-lookup, Spark and the tools into $(VENV); the first time this takes some minutes."
+	@$(INSTALL) --editable '.[spark,topics,report,test,docs]'
+	@touch $@
+
+setup: $(VENV)/.installed-test
+
+demo: $(VENV)/.installed-demo
+	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && \
+	{ [ -e sample ] || $(BIN)/lookup generate --output sample; } && \
+	$(BIN)/lookup evaluate --config configs/evaluation.toml --output report --force && \
+	echo "The report is report/report.md; its figures are in report/summary.json."
+
+test: $(VENV)/.installed-test
+	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && $(BIN)/python -m pytest $(ARGS)
+
+check: $(VENV)/.installed-test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+
+bench: $(VENV)/.installed-test
+	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && $(BIN)/python benchmarks/run.py $(ARGS)
+
+clean:
+	rm -rf build dist *.egg-info sample report bench-data docs/_build spark-warehouse metastore_db derby.log
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+distclean: clean
+	rm -rf $(VENV)

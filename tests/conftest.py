@@ -1,0 +1,60 @@
+"""What all tests share: the one Spark session, the data that is no part of the repository, the order of the suite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from pyspark.sql import SparkSession
+
+from lookup.replay.session import create_session
+
+#: Plug-ins that are installed or loaded by tests; some are broken on purpose, none is a test.
+collect_ignore = ["assets"]
+
+_ROOT = Path(__file__).parent.parent
+_SHARED_DATA = _ROOT.parent / "shared" / "data"
+
+# Examples that take long on a busy machine are no failure: each test has a timeout of its own.
+settings.register_profile("suite", deadline=None, print_blob=True)
+settings.load_profile("suite")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the tests without Spark first, then the documentation, then the tests with Spark."""
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    if item.get_closest_marker("spark") is not None:
+        return 2
+    return 1 if item.path.suffix == ".md" else 0
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Start the suite's only Spark session: starting one takes ten seconds, tests share it."""
+    scratch = tmp_path_factory.mktemp("spark")
+    session = create_session(
+        "local[2]",
+        "pulsar-lookup-tests",
+        settings={
+            # Tables and shuffle files of tests go where pytest cleans up.
+            "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+            "spark.local.dir": str(scratch / "local"),
+            # Two cores; more partitions of tiny data are only more tasks.
+            "spark.sql.shuffle.partitions": "2",
+        },
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Return the folder of shared data; skip the test where it is absent."""
+    if not _SHARED_DATA.is_dir():
+        pytest.skip(f"{_SHARED_DATA} is absent: the repository holds no third-party data")
+    return _SHARED_DATA
