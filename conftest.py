@@ -1,9 +1,9 @@
 """Runs the code blocks of README.md and docs/: a page is a test, from top to bottom, in a folder of its own.
 
 * A `python` block runs; all blocks of a page share their names. Blocks with `>>>` are compared with what they print.
-* `<!-- file: NAME -->` before a block writes the block to NAME in the page's folder, for the blocks after it. A `python`
-  block so marked is run as well.
-* `<!-- run -->` before a `console` or `bash` block runs its commands in the page's folder, each of which must exit with 0;
+* `<!-- file: NAME -->` before a block writes the block to NAME in the page's folder, for the blocks after it.
+  A `python` block so marked is run as well.
+* `<!-- run -->` before a `console` or `bash` block runs its commands in the page's folder; each must exit with 0,
   `<!-- run: exit 2 -->` says how the last one ends. In a `console` block the commands are the lines after `$`.
 * `<!-- skip: next -->` leaves the next block out.
 """
