@@ -1,0 +1,109 @@
+"""All built-in metrics: what they declare, and that they equal a plain-Python second implementation."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lookup.hooks import Metric
+from lookup.model.broker import Broker, Roster
+from lookup.score.metrics import lookup_register_metrics
+from tests.score.oracle import Happenings, measure_all
+from tests.score.worlds import batch_of, worlds
+
+METRICS = [metric() for metric in lookup_register_metrics()]
+
+
+def measured(batches: list[object]) -> dict[tuple[str, str | None], float]:
+    """Add the sums of batches up and turn them into values, as score does."""
+    figures = {}
+    for metric in METRICS:
+        for key in dict.fromkeys(key for batch in batches for key in metric.keys(batch)):
+            parts = [metric.accumulate(batch, key) for batch in batches]
+            sums = sum(part for part in parts if len(part))
+            totals = sums if metric.resample == "none" else np.sum(sums, axis=0)
+            figures[metric.name, key] = float(metric.value(totals))
+    return figures
+
+
+def assert_same(ours: dict[tuple[str, str | None], float], theirs: dict[tuple[str, str | None], float]) -> None:
+    """Compare figures; NaN equals NaN."""
+    assert ours.keys() == theirs.keys()
+    for name, value in theirs.items():
+        assert ours[name] == pytest.approx(value, rel=1e-9, abs=1e-9, nan_ok=True), name
+
+
+@given(worlds())
+def test_metrics_equal_the_oracle(drawn: tuple[Happenings, list[Broker]]) -> None:
+    """Every metric of a random world equals the plain loop."""
+    world, brokers = drawn
+
+    assert_same(measured([batch_of(world, brokers)]), measure_all(world))
+
+
+@given(worlds(), st.integers(0, 30))
+def test_batches_add_up(drawn: tuple[Happenings, list[Broker]], cut: int) -> None:
+    """Figures do not depend on how lookups are spread over batches; labels may change between them."""
+    world, brokers = drawn
+    whole = batch_of(world, brokers)
+    mask = np.arange(len(whole.served.bundle)) < cut
+    early = replace(batch_of(replace(world, registered={}), brokers, last=False), served=_kept(whole.served, mask))
+    late = replace(whole, served=_kept(whole.served, ~mask))
+    halves = [replace(early, logged=whole.logged * 0, agreed=whole.agreed * 0), late]
+
+    assert_same(measured(halves), measured([whole]))
+
+
+def _kept(served: object, mask: np.ndarray) -> object:
+    columns = ("bundle", "broker", "client", "lookups", "weight")
+    return replace(served, **{name: getattr(served, name)[mask] for name in columns})
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+class TestDeclarations:
+    """What every metric declares."""
+
+    def test_it_follows_the_protocol(self, metric: Metric) -> None:
+        """It has a name, a unit, a direction, a grain and a unit of resampling."""
+        assert isinstance(metric, Metric)
+        assert metric.better in {"up", "down", "info"}
+        assert metric.grain in {"lookup", "change", "cell"}
+        assert metric.resample in {"bundle", "time", "none"}
+        assert metric.unit
+
+    def test_it_pickles(self, metric: Metric) -> None:
+        """Spark tasks get an equal object."""
+        assert pickle.loads(pickle.dumps(metric)) == metric
+
+    def test_nothing_is_worth_nothing(self, metric: Metric) -> None:
+        """Totals of zero are NaN, or 0 for metrics that count."""
+        value = metric.value(np.zeros((1, 2)))
+
+        assert all(math.isnan(one) or one == 0 for one in np.ravel(value))
+
+    def test_values_keep_the_leading_shape(self, metric: Metric) -> None:
+        """Totals of resamples, shape (r, k), become values of shape (r,); a metric that is not resampled gives one."""
+        value = metric.value(np.ones((5, 2)))
+
+        assert np.shape(value) == (() if metric.resample == "none" else (5,))
+
+
+def test_names_are_unique() -> None:
+    """No two metrics share a name."""
+    assert len({metric.name for metric in METRICS}) == len(METRICS)
+
+
+def test_a_roster_without_brokers_measures_nothing() -> None:
+    """An empty cluster gives NaN and zeros, not an error."""
+    world = Happenings([], [], {("c", 0): frozenset()}, 3600 * 10**6)
+
+    figures = measured([replace(batch_of(world, []), brokers=Roster([]))])
+
+    assert math.isnan(figures["answered_ratio", None])
+    assert figures["moves", None] == 0
