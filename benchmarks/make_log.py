@@ -1,0 +1,63 @@
+"""Make the log that the benchmarks read.
+
+3 clusters, 22 hours, 20,000 topics, 12 property sets, and in each cluster 60 brokers and 60 namespaces of 64 bundles.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from lookup.errors import PulsarLookupError
+from lookup.replay.generate import GenerateSettings, generate
+
+__all__ = ["bench_settings", "main"]
+
+
+def bench_settings(rows: int) -> GenerateSettings:
+    """Return the settings of the benchmark log; only its number of rows varies."""
+    return GenerateSettings(
+        lookups=rows,
+        clusters=3,
+        hours=22,
+        topics=20_000,
+        tenants=20,
+        namespaces=60,
+        bundles_per_namespace=64,
+        brokers=60,
+        racks=3,
+        clients=5_000,
+        property_sets=12,
+        losses=4,
+        joins=2,
+        leaves=2,
+        unloads=6,
+        sheds=20,
+        splits=6,
+        # Pulsar's own longest silence between two reports (loadBalancerReportUpdateMaxIntervalMinutes).
+        load_report_s=900,
+    )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write the log and print how fast."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=20_000_000, help="rows of LOOKUPS over all clusters")
+    parser.add_argument("--output", type=Path, required=True, help="directory for the tables")
+    parser.add_argument("--force", action="store_true", help="replace tables that are there")
+    options = parser.parse_args(arguments)
+    begin = time.perf_counter()
+    try:
+        report = generate(bench_settings(options.rows), options.output, force=options.force)
+    except PulsarLookupError as error:
+        print(error, file=sys.stderr)
+        return 2
+    elapsed_s = time.perf_counter() - begin
+    print(f"{report.output}: {dict(report.rows)} in {elapsed_s:.1f} s, {options.rows / elapsed_s / 1e6:.2f} M rows/s")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,133 @@
+"""What a synthetic log is made of: every figure one may set, and the checks that say which ones make no sense."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from difflib import get_close_matches
+
+from lookup.errors import SettingsError
+
+__all__ = ["LOGGING_POLICIES", "GenerateSettings"]
+
+#: How the logged brokers were chosen: not logged at all, uniformly, or with a preference for the client's rack.
+LOGGING_POLICIES = ("none", "random", "rack-random")
+
+#: Smallest and largest value of every figure. The upper ends keep client addresses (10.x.y.z by cluster and rack)
+#: distinct and column codes within 32 bits.
+_RANGES = {
+    "lookups": (1, 10_000_000_000),
+    "clusters": (1, 40),
+    "hours": (0.02, 24.0 * 366),
+    "topics": (1, 1_000_000),
+    "tenants": (1, 10_000),
+    "namespaces": (1, 100_000),
+    "bundles_per_namespace": (1, 4_096),
+    "brokers": (1, 3_000),
+    "racks": (1, 26),
+    "clients": (1, 50_000),
+    "property_sets": (1, 200),
+    "losses": (0, 1_000),
+    "joins": (0, 1_000),
+    "leaves": (0, 1_000),
+    "unloads": (0, 10_000),
+    "sheds": (0, 10_000),
+    "splits": (0, 10_000),
+    "zipf": (0.0, 3.0),
+    "rack_affinity": (0.0, 1.0),
+    "load_report_s": (0, 86_400),
+    "seed": (0, 2**63 - 1),
+}
+
+
+@dataclass(frozen=True)
+class GenerateSettings:
+    """Size, shape and seed of a synthetic log; counts of brokers, clients and events are per cluster.
+
+    Raises:
+        SettingsError: naming every figure out of range and every combination that cannot be.
+    """
+
+    #: rows of LOOKUPS over all clusters, hops and reconnects included
+    lookups: int = 300_000
+    clusters: int = 2
+    #: length of the log
+    hours: float = 6.0
+    #: start of the log; without zone it is UTC
+    start: datetime = datetime(2026, 1, 5, tzinfo=UTC)
+    #: partitions count as topics
+    topics: int = 2_000
+    tenants: int = 8
+    namespaces: int = 24
+    bundles_per_namespace: int = 16
+    #: brokers that are ever registered
+    brokers: int = 12
+    racks: int = 3
+    clients: int = 900
+    #: distinct client property sets, the empty one among them
+    property_sets: int = 12
+    #: brokers that vanish; all but the last come back
+    losses: int = 2
+    #: brokers that register late
+    joins: int = 1
+    #: brokers that leave for good
+    leaves: int = 1
+    #: bundles unloaded by an administrator
+    unloads: int = 2
+    #: bundles unloaded by the logging cluster's own shedding
+    sheds: int = 4
+    splits: int = 2
+    #: exponent of the popularity of topics, 0 is uniform
+    zipf: float = 1.0
+    #: share of a topic's lookups that come from the rack its team lives in, on top of those that come by chance
+    rack_affinity: float = 0.6
+    #: seconds between load reports, 0 writes none
+    load_report_s: int = 60
+    logging_policy: str = "random"
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        problems = [*self._out_of_range(), *self._contradictions()]
+        if problems:
+            raise SettingsError(problems)
+
+    @property
+    def start_us(self) -> int:
+        """Return the start of the log, µs since the Unix epoch."""
+        zoned = self.start if self.start.tzinfo else self.start.replace(tzinfo=UTC)
+        return round(zoned.timestamp()) * 1_000_000
+
+    @property
+    def end_us(self) -> int:
+        """Return the end of the log, µs since the Unix epoch; the last lookup comes before it."""
+        return self.start_us + round(self.hours * 3_600_000_000)
+
+    def _out_of_range(self) -> Iterator[str]:
+        for name, (least, most) in _RANGES.items():
+            value = getattr(self, name)
+            if not least <= value <= most:
+                yield f"{name} is {value}, it must lie between {least} and {most}"
+
+    def _contradictions(self) -> Iterator[str]:
+        if self.logging_policy not in LOGGING_POLICIES:
+            near = get_close_matches(self.logging_policy, LOGGING_POLICIES, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(LOGGING_POLICIES)}"
+            yield f"logging_policy is {self.logging_policy!r}, which does not exist; {hint}"
+        if self.losses + self.joins + self.leaves >= self.brokers:
+            yield (
+                f"losses + joins + leaves is {self.losses + self.joins + self.leaves}, it must be less than"
+                f" brokers ({self.brokers}): one broker at least has to stay"
+            )
+        if self.racks > self.brokers:
+            yield f"racks is {self.racks}, it must not exceed brokers ({self.brokers}): every rack has one"
+        if self.racks > self.clients:
+            yield f"racks is {self.racks}, it must not exceed clients ({self.clients}): every rack has one"
+        if self.clusters * self.racks > 200:
+            yield f"clusters times racks is {self.clusters * self.racks}, it must not exceed 200"
+        if self.tenants > self.namespaces:
+            yield f"tenants is {self.tenants}, it must not exceed namespaces ({self.namespaces}): every tenant has one"
+        if self.namespaces > self.topics:
+            yield f"namespaces is {self.namespaces}, it must not exceed topics ({self.topics}): every namespace has one"
+        if self.lookups < self.clusters:
+            yield f"lookups is {self.lookups}, it must not be below clusters ({self.clusters})"

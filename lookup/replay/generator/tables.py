@@ -1,0 +1,169 @@
+"""Writing the generated tables: LOOKUPS in hive partitions of files of a million rows, the others in one file each.
+
+The layout is that of a canonical log: rows ordered by time, strings dictionary-encoded in every row group.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import mkdtemp
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from lookup.errors import InputError
+from lookup.replay.schema import CANONICAL
+
+__all__ = ["LookupColumns", "LookupWriter", "replaced_tables", "write_table"]
+
+#: Rows of a file and of its row group.
+_FILE_ROWS = 1_000_000
+#: Files of one cluster that are written at the same time.
+_WRITING = 2
+#: A million topics of 50 bytes fit; Parquet's own limit of 1 MiB ends with 20,000 and silently writes plain strings.
+_DICTIONARY_BYTES = 256 * 1024 * 1024
+#: Times and counters rise steadily: their differences take a fraction of the space.
+_RISING = {"ts": "DELTA_BINARY_PACKED", "seq": "DELTA_BINARY_PACKED"}
+
+#: Columns of LOOKUPS as arrays of one length: codes for dictionary columns (-1 is null), values for the others.
+LookupColumns = Mapping[str, NDArray[np.generic]]
+
+
+@contextmanager
+def replaced_tables(output: Path, names: tuple[str, ...], *, force: bool) -> Iterator[Path]:
+    """Hand out a directory beside `output` and, when the body ends well, move its tables there.
+
+    With `force` tables of these names are replaced, anything else in `output` stays. Where the body fails, nothing is
+    left behind and `output` is as it was.
+
+    Raises:
+        InputError: where `output` is a file, or holds something and `force` is not set.
+    """
+    output = output.absolute()
+    _refuse(output, force=force)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(mkdtemp(prefix=f".{output.name}.", dir=output.parent))
+    try:
+        yield draft
+        output.mkdir(exist_ok=True)
+        for name in names:
+            _replace(draft / name, output / name)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _refuse(output: Path, *, force: bool) -> None:
+    if output.exists() and not output.is_dir():
+        raise InputError(f"output {output} is a file; name a directory that does not exist or is empty")
+    if output.is_dir() and not force and any(output.iterdir()):
+        raise InputError(f"output {output} is not empty; name another directory or replace its tables with --force")
+
+
+def _replace(source: Path, target: Path) -> None:
+    """Put a table in the place of another; a table that was not made only removes the old one."""
+    if target.is_dir():
+        shutil.rmtree(target)
+    if source.exists():
+        source.rename(target)
+
+
+def write_table(directory: Path, name: str, rows: Iterable[Mapping[str, object]]) -> int:
+    """Write a small canonical table, one file of rows in order of time, and return how many rows it has."""
+    ordered = sorted(rows, key=lambda row: (row["ts"], row["cluster"]))
+    table = pa.Table.from_pylist(ordered, schema=CANONICAL[name])
+    (directory / name).mkdir()
+    pq.write_table(
+        table, directory / name / "part-00000.parquet", compression="zstd", dictionary_pagesize_limit=_DICTIONARY_BYTES
+    )
+    return len(ordered)
+
+
+class LookupWriter:
+    """Collects the rows of one cluster and writes a file whenever a million are there or the day ends.
+
+    Encoding runs beside the generator in `pool`, at most two files at a time: memory does not grow with the log.
+
+    Args:
+        directory: of the table LOOKUPS.
+        dictionaries: the values behind the codes, by column.
+    """
+
+    def __init__(
+        self, directory: Path, cluster: str, dictionaries: Mapping[str, Iterable[str]], pool: ThreadPoolExecutor
+    ) -> None:
+        self._directory = directory / f"cluster={cluster}"
+        values = {"cluster": [cluster], **dictionaries}
+        self._dictionaries = {name: pa.array(list(entries), pa.string()) for name, entries in values.items()}
+        self._pool = pool
+        self._pending: deque[Future[None]] = deque()
+        self._waiting: list[LookupColumns] = []
+        self._rows = 0
+        self._files = 0
+        self._date = ""
+
+    def add(self, columns: LookupColumns) -> None:
+        """Take rows of one day, later than all before."""
+        if not len(columns["ts"]):
+            return
+        date = datetime.fromtimestamp(int(columns["ts"][0]) // 1_000_000, tz=UTC).date().isoformat()
+        if date != self._date:
+            self._flush()
+            self._date = date
+        self._waiting.append(columns)
+        self._rows += len(columns["ts"])
+        if self._rows >= _FILE_ROWS:
+            self._flush()
+
+    def close(self) -> None:
+        """Write what is left and wait until all of it is on disk."""
+        self._flush()
+        self._await(0)
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        self._await(_WRITING - 1)
+        path = self._directory / f"date={self._date}" / f"part-{self._files:05}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._pending.append(self._pool.submit(self._write, path, self._waiting))
+        self._waiting, self._rows, self._files = [], 0, self._files + 1
+
+    def _await(self, most: int) -> None:
+        """Wait until at most so many files are being written, and raise what went wrong with the others."""
+        while len(self._pending) > most:
+            self._pending.popleft().result()
+
+    def _write(self, path: Path, pieces: list[LookupColumns]) -> None:
+        arrays = [self._array(field, pieces) for field in CANONICAL["lookups"]]
+        table = pa.Table.from_arrays(arrays, names=CANONICAL["lookups"].names)
+        # Without Arrow's own schema the file says string, not dictionary: that is the canonical type.
+        pq.write_table(
+            table,
+            path,
+            compression="zstd",
+            row_group_size=2 * _FILE_ROWS,
+            use_dictionary=[name for name in table.column_names if name not in _RISING],
+            column_encoding=_RISING,
+            dictionary_pagesize_limit=_DICTIONARY_BYTES,
+            store_schema=False,
+        )
+
+    def _array(self, field: pa.Field, pieces: list[LookupColumns]) -> pa.Array:
+        dictionary = self._dictionaries.get(field.name)
+        if field.name == "cluster":
+            values = np.zeros(sum(len(piece["ts"]) for piece in pieces), dtype=np.int8)
+        else:
+            values = np.concatenate([piece[field.name] for piece in pieces])
+        if dictionary is not None:
+            return pa.DictionaryArray.from_arrays(pa.array(values, mask=values < 0), dictionary)
+        if values.dtype.kind == "f":
+            return pa.array(values, mask=np.isnan(values))
+        return pa.array(values).cast(field.type)
