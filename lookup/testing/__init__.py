@@ -2,4 +2,24 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from lookup.testing.clusters import (
+    Figures,
+    OwnedBundles,
+    broker,
+    candidates,
+    cluster,
+    engine_request,
+    request,
+    three_racks,
+)
+
+__all__ = [
+    "Figures",
+    "OwnedBundles",
+    "broker",
+    "candidates",
+    "cluster",
+    "engine_request",
+    "request",
+    "three_racks",
+]

@@ -1,0 +1,215 @@
+"""Small clusters to test policies with: brokers with labels, a view of them, candidates and requests.
+
+Everything is written by name (`usage={"b1:8080": 0.9}`); columns and numbers are worked out here. Nothing decides here:
+a view of these brokers is handed straight to a part, or its brokers and figures to an engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypedDict, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.model.broker import Broker, BrokerLookupData, Candidates, Location, Roster
+from lookup.model.bundles import bundle_of
+from lookup.model.names import TopicName, is_system_namespace
+from lookup.model.namespaces import NamespacePolicies
+from lookup.model.request import LookupOptions, LookupRequest, request_of
+from lookup.model.topology import Topology
+from lookup.model.view import BundleLoad, ClusterView
+
+__all__ = ["Figures", "OwnedBundles", "broker", "candidates", "cluster", "engine_request", "request", "three_racks"]
+
+FloatArray = NDArray[np.float64]
+CountArray = NDArray[np.int64]
+
+
+class Figures(TypedDict, total=False):
+    """What may be said of a cluster besides its brokers; everything has a default."""
+
+    #: ids of the registered brokers; default: all
+    registered: Collection[str]
+    #: load / capacity by broker; default: what load and capacity give, else no report
+    usage: Mapping[str, float]
+    #: weight per second by broker; default: the sum of its bundles' loads, where any load is given, else no report
+    load: Mapping[str, float]
+    #: topics by broker; default: 0
+    topics: Mapping[str, int]
+    #: owner's id by bundle
+    owned: Mapping[str, str]
+    #: weight per second by bundle
+    bundle_loads: Mapping[str, float]
+    #: weight per second by client property, then value
+    demand: Mapping[str, Mapping[str, float]]
+    #: µs by bundle a shedder has unloaded
+    unloaded: Mapping[str, int]
+    memory: Mapping[str, Any]
+    now_us: int
+    load_source: Literal["simulated", "reported"]
+    namespaces: NamespacePolicies
+    topology: Topology
+
+
+@dataclass(frozen=True)
+class OwnedBundles:
+    """Ownership written out: an `OwnershipView` that does not change."""
+
+    brokers: Roster
+    #: number of the owner by bundle
+    owners: Mapping[str, int] = field(default_factory=dict)
+
+    def owner(self, bundle: str) -> int | None:
+        """Return the number of the bundle's owner, None where it has none."""
+        return self.owners.get(bundle)
+
+    def bundles(self) -> CountArray:
+        """Return how many bundles each broker owns, shape (n_brokers,)."""
+        return self._counts(list(self.owners.values()))
+
+    def bundles_in(self, namespace: str) -> CountArray:
+        """Return how many bundles of one namespace each broker owns, shape (n_brokers,)."""
+        return self._counts([owner for bundle, owner in self.owners.items() if _namespace(bundle) == namespace])
+
+    def _counts(self, owners: Sequence[int]) -> CountArray:
+        counts = np.bincount(np.array(owners, dtype=np.int64), minlength=len(self.brokers))
+        return counts.astype(np.int64)
+
+
+def broker(broker_id: str, *, capacity: float | None = None, **labels: str) -> Broker:
+    """Build a broker that publishes labels as lookup properties: `broker("b1:8080", rack="a")` has `lookup.rack`.
+
+    Labels called region, zone and rack are its location too.
+    """
+    properties = {f"lookup.{key}": value for key, value in labels.items()}
+    location = Location(labels.get("region"), labels.get("zone"), labels.get("rack"))
+    return Broker(broker_id, BrokerLookupData(properties=properties), capacity, location)
+
+
+def cluster(*brokers: Broker | str, **figures: Unpack[Figures]) -> ClusterView:
+    """Build a view of some brokers, an id standing for a broker without labels; without brokers it is empty.
+
+    Example:
+        >>> view = cluster("b1:8080", "b2:8080", usage={"b1:8080": 0.25})
+        >>> view.usage.tolist()
+        [0.25, nan]
+    """
+    roster = Roster([Broker(entry) if isinstance(entry, str) else entry for entry in brokers])
+    owned = OwnedBundles(roster, _numbers(roster, figures.get("owned", {})))
+    capacity = _frozen([np.nan if entry.capacity is None else entry.capacity for entry in roster])
+    load = _loads(owned, figures)
+    return ClusterView(
+        cluster="test",
+        brokers=roster,
+        registered=_registered(roster, figures.get("registered")),
+        capacity=capacity,
+        epoch_us=0,
+        now_us=figures.get("now_us", 0),
+        usage=_column(roster, figures["usage"]) if "usage" in figures else _frozen(load / capacity),
+        broker_load=load,
+        topics=_topics(roster, figures.get("topics", {})),
+        top_bundles=_top_bundles(owned, figures.get("bundle_loads", {})),
+        demand=figures.get("demand", {}),
+        ownership=owned,
+        unloaded=figures.get("unloaded", {}),
+        memory=figures.get("memory", {}),
+        load_source=figures.get("load_source", "simulated"),
+        namespaces=figures.get("namespaces", NamespacePolicies()),
+        topology=figures.get("topology", Topology()),
+    )
+
+
+def three_racks(per_rack: int = 2, **figures: Unpack[Figures]) -> ClusterView:
+    """Build racks a, b and c of one zone: brokers `a1:8080`, `a2:8080`, `b1:8080`, ... with capacity 100."""
+    racks = [(rack, place) for rack in "abc" for place in range(1, per_rack + 1)]
+    brokers = [broker(f"{rack}{place}:8080", capacity=100.0, zone="z1", rack=rack) for rack, place in racks]
+    return cluster(*brokers, **figures)
+
+
+def candidates(view: ClusterView, *broker_ids: str) -> Candidates:
+    """Return the named brokers in the order given, or all registered ones.
+
+    Raises:
+        KeyError: for a broker the view does not have.
+    """
+    if not broker_ids:
+        return Candidates(view.brokers, np.flatnonzero(view.registered))
+    numbers = _numbers(view.brokers, {broker_id: broker_id for broker_id in broker_ids})
+    return Candidates(view.brokers, np.array(list(numbers.values()), dtype=np.intp))
+
+
+def request(
+    topic: str = "persistent://public/default/orders",
+    *,
+    properties: Mapping[str, str] | None = None,
+    client: str | None = None,
+    namespaces: NamespacePolicies | None = None,
+) -> LookupRequest:
+    """Build a client's lookup; the bundle is the one of its namespace that holds the topic (default: of 4 bundles)."""
+    name = TopicName.parse(topic)
+    boundaries = (namespaces or NamespacePolicies()).boundaries_of(str(name.namespace))
+    bundle = f"{name.namespace}/{bundle_of(topic, boundaries)}"
+    return request_of(topic, bundle, LookupOptions(properties=dict(properties or {})), client)
+
+
+def engine_request(bundle: str = "public/default/0x00000000_0x40000000") -> LookupRequest:
+    """Build a request the engine makes itself: no topic, domain, client, listener or properties."""
+    return request_of(None, bundle, LookupOptions())
+
+
+def _namespace(bundle: str) -> str:
+    return bundle.rpartition("/")[0]
+
+
+def _numbers(roster: Roster, owners: Mapping[str, str]) -> dict[str, int]:
+    numbers = {bundle: roster.number(owner) for bundle, owner in owners.items()}
+    unknown = sorted({owners[bundle] for bundle, number in numbers.items() if number is None})
+    if unknown:
+        raise KeyError(f"no broker {unknown[0]!r} in the cluster; brokers: {[entry.id for entry in roster]}")
+    return {bundle: number for bundle, number in numbers.items() if number is not None}
+
+
+def _registered(roster: Roster, named: Collection[str] | None) -> NDArray[np.bool_]:
+    mask = np.array([named is None or entry.id in named for entry in roster], dtype=np.bool_)
+    mask.setflags(write=False)
+    return mask
+
+
+def _loads(owned: OwnedBundles, figures: Figures) -> FloatArray:
+    if "load" in figures:
+        return _column(owned.brokers, figures["load"])
+    if "bundle_loads" not in figures:
+        return _column(owned.brokers, {})
+    sums = [0.0] * len(owned.brokers)
+    for bundle, load in figures["bundle_loads"].items():
+        owner = owned.owner(bundle)
+        if owner is not None:
+            sums[owner] += load
+    return _frozen(sums)
+
+
+def _top_bundles(owned: OwnedBundles, loads: Mapping[str, float]) -> tuple[tuple[BundleLoad, ...], ...]:
+    top: list[list[BundleLoad]] = [[] for _ in owned.brokers]
+    for load, bundle in sorted((load, bundle) for bundle, load in loads.items()):
+        owner = owned.owner(bundle)
+        if owner is not None and not is_system_namespace(_namespace(bundle)):
+            top[owner].append(BundleLoad(bundle, load))
+    return tuple(map(tuple, top))
+
+
+def _column(roster: Roster, figures: Mapping[str, float]) -> FloatArray:
+    return _frozen([figures.get(entry.id, np.nan) for entry in roster])
+
+
+def _frozen(values: Sequence[float] | FloatArray) -> FloatArray:
+    column = np.array(values, dtype=np.float64)
+    column.setflags(write=False)
+    return column
+
+
+def _topics(roster: Roster, topics: Mapping[str, int]) -> CountArray:
+    column = np.array([topics.get(entry.id, 0) for entry in roster], dtype=np.int64)
+    column.setflags(write=False)
+    return column

@@ -1,0 +1,71 @@
+"""The built-in policies: every part that comes with the framework, registered through the hooks like anybody else's."""
+
+from __future__ import annotations
+
+from lookup.hooks import Filter, Scorer, Selector, Shedder, hookimpl
+from lookup_policies.anti_affinity import AntiAffinity
+from lookup_policies.best import Best
+from lookup_policies.bounded_consistent_hash import BoundedConsistentHash
+from lookup_policies.explore import Explore
+from lookup_policies.fallback import Fallback
+from lookup_policies.fewest_bundles import FewestBundles
+from lookup_policies.headroom import Headroom
+from lookup_policies.isolation import Isolation
+from lookup_policies.least_resource_usage import LeastResourceUsage
+from lookup_policies.load_manager_class import LoadManagerClass
+from lookup_policies.max_topics import MaxTopics
+from lookup_policies.power_of_two import PowerOfTwo
+from lookup_policies.property_match import PropertyMatch
+from lookup_policies.random import Random
+from lookup_policies.rendezvous import Rendezvous
+from lookup_policies.round_robin import RoundRobin
+from lookup_policies.softmax import Softmax
+from lookup_policies.threshold import Threshold
+from lookup_policies.topology_distance import TopologyDistance
+from lookup_policies.version import Version
+from lookup_policies.weighted_random import WeightedRandom
+from lookup_policies.zone_spill import ZoneSpill
+
+__all__ = ["FILTERS", "SCORERS", "SELECTORS", "SHEDDERS"]
+
+FILTERS: tuple[type[Filter], ...] = (LoadManagerClass, MaxTopics, Version, AntiAffinity, Isolation)
+SCORERS: tuple[type[Scorer], ...] = (PropertyMatch, TopologyDistance, Headroom, FewestBundles)
+SELECTORS: tuple[type[Selector], ...] = (
+    Best,
+    Random,
+    WeightedRandom,
+    Softmax,
+    LeastResourceUsage,
+    RoundRobin,
+    PowerOfTwo,
+    Rendezvous,
+    BoundedConsistentHash,
+    Explore,
+    Fallback,
+    ZoneSpill,
+)
+SHEDDERS: tuple[type[Shedder], ...] = (Threshold,)
+
+
+@hookimpl
+def lookup_register_filters() -> tuple[type[Filter], ...]:
+    """Return the built-in filters."""
+    return FILTERS
+
+
+@hookimpl
+def lookup_register_scorers() -> tuple[type[Scorer], ...]:
+    """Return the built-in scorers."""
+    return SCORERS
+
+
+@hookimpl
+def lookup_register_selectors() -> tuple[type[Selector], ...]:
+    """Return the built-in selectors, wrappers included."""
+    return SELECTORS
+
+
+@hookimpl
+def lookup_register_shedders() -> tuple[type[Shedder], ...]:
+    """Return the built-in shedders."""
+    return SHEDDERS

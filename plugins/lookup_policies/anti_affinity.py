@@ -1,0 +1,84 @@
+"""The filter `anti-affinity`: namespaces of one group are spread over failure domains and brokers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.hooks import Conf
+from lookup.model import Broker, Candidates, ClusterView, LookupRequest, NamespacePolicies, Reason
+
+__all__ = ["AntiAffinity"]
+
+CountArray = NDArray[np.int64]
+
+#: Domain of a broker that is in none.
+_DEFAULT_DOMAIN = ""
+
+
+@dataclass(frozen=True)
+class AntiAffinity:
+    """Keep the brokers that own the fewest bundles of the namespace's anti-affinity group.
+
+    Bundles are counted, not namespaces, as the extensible load manager does. With failure domains, only candidates of
+    the domains with the smallest total are considered; brokers in no domain form one together.
+
+    Match -> Result -> Reason:
+        * the namespace has no group -> all kept
+        * the broker's domain owns more bundles of the group than another candidate's -> rejected -> `anti-affinity`
+        * the broker owns more bundles of the group than another one left -> rejected -> `anti-affinity`
+        * otherwise -> kept
+
+    Source: AntiAffinityGroupPolicyFilter, LoadManagerShared (`facts/loadmanager.md` 8).
+    """
+
+    name: ClassVar[str] = "anti-affinity"
+    reason: ClassVar[Reason] = Reason.ANTI_AFFINITY
+    reads: ClassVar[frozenset[str]] = frozenset({"namespace", "view.ownership"})
+
+    #: whether domains are balanced before brokers; without any domain configured it makes no difference
+    failure_domains_enabled: Annotated[bool, Conf("failureDomainsEnabled")] = False
+
+    def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> NDArray[np.bool_]:
+        """Narrow the candidates to the emptiest domains, then to the emptiest brokers in them."""
+        group = _group_of(request, view.namespaces)
+        kept = np.ones(len(brokers), dtype=np.bool_)
+        if not group:
+            return kept
+        counts = _counts(group, view)[brokers.index]
+        if self.failure_domains_enabled and view.namespaces.failure_domains:
+            totals = _domain_totals(brokers, counts, view.namespaces)
+            kept = totals == totals.min()
+        fewest: NDArray[np.bool_] = counts == counts[kept].min()
+        return kept & fewest
+
+    def detail(self, request: LookupRequest, broker: Broker, view: ClusterView) -> str:
+        """Name the group and what the broker owns of it."""
+        group = _group_of(request, view.namespaces)
+        number = view.brokers.number(broker.id)
+        owned = 0 if number is None else int(_counts(group, view)[number])
+        return f"owns {owned} bundles of group {group}; it, or its failure domain, owns more than another"
+
+
+def _group_of(request: LookupRequest, namespaces: NamespacePolicies) -> str:
+    group = namespaces.anti_affinity_group.get(request.namespace, "")
+    return group if group.strip() else ""
+
+
+def _counts(group: str, view: ClusterView) -> CountArray:
+    counts = np.zeros(len(view.brokers), dtype=np.int64)
+    for namespace in view.namespaces.group_members(group):
+        counts = counts + view.ownership.bundles_in(namespace)
+    return counts
+
+
+def _domain_totals(brokers: Candidates, counts: CountArray, namespaces: NamespacePolicies) -> CountArray:
+    # Shape (n_candidates,): what the candidates of each one's own domain hold together.
+    names = [namespaces.failure_domains.get(broker_id, _DEFAULT_DOMAIN) for broker_id in brokers.ids]
+    totals = dict.fromkeys(names, 0)
+    for domain, count in zip(names, counts.tolist(), strict=True):
+        totals[domain] += count
+    return np.array([totals[domain] for domain in names], dtype=np.int64)

@@ -1,0 +1,91 @@
+"""The filter `isolation`: namespaces that may use certain brokers only, and brokers that serve certain topics only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.model import Broker, Candidates, ClusterView, IsolationPolicy, LookupRequest, Reason, Roster
+
+__all__ = ["Isolation"]
+
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Isolation:
+    """Keep namespaces with isolation policies on their brokers, and all other namespaces off those.
+
+    Patterns are matched against the whole host, the id up to its last colon. (Pulsar drops an id without colon; here it
+    is a host, because logs often name brokers without a port.) The kind of topic counts only for namespaces without
+    policies, as in Pulsar; a request of the engine has no topic and counts as persistent. Of several policies of one
+    namespace each adds its brokers.
+
+    Match -> Result -> Reason:
+        * the namespace has policies, the host is primary -> kept
+        * it has policies, the host is secondary and not primary, fewer than `min_limit` primaries among the candidates
+          -> kept
+        * it has policies, any other host -> rejected -> `isolation`
+        * it has none, the host is primary in a policy of another namespace -> rejected -> `isolation`
+        * it has none, the broker does not serve the topic's domain -> rejected -> `isolation`
+        * it has none, otherwise -> kept
+
+    Source: BrokerIsolationPoliciesFilter, IsolationPoliciesHelper (`facts/loadmanager.md` 6.5).
+    """
+
+    name: ClassVar[str] = "isolation"
+    reason: ClassVar[Reason] = Reason.ISOLATION
+    reads: ClassVar[frozenset[str]] = frozenset({"namespace", "domain"})
+
+    def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> BoolArray:
+        """Apply the namespace's policies, or keep it on shared brokers that serve its kind of topic."""
+        policies = view.namespaces.isolation.get(request.namespace)
+        if policies:
+            allowed: BoolArray = np.any([_isolated(policy, brokers, view.brokers) for policy in policies], axis=0)
+            return allowed
+        serving: BoolArray = _serving(view.brokers, request.domain == "non-persistent")[brokers.index]
+        claimed = _primaries(view.namespaces.isolation)
+        return serving & ~_matching(view.brokers, claimed)[brokers.index] if claimed else serving
+
+    def detail(self, request: LookupRequest, broker: Broker, view: ClusterView) -> str:
+        """Say whether the host, the domain or another namespace's claim is the cause."""
+        if view.namespaces.isolation.get(request.namespace):
+            return f"host {broker.host} is none of those {request.namespace} may use now"
+        if _matches(broker, _primaries(view.namespaces.isolation)):
+            return f"host {broker.host} is primary for other namespaces"
+        return f"does not serve {request.domain or 'persistent'} topics"
+
+
+def _isolated(policy: IsolationPolicy, brokers: Candidates, roster: Roster) -> BoolArray:
+    primary: BoolArray = _matching(roster, policy.primary)[brokers.index]
+    # Pulsar: shouldFailoverToSecondaries() counts the primaries among the candidates, strictly fewer.
+    if np.count_nonzero(primary) >= policy.min_limit:
+        return primary
+    joined: BoolArray = primary | _matching(roster, policy.secondary)[brokers.index]
+    return joined
+
+
+def _primaries(isolation: Mapping[str, Iterable[IsolationPolicy]]) -> tuple[str, ...]:
+    patterns = {pattern for policies in isolation.values() for policy in policies for pattern in policy.primary}
+    return tuple(sorted(patterns))
+
+
+@lru_cache(maxsize=1024)
+def _matching(roster: Roster, patterns: tuple[str, ...]) -> BoolArray:
+    return np.array([_matches(broker, patterns) for broker in roster], dtype=np.bool_)
+
+
+def _matches(broker: Broker, patterns: Iterable[str]) -> bool:
+    return any(re.fullmatch(pattern, broker.host) for pattern in patterns)
+
+
+@lru_cache(maxsize=64)
+def _serving(roster: Roster, non_persistent: bool) -> BoolArray:
+    field = "non_persistent_topics_enabled" if non_persistent else "persistent_topics_enabled"
+    return np.array([getattr(broker.lookup_data, field) for broker in roster], dtype=np.bool_)

@@ -1,0 +1,51 @@
+"""The selector `least-resource-usage`: Pulsar's own default."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.hooks import Conf, Ge
+from lookup.model import Candidates, ClusterView, LookupRequest
+
+__all__ = ["LeastResourceUsage"]
+
+
+@dataclass(frozen=True)
+class LeastResourceUsage:
+    """Choose at random among the candidates whose usage is clearly below the average.
+
+    Despite its name it does not look for the least, and an overloaded broker is not excluded. Scores do not matter.
+
+    Match -> Result -> Reason:
+        * usage + `difference` <= mean usage of the candidates with a report -> an equal share
+        * no candidate is that far below, or none has a report -> an equal share for all, unreported ones included
+        * otherwise, and where others are that far below also an unreported broker -> never
+
+    Source: LeastResourceUsageWithWeight (`facts/loadmanager.md` 7.1).
+    """
+
+    name: ClassVar[str] = "least-resource-usage"
+    reads: ClassVar[frozenset[str]] = frozenset({"view.load"})
+
+    #: how far below the mean a broker must be, as a ratio of its capacity; 1.0 makes it `random`
+    difference: Annotated[
+        float, Ge(0), Conf("loadBalancerAverageResourceUsageDifferenceThresholdPercentage", scale=0.01)
+    ] = 0.1
+
+    def odds(
+        self, request: LookupRequest, brokers: Candidates, scores: NDArray[np.float64], view: ClusterView
+    ) -> NDArray[np.float64]:
+        """Return 1 for the brokers clearly below the average, or for all."""
+        usage = view.usage[brokers.index]
+        reported = usage[~np.isnan(usage)]
+        everyone = np.ones(len(usage))
+        if not len(reported):
+            return everyone
+        # fsum: the mean, and with it a broker on the edge, does not depend on the order of the candidates.
+        below: NDArray[np.bool_] = usage + self.difference <= math.fsum(reported.tolist()) / len(reported)
+        return below.astype(np.float64) if below.any() else everyone

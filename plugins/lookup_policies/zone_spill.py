@@ -1,0 +1,118 @@
+"""The wrapper `zone-spill`: stay in the client's zone while it suffices, spill the rest where there is room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, MutableMapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.hooks import Ge, Remembering, Selector, reads_of
+from lookup.model import Broker, Candidates, ClusterView, LookupRequest
+from lookup_policies.best import Best
+from lookup_policies.explore import shares_of
+
+__all__ = ["ZoneSpill"]
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+#: Share by zone, in [0, 1]; None is the zone of brokers that publish none.
+_Shares = dict[str | None, float]
+
+
+@dataclass(frozen=True)
+class ZoneSpill:
+    """Keep clients in their zone as far as its share of capacity covers its share of demand.
+
+    A zone's origin share is its part of the demand, in weight of the last grid cell by the clients' property; its
+    capacity share is its part of the candidates' capacity, or of their number where one of them has no known capacity.
+    Brokers that publish no zone form one together. Inside a zone the child selector chooses among that zone's
+    candidates; where it declines, the other zones take over that zone's share.
+
+    Match -> Result -> Reason:
+        * fewer candidates than `min_cluster_size` -> the child's odds over all candidates
+        * the client sent no zone, no candidate is in it, or no demand is known -> the child's odds over all candidates
+        * origin share of the client's zone <= its capacity share -> all to the zone
+        * otherwise -> capacity share / origin share to the zone; the rest to the other zones in proportion to what
+          their capacity share exceeds their origin share by
+
+    Source: Envoy, zone aware routing (`facts/evaluation.md` section 4).
+    """
+
+    name: ClassVar[str] = "zone-spill"
+
+    #: the client property that names a zone, without prefix
+    key: str = "zone"
+    #: candidates below which zones are too small to be told apart (Envoy: min_cluster_size)
+    min_cluster_size: Annotated[int, Ge(1)] = 6
+    #: the selector inside a zone
+    child: Selector = Best()
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """Return the client's zone, the demand, and what the child reads."""
+        return reads_of(self.child) | {f"properties.{self.key}", "view.load"}
+
+    @property
+    def order_sensitive(self) -> bool:
+        """Tell whether the child is."""
+        return getattr(self.child, "order_sensitive", False)
+
+    @property
+    def remember(self) -> Callable[[MutableMapping[str, Any], LookupRequest, Broker], None]:
+        """Return the child's own `remember`; the memory it is handed is the wrapper's.
+
+        Raises:
+            AttributeError: where the child has none, so that the wrapper does not seem to keep anything.
+        """
+        return cast("Remembering", self.child).remember
+
+    def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
+        """Spread the request over zones, and in each as the child says."""
+        zones = brokers.labels(self.key)
+        local = request.property_of(self.key)
+        origin = _origin(view, self.key)
+        if len(brokers) < self.min_cluster_size or not origin or local is None or local not in set(zones.tolist()):
+            return shares_of(self.child, request, brokers, scores, view)
+        odds = np.zeros(len(brokers))
+        for zone, share in _spill(local, origin, _capacity(brokers, zones, view)).items():
+            inside: BoolArray = np.equal(zones, np.array(zone, dtype=object))
+            odds[inside] = share * shares_of(self.child, request, brokers.subset(inside), scores[inside], view)
+        return odds
+
+
+def _origin(view: ClusterView, key: str) -> _Shares:
+    # Empty where no demand is known.
+    demand = view.demand.get(key, {})
+    total = sum(demand.values())
+    return {zone: weight / total for zone, weight in demand.items()} if total > 0 else {}
+
+
+def _capacity(brokers: Candidates, zones: NDArray[np.object_], view: ClusterView) -> _Shares:
+    capacity = view.capacity[brokers.index]
+    if np.isnan(capacity).any():
+        capacity = np.ones(len(brokers))
+    sums: _Shares = {}
+    for zone, amount in sorted(zip(zones.tolist(), capacity.tolist(), strict=True), key=_by_name):
+        sums[zone] = sums.get(zone, 0.0) + amount
+    total = sum(sums.values())
+    return {zone: amount / total for zone, amount in sums.items()}
+
+
+def _by_name(entry: tuple[str | None, float]) -> tuple[str, float]:
+    # Sums in one order, whatever the order of the candidates, are the same to the last bit.
+    return entry[0] or "", entry[1]
+
+
+def _spill(local: str, origin: _Shares, capacity: _Shares) -> _Shares:
+    # Share of the client's requests by zone, summing to 1.
+    if origin.get(local, 0.0) <= capacity[local]:
+        return {local: 1.0}
+    stay = capacity[local] / origin[local]
+    room = {zone: max(0.0, share - origin.get(zone, 0.0)) for zone, share in capacity.items() if zone != local}
+    total = sum(room.values())
+    if total <= 0.0:
+        return {local: 1.0}
+    return {local: stay} | {zone: (1.0 - stay) * spare / total for zone, spare in room.items() if spare > 0.0}
