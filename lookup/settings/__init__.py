@@ -1,5 +1,63 @@
-"""What users write: evaluations, policies, broker and client profiles, from TOML, broker.conf, environment and flags."""
+"""What users write: evaluations, policies, brokers, clients; from TOML, broker.conf, environment and flags."""
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from lookup.settings.advice import warnings_of
+from lookup.settings.broker import BrokerEntry, BrokerProfile, LocationEntry
+from lookup.settings.broker_conf import read_broker_conf
+from lookup.settings.client import ClientEntry, ClientMatch
+from lookup.settings.evaluation import EvaluationFile
+from lookup.settings.files import load_broker_profile, load_policies, load_topology
+from lookup.settings.loader import describe, examine_evaluation, load_evaluation
+from lookup.settings.namespace import IsolationEntry, NamespaceEntry
+from lookup.settings.policy import PartSpec, PolicyFile, PolicySpec
+from lookup.settings.reading import Findings
+from lookup.settings.resolve import (
+    BrokerInterval,
+    ClientRule,
+    broker_intervals,
+    client_rules,
+    label_client,
+    lookup_data,
+    namespace_policies,
+    topology,
+)
+from lookup.settings.sections import EvaluationSection, InputsSection, VerdictSection
+from lookup.settings.topology import EdgeEntry, TopologyFile, TopologySection
+
+__all__ = [
+    "BrokerEntry",
+    "BrokerInterval",
+    "BrokerProfile",
+    "ClientEntry",
+    "ClientMatch",
+    "ClientRule",
+    "EdgeEntry",
+    "EvaluationFile",
+    "EvaluationSection",
+    "Findings",
+    "InputsSection",
+    "IsolationEntry",
+    "LocationEntry",
+    "NamespaceEntry",
+    "PartSpec",
+    "PolicyFile",
+    "PolicySpec",
+    "TopologyFile",
+    "TopologySection",
+    "VerdictSection",
+    "broker_intervals",
+    "client_rules",
+    "describe",
+    "examine_evaluation",
+    "label_client",
+    "load_broker_profile",
+    "load_evaluation",
+    "load_policies",
+    "load_topology",
+    "lookup_data",
+    "namespace_policies",
+    "read_broker_conf",
+    "topology",
+    "warnings_of",
+]

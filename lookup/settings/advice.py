@@ -1,0 +1,65 @@
+"""What is permitted but probably not meant, for `lookup config check` to say."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from lookup.model.broker import EXTENSIBLE_MANAGER
+from lookup.settings.broker import BrokerEntry, BrokerProfile
+from lookup.settings.evaluation import EvaluationFile
+
+__all__ = ["warnings_of"]
+
+
+def warnings_of(settings: EvaluationFile, reads: Mapping[str, Collection[str]] | None = None) -> list[str]:
+    """Return a sentence for everything that is permitted but probably not meant.
+
+    Args:
+        reads: by policy, what its parts declare to read; only the engine knows.
+    """
+    return [
+        *_ignored_properties(settings, reads or {}),
+        *_duplicate_keys(settings),
+        *_unknown_domain_members(settings),
+    ]
+
+
+def _ignored_properties(settings: EvaluationFile, reads: Mapping[str, Collection[str]]) -> Iterator[str]:
+    deaf = [entry for entry in settings.brokers if entry.profile and not _is_extensible(entry.profile)]
+    for entry in deaf:
+        yield f"{_name(entry)}: {_manager(entry)} is no extensible load manager and ignores lookup properties"
+    readers = [name for name, fields in reads.items() if any(_is_property(field) for field in fields)]
+    for name in readers if deaf else ():
+        yield f"policy {name!r} reads lookup properties, which {', '.join(map(_name, deaf))} would ignore"
+
+
+def _duplicate_keys(settings: EvaluationFile) -> Iterator[str]:
+    profiles = {entry.profile.file: entry.profile for entry in settings.brokers if entry.profile is not None}
+    for file, profile in profiles.items():
+        for key in profile.duplicates:
+            yield f"{file}: {key} is given more than once; the last one counts, as in Pulsar"
+
+
+def _unknown_domain_members(settings: EvaluationFile) -> Iterator[str]:
+    known = {broker for entry in settings.brokers for broker in entry.ids}
+    for domain, brokers in settings.failure_domains.items() if known else ():
+        for broker in sorted(set(brokers) - known):
+            yield f"failure domain {domain!r} lists {broker!r}, which is none of the brokers"
+
+
+def _is_extensible(profile: BrokerProfile) -> bool:
+    # A manager of somebody's own, PIP-368's very use, is taken for extensible; of Pulsar's own only one is.
+    own = profile.load_manager_class_name
+    return own == EXTENSIBLE_MANAGER or not own.startswith("org.apache.pulsar.")
+
+
+def _is_property(field: str) -> bool:
+    return field == "properties" or field.startswith("properties.")
+
+
+def _name(entry: BrokerEntry) -> str:
+    return f"broker {entry.ids[0]}" if entry.count is None else f"brokers {entry.ids[0]} to {entry.ids[-1]}"
+
+
+def _manager(entry: BrokerEntry) -> str:
+    return entry.profile.load_manager_class_name.rpartition(".")[2] if entry.profile else ""

@@ -1,0 +1,89 @@
+"""The strict base of every settings model, and the few value types they share.
+
+Nothing here reads a file. Docstrings below fields become the descriptions of the JSON Schemas under `docs/schema/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, datetime
+from typing import Annotated
+
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+
+__all__ = [
+    "Count",
+    "Cycling",
+    "Moment",
+    "Number",
+    "PortNumber",
+    "Positive",
+    "Ratio",
+    "Share",
+    "Strict",
+    "Truth",
+    "Whole",
+    "refuse",
+]
+
+
+class Strict(BaseModel):
+    """A frozen model that refuses keys it does not know; every nested model has to refuse them itself."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        serialize_by_alias=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
+    )
+
+
+#: Numbers are taken as written: no `"60"` for 60 and no `true` for 1. Environment and flags are parsed before.
+Whole = Annotated[int, Field(strict=True)]
+Positive = Annotated[int, Field(strict=True, ge=1)]
+Count = Annotated[int, Field(strict=True, ge=0)]
+PortNumber = Annotated[int, Field(strict=True, ge=1, le=65535)]
+Number = Annotated[float, Field(strict=True)]
+#: a number >= 0
+Share = Annotated[float, Field(strict=True, ge=0)]
+#: a number in [0, 1]
+Ratio = Annotated[float, Field(strict=True, ge=0, le=1)]
+Truth = Annotated[bool, Field(strict=True)]
+
+
+def _moment(value: object) -> object:
+    if isinstance(value, str) or (isinstance(value, datetime) and value.tzinfo is not None):
+        return value
+    raise ValueError(f"should be a date and time with offset, like 2026-01-01T00:00:00Z, not {_plain(value)}")
+
+
+def _plain(value: object) -> str:
+    return str(value) if isinstance(value, date) else repr(value)
+
+
+#: A point in time with its offset; a local time would mean something else on every machine.
+Moment = Annotated[AwareDatetime, BeforeValidator(_moment, json_schema_input_type=datetime)]
+
+
+def _listed(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
+def _unlisted(values: Sequence[str]) -> str | list[str]:
+    return values[0] if len(values) == 1 else list(values)
+
+
+#: One text, or several that the members of a template take in turn.
+Cycling = Annotated[
+    tuple[str, ...],
+    Field(min_length=1),
+    BeforeValidator(_listed, json_schema_input_type=str | list[str]),
+    PlainSerializer(_unlisted),
+]
+
+
+def refuse(problems: Sequence[str]) -> None:
+    """Raise the ValueError that tells pydantic of several problems of one model, one per line; none: do nothing."""
+    if problems:
+        raise ValueError("\n".join(problems))

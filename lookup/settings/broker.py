@@ -1,0 +1,229 @@
+"""Brokers as written: single ones or templates, and the profile of a broker's configuration.
+
+A profile comes from TOML or from a real `broker.conf` (`broker_conf.py`); what a broker with it registers is worked out
+in `resolve.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Annotated, Self
+
+from pydantic import BeforeValidator, Field, PlainValidator, PrivateAttr, model_validator
+
+from lookup.model.broker import EXTENSIBLE_MANAGER
+from lookup.settings.base import Cycling, Moment, PortNumber, Positive, Share, Strict, Truth, Whole, refuse
+from lookup.settings.broker_keys import LOAD_MANAGER_KEYS, is_load_manager_key
+
+__all__ = ["BrokerEntry", "BrokerProfile", "LocationEntry", "parse_listeners"]
+
+_SCHEMES = ("pulsar", "pulsar+ssl", "http", "https")
+
+
+def parse_listeners(text: str) -> dict[str, list[str]]:
+    """Read Pulsar's `advertisedListeners`: `name:pulsar://host:port,...`, a name once per scheme.
+
+    Raises:
+        ValueError: where an entry has no name or no address.
+    """
+    listeners: dict[str, list[str]] = {}
+    for entry in filter(None, map(str.strip, text.split(","))):
+        name, _, url = entry.partition(":")
+        if not name.strip() or "://" not in url:
+            raise ValueError(f"{entry!r} is not of the form name:pulsar://host:port")
+        listeners.setdefault(name.strip(), []).append(url.strip())
+    return listeners
+
+
+def _listeners(written: object) -> object:
+    return parse_listeners(written) if isinstance(written, str) else written
+
+
+Listeners = Annotated[
+    Mapping[str, tuple[str, ...]],
+    BeforeValidator(_listeners, json_schema_input_type=str | Mapping[str, tuple[str, ...]]),
+]
+
+
+def _scalar(written: object) -> object:
+    if isinstance(written, (bool, int, float, str)):
+        return written
+    raise ValueError(f"should be a text, a number, true or false, not {written!r}")
+
+
+Scalar = Annotated[bool | int | float | str, PlainValidator(_scalar, json_schema_input_type=bool | int | float | str)]
+
+
+class BrokerProfile(Strict):
+    """The part of a broker's configuration that matters for lookups."""
+
+    file: str | None = None
+    """Path the profile was read from."""
+    lookup_property_prefix: str = Field(default="lookup.", min_length=1)
+    """`lookupPropertyPrefix`: properties under it are published."""
+    properties: Mapping[str, str] = {}
+    """Lookup properties, with the prefix in the key."""
+    load_manager_class_name: str = EXTENSIBLE_MANAGER
+    """`loadManagerClassName`; a broker.conf without it means Pulsar's default, the modular manager."""
+    advertised_address: str | None = None
+    """`advertisedAddress`: host of the broker's id, where an entry gives none."""
+    web_service_port: PortNumber | None = 8080
+    """`webServicePort`: port of the broker's id, where an entry gives none."""
+    web_service_port_tls: PortNumber | None = None
+    """`webServicePortTls`."""
+    broker_service_port: PortNumber | None = 6650
+    """`brokerServicePort`."""
+    broker_service_port_tls: PortNumber | None = None
+    """`brokerServicePortTls`."""
+    advertised_listeners: Listeners = Field(default={})
+    """`advertisedListeners`: Pulsar's text, or addresses by name of the listener."""
+    internal_listener_name: str | None = None
+    """`internalListenerName`: listener whose addresses are the broker's own; default: the first."""
+    enable_persistent_topics: Truth = True
+    """`enablePersistentTopics`."""
+    enable_non_persistent_topics: Truth = True
+    """`enableNonPersistentTopics`."""
+    broker_version: str | None = None
+    """Version the broker reports, like 4.0.3; TOML only."""
+    protocols: Mapping[str, str] = {}
+    """Protocol handlers' addresses by protocol; TOML only."""
+    capacity: Share | None = Field(default=None, gt=0)
+    """Weight per second at usage 1.0, where an entry gives none; TOML only."""
+    load_balancer: Mapping[str, Scalar] = {}
+    """Keys of the load manager under Pulsar's own names, like loadBalancerBrokerMaxTopics."""
+
+    _duplicates: tuple[str, ...] = PrivateAttr(default=())
+
+    @property
+    def duplicates(self) -> tuple[str, ...]:
+        """Return the keys that a `broker.conf` gives more than once; the last one counts, as in Java."""
+        return self._duplicates
+
+    def note_duplicates(self, keys: tuple[str, ...]) -> Self:
+        """Note which keys the file gives more than once; for whoever reads the file."""
+        self._duplicates = keys
+        return self
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        problems = [*_bad_listeners(self.advertised_listeners), *_bad_keys(self.load_balancer)]
+        problems += unprefixed(self.properties, self.lookup_property_prefix)
+        if self.internal_listener_name is not None and self.internal_listener_name not in self.advertised_listeners:
+            problems.append(f"internal_listener_name: there is no listener {self.internal_listener_name!r}")
+        refuse(problems)
+        return self
+
+
+class LocationEntry(Strict):
+    """A place; in a template each level may be a list that the brokers take in turn."""
+
+    region: Cycling | None = None
+    """Outermost level."""
+    zone: Cycling | None = None
+    """Middle level."""
+    rack: Cycling | None = None
+    """Innermost level."""
+
+
+class BrokerEntry(Strict):
+    """One broker, or with `count` a template of several, and when it is registered."""
+
+    id: str | None = Field(default=None, min_length=1)
+    """`host:port` of the web service; `{n}` counts in a template. Default: from the profile's advertised address."""
+    count: Positive | None = None
+    """Makes this a template of so many brokers."""
+    first: Whole = Field(default=0, ge=0)
+    """First number of a template."""
+    properties: Mapping[str, Cycling] = {}
+    """Lookup properties with their prefix, over those of the profile; lists are taken in turn, `{n}` counts."""
+    clusters: tuple[str, ...] | None = Field(default=None, min_length=1)
+    """Clusters the broker belongs to; absent: every cluster of the log."""
+    from_: Moment | None = Field(default=None, alias="from")
+    """Registered from then on; absent: from the beginning."""
+    until: Moment | None = None
+    """Registered until just before then; absent: to the end."""
+    capacity: Share | None = Field(default=None, gt=0)
+    """Weight per second at usage 1.0; absent: the profile's, or assumed where no broker of the cluster has one."""
+    location: LocationEntry | None = None
+    """Where the broker stands; default: from its lookup properties region, zone and rack."""
+    profile: Annotated[
+        BrokerProfile | None, BeforeValidator(lambda given: given, json_schema_input_type=str | BrokerProfile | None)
+    ] = None
+    """Path of a broker.conf or of a TOML profile, or the profile itself."""
+
+    @property
+    def prefix(self) -> str:
+        """Return the prefix of the broker's lookup properties."""
+        return self.profile.lookup_property_prefix if self.profile else "lookup."
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Return the numbers of the template's brokers, (0,) for a single broker."""
+        return (0,) if self.count is None else tuple(range(self.first, self.first + self.count))
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Return the ids of the entry's brokers, in order of their numbers."""
+        pattern = self.id or _id_of(self.profile)
+        return (pattern,) if self.count is None else tuple(pattern.replace("{n}", str(n)) for n in self.numbers)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        problems = unprefixed(self.properties, self.prefix)
+        if self.from_ is not None and self.until is not None and self.from_ >= self.until:
+            problems.append(f"until: {self.until.isoformat()} should be later than from, {self.from_.isoformat()}")
+        if self.id is None and not _id_of(self.profile):
+            problems.append("id: is missing, and no profile gives an advertised address and a web service port")
+        refuse([*problems, *self._bad_template()])
+        return self
+
+    def _bad_template(self) -> list[str]:
+        if self.count is not None:
+            return (
+                [] if "{n}" in (self.id or "") else ["id: a template's id should have {n} in it, like broker-{n}:8080"]
+            )
+        problems = ["id: {n} needs a count"] if "{n}" in (self.id or "") else []
+        problems += ["first: needs a count"] if "first" in self.model_fields_set else []
+        levels = self.location.model_dump(exclude_none=True) if self.location else {}
+        listed = {f'properties."{key}"': len(values) > 1 for key, values in self.properties.items()}
+        listed |= {f"location.{level}": isinstance(value, list) for level, value in levels.items()}
+        return problems + [f"{key}: a list of values needs a count" for key, several in listed.items() if several]
+
+
+def unprefixed(properties: Mapping[str, object], prefix: str) -> list[str]:
+    """Complain of properties a broker would not publish, since only those under the prefix are."""
+    return [
+        f'properties.{key}: a broker publishes only properties under "{prefix}"; did you mean "{prefix}{key}"?'
+        for key in properties
+        if not key.startswith(prefix)
+    ]
+
+
+def _id_of(profile: BrokerProfile | None) -> str:
+    if profile is None or profile.advertised_address is None:
+        return ""
+    port = profile.web_service_port or profile.web_service_port_tls
+    return "" if port is None else f"{profile.advertised_address}:{port}"
+
+
+def _bad_listeners(listeners: Mapping[str, tuple[str, ...]]) -> list[str]:
+    problems = []
+    for name, urls in listeners.items():
+        schemes = [url.partition("://")[0] for url in urls]
+        unknown = [url for url, scheme in zip(urls, schemes, strict=True) if scheme not in _SCHEMES]
+        problems += [f"advertised_listeners: {url!r} should begin with one of {', '.join(_SCHEMES)}" for url in unknown]
+        if len(set(schemes)) < len(schemes):
+            problems.append(f"advertised_listeners: listener {name!r} has two addresses of one kind: {', '.join(urls)}")
+    return problems
+
+
+def _bad_keys(keys: Mapping[str, object]) -> list[str]:
+    problems = []
+    for key in keys:
+        close = get_close_matches(key, LOAD_MANAGER_KEYS, n=1, cutoff=0.8) if key not in LOAD_MANAGER_KEYS else []
+        if close:
+            problems.append(f"load_balancer.{key}: there is no such key; did you mean {close[0]!r}?")
+        elif not is_load_manager_key(key):
+            problems.append(f"load_balancer.{key}: is no key of Pulsar's load manager")
+    return problems

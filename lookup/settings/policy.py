@@ -1,0 +1,97 @@
+"""Policies as written: a name and a composition of parts; which parts exist is the engine's registry's business."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+from pydantic import GetJsonSchemaHandler, model_serializer, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+from lookup.settings.base import Share, Strict, refuse
+
+__all__ = ["OnError", "PartSpec", "PolicyFile", "PolicySpec"]
+
+OnError = Literal["stop", "fail-closed", "skip"]
+
+
+class PartSpec(Strict):
+    """One part of a policy: `"x"`, or `{ use = "x", ... }` with parameters; children of wrappers stay raw tables."""
+
+    use: str
+    """Name of the part, as `lookup plugins list` prints it."""
+    parameters: Mapping[str, Any] = {}
+    """Everything written beside `use` and `weight`; the part's own class says what is permitted."""
+    weight: Share = 1.0
+    """Factor of a scorer's numbers in the sum; scorers only."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, written: object) -> object:
+        if isinstance(written, str):
+            return {"use": written}
+        if not isinstance(written, Mapping):
+            raise ValueError(f'should be a part\'s name or a table like {{ use = "best" }}, not {written!r}')
+        if "parameters" in written:
+            return written
+        own = {key: value for key, value in written.items() if key in ("use", "weight")}
+        return {**own, "parameters": {key: value for key, value in written.items() if key not in own}}
+
+    @model_serializer
+    def _write(self) -> dict[str, Any]:
+        weight = {"weight": self.weight} if "weight" in self.model_fields_set else {}
+        return {"use": self.use, **self.parameters, **weight}
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Describe what may be written: a name, or a table with further keys."""
+        return {
+            "description": cls.__doc__,
+            "anyOf": [
+                {"type": "string"},
+                {
+                    "type": "object",
+                    "properties": {"use": {"type": "string"}, "weight": {"type": "number", "minimum": 0}},
+                    "required": ["use"],
+                    "additionalProperties": True,
+                },
+            ],
+        }
+
+
+class PolicySpec(Strict):
+    """A policy: the thing with a name in a report."""
+
+    name: str
+    """Name in reports; unique within an evaluation."""
+    filters: tuple[PartSpec, ...] = ()
+    """Which brokers may serve a request at all, asked in this order."""
+    scorers: tuple[PartSpec, ...] = ()
+    """How good each broker is; a weighted sum. None: all brokers score 1.0."""
+    selector: PartSpec
+    """With which odds a broker is chosen."""
+    shedder: PartSpec | None = None
+    """Which bundles an owner should give up, once per tick; absent: none."""
+    on_error: OnError = "stop"
+    """What follows when a part raises: end the run, decline the request, or go on without the part."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        named = {f"filters[{place}]": part for place, part in enumerate(self.filters)}
+        named |= {"selector": self.selector} | ({"shedder": self.shedder} if self.shedder else {})
+        weighted = [place for place, part in named.items() if "weight" in part.model_fields_set]
+        problems = [f"{place}.weight: only scorers have a weight" for place in weighted]
+        if not self.name.strip():
+            problems.append("name: should not be empty")
+        if self.scorers and not any(part.weight for part in self.scorers):
+            problems.append("scorers: at least one should have a weight above 0")
+        refuse(problems)
+        return self
+
+
+class PolicyFile(Strict):
+    """A file of policies; a file may as well be one policy, its keys at the top."""
+
+    policies: tuple[PolicySpec, ...]
+    """The policies, `[[policies]]`."""

@@ -1,0 +1,135 @@
+"""Sentences for users: where a mistake stands, what is wrong and what would be right."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+__all__ = [
+    "Loc",
+    "choices_at",
+    "descend",
+    "key_path",
+    "known_keys",
+    "place",
+    "problems_of",
+    "suggestion",
+    "unknown_keys",
+    "without",
+]
+
+#: Place of a value: keys and positions from the top of the settings.
+Loc = tuple[str | int, ...]
+
+# A key path and a colon; other sentences have a blank before their first colon.
+_KEYED = re.compile(r"[A-Za-z_][^\s:]*: ")
+_BARE = re.compile(r"[A-Za-z0-9_-]+\Z")
+
+
+def key_path(loc: Iterable[str | int]) -> str:
+    """Write a place as `brokers[0].properties."lookup.rack"`."""
+    text = ""
+    for step in loc:
+        name = f"[{step}]" if isinstance(step, int) else step if _BARE.match(step) else json.dumps(step)
+        text += name if isinstance(step, int) or not text else f".{name}"
+    return text
+
+
+def place(loc: Iterable[str | int], sentence: str) -> str:
+    """Put a place before a sentence; the checks of a table begin theirs with the table's own key and a colon."""
+    path = key_path(loc)
+    joint = "." if _KEYED.match(sentence) else ": "
+    return f"{path}{joint}{sentence}" if path else sentence
+
+
+def suggestion(wrong: str, known: Sequence[str]) -> str:
+    """Say which name was probably meant, else which there are."""
+    close = get_close_matches(wrong, known, n=1)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"known: {', '.join(sorted(known))}" if known else "there are none"
+
+
+def problems_of(error: ValidationError, model: object) -> Iterator[tuple[Loc, str]]:
+    """Yield place and sentence of every mistake pydantic found; a model's own check may have found several."""
+    for detail in error.errors(include_url=False):
+        loc = tuple(step for step in detail["loc"] if step != "[key]")
+        for sentence in _sentences(detail, model):
+            yield loc, sentence
+
+
+def unknown_keys(error: ValidationError) -> set[Loc]:
+    """Return the places of keys that no table knows."""
+    return {detail["loc"] for detail in error.errors() if detail["type"] == "extra_forbidden"}
+
+
+def without(value: Any, locs: set[Loc]) -> Any:
+    """Return a copy of tables and lists that lacks what stands at some places."""
+    below = {loc[0]: {other[1:] for other in locs if other[0] == loc[0]} for loc in locs}
+    if isinstance(value, Mapping):
+        kept = {key: inner for key, inner in value.items() if () not in below.get(key, ())}
+        return {key: without(inner, below.get(key, set())) for key, inner in kept.items()}
+    if isinstance(value, list):
+        return [without(inner, below.get(place, set())) for place, inner in enumerate(value)]
+    return value
+
+
+def _sentences(detail: ErrorDetails, model: object) -> list[str]:
+    if detail["type"] == "extra_forbidden":
+        return [f"there is no such key; {suggestion(str(detail['loc'][-1]), choices_at(model, detail['loc'][:-1]))}"]
+    if detail["type"] == "missing":
+        return ["is missing"]
+    if detail["type"] == "value_error":
+        return str(detail["ctx"]["error"]).split("\n")
+    return [f"{_WORDS.sub('should', detail['msg'])}, not {_short(detail['input'])}"]
+
+
+# pydantic begins with "Input should", "Tuple should", "Dictionary should", ...
+_WORDS = re.compile(r"\A\w+ should")
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def known_keys(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the keys of a table, as they are written, with the types of their values."""
+    return {field.alias or name: field.annotation for name, field in model.model_fields.items()}
+
+
+def choices_at(model: object, loc: Iterable[str | int]) -> list[str]:
+    """Return the keys that may be written at a place, none where it is no table of fixed keys."""
+    reached: object = model
+    for step in loc:
+        reached = descend(reached, step)
+    inner = _bare(reached)
+    return list(known_keys(inner)) if isinstance(inner, type) and issubclass(inner, BaseModel) else []
+
+
+def descend(annotation: object, step: str | int) -> object:
+    """Return the type of what stands under a key or at a position of a value of a type; None where nothing can."""
+    inner = _bare(annotation)
+    if isinstance(inner, type) and issubclass(inner, BaseModel):
+        return known_keys(inner).get(str(step))
+    origin = get_origin(inner)
+    if isinstance(step, int):
+        return get_args(inner)[0] if origin is tuple else None
+    return get_args(inner)[-1] if origin is Mapping else None
+
+
+def _bare(annotation: object) -> object:
+    """Strip `Annotated` and `| None`."""
+    if get_origin(annotation) is Annotated:
+        return _bare(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType):
+        inside = [arg for arg in get_args(annotation) if arg is not type(None)]
+        return _bare(inside[0]) if len(inside) == 1 else annotation
+    return annotation

@@ -1,0 +1,136 @@
+"""One reading of an evaluation: joins the layers, reads the files they name, and gathers every mistake."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from lookup.errors import SettingsError
+from lookup.settings.checks import cross_problems
+from lookup.settings.evaluation import EvaluationFile
+from lookup.settings.files import load_broker_profile, load_policies, load_topology
+from lookup.settings.layers import Tree, leaves, merged, origins_of, sourced, values_of
+from lookup.settings.problems import Loc, key_path, place, problems_of, unknown_keys, without
+
+__all__ = ["Findings", "Reading"]
+
+Content = TypeVar("Content")
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What came of reading an evaluation: settings or problems, and in either case the tables that are right."""
+
+    settings: EvaluationFile | None
+    #: by its key in the file, every table that is right in itself, defaults included
+    tables: Mapping[str, Any]
+    #: one sentence each, with source and key path
+    problems: tuple[str, ...]
+
+
+@dataclass
+class Reading:
+    """Values with their origins on the way to an `EvaluationFile`, and the problems so far."""
+
+    #: the evaluation file, named where a mistake has no other origin
+    file: str
+    problems: list[str]
+    #: tables that name a file with mistakes
+    incomplete: set[str] = field(default_factory=set)
+    origins: dict[Loc, str] = field(default_factory=dict)
+
+    def finish(self, tree: Tree) -> Findings:
+        """Read the files that are named, validate everything and gather the mistakes."""
+        tree = self._with_topology(tree)
+        self.origins = origins_of(tree)
+        values = self._with_profiles(self._with_policies(values_of(tree)))
+        self._check_plugin_files(values.get("plugin_files"))
+        settings, known, wrong = self._validated(values)
+        tables = dict(_tables(known, {*wrong, *self.incomplete}))
+        self._add(cross_problems(tables))
+        if self.problems or settings is None:
+            return Findings(None, tables, tuple(dict.fromkeys(self.problems)))
+        sources = {key_path(loc): self._origin(loc) for loc, _ in leaves(values)}
+        return Findings(settings.note_sources(sources), tables, ())
+
+    def _validated(self, values: Mapping[str, Any]) -> tuple[EvaluationFile | None, Mapping[str, Any], set[str]]:
+        """Return settings or None, the values without unknown keys, and the tables that are wrong even so."""
+        try:
+            return EvaluationFile.model_validate(values), values, set()
+        except ValidationError as error:
+            found, unknown = list(problems_of(error, EvaluationFile)), unknown_keys(error)
+        # What has no place is a check between tables, made again on the tables that are right. A table that lacks what
+        # a bad file should have held is not blamed for being too short.
+        self._add((loc, text) for loc, text in found if loc and not (len(loc) == 1 and loc[0] in self.incomplete))
+        if unknown:  # pydantic checks a table as a whole only where each of its keys is right
+            return (None, *self._validated(without(values, unknown))[1:])
+        return None, values, {str(loc[0]) for loc, _ in found if loc}
+
+    def _add(self, found: Iterable[tuple[Loc, str]]) -> None:
+        self.problems += [f"{self._origin(loc)}: {place(loc, sentence)}" for loc, sentence in found]
+
+    def _origin(self, loc: Loc) -> str:
+        known = (self.origins.get(loc[:length]) for length in range(len(loc), 0, -1))
+        return next(filter(None, known), self.file)
+
+    def _with_topology(self, tree: Tree) -> Tree:
+        section = tree.get("topology")
+        file = values_of(section).get("file") if isinstance(section, dict) else None
+        found = self._read(load_topology, file, "topology") if isinstance(file, str) else None
+        if found is None:
+            return tree
+        return merged({"topology": sourced(found.model_dump(exclude_unset=True), str(file))}, tree)
+
+    def _with_policies(self, values: dict[str, Any]) -> dict[str, Any]:
+        written = values.get("policies")
+        if isinstance(written, list):
+            values["policies"] = list(self._policies(written))
+        return values
+
+    def _policies(self, written: list[object]) -> Iterator[object]:
+        source = self._origin(("policies",))
+        origins = []
+        for entry in written:
+            found = self._read(load_policies, entry, "policies") if isinstance(entry, str) else (entry,)
+            for policy in found or ():
+                origins.append(entry if isinstance(entry, str) else source)
+                yield policy
+        self.origins |= {("policies", place): origin for place, origin in enumerate(origins)}
+
+    def _with_profiles(self, values: dict[str, Any]) -> dict[str, Any]:
+        written = values.get("brokers")
+        if isinstance(written, list):
+            values["brokers"] = [self._with_profile(place, entry) for place, entry in enumerate(written)]
+        return values
+
+    def _with_profile(self, place: int, entry: object) -> object:
+        file = entry.get("profile") if isinstance(entry, Mapping) else None
+        if not isinstance(entry, Mapping) or not isinstance(file, str):
+            return entry
+        profile = self._read(load_broker_profile, file, "brokers")
+        self.origins[("brokers", place, "profile")] = file
+        return {**entry, "profile": profile}
+
+    def _check_plugin_files(self, files: object) -> None:
+        missing = [file for file in files if not Path(str(file)).is_file()] if isinstance(files, list) else []
+        self._add((("plugin_files",), f"there is no file {file}") for file in missing)
+
+    def _read(self, load: Callable[[str], Content], path: str, table: str) -> Content | None:
+        try:
+            return load(path)
+        except SettingsError as error:
+            self.problems += error.problems
+            self.incomplete.add(table)
+            return None
+
+
+def _tables(values: Mapping[str, Any], wrong: set[str]) -> Iterator[tuple[str, Any]]:
+    for name, info in EvaluationFile.model_fields.items():
+        if name in values and name not in wrong:
+            yield name, TypeAdapter(info.rebuild_annotation()).validate_python(values[name])
+        elif name not in wrong:
+            yield name, info.get_default(call_default_factory=True)
