@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, fields
-from functools import cache
 from typing import Any, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
@@ -17,7 +16,7 @@ from lookup.engine.plugins import Registry, suggestion
 from lookup.engine.policy import Policy, WeightedScorer
 from lookup.errors import PluginError, SettingsError
 from lookup.hooks.protocols import Filter, Scorer, Selector, Shedder
-from lookup.settings.policies import PartSpec, PolicySpec
+from lookup.settings.policy import PartSpec, PolicySpec
 
 __all__ = ["PartBuilder", "build_policies", "child_kinds", "parameters_of", "part_table"]
 
@@ -66,10 +65,10 @@ class PartBuilder:
 
     def _children(self, kind: str, given: Any, where: str) -> Any:
         if isinstance(given, list):
-            built = [self.part(kind, _child_spec(entry), f"{where}[{place}]") for place, entry in enumerate(given)]
+            built = [self.part(kind, PartSpec.model_validate(entry), f"{where}[{place}]") for place, entry in enumerate(given)]
             return None if None in built else tuple(built)
         if isinstance(given, str | Mapping):
-            return self.part(kind, _child_spec(given), where)
+            return self.part(kind, PartSpec.model_validate(given), where)
         self.problems.append(f"{where}: {given!r} is neither a name nor a table with `use`")
         return None
 
@@ -112,7 +111,6 @@ def parameters_of(found: type[Any]) -> tuple[Field[Any], ...]:
     return tuple(entry for entry in fields(found) if entry.init)
 
 
-@cache
 def child_kinds(found: type[Any]) -> Mapping[str, str]:
     """Return the kind of part each child field of a wrapper takes, by the field's name."""
     hints = get_type_hints(found)
@@ -142,15 +140,10 @@ def _kind_in(annotation: Any) -> str | None:
     return next((kind for kind in map(_kind_in, get_args(annotation)) if kind), None)
 
 
-def _child_spec(given: Any) -> PartSpec:
-    return PartSpec.parse(given)
-
-
 def _is_required(entry: Field[Any]) -> bool:
     return entry.default is MISSING and entry.default_factory is MISSING
 
 
-@cache
 def _model_of(found: type[Any]) -> type[BaseModel]:
     hints = get_type_hints(found, include_extras=True)
     names = [entry.name for entry in parameters_of(found) if entry.name not in child_kinds(found)]

@@ -1,0 +1,93 @@
+"""Atoms: the finest ranges of hashes that any bundle of a run is made of.
+
+A namespace's atoms lie between neighbouring boundaries that occur anywhere in the run; a bundle is a run of atoms, and
+without splits the two are the same. Atoms are numbered by namespace (sorted) and hash, so a bundle is a slice of numbers.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from lookup.model.bundles import BundleRange, topic_hash
+from lookup.model.namespaces import NamespacePolicies
+
+__all__ = ["AtomRule", "Atoms"]
+
+
+@dataclass(frozen=True)
+class AtomRule:
+    """Says what atoms any namespace of one cluster has: its first boundaries and all points where it is ever split."""
+
+    policies: NamespacePolicies
+    #: hashes at which a bundle of a namespace is split, by namespace
+    cuts: Mapping[str, tuple[int, ...]]
+
+    def boundaries(self, namespace: str) -> tuple[int, ...]:
+        """Return the boundaries of a namespace's atoms, ascending."""
+        return tuple(sorted({*self.policies.boundaries_of(namespace), *self.cuts.get(namespace, ())}))
+
+    def place(self, topic: str, boundaries: Sequence[int]) -> int:
+        """Return the number of a topic's atom within its namespace."""
+        return min(bisect_right(boundaries, topic_hash(topic)) - 1, len(boundaries) - 2)
+
+
+@dataclass(frozen=True)
+class Atoms:
+    """The atoms of the namespaces that occur in one cluster."""
+
+    rule: AtomRule
+    #: sorted
+    namespaces: tuple[str, ...]
+
+    @classmethod
+    def of(cls, rule: AtomRule, namespaces: Iterable[str]) -> Atoms:
+        """Number the atoms of some namespaces."""
+        return cls(rule, tuple(sorted(set(namespaces))))
+
+    @cached_property
+    def boundaries(self) -> tuple[tuple[int, ...], ...]:
+        """Return each namespace's atom boundaries."""
+        return tuple(self.rule.boundaries(namespace) for namespace in self.namespaces)
+
+    @cached_property
+    def base(self) -> Mapping[str, int]:
+        """Return the number of each namespace's first atom."""
+        first, base = 0, {}
+        for namespace, boundaries in zip(self.namespaces, self.boundaries, strict=True):
+            base[namespace] = first
+            first += len(boundaries) - 1
+        return base
+
+    @cached_property
+    def count(self) -> int:
+        """Return how many atoms there are."""
+        return sum(len(boundaries) - 1 for boundaries in self.boundaries)
+
+    @cached_property
+    def bundles(self) -> tuple[tuple[str, slice], ...]:
+        """Return the bundles the run begins with, in order of their atoms: name and atoms."""
+        return tuple(
+            (f"{namespace}/{BundleRange(low, high)}", self._slice(namespace, low, high))
+            for namespace in self.namespaces
+            for low, high in _pairs(self.rule.policies.boundaries_of(namespace))
+        )
+
+    def slice_of(self, bundle: str) -> slice | None:
+        """Return the atoms of a bundle by its name, None where it is not made of whole atoms of this cluster."""
+        namespace, _, bounds = bundle.rpartition("/")
+        if namespace not in self.base:
+            return None
+        ends = BundleRange.parse(bounds)
+        known = self.boundaries[self.namespaces.index(namespace)]
+        return self._slice(namespace, ends.lower, ends.upper) if {ends.lower, ends.upper} <= set(known) else None
+
+    def _slice(self, namespace: str, low: int, high: int) -> slice:
+        base, known = self.base[namespace], self.rule.boundaries(namespace)
+        return slice(base + known.index(low), base + known.index(high))
+
+
+def _pairs(boundaries: Sequence[int]) -> Iterable[tuple[int, int]]:
+    return zip(boundaries[:-1], boundaries[1:], strict=True)

@@ -1,0 +1,422 @@
+"""From rows to codes: each task reads its share of the log and writes what a replay needs as small integers.
+
+Strings are met once per dictionary, not once per row: a topic is parsed and hashed when it first occurs. What cannot be used
+goes to quarantine here. Codes are the task's own; `ordering.py` makes them the cluster's.
+
+Source: `design/performance.md` section 2; `design/architecture.md` section 6.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lookup.engine.ledger import MICRO
+from lookup.errors import InvalidNameError
+from lookup.model.names import TopicName, is_internal_topic, looks_like_pattern
+from lookup.replay.atoms import AtomRule
+from lookup.replay.schema import LOOKUP_DEFAULTS, RESULTS
+from lookup.replay.work import WorkDir
+from lookup.settings.resolve import ClientRule
+
+__all__ = ["CodingPlan", "Coder", "DAY_US", "EXTRA_FIELDS", "LogBatch", "Quarantined", "Share", "used_columns"]
+
+DAY_US = 86_400_000_000
+#: Fields of a request that are coded only where a policy reads them, beside atom and properties.
+EXTRA_FIELDS = ("domain", "topic", "client", "listener")
+#: Rows a coder holds before it writes them.
+_HELD_ROWS = 4_000_000
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class CodingPlan:
+    """What every task needs to know."""
+
+    #: which of EXTRA_FIELDS the policies read
+    extras: frozenset[str]
+    client_rules: tuple[ClientRule, ...]
+    policies: AtomRule
+    #: cuts by cluster, then namespace
+    cuts: Mapping[str, Mapping[str, tuple[int, ...]]]
+    tick_us: int
+
+    def rule(self, cluster: str) -> AtomRule:
+        """Return the atoms' rule of one cluster."""
+        return AtomRule(self.policies.policies, self.cuts.get(cluster, {}))
+
+
+@dataclass(frozen=True)
+class LogBatch:
+    """Some rows of LOOKUPS, where they come from, and the cluster if the path says it."""
+
+    rows: pa.RecordBatch
+    source: str
+    first_row: int
+    cluster: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """A row that cannot be used."""
+
+    source: str
+    line: int
+    reason: str
+    text: str
+
+
+@dataclass
+class Share:
+    """What one task found of one cluster: its vocabularies, its counts and the parts it wrote."""
+
+    cluster: str
+    namespaces: list[str] = field(default_factory=list)
+    properties: list[str] = field(default_factory=list)
+    brokers: list[str] = field(default_factory=list)
+    #: strings of the coded extras, by field
+    extras: dict[str, list[str | None]] = field(default_factory=dict)
+    #: (name, day, first ts, last ts) of each part
+    parts: list[tuple[str, int, int, int]] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    #: distinct topics: 64-bit digest and the task's atom code, shape (n_topics, 2)
+    topics: Ints = field(default_factory=lambda: np.empty((0, 2), np.int64))
+    first_us: int = np.iinfo(np.int64).max
+    last_us: int = np.iinfo(np.int64).min
+
+
+class _Vocabulary:
+    """Strings in order of their first occurrence."""
+
+    def __init__(self) -> None:
+        self.codes: dict[str | None, int] = {}
+
+    def code(self, value: str | None) -> int:
+        known = self.codes.get(value)
+        if known is None:
+            known = self.codes[value] = len(self.codes)
+        return known
+
+    @property
+    def values(self) -> list[Any]:
+        return list(self.codes)
+
+
+class Coder:
+    """Codes the rows of one cluster that one task reads.
+
+    Args:
+        task: number of the task, part of the names of its files.
+    """
+
+    def __init__(self, plan: CodingPlan, cluster: str, work: WorkDir, task: int) -> None:
+        self.share = Share(cluster, counts={"rows": 0, "redirects": 0, "internal": 0, "demand": 0, "logged": 0, "micro": 0})
+        self.quarantined: list[Quarantined] = []
+        self._plan, self._work, self._task = plan, work, task
+        self._rule = plan.rule(cluster)
+        self._atoms = _AtomCodes(self._rule)
+        self._properties, self._brokers, self._clients = _Vocabulary(), _Vocabulary(), _Vocabulary()
+        self._extras = {name: _Vocabulary() for name in EXTRA_FIELDS if name in plan.extras}
+        self._rules: dict[str | None, int] = {}
+        self._maps: dict[str, tuple[pa.Array, NDArray[np.int32]]] = {}
+        self._held: dict[int, list[dict[str, NDArray[Any]]]] = {}
+        self._rows = 0
+
+    def add(self, batch: LogBatch) -> None:
+        """Code some rows."""
+        rows = batch.rows
+        columns, usable = self._columns(batch)
+        self.share.counts["rows"] += rows.num_rows
+        if not usable.all():
+            columns = {name: values[usable] for name, values in columns.items()}
+        self._keep(columns)
+        if self._rows >= _HELD_ROWS:
+            self.flush()
+
+    def finish(self) -> Share:
+        """Write what is held and return the share."""
+        self.flush()
+        share = self.share
+        share.namespaces = list(self._atoms.bases)
+        share.properties, share.brokers = self._properties.values, self._brokers.values
+        share.extras = {name: words.values for name, words in self._extras.items()}
+        share.topics = self._atoms.digests()
+        return share
+
+    def flush(self) -> None:
+        """Write the held rows, one part per day."""
+        for day, chunks in sorted(self._held.items()):
+            columns = {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]}
+            columns = _sorted(columns)
+            name = f"parts/{quote(self.share.cluster, safe='')}/{day}/{self._task:05d}-{len(self.share.parts):04d}.arrow"
+            note = _drop_constants(columns)
+            self._work.write(name, columns, note)
+            self.share.parts.append((name, day, int(columns["ts"][0]), int(columns["ts"][-1])))
+        self._held, self._rows = {}, 0
+
+    def _columns(self, batch: LogBatch) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_]]:
+        checks = _Checks(batch)
+        ts = checks.timestamps()
+        atoms = self._coded(batch, "topic", self._atoms.code)
+        checks.refuse(atoms == _AtomCodes.BAD, lambda text: self._atoms.reasons.get(text, "the topic is missing"), "topic")
+        properties = self._property_codes(batch)
+        checks.refuse(properties < 0, lambda _: "properties is not a JSON object of texts", "properties")
+        results = self._coded(batch, "result", _result_code)
+        checks.refuse(results < 0, lambda text: f"result {text!r} is none of {', '.join(RESULTS)}", "result")
+        weights = checks.weights()
+        self.quarantined.extend(checks.quarantined)
+        usable = checks.usable
+        self.share.counts["redirects"] += int(np.sum(usable & (results == RESULTS.index("redirect"))))
+        self.share.counts["internal"] += int(np.sum(usable & (atoms == _AtomCodes.INTERNAL)))
+        usable = usable & (atoms >= 0) & (results != RESULTS.index("redirect"))
+        columns: dict[str, NDArray[Any]] = {"ts": ts, "seq": _sequence(batch.rows), "atom": atoms, "properties": properties, "weight": weights}
+        columns["broker"] = self._coded(batch, "broker", lambda text: -1 if text is None else self._brokers.code(text))
+        columns["read_only"] = _flags(batch.rows, "read_only")
+        for name in self._extras:
+            columns[name] = self._extra_codes(batch, name)
+        return columns, usable
+
+    def _extra_codes(self, batch: LogBatch, name: str) -> NDArray[np.int32]:
+        words = self._extras[name]
+        if name == "domain":
+            return self._coded(batch, "topic", lambda text: words.code((text or "").partition("://")[0]), memo="domain")
+        return self._coded(batch, name, words.code, memo=f"extra {name}")
+
+    def _property_codes(self, batch: LogBatch) -> NDArray[np.int32]:
+        words = self._properties
+        logged = self._coded(batch, "properties", lambda text: _canonical(text, words))
+        if not self._plan.client_rules or "client" not in batch.rows.schema.names:
+            return logged
+        rules = self._coded(batch, "client", self._rule_code, memo="rules")
+        pairs = logged.astype(np.int64) * (len(self._plan.client_rules) + 1) + rules
+        found, places = np.unique(pairs, return_inverse=True)
+        labelled = [self._labelled(*divmod(int(pair), len(self._plan.client_rules) + 1)) for pair in found]
+        return np.array(labelled, dtype=np.int32)[places]
+
+    def _rule_code(self, client: str | None) -> int:
+        rules = self._plan.client_rules
+        matching = (place for place, rule in enumerate(rules) if client is not None and rule.matches(client))
+        return next(matching, len(rules))
+
+    def _labelled(self, logged: int, rule: int) -> int:
+        if logged < 0 or rule == len(self._plan.client_rules):
+            return logged
+        values = self._properties.values[logged]
+        added = self._plan.client_rules[rule].properties
+        return self._properties.code(_json({**added, **json.loads(values)}))
+
+    def _coded(
+        self, batch: LogBatch, name: str, code: Callable[[str | None], int], *, memo: str | None = None
+    ) -> NDArray[np.int32]:
+        """Return the code of each row of a text column; `code` is asked once per distinct text of a dictionary."""
+        column = _text_column(batch.rows, name)
+        if column is None:
+            return np.full(batch.rows.num_rows, code(LOOKUP_DEFAULTS.get(name)), dtype=np.int32)  # type: ignore[arg-type]  # texts
+        known = self._maps.get(memo or name)
+        if known is None or not known[0].equals(column.dictionary):
+            texts = column.dictionary.to_pylist()
+            known = column.dictionary, np.fromiter((code(text) for text in texts), np.int32, len(texts))
+            self._maps[memo or name] = known
+        if column.indices.null_count:
+            absent = code(LOOKUP_DEFAULTS.get(name))  # type: ignore[arg-type]  # texts
+            table = np.append(known[1], np.int32(absent))
+            return np.take(table, pc.fill_null(column.indices, len(known[1])).to_numpy(zero_copy_only=False))
+        return np.take(known[1], column.indices.to_numpy(zero_copy_only=False))
+
+    def _keep(self, columns: dict[str, NDArray[Any]]) -> None:
+        ts, counts = columns["ts"], self.share.counts
+        if not len(ts):
+            return
+        counts["demand"] += len(ts)
+        counts["logged"] += int(np.sum(columns["broker"] >= 0))
+        counts["micro"] += int(columns["weight"].sum())
+        first, last = int(ts.min()), int(ts.max())
+        self.share.first_us, self.share.last_us = min(first, self.share.first_us), max(last, self.share.last_us)
+        for day, chunk in self._by_day(columns, first, last):
+            self._held.setdefault(day, []).append(chunk)
+        self._rows += len(ts)
+
+    def _by_day(
+        self, columns: dict[str, NDArray[Any]], first: int, last: int
+    ) -> Iterator[tuple[int, dict[str, NDArray[Any]]]]:
+        # A tick belongs to the day in which its cell of the grid begins, also where tick_s does not divide a day.
+        grid = self._plan.tick_us
+        ends = first // grid * grid // DAY_US, last // grid * grid // DAY_US
+        if ends[0] == ends[1]:
+            yield ends[0], columns
+            return
+        days = columns["ts"] // grid * grid // DAY_US
+        for day in np.unique(days).tolist():
+            mask = days == day
+            yield day, {name: values[mask] for name, values in columns.items()}
+
+
+class _AtomCodes:
+    """Atom codes of topics as they occur: the task's own numbering, by namespace in order of first occurrence."""
+
+    BAD = -1
+    INTERNAL = -2
+
+    def __init__(self, rule: AtomRule) -> None:
+        #: first code of each namespace
+        self.bases: dict[str, int] = {}
+        #: why a text is no topic
+        self.reasons: dict[str | None, str] = {None: "the topic is missing"}
+        self._rule = rule
+        self._boundaries: dict[str, tuple[int, ...]] = {}
+        self._codes: dict[str | None, int] = {None: self.BAD}
+        self._next = 0
+
+    def code(self, topic: str | None) -> int:
+        known = self._codes.get(topic)
+        if known is None:
+            known = self._codes[topic] = self._learnt(str(topic))
+        return known
+
+    def digests(self) -> Ints:
+        """Return (digest, code) of every topic met, shape (n_topics, 2)."""
+        met = [(_digest(topic), code) for topic, code in self._codes.items() if topic is not None and code >= 0]
+        return np.array(met, dtype=np.int64).reshape(-1, 2)
+
+    def _learnt(self, topic: str) -> int:
+        if looks_like_pattern(topic):
+            self.reasons[topic] = "the topic is a regular expression, which topic list watchers look up"
+            return self.BAD
+        try:
+            namespace = str(TopicName.parse(topic).namespace)
+        except InvalidNameError as error:
+            self.reasons[topic] = str(error)
+            return self.BAD
+        if is_internal_topic(topic):
+            return self.INTERNAL
+        if namespace not in self.bases:
+            boundaries = self._boundaries[namespace] = self._rule.boundaries(namespace)
+            self.bases[namespace] = self._next
+            self._next += len(boundaries) - 1
+        return self.bases[namespace] + self._rule.place(topic, self._boundaries[namespace])
+
+
+class _Checks:
+    """Finds the rows of a batch that cannot be used."""
+
+    def __init__(self, batch: LogBatch) -> None:
+        self.usable = np.ones(batch.rows.num_rows, dtype=bool)
+        self.quarantined: list[Quarantined] = []
+        self._batch = batch
+
+    def refuse(self, wrong: NDArray[np.bool_], reason: Callable[[str | None], str], column: str) -> None:
+        """Quarantine rows; each row is reported once, for the first thing that is wrong with it."""
+        wrong = wrong & self.usable
+        if not wrong.any():
+            return
+        names = self._batch.rows.schema.names
+        for row in np.flatnonzero(wrong).tolist():
+            value = self._batch.rows.column(column)[row].as_py() if column in names else None
+            text = None if value is None else str(value)
+            line = self._batch.first_row + row + 1
+            self.quarantined.append(Quarantined(self._batch.source, line, reason(text), (text or "")[:200]))
+        self.usable &= ~wrong
+
+    def timestamps(self) -> Ints:
+        column = self._batch.rows.column("ts")
+        if pa.types.is_timestamp(column.type):
+            column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
+        values: Ints = pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+        if column.null_count:
+            self.refuse(column.is_null().to_numpy(zero_copy_only=False), lambda _: "the timestamp is missing", "ts")
+        return values
+
+    def weights(self) -> Ints:
+        names = self._batch.rows.schema.names
+        if "weight" not in names or self._batch.rows.column("weight").null_count == self._batch.rows.num_rows:
+            return np.full(self._batch.rows.num_rows, MICRO, dtype=np.int64)
+        column = self._batch.rows.column("weight").cast(pa.float64())
+        weights = pc.fill_null(column, 1.0).to_numpy(zero_copy_only=False)
+        wrong = ~((weights >= 0.0) & (weights < np.inf))
+        self.refuse(wrong, lambda text: f"weight {text} is not a finite number of at least 0", "weight")
+        micro: Ints = np.rint(np.where(wrong, 0.0, weights) * MICRO).astype(np.int64)
+        return micro
+
+
+def used_columns(present: Sequence[str], plan: CodingPlan) -> list[str]:
+    """Return which columns of a log a task reads."""
+    wanted = {"ts", "seq", "cluster", "topic", "properties", "broker", "result", "read_only", "weight"}
+    wanted |= {name for name in plan.extras if name != "domain"} | ({"client"} if plan.client_rules else set())
+    return [name for name in present if name in wanted]
+
+
+def _sequence(rows: pa.RecordBatch) -> Ints:
+    if "seq" not in rows.schema.names or rows.column("seq").null_count == rows.num_rows:
+        return np.zeros(rows.num_rows, dtype=np.int64)
+    # A row without number among numbered ones comes first at its instant; file and row break the tie.
+    values: Ints = pc.fill_null(rows.column("seq").cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
+    return values
+
+
+def _flags(rows: pa.RecordBatch, name: str) -> NDArray[np.bool_]:
+    if name not in rows.schema.names or rows.column(name).null_count == rows.num_rows:
+        return np.zeros(rows.num_rows, dtype=bool)
+    values: NDArray[np.bool_] = pc.fill_null(rows.column(name), False).to_numpy(zero_copy_only=False)
+    return values
+
+
+def _text_column(rows: pa.RecordBatch, name: str) -> pa.DictionaryArray | None:
+    if name not in rows.schema.names:
+        return None
+    column = rows.column(name)
+    if column.null_count == rows.num_rows and rows.num_rows:
+        return None
+    return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+
+
+def _result_code(text: str | None) -> int:
+    return RESULTS.index(text) if text in RESULTS else -1
+
+
+def _canonical(text: str | None, words: _Vocabulary) -> int:
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return -1
+    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        return -1
+    return words.code(_json(found))
+
+
+def _json(properties: Mapping[str, str]) -> str:
+    return json.dumps(properties, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def _digest(topic: str) -> int:
+    return int.from_bytes(hashlib.blake2b(topic.encode(), digest_size=8).digest(), "big", signed=True)
+
+
+def _sorted(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    ts, seq = columns["ts"], columns["seq"]
+    later, equal = ts[1:] > ts[:-1], ts[1:] == ts[:-1]
+    if (later | (equal & (seq[1:] >= seq[:-1]))).all():
+        return columns
+    order = np.lexsort((seq, ts))
+    return {name: values[order] for name, values in columns.items()}
+
+
+def _drop_constants(columns: dict[str, NDArray[Any]]) -> dict[str, int]:
+    """Take out the columns that hold one value only, and return these values."""
+    constant = {
+        name: int(values[0]) for name, values in columns.items() if name != "ts" and values[0] == values[-1] and (values == values[0]).all()
+    }
+    for name in constant:
+        del columns[name]
+    return constant
+
+

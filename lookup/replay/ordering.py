@@ -1,0 +1,106 @@
+"""From parts to days: one task per cluster and day puts the parts together in the total order (ts, seq, file, row).
+
+A day holds the log as codes in the order in which lookups happened; everything downstream walks or gathers these columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.replay.vocabulary import Recoding
+from lookup.replay.work import WorkDir
+
+__all__ = ["DayRows", "Part", "day_name", "order_day", "read_day"]
+
+#: Types of a day's columns; micro-units of weight are whole numbers below 2**53, exact as float64, which sums want.
+_TYPES: Mapping[str, type[Any]] = {"atom": np.int32, "properties": np.int32, "broker": np.int16, "weight": np.float64}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part file and the maps of the task that wrote it."""
+
+    name: str
+    first_us: int
+    last_us: int
+    recoding: Recoding
+
+
+@dataclass(frozen=True)
+class DayRows:
+    """The demand of one cluster and day in total order; columns of shape (n_rows,).
+
+    A column that holds one value only is kept as that value.
+    """
+
+    columns: Mapping[str, NDArray[Any]]
+    constants: Mapping[str, int]
+
+    @property
+    def ts(self) -> NDArray[np.int64]:
+        """Return when each lookup came, µs."""
+        return self.columns["ts"]
+
+    def __len__(self) -> int:
+        return len(self.columns["ts"])
+
+    def column(self, name: str, rows: slice) -> NDArray[Any]:
+        """Return some rows of a column."""
+        held = self.columns.get(name)
+        if held is not None:
+            return held[rows]
+        start, stop, _ = rows.indices(len(self))
+        return np.full(stop - start, self.constants[name], dtype=_TYPES.get(name, np.int64))
+
+    def constant(self, name: str) -> int | None:
+        """Return the one value of a column, None where it varies."""
+        return self.constants.get(name)
+
+
+def day_name(place: int, day: int) -> str:
+    """Return the name of a day's file; `place` is the cluster's in the sorted clusters of the run."""
+    return f"days/{place}/{day}.arrow"
+
+
+def order_day(work: WorkDir, name: str, parts: Sequence[Part]) -> int:
+    """Put the parts of one cluster and day together; return the number of rows."""
+    read = [_recoded(work, part) for part in parts]
+    columns = {column: np.concatenate([part[column] for part in read]) for column in read[0]}
+    if not _is_ordered(parts):
+        order = np.lexsort((columns["seq"], columns["ts"]))
+        columns = {column: values[order] for column, values in columns.items()}
+    del columns["seq"]
+    constants = {column: int(values[0]) for column, values in columns.items() if column != "ts" and _is_constant(values)}
+    work.write(name, {column: values for column, values in columns.items() if column not in constants}, constants)
+    return len(columns["ts"])
+
+
+def read_day(work: WorkDir, name: str) -> DayRows:
+    """Read a day's rows."""
+    columns, constants = work.read(name)
+    return DayRows(columns, constants)
+
+
+def _is_ordered(parts: Sequence[Part]) -> bool:
+    # Parts come in order of their files, so parts that do not overlap in time need no sort.
+    return all(before.last_us < after.first_us for before, after in zip(parts[:-1], parts[1:], strict=True))
+
+
+def _recoded(work: WorkDir, part: Part) -> dict[str, NDArray[Any]]:
+    columns, constants = work.read(part.name)
+    full = {name: np.full(len(columns["ts"]), value) for name, value in constants.items()}
+    maps = {"atom": part.recoding.atom, "properties": part.recoding.properties, "broker": part.recoding.broker, **part.recoding.extras}
+    merged = {**columns, **full}
+    for name, codes in maps.items():
+        if name in merged:
+            merged[name] = codes[merged[name]]
+    return {name: values.astype(_TYPES.get(name, values.dtype), copy=False) for name, values in sorted(merged.items())}
+
+
+def _is_constant(values: NDArray[Any]) -> bool:
+    return bool(values[0] == values[-1] and (values == values[0]).all())

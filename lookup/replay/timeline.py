@@ -1,0 +1,234 @@
+"""What happened to a cluster from outside, cut into ticks: registry changes, splits, admin unloads.
+
+A tick is [start, end): a cell of a regular grid, cut wherever something happens. Everything at a tick's start happens before
+its lookups, in the order registry (`unregistered`, `updated`, `registered`; ties by broker id), splits, unloads.
+
+Source: `design/architecture.md` sections 6.2 and 6.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.model.broker import Broker, BrokerLookupData, Location, Roster
+from lookup.model.bundles import BundleRange
+from lookup.model.topology import LEVELS
+from lookup.settings.resolve import BrokerInterval
+
+__all__ = [
+    "ClusterEvents",
+    "OwnershipEvent",
+    "Registration",
+    "TickEvents",
+    "Timeline",
+    "build_timeline",
+    "children_of",
+    "cut_points",
+    "registrations_of",
+]
+
+#: In this order events of one instant take place.
+_REGISTRY_ORDER = {"unregistered": 0, "updated": 1, "registered": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """One entry of the registry's timeline."""
+
+    ts_us: int
+    broker: str
+    #: "registered", "updated" or "unregistered"
+    event: str
+    #: None where the log does not say: what is known of the broker stays
+    lookup_data: BrokerLookupData | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OwnershipEvent:
+    """One entry of the log of owners."""
+
+    ts_us: int
+    bundle: str
+    #: "owned", "unloaded" or "split"
+    event: str
+    broker: str | None = None
+    #: "policy" or "admin"
+    by: str | None = None
+    boundaries: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class ClusterEvents:
+    """What the logs and the settings say about one cluster, before it is cut into ticks."""
+
+    registrations: Sequence[Registration] = ()
+    ownership: Sequence[OwnershipEvent] = ()
+    #: what settings say about brokers, by id: capacity, location, profile
+    brokers: Mapping[str, Broker] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TickEvents:
+    """What happens at the start of one tick."""
+
+    #: roster and mask of a registry epoch that begins here
+    registry: tuple[Roster, NDArray[np.bool_]] | None = None
+    #: (parent, children)
+    splits: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    unloads: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The ticks of one cluster."""
+
+    #: µs, shape (n_ticks + 1,): starts, and the end of the last
+    bounds: NDArray[np.int64]
+    #: whether a tick begins at an instant of the grid, shape (n_ticks,)
+    is_grid: NDArray[np.bool_]
+    #: by number of the tick
+    events: Mapping[int, TickEvents]
+    #: the brokers of the whole run with the data of its first epoch
+    roster: Roster
+    #: (parent, children) of splits at or before the first lookup, in order
+    initial_splits: tuple[tuple[str, tuple[str, ...]], ...]
+    #: owners before the first lookup, by bundle, as of `restore_tick`
+    owners: Mapping[str, str]
+    restore_tick: int
+    #: logged unloads by a policy, which a replay does not repeat
+    ignored_unloads: int
+
+    @property
+    def n_ticks(self) -> int:
+        """Return how many ticks there are."""
+        return len(self.is_grid)
+
+
+def registrations_of(intervals: Iterable[BrokerInterval]) -> list[Registration]:
+    """Return the registry's timeline that broker profiles describe."""
+    found: list[Registration] = []
+    for interval in intervals:
+        start = np.iinfo(np.int64).min if interval.from_us is None else interval.from_us
+        found.append(Registration(int(start), interval.broker.id, "registered", interval.broker.lookup_data))
+        if interval.until_us is not None:
+            found.append(Registration(interval.until_us, interval.broker.id, "unregistered"))
+    return found
+
+
+def cut_points(event: OwnershipEvent) -> tuple[int, ...]:
+    """Return the hashes at which a split cuts its bundle: the given boundaries strictly inside it, ascending."""
+    ends = BundleRange.parse(event.bundle.rpartition("/")[2])
+    return tuple(sorted({hashed for hashed in event.boundaries if ends.lower < hashed < ends.upper}))
+
+
+def children_of(event: OwnershipEvent) -> tuple[str, ...]:
+    """Return the names of the bundles a split leaves."""
+    namespace, _, bounds = event.bundle.rpartition("/")
+    ends = BundleRange.parse(bounds)
+    points = (ends.lower, *cut_points(event), ends.upper)
+    return tuple(f"{namespace}/{BundleRange(low, high)}" for low, high in zip(points[:-1], points[1:], strict=True))
+
+
+def build_timeline(events: ClusterEvents, *, first_us: int, last_us: int, tick_us: int) -> Timeline:
+    """Cut a cluster's time into ticks.
+
+    Args:
+        first_us, last_us: first and last lookup.
+        tick_us: cell of the grid, whole multiples since the Unix epoch.
+    """
+    start, end = first_us // tick_us * tick_us, (last_us // tick_us + 1) * tick_us
+    exogenous = [event for event in events.ownership if _is_exogenous(event)]
+    later = _by_instant(event for event in exogenous if first_us < event.ts_us < end)
+    registrations = sorted((event for event in events.registrations if event.ts_us < end), key=_registry_order)
+    cuts = {*later, *(event.ts_us for event in registrations if event.ts_us >= start)}
+    starts = np.array(sorted({*range(start, end, tick_us), *cuts}), dtype=np.int64)
+    registry = _epochs(registrations, events.brokers, starts)
+    return Timeline(
+        bounds=np.append(starts, end),
+        is_grid=starts % tick_us == 0,
+        events={tick: _tick_events(registry.get(tick), later.get(int(starts[tick]), [])) for tick in _busy(starts, cuts)},
+        roster=registry[0][0],
+        initial_splits=tuple(_split(event) for event in exogenous if event.event == "split" and event.ts_us <= first_us),
+        owners=_initial_owners(events.ownership, first_us),
+        restore_tick=int(np.searchsorted(starts, first_us, side="right")) - 1,
+        ignored_unloads=sum(event.event == "unloaded" and event.by != "admin" for event in events.ownership),
+    )
+
+
+def _busy(starts: NDArray[np.int64], cuts: set[int]) -> list[int]:
+    return sorted({0, *np.searchsorted(starts, sorted(cuts)).tolist()})
+
+
+def _by_instant(events: Iterable[OwnershipEvent]) -> dict[int, list[OwnershipEvent]]:
+    grouped: dict[int, list[OwnershipEvent]] = {}
+    for event in events:
+        grouped.setdefault(event.ts_us, []).append(event)
+    return grouped
+
+
+def _tick_events(registry: tuple[Roster, NDArray[np.bool_]] | None, events: Sequence[OwnershipEvent]) -> TickEvents:
+    return TickEvents(
+        registry=registry,
+        splits=tuple(_split(event) for event in events if event.event == "split"),
+        unloads=tuple(event.bundle for event in events if event.event == "unloaded"),
+    )
+
+
+def _split(event: OwnershipEvent) -> tuple[str, tuple[str, ...]]:
+    return event.bundle, children_of(event)
+
+
+def _is_exogenous(event: OwnershipEvent) -> bool:
+    return event.event == "split" or (event.event == "unloaded" and event.by == "admin")
+
+
+def _registry_order(event: Registration) -> tuple[int, int, str]:
+    return event.ts_us, _REGISTRY_ORDER[event.event], event.broker
+
+
+def _initial_owners(events: Iterable[OwnershipEvent], first_us: int) -> dict[str, str]:
+    owners: dict[str, str] = {}
+    for event in sorted((event for event in events if event.ts_us <= first_us), key=lambda event: event.ts_us):
+        owner = owners.pop(event.bundle, None)
+        if event.event == "owned" and event.broker is not None:
+            owners[event.bundle] = event.broker
+        elif event.event == "split" and owner is not None:
+            owners.update(dict.fromkeys(children_of(event), owner))
+    return owners
+
+
+def _epochs(
+    registrations: Sequence[Registration], settings: Mapping[str, Broker], starts: NDArray[np.int64]
+) -> dict[int, tuple[Roster, NDArray[np.bool_]]]:
+    """Return roster and mask by the tick at which each registry epoch begins; the first is tick 0."""
+    known = {name: settings.get(name, Broker(name)) for name in sorted({event.broker for event in registrations} | set(settings))}
+    for event in reversed(registrations):
+        # Columns need every broker from the start; one that comes later shows what it will register first.
+        known[event.broker] = _with_data(known[event.broker], event.lookup_data)
+    epochs: dict[int, tuple[Roster, NDArray[np.bool_]]] = {}
+    registered = dict.fromkeys(known, False)
+    roster = Roster(tuple(known.values()))
+    for event in registrations:
+        tick = int(np.searchsorted(starts, event.ts_us))
+        if event.event != "updated":
+            registered[event.broker] = event.event == "registered"
+        changed = _with_data(known[event.broker], event.lookup_data)
+        if changed != known[event.broker]:
+            known[event.broker] = changed
+            roster = Roster(tuple(known.values()))
+        epochs[tick] = roster, np.array([registered[broker.id] for broker in roster])
+    epochs.setdefault(0, (Roster(tuple(known.values())), np.array([False] * len(known))))
+    return dict(sorted(epochs.items()))
+
+
+def _with_data(broker: Broker, data: BrokerLookupData | None) -> Broker:
+    if data is None:
+        return broker
+    changed = replace(broker, lookup_data=data)
+    if broker.location:
+        return changed
+    return replace(changed, location=Location(*(changed.property_of(level) for level in LEVELS)))

@@ -1,0 +1,113 @@
+"""What the tasks' own codes mean: their vocabularies put together into one per cluster, and the maps from one to the other.
+
+Source: `design/performance.md` section 2 point 3.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.replay.atoms import AtomRule, Atoms
+from lookup.replay.coding import EXTRA_FIELDS, Share
+
+__all__ = ["ClusterWords", "Recoding", "merge_words", "recoding_of"]
+
+Codes = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class ClusterWords:
+    """What the codes of one cluster's rows mean; vocabularies are sorted, so they do not depend on the tasks."""
+
+    cluster: str
+    atoms: Atoms
+    #: lookup properties by code
+    properties: tuple[Mapping[str, str], ...]
+    #: texts by code of the fields of EXTRA_FIELDS that are coded
+    extras: Mapping[str, tuple[str | None, ...]]
+    #: distinct topics of each atom, shape (n_atoms,)
+    topics: NDArray[np.int64]
+    first_us: int
+    last_us: int
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Recoding:
+    """For each column a task coded: the cluster's code by the task's."""
+
+    atom: Codes
+    properties: Codes
+    #: roster numbers, -1 for none, -2 for a broker the roster does not know
+    broker: Codes
+    extras: Mapping[str, Codes]
+
+
+def merge_words(cluster: str, rule: AtomRule, shares: Sequence[Share]) -> ClusterWords:
+    """Put together what the tasks found of one cluster."""
+    atoms = Atoms.of(rule, (name for share in shares for name in share.namespaces))
+    texts = sorted({text for share in shares for text in share.properties})
+    extras = {name: _sorted_words(share.extras.get(name, []) for share in shares) for name in EXTRA_FIELDS}
+    return ClusterWords(
+        cluster=cluster,
+        atoms=atoms,
+        properties=tuple(json.loads(text) for text in texts),
+        extras={name: words for name, words in extras.items() if words},
+        topics=_topics(atoms, shares),
+        first_us=min(share.first_us for share in shares),
+        last_us=max(share.last_us for share in shares),
+        counts={name: sum(share.counts[name] for share in shares) for name in shares[0].counts},
+    )
+
+
+def recoding_of(words: ClusterWords, share: Share, brokers: Mapping[str, int]) -> Recoding:
+    """Return the maps from one task's codes to the cluster's.
+
+    Args:
+        brokers: roster numbers by everything a log may call a broker.
+    """
+    places = {_text(properties): place for place, properties in enumerate(words.properties)}
+    extras = {name: _places(words.extras[name]) for name in share.extras if name in words.extras}
+    return Recoding(
+        atom=_atom_map(words.atoms, share),
+        properties=_codes(places[text] for text in share.properties),
+        broker=_codes([*(brokers.get(text, -2) for text in share.brokers), -1]),
+        extras={name: _codes(known[text] for text in share.extras[name]) for name, known in extras.items()},
+    )
+
+
+def _atom_map(atoms: Atoms, share: Share) -> Codes:
+    codes = [
+        np.arange(atoms.base[name], atoms.base[name] + len(atoms.rule.boundaries(name)) - 1, dtype=np.int32)
+        for name in share.namespaces
+    ]
+    return np.concatenate(codes) if codes else np.empty(0, np.int32)
+
+
+def _topics(atoms: Atoms, shares: Sequence[Share]) -> NDArray[np.int64]:
+    met = [np.stack([share.topics[:, 0], _atom_map(atoms, share)[share.topics[:, 1]]], axis=1) for share in shares]
+    distinct = np.unique(np.concatenate(met), axis=0)
+    return np.bincount(distinct[:, 1], minlength=atoms.count)
+
+
+def _sorted_words(found: Iterable[Sequence[str | None]]) -> tuple[str | None, ...]:
+    words = {word for words in found for word in words}
+    return tuple(sorted(words, key=lambda word: (word is not None, word or "")))
+
+
+def _places(words: Sequence[str | None]) -> dict[str | None, int]:
+    return {word: place for place, word in enumerate(words)}
+
+
+def _codes(values: Iterable[int]) -> Codes:
+    return np.array(list(values), dtype=np.int32)
+
+
+def _text(properties: Mapping[str, Any]) -> str:
+    return json.dumps(properties, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

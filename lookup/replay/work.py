@@ -1,0 +1,73 @@
+"""Files that pass arrays between the jobs of a replay: `OUTPUT/.work/`, on any file system pyarrow knows.
+
+One file holds named columns of one length and a small JSON note. Local files are mapped into memory, so several policies
+that read one day share its pages.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.fs as pafs
+from numpy.typing import NDArray
+
+__all__ = ["WorkDir", "file_system"]
+
+Columns = Mapping[str, NDArray[Any]]
+
+
+def file_system(path: str) -> tuple[pafs.FileSystem, str]:
+    """Return the file system a path or URI lies on, and the path in it."""
+    found: tuple[pafs.FileSystem, str] = pafs.FileSystem.from_uri(path) if "://" in path else (pafs.LocalFileSystem(), path)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class WorkDir:
+    """A folder that every Spark worker can reach."""
+
+    root: str
+
+    def write(self, name: str, columns: Columns, note: Mapping[str, Any] | None = None) -> None:
+        """Write columns of one length, and a note that JSON can hold."""
+        system, root = file_system(self.root)
+        system.create_dir(f"{root}/{name}".rpartition("/")[0], recursive=True)
+        table = pa.table({key: pa.array(_plain(values)) for key, values in columns.items()})
+        table = table.replace_schema_metadata({"note": json.dumps(note or {})})
+        with system.open_output_stream(f"{root}/{name}") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+
+    def read(self, name: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Return the columns, read-only and without a copy where the file is local, and the note."""
+        system, root = file_system(self.root)
+        source = f"{root}/{name}"
+        if isinstance(system, pafs.LocalFileSystem):
+            table = pa.ipc.open_file(pa.memory_map(source)).read_all()
+        else:
+            with system.open_input_file(source) as stream:
+                table = pa.ipc.open_file(stream).read_all()
+        note = json.loads(table.schema.metadata[b"note"])
+        return {key: _numpy(table.column(key)) for key in table.column_names}, note
+
+    def remove(self) -> None:
+        """Remove the folder and everything in it."""
+        system, root = file_system(self.root)
+        if system.get_file_info(root).type != pafs.FileType.NotFound:
+            system.delete_dir(root)
+
+
+def _plain(values: NDArray[Any]) -> NDArray[Any]:
+    # Arrow packs booleans into bits, which numpy cannot map.
+    return values.view(np.uint8) if values.dtype == np.bool_ else values
+
+
+def _numpy(column: pa.ChunkedArray) -> NDArray[Any]:
+    chunks = [chunk.to_numpy(zero_copy_only=chunk.null_count == 0 and not pa.types.is_string(chunk.type)) for chunk in column.chunks]
+    if not chunks:
+        return np.empty(0, dtype=column.type.to_pandas_dtype())
+    return chunks[0] if len(chunks) == 1 else np.concatenate(chunks)
