@@ -1,0 +1,81 @@
+"""Sums put in order: one series per policy, metric, key and part of the demand, with its sums by cluster and seed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.hooks import Metric
+from lookup.replay.outcome import MetricSums
+
+__all__ = ["Series", "series_of"]
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """One figure of one policy."""
+
+    policy: str
+    metric: Metric
+    key: str | None
+    by: tuple[tuple[str, str], ...]
+    #: by cluster and seed
+    parts: Mapping[tuple[str, int], MetricSums]
+
+    @property
+    def name(self) -> tuple[str, str | None]:
+        """Return metric and key."""
+        return self.metric.name, self.key
+
+    @cached_property
+    def clusters(self) -> tuple[str, ...]:
+        """Return the clusters it was measured in, sorted."""
+        return tuple(sorted({cluster for cluster, _ in self.parts}))
+
+    @cached_property
+    def seeds(self) -> tuple[int, ...]:
+        """Return the seeds it was measured with, ascending."""
+        return tuple(sorted({seed for _, seed in self.parts}))
+
+    def value(self, cluster: str | None = None) -> float:
+        """Return the observed value in one cluster or pooled over all, the mean over seeds; NaN where there is none."""
+        values = [self._value(seed, cluster) for seed in self.seeds]
+        return float(np.mean(values))
+
+    def _value(self, seed: int, cluster: str | None) -> float:
+        wanted = self.clusters if cluster is None else (cluster,)
+        sums = [self.parts[name, seed].sums for name in wanted if (name, seed) in self.parts]
+        if not sums:
+            return float("nan")
+        if self.metric.resample == "none":
+            return float(self.metric.value(_stacked(sums)))
+        # axis by axis in the order of the clusters, so that the number does not depend on anything else
+        return float(self.metric.value(np.sum([part.sum(axis=0) for part in sums], axis=0)))
+
+
+def series_of(sums: Sequence[MetricSums], metrics: Sequence[Metric], policies: Sequence[str]) -> list[Series]:
+    """Group sums into series, ordered by policy and metric as given, then key and part; other policies are left out."""
+    known = {metric.name: metric for metric in metrics}
+    parts: dict[tuple[str, str, str | None, tuple[tuple[str, str], ...]], dict[tuple[str, int], MetricSums]]
+    parts = defaultdict(dict)
+    for one in sums:
+        if one.metric in known and one.policy in policies:
+            parts[one.policy, one.metric, one.key, one.by][one.cluster, one.seed] = one
+    names = list(known)
+    order = sorted(parts, key=lambda name: (name[3], policies.index(name[0]), names.index(name[1]), name[2] or ""))
+    return [Series(name[0], known[name[1]], name[2], name[3], parts[name]) for name in order]
+
+
+def _stacked(sums: Sequence[FloatArray]) -> FloatArray:
+    """Add arrays row by row, the shorter ones filled up with zeros."""
+    total = np.zeros((max(len(part) for part in sums), sums[0].shape[1]))
+    for part in sums:
+        total[: len(part)] += part
+    return total
