@@ -139,7 +139,7 @@ def _require_java() -> None:
 
 
 def _start(conf: SparkConf) -> SparkContext:
-    """Start the JVM with its start-up noise taken out of stderr, and Spark in it; a JVM of a stopped session serves again."""
+    """Start Spark in a JVM whose start-up noise is taken out of stderr; a stopped session's JVM serves again."""
     if SparkContext._gateway is not None:
         return SparkContext(conf=conf)
     quiet = {} if "PYSPARK_GATEWAY_PORT" in os.environ else {"stderr": subprocess.PIPE}

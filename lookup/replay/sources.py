@@ -7,6 +7,7 @@ import glob
 import io
 import os
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from pyarrow import ArrowInvalid
 from pyarrow import fs as arrow_fs
@@ -87,7 +88,7 @@ def _names_below(system: arrow_fs.FileSystem, folder: str) -> list[str]:
 
 def _globbed(source: str) -> list[str]:
     if "://" not in source:
-        return [path for path in glob.glob(source, recursive=True) if os.path.isfile(path)]
+        return [path for path in glob.glob(source, recursive=True) if Path(path).is_file()]
     fixed = source[: min(source.find(mark) for mark in _WILDCARDS if mark in source)].rpartition("/")[0]
     system, inner = locate(fixed)
     return [
