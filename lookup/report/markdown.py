@@ -1,0 +1,205 @@
+"""`report.md`: the evaluation for people who were not there, in Markdown that reads well as plain text too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from lookup.report.comparison import MARKS, Line, Scope, label, lines, parts, policies_in_order
+from lookup.report.numbers import NOTHING, interval_text, number_text, signed_text, value_text
+from lookup.report.wording import MEANINGS, caveats, conclusion, legend, outcomes
+from lookup.score.scoring import Scored
+from lookup.score.verdict import Verdict
+
+__all__ = ["markdown_report"]
+
+#: Parts of the demand shown in the report; the others are in `summary.json` and `metrics.parquet`.
+_SHOWN_PARTS = 12
+#: What well-known inputs are called.
+_INPUTS: Mapping[str, str] = {
+    "lookups": "lookups replayed",
+    "redirects": "redirects (hops, no demand)",
+    "quarantined": "records in quarantine",
+    "ticks": "ticks",
+    "induced_ratio": "share of lookups induced by logged losses",
+    "capacity": "capacity of brokers",
+    "imbalance_floor": "imbalance_max_mean of a per-lookup round-robin (floor)",
+}
+
+
+def markdown_report(scored: Scored) -> str:
+    """Write the whole report."""
+    sections = (
+        _head(scored),
+        _evaluated(scored),
+        _inputs(scored),
+        _comparison(scored),
+        _verdicts(scored),
+        _fidelity(scored),
+        _clusters(scored),
+        _parts(scored),
+    )
+    return "\n\n".join("\n".join(section) for section in map(list, sections) if section) + "\n"
+
+
+def _head(scored: Scored) -> Iterator[str]:
+    yield "# Comparison of placement policies"
+    yield ""
+    yield from (conclusion(scored), "")
+    yield from _bullets(outcomes(scored))
+    careful = caveats(scored)
+    if careful:
+        yield from ("", "## Before you trust it", "", *_bullets(careful))
+
+
+def _evaluated(scored: Scored) -> Iterator[str]:
+    evaluation = scored.plan.evaluation
+    load = "what the replay itself placed" if evaluation.load == "simulated" else "what brokers reported"
+    yield from ("## What was evaluated", "")
+    yield from _bullets(
+        [
+            f"incumbent: {_code(evaluation.incumbent)}, replayed like the others",
+            f"candidates: {', '.join(map(_code, policies_in_order(scored)[1:])) or 'none'}",
+            f"ownership: {evaluation.ownership}; load seen by the policies: {load}",
+            f"ticks of {evaluation.tick_s} s; balance in cells of {evaluation.balance_s} s",
+            f"warm-up, simulated but not scored: {evaluation.warmup_s} s",
+            f"seeds: {', '.join(map(str, evaluation.seeds))}",
+        ]
+    )
+
+
+def _inputs(scored: Scored) -> Iterator[str]:
+    if scored.inputs:
+        rows = [(_INPUTS.get(name, name), _text(value)) for name, value in scored.inputs.items()]
+        yield from ("## Inputs", "", *_table(("input", "value"), rows))
+
+
+def _comparison(scored: Scored) -> Iterator[str]:
+    yield from ("## Comparison", "", "Pooled over all clusters.", "")
+    yield from _figures(scored, Scope())
+    yield from ("", f"Marks {legend()}.", "", "95 % intervals:", "")
+    rows = [(_name(line), *(cell.interval for cell in line.cells)) for line in lines(scored)]
+    policies = policies_in_order(scored)
+    yield from _table(("metric", *policies), [row for row in rows if set(row[1:]) != {NOTHING}])
+
+
+def _verdicts(scored: Scored) -> Iterator[str]:
+    if not scored.verdicts:
+        return
+    yield from ("## Verdicts", "")
+    yield "Differences are candidate against incumbent, turned so that up is better, with 95 % intervals over resampled"
+    yield "bundles or blocks of time, the same for both. The margin is what counts as no difference."
+    yield ""
+    yield from _bullets(f"{MARKS[word]} **{word}**: {meaning}" for word, meaning in MEANINGS.items())
+    units = {metric.name: metric.unit for metric in scored.metrics}
+    for policy in policies_in_order(scored)[1:]:
+        yield from ("", f"### {policy}", "")
+        rows = [_verdict(one, units.get(one.metric, "")) for one in scored.verdicts if one.policy == policy]
+        yield from _table(("metric", "verdict", "difference", "95 % interval", "margin", "reason"), rows)
+
+
+def _verdict(one: Verdict, unit: str) -> tuple[str, ...]:
+    return (
+        f"{label(one.metric, one.key)}{' *' if one.primary else ''}",
+        f"{MARKS[one.verdict]} {one.verdict}",
+        f"{signed_text(one.delta, unit)} {unit}",
+        interval_text(one.low, one.high, unit),
+        f"±{number_text(one.margin)}",
+        one.reason or "",
+    )
+
+
+def _fidelity(scored: Scored) -> Iterator[str]:
+    yield from ("## Fidelity", "")
+    yield "The incumbent as replayed, beside the brokers the log says were answered. A difference between policies"
+    yield "that is not above the gap is inconclusive: it may be the replay's own."
+    yield ""
+    units = {metric.name: metric.unit for metric in scored.metrics}
+    rows = [
+        (
+            label(one.metric, one.key),
+            *(value_text(v, units[one.metric]) for v in (one.logged, one.resimulated, one.gap)),
+        )
+        for one in scored.fidelity
+        if one.reason is None
+    ]
+    if rows:
+        yield from (*_table(("metric", "logged", "replayed", "gap"), rows), "")
+    unknown: dict[str, list[str]] = {}
+    for one in scored.fidelity:
+        if one.reason is not None:
+            unknown.setdefault(one.reason, []).append(label(one.metric, one.key))
+    yield from _bullets(f"no gap for {', '.join(names)}: {reason}" for reason, names in unknown.items())
+
+
+def _clusters(scored: Scored) -> Iterator[str]:
+    if len(scored.clusters) < 2:
+        return
+    yield "## By cluster"
+    for cluster in scored.clusters:
+        yield from ("", f"### {cluster}", "", *_figures(scored, Scope(cluster)))
+
+
+def _parts(scored: Scored) -> Iterator[str]:
+    found = parts(scored)
+    if not found:
+        return
+    yield from (
+        "## By part of the demand",
+        "",
+        "No verdicts are given for parts: many comparisons find chance differences.",
+    )
+    for by in found[:_SHOWN_PARTS]:
+        name = ", ".join(f"{dimension} {value}" for dimension, value in by)
+        yield from ("", f"### {name}", "", *_figures(scored, Scope(by=by)))
+    if len(found) > _SHOWN_PARTS:
+        yield from ("", f"{len(found) - _SHOWN_PARTS} more parts are in `summary.json` and `metrics.parquet`.")
+
+
+def _figures(scored: Scored, scope: Scope) -> Iterator[str]:
+    policies = policies_in_order(scored)
+    head = ("metric", "unit", f"{policies[0]} (incumbent)", *policies[1:])
+    rows = [
+        (_name(line), line.unit, *(f"{cell.value} {cell.mark}".strip() for cell in line.cells))
+        for line in lines(scored, scope)
+    ]
+    return _table(head, rows)
+
+
+def _name(line: Line) -> str:
+    return f"{line.arrow} {line.label}{' *' if line.primary else ''}".strip()
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Write a Markdown table whose columns are aligned in plain text as well."""
+    cells = [[_escaped(cell) for cell in row] for row in (head, *rows)]
+    widths = [max(3, *map(len, column)) for column in zip(*cells, strict=True)]
+    for place, row in enumerate(cells):
+        yield "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
+        if place == 0:
+            yield "|" + "|".join("-" * (width + 2) for width in widths) + "|"
+
+
+def _escaped(cell: str) -> str:
+    return cell.replace("|", "\\|").replace("*", "\\*")
+
+
+def _bullets(texts: Sequence[str] | Iterator[str]) -> Iterator[str]:
+    return (f"* {text}" for text in texts)
+
+
+def _code(name: str) -> str:
+    return f"`{name}`"
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: NOTHING}[value]
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return number_text(value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_text(entry)}" for name, entry in value.items()) or NOTHING
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(map(_text, value)) or NOTHING
+    return str(value)

@@ -1,0 +1,84 @@
+"""The comparison on a terminal: metrics down, policies across; colours where the terminal has them, else plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from lookup.report.comparison import Cell, Line, lines, policies_in_order
+from lookup.report.wording import caveats, conclusion, floors, legend, outcomes
+from lookup.score.scoring import Scored
+from lookup.score.verdict import Word
+
+__all__ = ["comparison_tables", "print_report"]
+
+_STYLES: Mapping[Word, str] = {"better": "green", "worse": "bold red", "equivalent": "dim", "inconclusive": "yellow"}
+#: Characters of the columns of names and units, and around a column of figures.
+_NAMES, _AROUND = 38, 3
+#: Width where nobody can say one: files and pipes do not wrap.
+_PLAIN_WIDTH = 240
+
+
+def print_report(scored: Scored, console: Console) -> None:
+    """Print the comparison, the outcome for each candidate and what to be careful about."""
+    for table in comparison_tables(scored, console):
+        console.print(table, width=_width(console), crop=False)
+    for text in _texts(scored):
+        console.print(Text(text), soft_wrap=not console.is_terminal)
+
+
+def comparison_tables(scored: Scored, console: Console) -> Iterator[Table]:
+    """Build the comparison, in several tables where it is too wide for one; each begins with the incumbent."""
+    figures, policies = lines(scored), policies_in_order(scored)
+    for shown in _pages(figures, policies, _width(console)):
+        yield _table(figures, [(place, policies[place]) for place in shown], console)
+
+
+def _texts(scored: Scored) -> Iterator[str]:
+    yield legend()
+    floor = floors(scored)
+    if floor:
+        yield f"floor of imbalance_max_mean, what a per-lookup round-robin would score: {', '.join(floor)}"
+    yield from outcomes(scored)
+    yield conclusion(scored)
+    yield from (f"Note: {text}" for text in caveats(scored))
+
+
+def _width(console: Console) -> int:
+    return console.width if console.is_terminal else max(console.width, _PLAIN_WIDTH)
+
+
+def _pages(figures: Sequence[Line], policies: Sequence[str], width: int) -> Iterator[list[int]]:
+    """Divide the candidates into runs that fit beside the incumbent; at least one candidate each."""
+    widths = [
+        max(len(name), *(len(line.cells[place].value) + 2 for line in figures), 0) + _AROUND
+        for place, name in enumerate(policies)
+    ]
+    page, used = [0], _NAMES + widths[0]
+    for place in range(1, len(policies)):
+        if len(page) > 1 and used + widths[place] > width:
+            yield page
+            page, used = [0], _NAMES + widths[0]
+        page.append(place)
+        used += widths[place]
+    yield page
+
+
+def _table(figures: Sequence[Line], shown: Sequence[tuple[int, str]], console: Console) -> Table:
+    table = Table(box=box.SIMPLE_HEAD if console.is_terminal else box.ASCII2, pad_edge=False)
+    table.add_column("metric", no_wrap=True)
+    table.add_column("unit", no_wrap=True, style="dim")
+    for place, name in shown:
+        table.add_column(Text(f"{name} (incumbent)" if place == 0 else name), justify="right", overflow="fold")
+    for line in figures:
+        metric = Text(f"{line.arrow} {line.label}{' *' if line.primary else ''}")
+        table.add_row(metric, line.unit, *(_cell(line.cells[place]) for place, _ in shown))
+    return table
+
+
+def _cell(cell: Cell) -> Text:
+    return Text(f"{cell.value} {cell.mark}", style=_STYLES[cell.word] if cell.word else "")

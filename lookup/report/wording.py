@@ -1,0 +1,114 @@
+"""Sentences every form of the report shares: outcomes, what verdicts mean, what to be careful about."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from lookup.report.comparison import MARKS, label, policies_in_order
+from lookup.report.numbers import number_text
+from lookup.score.scoring import Scored
+from lookup.score.verdict import Verdict, Word
+
+__all__ = ["MEANINGS", "caveats", "conclusion", "floors", "legend", "outcomes"]
+
+MEANINGS: Mapping[Word, str] = {
+    "better": "the whole interval of the difference is on the good side",
+    "worse": "the whole interval of the difference is on the bad side",
+    "equivalent": "the whole interval lies within the margin, or both policies have the same figures",
+    "inconclusive": "this log cannot tell; the reason says why",
+}
+
+
+def legend() -> str:
+    """Explain the marks in one line."""
+    marks = "  ".join(f"{mark} {word}" for word, mark in MARKS.items())
+    return f"against the incumbent: {marks};  ↑ ↓ which direction is better;  * decides the exit code"
+
+
+def outcomes(scored: Scored) -> list[str]:
+    """Say for each candidate, in one sentence, how it compares on the primary metrics and on all."""
+    return [
+        _outcome(policy, [one for one in scored.verdicts if one.policy == policy])
+        for policy in policies_in_order(scored)[1:]
+    ]
+
+
+def _outcome(policy: str, verdicts: list[Verdict]) -> str:
+    counts = Counter(one.verdict for one in verdicts)
+    summary = ", ".join(f"{counts[word]} {word}" for word in MARKS if counts[word]) or "no verdict"
+    worse = [label(one.metric, one.key) for one in verdicts if one.primary and one.verdict == "worse"]
+    return f"{policy}: {summary}" + (f"; worse on primary {', '.join(worse)}" if worse else "")
+
+
+def conclusion(scored: Scored) -> str:
+    """Say what the exit code means."""
+    if len(scored.plan.policies) == 1:
+        return "Only the incumbent was replayed: figures, no verdicts."
+    return {
+        0: "No candidate is worse than the incumbent on a primary metric.",
+        3: "At least one candidate is worse than the incumbent on a primary metric (exit code 3).",
+        4: "A decision was required and at least one primary metric is inconclusive (exit code 4).",
+    }[scored.exit_code]
+
+
+def floors(scored: Scored) -> list[str]:
+    """Say what imbalance a per-lookup round-robin would have scored in each cluster, which no policy has to undercut."""
+    known = scored.inputs.get("imbalance_floor")
+    if not isinstance(known, Mapping):
+        return []
+    return [f"{cluster} {number_text(_number(value))}" for cluster, value in known.items() if value is not None]
+
+
+def caveats(scored: Scored) -> list[str]:
+    """Say what a reader should know before trusting the figures."""
+    return [*_about_dice(scored), *_about_inputs(scored), *_about_fidelity(scored), *_about_distance(scored)]
+
+
+def _about_dice(scored: Scored) -> Iterator[str]:
+    if scored.one_roll:
+        names = ", ".join(scored.one_roll)
+        yield f"{names}: dice were rolled with one seed only; the figures are one roll of many. Give more `seeds`."
+
+
+def _about_inputs(scored: Scored) -> Iterator[str]:
+    inputs, evaluation = scored.inputs, scored.plan.evaluation
+    if inputs.get("capacity") == "assumed":
+        yield (
+            "capacity: assumed. No broker has a capacity, so all of a cluster were given the one that makes mean "
+            "usage 0.5; usage shows proportions, not fullness, and overload_ratio is not computed."
+        )
+    if _number(inputs.get("induced_ratio")) > 0:
+        yield (
+            f"{_number(inputs['induced_ratio']):.2%} of the lookups came within {evaluation.reconnect_s} s after their "
+            "bundle was unloaded or lost in the log; another policy might not have caused them."
+        )
+    if _number(inputs.get("quarantined")) > 0:
+        records = number_text(_number(inputs["quarantined"]))
+        yield f"{records} records could not be used; they are in the quarantine table."
+    if evaluation.ownership == "shared":
+        yield "Ownership is shared: nobody owns bundles, so metrics of assignments and moves have no meaning."
+
+
+def _about_fidelity(scored: Scored) -> Iterator[str]:
+    if scored.fidelity and all(math.isnan(one.gap) for one in scored.fidelity):
+        reason = scored.fidelity[0].reason
+        yield f"Fidelity is unknown: {reason}. Whether the replayed incumbent is what really happened was not checked."
+
+
+def _about_distance(scored: Scored) -> Iterator[str]:
+    shares = [
+        one.value
+        for one in scored.estimates
+        if one.series.metric.name == "network_covered_ratio" and one.cluster is None and not one.series.by
+    ]
+    least = min((share for share in shares if not math.isnan(share)), default=1.0)
+    if least == 0.0:
+        yield "Distances are unknown: no client and broker have locations that can be compared."
+    elif least < 0.995:
+        yield f"Network figures are about {least:.1%} of the weight or more; of the rest no distance is known."
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0
