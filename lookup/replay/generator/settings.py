@@ -31,6 +31,7 @@ _RANGES = {
     "losses": (0, 1_000),
     "joins": (0, 1_000),
     "leaves": (0, 1_000),
+    "updates": (0, 1_000),
     "unloads": (0, 10_000),
     "sheds": (0, 10_000),
     "splits": (0, 10_000),
@@ -73,12 +74,14 @@ class GenerateSettings:
     joins: int = 1
     #: brokers that leave for good
     leaves: int = 1
+    #: brokers that register without a rack and get it later, by an update
+    updates: int = 1
     #: bundles unloaded by an administrator
     unloads: int = 2
     #: bundles unloaded by the logging cluster's own shedding
     sheds: int = 4
     splits: int = 2
-    #: exponent of the popularity of topics, 0 is uniform
+    #: exponent of the popularity of topics, 0 is uniform; partitions divide what their topic draws
     zipf: float = 1.0
     #: share of a topic's lookups that come from the rack its team lives in, on top of those that come by chance
     rack_affinity: float = 0.6
@@ -114,10 +117,11 @@ class GenerateSettings:
             near = get_close_matches(self.logging_policy, LOGGING_POLICIES, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(LOGGING_POLICIES)}"
             yield f"logging_policy is {self.logging_policy!r}, which does not exist; {hint}"
-        if self.losses + self.joins + self.leaves >= self.brokers:
+        moving = self.losses + self.joins + self.leaves + self.updates
+        if moving > self.brokers or moving - self.updates >= self.brokers:
             yield (
-                f"losses + joins + leaves is {self.losses + self.joins + self.leaves}, it must be less than"
-                f" brokers ({self.brokers}): one broker at least has to stay"
+                f"losses + joins + leaves + updates is {moving}, it must not exceed brokers ({self.brokers}):"
+                " each befalls another broker, and one at least has to stay"
             )
         if self.racks > self.brokers:
             yield f"racks is {self.racks}, it must not exceed brokers ({self.brokers}): every rack has one"
@@ -129,5 +133,5 @@ class GenerateSettings:
             yield f"tenants is {self.tenants}, it must not exceed namespaces ({self.namespaces}): every tenant has one"
         if self.namespaces > self.topics:
             yield f"namespaces is {self.namespaces}, it must not exceed topics ({self.topics}): every namespace has one"
-        if self.lookups < self.clusters:
+        if 0 < self.lookups < self.clusters:
             yield f"lookups is {self.lookups}, it must not be below clusters ({self.clusters})"

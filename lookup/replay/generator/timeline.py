@@ -70,11 +70,11 @@ def _order(event: Event) -> tuple[int, str, int]:
 
 
 def _kinds(settings: GenerateSettings, dice: np.random.Generator) -> list[Event]:
-    """Choose what happens and to whom, in random order; losses, joins and leaves befall different brokers."""
-    moving = settings.losses + settings.joins + settings.leaves
-    brokers = dice.permutation(settings.brokers)[: moving + 1].tolist()
-    befallen = ["lost"] * settings.losses + ["registered"] * settings.joins + ["left"] * settings.leaves + ["updated"]
-    kinds = [Event(0, kind, broker) for kind, broker in zip(befallen, brokers, strict=True)]
+    """Choose what happens and to whom, in random order; no broker meets with two of them."""
+    befallen = ["lost"] * settings.losses + ["registered"] * settings.joins + ["left"] * settings.leaves
+    befallen += ["updated"] * settings.updates
+    brokers = dice.permutation(settings.brokers).tolist()
+    kinds = [Event(0, kind, broker) for kind, broker in zip(befallen, brokers, strict=False)]
     kinds += [Event(0, "unload")] * settings.unloads + [Event(0, "shed")] * settings.sheds
     kinds += [Event(0, "split")] * settings.splits
     return [kinds[place] for place in dice.permutation(len(kinds)).tolist()]
@@ -100,7 +100,7 @@ def _returns(settings: GenerateSettings, events: Iterable[Event]) -> Iterator[Ev
 def broker_rows(events: Iterable[Event], brokers: tuple[BrokerSite, ...]) -> Iterator[dict[str, object]]:
     """Yield the registry's rows: BROKERS without the cluster.
 
-    The one broker that is updated has no rack at first: somebody forgot the label and adds it while the broker runs.
+    A broker that is updated has no rack at first: somebody forgot the label and adds it while the broker runs.
     """
     events = tuple(events)
     mislabelled = {event.broker for event in events if event.kind == "updated"}
