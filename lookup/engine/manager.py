@@ -8,7 +8,7 @@ Source: `facts/loadmanager.md` sections 4.2 to 4.5; `design/architecture.md` sec
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -158,7 +158,7 @@ class LoadManager:
             self._take(bundle, "forced", self._tick_us)
         if self._owner_loss == "leader":
             for bundle in orphans:
-                self._select(request_of(None, bundle, LookupOptions()), self._tick_us)
+                self.select(request_of(None, bundle, LookupOptions()), self._tick_us)
 
     def set_load(self, load: LoadFigures, capacity: NDArray[np.float64] | None = None) -> None:
         """Put the figures of a grid instant into the view.
@@ -217,8 +217,32 @@ class LoadManager:
             return self._answer(owner)
         if options.read_only:
             return None
-        decision = self._select(request_of(topic, bundle, options, client), self._tick_us if ts_us is None else ts_us)
+        decision = self.select(request_of(topic, bundle, options, client), self._tick_us if ts_us is None else ts_us)
         return self._answer(self.ownership.owner(bundle), decision)
+
+    def select(self, request: LookupRequest, ts_us: int) -> Decision | None:
+        """Decide who is to own an unowned bundle, and book it; None where no broker is registered.
+
+        A decision key that was declined for this bundle under the same fingerprint is not asked again, only counted.
+        """
+        if not self.registered.any():
+            return None
+        self._prepared()
+        asked = (request.bundle, self.policy.decision_key(request))
+        repeated = self._declined.get(asked)
+        if repeated is not None:
+            repeated.count += 1
+            return repeated.decision
+        ballot, fingerprint = self.decide(request)
+        decision = self._rolled(request, ballot, fingerprint)
+        entry = Decided(ts_us, decision)
+        self._decisions.append(entry)
+        if decision.broker is None:
+            self._declined[asked] = entry
+            self.counters.failure += decision.declined is Reason.POLICY_ERROR
+        else:
+            self._book(request, decision, ts_us)
+        return decision
 
     def decide(self, request: LookupRequest) -> tuple[Ballot, str]:
         """Return what the policy says to a request now, and the fingerprint it holds under; nothing is rolled or booked."""
@@ -345,26 +369,6 @@ class LoadManager:
             self._ballots = {}
             self._declined = {}
 
-    def _select(self, request: LookupRequest, ts_us: int) -> Decision | None:
-        if not self.registered.any():
-            return None
-        self._prepared()
-        asked = (request.bundle, self.policy.decision_key(request))
-        repeated = self._declined.get(asked)
-        if repeated is not None:
-            repeated.count += 1
-            return repeated.decision
-        ballot, fingerprint = self.decide(request)
-        decision = self._rolled(request, ballot, fingerprint)
-        entry = Decided(ts_us, decision)
-        self._decisions.append(entry)
-        if decision.broker is None:
-            self._declined[asked] = entry
-            self.counters.failure += decision.declined is Reason.POLICY_ERROR
-        else:
-            self._book(request, decision, ts_us)
-        return decision
-
     def _rolled(self, request: LookupRequest, ballot: Ballot, fingerprint: str) -> Decision:
         broker: str | None = None
         if len(ballot.numbers) == 1:
@@ -392,12 +396,8 @@ class LoadManager:
         if number is None:
             raise InputError(f"broker {decision.broker} was chosen but is not registered")
         self._give(request.bundle, number, ts_us, decided=True)
-        for part in self._remembering():
-            part.remember(self.memory.setdefault(memory_key(part), {}), request, self.roster[number])
+        if self.policy.remember(self.memory, request, self.roster[number]):
             self._instant = None
-
-    def _remembering(self) -> Iterable[Any]:
-        return [part for part in self.policy.parts if hasattr(part, "remember")]
 
     def _carry_out(self, unload: Unload) -> None:
         self._take(unload.bundle, "shed", self._tick_us)

@@ -19,7 +19,7 @@ from lookup.engine.answers import checked_odds, checked_scores
 from lookup.engine.facets import request_facet, view_facet
 from lookup.errors import ContractError, PolicyError
 from lookup.hooks.protocols import Filter, Scorer, Selector, Shedder, reads_of
-from lookup.model.broker import Candidates
+from lookup.model.broker import Broker, Candidates
 from lookup.model.decision import Reason
 from lookup.model.request import LookupRequest
 from lookup.model.view import ClusterView
@@ -201,6 +201,17 @@ class Policy:
             lambda: selector.odds(self._cuts[-1](request), brokers, scores, instant.views[-1]),
         )
         return np.zeros(len(brokers)) if answer is None else checked_odds(selector.name, answer, len(brokers))
+
+    def remember(self, memory: dict[str, dict[str, Any]], request: LookupRequest, broker: Broker) -> bool:
+        """Let every part that keeps memory note an assignment; tell whether there is one.
+
+        Args:
+            memory: by `memory_key`, changed in place.
+        """
+        keepers = [(part, cut) for part, cut in zip(self.parts, self._cuts, strict=True) if hasattr(part, "remember")]
+        for part, cut in keepers:
+            part.remember(memory.setdefault(memory_key(part), {}), cut(request), broker)
+        return bool(keepers)
 
     @cached_property
     def _cuts(self) -> tuple[Callable[[LookupRequest], LookupRequest], ...]:
