@@ -5,6 +5,7 @@ Nothing here reads a file. Docstrings below fields become the descriptions of th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Annotated
@@ -23,6 +24,8 @@ __all__ = [
     "Strict",
     "Truth",
     "Whole",
+    "is_numbered",
+    "numbered",
     "refuse",
 ]
 
@@ -81,6 +84,19 @@ Cycling = Annotated[
     BeforeValidator(_listed, json_schema_input_type=str | list[str]),
     PlainSerializer(_unlisted),
 ]
+
+
+def numbered(text: str, number: int) -> str:
+    """Replace `{n}`, and `{n:02}` with leading zeros, by a template's number."""
+    return _NUMBER.sub(lambda found: str(number).zfill(int(found[1] or 0)), text)
+
+
+def is_numbered(text: str) -> bool:
+    """Tell whether a text has a place for a template's number."""
+    return _NUMBER.search(text) is not None
+
+
+_NUMBER = re.compile(r"\{n(?::0(\d))?\}")
 
 
 def refuse(problems: Sequence[str]) -> None:

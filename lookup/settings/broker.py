@@ -13,7 +13,19 @@ from typing import Annotated, Self
 from pydantic import BeforeValidator, Field, PlainValidator, PrivateAttr, model_validator
 
 from lookup.model.broker import EXTENSIBLE_MANAGER
-from lookup.settings.base import Cycling, Moment, PortNumber, Positive, Share, Strict, Truth, Whole, refuse
+from lookup.settings.base import (
+    Cycling,
+    Moment,
+    PortNumber,
+    Positive,
+    Share,
+    Strict,
+    Truth,
+    Whole,
+    is_numbered,
+    numbered,
+    refuse,
+)
 from lookup.settings.broker_keys import LOAD_MANAGER_KEYS, is_load_manager_key
 
 __all__ = ["BrokerEntry", "BrokerProfile", "LocationEntry", "parse_listeners"]
@@ -130,7 +142,7 @@ class BrokerEntry(Strict):
     """One broker, or with `count` a template of several, and when it is registered."""
 
     id: str | None = Field(default=None, min_length=1)
-    """`host:port` of the web service; `{n}` counts in a template. Default: from the profile's advertised address."""
+    """`host:port` of the web service; `{n}` or `{n:02}` counts in a template. Default: the profile's advertised address."""
     count: Positive | None = None
     """Makes this a template of so many brokers."""
     first: Whole = Field(default=0, ge=0)
@@ -166,7 +178,7 @@ class BrokerEntry(Strict):
     def ids(self) -> tuple[str, ...]:
         """Return the ids of the entry's brokers, in order of their numbers."""
         pattern = self.id or _id_of(self.profile)
-        return (pattern,) if self.count is None else tuple(pattern.replace("{n}", str(n)) for n in self.numbers)
+        return (pattern,) if self.count is None else tuple(numbered(pattern, n) for n in self.numbers)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -181,9 +193,11 @@ class BrokerEntry(Strict):
     def _bad_template(self) -> list[str]:
         if self.count is not None:
             return (
-                [] if "{n}" in (self.id or "") else ["id: a template's id should have {n} in it, like broker-{n}:8080"]
+                []
+                if is_numbered(self.id or "")
+                else ["id: a template's id should have {n} in it, like broker-{n}:8080"]
             )
-        problems = ["id: {n} needs a count"] if "{n}" in (self.id or "") else []
+        problems = ["id: {n} needs a count"] if is_numbered(self.id or "") else []
         problems += ["first: needs a count"] if "first" in self.model_fields_set else []
         levels = self.location.model_dump(exclude_none=True) if self.location else {}
         listed = {f'properties."{key}"': len(values) > 1 for key, values in self.properties.items()}

@@ -15,6 +15,7 @@ from lookup.model.broker import AdvertisedListener, Broker, BrokerLookupData, Lo
 from lookup.model.bundles import equal_boundaries
 from lookup.model.namespaces import IsolationPolicy, NamespacePolicies
 from lookup.model.topology import LEVELS, Edge, Topology
+from lookup.settings.base import numbered
 from lookup.settings.broker import BrokerEntry, BrokerProfile, LocationEntry
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.namespace import NamespaceEntry, parse_boundaries
@@ -131,7 +132,7 @@ def _expand(entry: BrokerEntry) -> Iterator[BrokerInterval]:
     profile = entry.profile or BrokerProfile()
     for place, (number, broker_id) in enumerate(zip(entry.numbers, entry.ids, strict=True)):
         own = {key: _turn(values, place, number) for key, values in entry.properties.items()}
-        data = lookup_data(_numbered(profile, number) if entry.count else profile, broker_id, own)
+        data = lookup_data(_member(profile, number) if entry.count else profile, broker_id, own)
         data = replace(data, start_timestamp=(_microseconds(entry.from_) or 0) // 1000)
         broker = Broker(
             id=broker_id,
@@ -144,13 +145,12 @@ def _expand(entry: BrokerEntry) -> Iterator[BrokerInterval]:
 
 
 def _turn(values: Sequence[str], place: int, number: int) -> str:
-    return values[place % len(values)].replace("{n}", str(number))
+    return numbered(values[place % len(values)], number)
 
 
-def _numbered(profile: BrokerProfile, number: int) -> BrokerProfile:
+def _member(profile: BrokerProfile, number: int) -> BrokerProfile:
     listeners = {
-        name: tuple(url.replace("{n}", str(number)) for url in urls)
-        for name, urls in profile.advertised_listeners.items()
+        name: tuple(numbered(url, number) for url in urls) for name, urls in profile.advertised_listeners.items()
     }
     return profile.model_copy(update={"advertised_listeners": listeners})
 
