@@ -25,8 +25,9 @@ _PLAIN_WIDTH = 240
 
 def print_report(scored: Scored, console: Console) -> None:
     """Print the comparison, the outcome for each candidate and what to be careful about."""
+    console = console if console.is_terminal else _plain(console)
     for table in comparison_tables(scored, console):
-        console.print(table, width=_width(console), crop=False)
+        console.print(table)
     for text in _texts(scored):
         console.print(Text(text), soft_wrap=not console.is_terminal)
 
@@ -34,8 +35,8 @@ def print_report(scored: Scored, console: Console) -> None:
 def comparison_tables(scored: Scored, console: Console) -> Iterator[Table]:
     """Build the comparison, in several tables where it is too wide for one; each begins with the incumbent."""
     figures, policies = lines(scored), policies_in_order(scored)
-    for shown in _pages(figures, policies, _width(console)):
-        yield _table(figures, [(place, policies[place]) for place in shown], console)
+    for shown in _pages(figures, policies, console.width):
+        yield _table(figures, _heads(policies), shown, console)
 
 
 def _texts(scored: Scored) -> Iterator[str]:
@@ -48,15 +49,17 @@ def _texts(scored: Scored) -> Iterator[str]:
     yield from (f"Note: {text}" for text in caveats(scored))
 
 
-def _width(console: Console) -> int:
-    return console.width if console.is_terminal else max(console.width, _PLAIN_WIDTH)
+def _plain(console: Console) -> Console:
+    """Return a console on the same file that is wide and writes nothing but text."""
+    return Console(file=console.file, width=max(console.width, _PLAIN_WIDTH), color_system=None, force_terminal=False)
 
 
 def _pages(figures: Sequence[Line], policies: Sequence[str], width: int) -> Iterator[list[int]]:
     """Divide the candidates into runs that fit beside the incumbent; at least one candidate each."""
+    heads = _heads(policies)
     widths = [
-        max(len(name), *(len(line.cells[place].value) + 2 for line in figures), 0) + _AROUND
-        for place, name in enumerate(policies)
+        max(len(heads[place]), *(len(line.cells[place].value) + 2 for line in figures)) + _AROUND
+        for place in range(len(policies))
     ]
     page, used = [0], _NAMES + widths[0]
     for place in range(1, len(policies)):
@@ -68,15 +71,19 @@ def _pages(figures: Sequence[Line], policies: Sequence[str], width: int) -> Iter
     yield page
 
 
-def _table(figures: Sequence[Line], shown: Sequence[tuple[int, str]], console: Console) -> Table:
+def _heads(policies: Sequence[str]) -> list[str]:
+    return [f"{policies[0]} (incumbent)", *policies[1:]]
+
+
+def _table(figures: Sequence[Line], heads: Sequence[str], shown: Sequence[int], console: Console) -> Table:
     table = Table(box=box.SIMPLE_HEAD if console.is_terminal else box.ASCII2, pad_edge=False)
     table.add_column("metric", no_wrap=True)
     table.add_column("unit", no_wrap=True, style="dim")
-    for place, name in shown:
-        table.add_column(Text(f"{name} (incumbent)" if place == 0 else name), justify="right", overflow="fold")
+    for place in shown:
+        table.add_column(Text(heads[place]), justify="right", overflow="fold")
     for line in figures:
         metric = Text(f"{line.arrow} {line.label}{' *' if line.primary else ''}")
-        table.add_row(metric, line.unit, *(_cell(line.cells[place]) for place, _ in shown))
+        table.add_row(metric, line.unit, *(_cell(line.cells[place]) for place in shown))
     return table
 
 

@@ -54,7 +54,7 @@ def conclusion(scored: Scored) -> str:
 
 
 def floors(scored: Scored) -> list[str]:
-    """Say what imbalance a per-lookup round-robin would have scored in each cluster, which no policy has to undercut."""
+    """Say what imbalance a per-lookup round-robin would have in each cluster, which no policy has to undercut."""
     known = scored.inputs.get("imbalance_floor")
     if not isinstance(known, Mapping):
         return []
