@@ -1,0 +1,63 @@
+"""The filter `anti-affinity`."""
+
+from __future__ import annotations
+
+import pytest
+
+from lookup.model import ClusterView, NamespacePolicies
+from lookup.testing import cluster, request
+from lookup_policies.anti_affinity import AntiAffinity
+from tests.plugins.worlds import kept
+
+GROUP = {"public/default": "billing", "public/other": "BILLING", "public/third": "else"}
+
+
+def _view(owned: dict[str, int], domains: dict[str, str] | None = None, *others: str) -> ClusterView:
+    places = [(owner, place) for owner, count in owned.items() for place in range(count)]
+    bundles = {f"public/{'default' if place % 2 else 'other'}/{owner}-{place}": owner for owner, place in places}
+    namespaces = NamespacePolicies(anti_affinity_group=GROUP, failure_domains=domains or {})
+    return cluster(*owned, *others, owned=bundles, namespaces=namespaces)
+
+
+@pytest.mark.parametrize(
+    ("owned", "domains", "expected"),
+    [
+        (
+            {"b1": 2, "b2": 1, "b3": 2, "b4": 1, "b5": 2, "b6": 2},
+            {"b1": "d1", "b2": "d1", "b3": "d2", "b4": "d2", "b5": "d3", "b6": "d3"},
+            {"b2", "b4"},
+        ),
+        ({"b1": 1, "b2": 0, "b3": 0, "b4": 0}, {"b1": "d1", "b2": "d1", "b3": "d2"}, {"b3", "b4"}),
+        ({"b1": 1, "b2": 0}, {}, {"b2"}),
+    ],
+    ids=["documented-example", "no-domain-is-a-domain", "no-domains"],
+)
+def test_the_emptiest_domain_comes_first(owned: dict[str, int], domains: dict[str, str], expected: set[str]) -> None:
+    """Domains with the smallest total are kept, and in them the brokers with the fewest bundles."""
+    assert kept(AntiAffinity(failure_domains_enabled=True), request(), _view(owned, domains)) == expected
+
+
+def test_without_domains_the_emptiest_brokers_are_kept() -> None:
+    """Bundles of every namespace of the group count, whatever the case of its name."""
+    assert kept(AntiAffinity(), request(), _view({"b1": 2, "b2": 1, "b3": 1}, {"b2": "d1"})) == {"b2", "b3"}
+
+
+@pytest.mark.parametrize("topic", ["persistent://public/third/t", "persistent://nobody/none/t"])
+def test_other_groups_and_namespaces_without_one_are_free(topic: str) -> None:
+    """Only bundles of the own group count."""
+    assert kept(AntiAffinity(), request(topic), _view({"b1": 2, "b2": 0})) == {"b1", "b2"}
+
+
+def test_a_blank_group_is_no_group() -> None:
+    """A group of blanks filters nothing."""
+    namespaces = NamespacePolicies(anti_affinity_group={"public/default": " "})
+    view = cluster("b1", "b2", owned={"public/default/x": "b1"}, namespaces=namespaces)
+
+    assert kept(AntiAffinity(), request(), view) == {"b1", "b2"}
+
+
+def test_the_detail_counts() -> None:
+    """An explanation names the group and what the broker owns of it."""
+    view = _view({"b1": 2, "b2": 0})
+
+    assert "owns 2 bundles of group billing" in AntiAffinity().detail(request(), view.brokers[0], view)

@@ -1,0 +1,99 @@
+"""The filter `isolation`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from lookup.model import ClusterView, IsolationPolicy, NamespacePolicies
+from lookup.testing import cluster, engine_request, request
+from lookup_policies.isolation import Isolation
+from tests.plugins.worlds import kept, labelled
+
+OWN = request("persistent://my-tenant/my-ns/t")
+
+
+def _view(isolation: Mapping[str, tuple[IsolationPolicy, ...]]) -> ClusterView:
+    brokers = [f"broker{number}:8080" for number in (1, 2, 3)]
+    return cluster(*brokers, namespaces=NamespacePolicies(isolation=isolation))
+
+
+def _policy(min_limit: int) -> Mapping[str, tuple[IsolationPolicy, ...]]:
+    return {"my-tenant/my-ns": (IsolationPolicy(("broker1",), ("broker2",), min_limit),)}
+
+
+@pytest.mark.parametrize(
+    ("min_limit", "offered", "expected"),
+    [(1, (1, 2, 3), {1}), (2, (1, 2, 3), {1, 2}), (2, (2, 3), {2}), (1, (2, 3), {2}), (2, (3,), set())],
+)
+def test_secondaries_join_where_primaries_are_too_few(
+    min_limit: int, offered: tuple[int, ...], expected: set[int]
+) -> None:
+    """A namespace with a policy uses primaries, secondaries below the limit, and never anybody else."""
+    ids = [f"broker{number}:8080" for number in offered]
+
+    assert kept(Isolation(), OWN, _view(_policy(min_limit)), *ids) == {f"broker{number}:8080" for number in expected}
+
+
+def test_other_namespaces_keep_off_claimed_brokers() -> None:
+    """A primary broker of one namespace serves no other; a secondary one does."""
+    assert kept(Isolation(), request(), _view(_policy(1))) == {"broker2:8080", "broker3:8080"}
+
+
+def test_several_policies_of_a_namespace_add_up() -> None:
+    """Each policy contributes its brokers."""
+    both = {"my-tenant/my-ns": (IsolationPolicy(("broker1",)), IsolationPolicy(("broker3",)))}
+
+    assert kept(Isolation(), OWN, _view(both)) == {"broker1:8080", "broker3:8080"}
+
+
+def test_a_pattern_matches_the_whole_host() -> None:
+    """A pattern that fits only the beginning of the host does not match."""
+    view = _view({"my-tenant/my-ns": (IsolationPolicy(("broker",)),)})
+
+    assert kept(Isolation(), OWN, view) == set()
+
+
+@pytest.mark.parametrize(
+    ("topic", "expected"),
+    [("persistent://public/default/t", {"b2", "b3"}), ("non-persistent://public/default/t", {"b1", "b3"})],
+)
+def test_a_broker_must_serve_the_domain(topic: str, expected: set[str]) -> None:
+    """Without a policy the broker has to serve the topic's kind."""
+    view = cluster(
+        labelled("b1", persistent_topics_enabled=False),
+        labelled("b2", non_persistent_topics_enabled=False),
+        labelled("b3"),
+    )
+
+    assert kept(Isolation(), request(topic), view) == expected
+
+
+def test_a_request_of_the_engine_counts_as_persistent() -> None:
+    """A request without a topic needs a broker for persistent ones."""
+    view = cluster(labelled("b1", persistent_topics_enabled=False), labelled("b2"))
+
+    assert kept(Isolation(), engine_request(), view) == {"b2"}
+
+
+def test_the_domain_does_not_count_under_a_policy() -> None:
+    """As in Pulsar, an isolated namespace uses its brokers whatever they serve."""
+    view = cluster(labelled("broker1:1", persistent_topics_enabled=False), namespaces=NamespacePolicies(_policy(1)))
+
+    assert kept(Isolation(), OWN, view) == {"broker1:1"}
+
+
+@pytest.mark.parametrize(
+    ("isolation", "detail"),
+    [
+        (_policy(1), "host broker3 is none of those my-tenant/my-ns may use now"),
+        ({"x/y": (IsolationPolicy(("broker3",)),)}, "host broker3 is primary for other namespaces"),
+        ({}, "does not serve persistent topics"),
+    ],
+)
+def test_the_detail_tells_the_causes_apart(isolation: Mapping[str, tuple[IsolationPolicy, ...]], detail: str) -> None:
+    """An explanation says which of the three rules it was."""
+    view = _view(isolation)
+
+    assert Isolation().detail(OWN, view.brokers[2], view) == detail
