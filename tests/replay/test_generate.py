@@ -563,8 +563,8 @@ class TestSettings:
             (
                 {"brokers": 4},
                 (
-                    "losses + joins + leaves + updates is 5, it must not exceed brokers (4): each befalls another broker,"
-                    " and one at least has to stay"
+                    "losses + joins + leaves + updates is 5, it must not exceed brokers (4): each befalls another"
+                    " broker, and one at least has to stay"
                 ),
             ),
             ({"racks": 13}, "racks is 13, it must not exceed brokers (12): every rack has one"),

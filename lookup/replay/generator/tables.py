@@ -28,8 +28,8 @@ __all__ = ["LookupColumns", "LookupWriter", "replaced_tables", "write_table"]
 _FILE_ROWS = 1_000_000
 #: Files of one cluster that are written at the same time.
 _WRITING = 2
-#: Room for a million topics. Beyond Parquet's own limit of 1 MiB a column of strings silently becomes plain; Arrow spares
-#: arrays that are dictionaries already from that, which is nothing to rely on.
+#: Room for a million topics. Beyond Parquet's own limit of 1 MiB a column of strings silently becomes plain; Arrow
+#: spares arrays that are dictionaries already from that, which is nothing to rely on.
 _DICTIONARY_BYTES = 256 * 1024 * 1024
 #: Times and counters rise steadily: their differences take a fraction of the space.
 _RISING = {"ts": "DELTA_BINARY_PACKED", "seq": "DELTA_BINARY_PACKED"}
