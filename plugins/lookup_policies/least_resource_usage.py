@@ -14,6 +14,9 @@ from lookup.model import Candidates, ClusterView, LookupRequest
 
 __all__ = ["LeastResourceUsage"]
 
+#: A broker exactly on the edge is in, however its figures round: Pulsar's own example (.1, .3, .8 at 10 %) is on it.
+_ROUNDING = 1e-9
+
 
 @dataclass(frozen=True)
 class LeastResourceUsage:
@@ -46,6 +49,7 @@ class LeastResourceUsage:
         everyone = np.ones(len(usage))
         if not len(reported):
             return everyone
-        # fsum: the mean, and with it a broker on the edge, does not depend on the order of the candidates.
-        below: NDArray[np.bool_] = usage + self.difference <= math.fsum(reported.tolist()) / len(reported)
+        # fsum: the mean does not depend on the order of the candidates.
+        mean = math.fsum(reported.tolist()) / len(reported)
+        below: NDArray[np.bool_] = usage + self.difference <= mean + _ROUNDING
         return below.astype(np.float64) if below.any() else everyone

@@ -1,0 +1,63 @@
+"""The selector `bounded-consistent-hash`."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lookup.testing import cluster, engine_request
+from lookup_policies.bounded_consistent_hash import BoundedConsistentHash
+from tests.plugins.worlds import shares
+
+IDS = ("b1", "b2", "b3", "b4", "b5")
+
+
+def _bundle(place: int) -> str:
+    return f"public/default/{place:#010x}_{place + 1:#010x}"
+
+
+def _placed(part: BoundedConsistentHash, count: int, *ids: str, start: dict[str, str] | None = None) -> dict[str, str]:
+    owned = dict(start or {})
+    for bundle in (_bundle(place) for place in range(count)):
+        if bundle not in owned:
+            view = cluster(*IDS, owned=owned)
+            (owned[bundle],) = shares(part, view, *ids, asked=engine_request(bundle))
+    return owned
+
+
+@settings(max_examples=20)
+@given(st.floats(0.01, 2.0), st.integers(1, 60))
+def test_nobody_owns_more_than_the_cap(epsilon: float, count: int) -> None:
+    """Placed one after the other, no broker exceeds its share by more than epsilon."""
+    owned = Counter(_placed(BoundedConsistentHash(epsilon), count, *IDS).values())
+
+    assert max(owned.values()) <= math.ceil((1 + epsilon) * count / len(IDS))
+
+
+def test_a_full_broker_is_passed_over_clockwise() -> None:
+    """Where the first broker on the ring is full, the bundle goes to another, and always to the same one."""
+    part, asked = BoundedConsistentHash(), engine_request()
+    (first,) = shares(part, cluster(*IDS), asked=asked)
+    full = cluster(*IDS, owned={_bundle(place): first for place in range(4)})
+    (second,) = shares(part, full, asked=asked)
+
+    assert second != first
+    assert shares(part, cluster(*IDS), *(one for one in IDS if one != first), asked=asked) == {second: 1.0}
+
+
+def test_few_bundles_move_when_a_broker_leaves() -> None:
+    """Without a bound that bites, only the lost broker's bundles find new owners."""
+    part = BoundedConsistentHash(epsilon=100.0)
+    before, after = _placed(part, 200, *IDS), _placed(part, 200, *IDS[:-1])
+
+    assert all(after[bundle] == owner for bundle, owner in before.items() if owner != "b5")
+
+
+def test_with_many_points_the_ring_is_nearly_even() -> None:
+    """Without a bound that bites, 500 points per broker keep everybody within a fifth of the mean."""
+    owned = Counter(_placed(BoundedConsistentHash(epsilon=100.0, points=500), 400, *IDS).values())
+
+    assert max(owned.values()) < 1.2 * 400 / len(IDS)

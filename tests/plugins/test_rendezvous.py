@@ -1,0 +1,90 @@
+"""The selector `rendezvous`."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from lookup.hooks import reads_of
+from lookup.model import Broker, ClusterView
+from lookup.testing import broker, cluster, engine_request, request
+from lookup_policies.rendezvous import Rendezvous
+from tests.plugins.worlds import shares
+
+BUNDLES = [f"public/default/{place:#010x}_{place + 1:#010x}" for place in range(3000)]
+IDS = ("b1", "b2", "b3", "b4")
+
+
+def _owners(part: Rendezvous, view: ClusterView, *broker_ids: str) -> dict[str, str]:
+    return {bundle: next(iter(shares(part, view, *broker_ids, asked=engine_request(bundle)))) for bundle in BUNDLES}
+
+
+def test_only_the_keys_of_a_lost_broker_move() -> None:
+    """When a broker goes, every bundle of the others stays where it is."""
+    view = cluster(*IDS)
+    before, after = _owners(Rendezvous(), view), _owners(Rendezvous(), view, "b1", "b2", "b3")
+
+    assert all(after[bundle] == owner for bundle, owner in before.items() if owner != "b4")
+
+
+@pytest.mark.parametrize(
+    ("brokers", "part"),
+    [
+        ([broker("b1", capacity=100.0), broker("b2", capacity=300.0)], Rendezvous()),
+        ([broker("b1", weight="1"), broker("b2", weight="3")], Rendezvous(weight_property="weight")),
+        ([broker("b1", weight="heavy"), broker("b2", weight="3")], Rendezvous(weight_property="weight")),
+        ([broker("b1", weight="-2"), broker("b2", weight="3")], Rendezvous(weight_property="weight")),
+    ],
+    ids=["capacity", "property", "no-number-is-1", "negative-is-1"],
+)
+def test_shares_follow_the_weights(brokers: list[Broker], part: Rendezvous) -> None:
+    """A broker of three times the weight owns three times the bundles."""
+    owned = Counter(_owners(part, cluster(*brokers)).values())
+
+    assert owned["b2"] / len(BUNDLES) == pytest.approx(0.75, abs=0.03)
+
+
+def test_an_unknown_capacity_counts_as_the_mean() -> None:
+    """A broker nobody described gets an average share."""
+    view = cluster(broker("b1", capacity=100.0), broker("b2", capacity=300.0), "b3")
+    owned = Counter(_owners(Rendezvous(), view).values())
+
+    assert owned["b3"] / len(BUNDLES) == pytest.approx(1 / 3, abs=0.03)
+
+
+def test_without_capacities_shares_are_even() -> None:
+    """Where nobody said a capacity all weigh the same."""
+    owned = Counter(_owners(Rendezvous(), cluster(*IDS)).values())
+
+    assert all(count / len(BUNDLES) == pytest.approx(0.25, abs=0.03) for count in owned.values())
+
+
+def test_equal_keys_meet() -> None:
+    """Bundles of clients with the same value of a property go to one broker."""
+    part, view = Rendezvous(key="properties.team"), cluster(*IDS)
+    asked = [request(f"persistent://public/default/t{place}", properties={"team": "red"}) for place in range(20)]
+
+    assert len({tuple(shares(part, view, asked=one)) for one in asked}) == 1
+
+
+@pytest.mark.parametrize("key", ["topic", "client", "properties.team"])
+def test_a_missing_key_is_replaced_by_the_bundle(key: str) -> None:
+    """A request of the engine goes where its bundle's name says."""
+    view = cluster(*IDS)
+
+    assert shares(Rendezvous(key=key), view, asked=engine_request()) == shares(
+        Rendezvous(), view, asked=engine_request()
+    )
+
+
+def test_it_reads_the_key_and_the_bundle() -> None:
+    """The decision key holds what is hashed."""
+    assert reads_of(Rendezvous(key="topic")) == {"topic", "bundle"}
+
+
+@pytest.mark.parametrize("key", ["colour", "properties", "bundle.name", "properties."])
+def test_a_key_nobody_has_is_refused(key: str) -> None:
+    """A misspelt key is a sentence that lists the known ones."""
+    with pytest.raises(ValueError, match=f"rendezvous cannot hash key = '{key}'; known: domain, tenant, .*, listener"):
+        Rendezvous(key=key)
