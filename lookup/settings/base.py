@@ -13,6 +13,7 @@ from typing import Annotated
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
 __all__ = [
+    "Above0",
     "Count",
     "Cycling",
     "Moment",
@@ -48,6 +49,7 @@ Positive = Annotated[int, Field(strict=True, ge=1)]
 Count = Annotated[int, Field(strict=True, ge=0)]
 PortNumber = Annotated[int, Field(strict=True, ge=1, le=65535)]
 Number = Annotated[float, Field(strict=True)]
+Above0 = Annotated[float, Field(strict=True, gt=0)]
 #: a number >= 0
 Share = Annotated[float, Field(strict=True, ge=0)]
 #: a number in [0, 1]

@@ -14,14 +14,14 @@ from pydantic import BeforeValidator, Field, PlainValidator, PrivateAttr, model_
 
 from lookup.model.broker import EXTENSIBLE_MANAGER
 from lookup.settings.base import (
+    Above0,
+    Count,
     Cycling,
     Moment,
     PortNumber,
     Positive,
-    Share,
     Strict,
     Truth,
-    Whole,
     is_numbered,
     numbered,
     refuse,
@@ -100,7 +100,7 @@ class BrokerProfile(Strict):
     """Version the broker reports, like 4.0.3; TOML only."""
     protocols: Mapping[str, str] = {}
     """Protocol handlers' addresses by protocol; TOML only."""
-    capacity: Share | None = Field(default=None, gt=0)
+    capacity: Above0 | None = None
     """Weight per second at usage 1.0, where an entry gives none; TOML only."""
     load_balancer: Mapping[str, Scalar] = {}
     """Keys of the load manager under Pulsar's own names, like loadBalancerBrokerMaxTopics."""
@@ -142,10 +142,10 @@ class BrokerEntry(Strict):
     """One broker, or with `count` a template of several, and when it is registered."""
 
     id: str | None = Field(default=None, min_length=1)
-    """`host:port` of the web service; `{n}` or `{n:02}` counts in a template. Default: the profile's advertised address."""
+    """`host:port` of the web service; `{n}` or `{n:02}` counts in a template. Default: from the profile's address."""
     count: Positive | None = None
     """Makes this a template of so many brokers."""
-    first: Whole = Field(default=0, ge=0)
+    first: Count = 0
     """First number of a template."""
     properties: Mapping[str, Cycling] = {}
     """Lookup properties with their prefix, over those of the profile; lists are taken in turn, `{n}` counts."""
@@ -155,7 +155,7 @@ class BrokerEntry(Strict):
     """Registered from then on; absent: from the beginning."""
     until: Moment | None = None
     """Registered until just before then; absent: to the end."""
-    capacity: Share | None = Field(default=None, gt=0)
+    capacity: Above0 | None = None
     """Weight per second at usage 1.0; absent: the profile's, or assumed where no broker of the cluster has one."""
     location: LocationEntry | None = None
     """Where the broker stands; default: from its lookup properties region, zone and rack."""

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from lookup.settings.base import Count, Positive, Ratio, Share, Strict, Truth, Whole, refuse
+from lookup.settings.base import Above0, Count, Positive, Ratio, Share, Strict, Truth, Whole, refuse
 
 __all__ = ["EvaluationSection", "InputsSection", "LoadSource", "OwnerLoss", "Ownership", "VerdictSection"]
 
 Ownership = Literal["exclusive", "shared"]
 OwnerLoss = Literal["next-lookup", "leader"]
 LoadSource = Literal["simulated", "reported"]
-Above0 = Annotated[float, Field(strict=True, gt=0)]
 
 
 class EvaluationSection(Strict):

@@ -1,0 +1,47 @@
+"""JSON Schemas of the settings files, for editors that complete and check TOML; published under `docs/schema/`.
+
+They say what may be written, which is a little more than the models hold: a path where a file may stand for a table.
+`python -m lookup.settings.schema FOLDER` writes them.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from lookup.settings.broker import BrokerProfile
+from lookup.settings.evaluation import EvaluationFile
+from lookup.settings.policy import PolicyFile, PolicySpec
+from lookup.settings.topology import TopologyFile
+
+__all__ = ["FILES", "schema_text", "write_schemas"]
+
+#: What may stand in a file, by the name of its schema.
+FILES: Mapping[str, TypeAdapter[Any]] = {
+    "evaluation": TypeAdapter(EvaluationFile),
+    "policy": TypeAdapter(PolicySpec | PolicyFile),
+    "broker-profile": TypeAdapter(BrokerProfile),
+    "topology": TypeAdapter(TopologyFile),
+}
+
+
+def schema_text(name: str) -> str:
+    """Return the schema of one kind of file as text."""
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **FILES[name].json_schema()}
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def write_schemas(folder: Path) -> None:
+    """Write every schema into a folder, as NAME.schema.json."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in FILES:
+        (folder / f"{name}.schema.json").write_text(schema_text(name), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write_schemas(Path(sys.argv[1]))
