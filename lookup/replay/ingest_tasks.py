@@ -1,7 +1,7 @@
 """What the Spark tasks of an ingest do: reading one source into staged tables, and writing one part of a table.
 
 Nothing in here knows Spark; the jobs are put together in `ingest.py`. A staged file holds the rows of one piece of one
-source, sorted, with `_order`, the row's place among all: the place of its source in sorted order, its own in the source.
+source, sorted, with `_order`, the row's place among all: that of its source in sorted order, then its own in it.
 """
 
 from __future__ import annotations

@@ -3,12 +3,32 @@
 from __future__ import annotations
 
 from lookup.hooks import LogReader, hookimpl
+from lookup.replay.readers.broker_log import PulsarBrokerReader
+from lookup.replay.readers.cpp_client import CppClientReader
+from lookup.replay.readers.csv_rows import CsvReader
 from lookup.replay.readers.delimited import DelimitedReader
+from lookup.replay.readers.jetty_access import JettyAccessReader
+from lookup.replay.readers.json_lines import JsonLinesReader
 
-__all__ = ["DelimitedReader", "lookup_register_log_readers"]
+__all__ = [
+    "CppClientReader",
+    "CsvReader",
+    "DelimitedReader",
+    "JettyAccessReader",
+    "JsonLinesReader",
+    "PulsarBrokerReader",
+    "lookup_register_log_readers",
+]
 
 
 @hookimpl
 def lookup_register_log_readers() -> tuple[type[LogReader], ...]:
     """Register the readers of this package."""
-    return (DelimitedReader,)
+    return (
+        JsonLinesReader,
+        CsvReader,
+        DelimitedReader,
+        JettyAccessReader,
+        PulsarBrokerReader,
+        CppClientReader,
+    )
