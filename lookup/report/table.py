@@ -76,7 +76,7 @@ def _heads(policies: Sequence[str]) -> list[str]:
 
 
 def _table(figures: Sequence[Line], heads: Sequence[str], shown: Sequence[int], console: Console) -> Table:
-    table = Table(box=box.SIMPLE_HEAD if console.is_terminal else box.ASCII2, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD if console.is_terminal else box.ASCII2, pad_edge=not console.is_terminal)
     table.add_column("metric", no_wrap=True)
     table.add_column("unit", no_wrap=True, style="dim")
     for place in shown:

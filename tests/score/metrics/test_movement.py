@@ -1,0 +1,116 @@
+"""Assignments and moves by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from lookup.hooks import Metric
+from lookup.model.batch import Batch
+from lookup.score.metrics import Assignments, MovedWeight, Moves, RedundantMoves
+from tests.score.oracle import Change, Happenings
+from tests.score.worlds import HOUR, SECOND, batch_of, labelled
+
+BROKERS = [labelled(f"{name}:8080") for name in "xyz"]
+MINUTE = 60 * SECOND
+
+
+def walk(owners: str, *, minutes: int = 1, bundle: str = "b0", cause: str = "shed") -> list[Change]:
+    """Let a bundle go from owner to owner, one letter each, so many minutes apart."""
+    sources = [None, *owners]
+    return [
+        Change("c", step * minutes * MINUTE, bundle, source and f"{source}:8080", f"{owner}:8080", cause, weight=2.0)
+        for step, (source, owner) in enumerate(zip(sources, owners, strict=False))
+    ]
+
+
+def batch(changes: list[Change] | None) -> Batch:
+    """Build a batch of ownership changes; returns within half an hour are redundant."""
+    ordered = None if changes is None else sorted(changes, key=lambda change: change.ts)
+    return batch_of(Happenings([], ordered, {}, HOUR, window_s=1800), BROKERS)
+
+
+def value(metric: Metric, changes: list[Change], key: str | None = None) -> float:
+    """Measure ownership changes."""
+    return float(metric.value(metric.accumulate(batch(changes), key).sum(axis=0)))
+
+
+def test_the_first_assignment_is_no_move() -> None:
+    """Three owners are two moves."""
+    assert value(Moves(), walk("x")) == 0
+    assert value(Moves(), walk("xyz")) == 2
+
+
+def test_going_back_to_the_last_owner_is_no_move() -> None:
+    """A bundle that was unloaded and assigned to the same broker again did not move."""
+    assert value(Moves(), walk("xx")) == 0
+    assert value(MovedWeight(), walk("xxy")) == 2.0
+
+
+def test_moves_have_causes() -> None:
+    """The keys add up to the whole."""
+    changes = walk("xyx", cause="forced") + walk("xy", bundle="b1", cause="admin")
+
+    assert {key: value(Moves(), changes, key) for key in Moves().keys(batch(changes))} == {
+        None: 3,
+        "forced": 2,
+        "shed": 0,
+        "admin": 1,
+        "split": 0,
+    }
+
+
+def test_moves_belong_to_their_bundle() -> None:
+    """Rows are bundles."""
+    sums = Moves().accumulate(batch(walk("xyz") + walk("xy", bundle="b3")), None)
+
+    assert sums[:, 0].tolist() == [2, 0, 0, 1, 0, 0, 0, 0]
+
+
+def test_assignments_are_decisions() -> None:
+    """Initial owners and transfers are none."""
+    initial = Change("c", 0, "b0", None, "x:8080", "first", decided=False)
+    decided = Change("c", 1, "b0", "x:8080", "y:8080", "shed", decided=True)
+    transfer = Change("c", 2, "b0", "y:8080", "x:8080", "shed", decided=False)
+
+    assert value(Assignments(), [initial, decided, transfer]) == 1
+
+
+@pytest.mark.parametrize(
+    ("owners", "redundant"),
+    [
+        ("xy", 0),
+        ("xyz", 0),
+        ("xyx", 2),
+        ("xyzx", 3),
+        ("xyxy", 3),
+        ("xyzy", 2),
+        ("xyzyx", 4),
+    ],
+)
+def test_redundant_moves_lead_back(owners: str, redundant: int) -> None:
+    """All moves from leaving an owner until returning to it count, each once."""
+    assert value(RedundantMoves(), walk(owners)) == redundant
+
+
+@pytest.mark.parametrize(("minutes", "redundant"), [(30, 2), (31, 0)])
+def test_late_returns_are_not_redundant(minutes: int, redundant: int) -> None:
+    """The window is closed: an owner left exactly 1800 s ago still counts."""
+    assert value(RedundantMoves(), walk("xyx", minutes=minutes)) == redundant
+
+
+def test_bundles_walk_apart() -> None:
+    """One bundle's way back is not another's."""
+    assert value(RedundantMoves(), walk("xy") + walk("yx", bundle="b1")) == 0
+
+
+def test_the_latest_departure_counts() -> None:
+    """After x-y-x-z-x the last return closes at the second departure, and all four moves led back."""
+    assert value(RedundantMoves(), walk("xyxzx", minutes=31)) == 0
+    assert value(RedundantMoves(), walk("xyxzx", minutes=30)) == 4
+
+
+@pytest.mark.parametrize("metric", [Assignments(), Moves(), RedundantMoves(), MovedWeight()], ids=lambda one: one.name)
+def test_without_owners_there_are_no_such_figures(metric: Metric) -> None:
+    """Shared ownership has no keys, and sums of zero where somebody asks all the same."""
+    assert metric.keys(batch(None)) == ()
+    assert not metric.accumulate(batch(None), None).any()

@@ -1,0 +1,77 @@
+"""Sums in order, and observed values."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from lookup.replay.outcome import LOGGED
+from lookup.score.series import Series, series_of
+from tests.score.cases import METRICS, ratios, sums
+
+
+def series(*parts: object) -> list[Series]:
+    """Group sums of the policies `stock` and `new`."""
+    return series_of(parts, METRICS, ["stock", "new"])
+
+
+def test_series_come_in_order() -> None:
+    """Whatever the order of the sums: parts of the demand last, then policies, metrics and keys as given."""
+    parts = [
+        sums("new", [[1]], "moves", key="shed"),
+        sums("new", [[1]], "moves"),
+        sums("stock", [[1]], "moves"),
+        ratios("stock", [1.0], by=(("tenant", "a"),)),
+        ratios("new", [1.0]),
+    ]
+
+    names = [(one.policy, *one.name, one.by) for one in series(*parts)]
+
+    assert names == [(one.policy, *one.name, one.by) for one in series(*reversed(parts))]
+    assert names[0] == ("stock", "moves", None, ())
+    assert [name[:3] for name in names[1:4]] == [
+        ("new", "answered_ratio", None),
+        ("new", "moves", None),
+        ("new", "moves", "shed"),
+    ]
+    assert names[4][3] == (("tenant", "a"),)
+
+
+def test_strangers_are_left_out() -> None:
+    """Policies and metrics nobody asked for are no series."""
+    assert series(ratios(LOGGED, [1.0]), ratios("stock", [1.0], "no-such-metric")) == []
+
+
+def test_values_are_those_of_totals() -> None:
+    """A large unit counts more than a small one; clusters are pooled by adding."""
+    (one,) = series(sums("new", [[1, 1], [0, 9]]), sums("new", [[10, 10]], cluster="d"))
+
+    assert one.value("c") == pytest.approx(0.1)
+    assert one.value("d") == 1.0
+    assert one.value() == pytest.approx(11 / 20)
+
+
+def test_seeds_are_averaged() -> None:
+    """Every seed counts the same, however many lookups it has."""
+    (one,) = series(sums("new", [[0, 1]], seed=1), sums("new", [[9, 9]], seed=2))
+
+    assert one.value() == 0.5
+
+
+def test_no_sums_no_value() -> None:
+    """A cluster without figures is NaN."""
+    (one,) = series(ratios("new", [1.0]))
+
+    assert math.isnan(one.value("elsewhere"))
+
+
+def test_rows_of_quantiles_add_over_clusters() -> None:
+    """A metric that is not resampled gets all rows; clusters add up row by row."""
+    (one,) = series(
+        sums("new", [[99, 99], [1, 30]], "network_ms_p95"),
+        sums("new", [[0, 0], [9, 270]], "network_ms_p95", cluster="d"),
+    )
+
+    assert one.value("c") == 1.0
+    assert one.value() == 30.0
