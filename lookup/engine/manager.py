@@ -94,6 +94,7 @@ class LoadManager:
         roster: every broker that will ever be registered; none is registered before `set_registry`.
         seed: of the dice.
         owner_loss: who re-assigns the bundles of a lost broker: the next lookup, or the leader at once.
+        assumed_capacity: weight per second at usage 1.0 of every broker, where no broker's own is known.
         grace_us: how long an unloaded bundle is left in peace by the shedder.
     """
 
@@ -107,6 +108,7 @@ class LoadManager:
         owner_loss: OwnerLoss = "next-lookup",
         namespaces: NamespacePolicies | None = None,
         topology: Topology | None = None,
+        assumed_capacity: float | None = None,
         grace_us: int = GRACE_US,
     ) -> None:
         self.policy = policy
@@ -119,9 +121,11 @@ class LoadManager:
         self.memory: dict[str, dict[str, Any]] = {}
         self.registered: NDArray[np.bool_] = np.zeros(len(roster), dtype=bool)
         self._seed, self._owner_loss, self._grace_us = seed, owner_loss, grace_us
+        self._assumed = assumed_capacity
         self._setting = _Setting(namespaces or NamespacePolicies(), topology or Topology())
         self._load = no_load(len(roster))
-        self._capacity = _capacities(roster)
+        #: weight per second at usage 1.0, shape (n_brokers,), NaN where unknown
+        self.capacity = self._capacities(roster)
         self._epoch_us = self._tick_us = self._changes_in_tick = 0
         self._past: dict[str, _Past] = {}
         self._rolls: dict[str, int] = {}
@@ -150,7 +154,8 @@ class LoadManager:
         """
         lost = np.flatnonzero(self.registered & ~registered).tolist()
         self.roster, self.registered = roster, registered.copy()
-        self._capacity = _capacities(roster)
+        #: weight per second at usage 1.0, shape (n_brokers,), NaN where unknown
+        self.capacity = self._capacities(roster)
         self._epoch_us = self._tick_us
         self._instant = None
         orphans = sorted(bundle for number in lost for bundle in self.ownership.bundles_of(number))
@@ -160,15 +165,9 @@ class LoadManager:
             for bundle in orphans:
                 self.select(request_of(None, bundle, LookupOptions()), self._tick_us)
 
-    def set_load(self, load: LoadFigures, capacity: NDArray[np.float64] | None = None) -> None:
-        """Put the figures of a grid instant into the view.
-
-        Args:
-            capacity: weight per second at usage 1.0, shape (n_brokers,), where it is not the brokers' own.
-        """
+    def set_load(self, load: LoadFigures) -> None:
+        """Put the figures of a grid instant into the view."""
         self._load = load
-        if capacity is not None:
-            self._capacity = capacity
         self._instant = None
         self._ballots, self._declined = {}, {}
 
@@ -346,7 +345,7 @@ class LoadManager:
             cluster=self.cluster,
             brokers=self.roster,
             registered=self.registered,
-            capacity=self._capacity,
+            capacity=self.capacity,
             epoch_us=self._epoch_us,
             now_us=self._tick_us,
             usage=load.usage,
@@ -432,10 +431,10 @@ class LoadManager:
         broker: Broker = self.roster[number]
         return Assigned(broker.id, broker.lookup_data, decision)
 
+    def _capacities(self, roster: Roster) -> NDArray[np.float64]:
+        given = (broker.capacity if self._assumed is None else self._assumed for broker in roster)
+        return np.array([np.nan if capacity is None else capacity for capacity in given], dtype=np.float64)
+
     def _registered_number(self, broker: str) -> int | None:
         number = self.roster.number(broker)
         return number if number is not None and self.registered[number] else None
-
-
-def _capacities(roster: Roster) -> NDArray[np.float64]:
-    return np.array([np.nan if broker.capacity is None else broker.capacity for broker in roster], dtype=np.float64)

@@ -1,0 +1,190 @@
+"""Load at grid instants: simulated from the log's weights, or reported by LOADS and BUNDLES.
+
+Source: `design/architecture.md` section 6.3 (ledger).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.engine.ledger import MICRO, LazyTopBundles, LoadFigures, no_load, simulated_load
+from lookup.replay.bundle_map import BundleMap
+from lookup.replay.ordering import DayRows
+from lookup.replay.plan import ClusterPlan, RunPlan
+from lookup.replay.work import WorkDir
+
+__all__ = ["AtomLoads", "Demand", "ReportedLoads", "exclusive_figures"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class AtomLoads:
+    """What each atom weighed in the last `session_s` before a grid instant."""
+
+    def __init__(self, cluster: ClusterPlan, run: RunPlan, work: WorkDir) -> None:
+        n_atoms = cluster.words.atoms.count
+        self._cells: deque[Ints] = deque(maxlen=run.session_us // run.tick_us)
+        self._open = np.zeros(n_atoms, dtype=np.int64)
+        self._is_first = True
+        self._session_s = run.session_us / MICRO
+        self._reported = None if cluster.bundle_loads is None else _Steps(work.read(cluster.bundle_loads)[0], n_atoms)
+        #: weight in micro-units of the window, shape (n_atoms,); None before the first complete cell
+        self.window: Ints | None = None
+
+    def add(self, rows: DayRows, low: int, high: int) -> None:
+        """Add the lookups of a tick to the open cell."""
+        if high > low and self._reported is None:
+            span = slice(low, high)
+            constant = rows.constant("weight")
+            if constant is None:
+                weights = np.bincount(rows.column("atom", span), rows.column("weight", span), minlength=len(self._open))
+                self._open += weights.astype(np.int64)
+            else:
+                self._open += np.bincount(rows.column("atom", span), minlength=len(self._open)) * constant
+
+    def close_cell(self, now_us: int) -> None:
+        """Note a grid instant."""
+        if self._reported is not None:
+            self.window = self._reported.at(now_us)
+        elif self._is_first:
+            self._is_first = False
+        else:
+            self._cells.append(self._open)
+            self._open = np.zeros_like(self._open)
+            self.window = np.sum(self._cells, axis=0)
+
+    @property
+    def seconds(self) -> float:
+        """Return over how many seconds the window's weight came; 1.0 where it is reported per second."""
+        return self._session_s if self._reported is None else 1.0
+
+    def weight_of(self, atoms: slice) -> float:
+        """Return the load of a bundle at the last grid instant, weight per second."""
+        return 0.0 if self.window is None else int(self.window[atoms].sum()) / (MICRO * self.seconds)
+
+
+class ReportedLoads:
+    """Load reports of brokers: the latest at or before an instant."""
+
+    def __init__(self, columns: Mapping[str, NDArray[Any]], n_brokers: int) -> None:
+        self._columns, self._next = columns, 0
+        self._usage, self._load = np.full(n_brokers, np.nan), np.full(n_brokers, np.nan)
+        self._topics = np.zeros(n_brokers, dtype=np.int64)
+
+    def at(self, now_us: int) -> tuple[Floats, Floats, Ints]:
+        """Return usage, load and topics by broker; instants must not go back."""
+        stop = int(np.searchsorted(self._columns["ts"], now_us, side="right"))
+        for row in range(self._next, stop):
+            broker = self._columns["broker"][row]
+            self._usage[broker], self._load[broker] = self._columns["usage"][row], self._columns["load"][row]
+            self._topics[broker] = self._columns["topics"][row]
+        self._next = max(stop, self._next)
+        return self._usage.copy(), self._load.copy(), self._topics.copy()
+
+
+class Demand(Mapping[str, Mapping[str, float]]):
+    """Weight per second by value of a client property, over some rows; summed when a policy asks.
+
+    Args:
+        sums: micro-units by code of the lookup properties, computed when first needed.
+    """
+
+    def __init__(self, cluster: ClusterPlan, spans: list[tuple[DayRows, int, int]], seconds: float) -> None:
+        self._cluster, self._spans, self._seconds = cluster, spans, seconds
+        self._sums: Ints | None = None
+
+    def __getitem__(self, key: str) -> Mapping[str, float]:
+        totals: dict[str, int] = {}
+        for code, micro in enumerate(self._by_code().tolist()):
+            value = self._cluster.words.properties[code].get(key)
+            if value is not None and micro:
+                totals[value] = totals.get(value, 0) + micro
+        if not totals:
+            raise KeyError(key)
+        return {value: micro / (MICRO * self._seconds) for value, micro in sorted(totals.items())}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted({key for properties in self._cluster.words.properties for key in properties}))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def _by_code(self) -> Ints:
+        if self._sums is None:
+            self._sums = np.zeros(len(self._cluster.words.properties), dtype=np.int64)
+            for rows, low, high in self._spans:
+                span = slice(low, high)
+                sums = np.bincount(rows.column("properties", span), rows.column("weight", span), minlength=len(self._sums))
+                self._sums += sums.astype(np.int64)
+        return self._sums
+
+
+class _Steps:
+    """Loads of bundles that hold from one row of BUNDLES to the next, in micro-units per second."""
+
+    def __init__(self, columns: Mapping[str, NDArray[Any]], n_atoms: int) -> None:
+        self._columns, self._next = columns, 0
+        self._current = np.zeros(n_atoms, dtype=np.int64)
+
+    def at(self, now_us: int) -> Ints:
+        stop = int(np.searchsorted(self._columns["ts"], now_us, side="right"))
+        for row in range(self._next, stop):
+            # The first atom carries the bundle's load: an atom has no report of its own.
+            self._current[self._columns["first"][row] : self._columns["stop"][row]] = 0
+            self._current[self._columns["first"][row]] = self._columns["micro"][row]
+        self._next = max(stop, self._next)
+        return self._current.copy()
+
+
+def exclusive_figures(
+    loads: AtomLoads, owners: NDArray[np.int32], bundles: BundleMap, reported: tuple[Floats, Floats, Ints] | None, **known: Any
+) -> LoadFigures:
+    """Return what the view shows of load at a grid instant, under exclusive ownership.
+
+    Args:
+        owners: number of each atom's owner, shape (n_atoms,), -1 for none.
+        reported: usage, load and topics from LOADS; None: simulated.
+        known: `topics` of each atom, `capacity` and `registered` of each broker, `demand`.
+    """
+    n_brokers = len(known["registered"])
+    topics = _by_broker(owners, known["topics"], n_brokers)
+    if loads.window is None and reported is None:
+        return no_load(n_brokers, topics)
+    window = np.zeros(len(owners), np.int64) if loads.window is None else loads.window
+    if reported is None:
+        micro = _by_broker(owners, window, n_brokers)
+        usage, load = simulated_load(
+            micro, seconds=loads.seconds, capacity=known["capacity"], registered=known["registered"]
+        )
+    else:
+        usage, load, topics = reported
+    top = LazyTopBundles(n_brokers, _BundleLoads(bundles, owners.copy(), window, loads.seconds))
+    source = "simulated" if reported is None else "reported"
+    return LoadFigures(usage, load, topics, top, known["demand"], source)  # type: ignore[arg-type]  # one of the two
+
+
+class _BundleLoads:
+    """Loads of the bundles of one broker as they stood at an instant."""
+
+    def __init__(self, bundles: BundleMap, owners: NDArray[np.int32], window: Ints, seconds: float) -> None:
+        self._starts, self._names = bundles.ordered()
+        self._owners, self._window, self._seconds = owners, window, seconds
+        self._known: tuple[NDArray[np.int32], Ints] | None = None
+
+    def __call__(self, broker: int) -> Iterator[tuple[str, float]]:
+        if self._known is None:
+            self._known = self._owners[self._starts], np.add.reduceat(self._window, self._starts)
+        owners, micro = self._known
+        for place in np.flatnonzero((owners == broker) & (micro > 0)).tolist():
+            yield self._names[place], int(micro[place]) / (MICRO * self._seconds)
+
+
+def _by_broker(owners: NDArray[np.int32], values: Ints, n_brokers: int) -> Ints:
+    sums: Ints = np.bincount(owners + 1, weights=values, minlength=n_brokers + 1)[1:].astype(np.int64)
+    return sums

@@ -1,0 +1,96 @@
+"""What the tasks of a replay are told: the run's settings in numbers, and everything about one cluster but its rows.
+
+Plain and picklable; policies and metrics travel as settings and are built again where they are needed, since a class from a
+plug-in file does not unpickle elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.engine.manager import OwnerLoss
+from lookup.model.batch import ClientClass
+from lookup.model.broker import Location
+from lookup.model.names import pinned_broker
+from lookup.model.namespaces import NamespacePolicies
+from lookup.model.topology import LEVELS, Topology
+from lookup.replay.bundle_map import BundleMap
+from lookup.replay.timeline import Timeline
+from lookup.replay.vocabulary import ClusterWords
+
+__all__ = ["ClusterPlan", "RunPlan"]
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """What holds for every cluster, policy and seed; times in µs."""
+
+    tick_us: int
+    session_us: int
+    balance_us: int
+    warmup_us: int
+    owner_loss: OwnerLoss
+    is_shared: bool
+    is_reported: bool
+    overload_threshold: float
+    bytes_per_weight: float | None
+    window_s: int
+    namespaces: NamespacePolicies
+    topology: Topology
+    #: dimensions of `--by`
+    by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ClusterPlan:
+    """One cluster: what its codes mean, what happened to it, where its rows are."""
+
+    #: place among the sorted clusters of the run
+    place: int
+    words: ClusterWords
+    timeline: Timeline
+    #: file of each day that has rows, by day since the epoch
+    days: Mapping[int, str]
+    #: weight per second at usage 1.0 of every broker where no broker of the cluster has one; None: their own
+    assumed_capacity: float | None
+    #: names of the work files of LOADS and BUNDLES, None where the run has none
+    loads: str | None = None
+    bundle_loads: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Return the cluster's name."""
+        return self.words.cluster
+
+    @cached_property
+    def units(self) -> tuple[tuple[str, ...], Ints]:
+        """Return the units of resampling, the bundles the run begins with, and the unit of each atom, (n_atoms,)."""
+        starts, names = BundleMap(self.words.atoms, self.timeline.initial_splits).ordered()
+        return tuple(names.tolist()), np.repeat(np.arange(len(starts)), np.diff(np.append(starts, self.words.atoms.count)))
+
+    @cached_property
+    def clients(self) -> tuple[ClientClass, ...]:
+        """Return the client classes, by code of the lookup properties."""
+        return tuple(
+            ClientClass(properties, Location(*(properties.get(level) for level in LEVELS))) for properties in self.words.properties
+        )
+
+    @cached_property
+    def pinned(self) -> NDArray[np.int32]:
+        """Return the number of the broker each atom is pinned to, shape (n_atoms,): -1 for none, -2 for an unknown one."""
+        pinned = np.full(self.words.atoms.count, -1, dtype=np.int32)
+        for name, place in self.words.atoms.bundles:
+            broker = pinned_broker(name.rpartition("/")[0])
+            if broker is not None:
+                number = self.timeline.roster.number(broker)
+                pinned[place] = -2 if number is None else number
+        return pinned
+
+

@@ -1,0 +1,282 @@
+"""Counts what a replay did, cell by cell, until the metrics' batches are all that is left of the log.
+
+The walk says after every tick which broker owns each atom; here the rows of whole stretches are then counted at once, by
+bundle, answering broker and client class. No row is touched in Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.engine.ledger import MICRO
+from lookup.model.batch import Batch, Cells, OwnerChanges, Served
+from lookup.model.broker import Roster
+from lookup.replay.ordering import DayRows
+from lookup.replay.plan import ClusterPlan, RunPlan
+
+__all__ = ["CellLedger", "ChangeRecord", "Groups", "OwnerTally", "assemble", "grouped"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+#: Above this many possible groups they are sorted out instead of counted into an array.
+_DENSE = 1 << 25
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Counts of one stretch of ticks in one balance cell; columns of shape (n_groups,)."""
+
+    #: start of the balance cell, µs
+    cell_us: int
+    #: number of the roster epoch the stretch lies in
+    epoch: int
+    unit: Ints
+    broker: Ints
+    client: Ints
+    lookups: Floats
+    #: micro-units
+    weight: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRecord:
+    """One change of ownership with what metrics want to know of it."""
+
+    unit: int
+    ts_us: int
+    source: int
+    broker: int
+    cause: str
+    decided: bool
+    weight: float
+
+
+def grouped(keys: Ints, weights: Floats | float, n_keys: int) -> tuple[Ints, Floats, Floats]:
+    """Return the distinct keys, how often each occurs, and the sum of its weights.
+
+    Args:
+        keys: in [0, n_keys), shape (n_rows,).
+        weights: shape (n_rows,), or one number for every row.
+    """
+    if n_keys > _DENSE:
+        keys_found, keys = np.unique(keys, return_inverse=True)
+        counts = np.bincount(keys, minlength=len(keys_found))
+    else:
+        counts = np.bincount(keys, minlength=n_keys)
+        keys_found = np.flatnonzero(counts)
+    sums = counts * weights if isinstance(weights, float) else np.bincount(keys, weights=weights, minlength=len(counts))
+    places = slice(None) if n_keys > _DENSE else keys_found
+    return keys_found, counts[places].astype(np.float64), sums[places].astype(np.float64)
+
+
+class CellLedger:
+    """Broker-time by balance cell: who was registered, whose usage was known, who was overloaded."""
+
+    def __init__(self, run: RunPlan, n_brokers: int) -> None:
+        self._run = run
+        self._n_brokers = n_brokers
+        self._cells: dict[int, tuple[NDArray[np.bool_], Floats, Floats]] = {}
+
+    def add(self, start_us: int, end_us: int, registered: NDArray[np.bool_], usage: Floats) -> None:
+        """Add one tick."""
+        cell = start_us // self._run.balance_us * self._run.balance_us
+        held = self._cells.get(cell)
+        if held is None:
+            held = np.zeros(self._n_brokers, bool), np.zeros(self._n_brokers), np.zeros(self._n_brokers)
+            self._cells[cell] = held
+        known = registered & ~np.isnan(usage)
+        held[0][registered] = True
+        held[1][known] += (end_us - start_us) / MICRO
+        held[2][known & (usage > self._run.overload_threshold)] += (end_us - start_us) / MICRO
+
+    def cells(self, groups: Sequence[Groups], *, is_known: bool) -> Cells:
+        """Put broker-time and the weight served together."""
+        starts = sorted(self._cells)
+        place = {start: row for row, start in enumerate(starts)}
+        served = np.zeros((len(starts), self._n_brokers))
+        for group in groups:
+            answered = group.broker >= 0
+            sums = np.bincount(group.broker[answered], weights=group.weight[answered], minlength=self._n_brokers)
+            served[place[group.cell_us]] += sums
+        shape = (len(starts), self._n_brokers)
+        columns = [np.array([self._cells[start][part] for start in starts]).reshape(shape) for part in range(3)]
+        return Cells(
+            start=np.array(starts, dtype=np.int64),
+            served=served / MICRO,
+            registered=columns[0].astype(bool),
+            known_s=columns[1] if is_known else None,
+            overloaded_s=columns[2] if is_known else None,
+        )
+
+
+class OwnerTally:
+    """Counts rows under exclusive ownership, from the owners of the atoms at the end of each tick."""
+
+    def __init__(self, cluster: ClusterPlan, run: RunPlan) -> None:
+        self.groups: list[Groups] = []
+        n_units = len(cluster.units[0])
+        self.logged, self.agreed = np.zeros(n_units), np.zeros(n_units)
+        self._run = run
+        self._unit = cluster.units[1]
+        self._n_atoms = cluster.words.atoms.count
+        self._n_clients = max(len(cluster.clients), 1)
+        self._has_log = cluster.words.counts["logged"] > 0
+        self._pairs: dict[tuple[int, int], int] = {}
+        #: key of each atom: number of its pair (unit, owner) times the client classes
+        self._keys = np.array([self._pair(unit, -1) for unit in self._unit.tolist()], dtype=np.int64)
+        self._owners = np.full(self._n_atoms, -1, dtype=np.int16)
+        self._held: list[tuple[int, int, Ints, NDArray[np.int16]]] = []
+        self._unanswered: list[Ints] = []
+        self._has_moved = True
+        self._cell, self._epoch = -1, 0
+
+    def set_owner(self, atoms: slice, broker: int) -> None:
+        """Note the owner of the atoms of one bundle, -1 for none."""
+        self._keys[atoms] = self._pair(int(self._unit[atoms.start]), broker)
+        self._owners[atoms] = broker
+        self._has_moved = True
+
+    def begin(self, rows: DayRows, start_us: int, epoch: int) -> None:
+        """Begin a tick; what was held of another cell or epoch is counted first."""
+        cell = start_us // self._run.balance_us * self._run.balance_us
+        if (cell, epoch) != (self._cell, self._epoch):
+            self.flush(rows)
+            self._cell, self._epoch = cell, epoch
+
+    def end(self, low: int, high: int, unanswered: Ints) -> None:
+        """End a tick whose rows are [low, high); of these some were not answered although their atom has an owner now."""
+        if high > low:
+            # Owners stand still for most of a run: ticks without a change share one copy.
+            if self._has_moved or not self._held:
+                self._held.append((low, high, self._keys.copy(), self._owners.copy()))
+                self._has_moved = False
+            else:
+                self._held.append((low, high, *self._held[-1][2:]))
+            if len(unanswered):
+                self._unanswered.append(unanswered)
+
+    def flush(self, rows: DayRows) -> None:
+        """Count what is held; `rows` is the day it came from."""
+        if not self._held:
+            return
+        for low, high, keys, owners in _stretches(self._held):
+            self._count(rows, low, high, keys, owners)
+        self._held, self._unanswered = [], []
+
+    def _count(self, rows: DayRows, low: int, high: int, keys: Ints, owners: NDArray[np.int16]) -> None:
+        span = slice(low, high)
+        atoms = rows.column("atom", span)
+        row_keys = keys[atoms]
+        late = [found[(found >= low) & (found < high)] - low for found in self._unanswered]
+        missed = np.concatenate(late) if late else np.empty(0, np.int64)
+        if len(missed):
+            row_keys[missed] = [self._pair(unit, -1) for unit in self._unit[atoms[missed]].tolist()]
+        if self._has_log:
+            self._compare(rows.column("broker", span), owners[atoms], self._unit[atoms], missed)
+        if self._n_clients > 1:
+            row_keys += rows.column("properties", span)
+        constant = rows.constant("weight")
+        weights = rows.column("weight", span) if constant is None else float(constant)
+        found, lookups, weight = grouped(row_keys, weights, len(self._pairs) * self._n_clients)
+        pairs = np.array(list(self._pairs), dtype=np.int64)[found // self._n_clients]
+        client = found % self._n_clients
+        self.groups.append(Groups(self._cell, self._epoch, pairs[:, 0], pairs[:, 1], client, lookups, weight))
+
+    def _compare(self, logged: NDArray[np.int16], owners: NDArray[np.int16], units: Ints, missed: Ints) -> None:
+        owners = owners.copy() if len(missed) else owners
+        owners[missed] = -1
+        has_both = (logged != -1) & (owners >= 0)
+        self.logged += np.bincount(units[has_both], minlength=len(self.logged))
+        self.agreed += np.bincount(units[has_both & (logged == owners)], minlength=len(self.agreed))
+
+    def _pair(self, unit: int, broker: int) -> int:
+        return self._pairs.setdefault((unit, broker), len(self._pairs)) * self._n_clients
+
+
+def _stretches(
+    held: Sequence[tuple[int, int, Ints, NDArray[np.int16]]],
+) -> Iterator[tuple[int, int, Ints, NDArray[np.int16]]]:
+    """Join neighbouring ticks that share one copy of the owners."""
+    low, high, keys, owners = held[0]
+    for entry in held[1:]:
+        if entry[2] is keys and entry[0] == high:
+            high = entry[1]
+        else:
+            yield low, high, keys, owners
+            low, high, keys, owners = entry
+    yield low, high, keys, owners
+
+
+def assemble(
+    cluster: ClusterPlan,
+    run: RunPlan,
+    *,
+    rosters: Sequence[Roster],
+    groups: Sequence[Groups],
+    cells: Cells,
+    changes: Sequence[ChangeRecord] | None,
+    logged: tuple[Floats, Floats],
+) -> list[Batch]:
+    """Make one batch per roster epoch; changes, cells and agreement stand in the last."""
+    epochs = sorted({group.epoch for group in groups}) or [0]
+    nothing = np.zeros(len(cluster.units[0]))
+    batches = []
+    for epoch in epochs:
+        is_last = epoch == epochs[-1]
+        batches.append(
+            Batch(
+                cluster=cluster.name,
+                brokers=rosters[epoch],
+                bundles=cluster.units[0],
+                clients=cluster.clients,
+                served=_served([group for group in groups if group.epoch == epoch]),
+                logged=logged[0] if is_last else nothing,
+                agreed=logged[1] if is_last else nothing,
+                changes=None if changes is None else _changes(changes if is_last else ()),
+                cells=cells if is_last else _empty_like(cells),
+                topology=run.topology,
+                bytes_per_weight=run.bytes_per_weight,
+                window_s=run.window_s,
+            )
+        )
+    return batches
+
+
+def _served(groups: Sequence[Groups]) -> Served:
+    parts = [np.concatenate([getattr(group, name) for group in groups] or [np.empty(0)]) for name in ("unit", "broker", "client")]
+    unit, broker, client = (part.astype(np.int64) for part in parts)
+    lookups = np.concatenate([group.lookups for group in groups] or [np.empty(0)])
+    weight = np.concatenate([group.weight for group in groups] or [np.empty(0)])
+    if not len(unit):
+        return Served(unit, broker, client, lookups, weight)
+    n_clients, n_brokers = int(client.max()) + 1, int(broker.max()) + 2
+    keys, places = np.unique((unit * n_brokers + broker + 1) * n_clients + client, return_inverse=True)
+    return Served(
+        bundle=keys // n_clients // n_brokers,
+        broker=keys // n_clients % n_brokers - 1,
+        client=keys % n_clients,
+        lookups=np.bincount(places, weights=lookups).astype(np.float64),
+        weight=np.bincount(places, weights=weight) / MICRO,
+    )
+
+
+def _changes(changes: Sequence[ChangeRecord]) -> OwnerChanges:
+    return OwnerChanges(
+        bundle=np.array([change.unit for change in changes], dtype=np.int64),
+        ts=np.array([change.ts_us for change in changes], dtype=np.int64),
+        source=np.array([change.source for change in changes], dtype=np.int64),
+        broker=np.array([change.broker for change in changes], dtype=np.int64),
+        cause=np.array([change.cause for change in changes], dtype=object),
+        decided=np.array([change.decided for change in changes], dtype=bool),
+        weight=np.array([change.weight for change in changes], dtype=np.float64),
+    )
+
+
+def _empty_like(cells: Cells) -> Cells:
+    zero = np.zeros_like(cells.served)
+    known = None if cells.known_s is None else zero
+    return Cells(cells.start, zero, np.zeros_like(cells.registered), known, known)
