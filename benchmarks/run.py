@@ -1,0 +1,165 @@
+"""`make bench`: every figure the project is held to, each against its floor or rival of the same run.
+
+    python benchmarks/run.py                      all of it, about ten minutes on two cores
+    python benchmarks/run.py --only decision      one part: rival, four, sixteen, doubling, steady, shared, decision
+    python benchmarks/run.py --write              and keep the table in docs/benchmarks.md
+
+Logs are made under `bench-data/` where they are missing (7 seconds, 200 MB for 20 million lookups).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from decision import measure_decision
+from evaluating import evaluate_command
+from figures import Figure, as_markdown, replace_block
+from processes import Measured, run_measured
+
+__all__ = ["main"]
+
+_HERE = Path(__file__).resolve().parent
+_PAGE = _HERE.parent / "docs" / "benchmarks.md"
+_MASTER = "local[2]"
+_GIB = 2**30
+
+
+class _Bench:
+    """One run: its logs, and the processes that were measured so far, each once."""
+
+    def __init__(self, data: Path, rows: int) -> None:
+        self._data = data
+        self.rows = rows
+        self._done: dict[str, Measured] = {}
+
+    def log(self, times: int = 1) -> Path:
+        """Return the LOOKUPS of the benchmark log, or of one several times as long; make it where it is missing."""
+        rows = self.rows * times
+        folder = self._data / f"{rows // 1_000_000}m"
+        if not (folder / "lookups").exists():
+            run_measured([str(_HERE / "make_log.py"), "--rows", str(rows), "--output", str(folder)])
+        return folder / "lookups"
+
+    def rival(self) -> Measured:
+        """Run the rival as a whole process."""
+        arguments = [str(_HERE / "rival.py"), "--lookups", str(self.log()), "--master", _MASTER]
+        return self._once("rival", arguments)
+
+    def evaluate(self, config: str, times: int = 1) -> Measured:
+        """Run `lookup evaluate` as a whole process; verdicts may be what they like."""
+        with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+            arguments = evaluate_command(_HERE / config, self.log(times), Path(folder) / "out", _MASTER)
+            return self._once(f"{config} x{times}", arguments, allowed=(0, 3, 4))
+
+    def steady(self, config: str) -> list[float]:
+        """Return the seconds of three evaluations in one session."""
+        arguments = [str(_HERE / "steady.py"), "--config", str(_HERE / config), "--lookups", str(self.log())]
+        measured = self._once(f"steady {config}", [*arguments, "--master", _MASTER])
+        return [float(spent) for spent in json.loads(measured.output.splitlines()[-1])]
+
+    def _once(self, name: str, arguments: list[str], *, allowed: tuple[int, ...] = (0,)) -> Measured:
+        if name not in self._done:
+            print(f"... {name}", file=sys.stderr, flush=True)
+            self._done[name] = run_measured(arguments, allowed=allowed)
+        return self._done[name]
+
+
+def _rival(bench: _Bench) -> Iterator[Figure]:
+    measured = bench.rival()
+    yield Figure("rival: Spark groups the log, whole process", measured.seconds, "s", note="benchmarks/rival.py")
+
+
+def _four(bench: _Bench) -> Iterator[Figure]:
+    measured, rival = bench.evaluate("evaluation-4.toml"), bench.rival()
+    yield Figure("four policies, whole process", measured.seconds, "s")
+    yield Figure("four policies / rival", measured.seconds / rival.seconds, "", 0.5, note="whole processes")
+    yield Figure("four policies, peak memory of all Python processes", measured.python_bytes / _GIB, "GiB", 4.0)
+    yield Figure("four policies, peak memory of the JVM", measured.java_bytes / _GIB, "GiB", note="resident")
+
+
+def _sixteen(bench: _Bench) -> Iterator[Figure]:
+    many, few = bench.evaluate("evaluation-16.toml"), bench.evaluate("evaluation-4.toml")
+    yield Figure("sixteen policies, whole process", many.seconds, "s")
+    yield Figure("sixteen policies / four policies", many.seconds / few.seconds, "", 1.5, note="whole processes")
+    yield Figure("sixteen policies, peak memory of all Python processes", many.python_bytes / _GIB, "GiB", 4.0)
+
+
+def _doubling(bench: _Bench) -> Iterator[Figure]:
+    double, single = bench.evaluate("evaluation-4.toml", 2), bench.evaluate("evaluation-4.toml")
+    yield Figure(
+        "four policies, twice the log / once", double.seconds / single.seconds, "", 2.0, note="whole processes"
+    )
+    yield Figure("twice the log, peak memory of all Python processes", double.python_bytes / _GIB, "GiB", 4.0)
+
+
+def _steady(bench: _Bench) -> Iterator[Figure]:
+    first, *later = bench.steady("evaluation-4.toml")
+    yield Figure("four policies, session up, first evaluation", bench.rows / first / 1e6, "M lookups/s")
+    note = f"best of {len(later)}"
+    yield Figure("four policies, session up", bench.rows / min(later) / 1e6, "M lookups/s", 3.0, least=True, note=note)
+
+
+def _shared(bench: _Bench) -> Iterator[Figure]:
+    first, *later = bench.steady("evaluation-shared-4.toml")
+    yield Figure("shared ownership, first evaluation", bench.rows / first / 1e6, "M lookups/s")
+    note = f"four policies keyed by properties, session up, best of {len(later)}"
+    yield Figure("shared ownership", bench.rows / min(later) / 1e6, "M lookups/s", 6.0, least=True, note=note)
+
+
+def _decision(_: _Bench) -> Iterator[Figure]:
+    for n_brokers, most_us in ((100, 150.0), (1_000, 1_500.0)):
+        times = measure_decision(n_brokers)
+        among = f"one decision among {n_brokers:,} brokers"
+        yield Figure(f"{among}, p50", times.engine[0], "µs", most_us, note=f"p99 {times.engine[1]:.0f} µs")
+        bare = f"bare loop p50 {times.bare[0]:.0f} µs, p99 {times.bare[1]:.0f} µs"
+        yield Figure(f"{among} / bare loop", times.ratio, "", 1.5, note=bare)
+        yield Figure(f"{among}, cached, p50", times.cached[0], "µs", 20.0, note=f"p99 {times.cached[1]:.1f} µs")
+        yield Figure(
+            f"one assignment among {n_brokers:,} brokers, p50",
+            times.assign[0],
+            "µs",
+            note=f"p99 {times.assign[1]:.0f} µs",
+        )
+
+
+_PARTS: Mapping[str, Callable[[_Bench], Iterator[Figure]]] = {
+    "rival": _rival,
+    "four": _four,
+    "sixteen": _sixteen,
+    "doubling": _doubling,
+    "steady": _steady,
+    "shared": _shared,
+    "decision": _decision,
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure, print the table, and return 1 where a figure is not kept."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=list(_PARTS), default=list(_PARTS), help="parts to measure")
+    parser.add_argument("--rows", type=int, default=20_000_000, help="lookups of the log, whole millions")
+    parser.add_argument("--data", type=Path, default=_HERE.parent / "bench-data", help="where the logs are")
+    parser.add_argument("--write", action="store_true", help="keep the table in docs/benchmarks.md")
+    options = parser.parse_args(arguments)
+    if options.rows < 1_000_000 or options.rows % 1_000_000:
+        parser.error(f"--rows is {options.rows}, it must be a multiple of 1,000,000")
+    bench = _Bench(options.data, options.rows)
+    figures: list[Figure] = []
+    for name in options.only:
+        for figure in _PARTS[name](bench):
+            print(figure.row(), flush=True)
+            figures.append(figure)
+    table = as_markdown(figures)
+    print(f"\n{table}")
+    if options.write:
+        replace_block(_PAGE, table)
+    return 0 if all(figure.is_met for figure in figures) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
