@@ -1,7 +1,7 @@
 """The rival: one Spark job that groups the log, as a good engineer would who wants load by minute, bundle and client.
 
 It reads the same files as `lookup evaluate`, computes namespace and bundle from the topic with Spark's own functions,
-counts rows by (cluster, minute, namespace, bundle, properties), and throws the groups away. Nothing is decided or scored.
+counts rows by (cluster, minute, namespace, bundle, properties), and drops the groups. Nothing is decided or scored.
 """
 
 from __future__ import annotations
