@@ -107,7 +107,7 @@ class TestSameSeed:
 
     def test_file_size_does_not_matter(self, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Rows are the same whatever the size of the files."""
-        monkeypatch.setattr(tables, "_FILE_ROWS", 2_000)
+        monkeypatch.setattr(tables, "ROWS_PER_FILE", 2_000)
         many = generate(SMALL, tmp_path / "many").output
 
         assert len(list(many.rglob("lookups/**/*.parquet"))) > len(list(sample.rglob("lookups/**/*.parquet")))
@@ -529,7 +529,7 @@ class TestOutput:
 
     def test_a_failing_writer_is_heard(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """What goes wrong in the writing thread ends the run."""
-        monkeypatch.setattr(tables.pq, "write_table", _raising(OSError("disk full")))
+        monkeypatch.setattr(tables, "write_parquet", _raising(OSError("disk full")))
 
         with pytest.raises(OSError, match="disk full"):
             generate(replace(SMALL, lookups=100), tmp_path / "log")

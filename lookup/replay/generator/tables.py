@@ -1,6 +1,6 @@
 """Writing the generated tables: LOOKUPS in hive partitions of files of a million rows, the others in one file each.
 
-The layout is that of a canonical log: rows ordered by time, strings dictionary-encoded in every row group.
+The layout of a file is that of every canonical log, see `lookup.replay.canonical`.
 """
 
 from __future__ import annotations
@@ -16,23 +16,18 @@ from tempfile import mkdtemp
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from pyarrow.fs import LocalFileSystem
 
 from lookup.errors import InputError
+from lookup.replay.canonical import ROWS_PER_FILE, partition_of, write_parquet
 from lookup.replay.schema import CANONICAL
 
 __all__ = ["LookupColumns", "LookupWriter", "replaced_tables", "write_table"]
 
-#: Rows of a file and of its row group.
-_FILE_ROWS = 1_000_000
 #: Files of one cluster that are written at the same time.
 _WRITING = 2
-#: Room for a million topics. Beyond Parquet's own limit of 1 MiB a column of strings silently becomes plain; Arrow
-#: spares arrays that are dictionaries already from that, which is nothing to rely on.
-_DICTIONARY_BYTES = 256 * 1024 * 1024
-#: Times and counters rise steadily: their differences take a fraction of the space.
-_RISING = {"ts": "DELTA_BINARY_PACKED", "seq": "DELTA_BINARY_PACKED"}
+_DISK = LocalFileSystem()
 
 #: Columns of LOOKUPS as arrays of one length: codes for dictionary columns (-1 is null), values for the others.
 LookupColumns = Mapping[str, NDArray[np.generic]]
@@ -81,14 +76,12 @@ def write_table(directory: Path, name: str, rows: Iterable[Mapping[str, object]]
     ordered = sorted(rows, key=lambda row: (row["ts"], row["cluster"]))
     table = pa.Table.from_pylist(ordered, schema=CANONICAL[name])
     (directory / name).mkdir()
-    pq.write_table(
-        table, directory / name / "part-00000.parquet", compression="zstd", dictionary_pagesize_limit=_DICTIONARY_BYTES
-    )
+    write_parquet(table, _DISK, str(directory / name / "part-00000.parquet"))
     return len(ordered)
 
 
 class LookupWriter:
-    """Collects the rows of one cluster and writes a file whenever a million are there or the day ends.
+    """Collects the rows of one cluster and writes a file before it outgrows a million, or when the day ends.
 
     Encoding runs beside the generator in `pool`, at most two files at a time: memory does not grow with the log.
 
@@ -100,7 +93,8 @@ class LookupWriter:
     def __init__(
         self, directory: Path, cluster: str, dictionaries: Mapping[str, Iterable[str]], pool: ThreadPoolExecutor
     ) -> None:
-        self._directory = directory / f"cluster={cluster}"
+        self._directory = directory
+        self._cluster = cluster
         values = {"cluster": [cluster], **dictionaries}
         self._dictionaries = {name: pa.array(list(entries), pa.string()) for name, entries in values.items()}
         self._pool = pool
@@ -115,13 +109,11 @@ class LookupWriter:
         if not len(columns["ts"]):
             return
         date = datetime.fromtimestamp(int(columns["ts"][0]) // 1_000_000, tz=UTC).date().isoformat()
-        if date != self._date:
+        if date != self._date or self._rows + len(columns["ts"]) > ROWS_PER_FILE:
             self._flush()
             self._date = date
         self._waiting.append(columns)
         self._rows += len(columns["ts"])
-        if self._rows >= _FILE_ROWS:
-            self._flush()
 
     def close(self) -> None:
         """Write what is left and wait until all of it is on disk."""
@@ -132,7 +124,7 @@ class LookupWriter:
         if not self._waiting:
             return
         self._await(_WRITING - 1)
-        path = self._directory / f"date={self._date}" / f"part-{self._files:05}.parquet"
+        path = self._directory / partition_of(self._cluster, self._date) / f"part-{self._files:05}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
         self._pending.append(self._pool.submit(self._write, path, self._waiting))
         self._waiting, self._rows, self._files = [], 0, self._files + 1
@@ -145,17 +137,7 @@ class LookupWriter:
     def _write(self, path: Path, pieces: list[LookupColumns]) -> None:
         arrays = [self._array(field, pieces) for field in CANONICAL["lookups"]]
         table = pa.Table.from_arrays(arrays, names=CANONICAL["lookups"].names)
-        # Without Arrow's own schema the file says string, not dictionary: that is the canonical type.
-        pq.write_table(
-            table,
-            path,
-            compression="zstd",
-            row_group_size=2 * _FILE_ROWS,
-            use_dictionary=[name for name in table.column_names if name not in _RISING],
-            column_encoding=_RISING,
-            dictionary_pagesize_limit=_DICTIONARY_BYTES,
-            store_schema=False,
-        )
+        write_parquet(table, _DISK, str(path))
 
     def _array(self, field: pa.Field, pieces: list[LookupColumns]) -> pa.Array:
         dictionary = self._dictionaries.get(field.name)
