@@ -59,10 +59,20 @@ def suggestion(wrong: str, known: Sequence[str]) -> str:
 
 def problems_of(error: ValidationError, model: object) -> Iterator[tuple[Loc, str]]:
     """Yield place and sentence of every mistake pydantic found; a model's own check may have found several."""
-    for detail in error.errors(include_url=False):
+    details = error.errors(include_url=False)
+    for detail in details:
+        if _is_echo(detail, details):
+            continue
         loc = tuple(step for step in detail["loc"] if step != "[key]")
         for sentence in _sentences(detail, model):
             yield loc, sentence
+
+
+def _is_echo(detail: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
+    """Tell pydantic's complaint that a list is too short because some of its items were wrong."""
+    above = detail["loc"]
+    inside = (other["loc"] for other in details if len(other["loc"]) > len(above))
+    return detail["type"] == "too_short" and any(loc[: len(above)] == above for loc in inside)
 
 
 def unknown_keys(error: ValidationError) -> set[Loc]:
@@ -88,7 +98,20 @@ def _sentences(detail: ErrorDetails, model: object) -> list[str]:
         return ["is missing"]
     if detail["type"] == "value_error":
         return str(detail["ctx"]["error"]).split("\n")
-    return [f"{_WORDS.sub('should', detail['msg'])}, not {_short(detail['input'])}"]
+    wanted = f"should be {_KINDS[detail['type']]}" if detail["type"] in _KINDS else _WORDS.sub("should", detail["msg"])
+    return [f"{wanted}, not {_short(detail['input'])}"]
+
+
+# TOML's words for what pydantic calls by Python's.
+_KINDS = {
+    "bool_type": "true or false",
+    "float_type": "a number",
+    "int_type": "a whole number",
+    "mapping_type": "a table",
+    "model_type": "a table",
+    "string_type": "a text",
+    "tuple_type": "a list",
+}
 
 
 # pydantic begins with "Input should", "Tuple should", "Dictionary should", ...

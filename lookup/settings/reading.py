@@ -42,6 +42,8 @@ class Reading:
     #: tables that name a file with mistakes
     incomplete: set[str] = field(default_factory=set)
     origins: dict[Loc, str] = field(default_factory=dict)
+    #: by place among all policies, the place in the list as written, where a file may stand for several
+    written: dict[int, int] = field(default_factory=dict)
 
     def finish(self, tree: Tree) -> Findings:
         """Read the files that are named, validate everything and gather the mistakes."""
@@ -71,11 +73,16 @@ class Reading:
         return None, values, {str(loc[0]) for loc, _ in found if loc}
 
     def _add(self, found: Iterable[tuple[Loc, str]]) -> None:
-        self.problems += [f"{self._origin(loc)}: {place(loc, sentence)}" for loc, sentence in found]
+        self.problems += [f"{self._origin(loc)}: {place(self._as_written(loc), sentence)}" for loc, sentence in found]
 
     def _origin(self, loc: Loc) -> str:
         known = (self.origins.get(loc[:length]) for length in range(len(loc), 0, -1))
         return next(filter(None, known), self.file)
+
+    def _as_written(self, loc: Loc) -> Loc:
+        if len(loc) > 1 and loc[0] == "policies" and isinstance(loc[1], int):
+            return (loc[0], self.written.get(loc[1], loc[1]), *loc[2:])
+        return loc
 
     def _with_topology(self, tree: Tree) -> Tree:
         section = tree.get("topology")
@@ -93,13 +100,12 @@ class Reading:
 
     def _policies(self, written: list[object]) -> Iterator[object]:
         source = self._origin(("policies",))
-        origins = []
-        for entry in written:
+        for number, entry in enumerate(written):
             found = self._read(load_policies, entry, "policies") if isinstance(entry, str) else (entry,)
             for policy in found or ():
-                origins.append(entry if isinstance(entry, str) else source)
+                self.origins[("policies", len(self.written))] = entry if isinstance(entry, str) else source
+                self.written[len(self.written)] = number
                 yield policy
-        self.origins |= {("policies", place): origin for place, origin in enumerate(origins)}
 
     def _with_profiles(self, values: dict[str, Any]) -> dict[str, Any]:
         written = values.get("brokers")

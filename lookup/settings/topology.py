@@ -47,7 +47,8 @@ class TopologyFile(Strict):
         problems += [
             f"edges[{n}]: joins {edge.a!r} with itself" for n, edge in enumerate(self.edges) if edge.a == edge.b
         ]
-        for name, figures in (("distance_ms", self.distance_ms), ("price_per_gb", self.price_per_gb)):
+        given = {name: getattr(self, name) for name in ("distance_ms", "price_per_gb") if name in self.model_fields_set}
+        for name, figures in given.items():
             unused = [level for level in figures if level not in (*self.levels, "same")]
             problems += [f"{name}.{level}: is not one of `levels`" for level in unused]
         refuse(problems)

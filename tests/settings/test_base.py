@@ -1,0 +1,70 @@
+"""The strict base: every model refuses what it does not know, and numbers are taken as written."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+import lookup.settings
+from lookup.settings.base import Moment, Number, Strict, Truth, Whole, is_numbered, numbered, refuse
+
+
+def _models() -> Iterator[type[BaseModel]]:
+    for info in pkgutil.iter_modules(lookup.settings.__path__, "lookup.settings."):
+        module = importlib.import_module(info.name)
+        found = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, BaseModel)]
+        yield from (model for model in found if model.__module__ == module.__name__)
+
+
+@pytest.mark.parametrize("model", list(_models()), ids=lambda model: model.__name__)
+def test_every_model_is_strict(model: type[BaseModel]) -> None:
+    """Every settings model inherits the one base and refuses unknown keys; nested models inherit it from nobody."""
+    assert issubclass(model, Strict)
+    assert model.model_config["extra"] == "forbid"
+    assert model.model_config["frozen"]
+
+
+def test_the_search_for_models_finds_them() -> None:
+    """The test above looks at all models of the room, not at none."""
+    assert {"EvaluationFile", "PartSpec", "BrokerProfile", "EdgeEntry"} <= {model.__name__ for model in _models()}
+
+
+@pytest.mark.parametrize(("kind", "value"), [(Whole, "60"), (Whole, True), (Whole, 1.5), (Number, "1"), (Truth, 1)])
+def test_values_are_not_bent_into_shape(kind: Any, value: object) -> None:
+    """A text is no number, a truth value is none either, and a number is no truth value."""
+    with pytest.raises(ValidationError):
+        TypeAdapter(kind).validate_python(value)
+
+
+def test_an_integer_is_a_number() -> None:
+    """Where a number is wanted an integer will do."""
+    assert TypeAdapter(Number).validate_python(3) == 3.0
+
+
+@pytest.mark.parametrize("value", [1_767_225_600, 1.5, True])
+def test_a_number_is_no_moment(value: object) -> None:
+    """A time is never guessed from a number of seconds, milliseconds or whatever else."""
+    with pytest.raises(ValidationError, match="should be a date and time with offset"):
+        TypeAdapter(Moment).validate_python(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [("b-{n}:80", "b-7:80"), ("b-{n:03}", "b-007"), ("{n}{n}", "77"), ("b-{m}", "b-{m}"), ("plain", "plain")],
+)
+def test_a_template_is_filled_with_its_number(text: str, wanted: str) -> None:
+    """`{n}` becomes the number, with leading zeros where they are asked for; everything else stays."""
+    assert numbered(text, 7) == wanted
+    assert is_numbered(text) == (text != wanted)
+
+
+def test_problems_of_a_table_are_told_together() -> None:
+    """Several problems of one model become one error with a line each, none becomes no error."""
+    refuse([])
+    with pytest.raises(ValueError, match="one\ntwo"):
+        refuse(["one", "two"])
