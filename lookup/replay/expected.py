@@ -54,7 +54,7 @@ class ExpectedTally:
             codes, odds = _with_pinned(codes, odds, answers)
         if self._has_log:
             self._compare(tick.rows.column("broker", span), units, codes, odds)
-        asked = odds.any(axis=1)
+        asked = odds.sum(axis=1) > 0.0
         if self._place != (cell, epoch) or not self._fits(odds, asked):
             self._flush()
             self._place, self._odds, self._asked = (cell, epoch), odds, asked

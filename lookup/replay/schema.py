@@ -92,7 +92,7 @@ QUARANTINE = pa.schema(
     ]
 )
 
-#: One row per decision; under shared ownership one per tick and decision key.
+#: One row per decision; under shared ownership one per tick and decision key (`key`, with `weight` and without `bundle`).
 DECISIONS = pa.schema(
     [
         ("cluster", pa.string()),
@@ -100,6 +100,7 @@ DECISIONS = pa.schema(
         ("seed", pa.int64()),
         ("ts", _TS),
         ("bundle", pa.string()),
+        ("key", pa.string()),
         ("broker", pa.string()),
         ("propensity", pa.float64()),
         ("declined", pa.string()),

@@ -16,15 +16,11 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 from numpy.typing import NDArray
 
-__all__ = ["WorkDir", "file_system"]
+from lookup.replay.sources import locate
+
+__all__ = ["WorkDir"]
 
 Columns = Mapping[str, NDArray[Any]]
-
-
-def file_system(path: str) -> tuple[pafs.FileSystem, str]:
-    """Return the file system a path or URI lies on, and the path in it."""
-    found: tuple[pafs.FileSystem, str] = pafs.FileSystem.from_uri(path) if "://" in path else (pafs.LocalFileSystem(), path)
-    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +31,7 @@ class WorkDir:
 
     def write(self, name: str, columns: Columns, note: Mapping[str, Any] | None = None) -> None:
         """Write columns of one length, and a note that JSON can hold."""
-        system, root = file_system(self.root)
+        system, root = locate(self.root)
         system.create_dir(f"{root}/{name}".rpartition("/")[0], recursive=True)
         table = pa.table({key: pa.array(_plain(values)) for key, values in columns.items()})
         table = table.replace_schema_metadata({"note": json.dumps(note or {})})
@@ -44,7 +40,7 @@ class WorkDir:
 
     def read(self, name: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return the columns, read-only and without a copy where the file is local, and the note."""
-        system, root = file_system(self.root)
+        system, root = locate(self.root)
         source = f"{root}/{name}"
         if isinstance(system, pafs.LocalFileSystem):
             table = pa.ipc.open_file(pa.memory_map(source)).read_all()
@@ -56,7 +52,7 @@ class WorkDir:
 
     def remove(self) -> None:
         """Remove the folder and everything in it."""
-        system, root = file_system(self.root)
+        system, root = locate(self.root)
         if system.get_file_info(root).type != pafs.FileType.NotFound:
             system.delete_dir(root)
 

@@ -1,0 +1,137 @@
+"""Writes what was decided: DECISIONS and OWNERS, one file each per cluster, policy and seed, and quarantine.
+
+Odds are written column by column: ballots are shared by thousands of decisions and are converted once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lookup.engine.manager import Decided
+from lookup.replay.coding import Quarantined
+from lookup.replay.owners import OwnerInterval
+from lookup.replay.schema import DECISIONS, OWNERS, QUARANTINE
+from lookup.replay.shared import KeyDecision
+from lookup.replay.sources import locate
+
+__all__ = ["RunName", "decision_table", "key_decision_table", "owner_table", "write_quarantine", "write_table"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunName:
+    """Which replay rows belong to."""
+
+    cluster: str
+    policy: str
+    seed: int
+
+
+def decision_table(name: RunName, decisions: Sequence[Decided]) -> pa.Table:
+    """Return DECISIONS of a replay under exclusive ownership, one row per decision."""
+    made = [entry.decision for entry in decisions]
+    return _table(
+        DECISIONS,
+        name,
+        len(made),
+        {
+            "ts": [entry.ts_us for entry in decisions],
+            "bundle": [decision.bundle for decision in made],
+            "broker": [decision.broker for decision in made],
+            "propensity": [decision.propensity for decision in made],
+            "declined": [decision.declined for decision in made],
+            "count": [entry.count for entry in decisions],
+            "odds": _maps([decision.odds for decision in made], DECISIONS.field("odds").type),
+            "rejected": _maps([decision.rejected for decision in made], DECISIONS.field("rejected").type),
+            "margin": [decision.margin for decision in made],
+            "ties": [decision.ties for decision in made],
+            "fingerprint": [decision.fingerprint for decision in made],
+        },
+    )
+
+
+def key_decision_table(name: RunName, decisions: Sequence[KeyDecision]) -> pa.Table:
+    """Return DECISIONS of a replay under shared ownership, one row per tick and decision key."""
+    ballots = [decision.ballot for decision in decisions]
+    return _table(
+        DECISIONS,
+        name,
+        len(ballots),
+        {
+            "ts": [decision.ts_us for decision in decisions],
+            "key": [decision.key for decision in decisions],
+            "declined": [ballot.declined for ballot in ballots],
+            "count": [decision.count for decision in decisions],
+            "weight": [decision.weight for decision in decisions],
+            "odds": _maps([ballot.odds for ballot in ballots], DECISIONS.field("odds").type),
+            "rejected": _maps([ballot.rejected for ballot in ballots], DECISIONS.field("rejected").type),
+            "margin": [ballot.margin for ballot in ballots],
+            "ties": [ballot.ties for ballot in ballots],
+            "fingerprint": [decision.fingerprint for decision in decisions],
+        },
+    )
+
+
+def owner_table(name: RunName, intervals: Sequence[OwnerInterval]) -> pa.Table:
+    """Return OWNERS of a replay; with hand-overs that take no time every interval's state is Owned."""
+    return _table(
+        OWNERS,
+        name,
+        len(intervals),
+        {
+            "bundle": [interval.bundle for interval in intervals],
+            "broker": [interval.broker for interval in intervals],
+            "from": [interval.from_us for interval in intervals],
+            "to": [interval.to_us for interval in intervals],
+            "state": ["Owned"] * len(intervals),
+            "ended_by": [interval.ended_by for interval in intervals],
+        },
+    )
+
+
+def write_table(table: pa.Table, folder: str, file: str) -> None:
+    """Write a table as one Parquet file of a folder."""
+    system, root = locate(folder)
+    system.create_dir(root, recursive=True)
+    with system.open_output_stream(f"{root}/{file}") as sink:
+        pq.write_table(table, sink, compression="zstd")
+
+
+def write_quarantine(found: Sequence[Quarantined], table: str, folder: str, file: str) -> None:
+    """Write what could not be used; nothing where there is nothing."""
+    if found:
+        columns = [[table] * len(found)] + [[getattr(row, key) for row in found] for key in QUARANTINE.names[1:]]
+        write_table(pa.table(columns, schema=QUARANTINE), folder, file)
+
+
+def _table(schema: pa.Schema, name: RunName, count: int, columns: Mapping[str, Any]) -> pa.Table:
+    fixed = {"cluster": name.cluster, "policy": name.policy, "seed": name.seed}
+    arrays = []
+    for entry in schema:
+        values = [fixed[entry.name]] * count if entry.name in fixed else columns.get(entry.name, [None] * count)
+        arrays.append(values if isinstance(values, pa.Array) else pa.array(values, entry.type))
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _maps(mappings: Sequence[Mapping[Any, Any]], kind: pa.MapType) -> pa.Array:
+    """Convert mappings of which most are one object many times over."""
+    distinct = {id(mapping): mapping for mapping in mappings}
+    spans: dict[int, tuple[int, int]] = {}
+    keys: list[Any] = []
+    values: list[Any] = []
+    for number, mapping in distinct.items():
+        spans[number] = len(keys), len(mapping)
+        keys.extend(mapping)
+        values.extend(mapping.values())
+    starts = np.array([spans[id(mapping)][0] for mapping in mappings], dtype=np.int64)
+    sizes = np.array([spans[id(mapping)][1] for mapping in mappings], dtype=np.int64)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    places = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], sizes)
+    names = pa.array(keys, pa.string()).take(pa.array(places))
+    held = pa.array(values, kind.item_type).take(pa.array(places))
+    return pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), names, held)
