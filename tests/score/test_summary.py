@@ -1,0 +1,135 @@
+"""`summary.json` and `metrics.parquet`: structure, order, plain values."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from lookup.replay.outcome import LOGGED
+from lookup.score.scoring import Scored
+from lookup.score.summary import summary, to_json
+from lookup.score.tables import METRICS as COLUMNS
+from lookup.score.tables import metrics_table
+from tests.score.cases import METRICS, ratios, scored, spread, sums
+
+METRIC_KEYS = ["policy", "cluster", "metric", "key", "by", "value", "low", "high", "unit", "direction"]
+
+
+@pytest.fixture(scope="module")
+def result() -> Scored:
+    """Score two policies in two clusters, with a tenant apart and a logged choice."""
+    parts = [
+        ratios(policy, spread(0.5 + gain, 0.1), cluster=cluster)
+        for policy, gain in (("new", 0.1), ("stock", 0.0), (LOGGED, 0.01))
+        for cluster in "dc"
+    ]
+    parts += [ratios("new", [0.5] * 40, by=(("tenant", "t1"),)), sums("new", [[1]] * 40, "moves", key="shed")]
+    inputs = {"lookups": np.int64(7), "floor": {"c": float("nan")}, "list": (1, 2), "set": {"b", "a"}, "none": None}
+    return scored(parts, inputs=inputs, rolled=frozenset({"new"}))
+
+
+def test_sections(result: Scored) -> None:
+    """The five promised ones, schema 1."""
+    assert list(summary(result)) == ["schema", "metrics", "verdicts", "fidelity", "inputs"]
+    assert summary(result)["schema"] == 1
+
+
+def test_metrics(result: Scored) -> None:
+    """Pooled and by cluster, with interval, unit and direction."""
+    rows = summary(result)["metrics"]
+
+    assert all(list(row) == METRIC_KEYS for row in rows)
+    chosen = [row for row in rows if row["policy"] == "new" and row["metric"] == "answered_ratio"]
+    assert [(row["cluster"], row["by"]) for row in chosen] == [
+        (None, None),
+        ("c", None),
+        ("d", None),
+        (None, {"tenant": "t1"}),
+        ("c", {"tenant": "t1"}),
+    ]
+    assert chosen[0]["value"] == pytest.approx(0.6)
+    assert chosen[0]["low"] < 0.6 < chosen[0]["high"]
+    assert (chosen[0]["unit"], chosen[0]["direction"]) == ("ratio", "up")
+
+
+def test_metrics_that_could_not_be_computed_are_null(result: Scored) -> None:
+    """Every registered metric has a row for every policy, pooled and in each cluster."""
+    rows = [row for row in summary(result)["metrics"] if row["by"] is None]
+
+    found = {(row["policy"], row["cluster"], row["metric"]) for row in rows}
+    assert found == {
+        (policy, cluster, metric.name)
+        for policy in ("stock", "new")
+        for cluster in (None, "c", "d")
+        for metric in METRICS
+    }
+    absent = [row for row in rows if row["metric"] == "network_cost"]
+    assert {(row["value"], row["low"], row["high"], row["key"]) for row in absent} == {(None, None, None, None)}
+
+
+def test_order(result: Scored) -> None:
+    """Policies as in the settings, metrics as registered."""
+    rows = summary(result)["metrics"]
+
+    assert list(dict.fromkeys(row["policy"] for row in rows)) == ["stock", "new"]
+    names = [metric.name for metric in METRICS]
+    assert list(dict.fromkeys(row["metric"] for row in rows)) == names
+
+
+def test_verdicts(result: Scored) -> None:
+    """The promised keys; what is unknown is null."""
+    better, moves = summary(result)["verdicts"]
+
+    keys = ["policy", "against", "metric", "key", "verdict", "reason", "delta", "low", "high"]
+    assert list(better) == keys
+    assert (better["policy"], better["against"], better["metric"]) == ("new", "stock", "answered_ratio")
+    assert (better["verdict"], better["reason"]) == ("better", None)
+    assert (moves["key"], moves["delta"], moves["low"]) == ("shed", None, None)
+
+
+def test_fidelity(result: Scored) -> None:
+    """Logged, re-simulated, gap."""
+    (row,) = summary(result)["fidelity"]
+
+    assert list(row) == ["metric", "key", "logged", "resimulated", "gap", "reason"]
+    assert row["gap"] == pytest.approx(0.01)
+
+
+def test_inputs_are_plain(result: Scored) -> None:
+    """Numbers of numpy, sets and NaN become what JSON knows; dice with one seed are told."""
+    inputs: dict[str, Any] = summary(result)["inputs"]
+
+    assert inputs == {
+        "lookups": 7,
+        "floor": {"c": None},
+        "list": [1, 2],
+        "set": ["a", "b"],
+        "none": None,
+        "one_roll": True,
+        "one_roll_policies": ["new"],
+    }
+
+
+def test_json_is_strict(result: Scored) -> None:
+    """No NaN; the text is the same each time and reads back."""
+    text = to_json(summary(result))
+
+    assert text == to_json(summary(result))
+    assert "NaN" not in text
+    assert json.loads(text) == summary(result)
+
+
+def test_table(result: Scored, tmp_path: Any) -> None:
+    """The same rows, and they survive Parquet."""
+    pq.write_table(metrics_table(result), tmp_path / "metrics.parquet")
+
+    back = pq.read_table(tmp_path / "metrics.parquet")
+
+    assert back.schema.equals(COLUMNS)
+    rows = summary(result)["metrics"]
+    assert back.column("value").to_pylist() == [row["value"] for row in rows]
+    assert [dict(by) if by else None for by in back.column("by").to_pylist()] == [row["by"] for row in rows]

@@ -1,0 +1,362 @@
+"""Verdicts: the rules as a table, every reason, primary metrics, margins and exit codes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lookup.errors import SettingsError
+from lookup.replay.outcome import LOGGED
+from lookup.score.bootstrap import Resampling, draw
+from lookup.score.estimates import Estimate
+from lookup.score.series import series_of
+from lookup.score.verdict import Case, Verdict, check_rules, exit_code, judge
+from lookup.settings.sections import VerdictSection
+from tests.score.cases import METRICS, plan, ratios, scored, spread, sums
+
+NAN = math.nan
+
+
+def judged(delta: float, low: float, high: float, *, gap: float = NAN, metric: str = "answered_ratio") -> Verdict:
+    """Judge a candidate whose difference to an incumbent at 0.5 has these figures; the margin is 0.005."""
+    parts = [ratios("stock", spread(0.5, 0.1), metric), ratios("new", spread(0.5, 0.2), metric)]
+    stock, new = series_of(parts, METRICS, ["stock", "new"])
+    samples = np.array([low, high] * 50)
+    estimates = [
+        Estimate(stock, None, 0.5, samples=np.full(100, 0.5)),
+        Estimate(new, None, 0.5 + delta, samples=0.5 + samples),
+    ]
+    case = Case("stock", VerdictSection(), draw([stock, new], Resampling(10)), {(metric, None): gap})
+    (verdict,) = judge(estimates, ["stock", "new"], case)
+    return verdict
+
+
+@pytest.mark.parametrize(
+    ("delta", "low", "high", "word"),
+    [
+        (0.02, 0.01, 0.03, "better"),
+        (-0.02, -0.03, -0.01, "worse"),
+        (0.0, -0.004, 0.004, "equivalent"),
+        (0.003, 0.001, 0.0045, "equivalent"),
+        (-0.003, -0.0045, -0.001, "equivalent"),
+        (0.004, 0.001, 0.006, "better"),
+        (0.004, -0.001, 0.006, "inconclusive"),
+        (-0.004, -0.006, 0.001, "inconclusive"),
+        (0.0, -0.1, 0.1, "inconclusive"),
+    ],
+)
+def test_rules(delta: float, low: float, high: float, word: str) -> None:
+    """Inside the margin is equivalent, else the side of zero decides, else nothing does."""
+    verdict = judged(delta, low, high)
+
+    assert verdict.verdict == word
+    assert (verdict.low, verdict.high) == pytest.approx((low, high))
+
+
+def test_down_is_turned_round() -> None:
+    """For a metric that should be low, a lower candidate has a positive difference and is better."""
+    verdict = judged(-0.02, -0.03, -0.01, metric="imbalance_cv")
+
+    assert verdict.verdict == "better"
+    assert (verdict.delta, verdict.low, verdict.high) == pytest.approx((0.02, 0.01, 0.03))
+
+
+@pytest.mark.parametrize(
+    ("delta", "gap", "word"),
+    [(0.02, 0.019, "better"), (0.02, 0.021, "inconclusive"), (0.02, NAN, "better"), (0.02, 0.0, "better")],
+)
+def test_differences_within_the_fidelity_gap_are_inconclusive(delta: float, gap: float, word: str) -> None:
+    """What the replay itself gets wrong cannot be told from a policy's doing."""
+    assert judged(delta, 0.01, 0.03, gap=gap).verdict == word
+
+
+class TestReasons:
+    """Every reason for `inconclusive`, in its own words."""
+
+    def test_wide_interval(self) -> None:
+        """Half the width is the smallest detectable effect."""
+        reason = judged(0.0, -0.1, 0.3).reason
+
+        assert reason == "the interval holds differences either way; smallest detectable effect 0.2"
+
+    def test_fidelity(self) -> None:
+        """The gap is named."""
+        reason = judged(0.02, 0.01, 0.03, gap=0.05).reason
+
+        assert (
+            reason
+            == "the difference is not above the fidelity gap 0.05: the replayed incumbent is that far from the log"
+        )
+
+    def test_few_bundles(self) -> None:
+        """The number of bundles and the limit are named."""
+        (verdict,) = scored([ratios("stock", [0.1] * 7), ratios("new", [0.9] * 7)]).verdicts
+
+        assert verdict.verdict == "inconclusive"
+        assert verdict.reason == "it rests on 7 bundles, fewer than the 20 of min_units"
+
+    def test_few_blocks(self) -> None:
+        """Ten hours in blocks of two are five units."""
+        parts = [ratios("stock", [0.1] * 10, "imbalance_cv"), ratios("new", [0.9] * 10, "imbalance_cv")]
+
+        (verdict,) = scored(parts, plan(block_s=7200)).verdicts
+
+        assert verdict.reason == "it rests on 5 blocks of time, fewer than the 20 of min_units"
+
+    def test_no_interval(self) -> None:
+        """A quantile has none."""
+        parts = [sums("stock", [[1, 1]], "network_ms_p95"), sums("new", [[1, 9]], "network_ms_p95")]
+
+        (verdict,) = scored(parts).verdicts
+
+        assert verdict.verdict == "inconclusive"
+        assert verdict.delta == -8
+        assert verdict.reason == "the metric has no interval: it does not add over bundles or time"
+
+    def test_mostly_empty_resamples(self) -> None:
+        """Where most draws miss what there is to measure, nothing can be said."""
+        verdict = judged(0.02, NAN, NAN)
+
+        assert verdict.reason == "most resamples have nothing to measure"
+
+    @pytest.mark.parametrize(("measured", "missing"), [("stock", "new"), ("new", "stock")])
+    def test_one_side_only(self, measured: str, missing: str) -> None:
+        """It is said for which policy there is nothing."""
+        (verdict,) = scored([ratios(measured, [0.5] * 30)]).verdicts
+
+        assert verdict.verdict == "inconclusive"
+        assert verdict.reason == f"there is nothing to measure for {missing}"
+
+    def test_nothing_below_the_line(self) -> None:
+        """Sums of zero are as good as none."""
+        (verdict,) = scored([ratios("stock", [0.5] * 30), sums("new", [[0, 0]] * 30)]).verdicts
+
+        assert verdict.reason == "there is nothing to measure for new"
+
+    def test_decisions_have_no_reason(self) -> None:
+        """The numbers speak."""
+        assert judged(0.02, 0.01, 0.03).reason is None
+
+
+class TestIdenticalPolicies:
+    """A/A: one policy under two names."""
+
+    def test_every_metric_is_equivalent(self) -> None:
+        """Whatever the metric, whatever the fidelity."""
+        rows = {"answered_ratio": spread(0.5, 0.4), "imbalance_cv": spread(1.0, 0.5), "network_ms_p95": [0.5]}
+        parts = [ratios(policy, shares, metric) for policy in ("stock", "new") for metric, shares in rows.items()]
+        parts += [sums(policy, [[3], [0]] * 20, "moves") for policy in ("stock", "new")]
+        parts.append(ratios(LOGGED, spread(0.9, 0.1)))
+
+        result = scored(parts, plan(require_decision=True))
+
+        assert [verdict.verdict for verdict in result.verdicts] == ["equivalent"] * 4
+        assert [verdict.delta for verdict in result.verdicts] == [0.0] * 4
+        assert result.exit_code == 0
+
+    def test_nobody_moved(self) -> None:
+        """Zero moves under both policies are equal, not unknown."""
+        parts = [ratios(policy, [0.5] * 30) for policy in ("stock", "new")]
+        parts += [sums(policy, [[0]] * 30, "moves") for policy in ("stock", "new")]
+
+        assert {verdict.metric: verdict.verdict for verdict in scored(parts).verdicts}["moves"] == "equivalent"
+
+    def test_luck_is_equivalent_too(self) -> None:
+        """Two policies whose bundles differ by little noise lie within the margin."""
+        rng = np.random.default_rng(3)
+        parts = [ratios(policy, 0.8 + rng.normal(0, 0.002, 500)) for policy in ("stock", "new")]
+
+        (verdict,) = scored(parts).verdicts
+
+        assert verdict.verdict == "equivalent"
+        assert verdict.low < verdict.high
+
+
+def test_differences_are_paired() -> None:
+    """A small gain in every bundle is seen although bundles differ a lot."""
+    before = spread(0.5, 0.3)
+
+    (verdict,) = scored([ratios("stock", before), ratios("new", [share + 0.02 for share in before])]).verdicts
+
+    assert verdict.verdict == "better"
+    assert (verdict.low, verdict.delta, verdict.high) == pytest.approx((0.02, 0.02, 0.02))
+
+
+def test_the_interval_of_the_difference_covers_the_truth() -> None:
+    """In 200 worlds where the candidate gains 0.05 on average, 90 to 99 % of the intervals hold that."""
+    rng = np.random.default_rng(5)
+
+    covered = 0
+    for _ in range(200):
+        before, gains = rng.uniform(0.2, 0.7, 50), rng.normal(0.05, 0.1, 50)
+        parts = [ratios("stock", before), ratios("new", before + gains)]
+        (verdict,) = scored(parts, plan(resamples=300)).verdicts
+        covered += verdict.low <= 0.05 <= verdict.high
+
+    assert 180 <= covered <= 198
+
+
+def test_clusters_are_pooled() -> None:
+    """A gain in one cluster and a loss in a cluster of nine times its traffic is a loss."""
+    small = [ratios("stock", [0.5] * 30), ratios("new", [0.9] * 30)]
+    large = [sums(policy, [[9 * share, 9]] * 30, cluster="d") for policy, share in (("stock", 50), ("new", 40))]
+    large = [sums(one.policy, one.sums * 100, cluster="d") for one in large]
+
+    (verdict,) = scored(small + large).verdicts
+
+    assert verdict.verdict == "worse"
+
+
+def test_the_order_is_that_of_policies_and_metrics() -> None:
+    """Candidates as in the settings, metrics as registered; the incumbent has no verdict."""
+    names = ("b", "stock", "a")
+    parts = [ratios(policy, [0.5] * 30, metric) for metric in ("imbalance_cv", "answered_ratio") for policy in names]
+    how = plan("stock", "b", "a")
+
+    verdicts = scored(parts, how).verdicts
+
+    assert [(one.policy, one.metric) for one in verdicts] == [
+        ("b", "answered_ratio"),
+        ("b", "imbalance_cv"),
+        ("a", "answered_ratio"),
+        ("a", "imbalance_cv"),
+    ]
+    assert {one.against for one in verdicts} == {"stock"}
+
+
+def test_info_has_no_verdict() -> None:
+    """A metric without direction is not judged."""
+    parts = [ratios(policy, [0.5] * 30, "agreement_ratio") for policy in ("stock", "new")]
+
+    assert scored(parts).verdicts == []
+
+
+def test_what_neither_policy_has_is_not_judged() -> None:
+    """No place, no distance, no verdict."""
+    parts = [sums(policy, [[0, 0]] * 30, "network_ms_mean") for policy in ("stock", "new")]
+
+    assert scored(parts).verdicts == []
+
+
+class TestMargins:
+    """What counts as no difference."""
+
+    @pytest.mark.parametrize(
+        ("margins", "expected"),
+        [
+            ({}, 0.4),
+            ({"moves": 0.1}, 4.0),
+            ({"moves": 0.1, "moves:shed": 0.2}, 8.0),
+            ({"moves:forced": 0.3}, 0.4),
+        ],
+    )
+    def test_the_nearest_name_holds(self, margins: dict[str, float], expected: float) -> None:
+        """Metric and key before metric before the general margin, times the incumbent's 40 moves."""
+        parts = [sums(policy, [[moves]] * 20, "moves", key="shed") for policy, moves in (("stock", 2), ("new", 3))]
+
+        (verdict,) = scored(parts, plan(margins=margins)).verdicts
+
+        assert verdict.margin == pytest.approx(expected)
+
+    def test_it_is_absolute_where_the_incumbent_is_zero(self) -> None:
+        """Half a move against none is within a margin of one."""
+        parts = [sums("stock", [[0]] * 20, "moves"), sums("new", [[1]] + [[0]] * 19, "moves")]
+        parts += [ratios(policy, [0.5] * 20) for policy in ("stock", "new")]
+
+        verdict = scored(parts, plan(margins={"moves": 0.5})).verdicts[1]
+
+        assert verdict.margin == 0.5
+
+
+def verdicts(**words: str) -> list[Verdict]:
+    """Write down verdicts by metric; those whose name ends in `_` are not primary."""
+    return [
+        Verdict("new", "stock", name, None, word, None, 0.0, 0.0, 0.0, 0.0, primary=not name.endswith("_"))  # type: ignore[arg-type]  # words of the table
+        for name, word in words.items()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "required", "code"),
+    [
+        ({}, True, 0),
+        ({"a": "better", "b": "equivalent"}, True, 0),
+        ({"a": "better", "b": "worse"}, False, 3),
+        ({"a": "inconclusive", "b": "worse"}, True, 3),
+        ({"a": "inconclusive"}, False, 0),
+        ({"a": "inconclusive"}, True, 4),
+        ({"a_": "worse"}, False, 0),
+        ({"a_": "inconclusive"}, True, 0),
+    ],
+)
+def test_exit_codes(words: dict[str, str], required: bool, code: int) -> None:
+    """Worse comes before undecided; metrics that are not primary never decide."""
+    assert exit_code(verdicts(**words), VerdictSection(require_decision=required)) == code
+
+
+class TestPrimary:
+    """Which verdicts decide the exit code."""
+
+    PARTS = (
+        *(ratios(policy, [share] * 30) for policy, share in (("stock", 0.9), ("new", 0.1))),
+        *(sums(policy, [[2]] * 30, "moves") for policy in ("stock", "new")),
+        *(sums(policy, [[2]] * 30, "moves", key="shed") for policy in ("stock", "new")),
+        *(sums(policy, [[1, ms]], "network_ms_p95") for policy, ms in (("stock", 1), ("new", 2))),
+    )
+
+    @pytest.mark.parametrize(
+        ("primary", "expected"),
+        [
+            (None, ["answered_ratio", "moves", "moves:shed"]),
+            (("moves",), ["moves", "moves:shed"]),
+            (("moves:shed",), ["moves:shed"]),
+            (("network_ms_p95",), ["network_ms_p95"]),
+            ((), []),
+        ],
+    )
+    def test_selection(self, primary: Any, expected: list[str]) -> None:
+        """By default every metric with a direction and an interval; a name means all its keys."""
+        found = [one for one in scored(self.PARTS, plan(primary=primary)).verdicts if one.primary]
+
+        assert [one.metric + (f":{one.key}" if one.key else "") for one in found] == expected
+
+    def test_other_metrics_do_not_decide(self) -> None:
+        """A loss elsewhere does not fail the run."""
+        assert scored(self.PARTS, plan(primary=("moves",))).exit_code == 0
+        assert scored(self.PARTS).exit_code == 3
+
+    def test_what_was_not_measured_is_undecided(self) -> None:
+        """A primary metric that nobody could measure must not pass in silence."""
+        result = scored(self.PARTS, plan(primary=("match_ratio:rack",), require_decision=True))
+
+        undecided = result.verdicts[-1]
+        assert (undecided.metric, undecided.key, undecided.verdict) == ("match_ratio", "rack", "inconclusive")
+        assert undecided.reason == "it was not measured for either policy"
+        assert result.exit_code == 4
+
+
+class TestRules:
+    """Names in the settings are checked."""
+
+    def test_known_names_pass(self) -> None:
+        """With keys and without."""
+        check_rules(VerdictSection(primary=("moves", "match_ratio:rack"), margins={"moves:shed": 0.1}), METRICS)
+
+    def test_unknown_names_are_refused_together(self) -> None:
+        """Each with what was probably meant."""
+        rules = VerdictSection(primary=("match_ration:rack",), margins={"zzz": 0.1})
+
+        with pytest.raises(SettingsError) as caught:
+            check_rules(rules, METRICS)
+
+        first, second = caught.value.problems
+        assert first == "verdict.primary: no metric is named 'match_ration'; did you mean 'match_ratio'?"
+        assert second.startswith("verdict.margins: no metric is named 'zzz'; known: agreement_ratio, ")
+
+    def test_metrics_without_direction_cannot_decide(self) -> None:
+        """Nobody could say which way is better."""
+        with pytest.raises(SettingsError, match="'agreement_ratio' has no direction"):
+            check_rules(VerdictSection(primary=("agreement_ratio",)), METRICS)
