@@ -262,7 +262,7 @@ class TestMargins:
         assert verdict.margin == pytest.approx(expected)
 
     def test_it_is_absolute_where_the_incumbent_is_zero(self) -> None:
-        """Half a move against none is within a margin of one."""
+        """There is nothing to be relative to."""
         parts = [sums("stock", [[0]] * 20, "moves"), sums("new", [[1]] + [[0]] * 19, "moves")]
         parts += [ratios(policy, [0.5] * 20) for policy in ("stock", "new")]
 

@@ -1,0 +1,126 @@
+"""`report.md`."""
+
+from __future__ import annotations
+
+import re
+
+from lookup.report.markdown import markdown_report
+from tests.report.results import result
+from tests.score.cases import plan, ratios, scored, sums
+
+
+def section(text: str, heading: str) -> str:
+    """Return what stands under a heading of the second level."""
+    return re.split(r"^## ", text, flags=re.MULTILINE)[_headings(text).index(heading) + 1]
+
+
+def _headings(text: str) -> list[str]:
+    return re.findall(r"^## (.*)$", text, flags=re.MULTILINE)
+
+
+def test_sections() -> None:
+    """From the outcome to the details."""
+    assert _headings(markdown_report(result())) == [
+        "Before you trust it",
+        "What was evaluated",
+        "Inputs",
+        "Comparison",
+        "Verdicts",
+        "Fidelity",
+        "By cluster",
+        "By part of the demand",
+    ]
+
+
+def test_the_outcome_stands_first() -> None:
+    """Before any table."""
+    head = markdown_report(result()).partition("##")[0]
+
+    assert head.startswith("# Comparison of placement policies\n\nAt least one candidate is worse")
+    assert "* new: 1 better, 1 worse, 1 inconclusive; worse on primary moves" in head
+
+
+def test_what_was_evaluated() -> None:
+    """Policies and the settings that shape the numbers."""
+    text = section(markdown_report(result()), "What was evaluated")
+
+    assert "* incumbent: `stock`" in text
+    assert "* candidates: `new`, `twin`" in text
+    assert "* ticks of 60 s; balance in cells of 3600 s" in text
+
+
+def test_inputs_have_names_and_units() -> None:
+    """Known ones in words, unknown ones as they are."""
+    text = section(markdown_report(result()), "Inputs")
+
+    assert re.search(r"\| lookups replayed +\| 1,234,567 +\|", text)
+    assert re.search(r"\| imbalance_max_mean of a per-lookup round-robin \(floor\) \| c 1.02, d 1.5 +\|", text)
+    assert re.search(r"\| files +\| a.parquet, b.parquet +\|", text)
+    assert re.search(r"\| complete +\| yes +\|", text)
+
+
+def test_the_comparison_has_values_marks_and_intervals() -> None:
+    """One table of values, one of intervals."""
+    text = section(markdown_report(result()), "Comparison")
+
+    assert re.search(r"\| ↑ answered_ratio \\\* +\| ratio +\| 0.5000 +\| 0.7000 ▲ +\| 0.5000 = +\|", text)
+    assert re.search(r"\| ↑ answered_ratio \\\* +\| \[0.48\d\d, 0.51\d\d\]", text)
+
+
+def test_verdicts_have_reasons() -> None:
+    """One table for each candidate, with difference, interval, margin and reason."""
+    text = section(markdown_report(result()), "Verdicts")
+
+    assert "### new" in text
+    assert "### twin" in text
+    assert re.search(
+        r"\| answered_ratio \\\* +\| ▲ better +\| \+0.2000 ratio +\| \[0.2000, 0.2000\] +\| ±0.005 +\| +\|", text
+    )
+    assert re.search(r"imbalance_cv.*\? inconclusive.*smallest detectable effect", text)
+    assert "▼ **worse**: " in text
+
+
+def test_fidelity_has_gaps_and_reasons() -> None:
+    """What could be compared with the log, and why the rest could not."""
+    text = section(markdown_report(result()), "Fidelity")
+
+    assert re.search(r"\| answered_ratio \| 0.5010 \| 0.5000 +\| 0.0010 \|", text)
+    assert (
+        "no gap for network_covered_ratio, imbalance_cv, moves: it cannot be computed from the logged brokers" in text
+    )
+
+
+def test_clusters_and_parts_follow() -> None:
+    """Values without marks."""
+    text = markdown_report(result())
+
+    assert "### c\n" in section(text, "By cluster")
+    assert "### tenant t1" in section(text, "By part of the demand")
+
+
+def test_one_cluster_needs_no_section() -> None:
+    """Nor does a run without parts, candidates or inputs."""
+    alone = markdown_report(scored([ratios("stock", [0.5] * 30)], plan("stock")))
+
+    assert _headings(alone) == ["Before you trust it", "What was evaluated", "Comparison", "Fidelity"]
+    assert "candidates: none" in alone
+
+
+def test_many_parts_are_cut() -> None:
+    """The rest is said to be elsewhere."""
+    parts = [ratios("stock", [0.5] * 30, by=(("tenant", f"t{place:02}"),)) for place in range(15)]
+
+    text = markdown_report(scored([ratios("stock", [0.5] * 30), *parts], plan("stock")))
+
+    assert text.count("### tenant") == 12
+    assert "3 more parts are in `summary.json` and `metrics.parquet`." in text
+
+
+def test_tables_are_aligned() -> None:
+    """Every row of a table has the same length, so that it reads well as plain text; bars are escaped."""
+    parts = [sums(policy, [[1]] * 30, "moves", key="a|b") for policy in ("stock", "new")]
+    text = markdown_report(scored(parts))
+
+    tables = [block.splitlines() for block in re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE)]
+    assert all(len({len(line) for line in table}) == 1 for table in tables)
+    assert r"moves[a\|b]" in text

@@ -1,0 +1,92 @@
+"""The comparison on terminals and in pipes."""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from lookup.report.table import print_report
+from tests.report.results import result, wide
+
+
+def printed(scored: Any = None, **console: Any) -> str:
+    """Print a report to memory."""
+    file = io.StringIO()
+    print_report(scored or result(), Console(file=file, **console))
+    return file.getvalue()
+
+
+def row(text: str, metric: str) -> list[str]:
+    """Return the cells of a metric's row."""
+    line = next(line for line in text.splitlines() if re.search(rf"[|↑↓ ] {re.escape(metric)}[ |]", line))
+    return [cell.strip() for cell in line.strip("| ").split("|")]
+
+
+def test_pipes_get_plain_text() -> None:
+    """No colours, no wrapping, one row per metric."""
+    text = printed()
+
+    assert "\x1b" not in text
+    assert row(text, "answered_ratio") == ["↑ answered_ratio *", "ratio", "0.5000", "0.7000 ▲", "0.5000 ="]
+    assert row(text, "moves") == ["↓ moves *", "moves", "1,200", "2,400 ▼", "1,200 ="]
+    assert row(text, "network_cost") == ["↓ network_cost", "currency", "–", "–", "–"]
+
+
+def test_the_head_names_policies_and_incumbent() -> None:
+    """The incumbent first."""
+    assert "stock (incumbent) |      new |     twin" in printed()
+
+
+def test_sentences_follow_the_table() -> None:
+    """Legend, floor, outcome, conclusion, notes."""
+    text = printed()
+
+    for part in (
+        "▲ better",
+        "round-robin would score: c 1.02, d 1.5",
+        "new: 1 better",
+        "exit code 3",
+        "Note: capacity",
+    ):
+        assert part in text
+
+
+def test_terminals_get_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Green for better, red for worse."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+    text = printed(force_terminal=True, color_system="standard", width=120)
+
+    assert "\x1b[32m" in text
+    assert "\x1b[1;31m" in text
+
+
+def test_no_color_is_honoured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal whose user wants no colours gets none."""
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    text = printed(force_terminal=True, color_system="standard", width=120)
+
+    assert not re.search(r"\x1b\[(1;)?3\dm", text)
+
+
+@pytest.mark.parametrize("width", [80, 120, 400])
+def test_wide_comparisons_are_divided(width: int) -> None:
+    """Every table fits, begins with the incumbent, and no candidate is lost or shown twice."""
+    text = printed(wide(12), force_terminal=True, color_system=None, width=width)
+    heads = [line for line in text.splitlines() if "metric" in line and "unit" in line]
+    shown = re.findall(r"policy-\d+", " ".join(heads))
+
+    assert all(len(line) <= width for line in heads)
+    assert all("policy-0 (incumbent)" in head for head in heads)
+    assert [shown.count(f"policy-{place}") for place in range(12)] == [len(heads)] + [1] * 11
+
+
+def test_names_are_no_markup() -> None:
+    """Keys in brackets are printed as they are."""
+    assert "moves[" not in printed(wide(2))
+    assert "network_ms_p95" in printed(wide(2))
