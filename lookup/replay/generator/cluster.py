@@ -161,75 +161,65 @@ class ClusterLog:
         dice = _Dice.roll(len(draw), self._dice)
         hop = dice.redirect < _REDIRECTED
         after_hop = _follow(draw, hop)
-        failing = (dice.failing < _FAILING) & ~hop
-        read_only = (dice.read_only < _READ_ONLY) & ~hop
-        weight = self._weights[dice.weight >> (16 - TABLE_BITS)]
-        answers = self._owners.answer(
-            draw.ts, draw.topic, draw.client, assigning=~(hop | failing | read_only), weight=weight
-        )
-        broker = np.where(failing, -1, answers.broker)
-        self._loads.add(np.where(hop, -1, broker), weight)
-        result = np.where(hop, _REDIRECT, np.where(broker < 0, _FAILED, _CONNECT)).astype(np.int8)
-        asked = self._asked(dice.asked, np.where(after_hop, broker, -1))
-        latency = self._latency(dice.latency, draw.client, broker)
         columns = {
             "ts": draw.ts,
             "seq": np.arange(self._written, self._written + len(draw)),
             "topic": draw.topic,
             "client": draw.client,
             "properties": self._clients.properties[draw.client],
-            "read_only": read_only,
+            "read_only": (dice.read_only < _READ_ONLY) & ~hop,
             "authoritative": after_hop,
             "listener": np.where(dice.listener < _EXTERNAL, 0, -1).astype(np.int8),
-            "weight": weight,
+            "weight": self._weights[dice.weight >> (16 - TABLE_BITS)],
         }
         self._written += len(draw)
-        propensity = np.where(hop | failing, np.nan, answers.propensity)
-        return {**columns, **self._logged(asked, broker, result, propensity=propensity, latency=latency)}
+        answers = self._answers(draw, dice, columns, hop=hop)
+        return {**columns, **(_untold(hop) if self._settings.logging_policy == "none" else answers)}
 
-    def _logged(
-        self,
-        asked: NDArray[np.int64],
-        broker: NDArray[np.int64],
-        result: NDArray[np.int8],
-        *,
-        propensity: NDArray[np.float64],
-        latency: NDArray[np.float64],
-    ) -> LookupColumns:
-        """Return the columns that tell what the logging policy did, all unknown where the log does not say."""
-        if self._settings.logging_policy != "none":
-            return {
-                "asked_broker": asked.astype(np.int32),
-                "broker": broker.astype(np.int32),
-                "result": result,
-                "propensity": propensity,
-                "latency_ms": latency,
-            }
-        nobody, unknown = np.full(len(broker), -1, np.int32), np.full(len(broker), np.nan)
-        nothing = np.where(result == _REDIRECT, _REDIRECT, _UNKNOWN).astype(np.int8)
+    def _answers(self, draw: Draw, dice: _Dice, columns: LookupColumns, *, hop: NDArray[np.bool_]) -> LookupColumns:
+        """Return the columns that tell what the logging policy did, and count the load it placed."""
+        failing = (dice.failing < _FAILING) & ~hop
+        weight = columns["weight"].astype(np.float64, copy=False)
+        assigning = ~(hop | failing | columns["read_only"].astype(bool, copy=False))
+        answers = self._owners.answer(draw.ts, draw.topic, draw.client, assigning=assigning, weight=weight)
+        broker = np.where(failing, -1, answers.broker).astype(np.int32)
+        self._loads.add(np.where(hop, -1, broker), weight)
         return {
-            "asked_broker": nobody,
-            "broker": nobody,
-            "result": nothing,
-            "propensity": unknown,
-            "latency_ms": unknown,
+            "asked_broker": self._asked(dice.asked, np.where(columns["authoritative"], broker, -1)),
+            "broker": broker,
+            "result": np.where(hop, _REDIRECT, np.where(broker < 0, _FAILED, _CONNECT)).astype(np.int8),
+            "propensity": np.where(hop | failing, np.nan, answers.propensity),
+            "latency_ms": self._latency(dice.latency, draw.client, broker),
         }
 
-    def _asked(self, luck: NDArray[np.uint16], redirected: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _asked(self, luck: NDArray[np.uint16], redirected: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return the broker that was asked: any registered one, after a hop the one that was pointed to."""
-        registered = self._owners.registered
+        registered = self._owners.registered.astype(np.int32)
         if not len(registered):
-            return np.full(len(luck), -1)
+            return np.full(len(luck), -1, dtype=np.int32)
         anyone = registered[(luck.astype(np.int64) * len(registered)) >> 16]
         return np.where(redirected >= 0, redirected, anyone)
 
     def _latency(
-        self, luck: NDArray[np.uint16], client: NDArray[np.int32], broker: NDArray[np.int64]
+        self, luck: NDArray[np.uint16], client: NDArray[np.int32], broker: NDArray[np.int32]
     ) -> NDArray[np.float64]:
         """Return latencies in ms, NaN for lookups nobody answered; another rack is farther."""
         far = self._clients.rack[client] != self._site_rack[np.maximum(broker, 0)]
         place = (luck >> (16 - TABLE_BITS)).astype(np.int32) + (far.astype(np.int32) << TABLE_BITS)
         return np.where(broker >= 0, self._latencies[place], np.nan)
+
+
+def _untold(hop: NDArray[np.bool_]) -> LookupColumns:
+    """Return the columns of a log that does not tell who answered."""
+    nobody, unknown = np.full(len(hop), -1, np.int32), np.full(len(hop), np.nan)
+    result = np.where(hop, _REDIRECT, _UNKNOWN).astype(np.int8)
+    return {
+        "asked_broker": nobody,
+        "broker": nobody,
+        "result": result,
+        "propensity": unknown,
+        "latency_ms": unknown,
+    }
 
 
 def _follow(draw: Draw, hop: NDArray[np.bool_]) -> NDArray[np.bool_]:

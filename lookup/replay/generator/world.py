@@ -142,28 +142,23 @@ def _broker(host: str, number: int, settings: GenerateSettings, start_ms: int) -
 def make_topics(settings: GenerateSettings, brokers: tuple[BrokerSite, ...], dice: np.random.Generator) -> Topics:
     """Make topics over tenants and namespaces, popular ones first in rank but anywhere in number."""
     namespaces = _namespace_names(settings)
-    bases, partitions, ranks = _base_topics(settings, dice)
-    namespace_of_base = _namespace_of(len(bases), len(namespaces), dice)
-    domains = np.where(dice.random(len(bases)) < _NON_PERSISTENT_SHARE, "non-persistent", "persistent")
-    owners = np.repeat(np.arange(len(bases)), np.maximum(partitions, 1))
-    places = np.concatenate([np.arange(max(count, 1)) for count in partitions])
-    names = [
-        f"{domains[base]}://{namespaces[namespace_of_base[base]]}/{bases[base]}"
-        + (f"-partition-{place}" if partitions[base] else "")
-        for base, place in zip(owners.tolist(), places.tolist(), strict=True)
-    ][: settings.topics]
-    owners = owners[: settings.topics]
-    heartbeats = [f"persistent://pulsar/{broker.id}/healthcheck" for broker in brokers]
+    partitions, ranks = _partitions_and_ranks(settings, dice)
+    namespace_of = _namespace_of(len(partitions), len(namespaces), dice)
+    bases = _base_names([namespaces[number] for number in namespace_of.tolist()], dice)
+    # The base topic of every topic; the last base may have more partitions than there is room for.
+    base = np.repeat(np.arange(len(bases)), np.maximum(partitions, 1))[: settings.topics]
     shares = 1.0 / ranks.astype(np.float64) ** settings.zipf / np.maximum(partitions, 1)
-    namespace = np.concatenate([namespace_of_base[owners], np.full(len(brokers), -1)]).astype(np.int32)
+    namespace = np.concatenate([namespace_of[base], np.full(len(brokers), -1)]).astype(np.int32)
+    heartbeats = [f"persistent://pulsar/{broker.id}/healthcheck" for broker in brokers]
+    names = (*_topic_names(bases, partitions.tolist())[: settings.topics], *heartbeats)
     return Topics(
-        names=(*names, *heartbeats),
+        names=names,
         namespaces=namespaces,
         namespace=namespace,
-        hashes=np.array([zlib.crc32(name.encode()) for name in (*names, *heartbeats)], dtype=np.int64),
+        hashes=np.array([zlib.crc32(name.encode()) for name in names], dtype=np.int64),
         home=_homes(settings, namespace, dice),
-        popularity=_popularity(shares[owners], len(brokers)),
-        ordinary=len(names),
+        popularity=_popularity(shares[base], len(brokers)),
+        ordinary=settings.topics,
     )
 
 
@@ -173,10 +168,10 @@ def _namespace_names(settings: GenerateSettings) -> tuple[str, ...]:
     return tuple(f"{tenant}/ns-{number // settings.tenants + 1:02}" for number, tenant in enumerate(turns))
 
 
-def _base_topics(
+def _partitions_and_ranks(
     settings: GenerateSettings, dice: np.random.Generator
-) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]]:
-    """Draw topics, their partitions and their ranks by popularity until there are enough.
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Draw the partitions of base topics and their ranks by popularity, as many as make enough topics.
 
     Popular topics have many partitions, as an operator would see to; the first ones, one for each namespace, have none.
     """
@@ -185,8 +180,24 @@ def _base_topics(
     partitions[ranks <= max(1, round(_POPULAR_SHARE * settings.topics))] = max(_PARTITIONS[0])
     partitions[: settings.namespaces] = 0
     enough = int(np.searchsorted(np.cumsum(np.maximum(partitions, 1)), settings.topics)) + 1
-    names = [f"{_WORDS[number % len(_WORDS)]}-{number:06}" for number in range(enough)]
-    return names, partitions[:enough], ranks[:enough]
+    return partitions[:enough], ranks[:enough]
+
+
+def _base_names(namespaces: list[str], dice: np.random.Generator) -> list[str]:
+    """Name one base topic in each namespace given; a few are not persistent."""
+    domains = np.where(dice.random(len(namespaces)) < _NON_PERSISTENT_SHARE, "non-persistent", "persistent").tolist()
+    return [
+        f"{domain}://{namespace}/{_WORDS[number % len(_WORDS)]}-{number:06}"
+        for number, (domain, namespace) in enumerate(zip(domains, namespaces, strict=True))
+    ]
+
+
+def _topic_names(bases: list[str], partitions: list[int]) -> list[str]:
+    return [
+        f"{base}-partition-{place}" if count else base
+        for base, count in zip(bases, partitions, strict=True)
+        for place in range(max(count, 1))
+    ]
 
 
 def _namespace_of(count: int, namespaces: int, dice: np.random.Generator) -> NDArray[np.int64]:
