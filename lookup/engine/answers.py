@@ -1,18 +1,29 @@
-"""Checks of what parts answer: a breach of a protocol ends the run with a sentence, whatever `on_error` says."""
+"""Checks of what parts say: a breach of a protocol ends the run with a sentence, whatever `on_error` says."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.engine.plugins import suggestion
 from lookup.errors import ContractError
+from lookup.hooks.protocols import ALL_READS
 
-__all__ = ["checked_odds", "checked_scores"]
+__all__ = ["checked_mask", "checked_odds", "checked_reads", "checked_scores", "listed"]
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+#: Kinds of numpy's types that hold numbers; an object may be one (Decimal, Fraction), a text never is.
+_NUMERIC_KINDS = "biufO"
+
+
+def listed(answer: Any) -> Any:
+    """Run through a generator, so that what it raises is raised here; return other answers as they are."""
+    return list(answer) if isinstance(answer, Iterable) and not hasattr(answer, "__len__") else answer
 
 
 def checked_scores(part: str, answer: Any, count: int) -> Floats:
@@ -37,9 +48,46 @@ def checked_odds(part: str, answer: Any, count: int) -> Floats:
     return odds
 
 
+def checked_mask(part: str, answers: Sequence[Any] | NDArray[Any], count: int) -> Bools:
+    """Return a filter's answers as a mask of shape (count,).
+
+    Raises:
+        ContractError: where there are too many or too few, or one is neither true nor false.
+    """
+    if len(answers) != count:
+        raise ContractError(f"filter {part!r} gave {len(answers)} answers for {count} brokers")
+    try:
+        mask = np.asarray(answers)
+    except ValueError:
+        mask = np.empty(0)
+    if mask.dtype != np.bool_ or mask.shape != (count,):
+        wrong = next((answer for answer in answers if not isinstance(answer, bool | np.bool_)), answers)
+        raise ContractError(f"filter {part!r} answered {wrong!r}, not true or false")
+    return mask
+
+
+def checked_reads(part: Any) -> frozenset[str]:
+    """Return what a part declares to read, everything where it declares nothing.
+
+    Raises:
+        ContractError: where that is no set of names, or one of the names is unknown.
+    """
+    name, declared = getattr(part, "name", type(part).__name__), getattr(part, "reads", ALL_READS)
+    if isinstance(declared, str) or not isinstance(declared, Iterable):
+        raise ContractError(f"part {name!r} declares reads = {declared!r}, which is no set of names")
+    reads = frozenset(declared)
+    for entry in sorted(map(str, reads - ALL_READS)):
+        if not entry.removeprefix("properties.") or not entry.startswith("properties."):
+            raise ContractError(f"part {name!r} declares to read {entry!r}; {suggestion(entry, ALL_READS)}")
+    return reads
+
+
 def _numbers(part: str, what: str, answer: Any, count: int) -> Floats:
     try:
-        values = np.asarray(list(answer) if _is_lazy(answer) else answer, dtype=np.float64)
+        given = np.asarray(listed(answer))
+        if given.dtype.kind not in _NUMERIC_KINDS:
+            raise ContractError(f"part {part!r} answered {what} {next(iter(given.flat), '')!r}, which is no number")
+        values = given.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise ContractError(f"part {part!r} answered {what} that are no numbers: {error}") from None
     if values.shape != (count,):
@@ -47,11 +95,7 @@ def _numbers(part: str, what: str, answer: Any, count: int) -> Floats:
     return values
 
 
-def _is_lazy(answer: Any) -> bool:
-    return isinstance(answer, Iterable) and not hasattr(answer, "__len__")
-
-
-def _refuse(part: str, what: str, values: Floats, wrong: NDArray[np.bool_], right: str) -> None:
+def _refuse(part: str, what: str, values: Floats, wrong: Bools, right: str) -> None:
     if wrong.any():
         place = int(np.argmax(wrong))
         raise ContractError(f"part {part!r} answered {what} {values[place]} for broker {place + 1}, not {right}")

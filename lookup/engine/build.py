@@ -7,20 +7,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, dataclass, fields
 from typing import Any, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, PydanticUserError, ValidationError, create_model
 
+from lookup.engine.answers import checked_reads
 from lookup.engine.plugins import Registry, suggestion
 from lookup.engine.policy import Policy, WeightedScorer
 from lookup.errors import PluginError, SettingsError
 from lookup.hooks.protocols import Filter, Scorer, Selector, Shedder
 from lookup.settings.policy import PartSpec, PolicySpec
 
-__all__ = ["PartBuilder", "build_policies", "child_kinds", "parameters_of", "part_table"]
+__all__ = ["ChildSlot", "PartBuilder", "build_policies", "child_kinds", "parameters_of", "part_table"]
 
 _CHILD_KINDS: Mapping[Any, str] = {Filter: "filters", Scorer: "scorers", Selector: "selectors", Shedder: "shedders"}
+_STRICT = ConfigDict(extra="forbid", protected_namespaces=(), allow_inf_nan=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ChildSlot:
+    """What a wrapper's field takes: parts of a kind, one or a list of them."""
+
+    kind: str
+    is_many: bool = False
 
 
 def build_policies(registry: Registry, specs: Sequence[PolicySpec]) -> tuple[Policy, ...]:
@@ -47,48 +57,66 @@ class PartBuilder:
         """Build one part and its children; None, with problems noted, where it cannot be built."""
         try:
             found = self._registry.find(kind, spec.use)
+            children = child_kinds(found)
         except PluginError as error:
             self.problems.append(f"{where}: {error}")
             return None
-        children = child_kinds(found)
         given = dict(spec.parameters)
-        built = {name: self._children(children[name], given.pop(name), f"{where}.{name}") for name in children if name in given}
-        values = self._values(found, given, where)
+        built = {
+            name: self._children(children[name], given.pop(name), f"{where}.{name}")
+            for name in children
+            if name in given
+        }
+        values = self._values(found, given | built, where)
         return None if values is None or None in built.values() else self._instance(found, values | built, where)
 
     def _instance(self, found: type[Any], values: Mapping[str, Any], where: str) -> Any:
         try:
-            return found(**values)
-        except (TypeError, ValueError) as error:
+            built = found(**values)
+            checked_reads(built)
+        except Exception as error:  # noqa: BLE001  a third party's class may raise anything
             self.problems.append(f"{where}: {error}")
             return None
+        return built
 
-    def _children(self, kind: str, given: Any, where: str) -> Any:
-        if isinstance(given, list):
-            built = [self.part(kind, PartSpec.model_validate(entry), f"{where}[{place}]") for place, entry in enumerate(given)]
+    def _children(self, slot: ChildSlot, given: Any, where: str) -> Any:
+        if slot.is_many and isinstance(given, list | tuple):
+            built = [self._child(slot.kind, entry, f"{where}[{place}]") for place, entry in enumerate(given)]
             return None if None in built else tuple(built)
-        if isinstance(given, str | Mapping):
-            return self.part(kind, PartSpec.model_validate(given), where)
-        self.problems.append(f"{where}: {given!r} is neither a name nor a table with `use`")
-        return None
+        if slot.is_many or isinstance(given, list | tuple):
+            self.problems.append(f"{where}: takes {'a list of parts' if slot.is_many else 'one part'}, not {given!r}")
+            return None
+        return self._child(slot.kind, given, where)
+
+    def _child(self, kind: str, given: Any, where: str) -> Any:
+        try:
+            spec = PartSpec.model_validate(given)
+        except ValidationError as error:
+            self.problems.extend(_sentence(where, entry) for entry in error.errors())
+            return None
+        if "weight" in spec.model_fields_set:
+            self.problems.append(f"{where}.weight: only a policy's own scorers have a weight")
+        return self.part(kind, spec, where)
 
     def _values(self, found: type[Any], given: Mapping[str, Any], where: str) -> dict[str, Any] | None:
-        known = [entry.name for entry in parameters_of(found)]
+        known, children = [entry.name for entry in parameters_of(found)], child_kinds(found)
         unknown = [name for name in given if name not in known]
         for name in unknown:
             self.problems.append(f"{where}: {found.name!r} has no parameter {name!r}; {suggestion(name, known)}")
         missing = [entry.name for entry in parameters_of(found) if _is_required(entry) and entry.name not in given]
-        for name in sorted(set(missing) - set(child_kinds(found))):
+        for name in missing:
             self.problems.append(f"{where}: {found.name!r} needs the parameter {name!r}")
+        # JSON's strict mode is TOML's: an array may be a tuple, an integer a float, but "5" is no number.
+        plain = {name: value for name, value in given.items() if name not in unknown and name not in children}
         try:
-            # JSON's strict mode is TOML's: an array may be a tuple, an integer a float, but "5" is no number.
-            model = _model_of(found).model_validate_json(
-                json.dumps({name: value for name, value in given.items() if name not in unknown}, default=str), strict=True
-            )
+            model = _model_of(found).model_validate_json(json.dumps(plain, default=str), strict=True)
         except ValidationError as error:
             self.problems.extend(_sentence(where, entry) for entry in error.errors())
             return None
-        return None if unknown else {name: getattr(model, name) for name in model.model_fields_set}
+        except PydanticUserError as error:
+            self.problems.append(f"{where}: settings cannot fill {_title(found)}: {error.message}")
+            return None
+        return None if unknown or missing else {name: getattr(model, name) for name in model.model_fields_set}
 
 
 def _policy(builder: PartBuilder, spec: PolicySpec) -> Policy:
@@ -111,11 +139,15 @@ def parameters_of(found: type[Any]) -> tuple[Field[Any], ...]:
     return tuple(entry for entry in fields(found) if entry.init)
 
 
-def child_kinds(found: type[Any]) -> Mapping[str, str]:
-    """Return the kind of part each child field of a wrapper takes, by the field's name."""
-    hints = get_type_hints(found)
-    kinds = {entry.name: _kind_in(hints[entry.name]) for entry in parameters_of(found)}
-    return {name: kind for name, kind in kinds.items() if kind is not None}
+def child_kinds(found: type[Any]) -> Mapping[str, ChildSlot]:
+    """Return the kind of part each child field of a wrapper takes, by the field's name.
+
+    Raises:
+        PluginError: where the class's annotations cannot be read.
+    """
+    hints = _hints(found)
+    slots = {entry.name: _slot_in(hints[entry.name]) for entry in parameters_of(found)}
+    return {name: slot for name, slot in slots.items() if slot is not None}
 
 
 def part_table(part: Any) -> dict[str, Any]:
@@ -127,17 +159,31 @@ def part_table(part: Any) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if hasattr(value, "__dataclass_fields__"):
         return part_table(value)
-    if isinstance(value, tuple | list | frozenset):
+    if isinstance(value, frozenset | set):
+        return sorted(map(_plain, value))
+    if isinstance(value, tuple | list):
         return [_plain(entry) for entry in value]
-    return dict(value) if isinstance(value, Mapping) else value
+    return {key: _plain(entry) for key, entry in value.items()} if isinstance(value, Mapping) else value
 
 
-def _kind_in(annotation: Any) -> str | None:
+def _slot_in(annotation: Any) -> ChildSlot | None:
     if annotation in _CHILD_KINDS:
-        return _CHILD_KINDS[annotation]
-    if get_origin(annotation) is None:
-        return None
-    return next((kind for kind in map(_kind_in, get_args(annotation)) if kind), None)
+        return ChildSlot(_CHILD_KINDS[annotation])
+    slot = next((slot for slot in map(_slot_in, get_args(annotation)) if slot), None)
+    is_many = get_origin(annotation) in (tuple, list, Sequence)
+    return slot if slot is None or not is_many else ChildSlot(slot.kind, is_many=True)
+
+
+def _hints(found: type[Any]) -> dict[str, Any]:
+    try:
+        return get_type_hints(found, include_extras=True)
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}"
+        raise PluginError(f"the annotations of {_title(found)} cannot be read: {said}") from error
+
+
+def _title(found: type[Any]) -> str:
+    return f"{found.__module__}.{found.__qualname__}"
 
 
 def _is_required(entry: Field[Any]) -> bool:
@@ -145,13 +191,17 @@ def _is_required(entry: Field[Any]) -> bool:
 
 
 def _model_of(found: type[Any]) -> type[BaseModel]:
-    hints = get_type_hints(found, include_extras=True)
-    names = [entry.name for entry in parameters_of(found) if entry.name not in child_kinds(found)]
-    definitions: dict[str, Any] = {name: (hints[name] | None, None) for name in names}
-    return create_model(found.__name__, __config__=ConfigDict(extra="forbid", protected_namespaces=()), **definitions)
+    hints, children = _hints(found), child_kinds(found)
+    names = [entry.name for entry in parameters_of(found) if entry.name not in children]
+    # The default of None only says that a parameter may be left out: defaults are the part's own business.
+    definitions: dict[str, Any] = {name: (hints[name], None) for name in names}
+    return create_model(found.__name__, __config__=_STRICT, **definitions)
 
 
 def _sentence(where: str, entry: Any) -> str:
-    path = ".".join(str(step) for step in entry["loc"])
-    return f"{where}: {path} = {entry['input']!r}: {str(entry['msg'])[0].lower()}{str(entry['msg'])[1:]}"
-
+    path = "".join(f"{step}." for step in entry["loc"]).removesuffix(".")
+    value = f"{path} = {entry['input']!r}: " if path else ""
+    if entry["type"] == "missing":
+        return f"{where}: the key {path!r} is missing"
+    said = str(entry["msg"]).removeprefix("Value error, ")
+    return f"{where}: {value}{said[0].lower()}{said[1:]}"

@@ -1,7 +1,8 @@
 """What a part is handed: the request and the view with only the fields it declared in `reads`.
 
 A facet looks like the original; whatever was not declared raises `ReadsError` naming the field and the part, because an
-undeclared read would make a cached decision wrong in silence.
+undeclared read would make a cached decision wrong in silence. A name that the original lacks as well is an ordinary
+`AttributeError`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,11 @@ from lookup.model.view import REQUEST_READS, VIEW_READS, ClusterView
 __all__ = ["request_facet", "view_facet"]
 
 _VIEW_FIELDS = tuple(entry.name for entry in fields(ClusterView))
+#: For every attribute of a request and of a view: what a part declares to read it.
+_DECLARED: Mapping[str, Mapping[str, str]] = {
+    "request": {name: name for name in REQUEST_READS} | {"property_of": "properties"},
+    "view": {name: VIEW_READS.get(name, name) for name in _VIEW_FIELDS},
+}
 
 
 class _Facet:
@@ -27,7 +33,9 @@ class _Facet:
         self.__dict__.update(allowed, _part=part, _what=what)
 
     def __getattr__(self, name: str) -> NoReturn:
-        declared = VIEW_READS.get(name, name) if self._what == "view" else name
+        declared = _DECLARED[self._what].get(name)
+        if declared is None:
+            raise AttributeError(f"a {self._what} has no {name!r}")
         raise ReadsError(f"part {self._part!r} read {self._what}.{name} without {declared!r} in its reads")
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
@@ -43,15 +51,25 @@ class _Properties(Mapping[str, str | None]):
         self._part, self._declared, self._values = part, declared, values
 
     def __getitem__(self, key: str) -> str | None:
-        if key not in self._declared:
-            raise ReadsError(f"part {self._part!r} read property {key!r} without 'properties.{key}' in its reads")
-        return self._values.get(key)
+        return self._values.get(self._checked(key))
+
+    def __contains__(self, key: object) -> bool:
+        return self._checked(key) in self._values
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return a declared property, the default where the client did not send it."""
+        return self._values.get(self._checked(key), default)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(sorted(self._declared))
+        return iter(sorted(self._declared & self._values.keys()))
 
     def __len__(self) -> int:
-        return len(self._declared)
+        return len(self._declared & self._values.keys())
+
+    def _checked(self, key: Any) -> str:
+        if key not in self._declared:
+            raise ReadsError(f"part {self._part!r} read property {key!r} without 'properties.{key}' in its reads")
+        return str(key)
 
 
 def request_facet(part: str, reads: frozenset[str]) -> Callable[[LookupRequest], LookupRequest]:
@@ -76,7 +94,7 @@ def request_facet(part: str, reads: frozenset[str]) -> Callable[[LookupRequest],
 
 def view_facet(part: str, reads: frozenset[str], view: ClusterView, memory: Mapping[str, Any]) -> ClusterView:
     """Return the view cut down to what a part declared, with its own memory in place of everybody's."""
-    if ALL_READS <= reads:
+    if reads >= ALL_READS:
         return replace(view, memory=memory)
     names = [name for name in _VIEW_FIELDS if VIEW_READS.get(name, name) in reads or name not in VIEW_READS]
     allowed = {name: getattr(view, name) for name in names}

@@ -74,6 +74,8 @@ class LazyTopBundles(Sequence[Sequence[BundleLoad]]):
         return self._n_brokers
 
     def __getitem__(self, broker: Any) -> Any:
+        # Past the last broker this raises IndexError, by which a loop over a sequence ends.
+        broker = range(self._n_brokers)[broker]
         known = self._known.get(broker)
         if known is None:
             known = self._known[broker] = _ascending(self._loads(broker))

@@ -48,7 +48,8 @@ class Ownership:
         return sorted(bundle for bundle, owner in self._owners.items() if owner == broker)
 
     def give(self, bundle: str, broker: int) -> None:
-        """Make a broker the owner of a bundle that has none."""
+        """Make a broker the owner of a bundle, whoever owned it before."""
+        self.take(bundle)
         self._owners[bundle] = broker
         self._count(bundle, broker, 1)
 

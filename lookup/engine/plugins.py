@@ -1,4 +1,4 @@
-"""The door: finds plug-ins, installed ones by their entry point and plain files by their path, and collects their classes.
+"""The door: finds plug-ins, installed ones by entry point and plain files by path, and collects their classes.
 
 Built-ins enter here like everybody else. Hooks are called once; nothing on the path of a decision comes through here.
 """
@@ -8,9 +8,10 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,11 +21,24 @@ import pluggy
 from lookup.errors import PluginError
 from lookup.hooks import specs
 from lookup.hooks.markers import ENTRY_POINT_GROUP, PROJECT
+from lookup.model.decision import Reason
 
 __all__ = ["KINDS", "PluginSource", "Registry", "load_plugins", "suggestion"]
 
 #: Kinds of classes a plug-in can register; each has its hook `lookup_register_<kind>`.
 KINDS = ("filters", "scorers", "selectors", "shedders", "log_readers", "metrics")
+#: What a class of each kind has besides its name; protocols with attributes cannot be asked by `issubclass`.
+_NEEDED: Mapping[str, tuple[str, ...]] = {
+    "filters": ("reason", "admit"),
+    "scorers": ("score",),
+    "selectors": ("odds",),
+    "shedders": ("propose",),
+    "log_readers": ("parse",),
+    "metrics": ("unit", "better", "grain", "resample", "keys", "accumulate", "value"),
+}
+#: Kinds that policies are composed of, and the keys of their tables in settings that are no parameters.
+_PARTS = ("filters", "scorers", "selectors", "shedders")
+_RESERVED = ("use", "weight")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +65,8 @@ class Registry:
         """
         known = self.classes[kind]
         if name not in known:
-            raise PluginError(f"no {kind.removesuffix('s').replace('_', ' ')} named {name!r}; {suggestion(name, known)}")
+            what = kind.removesuffix("s").replace("_", " ")
+            raise PluginError(f"no {what} named {name!r}; {suggestion(name, known)}")
         return known[name]
 
 
@@ -74,31 +89,42 @@ def load_plugins(files: Sequence[Path | str] = ()) -> Registry:
     """
     manager = pluggy.PluginManager(PROJECT)
     manager.add_hookspecs(specs)
-    _load_distributions(manager)
-    for file in files:
-        path = Path(file)
-        manager.register(_module_of(path), name=path.stem)
+    sources = [_enter(manager, point) for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=_by_name)]
+    sources += [_enter_file(manager, Path(file)) for file in files]
+    _refuse_misspelt(manager)
+    return Registry({kind: _collected(kind, _registered(manager, kind)) for kind in KINDS}, tuple(sources))
+
+
+def _by_name(point: EntryPoint) -> tuple[str, str]:
+    return point.name, point.value
+
+
+def _enter(manager: pluggy.PluginManager, point: EntryPoint) -> PluginSource:
+    origin = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
     try:
-        manager.check_pending()
-    except pluggy.PluginValidationError as error:
-        raise PluginError(f"plug-in {manager.get_name(error.plugin)!r}: {error}") from None
-    classes = {kind: _collected(kind, getattr(manager.hook, f"lookup_register_{kind}")()) for kind in KINDS}
-    return Registry(classes, (*_distributions(manager), *(PluginSource(Path(file).stem, str(file)) for file in files)))
+        module = point.load()
+    except Exception as error:
+        raise PluginError(f"plug-in {point.name!r} of {origin} cannot be loaded: {_said(error)}") from error
+    _register(manager, module, point.name, origin)
+    return PluginSource(point.name, origin)
 
 
-def _load_distributions(manager: pluggy.PluginManager) -> None:
+def _enter_file(manager: pluggy.PluginManager, path: Path) -> PluginSource:
+    if manager.has_plugin(path.stem):
+        raise PluginError(f"plug-in file {path} would be called {path.stem!r}, as another plug-in is; rename the file")
+    _register(manager, _module_of(path), path.stem, str(path))
+    return PluginSource(path.stem, str(path))
+
+
+def _register(manager: pluggy.PluginManager, module: object, name: str, origin: str) -> None:
+    if manager.has_plugin(name):
+        raise PluginError(f"plug-in {name!r} of {origin} has the name of another plug-in; names are given once")
     try:
-        manager.load_setuptools_entrypoints(ENTRY_POINT_GROUP)
-    except Exception as error:  # noqa: BLE001  importing a third party's module may raise anything
-        raise PluginError(f"an installed plug-in cannot be loaded: {type(error).__name__}: {error}") from error
-
-
-def _distributions(manager: pluggy.PluginManager) -> list[PluginSource]:
-    found = {
-        PluginSource(str(manager.get_name(plugin)), f"{dist.project_name} {dist.version}")
-        for plugin, dist in manager.list_plugin_distinfo()
-    }
-    return sorted(found, key=lambda source: source.name)
+        manager.register(module, name=name)
+    except (ValueError, pluggy.PluginValidationError) as error:
+        # A module entered under two names, or a hook with arguments.
+        why = " ".join(str(error).split())
+        raise PluginError(f"plug-in {name!r} of {origin} cannot be registered: {why}") from None
 
 
 def _module_of(path: Path) -> ModuleType:
@@ -111,30 +137,65 @@ def _module_of(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # noqa: BLE001  a third party's module may raise anything
-        raise PluginError(f"plug-in file {path} cannot be loaded: {type(error).__name__}: {error}") from error
+    except Exception as error:
+        raise PluginError(f"plug-in file {path} cannot be loaded: {_said(error)}") from error
     return module
 
 
-def _collected(kind: str, answers: Iterable[Iterable[type[Any]]]) -> Mapping[str, type[Any]]:
+def _refuse_misspelt(manager: pluggy.PluginManager) -> None:
+    try:
+        manager.check_pending()
+    except pluggy.PluginValidationError as error:
+        hooks = (caller.name for caller in manager.get_hookcallers(error.plugin) or () if not caller.has_spec())
+        hook, known = next(hooks, ""), [f"lookup_register_{kind}" for kind in KINDS]
+        plugin = manager.get_name(error.plugin)
+        raise PluginError(f"plug-in {plugin!r} has the unknown hook {hook!r}; {suggestion(hook, known)}") from None
+
+
+def _registered(manager: pluggy.PluginManager, kind: str) -> Iterator[Any]:
+    hook = f"lookup_register_{kind}"
+    for implementation in getattr(manager.hook, hook).get_hookimpls():
+        try:
+            answer = list(implementation.function() or ())
+        except Exception as error:
+            raise PluginError(f"plug-in {implementation.plugin_name!r} failed in {hook}: {_said(error)}") from error
+        yield from answer
+
+
+def _collected(kind: str, found: Iterable[Any]) -> Mapping[str, type[Any]]:
     classes: dict[str, type[Any]] = {}
-    for found in (entry for answer in answers for entry in answer):
-        name = _name_of(kind, found)
+    for entry in found:
+        name = _name_of(kind, entry)
         if name in classes:
-            raise PluginError(f"{_title(found)} defines its name as {name!r}, which {_title(classes[name])} already uses")
-        classes[name] = found
+            taken = _title(classes[name])
+            raise PluginError(f"{_title(entry)} defines its name as {name!r}, which {taken} already uses")
+        classes[name] = entry
     return dict(sorted(classes.items()))
 
 
 def _name_of(kind: str, found: Any) -> str:
     if not isinstance(found, type):
         raise PluginError(f"lookup_register_{kind} answered {found!r}, which is not a class")
+    where = f"{_title(found)}, registered under {kind},"
     name = getattr(found, "name", None)
     if not isinstance(name, str) or not name:
-        raise PluginError(f"{_title(found)}, registered under {kind}, has no `name`")
+        raise PluginError(f"{where} has no `name`")
     if not dataclasses.is_dataclass(found) or not found.__dataclass_params__.frozen:  # type: ignore[attr-defined]  # set by @dataclass
-        raise PluginError(f"{_title(found)}, registered under {kind}, is not a frozen dataclass")
+        raise PluginError(f"{where} is not a frozen dataclass")
+    missing = [attribute for attribute in _NEEDED[kind] if not hasattr(found, attribute)]
+    if missing:
+        raise PluginError(f"{where} has no `{missing[0]}`, which its protocol asks for")
+    reason = getattr(found, "reason", None)
+    if kind == "filters" and not isinstance(reason, Reason):
+        raise PluginError(f"{where} rejects by reason {reason!r}; Reason.FILTERED is there for all plug-ins")
+    reserved = [entry.name for entry in dataclasses.fields(found) if entry.name in _RESERVED]
+    if reserved and kind in _PARTS:
+        raise PluginError(f"{where} has a parameter {reserved[0]!r}, which settings keep for themselves")
     return name
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def _title(found: type[Any]) -> str:

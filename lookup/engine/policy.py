@@ -9,16 +9,16 @@ from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import accumulate
-from typing import Any, Literal, TypeVar
+from itertools import accumulate, islice
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.engine.answers import checked_odds, checked_scores
+from lookup.engine.answers import checked_mask, checked_odds, checked_reads, checked_scores, listed
 from lookup.engine.facets import request_facet, view_facet
 from lookup.errors import ContractError, PolicyError
-from lookup.hooks.protocols import Filter, Scorer, Selector, Shedder, reads_of
+from lookup.hooks.protocols import Filter, Scorer, Selector, Shedder
 from lookup.model.broker import Broker, Candidates
 from lookup.model.decision import Reason
 from lookup.model.request import LookupRequest
@@ -29,8 +29,12 @@ __all__ = ["TIED", "Ballot", "Failures", "Instant", "OnError", "Policy", "Weight
 #: Scores this close to the best are tied.
 TIED = 1e-9
 
+#: Odds are divided by the greatest above this, so that no sum of them overflows.
+_HUGE = 1e290
+
 OnError = Literal["stop", "fail-closed", "skip"]
-_Answer = TypeVar("_Answer")
+#: Stands for the answer of a part that raised; a part that answers None breaks its protocol.
+_FAILED: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +100,16 @@ class Policy:
     @cached_property
     def reads(self) -> frozenset[str]:
         """Return everything the deciding parts declare to read."""
-        return frozenset().union(*(reads_of(part) for part in self.parts))
+        return frozenset[str]().union(*self.part_reads)
+
+    @cached_property
+    def part_reads(self) -> tuple[frozenset[str], ...]:
+        """Return what each of `parts` declares to read.
+
+        Raises:
+            ContractError: where a part declares something that does not exist.
+        """
+        return tuple(checked_reads(part) for part in self.parts)
 
     @cached_property
     def request_reads(self) -> tuple[str, ...]:
@@ -137,6 +150,8 @@ class Policy:
         """
         rejected: dict[Reason, int] = {}
         brokers = instant.offered if brokers is None else brokers
+        if not len(brokers):
+            return Ballot(declined=Reason.NO_CANDIDATES)
         try:
             for place in range(len(self.filters)):
                 kept = self.admitted(place, request, brokers, instant)
@@ -155,19 +170,19 @@ class Policy:
     def admitted(self, place: int, request: LookupRequest, brokers: Candidates, instant: Instant) -> NDArray[np.bool_]:
         """Ask one filter, by its place; return a mask of shape (n_candidates,)."""
         part, view = self.filters[place], instant.views[place]
-        answers: list[bool] = []
+        answers: list[Any] = []
         try:
             answer = part.admit(self._cuts[place](request), brokers, view)
-            if isinstance(answer, np.ndarray):
-                return _mask(part.name, answer, len(brokers))
-            for admitted in answer:
+            if isinstance(answer, np.ndarray) and answer.ndim:
+                return checked_mask(part.name, answer, len(brokers))
+            for admitted in _one_by_one(part.name, answer, len(brokers)):
                 answers.append(admitted)  # noqa: PERF402  a generator that raises half way keeps its answers so far
         except ContractError:
             raise
         except Exception as error:  # noqa: BLE001  a third party's code may raise anything; on_error decides
             self._failed(part.name, request, error, instant)
             answers.extend([True] * (len(brokers) - len(answers)))
-        return _mask(part.name, np.array(answers), len(brokers))
+        return checked_mask(part.name, answers, len(brokers))
 
     def scores(self, request: LookupRequest, brokers: Candidates, instant: Instant) -> NDArray[np.float64]:
         """Return the weighted sum of the scorers, shape (n_candidates,), all 1.0 where there are none."""
@@ -187,20 +202,22 @@ class Policy:
             instant,
             lambda: scorer.score(self._cuts[slot](request), brokers, instant.views[slot]),
         )
-        return np.zeros(len(brokers)) if answer is None else checked_scores(scorer.name, answer, len(brokers))
+        return np.zeros(len(brokers)) if answer is _FAILED else checked_scores(scorer.name, answer, len(brokers))
 
     def odds(
         self, request: LookupRequest, brokers: Candidates, scores: NDArray[np.float64], instant: Instant
     ) -> NDArray[np.float64]:
         """Ask the selector; return its weights, shape (n_candidates,)."""
         selector = self.selector
+        # The margin is told from the same scores afterwards.
+        scores.setflags(write=False)
         answer = self._asked(
             selector.name,
             request,
             instant,
             lambda: selector.odds(self._cuts[-1](request), brokers, scores, instant.views[-1]),
         )
-        return np.zeros(len(brokers)) if answer is None else checked_odds(selector.name, answer, len(brokers))
+        return np.zeros(len(brokers)) if answer is _FAILED else checked_odds(selector.name, answer, len(brokers))
 
     def remember(self, memory: dict[str, dict[str, Any]], request: LookupRequest, broker: Broker) -> bool:
         """Let every part that keeps memory note an assignment; tell whether there is one.
@@ -215,20 +232,21 @@ class Policy:
 
     @cached_property
     def _cuts(self) -> tuple[Callable[[LookupRequest], LookupRequest], ...]:
-        return tuple(request_facet(part.name, reads_of(part)) for part in self.parts)
+        named = zip(self.parts, self.part_reads, strict=True)
+        return tuple(request_facet(part.name, reads) for part, reads in named)
 
     def __getstate__(self) -> dict[str, Any]:
         # The cuts are closures, which do not pickle; they are made again where they are needed.
         return {name: value for name, value in self.__dict__.items() if name != "_cuts"}
 
-    def _asked(self, part: str, request: LookupRequest, instant: Instant, ask: Callable[[], _Answer]) -> _Answer | None:
+    def _asked(self, part: str, request: LookupRequest, instant: Instant, ask: Callable[[], Any]) -> Any:
         try:
-            return ask()
+            return listed(ask())
         except ContractError:
             raise
         except Exception as error:  # noqa: BLE001  a third party's code may raise anything; on_error decides
             self._failed(part, request, error, instant)
-            return None
+            return _FAILED
 
     def _failed(self, part: str, request: LookupRequest, error: Exception, instant: Instant) -> None:
         what = f"policy {self.name!r}: part {part!r} raised {type(error).__name__}: {error}"
@@ -247,9 +265,12 @@ class Instant:
 
     def __init__(self, policy: Policy, view: ClusterView, failures: Failures | None = None) -> None:
         self.view = view
-        self.offered = Candidates(view.brokers, np.flatnonzero(view.registered))
+        index = np.flatnonzero(view.registered)
+        index.setflags(write=False)
+        self.offered = Candidates(view.brokers, index)
         self.views = [
-            view_facet(part.name, reads_of(part), view, view.memory.get(memory_key(part), {})) for part in policy.parts
+            view_facet(part.name, reads, view, view.memory.get(memory_key(part), {}))
+            for part, reads in zip(policy.parts, policy.part_reads, strict=True)
         ]
         self.failures = Failures() if failures is None else failures
 
@@ -268,23 +289,25 @@ def _field(request: LookupRequest, name: str) -> Hashable:
     return value
 
 
-def _mask(part: str, answers: NDArray[Any], count: int) -> NDArray[np.bool_]:
-    if answers.shape != (count,):
-        raise ContractError(f"filter {part!r} gave {answers.size} answers for {count} brokers")
-    if answers.dtype != np.bool_:
-        raise ContractError(f"filter {part!r} answered {answers.flat[0]!r}, not true or false")
-    return answers
+def _one_by_one(part: str, answer: Any, count: int) -> Iterable[Any]:
+    if not isinstance(answer, Iterable):
+        raise ContractError(f"filter {part!r} answered {answer!r}, not true or false for each broker")
+    # One more than there should be, so that too many are noticed and endless ones end.
+    return islice(answer, count + 1)
 
 
 def _tallied(
     brokers: Candidates, scores: NDArray[np.float64], odds: NDArray[np.float64], rejected: Mapping[Reason, int]
 ) -> Ballot:
-    total = float(odds.sum())
-    if total == 0.0:
+    peak = float(odds.max())
+    if peak == 0.0:
         return Ballot(rejected=rejected, declined=Reason.NO_ODDS)
+    if peak > _HUGE:
+        odds = odds / peak
     margin, ties = _margin(scores)
-    places = np.flatnonzero(odds)
-    probabilities: list[float] = (odds[places] / total).tolist()
+    shares = odds / odds.sum()
+    places = np.flatnonzero(shares)
+    probabilities: list[float] = shares[places].tolist()
     return Ballot(
         numbers=tuple(brokers.index[places].tolist()),
         cumulative=tuple(accumulate(probabilities)),

@@ -12,7 +12,8 @@ from collections.abc import Callable, Generator, Mapping, MutableMapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-
+from lookup.engine.answers import checked_reads
+from lookup.engine.facets import view_facet
 from lookup.engine.policy import Instant, Policy
 from lookup.errors import ContractError, PolicyError
 from lookup.model.decision import CycleLabel, CycleOutcome, CycleReason, Probe, Proposal, Reason, Ruling, Unload
@@ -37,7 +38,7 @@ class Judge:
     """Says whether an unload may take place, by the books of this moment."""
 
     def __init__(self, policy: Policy, instant: Instant, *, grace_us: int) -> None:
-        # Pulsar: a filter that fails makes the bundle not transferable, so here a failure always raises (and is caught).
+        # Pulsar: a filter that fails makes the bundle not transferable; so a failure always raises here, and is caught.
         self._policy = replace(policy, on_error="stop")
         self._instant = instant
         self._grace_us = grace_us
@@ -120,11 +121,12 @@ def run_cycle(
             accepted.append(unload)
         return ruling
 
+    view = view_facet(shedder.name, checked_reads(shedder), instant.view, memory)
     try:
-        outcome = _drained(shedder.propose(instant.view, memory), answer)
+        outcome = _drained(shedder.propose(view, memory), answer)
     except ContractError:
         raise
-    except Exception as error:  # noqa: BLE001  a third party's code may raise anything; on_error decides
+    except Exception as error:  # a third party's code may raise anything; on_error decides
         message = f"policy {policy.name!r}: shedder {shedder.name!r} raised {type(error).__name__}: {error}"
         if policy.on_error == "stop":
             raise PolicyError(message) from error
