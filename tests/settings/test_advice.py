@@ -1,0 +1,71 @@
+"""Warnings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lookup.settings import warnings_of
+from tests.settings.files import evaluation, write
+
+_MODULAR = "brokers b-0:1 to b-1:1: ModularLoadManagerImpl is no extensible load manager and ignores lookup properties"
+_TEMPLATE = '[[brokers]]\nid = "b-{n}:1"\ncount = 2\nprofile = "b.conf"\n'
+
+
+def test_nothing_is_said_of_what_is_right(tmp_path: Path) -> None:
+    """Brokers without a profile are taken to run the extensible manager."""
+    assert warnings_of(evaluation(tmp_path, '[[brokers]]\nid = "a:1"'), {"p": {"properties.rack"}}) == []
+
+
+def test_a_manager_that_ignores_properties_is_told(tmp_path: Path) -> None:
+    """A broker.conf that names no manager means the modular one, which ignores what clients send."""
+    write(tmp_path, "b.conf", "lookup.rack=a")
+
+    assert warnings_of(evaluation(tmp_path, _TEMPLATE)) == [_MODULAR]
+
+
+@pytest.mark.parametrize(("reads", "told"), [("properties.rack", True), ("properties", True), ("view.load", False)])
+def test_a_policy_that_reads_what_is_ignored_is_told(tmp_path: Path, reads: str, told: bool) -> None:
+    """Only policies that read lookup properties suffer from a manager that ignores them."""
+    write(tmp_path, "b.conf", "lookup.rack=a")
+
+    found = warnings_of(evaluation(tmp_path, _TEMPLATE), {"mine": {reads}})
+
+    sentence = "policy 'mine' reads lookup properties, which brokers b-0:1 to b-1:1 would ignore"
+    assert found == [_MODULAR, sentence] if told else [_MODULAR]
+
+
+@pytest.mark.parametrize(
+    ("manager", "told"),
+    [
+        ("org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl", False),
+        ("com.example.RackAwareLoadManager", False),
+        ("org.apache.pulsar.broker.loadbalance.NoopLoadManager", True),
+        ("org.apache.pulsar.broker.loadbalance.impl.SimpleLoadManagerImpl", True),
+    ],
+)
+def test_managers_of_one_s_own_are_taken_for_extensible(tmp_path: Path, manager: str, told: bool) -> None:
+    """Of Pulsar's own managers one is extensible; what others have written may be."""
+    write(tmp_path, "b.conf", f"loadManagerClassName={manager}")
+
+    assert bool(warnings_of(evaluation(tmp_path, _TEMPLATE))) == told
+
+
+def test_keys_given_twice_are_told_once_per_file(tmp_path: Path) -> None:
+    """Two entries with one profile make one warning."""
+    write(tmp_path, "b.conf", "loadManagerClassName=my.Manager\nlookup.rack=a\nlookup.rack=b")
+
+    found = warnings_of(evaluation(tmp_path, _TEMPLATE + _TEMPLATE.replace("b-", "c-")))
+
+    assert found == [f"{tmp_path}/b.conf: lookup.rack is given more than once; the last one counts, as in Pulsar"]
+
+
+def test_a_failure_domain_of_strangers_is_told(tmp_path: Path) -> None:
+    """A domain that lists no known broker was probably misspelt; without brokers nobody can tell."""
+    domain = '[failure_domains]\nd = ["a:1", "x:1"]\n'
+
+    assert warnings_of(evaluation(tmp_path, domain)) == []
+    assert warnings_of(evaluation(tmp_path, domain + '[[brokers]]\nid = "a:1"')) == [
+        "failure domain 'd' lists 'x:1', which is none of the brokers"
+    ]

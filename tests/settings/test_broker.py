@@ -1,0 +1,68 @@
+"""Broker entries: single brokers and templates."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+from pydantic import ValidationError
+
+from lookup.settings import BrokerEntry
+
+
+def _entry(text: str) -> BrokerEntry:
+    return BrokerEntry.model_validate(tomllib.loads(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ('id = "b:1"', ("b:1",)),
+        ('id = "b-{n}:1"\ncount = 3', ("b-0:1", "b-1:1", "b-2:1")),
+        ('id = "b-{n:02}:1"\ncount = 2\nfirst = 9', ("b-09:1", "b-10:1")),
+        ('profile = { advertised_address = "h" }', ("h:8080",)),
+        ('profile = { advertised_address = "h", web_service_port = 81 }', ("h:81",)),
+    ],
+)
+def test_an_entry_stands_for_its_ids(text: str, ids: tuple[str, ...]) -> None:
+    """A template stands for `count` brokers from `first` on; an id may come from the profile's address."""
+    assert _entry(text).ids == ids
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "id: is missing, and no profile gives an advertised address"),
+        ('profile = { broker_version = "4" }', "id: is missing, and no profile gives an advertised address"),
+        ('id = "b"\ncount = 2', "id: a template's id should have {n} in it, like broker-{n}:8080"),
+        ('id = "b-{n}"', "id: {n} needs a count"),
+        ('id = "b"\nfirst = 1', "first: needs a count"),
+        ('id = "b"\nproperties = { "lookup.r" = ["a", "b"] }', 'properties."lookup.r": a list of values needs a count'),
+        ('id = "b"\nlocation = { zone = ["a", "b"] }', "location.zone: a list of values needs a count"),
+        (
+            'id = "b"\nproperties = { rack = "a" }',
+            'properties.rack: a broker publishes only properties under "lookup."; did you mean "lookup.rack"?',
+        ),
+        (
+            'id = "b"\nproperties = { "lookup.rack" = "a" }\nprofile = { lookup_property_prefix = "my." }',
+            'properties.lookup.rack: a broker publishes only properties under "my."',
+        ),
+        (
+            'id = "b"\nfrom = 2026-01-02T00:00:00Z\nuntil = 2026-01-02T01:00:00+01:00',
+            "until: 2026-01-02T01:00:00+01:00 should be later than from, 2026-01-02T00:00:00+00:00",
+        ),
+    ],
+)
+def test_an_entry_that_makes_no_sense_is_refused(text: str, sentence: str) -> None:
+    """Lists and numbers belong to templates, properties stand under the prefix, intervals do not run backwards."""
+    with pytest.raises(ValidationError) as caught:
+        _entry(text)
+
+    assert caught.value.errors()[0]["msg"].removeprefix("Value error, ").startswith(sentence)
+
+
+@pytest.mark.parametrize("text", ["count = 0", "capacity = 0.0", "clusters = []", 'id = ""', "from = 2026-01-01"])
+def test_values_out_of_range_are_refused(text: str) -> None:
+    """No template of nobody, no capacity of nothing, no broker of no cluster, no date for a time."""
+    with pytest.raises(ValidationError):
+        _entry(text if text.startswith("id") else f'id = "b-{{n}}"\n{text}')

@@ -1,0 +1,72 @@
+"""The settings that ship: they load, every part in them exists, and they say what the documentation says of them."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from lookup.engine.build import build_policies
+from lookup.engine.plugins import load_plugins
+from lookup.settings import (
+    broker_intervals,
+    load_broker_profile,
+    load_evaluation,
+    load_policies,
+    load_topology,
+    warnings_of,
+)
+
+_CONFIGS = Path(__file__).parents[2] / "configs"
+_EVALUATIONS = ("evaluation.toml", "nasa-evaluation.toml")
+_POLICIES = sorted((_CONFIGS / "policies").glob("*.toml"))
+
+
+@pytest.mark.parametrize("name", _EVALUATIONS)
+def test_a_shipped_evaluation_loads_and_its_policies_can_be_built(name: str) -> None:
+    """Nothing is wrong with it, nothing is to be warned of, and every part is known with these parameters."""
+    settings = load_evaluation(_CONFIGS / name, environ={})
+
+    assert warnings_of(settings) == []
+    assert len(build_policies(load_plugins(), settings.policies)) >= 6
+    assert settings.evaluation.incumbent == "stock"
+
+
+@pytest.mark.parametrize("path", _POLICIES, ids=lambda path: path.stem)
+def test_a_policy_file_is_named_like_its_policy(path: Path) -> None:
+    """One file, one policy, one name; and its parts can be built."""
+    policies = load_policies(path)
+
+    assert [policy.name for policy in policies] == [path.stem]
+    build_policies(load_plugins(), policies)
+
+
+def test_the_default_topology_is_the_one_that_ships() -> None:
+    """Leaving the topology out means what the shipped file says."""
+    assert load_topology(_CONFIGS / "topology.toml") == type(load_topology(_CONFIGS / "topology.toml"))()
+
+
+def test_shipped_profiles_load() -> None:
+    """One profile of each kind ships."""
+    large = load_broker_profile(_CONFIGS / "brokers" / "large.conf")
+    small = load_broker_profile(_CONFIGS / "brokers" / "small.toml")
+
+    assert large.properties == {"lookup.machine": "large"}
+    assert (small.properties, small.capacity) == ({"lookup.machine": "small"}, 0.5)
+
+
+def test_the_real_trace_has_eight_brokers_in_four_racks() -> None:
+    """Two brokers stand in each rack, and the last one leaves at noon."""
+    intervals = broker_intervals(load_evaluation(_CONFIGS / "nasa-evaluation.toml", environ={}), "nasa")
+
+    assert [interval.broker.id for interval in intervals] == [f"broker-{number}:8080" for number in range(1, 9)]
+    assert [interval.broker.location.rack for interval in intervals] == ["com", "edu", "net", "gov"] * 2
+    assert [interval.until_us for interval in intervals] == [None] * 7 + [807_278_400_000_000]
+
+
+def test_settings_ship_inside_the_package() -> None:
+    """An installed distribution finds its configurations as data of `lookup.configs`."""
+    names = {path.name for path in files("lookup.configs").iterdir()}
+
+    assert {*_EVALUATIONS, "policies", "brokers", "topology.toml"} <= names
