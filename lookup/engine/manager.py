@@ -1,7 +1,7 @@
 """The load manager: one policy at work in one cluster, without I/O, the same object in tests, replay and gateway.
 
-It keeps owners, memory, dice and counters. What happens in the world is told to it (`set_registry`, `set_load`, `begin_tick`);
-what it did is read from `take_decisions` and `take_changes`.
+It keeps owners, memory, dice and counters. What happens in the world is told to it (`set_registry`, `set_load`,
+`begin_tick`); what it did is read from `take_decisions` and `take_changes`.
 
 Source: `facts/loadmanager.md` sections 4.2 to 4.5; `design/architecture.md` sections 3 and 6.2.
 """
@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,7 @@ __all__ = ["Counters", "Decided", "LoadManager", "OwnerChange", "OwnerLoss"]
 
 OwnerLoss = Literal["next-lookup", "leader"]
 Cause = Literal["first", "forced", "shed", "admin", "split"]
+_Column = TypeVar("_Column", NDArray[np.bool_], NDArray[np.float64], NDArray[np.int64])
 
 #: Pulsar: loadBalancerSheddingGracePeriodMinutes, 30.
 GRACE_US = 30 * 60 * 1_000_000
@@ -153,11 +155,11 @@ class LoadManager:
             registered: shape (n_brokers,).
         """
         lost = np.flatnonzero(self.registered & ~registered).tolist()
-        self.roster, self.registered = roster, registered.copy()
+        self.roster, self.registered = roster, _read_only(registered.copy())
         #: weight per second at usage 1.0, shape (n_brokers,), NaN where unknown
         self.capacity = self._capacities(roster)
         self._epoch_us = self._tick_us
-        self._instant = None
+        self._forget_answers()
         orphans = sorted(bundle for number in lost for bundle in self.ownership.bundles_of(number))
         for bundle in orphans:
             self._take(bundle, "forced", self._tick_us)
@@ -169,15 +171,18 @@ class LoadManager:
         """Put the figures of a grid instant into the view."""
         self._load = load
         self._instant = None
-        self._ballots, self._declined = {}, {}
+        # Others say the same whatever the load is, so what they declined is not decided again.
+        if "view.load" in self.policy.reads:
+            self._forget_answers()
 
     def restore(self, owners: Mapping[str, str]) -> None:
-        """Take over owners from before the run; those that are not registered are left out."""
+        """Take over owners from before the run; those that are not registered are left out, and pinned bundles."""
         for bundle, broker in sorted(owners.items()):
-            number = self.roster.number(broker)
-            if number is not None and self.registered[number]:
+            number = self._registered_number(broker)
+            if number is not None and pinned_broker(bundle.rpartition("/")[0]) is None:
                 self._give(bundle, number, self._tick_us, decided=False)
         self._changes_in_tick = 0
+        self._forget_answers()
 
     # Lookups.
 
@@ -244,7 +249,7 @@ class LoadManager:
         return decision
 
     def decide(self, request: LookupRequest) -> tuple[Ballot, str]:
-        """Return what the policy says to a request now, and the fingerprint it holds under; nothing is rolled or booked."""
+        """Return what the policy says to a request now, and the fingerprint that holds under; nothing is booked."""
         instant = self._prepared()
         if "view.memory" in self.policy.reads:
             return self.policy.ballot(request, instant), self._fingerprint
@@ -345,28 +350,31 @@ class LoadManager:
             cluster=self.cluster,
             brokers=self.roster,
             registered=self.registered,
-            capacity=self.capacity,
+            capacity=_read_only(self.capacity),
             epoch_us=self._epoch_us,
             now_us=self._tick_us,
-            usage=load.usage,
-            broker_load=load.broker_load,
-            topics=load.topics,
+            usage=_read_only(load.usage),
+            broker_load=_read_only(load.broker_load),
+            topics=_read_only(load.topics),
             top_bundles=load.top_bundles,
             demand=load.demand,
             ownership=self.ownership,
-            unloaded=self._unloaded,
-            memory=self.memory,
+            unloaded=MappingProxyType(self._unloaded),
+            memory=MappingProxyType(self.memory),
             load_source=load.source,
             namespaces=self._setting.namespaces,
             topology=self._setting.topology,
         )
 
+    def _forget_answers(self) -> None:
+        self._instant = None
+        self._ballots, self._declined = {}, {}
+
     def _refresh_fingerprint(self) -> None:
         fingerprint = self.policy.fingerprint(self._epoch_us, self._tick_us, self._changes_in_tick)
         if fingerprint != self._fingerprint:
             self._fingerprint = fingerprint
-            self._ballots = {}
-            self._declined = {}
+            self._ballots, self._declined = {}, {}
 
     def _rolled(self, request: LookupRequest, ballot: Ballot, fingerprint: str) -> Decision:
         broker: str | None = None
@@ -395,7 +403,7 @@ class LoadManager:
         if number is None:
             raise InputError(f"broker {decision.broker} was chosen but is not registered")
         self._give(request.bundle, number, ts_us, decided=True)
-        if self.policy.remember(self.memory, request, self.roster[number]):
+        if self.policy.remember(self.memory, request, self.roster[number], self.failures):
             self._instant = None
 
     def _carry_out(self, unload: Unload) -> None:
@@ -438,3 +446,9 @@ class LoadManager:
     def _registered_number(self, broker: str) -> int | None:
         number = self.roster.number(broker)
         return number if number is not None and self.registered[number] else None
+
+
+def _read_only(column: _Column) -> _Column:
+    view = column.view()
+    view.flags.writeable = False
+    return view

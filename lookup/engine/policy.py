@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, islice
+from types import MappingProxyType
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -180,7 +182,7 @@ class Policy:
         except ContractError:
             raise
         except Exception as error:  # noqa: BLE001  a third party's code may raise anything; on_error decides
-            self._failed(part.name, request, error, instant)
+            self._failed(part.name, request, error, instant.failures)
             answers.extend([True] * (len(brokers) - len(answers)))
         return checked_mask(part.name, answers, len(brokers))
 
@@ -219,15 +221,28 @@ class Policy:
         )
         return np.zeros(len(brokers)) if answer is _FAILED else checked_odds(selector.name, answer, len(brokers))
 
-    def remember(self, memory: dict[str, dict[str, Any]], request: LookupRequest, broker: Broker) -> bool:
+    def remember(
+        self, memory: dict[str, dict[str, Any]], request: LookupRequest, broker: Broker, failures: Failures
+    ) -> bool:
         """Let every part that keeps memory note an assignment; tell whether there is one.
+
+        The assignment stands when a part fails here, whatever `on_error` says, unless it says stop.
 
         Args:
             memory: by `memory_key`, changed in place.
+
+        Raises:
+            PolicyError: where a part raises and `on_error` is stop.
         """
         keepers = [(part, cut) for part, cut in zip(self.parts, self._cuts, strict=True) if hasattr(part, "remember")]
         for part, cut in keepers:
-            part.remember(memory.setdefault(memory_key(part), {}), cut(request), broker)
+            try:
+                part.remember(memory.setdefault(memory_key(part), {}), cut(request), broker)
+            except ContractError:
+                raise
+            except Exception as error:  # noqa: BLE001  a third party's code may raise anything; on_error decides
+                with suppress(_ClosedError):
+                    self._failed(part.name, request, error, failures)
         return bool(keepers)
 
     @cached_property
@@ -245,15 +260,15 @@ class Policy:
         except ContractError:
             raise
         except Exception as error:  # noqa: BLE001  a third party's code may raise anything; on_error decides
-            self._failed(part, request, error, instant)
+            self._failed(part, request, error, instant.failures)
             return _FAILED
 
-    def _failed(self, part: str, request: LookupRequest, error: Exception, instant: Instant) -> None:
+    def _failed(self, part: str, request: LookupRequest, error: Exception, failures: Failures) -> None:
         what = f"policy {self.name!r}: part {part!r} raised {type(error).__name__}: {error}"
         message = f"{what}; it was asked about {request.topic or request.bundle} {dict(request.properties)}"
         if self.on_error == "stop":
             raise PolicyError(message) from error
-        instant.failures.note(message)
+        failures.note(message)
         if self.on_error == "fail-closed":
             raise _ClosedError
 
@@ -269,7 +284,7 @@ class Instant:
         index.setflags(write=False)
         self.offered = Candidates(view.brokers, index)
         self.views = [
-            view_facet(part.name, reads, view, view.memory.get(memory_key(part), {}))
+            view_facet(part.name, reads, view, MappingProxyType(view.memory.get(memory_key(part), {})))
             for part, reads in zip(policy.parts, policy.part_reads, strict=True)
         ]
         self.failures = Failures() if failures is None else failures

@@ -1,0 +1,139 @@
+"""Why a policy answers a request as it does: what every filter and every scorer said about every broker.
+
+The same parts are asked through the same facets as in a decision; nothing is rolled, remembered or counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from lookup.engine.facets import request_facet
+from lookup.engine.policy import Ballot, Failures, Instant, Policy
+from lookup.hooks.protocols import reads_of
+from lookup.model.broker import Candidates
+from lookup.model.decision import BrokerVote, Reason
+from lookup.model.request import LookupRequest
+
+__all__ = ["Explanation", "explain"]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """One policy's answer to one request, broker by broker."""
+
+    policy: str
+    #: one per registered broker, in order of their ids
+    votes: tuple[BrokerVote, ...]
+    #: why no broker was chosen; None where there are odds
+    declined: Reason | None
+    #: best score minus the best that is not tied with it; None where all are tied
+    margin: float | None
+    #: how many candidates share the best score
+    ties: int
+    #: factor of each scorer in the sum, by the name its scores have in `votes`
+    weights: Mapping[str, float] = field(default_factory=dict)
+    #: message of the first part that raised, where `on_error` lets the policy go on
+    failure: str | None = None
+
+    @property
+    def chosen(self) -> tuple[BrokerVote, ...]:
+        """Return the brokers the policy may answer with, likeliest first."""
+        return tuple(sorted((vote for vote in self.votes if vote.probability), key=lambda vote: -vote.probability))
+
+
+def explain(policy: Policy, request: LookupRequest, instant: Instant) -> Explanation:
+    """Ask a policy about a request and keep what every part says.
+
+    Args:
+        instant: as a decision would see it; its counts of failures stay as they are.
+
+    Raises:
+        PolicyError: where a decision would raise it.
+    """
+    ballot = policy.ballot(request, Instant(policy, instant.view))
+    walk = _Walk(policy, request, instant)
+    walk.ask_filters()
+    if ballot.declined is not Reason.POLICY_ERROR and len(walk.kept):
+        walk.ask_scorers()
+    return walk.explanation(ballot)
+
+
+class _Walk:
+    """The way of a request through the parts of a policy."""
+
+    def __init__(self, policy: Policy, request: LookupRequest, instant: Instant) -> None:
+        # Under `skip` no part ends the walk; whether a failure ends the decision is known from the ballot.
+        self._policy = replace(policy, on_error="skip")
+        self._closes = policy.on_error == "fail-closed"
+        self._request = request
+        self._failures = Failures()
+        self._instant = Instant(self._policy, instant.view, self._failures)
+        self._rejected: dict[str, BrokerVote] = {}
+        self._totals: dict[str, float] = {}
+        self._scores: dict[str, dict[str, float]] = {}
+        self._names = _names(policy)
+        self.kept = self._instant.offered
+
+    def ask_filters(self) -> None:
+        """Ask filter after filter about the brokers the ones before kept."""
+        for place in range(len(self._policy.filters)):
+            if not len(self.kept) or (self._closes and self._failures.count):
+                return
+            mask = self._policy.admitted(place, self._request, self.kept, self._instant)
+            self._reject(place, self.kept.subset(~mask))
+            self.kept = self.kept.subset(mask)
+
+    def ask_scorers(self) -> None:
+        """Ask every scorer about the brokers that are left."""
+        for place, name in enumerate(self._names):
+            answer = self._policy.score(place, self._request, self.kept, self._instant)
+            for broker, score in zip(self.kept.ids, answer.tolist(), strict=True):
+                self._scores.setdefault(broker, {})[name] = score
+        totals = self._policy.scores(self._request, self.kept, self._instant)
+        self._totals = dict(zip(self.kept.ids, totals.tolist(), strict=True))
+
+    def explanation(self, ballot: Ballot) -> Explanation:
+        """Put together what was said, with the odds of the decision itself."""
+        return Explanation(
+            policy=self._policy.name,
+            votes=tuple(self._vote(broker, ballot) for broker in self._instant.offered.ids),
+            declined=ballot.declined,
+            margin=ballot.margin,
+            ties=ballot.ties,
+            weights={name: term.weight for name, term in zip(self._names, self._policy.scorers, strict=True)},
+            failure=self._failures.first,
+        )
+
+    def _reject(self, place: int, brokers: Candidates) -> None:
+        part = self._policy.filters[place]
+        cut, view = request_facet(part.name, reads_of(part))(self._request), self._instant.views[place]
+        for broker in brokers:
+            try:
+                detail = str(part.detail(cut, broker, view)) if hasattr(part, "detail") else None
+            except Exception as error:  # noqa: BLE001  words of a third party; failing to find them rejects nobody
+                detail = f"(its detail raised {type(error).__name__}: {error})"
+            self._rejected[broker.id] = BrokerVote(broker.id, reason=part.reason, detail=detail)
+
+    def _vote(self, broker: str, ballot: Ballot) -> BrokerVote:
+        rejected = self._rejected.get(broker)
+        if rejected is not None:
+            return rejected
+        return BrokerVote(
+            broker,
+            score=self._totals.get(broker),
+            scores=self._scores.get(broker, {}),
+            probability=ballot.odds.get(broker, 0.0),
+        )
+
+
+def _names(policy: Policy) -> list[str]:
+    """Name the scorers as settings do; the second of one name becomes `name#2`."""
+    seen: Counter[str] = Counter()
+    names = []
+    for term in policy.scorers:
+        name = term.scorer.name
+        seen[name] += 1
+        names.append(name if seen[name] == 1 else f"{name}#{seen[name]}")
+    return names
