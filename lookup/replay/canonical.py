@@ -106,9 +106,14 @@ def _incomplete(table: str, row: Mapping[str, Any]) -> str | None:
             return f"{name} is missing{hint}"
     if table == "ownership" and row["event"] == "owned" and "broker" not in row:
         return "an `owned` row names no broker; tell the reader whose log it is"
-    if table == "ownership" and row["event"] == "split" and len(row.get("boundaries", ())) < 3:
-        return "a `split` row needs `boundaries`: both ends and at least one cut"
+    if table == "ownership" and row["event"] == "split" and not _cuts(row):
+        return f"a `split` row needs `boundaries` inside its bundle {row['bundle']}"
     return None
+
+
+def _cuts(row: Mapping[str, Any]) -> list[str]:
+    ends = NamespaceBundle.parse(row["bundle"]).range
+    return [text for text in row.get("boundaries", ()) if ends.lower < int(text, 16) < ends.upper]
 
 
 def _time(value: Any) -> int:

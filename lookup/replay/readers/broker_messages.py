@@ -35,7 +35,7 @@ FIRST_WORDS = (
 )
 
 _TOPIC = r"(?P<topic>(?:non-)?persistent://.*?)"
-_BUNDLE = re.compile(r"(?<![-=:.\w/])[-=:.\w]+(?:/[-=:.\w]+)+/0x[0-9a-fA-F]{8}_0x[0-9a-fA-F]{8}")
+_BUNDLE = re.compile(r"(?<![-=:.\w/])(?:\w+=)?(?P<bundle>[-=:.\w]+(?:/[-=:.\w]+)+/0x[0-9a-fA-F]{8}_0x[0-9a-fA-F]{8})")
 _RANGE = re.compile(r"0x[0-9a-fA-F]{8}_0x[0-9a-fA-F]{8}")
 _ASKED = re.compile(rf"(?:\[{_TOPIC}\] )?Received Lookup from (?P<client>\S+)(?: for (?P<rest>.+))?")
 _RESULT = re.compile(rf"\[{_TOPIC}\] Lookup result (?P<result>.*)")
@@ -244,7 +244,7 @@ def _bundle(event: LogEvent) -> str:
     found = _BUNDLE.search(given)
     if found is None:
         raise ValueError("the line names no bundle of the form tenant/namespace/0x00000000_0x40000000")
-    return found[0]
+    return found["bundle"]
 
 
 def _pinned(bundle: str) -> str | None:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
+from urllib.parse import unquote
 
 from lookup.model.records import Row, Unreadable
 from lookup.replay.readers.delimited_fields import FieldMap, FieldMapping, build_fields
@@ -40,6 +41,8 @@ class DelimitedReader(FieldMapping):
     quote: str = ""
     #: lines that begin with it are not read
     comment: str = ""
+    #: columns that are percent-encoded in the log, such as parts of a path
+    decode: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse a mapping that cannot work; ValueError says which key."""
@@ -65,6 +68,8 @@ class DelimitedReader(FieldMapping):
                     )
                 continue
             record = _record(cut, names, line)
+            if self.decode and not isinstance(record, str):
+                record = {**record, **{name: unquote(record[name]) for name in self.decode if name in record}}
             yield from _read(fields, record, number, line)
 
 

@@ -22,7 +22,7 @@ __all__ = ["JettyAccessReader"]
 
 _PATH = "/lookup/v2/topic/"
 _NCSA = re.compile(
-    r"(?P<client>\S+) \S+ .{1,200}? \[(?P<time>\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})\] "
+    r"(?P<client>\S+) - .{1,200}? \[(?P<time>\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})\] "
     r"\"(?P<method>[A-Z]+) (?P<uri>\S+)[^\"]*\" (?P<status>\d{3}) (?:\d+|-)"
     r"(?: \"[^\"]*\" \"(?:[^\"\\]|\\.)*\")?(?: (?P<latency>\d+))?\s*\Z"
 )
@@ -61,7 +61,8 @@ def _present(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _request(line: str, layout: LineLayout) -> dict[str, Any] | None:
     """Return the values of a lookup, None where the request is another; ValueError where it cannot be read."""
-    found = _NCSA.search(line)
+    # Behind log4j's prefix the logger's name would be taken for the client.
+    found = _NCSA.search(line.rpartition("RequestLog - ")[2])
     if found is not None:
         return _ncsa(found)
     event = layout.read(line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from lookup.model.records import Row, TableName, Unreadable
 from lookup.replay.readers.columns import canonical_values, require_table
@@ -36,11 +36,18 @@ class JsonLinesReader:
             if not line.strip():
                 continue
             try:
-                record = json.loads(line)
-                if not isinstance(record, dict):
-                    raise ValueError(f"a {type(record).__name__} where an object was expected")
-                yield Row(self.table, number, canonical_values(self.table, record, self.ignore))
-            except json.JSONDecodeError as error:
-                yield unreadable(number, f"the line is no JSON: {error.msg} at character {error.colno}", line)
-            except (ValueError, RecursionError) as error:
+                yield Row(self.table, number, canonical_values(self.table, _object(line), self.ignore))
+            except ValueError as error:
                 yield unreadable(number, str(error), line)
+
+
+def _object(line: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"the line is no JSON: {error.msg} at character {error.colno}") from None
+    except RecursionError:
+        raise ValueError("the line is nested too deeply for a record") from None
+    if not isinstance(record, dict):
+        raise ValueError(f"a JSON {type(record).__name__} stands where an object was expected")
+    return record

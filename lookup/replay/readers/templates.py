@@ -50,11 +50,19 @@ def topic_template(text: str) -> Template:
     Raises:
         ValueError: where it cannot make a topic.
     """
-    if not re.match(r"(?:non-)?persistent://[^/]+/[^/]+/.", text):
+    if not re.match(r"(?:(?:non-)?persistent|\{[^{}/]+\})://[^/]+/[^/]+/.", text):
         raise ValueError(
             f"topic template {text!r} is not of the form persistent://tenant/namespace/topic, with {{column}}s"
         )
-    return _parsed(text, lambda before: _encode_namespace if before.count("/") < 4 else _encode_local)
+    return _parsed(text, _encoder_behind)
+
+
+def _encoder_behind(before: str) -> _Encoder:
+    """Return the encoder of the place behind a part of a topic's template: domain, namespace or local name."""
+    slashes = before.count("/")
+    if slashes == 0:
+        return str
+    return _encode_namespace if slashes < 4 else _encode_local
 
 
 def _parsed(text: str, encoder: Callable[[str], _Encoder]) -> Template:
