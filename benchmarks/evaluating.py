@@ -1,25 +1,44 @@
-"""How an evaluation is started: the one place of the benchmarks that knows the command and the function behind it."""
+"""How an evaluation is started: the one place of the benchmarks that knows the command and the functions behind it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-__all__ = ["evaluate_command", "evaluate_in_session"]
+from lookup.engine.plugins import load_plugins
+from lookup.replay.run import replay
+from lookup.score.scoring import Plan, Scored, score
+from lookup.settings.loader import load_evaluation
+
+__all__ = ["evaluate_command", "evaluate_in_session", "table_variables"]
 
 
 def evaluate_command(config: Path, lookups: Path, output: Path, master: str) -> list[str]:
-    """Return the arguments of a Python interpreter that evaluates a log as a whole process.
-
-    BROKERS and OWNERSHIP are taken from beside the LOOKUPS.
-    """
+    """Return the arguments of a Python interpreter that evaluates a log as a whole process."""
     return [
         *("-m", "lookup.cli", "evaluate", "--config", str(config), "--lookups", str(lookups)),
         *("--output", str(output), "--master", master, "--force"),
     ]
 
 
-def evaluate_in_session(spark: SparkSession, config: str, lookups: str, output: Path) -> None:
-    """Evaluate a log in a running session."""
-    raise NotImplementedError
+def table_variables(config: Path, lookups: Path) -> dict[str, str]:
+    """Return environment variables that take every other table of an evaluation from beside its LOOKUPS."""
+    return {f"LOOKUP_INPUTS__{name.upper()}": path for name, path in _tables(config, lookups).items()}
+
+
+def evaluate_in_session(spark: SparkSession, config: Path, lookups: Path, output: Path) -> Scored:
+    """Evaluate a log in a running session: settings, replay, score; the report is not written."""
+    tables = {"lookups": str(lookups), **_tables(config, lookups)}
+    settings = load_evaluation(config, {f"inputs.{name}": path for name, path in tables.items()}, {})
+    outcome = replay(spark, settings, str(output))
+    metrics = [metric() for metric in load_plugins().classes["metrics"].values()]
+    names = tuple(policy.name for policy in settings.policies)
+    return score(outcome, metrics, Plan(names, settings.evaluation, settings.verdict))
+
+
+def _tables(config: Path, lookups: Path) -> Mapping[str, str]:
+    """Return the tables beside LOOKUPS which the evaluation file names."""
+    named = load_evaluation(config, environ={}).inputs.model_dump(exclude_none=True)
+    return {name: str(lookups.parent / name) for name in named if name != "lookups"}

@@ -5,11 +5,12 @@ Memory is PSS, each shared page divided among those who share it: workers forked
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,18 +34,25 @@ class Measured:
     output: str
 
 
-def run_measured(arguments: Sequence[str], *, allowed: tuple[int, ...] = (0,)) -> Measured:
+def run_measured(
+    arguments: Sequence[str], *, allowed: tuple[int, ...] = (0,), variables: Mapping[str, str] | None = None
+) -> Measured:
     """Run this interpreter with some arguments.
 
     Args:
         allowed: exit codes that are no failure.
+        variables: added to the environment.
 
     Raises:
         SystemExit: with what the process printed, where it failed.
     """
     begin = time.perf_counter()
     with subprocess.Popen(
-        [sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        [sys.executable, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, **(variables or {})},
     ) as process:
         sampler = _Sampler(process.pid)
         sampler.start()

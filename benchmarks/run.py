@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from decision import measure_decision
-from evaluating import evaluate_command
+from evaluating import evaluate_command, table_variables
 from figures import Figure, as_markdown, replace_block
 from processes import Measured, run_measured
 
@@ -53,8 +53,10 @@ class _Bench:
     def evaluate(self, config: str, times: int = 1) -> Measured:
         """Run `lookup evaluate` as a whole process; verdicts may be what they like."""
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-            arguments = evaluate_command(_HERE / config, self.log(times), Path(folder) / "out", _MASTER)
-            return self._once(f"{config} x{times}", arguments, allowed=(0, 3, 4))
+            lookups, path = self.log(times), _HERE / config
+            arguments = evaluate_command(path, lookups, Path(folder) / "out", _MASTER)
+            variables = table_variables(path, lookups)
+            return self._once(f"{config} x{times}", arguments, allowed=(0, 3, 4), variables=variables)
 
     def steady(self, config: str) -> list[float]:
         """Return the seconds of three evaluations in one session."""
@@ -62,10 +64,17 @@ class _Bench:
         measured = self._once(f"steady {config}", [*arguments, "--master", _MASTER])
         return [float(spent) for spent in json.loads(measured.output.splitlines()[-1])]
 
-    def _once(self, name: str, arguments: list[str], *, allowed: tuple[int, ...] = (0,)) -> Measured:
+    def _once(
+        self,
+        name: str,
+        arguments: list[str],
+        *,
+        allowed: tuple[int, ...] = (0,),
+        variables: Mapping[str, str] | None = None,
+    ) -> Measured:
         if name not in self._done:
             print(f"... {name}", file=sys.stderr, flush=True)
-            self._done[name] = run_measured(arguments, allowed=allowed)
+            self._done[name] = run_measured(arguments, allowed=allowed, variables=variables)
         return self._done[name]
 
 

@@ -21,8 +21,8 @@ __all__ = ["main"]
 def main() -> None:
     """Print the seconds of each round, a JSON list on the last line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--config", required=True)
-    parser.add_argument("--lookups", required=True)
+    parser.add_argument("--config", type=Path, required=True)
+    parser.add_argument("--lookups", type=Path, required=True)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--master", default="local[2]")
     options = parser.parse_args()
