@@ -28,9 +28,10 @@ def _view(owned: dict[str, int], domains: dict[str, str] | None = None, *others:
             {"b2", "b4"},
         ),
         ({"b1": 1, "b2": 0, "b3": 0, "b4": 0}, {"b1": "d1", "b2": "d1", "b3": "d2"}, {"b3", "b4"}),
+        ({"b1": 0, "b2": 3, "b3": 1}, {"b1": "d1", "b2": "d1", "b3": "d2"}, {"b3"}),
         ({"b1": 1, "b2": 0}, {}, {"b2"}),
     ],
-    ids=["documented-example", "no-domain-is-a-domain", "no-domains"],
+    ids=["documented-example", "no-domain-is-a-domain", "an-empty-broker-in-a-full-domain", "no-domains"],
 )
 def test_the_emptiest_domain_comes_first(owned: dict[str, int], domains: dict[str, str], expected: set[str]) -> None:
     """Domains with the smallest total are kept, and in them the brokers with the fewest bundles."""

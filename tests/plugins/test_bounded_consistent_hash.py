@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lookup.testing import cluster, engine_request
-from lookup_policies.bounded_consistent_hash import BoundedConsistentHash
+from lookup_policies.bounded_consistent_hash import BoundedConsistentHash, _place
 from tests.plugins.worlds import shares
 
 IDS = ("b1", "b2", "b3", "b4", "b5")
@@ -46,6 +46,17 @@ def test_a_full_broker_is_passed_over_clockwise() -> None:
 
     assert second != first
     assert shares(part, cluster(*IDS), *(one for one in IDS if one != first), asked=asked) == {second: 1.0}
+
+
+def test_the_ring_is_closed() -> None:
+    """With one point per broker a bundle goes to the nearest clockwise, past the end of the ring to its beginning."""
+    ring = {one: _place(f"{one}\0{0}") for one in IDS}
+    nearest = {
+        bundle: min(IDS, key=lambda one, start=_place(bundle): (ring[one] - start) % 2**64)
+        for bundle in map(_bundle, range(100))
+    }
+
+    assert _placed(BoundedConsistentHash(epsilon=1000.0, points=1), 100, *IDS) == nearest
 
 
 def test_few_bundles_move_when_a_broker_leaves() -> None:

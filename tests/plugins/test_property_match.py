@@ -6,7 +6,7 @@ import pytest
 
 from lookup.hooks import reads_of
 from lookup.model import LookupRequest
-from lookup.testing import broker, cluster, engine_request, request
+from lookup.testing import broker, candidates, cluster, engine_request, request
 from lookup_policies.property_match import PropertyMatch
 from tests.plugins.worlds import scored
 
@@ -47,6 +47,18 @@ def test_several_keys_are_weighed() -> None:
     part = PropertyMatch(keys={"rack": 3.0, "zone": 1.0})
 
     assert scored(part, asked, VIEW) == {"a1": 1.0, "a2": 0.75, "b1": 0.25, "bare": 0.0}
+
+
+def test_the_order_of_keys_makes_no_difference() -> None:
+    """Equal parts score equally to the last bit."""
+    view = cluster(broker("b1", a="1", b="1", c="1", d="2"))
+    asked = request(properties=dict.fromkeys("abcd", "1"))
+    weights = {"a": 0.1, "b": 0.2, "c": 0.3, "d": 0.1}
+    parts = PropertyMatch(keys=weights), PropertyMatch(keys=dict(reversed(weights.items())))
+    forwards, backwards = (part.score(asked, candidates(view), view).tolist() for part in parts)
+
+    assert parts[0] == parts[1]
+    assert forwards == backwards
 
 
 def test_only_compared_properties_are_read() -> None:

@@ -71,6 +71,11 @@ def test_the_most_loaded_bundles_go_until_enough_has_gone() -> None:
     assert outcome.modelled_deviation is None
 
 
+def test_just_above_the_threshold_is_overloaded() -> None:
+    """0.11 above an average of 0.5 exceeds 0.1."""
+    assert _short(_cycle(_view({"hot": 0.61, "cold": 0.39}, HOT))[0]) == ["three"]
+
+
 @pytest.mark.parametrize(
     ("usage", "loads", "expected"),
     [
