@@ -51,12 +51,12 @@ def test_a_full_broker_is_passed_over_clockwise() -> None:
 def test_the_ring_is_closed() -> None:
     """With one point per broker a bundle goes to the nearest clockwise, past the end of the ring to its beginning."""
     ring = {one: _place(f"{one}\0{0}") for one in IDS}
-    nearest = {
-        bundle: min(IDS, key=lambda one, start=_place(bundle): (ring[one] - start) % 2**64)
-        for bundle in map(_bundle, range(100))
-    }
 
-    assert _placed(BoundedConsistentHash(epsilon=1000.0, points=1), 100, *IDS) == nearest
+    def nearest(bundle: str) -> str:
+        return min(IDS, key=lambda one: (ring[one] - _place(bundle)) % 2**64)
+
+    expected = {bundle: nearest(bundle) for bundle in map(_bundle, range(100))}
+    assert _placed(BoundedConsistentHash(epsilon=1000.0, points=1), 100, *IDS) == expected
 
 
 def test_few_bundles_move_when_a_broker_leaves() -> None:
