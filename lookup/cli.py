@@ -1,0 +1,149 @@
+"""The command line: the list of commands, the one place where errors become sentences and exit codes.
+
+Exit codes: 0 done; 2 could not run; 3 and 4 verdicts of `evaluate`; 130 interrupted. What a command does is in
+`lookup.commands`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version
+from types import FrameType
+
+from lookup.commands import check, explain, generate, plugins, show
+from lookup.commands.options import Command, Parser, parsed
+from lookup.commands.streams import say
+from lookup.errors import PulsarLookupError, SettingsError
+
+__all__ = ["COMMANDS", "main", "root_parser"]
+
+COMMANDS: tuple[Command, ...] = (
+    generate.COMMAND,
+    explain.COMMAND,
+    plugins.COMMAND,
+    show.COMMAND,
+    check.COMMAND,
+)
+
+_GROUPS = {"plugins": "see which parts, log readers and metrics there are", "config": "look at settings and check them"}
+_INTERRUPTED = 130
+#: A class of ours before its sentence, as a traceback from a Spark task ends.
+_WRAPPED = re.compile(
+    r"^(?:\w+: )?lookup\.errors\.(?P<kind>\w+): (?P<sentence>.*?)(?=\n\s+at |\n\n|\n\tat |\nDriver stacktrace|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; the entry point of `lookup`."""
+    try:
+        with _terminated_like_interrupted():
+            return _run(sys.argv[1:] if argv is None else argv)
+    except SettingsError as error:
+        return _refuse(*error.problems)
+    except PulsarLookupError as error:
+        return _refuse(str(error))
+    except KeyboardInterrupt:
+        say("interrupted; nothing was written")
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; what is still in the buffer has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        if error.filename is None or error.strerror is None:
+            raise
+        return _refuse(f"{error.filename}: {error.strerror}")
+    except Exception as error:
+        sentence = _sentence_of_a_task(error)
+        if sentence is None:
+            raise
+        return _refuse(*sentence.splitlines())
+
+
+def root_parser() -> Parser:
+    """Build the parser of all commands."""
+    root = Parser(
+        prog="lookup",
+        description="Replay lookup logs of Apache Pulsar against placement policies and judge the policies.",
+        epilog=(
+            "`lookup COMMAND --help` has flags and examples. Data goes to stdout, everything else to stderr.\n"
+            "Exit codes: 0 done; 2 could not run; 3 a candidate is worse; 4 no decision; 130 interrupted."
+        ),
+    )
+    root.add_argument("--version", action="version", version=f"pulsar-lookup {version('pulsar-lookup')}")
+    commands = root.add_subparsers(metavar="COMMAND", title="commands", dest="command")
+    groups = {}
+    for command in COMMANDS:
+        group, _, name = command.name.rpartition(" ")
+        if group and group not in groups:
+            own = commands.add_parser(group, help=_GROUPS[group], description=_GROUPS[group])
+            own.set_defaults(parser=own)
+            groups[group] = own.add_subparsers(metavar="COMMAND", title="commands", dest="subcommand")
+        _add(groups[group] if group else commands, name, command)
+    return root
+
+
+def _add(commands: object, name: str, command: Command) -> None:
+    examples = [f"  {line}\n      {meaning}" for line, meaning in command.examples]
+    parser = commands.add_parser(  # type: ignore[attr-defined]  # argparse does not publish the class
+        name,
+        help=command.summary,
+        description=f"{command.summary[0].upper()}{command.summary[1:]}.",
+        epilog="\n".join(["examples:", *examples]),
+    )
+    command.add_arguments(parser)
+    parser.set_defaults(parser=parser, run=command.run)
+
+
+def _run(argv: Sequence[str]) -> int:
+    root = root_parser()
+    try:
+        arguments = parsed(root, argv)
+    except SystemExit as done:  # --help and --version have printed what was asked for
+        return int(done.code or 0)
+    if not hasattr(arguments, "run"):
+        reached: Parser = getattr(arguments, "parser", root)
+        reached.error("no command is given")
+    code: int = arguments.run(arguments)
+    sys.stdout.flush()
+    return code
+
+
+def _refuse(*sentences: str) -> int:
+    for sentence in sentences:
+        say(f"error: {sentence}")
+    return 2
+
+
+def _sentence_of_a_task(error: BaseException | None) -> str | None:
+    """Find the sentence of ours in an error of Spark, which carries a worker's traceback as text."""
+    while error is not None:
+        found = list(_WRAPPED.finditer(str(error)))
+        if found:
+            return found[-1]["sentence"].strip()
+        error = error.__cause__ or error.__context__
+    return None
+
+
+@contextmanager
+def _terminated_like_interrupted() -> Iterator[None]:
+    """Let SIGTERM unwind as Ctrl-C does, so that half-written output is removed; signals reach the main thread only."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,45 @@
+"""`lookup config check`: everything that is wrong with an evaluation, and what is probably not meant."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from lookup.commands.options import Command, add_config, settings_flags
+from lookup.commands.selection import examine
+from lookup.commands.streams import warn
+from lookup.errors import SettingsError
+from lookup.settings import EvaluationFile, warnings_of
+
+__all__ = ["COMMAND"]
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    findings, _, policies, problems = examine(arguments.config, settings_flags(arguments))
+    if findings.settings is not None:
+        for sentence in warnings_of(findings.settings, {policy.name: policy.reads for policy in policies}):
+            warn(sentence)
+    if problems or findings.settings is None:
+        raise SettingsError(problems)
+    sys.stdout.write(f"{arguments.config}: {_summary(findings.settings)}\n")
+    return 0
+
+
+def _summary(settings: EvaluationFile) -> str:
+    brokers = len({broker for entry in settings.brokers for broker in entry.ids})
+    return (
+        f"no mistakes; {_count(len(settings.policies), 'policy', 'policies')}, {_count(brokers, 'broker', 'brokers')}"
+    )
+
+
+def _count(number: int, one: str, several: str) -> str:
+    return f"{number} {one if number == 1 else several}"
+
+
+COMMAND = Command(
+    name="config check",
+    summary="find every mistake in an evaluation and the files it names",
+    examples=(("lookup config check --config evaluation.toml", "all mistakes and warnings; exit code 2 on mistakes"),),
+    add_arguments=add_config,
+    run=_run,
+)

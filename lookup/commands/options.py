@@ -1,0 +1,199 @@
+"""Commands and their flags: the parser every command shares, its messages and the values flags may take.
+
+It is `argparse` with sentences in place of its own messages: a mistake names the flag, what would be right and where
+the help is, and nothing is abbreviated or guessed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, NoReturn
+
+from lookup.engine.plugins import suggestion
+from lookup.errors import SettingsError
+
+__all__ = [
+    "Command",
+    "Parser",
+    "add_config",
+    "add_format",
+    "add_output",
+    "add_plugin_files",
+    "moment",
+    "number",
+    "pairs",
+    "parsed",
+    "ratio",
+    "settings_flags",
+    "whole",
+]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command as users see it."""
+
+    #: as it is typed, `plugins list`
+    name: str
+    #: one line of the list of commands
+    summary: str
+    #: pairs of a command line and what it does
+    examples: tuple[tuple[str, str], ...]
+    add_arguments: Callable[[Parser], None]
+    #: does the work and returns the exit code
+    run: Callable[[argparse.Namespace], int]
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that raises `SettingsError` where argparse would print a usage and exit."""
+
+    def __init__(self, **keywords: Any) -> None:
+        super().__init__(
+            allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, add_help=False, **keywords
+        )
+        self.add_argument("-h", "--help", action="help", help="print this and exit")
+        #: what must be given: destination and name in messages
+        self.needed: dict[str, str] = {}
+
+    def need(self, *names: str, **keywords: Any) -> None:
+        """Add an argument that must be given; it is asked for after unknown ones, which may be misspelt needed ones."""
+        action = self.add_argument(*names, **keywords)
+        self.needed[action.dest] = names[0] if names[0].startswith("-") else str(action.metavar or action.dest)
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what argparse found, as a sentence with the way to the help."""
+        raise SettingsError(f"{message.removeprefix('argument ')}; see `{self.prog} --help`")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            what = f"{action.option_strings[0]}: there is no" if action.option_strings else "there is no command"
+            self.error(f"{what} {value!r}; {suggestion(str(value), map(str, action.choices))}")
+
+
+def parsed(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
+    """Parse a command line.
+
+    Raises:
+        SettingsError: in one sentence, for what is unknown, wrong or missing.
+    """
+    found, rest = parser.parse_known_args(argv)
+    reached: Parser = getattr(found, "parser", parser)
+    if rest:
+        reached.error(_unknown(rest[0], reached))
+    missing = [name for dest, name in reached.needed.items() if not getattr(found, dest)]
+    if missing:
+        reached.error(f"{' and '.join(missing)} must be given")
+    return found
+
+
+def _unknown(word: str, parser: Parser) -> str:
+    flag = word.partition("=")[0]
+    if not flag.startswith("-"):
+        return f"{word!r} is one argument too many"
+    known = [name for action in parser._actions for name in action.option_strings]
+    return f"there is no flag {flag}; {suggestion(flag, known)}"
+
+
+# Flags that several commands share.
+
+
+def add_config(parser: Parser) -> None:
+    """Add `--config` and what lies over the file."""
+    parser.need("--config", metavar="FILE", help="the evaluation, a TOML file")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="set any setting by its key path, like evaluation.seeds=[1,2]; repeatable, wins over file and environment",
+    )
+
+
+def settings_flags(arguments: argparse.Namespace) -> dict[str, object]:
+    """Return what `--set` gives, by key path."""
+    return dict(pairs("--set", arguments.set, "evaluation.tick_s=30"))
+
+
+def add_output(parser: Parser, what: str) -> None:
+    """Add `--output` and `--force`."""
+    parser.need("--output", metavar="DIR", help=f"folder for {what}; must not exist or be empty")
+    parser.add_argument("--force", action="store_true", help="replace earlier results there; other files stay")
+
+
+def add_format(parser: Parser, *forms: str) -> None:
+    """Add `--format`; the first form is the default."""
+    parser.add_argument("--format", choices=forms, default=forms[0], help=f"what to print: {', '.join(forms)}")
+
+
+def add_plugin_files(parser: Parser) -> None:
+    """Add `--plugin-file`."""
+    parser.add_argument(
+        "--plugin-file",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="Python file that registers parts or log readers; repeatable",
+    )
+
+
+# Values of flags.
+
+
+def pairs(flag: str, written: Iterable[str], example: str) -> list[tuple[str, str]]:
+    """Read `KEY=VALUE` texts.
+
+    Raises:
+        SettingsError: naming the first text without key or equals sign.
+    """
+    found = [text.partition("=") for text in written]
+    for key, equals, value in found:
+        if not key.strip() or not equals:
+            raise SettingsError(f"{flag}: {key + equals + value!r} should be of the form {example}")
+    return [(key.strip(), value) for key, _, value in found]
+
+
+def whole(text: str) -> int:
+    """Read a whole number; digits may be grouped by underscores."""
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+
+
+def number(text: str) -> float:
+    """Read a finite number."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number")
+    return value
+
+
+def ratio(text: str) -> float:
+    """Read a share, a number in [0, 1]."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0.0 <= value <= 1.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number between 0 and 1")
+    return value
+
+
+def moment(text: str) -> int:
+    """Read a time with its offset; µs since the Unix epoch."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time like 2026-01-01T12:00:00Z") from None
+    if found.tzinfo is None:
+        raise argparse.ArgumentTypeError(f"{text!r} has no offset; write 2026-01-01T12:00:00Z or ...+01:00")
+    return (found - _EPOCH) // timedelta(microseconds=1)

@@ -1,0 +1,73 @@
+"""From an evaluation file to settings, registered parts and policies; all mistakes are reported together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lookup.engine.build import build_policies
+from lookup.engine.plugins import Registry, load_plugins
+from lookup.engine.policy import Policy
+from lookup.errors import PluginError, SettingsError
+from lookup.score.verdict import check_rules
+from lookup.settings import EvaluationFile, Findings, PolicySpec, VerdictSection, examine_evaluation
+
+__all__ = ["Selection", "examine", "select"]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """An evaluation that can be run."""
+
+    settings: EvaluationFile
+    registry: Registry
+    #: in the order of the settings
+    policies: tuple[Policy, ...]
+
+
+def select(config: str, flags: Mapping[str, object]) -> Selection:
+    """Read an evaluation, load its plug-ins and build its policies.
+
+    Raises:
+        SettingsError: all mistakes of settings, plug-ins and policies together.
+    """
+    findings, registry, policies, problems = examine(config, flags)
+    if problems or findings.settings is None or registry is None:
+        raise SettingsError(problems)
+    return Selection(findings.settings, registry, policies)
+
+
+def examine(
+    config: str, flags: Mapping[str, object]
+) -> tuple[Findings, Registry | None, tuple[Policy, ...], list[str]]:
+    """Read an evaluation and check as much of it as can be understood; the last of the answers are all mistakes."""
+    findings = examine_evaluation(config, flags)
+    problems = list(findings.problems)
+    if not findings.tables:  # the file could not be read at all
+        return findings, None, (), problems
+    try:
+        registry = load_plugins(findings.tables.get("plugin_files", ()))
+    except PluginError as error:
+        # A file that is not there was already complained of.
+        return findings, None, (), [*problems, str(error)] if "plugin_files" in findings.tables else problems
+    policies: tuple[Policy, ...] = ()
+    try:
+        policies = build_policies(registry, _specs(findings.tables))
+    except SettingsError as error:
+        problems += error.problems
+    try:
+        check_rules(_rules(findings.tables), [found() for found in registry.classes["metrics"].values()])
+    except SettingsError as error:
+        problems += error.problems
+    return findings, registry, policies, problems
+
+
+def _specs(tables: Mapping[str, Any]) -> Sequence[PolicySpec]:
+    specs: Sequence[PolicySpec] = tables.get("policies") or ()
+    return specs
+
+
+def _rules(tables: Mapping[str, Any]) -> VerdictSection:
+    rules: VerdictSection = tables.get("verdict") or VerdictSection()
+    return rules

@@ -1,0 +1,110 @@
+"""`lookup config show`: an evaluation as the framework understands it, and where every value comes from."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from lookup.commands.options import Command, Parser, add_config, add_format, settings_flags
+from lookup.commands.streams import print_json
+from lookup.commands.times import time_text
+from lookup.commands.toml import to_toml
+from lookup.settings import BrokerInterval, EvaluationFile, broker_intervals, describe, load_evaluation
+from lookup.settings.problems import key_path
+
+__all__ = ["COMMAND"]
+
+_INTRODUCTION = "# Settings as resolved; behind each value stands what set it. Paths are absolute.\n\n"
+
+
+def _add_arguments(parser: Parser) -> None:
+    add_config(parser)
+    parser.add_argument(
+        "--resolved",
+        action="store_true",
+        help="defaults too, what set each value, and what the brokers register; without it only what is set",
+    )
+    add_format(parser, "toml", "json")
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    settings = load_evaluation(arguments.config, settings_flags(arguments))
+    if arguments.format == "json":
+        print_json(_json(settings, is_resolved=arguments.resolved))
+    elif arguments.resolved:
+        sys.stdout.write(_INTRODUCTION + to_toml(settings.model_dump(), _Sources(settings)) + _registered(settings))
+    else:
+        sys.stdout.write(to_toml(settings.model_dump(exclude_unset=True)))
+    return 0
+
+
+class _Sources:
+    """Says of a place what set its value; of a value made of several, all that did."""
+
+    def __init__(self, settings: EvaluationFile) -> None:
+        self._sources = {path: source for path, _, source in describe(settings)}
+
+    def __call__(self, loc: tuple[str | int, ...]) -> str:
+        path = key_path(loc)
+        below = (source for known, source in self._sources.items() if known == path or _is_below(known, path))
+        return ", ".join(dict.fromkeys(below))
+
+
+def _is_below(path: str, above: str) -> bool:
+    return path.startswith(above) and path[len(above)] in ".["
+
+
+def _json(settings: EvaluationFile, *, is_resolved: bool) -> dict[str, Any]:
+    if not is_resolved:
+        return {"settings": settings.model_dump(mode="json", exclude_unset=True)}
+    return {
+        "settings": settings.model_dump(mode="json"),
+        "sources": {path: source for path, _, source in describe(settings)},
+        "registered": [
+            {
+                "cluster": cluster,
+                "broker": interval.broker.id,
+                "from": time_text(interval.from_us),
+                "until": time_text(interval.until_us),
+                "capacity": interval.broker.capacity,
+                "lookup_data": json.loads(interval.broker.lookup_data.to_json()),
+            }
+            for cluster, interval in _intervals(settings)
+        ],
+    }
+
+
+def _registered(settings: EvaluationFile) -> str:
+    lines = [f"# {_place(cluster, one)}: {one.broker.lookup_data.to_json()}" for cluster, one in _intervals(settings)]
+    return "\n".join(["", "# What the brokers register:", *lines, ""]) if lines else ""
+
+
+def _intervals(settings: EvaluationFile) -> Iterator[tuple[str | None, BrokerInterval]]:
+    """Yield brokers by cluster; None stands for all clusters where no broker is tied to one."""
+    named = {name for entry in settings.brokers for name in entry.clusters or ()}
+    clusters: list[str | None] = [*sorted(named)]
+    for cluster in clusters or [None]:
+        for interval in broker_intervals(settings, cluster or ""):
+            yield cluster, interval
+
+
+def _place(cluster: str | None, interval: BrokerInterval) -> str:
+    place = f"{interval.broker.id} in {cluster or 'every cluster'}"
+    begin = "" if interval.from_us is None else f" from {time_text(interval.from_us)}"
+    return place + begin + ("" if interval.until_us is None else f" until {time_text(interval.until_us)}")
+
+
+COMMAND = Command(
+    name="config show",
+    summary="print an evaluation as it is understood",
+    examples=(
+        ("lookup config show --config evaluation.toml", "what is set, files that it names read into it"),
+        ("lookup config show --config evaluation.toml --resolved", "every value and what set it"),
+        ("LOOKUP_EVALUATION__TICK_S=30 lookup config show --config evaluation.toml --resolved", "what a variable does"),
+    ),
+    add_arguments=_add_arguments,
+    run=_run,
+)

@@ -1,0 +1,72 @@
+"""Where commands speak: data on stdout, everything about the run on stderr; plain lines where there is no terminal."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+__all__ = ["data_console", "plain_table", "print_json", "progress", "say", "warn"]
+
+#: Width where nobody can say one: files and pipes do not wrap.
+_PLAIN_WIDTH = 240
+
+
+def data_console() -> Console:
+    """Return the console of stdout; `NO_COLOR` and pipes are honoured."""
+    console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
+    if not console.is_terminal:
+        console.width = _PLAIN_WIDTH
+    return console
+
+
+def say(text: str) -> None:
+    """Write a line about the run to stderr."""
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+def warn(text: str) -> None:
+    """Write something a user should know, but that stops nothing, to stderr."""
+    say(f"warning: {text}")
+
+
+def print_json(content: Mapping[str, Any] | Sequence[Any]) -> None:
+    """Write JSON to stdout."""
+    sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def plain_table(console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
+    """Print a table; the last column takes the room that is left, the others keep theirs."""
+    table = Table(box=box.SIMPLE_HEAD if console.is_terminal else box.ASCII2, pad_edge=False, title_justify="left")
+    for name in columns:
+        table.add_column(name, no_wrap=name != columns[-1], overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    if title:
+        console.print(Text(title, style="bold"))
+    console.print(table)
+
+
+@contextmanager
+def progress(start: str) -> Iterator[Callable[[str], None]]:
+    """Hand out a function that tells what is being done: a moving line on a terminal, lines with seconds elsewhere."""
+    console, began = Console(stderr=True, highlight=False, markup=False, emoji=False), time.monotonic()
+    if console.is_terminal:
+        with console.status(Text(start)) as status:
+            yield lambda text: status.update(Text(text))
+        return
+
+    def line(text: str) -> None:
+        say(f"[{time.monotonic() - began:6.1f} s] {text}")
+
+    line(start)
+    yield line
