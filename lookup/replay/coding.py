@@ -23,12 +23,13 @@ from numpy.typing import NDArray
 from lookup.engine.ledger import MICRO
 from lookup.errors import InvalidNameError
 from lookup.model.names import TopicName, is_internal_topic, looks_like_pattern
+from lookup.model.namespaces import NamespacePolicies
 from lookup.replay.atoms import AtomRule
 from lookup.replay.schema import LOOKUP_DEFAULTS, RESULTS
 from lookup.replay.work import WorkDir
 from lookup.settings.resolve import ClientRule
 
-__all__ = ["CodingPlan", "Coder", "DAY_US", "EXTRA_FIELDS", "LogBatch", "Quarantined", "Share", "used_columns"]
+__all__ = ["DAY_US", "EXTRA_FIELDS", "Coder", "CodingPlan", "LogBatch", "Quarantined", "Share", "used_columns"]
 
 DAY_US = 86_400_000_000
 #: Fields of a request that are coded only where a policy reads them, beside atom and properties.
@@ -46,14 +47,14 @@ class CodingPlan:
     #: which of EXTRA_FIELDS the policies read
     extras: frozenset[str]
     client_rules: tuple[ClientRule, ...]
-    policies: AtomRule
-    #: cuts by cluster, then namespace
+    policies: NamespacePolicies
+    #: hashes at which bundles are split, by cluster, then namespace
     cuts: Mapping[str, Mapping[str, tuple[int, ...]]]
     tick_us: int
 
     def rule(self, cluster: str) -> AtomRule:
         """Return the atoms' rule of one cluster."""
-        return AtomRule(self.policies.policies, self.cuts.get(cluster, {}))
+        return AtomRule(self.policies, self.cuts.get(cluster, {}))
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,13 @@ class LogBatch:
     source: str
     first_row: int
     cluster: str | None
+    #: number of each row in its source, from 1, where they are not consecutive
+    lines: Ints | None = None
+
+    @property
+    def line_numbers(self) -> Ints:
+        """Return the number of each row in its source, from 1."""
+        return np.arange(self.rows.num_rows) + self.first_row + 1 if self.lines is None else self.lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +92,8 @@ class Share:
     namespaces: list[str] = field(default_factory=list)
     properties: list[str] = field(default_factory=list)
     brokers: list[str] = field(default_factory=list)
+    #: lookups that carry each of the brokers
+    by_broker: list[int] = field(default_factory=list)
     #: strings of the coded extras, by field
     extras: dict[str, list[str | None]] = field(default_factory=dict)
     #: (name, day, first ts, last ts) of each part
@@ -120,13 +130,16 @@ class Coder:
     """
 
     def __init__(self, plan: CodingPlan, cluster: str, work: WorkDir, task: int) -> None:
-        self.share = Share(cluster, counts={"rows": 0, "redirects": 0, "internal": 0, "demand": 0, "logged": 0, "micro": 0})
+        self.share = Share(
+            cluster, counts={"rows": 0, "redirects": 0, "internal": 0, "demand": 0, "micro": 0}
+        )
         self.quarantined: list[Quarantined] = []
         self._plan, self._work, self._task = plan, work, task
         self._rule = plan.rule(cluster)
         self._atoms = _AtomCodes(self._rule)
         self._properties, self._brokers, self._clients = _Vocabulary(), _Vocabulary(), _Vocabulary()
         self._extras = {name: _Vocabulary() for name in EXTRA_FIELDS if name in plan.extras}
+        self._by_broker = np.empty(0, dtype=np.int64)
         self._rules: dict[str | None, int] = {}
         self._maps: dict[str, tuple[pa.Array, NDArray[np.int32]]] = {}
         self._held: dict[int, list[dict[str, NDArray[Any]]]] = {}
@@ -149,6 +162,7 @@ class Coder:
         share = self.share
         share.namespaces = list(self._atoms.bases)
         share.properties, share.brokers = self._properties.values, self._brokers.values
+        share.by_broker = _added(self._by_broker, np.zeros(len(share.brokers), np.int64)).tolist()
         share.extras = {name: words.values for name, words in self._extras.items()}
         share.topics = self._atoms.digests()
         return share
@@ -158,7 +172,9 @@ class Coder:
         for day, chunks in sorted(self._held.items()):
             columns = {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]}
             columns = _sorted(columns)
-            name = f"parts/{quote(self.share.cluster, safe='')}/{day}/{self._task:05d}-{len(self.share.parts):04d}.arrow"
+            name = (
+                f"parts/{quote(self.share.cluster, safe='')}/{day}/{self._task:05d}-{len(self.share.parts):04d}.arrow"
+            )
             note = _drop_constants(columns)
             self._work.write(name, columns, note)
             self.share.parts.append((name, day, int(columns["ts"][0]), int(columns["ts"][-1])))
@@ -168,7 +184,9 @@ class Coder:
         checks = _Checks(batch)
         ts = checks.timestamps()
         atoms = self._coded(batch, "topic", self._atoms.code)
-        checks.refuse(atoms == _AtomCodes.BAD, lambda text: self._atoms.reasons.get(text, "the topic is missing"), "topic")
+        checks.refuse(
+            atoms == _AtomCodes.BAD, lambda text: self._atoms.reasons.get(text, "the topic is missing"), "topic"
+        )
         properties = self._property_codes(batch)
         checks.refuse(properties < 0, lambda _: "properties is not a JSON object of texts", "properties")
         results = self._coded(batch, "result", _result_code)
@@ -179,7 +197,13 @@ class Coder:
         self.share.counts["redirects"] += int(np.sum(usable & (results == RESULTS.index("redirect"))))
         self.share.counts["internal"] += int(np.sum(usable & (atoms == _AtomCodes.INTERNAL)))
         usable = usable & (atoms >= 0) & (results != RESULTS.index("redirect"))
-        columns: dict[str, NDArray[Any]] = {"ts": ts, "seq": _sequence(batch.rows), "atom": atoms, "properties": properties, "weight": weights}
+        columns: dict[str, NDArray[Any]] = {
+            "ts": ts,
+            "seq": _sequence(batch.rows),
+            "atom": atoms,
+            "properties": properties,
+            "weight": weights,
+        }
         columns["broker"] = self._coded(batch, "broker", lambda text: -1 if text is None else self._brokers.code(text))
         columns["read_only"] = _flags(batch.rows, "read_only")
         for name in self._extras:
@@ -230,15 +254,16 @@ class Coder:
         if column.indices.null_count:
             absent = code(LOOKUP_DEFAULTS.get(name))  # type: ignore[arg-type]  # texts
             table = np.append(known[1], np.int32(absent))
-            return np.take(table, pc.fill_null(column.indices, len(known[1])).to_numpy(zero_copy_only=False))
-        return np.take(known[1], column.indices.to_numpy(zero_copy_only=False))
+            return _taken(table, pc.fill_null(column.indices, len(known[1])).to_numpy(zero_copy_only=False))
+        return _taken(known[1], column.indices.to_numpy(zero_copy_only=False))
 
     def _keep(self, columns: dict[str, NDArray[Any]]) -> None:
         ts, counts = columns["ts"], self.share.counts
         if not len(ts):
             return
         counts["demand"] += len(ts)
-        counts["logged"] += int(np.sum(columns["broker"] >= 0))
+        named = columns["broker"][columns["broker"] >= 0]
+        self._by_broker = _added(self._by_broker, np.bincount(named))
         counts["micro"] += int(columns["weight"].sum())
         first, last = int(ts.min()), int(ts.max())
         self.share.first_us, self.share.last_us = min(first, self.share.first_us), max(last, self.share.last_us)
@@ -320,11 +345,11 @@ class _Checks:
         if not wrong.any():
             return
         names = self._batch.rows.schema.names
+        lines = self._batch.line_numbers
         for row in np.flatnonzero(wrong).tolist():
             value = self._batch.rows.column(column)[row].as_py() if column in names else None
             text = None if value is None else str(value)
-            line = self._batch.first_row + row + 1
-            self.quarantined.append(Quarantined(self._batch.source, line, reason(text), (text or "")[:200]))
+            self.quarantined.append(Quarantined(self._batch.source, int(lines[row]), reason(text), (text or "")[:200]))
         self.usable &= ~wrong
 
     def timestamps(self) -> Ints:
@@ -379,6 +404,19 @@ def _text_column(rows: pa.RecordBatch, name: str) -> pa.DictionaryArray | None:
     return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
 
 
+def _added(a: Ints, b: Ints) -> Ints:
+    """Add two counts of which one may be longer."""
+    total = np.zeros(max(len(a), len(b)), dtype=np.int64)
+    total[: len(a)] += a
+    total[: len(b)] += b
+    return total
+
+
+def _taken(table: NDArray[np.int32], places: NDArray[Any]) -> NDArray[np.int32]:
+    taken: NDArray[np.int32] = table[places]
+    return taken
+
+
 def _result_code(text: str | None) -> int:
     return RESULTS.index(text) if text in RESULTS else -1
 
@@ -413,10 +451,10 @@ def _sorted(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
 def _drop_constants(columns: dict[str, NDArray[Any]]) -> dict[str, int]:
     """Take out the columns that hold one value only, and return these values."""
     constant = {
-        name: int(values[0]) for name, values in columns.items() if name != "ts" and values[0] == values[-1] and (values == values[0]).all()
+        name: int(values[0])
+        for name, values in columns.items()
+        if name != "ts" and values[0] == values[-1] and (values == values[0]).all()
     }
     for name in constant:
         del columns[name]
     return constant
-
-

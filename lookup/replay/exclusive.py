@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from lookup.engine.manager import Decided, LoadManager, OwnerChange
 from lookup.engine.policy import Policy
-from lookup.model.batch import Batch
 from lookup.replay.bundle_map import BundleMap
+from lookup.replay.counted import Counted
 from lookup.replay.loads import AtomLoads, Demand, ReportedLoads, exclusive_figures
 from lookup.replay.ordering import DayRows
 from lookup.replay.owners import OwnerIntervals
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.requests import RequestMaker
-from lookup.replay.tally import CellLedger, ChangeRecord, OwnerTally, assemble
+from lookup.replay.tally import CellLedger, ChangeRecord, OwnerTally
 from lookup.replay.walk import Registry, Tick, walk_ticks
 from lookup.replay.work import WorkDir
 
@@ -60,8 +60,8 @@ class ExclusiveReplay:
         self._changes: list[ChangeRecord] = []
         self._scored_from = int(timeline.bounds[0]) + run.warmup_us
 
-    def run(self) -> list[Batch]:
-        """Walk all ticks; return the batches for the metrics."""
+    def run(self) -> Counted:
+        """Walk all ticks; return what was counted."""
         for tick in walk_ticks(self._cluster, self._run, self._work):
             self._events(tick)
             if tick.is_grid:
@@ -78,7 +78,7 @@ class ExclusiveReplay:
             if tick.is_last_of_day:
                 self._tally.flush(tick.rows)
             self.decisions.extend(self.manager.take_decisions())
-        return self._batches()
+        return self._counted()
 
     def _events(self, tick: Tick) -> None:
         self.manager.begin_tick(tick.start_us)
@@ -175,15 +175,15 @@ class ExclusiveReplay:
             self._owners[atom] = owner
             self._tally.set_owner(slice(atom, atom + 1), owner)
 
-    def _batches(self) -> list[Batch]:
-        return assemble(
-            self._cluster,
-            self._run,
+    def _counted(self) -> Counted:
+        return Counted(
+            cluster=self._cluster,
+            run=self._run,
             rosters=self._registry.rosters,
             groups=self._tally.groups,
-            cells=self._cells.cells(self._tally.groups, is_known=self._cluster.assumed_capacity is None),
+            cells=self._cells,
             changes=self._changes,
-            logged=(self._tally.logged, self._tally.agreed),
+            logged=self._tally.logged,
+            agreed=self._tally.agreed,
+            has_usage=self._cluster.assumed_capacity is None,
         )
-
-

@@ -30,7 +30,7 @@ class ExpectedTally:
         self._n_clients = max(len(cluster.clients), 1)
         self._n_groups = n_units * self._n_clients
         self._n_brokers = len(cluster.timeline.roster)
-        self._has_log = cluster.words.counts["logged"] > 0
+        self._has_log = cluster.logged > 0
         self._groups: list[Groups] = []
         #: of the open stretch: where it lies, its odds by key, and its rows' (group, key) and weights
         self._place: tuple[int, int] | None = None

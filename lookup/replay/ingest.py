@@ -6,17 +6,22 @@ the same whatever the number of workers: rows are ordered by (ts, seq); `seq` is
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache, partial
+from pathlib import Path
 from typing import TypeVar
 from uuid import uuid4
 
 from pyarrow import fs as arrow_fs
+from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
+from lookup.engine.plugins import load_plugins
 from lookup.errors import InputError, PluginError
 from lookup.hooks import LogReader
 from lookup.model.records import Row, Unreadable
@@ -83,15 +88,17 @@ def ingest(  # noqa: PLR0913  the flags of the command, by keyword
     cluster: str | None = None,
     force: bool = False,
     max_quarantine_ratio: float = MAX_QUARANTINE_RATIO,
+    plugin_files: Sequence[str] = (),
 ) -> IngestReport:
     """Read sources into canonical tables below `output`: `lookups`, whatever else the reader finds, and `quarantine`.
 
     Args:
-        spark: the session whose workers read; they must be able to import the reader's class.
+        spark: the session whose workers read.
         sources: files, directories, globs or URIs of any file system Arrow knows.
         output: directory that must not exist or be empty; with `force` its tables are replaced, other files in it stay.
         cluster: name for rows whose source does not say of which cluster they are.
         max_quarantine_ratio: share of unreadable records, in [0, 1], above which nothing is written.
+        plugin_files: the plain Python files among the plug-ins, one of which may define the reader.
 
     Raises:
         InputError: naming the source or the share that cannot be used; `output` is then as it was.
@@ -100,8 +107,9 @@ def ingest(  # noqa: PLR0913  the flags of the command, by keyword
     files = list_files([_absolute(str(source)) for source in sources])
     with _replaced(str(output), force=force) as draft:
         stage = f"{draft}/.stage"
-        jobs = [SourceJob(path, place, reader, cluster, stage) for place, path in enumerate(files)]
-        reports = _on_workers(spark, read_source, jobs)
+        packed = pickle.dumps(reader)
+        jobs = [SourceJob(path, place, packed, cluster, stage) for place, path in enumerate(files)]
+        reports = _on_workers(spark, _shipped(spark, plugin_files), jobs)
         _require_readable(reports, reader, max_quarantine_ratio)
         staged = [file for report in reports for file in report.staged]
         _on_workers(spark, write_part, list(_parts(staged, draft)))
@@ -123,6 +131,25 @@ def _on_workers(spark: SparkSession, work: Callable[[_Job], _Answer], jobs: Sequ
         return []
     answers: list[_Answer] = spark.sparkContext.parallelize(jobs, len(jobs)).map(work).collect()
     return answers
+
+
+def _shipped(spark: SparkSession, plugin_files: Sequence[str]) -> Callable[[SourceJob], SourceReport]:
+    """Send plug-in files to all workers and return what reads a source there."""
+    for file in plugin_files:
+        spark.sparkContext.addFile(file)
+    return partial(_read_shipped, tuple(Path(file).name for file in plugin_files))
+
+
+def _read_shipped(plugin_files: tuple[str, ...], job: SourceJob) -> SourceReport:
+    _load_shipped(plugin_files)
+    return read_source(job)
+
+
+@cache
+def _load_shipped(plugin_files: tuple[str, ...]) -> None:
+    """Load plug-in files once per worker, so that the classes in them can be unpickled."""
+    if plugin_files:
+        load_plugins([SparkFiles.get(name) for name in plugin_files])
 
 
 def _absolute(path: str) -> str:

@@ -6,6 +6,7 @@ source, sorted, with `_order`, the row's place among all: that of its source in 
 
 from __future__ import annotations
 
+import pickle
 import re
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -58,7 +59,8 @@ class SourceJob:
     path: str
     #: place of the source among all sources, sorted
     place: int
-    reader: LogReader
+    #: the reader, pickled: its class may come from a plug-in file that a worker must load first
+    reader: bytes
     cluster: str | None
     #: folder for staged files
     stage: str
@@ -111,10 +113,11 @@ class PartJob:
 
 def read_source(job: SourceJob) -> SourceReport:
     """Run the reader over one source and stage what it yields."""
+    reader: LogReader = pickle.loads(job.reader)
     stage = _Stage(job)
     lines = _Lines(open_lines(job.path))
     try:
-        for entry in job.reader.parse(lines, job.path):
+        for entry in reader.parse(lines, job.path):
             stage.take(entry, lines)
         stage.flush()
     except (OSError, EOFError, UnicodeError) as error:

@@ -120,7 +120,9 @@ class Demand(Mapping[str, Mapping[str, float]]):
             self._sums = np.zeros(len(self._cluster.words.properties), dtype=np.int64)
             for rows, low, high in self._spans:
                 span = slice(low, high)
-                sums = np.bincount(rows.column("properties", span), rows.column("weight", span), minlength=len(self._sums))
+                sums = np.bincount(
+                    rows.column("properties", span), rows.column("weight", span), minlength=len(self._sums)
+                )
                 self._sums += sums.astype(np.int64)
         return self._sums
 
@@ -143,7 +145,11 @@ class _Steps:
 
 
 def exclusive_figures(
-    loads: AtomLoads, owners: NDArray[np.int32], bundles: BundleMap, reported: tuple[Floats, Floats, Ints] | None, **known: Any
+    loads: AtomLoads,
+    owners: NDArray[np.int32],
+    bundles: BundleMap,
+    reported: tuple[Floats, Floats, Ints] | None,
+    **known: Any,
 ) -> LoadFigures:
     """Return what the view shows of load at a grid instant, under exclusive ownership.
 

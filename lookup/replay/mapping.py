@@ -1,4 +1,4 @@
-"""From a mapping file to a log reader: `use = "delimited"` and the reader's parameters, checked like those of any part."""
+"""From a mapping file to a log reader: `use = "delimited"` and its parameters, checked like those of any part."""
 
 from __future__ import annotations
 

@@ -75,7 +75,9 @@ def order_day(work: WorkDir, name: str, parts: Sequence[Part]) -> int:
         order = np.lexsort((columns["seq"], columns["ts"]))
         columns = {column: values[order] for column, values in columns.items()}
     del columns["seq"]
-    constants = {column: int(values[0]) for column, values in columns.items() if column != "ts" and _is_constant(values)}
+    constants = {
+        column: int(values[0]) for column, values in columns.items() if column != "ts" and _is_constant(values)
+    }
     work.write(name, {column: values for column, values in columns.items() if column not in constants}, constants)
     return len(columns["ts"])
 
@@ -94,7 +96,12 @@ def _is_ordered(parts: Sequence[Part]) -> bool:
 def _recoded(work: WorkDir, part: Part) -> dict[str, NDArray[Any]]:
     columns, constants = work.read(part.name)
     full = {name: np.full(len(columns["ts"]), value) for name, value in constants.items()}
-    maps = {"atom": part.recoding.atom, "properties": part.recoding.properties, "broker": part.recoding.broker, **part.recoding.extras}
+    maps = {
+        "atom": part.recoding.atom,
+        "properties": part.recoding.properties,
+        "broker": part.recoding.broker,
+        **part.recoding.extras,
+    }
     merged = {**columns, **full}
     for name, codes in maps.items():
         if name in merged:

@@ -1,97 +1,132 @@
-"""Log files: finding them on any file system, and reading their lines, compressed or not."""
+"""What files a canonical Parquet table consists of, and how their row groups are shared out among Spark tasks.
+
+Only footers are read here. Order matters: where rows carry no `seq`, the sorted path and the row decide.
+"""
 
 from __future__ import annotations
 
-import fnmatch
-import glob
-import io
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
 
-from pyarrow import ArrowInvalid
-from pyarrow import fs as arrow_fs
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
 
 from lookup.errors import InputError
+from lookup.model.records import TableName
+from lookup.replay.schema import REQUIRED
+from lookup.replay.sources import locate
 
-__all__ = ["list_files", "locate", "open_lines"]
-
-_WILDCARDS = frozenset("*?[")
+__all__ = ["LogFile", "Split", "list_log", "open_parquet", "share_out"]
 
 
-def locate(path: str) -> tuple[arrow_fs.FileSystem, str]:
-    """Return the file system of a path or URI, and the path in it.
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """One Parquet file of a table, with what its path says in hive's manner (`cluster=east/date=2026-01-05`)."""
+
+    path: str
+    #: rows of each row group
+    row_groups: tuple[int, ...]
+    columns: tuple[str, ...]
+    cluster: str | None = None
+
+    @property
+    def rows(self) -> int:
+        """Return how many rows the file has."""
+        return sum(self.row_groups)
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Neighbouring row groups of one file."""
+
+    file: LogFile
+    first_group: int
+    groups: int
+    #: rows of the file before the first of the split
+    first_row: int
+
+
+def list_log(path: str, table: TableName = "lookups") -> tuple[LogFile, ...]:
+    """Find the Parquet files under a path, sorted by path.
 
     Raises:
-        InputError: where the URI's scheme is none that Arrow knows.
+        InputError: where nothing is there, a file is no Parquet file, or a required column is missing.
     """
-    if "://" not in path:
-        return arrow_fs.LocalFileSystem(), os.path.abspath(path)
-    try:
-        found, inner = arrow_fs.FileSystem.from_uri(path)
-    except (ArrowInvalid, OSError) as error:
-        raise InputError(f"{path}: no such file system: {error}") from error
-    return found, inner
-
-
-def list_files(sources: Sequence[str]) -> list[str]:
-    """Return the files behind paths, directories, globs and URIs, sorted, each once.
-
-    Files and folders whose name begins with `.` or `_` are left out of directories, as Spark does.
-
-    Raises:
-        InputError: naming the source that is not there or holds no file.
-    """
-    if not sources:
-        raise InputError("no source is given; name at least one log file or directory")
-    return sorted({file for source in sources for file in _expanded(source)})
-
-
-def open_lines(path: str, encoding: str = "utf-8-sig") -> Iterator[tuple[int, str]]:
-    """Yield the numbered lines of a text file, without their ends; `.gz`, `.bz2` and `.zst` are unpacked.
-
-    Bytes that are no text become U+FFFD: a record with them is still a record.
-    """
-    system, inner = locate(path)
-    with system.open_input_stream(inner, compression="detect") as stream:
-        text = io.TextIOWrapper(stream, encoding=encoding, errors="replace", newline="\n")
-        for number, line in enumerate(text, start=1):
-            yield number, line.rstrip("\r\n")
-
-
-def _expanded(source: str) -> list[str]:
-    if _WILDCARDS.intersection(source):
-        files = _globbed(source)
-    else:
-        files = _listed(source)
-    if not files:
-        raise InputError(f"source {source!r} holds no file; expected log files")
+    system, root = locate(path)
+    prefix = path[: -len(root)] if "://" in path and path.endswith(root) else ""
+    info = system.get_file_info(root)
+    if info.type == pafs.FileType.NotFound:
+        raise InputError(f"{path}: there is no such file or directory")
+    found = [info] if info.type == pafs.FileType.File else system.get_file_info(pafs.FileSelector(root, recursive=True))
+    names = sorted(entry.path for entry in found if _is_data(entry, root))
+    if not names:
+        raise InputError(f"{path}: holds no Parquet file; `lookup ingest` makes them from other formats")
+    files = tuple(_described(prefix + name, name[len(root) :], table) for name in names)
+    if not sum(file.rows for file in files):
+        raise InputError(f"{path}: the table {table} has no row")
     return files
 
 
-def _listed(source: str) -> list[str]:
-    system, inner = locate(source)
-    info = system.get_file_info(inner)
-    if info.type is arrow_fs.FileType.NotFound:
-        raise InputError(f"source {source!r} does not exist; expected a file, a directory or a glob")
-    if info.is_file:
-        return [source]
-    base = source.rstrip("/")
-    return [f"{base}/{name}" for name in _names_below(system, inner)]
+def share_out(files: Sequence[LogFile], tasks: int) -> tuple[tuple[Split, ...], ...]:
+    """Divide files into about `tasks` shares of neighbouring row groups, in order; no share is empty."""
+    wanted = max(1, -(-sum(file.rows for file in files) // max(tasks, 1)))
+    shares: list[list[Split]] = [[]]
+    held = 0
+    for file in files:
+        row = 0
+        for group, rows in enumerate(file.row_groups):
+            if held >= wanted:
+                shares.append([])
+                held = 0
+            shares[-1].append(Split(file, group, 1, row))
+            held += rows
+            row += rows
+    return tuple(_joined(share) for share in shares if share)
 
 
-def _names_below(system: arrow_fs.FileSystem, folder: str) -> list[str]:
-    found = system.get_file_info(arrow_fs.FileSelector(folder, recursive=True))
-    names = [os.path.relpath(info.path, folder) for info in found if info.is_file]
-    return [name for name in names if not any(part.startswith((".", "_")) for part in name.split("/"))]
+def open_parquet(path: str, **options: Any) -> pq.ParquetFile:
+    """Open a Parquet file anywhere.
+
+    Raises:
+        InputError: where it is none, or is cut off.
+    """
+    system, name = locate(path)
+    is_local = isinstance(system, pafs.LocalFileSystem)
+    try:
+        return pq.ParquetFile(name if is_local else system.open_input_file(name), memory_map=is_local, **options)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path}: cannot be read as Parquet: {str(error).splitlines()[0]}") from None
 
 
-def _globbed(source: str) -> list[str]:
-    if "://" not in source:
-        return [path for path in glob.glob(source, recursive=True) if os.path.isfile(path)]
-    fixed = source[: min(source.find(mark) for mark in _WILDCARDS if mark in source)].rpartition("/")[0]
-    system, inner = locate(fixed)
-    return [
-        path
-        for path in (f"{fixed}/{name}" for name in _names_below(system, inner))
-        if fnmatch.fnmatchcase(path, source)
-    ]
+def _is_data(entry: pafs.FileInfo, root: str) -> bool:
+    if entry.type != pafs.FileType.File or not entry.size:
+        return False
+    inner = entry.path[len(root) :].split("/")
+    is_hidden = any(step.startswith(("_", ".")) for step in inner if step)
+    return not is_hidden and (entry.path.endswith(".parquet") or entry.path == root)
+
+
+def _described(path: str, inner: str, table: TableName) -> LogFile:
+    with open_parquet(path) as parquet:
+        metadata, columns = parquet.metadata, tuple(parquet.schema_arrow.names)
+    cluster = next((unquote(step[8:]) for step in inner.split("/") if step.startswith("cluster=")), None)
+    known = {*columns, *(("cluster",) if cluster is not None else ())}
+    missing = [column for column in REQUIRED[table] if column not in known]
+    if missing:
+        raise InputError(f"{path}: has no column {', '.join(map(repr, missing))}, which the table {table} needs")
+    groups = tuple(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
+    return LogFile(path, groups, columns, cluster)
+
+
+def _joined(share: Sequence[Split]) -> tuple[Split, ...]:
+    joined: list[Split] = []
+    for split in share:
+        last = joined[-1] if joined else None
+        if last is not None and last.file is split.file and last.first_group + last.groups == split.first_group:
+            joined[-1] = Split(last.file, last.first_group, last.groups + split.groups, last.first_row)
+        else:
+            joined.append(split)
+    return tuple(joined)

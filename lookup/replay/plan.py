@@ -60,6 +60,8 @@ class ClusterPlan:
     days: Mapping[int, str]
     #: weight per second at usage 1.0 of every broker where no broker of the cluster has one; None: their own
     assumed_capacity: float | None
+    #: lookups whose logged broker is one of the cluster's
+    logged: int = 0
     #: names of the work files of LOADS and BUNDLES, None where the run has none
     loads: str | None = None
     bundle_loads: str | None = None
@@ -73,13 +75,16 @@ class ClusterPlan:
     def units(self) -> tuple[tuple[str, ...], Ints]:
         """Return the units of resampling, the bundles the run begins with, and the unit of each atom, (n_atoms,)."""
         starts, names = BundleMap(self.words.atoms, self.timeline.initial_splits).ordered()
-        return tuple(names.tolist()), np.repeat(np.arange(len(starts)), np.diff(np.append(starts, self.words.atoms.count)))
+        return tuple(names.tolist()), np.repeat(
+            np.arange(len(starts)), np.diff(np.append(starts, self.words.atoms.count))
+        )
 
     @cached_property
     def clients(self) -> tuple[ClientClass, ...]:
         """Return the client classes, by code of the lookup properties."""
         return tuple(
-            ClientClass(properties, Location(*(properties.get(level) for level in LEVELS))) for properties in self.words.properties
+            ClientClass(properties, Location(*(properties.get(level) for level in LEVELS)))
+            for properties in self.words.properties
         )
 
     @cached_property
@@ -92,5 +97,3 @@ class ClusterPlan:
                 number = self.timeline.roster.number(broker)
                 pinned[place] = -2 if number is None else number
         return pinned
-
-

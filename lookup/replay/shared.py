@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 from lookup.engine.ledger import MICRO, LoadFigures, no_load
 from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Ballot, Policy
-from lookup.model.batch import Batch
 from lookup.replay.bundle_map import BundleMap
+from lookup.replay.counted import Counted
 from lookup.replay.expected import ExpectedTally
 from lookup.replay.keys import KeyCoder, key_text
 from lookup.replay.loads import Demand, ReportedLoads
 from lookup.replay.ordering import DayRows
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.requests import RequestMaker
-from lookup.replay.tally import CellLedger, assemble
+from lookup.replay.tally import CellLedger
 from lookup.replay.walk import Registry, Tick, walk_ticks
 from lookup.replay.work import WorkDir
 
@@ -77,8 +77,8 @@ class SharedReplay:
         self._has_pinned = bool((cluster.pinned != -1).any())
         self._scored_from = int(timeline.bounds[0]) + run.warmup_us
 
-    def run(self) -> list[Batch]:
-        """Walk all ticks; return the batches for the metrics."""
+    def run(self) -> Counted:
+        """Walk all ticks; return what was counted."""
         for tick in walk_ticks(self._cluster, self._run, self._work):
             self._events(tick)
             if tick.is_grid:
@@ -89,7 +89,7 @@ class SharedReplay:
             self._spans.append((tick.rows, tick.low, tick.high))
             if is_scored:
                 self._cells.add(tick.start_us, tick.end_us, self._registry.registered, self._usage)
-        return self._batches()
+        return self._counted()
 
     def _events(self, tick: Tick) -> None:
         self.manager.begin_tick(tick.start_us)
@@ -133,7 +133,9 @@ class SharedReplay:
         firsts = tick.low + _first_rows(codes, asked, bound)
         if self._registry.registered.any():
             # In order of the keys' texts, so that sums of floats do not depend on how keys are numbered.
-            present = sorted(np.flatnonzero(counts).tolist(), key=lambda code: self._text(tick.rows, code, int(firsts[code])))
+            present = sorted(
+                np.flatnonzero(counts).tolist(), key=lambda code: self._text(tick.rows, code, int(firsts[code]))
+            )
             for code in present:
                 odds[code] = self._decided(tick, code, int(firsts[code]), (int(counts[code]), float(micro[code])))
             spread = micro[present, None] * odds[present, :-1]
@@ -154,9 +156,7 @@ class SharedReplay:
     def _decided(self, tick: Tick, code: int, row: int, demand: tuple[int, float]) -> Floats:
         ballot, fingerprint = self.manager.decide(self._requests.request(tick.rows, row))
         count, micro = demand
-        self.decisions.append(
-            KeyDecision(tick.start_us, self._texts[code], ballot, fingerprint, count, micro / MICRO)
-        )
+        self.decisions.append(KeyDecision(tick.start_us, self._texts[code], ballot, fingerprint, count, micro / MICRO))
         return _spread(ballot, len(self._registry.registered))
 
     def _pinned_brokers(self, pinned: NDArray[np.int64] | NDArray[np.int32]) -> list[int]:
@@ -171,16 +171,17 @@ class SharedReplay:
         known = np.where((pinned >= 0) & registered[np.maximum(pinned, -1)], pinned, -1)
         return np.where(pinned == -1, -2, known).astype(np.int64)
 
-    def _batches(self) -> list[Batch]:
-        groups = self._tally.finish()
-        return assemble(
-            self._cluster,
-            self._run,
+    def _counted(self) -> Counted:
+        return Counted(
+            cluster=self._cluster,
+            run=self._run,
             rosters=self._registry.rosters,
-            groups=groups,
-            cells=self._cells.cells(groups, is_known=self._cluster.assumed_capacity is None),
+            groups=self._tally.finish(),
+            cells=self._cells,
             changes=None,
-            logged=(self._tally.logged, self._tally.agreed),
+            logged=self._tally.logged,
+            agreed=self._tally.agreed,
+            has_usage=self._cluster.assumed_capacity is None,
         )
 
 

@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO
-from lookup.model.batch import Batch, Cells, OwnerChanges, Served
-from lookup.model.broker import Roster
+from lookup.model.batch import Cells
 from lookup.replay.ordering import DayRows
 from lookup.replay.plan import ClusterPlan, RunPlan
 
-__all__ = ["CellLedger", "ChangeRecord", "Groups", "OwnerTally", "assemble", "grouped"]
+__all__ = ["CellLedger", "ChangeRecord", "Groups", "OwnerTally", "grouped"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -124,7 +123,7 @@ class OwnerTally:
         self._unit = cluster.units[1]
         self._n_atoms = cluster.words.atoms.count
         self._n_clients = max(len(cluster.clients), 1)
-        self._has_log = cluster.words.counts["logged"] > 0
+        self._has_log = cluster.logged > 0
         self._pairs: dict[tuple[int, int], int] = {}
         #: key of each atom: number of its pair (unit, owner) times the client classes
         self._keys = np.array([self._pair(unit, -1) for unit in self._unit.tolist()], dtype=np.int64)
@@ -209,74 +208,3 @@ def _stretches(
             yield low, high, keys, owners
             low, high, keys, owners = entry
     yield low, high, keys, owners
-
-
-def assemble(
-    cluster: ClusterPlan,
-    run: RunPlan,
-    *,
-    rosters: Sequence[Roster],
-    groups: Sequence[Groups],
-    cells: Cells,
-    changes: Sequence[ChangeRecord] | None,
-    logged: tuple[Floats, Floats],
-) -> list[Batch]:
-    """Make one batch per roster epoch; changes, cells and agreement stand in the last."""
-    epochs = sorted({group.epoch for group in groups}) or [0]
-    nothing = np.zeros(len(cluster.units[0]))
-    batches = []
-    for epoch in epochs:
-        is_last = epoch == epochs[-1]
-        batches.append(
-            Batch(
-                cluster=cluster.name,
-                brokers=rosters[epoch],
-                bundles=cluster.units[0],
-                clients=cluster.clients,
-                served=_served([group for group in groups if group.epoch == epoch]),
-                logged=logged[0] if is_last else nothing,
-                agreed=logged[1] if is_last else nothing,
-                changes=None if changes is None else _changes(changes if is_last else ()),
-                cells=cells if is_last else _empty_like(cells),
-                topology=run.topology,
-                bytes_per_weight=run.bytes_per_weight,
-                window_s=run.window_s,
-            )
-        )
-    return batches
-
-
-def _served(groups: Sequence[Groups]) -> Served:
-    parts = [np.concatenate([getattr(group, name) for group in groups] or [np.empty(0)]) for name in ("unit", "broker", "client")]
-    unit, broker, client = (part.astype(np.int64) for part in parts)
-    lookups = np.concatenate([group.lookups for group in groups] or [np.empty(0)])
-    weight = np.concatenate([group.weight for group in groups] or [np.empty(0)])
-    if not len(unit):
-        return Served(unit, broker, client, lookups, weight)
-    n_clients, n_brokers = int(client.max()) + 1, int(broker.max()) + 2
-    keys, places = np.unique((unit * n_brokers + broker + 1) * n_clients + client, return_inverse=True)
-    return Served(
-        bundle=keys // n_clients // n_brokers,
-        broker=keys // n_clients % n_brokers - 1,
-        client=keys % n_clients,
-        lookups=np.bincount(places, weights=lookups).astype(np.float64),
-        weight=np.bincount(places, weights=weight) / MICRO,
-    )
-
-
-def _changes(changes: Sequence[ChangeRecord]) -> OwnerChanges:
-    return OwnerChanges(
-        bundle=np.array([change.unit for change in changes], dtype=np.int64),
-        ts=np.array([change.ts_us for change in changes], dtype=np.int64),
-        source=np.array([change.source for change in changes], dtype=np.int64),
-        broker=np.array([change.broker for change in changes], dtype=np.int64),
-        cause=np.array([change.cause for change in changes], dtype=object),
-        decided=np.array([change.decided for change in changes], dtype=bool),
-        weight=np.array([change.weight for change in changes], dtype=np.float64),
-    )
-
-
-def _empty_like(cells: Cells) -> Cells:
-    zero = np.zeros_like(cells.served)
-    known = None if cells.known_s is None else zero
-    return Cells(cells.start, zero, np.zeros_like(cells.registered), known, known)

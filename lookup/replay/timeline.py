@@ -150,9 +150,13 @@ def build_timeline(events: ClusterEvents, *, first_us: int, last_us: int, tick_u
     return Timeline(
         bounds=np.append(starts, end),
         is_grid=starts % tick_us == 0,
-        events={tick: _tick_events(registry.get(tick), later.get(int(starts[tick]), [])) for tick in _busy(starts, cuts)},
+        events={
+            tick: _tick_events(registry.get(tick), later.get(int(starts[tick]), [])) for tick in _busy(starts, cuts)
+        },
         roster=registry[0][0],
-        initial_splits=tuple(_split(event) for event in exogenous if event.event == "split" and event.ts_us <= first_us),
+        initial_splits=tuple(
+            _split(event) for event in exogenous if event.event == "split" and event.ts_us <= first_us
+        ),
         owners=_initial_owners(events.ownership, first_us),
         restore_tick=int(np.searchsorted(starts, first_us, side="right")) - 1,
         ignored_unloads=sum(event.event == "unloaded" and event.by != "admin" for event in events.ownership),
@@ -205,7 +209,10 @@ def _epochs(
     registrations: Sequence[Registration], settings: Mapping[str, Broker], starts: NDArray[np.int64]
 ) -> dict[int, tuple[Roster, NDArray[np.bool_]]]:
     """Return roster and mask by the tick at which each registry epoch begins; the first is tick 0."""
-    known = {name: settings.get(name, Broker(name)) for name in sorted({event.broker for event in registrations} | set(settings))}
+    known = {
+        name: settings.get(name, Broker(name))
+        for name in sorted({event.broker for event in registrations} | set(settings))
+    }
     for event in reversed(registrations):
         # Columns need every broker from the start; one that comes later shows what it will register first.
         known[event.broker] = _with_data(known[event.broker], event.lookup_data)

@@ -6,6 +6,7 @@ Source: `design/performance.md` section 2 point 3.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -35,6 +36,8 @@ class ClusterWords:
     topics: NDArray[np.int64]
     first_us: int
     last_us: int
+    #: lookups by what the log calls their broker
+    by_broker: Mapping[str, int]
     counts: Mapping[str, int]
 
 
@@ -62,6 +65,7 @@ def merge_words(cluster: str, rule: AtomRule, shares: Sequence[Share]) -> Cluste
         topics=_topics(atoms, shares),
         first_us=min(share.first_us for share in shares),
         last_us=max(share.last_us for share in shares),
+        by_broker=_by_broker(shares),
         counts={name: sum(share.counts[name] for share in shares) for name in shares[0].counts},
     )
 
@@ -94,6 +98,13 @@ def _topics(atoms: Atoms, shares: Sequence[Share]) -> NDArray[np.int64]:
     met = [np.stack([share.topics[:, 0], _atom_map(atoms, share)[share.topics[:, 1]]], axis=1) for share in shares]
     distinct = np.unique(np.concatenate(met), axis=0)
     return np.bincount(distinct[:, 1], minlength=atoms.count)
+
+
+def _by_broker(shares: Sequence[Share]) -> Mapping[str, int]:
+    found: Counter[str] = Counter()
+    for share in shares:
+        found.update(dict(zip(share.brokers, share.by_broker, strict=True)))
+    return dict(found)
 
 
 def _sorted_words(found: Iterable[Sequence[str | None]]) -> tuple[str | None, ...]:

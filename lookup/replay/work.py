@@ -63,7 +63,10 @@ def _plain(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _numpy(column: pa.ChunkedArray) -> NDArray[Any]:
-    chunks = [chunk.to_numpy(zero_copy_only=chunk.null_count == 0 and not pa.types.is_string(chunk.type)) for chunk in column.chunks]
+    chunks = [
+        chunk.to_numpy(zero_copy_only=chunk.null_count == 0 and not pa.types.is_string(chunk.type))
+        for chunk in column.chunks
+    ]
     if not chunks:
         return np.empty(0, dtype=column.type.to_pandas_dtype())
     return chunks[0] if len(chunks) == 1 else np.concatenate(chunks)

@@ -1,0 +1,172 @@
+"""From settings, small tables and the tasks' vocabularies to the plan of each cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lookup.errors import InputError
+from lookup.model.broker import Broker
+from lookup.replay.atoms import AtomRule
+from lookup.replay.coding import Share
+from lookup.replay.ordering import Part, day_name
+from lookup.replay.plan import ClusterPlan, RunPlan
+from lookup.replay.tables import (
+    SmallTable,
+    broker_numbers,
+    bundle_numbers,
+    bundle_rows,
+    load_rows,
+    ownership_events,
+    registrations,
+)
+from lookup.replay.timeline import (
+    ClusterEvents,
+    OwnershipEvent,
+    Registration,
+    Timeline,
+    build_timeline,
+    cut_points,
+    registrations_of,
+)
+from lookup.replay.vocabulary import merge_words, recoding_of
+from lookup.replay.work import WorkDir
+from lookup.replay.written import write_quarantine
+from lookup.settings.evaluation import EvaluationFile
+from lookup.settings.resolve import broker_intervals
+
+__all__ = ["SmallInputs", "day_parts", "plan_cluster", "read_small_inputs"]
+
+
+@dataclass(frozen=True)
+class SmallInputs:
+    """The tables that are read whole, on the driver."""
+
+    settings: EvaluationFile
+    brokers: SmallTable
+    ownership: SmallTable
+    loads: SmallTable
+    bundles: SmallTable
+
+    @property
+    def quarantined(self) -> int:
+        """Return how many rows of the small tables could not be used."""
+        return sum(len(table.quarantined) for table in (self.brokers, self.ownership, self.loads, self.bundles))
+
+    def registrations(self, cluster: str) -> list[Registration]:
+        """Return a cluster's registry: from BROKERS where that table is given, else from broker profiles."""
+        if self.settings.inputs.brokers is not None:
+            return [row["value"] for row in self.brokers.of(cluster)]
+        return registrations_of(broker_intervals(self.settings, cluster))
+
+    def ownership_events(self, cluster: str) -> list[OwnershipEvent]:
+        """Return a cluster's log of owners, in order of time."""
+        return [row["value"] for row in self.ownership.of(cluster)]
+
+    def cuts(self) -> dict[str, dict[str, tuple[int, ...]]]:
+        """Return the hashes at which bundles are split, by cluster and namespace."""
+        found: dict[str, dict[str, set[int]]] = {}
+        for cluster in self.ownership.rows:
+            for event in self.ownership_events(cluster):
+                if event.event == "split":
+                    namespace = event.bundle.rpartition("/")[0]
+                    found.setdefault(cluster, {}).setdefault(namespace, set()).update(cut_points(event))
+        return {name: {key: tuple(sorted(cuts)) for key, cuts in held.items()} for name, held in found.items()}
+
+
+def read_small_inputs(settings: EvaluationFile, quarantine: str) -> SmallInputs:
+    """Read BROKERS, OWNERSHIP, LOADS and BUNDLES, as far as they are given.
+
+    Args:
+        quarantine: folder for what cannot be used.
+    """
+    paths = settings.inputs
+    found = SmallInputs(
+        settings,
+        registrations(paths.brokers),
+        ownership_events(paths.ownership),
+        load_rows(paths.loads if settings.evaluation.load == "reported" else None),
+        bundle_rows(paths.bundles),
+    )
+    tables = {"brokers": found.brokers, "ownership": found.ownership, "loads": found.loads, "bundles": found.bundles}
+    for name, table in tables.items():
+        write_quarantine(table.quarantined, name, quarantine, f"{name}.parquet")
+    return found
+
+
+def plan_cluster(
+    cluster: str, place: int, shares: Sequence[Share], *, inputs: SmallInputs, run: RunPlan, work: WorkDir
+) -> ClusterPlan:
+    """Put together everything about one cluster but its rows.
+
+    Raises:
+        InputError: where nothing says which brokers the cluster has.
+    """
+    words = merge_words(cluster, AtomRule(run.namespaces, inputs.cuts().get(cluster, {})), shares)
+    intervals = broker_intervals(inputs.settings, cluster)
+    events = ClusterEvents(
+        registrations=inputs.registrations(cluster),
+        ownership=inputs.ownership_events(cluster),
+        brokers={interval.broker.id: interval.broker for interval in intervals},
+    )
+    if not events.registrations:
+        where = (
+            "the BROKERS table has no row of it" if inputs.settings.inputs.brokers else "no [[brokers]] entry is for it"
+        )
+        raise InputError(f"cluster {cluster!r} of the log has no broker: {where}")
+    timeline = build_timeline(events, first_us=words.first_us, last_us=words.last_us, tick_us=run.tick_us)
+    loads, bundles = f"loads/{place}.arrow", f"bundles/{place}.arrow"
+    if run.is_reported:
+        work.write(loads, broker_numbers(inputs.loads.of(cluster), timeline.roster))
+    if inputs.settings.inputs.bundles is not None:
+        work.write(bundles, bundle_numbers(inputs.bundles.of(cluster), words.atoms))
+    days = sorted({day for share in shares for _, day, _, _ in share.parts})
+    return ClusterPlan(
+        place=place,
+        words=words,
+        timeline=timeline,
+        days={day: day_name(place, day) for day in days},
+        assumed_capacity=_assumed(timeline, words.counts["micro"]),
+        logged=sum(words.by_broker.get(name, 0) for name in broker_names(timeline.roster)),
+        loads=loads if run.is_reported else None,
+        bundle_loads=bundles if inputs.settings.inputs.bundles is not None else None,
+    )
+
+
+def day_parts(cluster: ClusterPlan, shares: Sequence[Share]) -> Mapping[int, list[Part]]:
+    """Return the parts of each day, in order of the log's files."""
+    names = broker_names(cluster.timeline.roster)
+    parts: dict[int, list[Part]] = {day: [] for day in cluster.days}
+    for share in shares:
+        recoding = recoding_of(cluster.words, share, names)
+        for name, day, first, last in share.parts:
+            parts[day].append(Part(name, first, last, recoding))
+    return parts
+
+
+def broker_names(roster: Iterable[Broker]) -> dict[str, int]:
+    """Return roster numbers by everything a log may call a broker: its id and its addresses."""
+    names: dict[str, int] = {}
+    for number, broker in enumerate(roster):
+        data = broker.lookup_data
+        urls = (data.pulsar_service_url, data.pulsar_service_url_tls, data.web_service_url, data.web_service_url_tls)
+        for name in (broker.id, *urls):
+            if name is not None:
+                names.setdefault(name, number)
+    return names
+
+
+def _assumed(timeline: Timeline, micro: int) -> float | None:
+    """Return the capacity that makes mean usage over the run 0.5, None where brokers have capacities of their own."""
+    rosters = [events.registry[0] for events in timeline.events.values() if events.registry is not None]
+    if any(broker.capacity is not None for roster in rosters for broker in roster):
+        return None
+    broker_us, registered = 0, np.zeros(len(timeline.roster), dtype=bool)
+    for tick in range(timeline.n_ticks):
+        events = timeline.events.get(tick)
+        if events is not None and events.registry is not None:
+            registered = events.registry[1]
+        broker_us += int(registered.sum()) * int(timeline.bounds[tick + 1] - timeline.bounds[tick])
+    return 2 * micro / broker_us if micro and broker_us else 1.0

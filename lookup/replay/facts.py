@@ -1,0 +1,155 @@
+"""Facts about one cluster that no policy changes: what the log's own choices score, the balance nobody can beat easily, and
+how much of the demand was induced by the logged policy's moves.
+
+Source: `design/architecture.md` sections 6.2 (induced_ratio), 6.4 (floor) and 6.5 (fidelity).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.replay.counted import Counted
+from lookup.replay.plan import ClusterPlan, RunPlan
+from lookup.replay.tally import CellLedger, Groups, grouped
+from lookup.replay.timeline import OwnershipEvent, Registration
+from lookup.replay.walk import Registry, Tick, walk_ticks
+from lookup.replay.work import WorkDir
+
+__all__ = ["ClusterFacts", "InducedMarks", "gather_facts", "induced_marks"]
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class InducedMarks:
+    """Bundles that lost their owner in the log: when, and which atoms; columns of shape (n_marks,)."""
+
+    ts: Ints
+    first: Ints
+    stop: Ints
+
+
+@dataclass(frozen=True)
+class ClusterFacts:
+    """What holds for every policy."""
+
+    #: the brokers the log says were answered, counted; None where too few lookups carry one
+    logged: Counted | None
+    #: sums of (max / mean x weight, weight) over balance cells under a per-lookup round-robin
+    floor: tuple[float, float]
+    #: demand within `reconnect_s` after its bundle lost its owner in the log
+    induced: int
+    demand: int
+    ticks: int
+
+
+def gather_facts(
+    cluster: ClusterPlan, run: RunPlan, marks: InducedMarks, *, reconnect_us: int, has_log: bool, work: WorkDir
+) -> ClusterFacts:
+    """Walk the ticks once and gather the facts; only scored ticks count for balance and the logged choice."""
+    registry = Registry(cluster.timeline.roster)
+    cells = CellLedger(run, len(cluster.timeline.roster))
+    unknown = np.full(len(cluster.timeline.roster), np.nan)
+    groups: list[Groups] = []
+    weights: dict[int, list[NDArray[np.float64]]] = {}
+    induced = demand = 0
+    scored_from = int(cluster.timeline.bounds[0]) + run.warmup_us
+    for tick in walk_ticks(cluster, run, work):
+        if tick.events.registry is not None:
+            registry.apply(tick.events.registry)
+        demand += tick.high - tick.low
+        induced += _induced(tick, marks, reconnect_us)
+        if tick.start_us < scored_from:
+            continue
+        cells.add(tick.start_us, tick.end_us, registry.registered, unknown)
+        if tick.high > tick.low:
+            cell = tick.start_us // run.balance_us * run.balance_us
+            weights.setdefault(cell, []).append(tick.rows.column("weight", slice(tick.low, tick.high)))
+            if has_log:
+                groups.append(_logged(cluster, run, tick, registry.epoch))
+    held, nothing = cells.cells(groups, is_known=False), np.zeros(len(cluster.units[0]))
+    counted = Counted(cluster, run, registry.rosters, groups, cells, None, nothing, nothing, has_usage=False)
+    return ClusterFacts(
+        logged=counted if has_log else None,
+        floor=_floor(weights, held.start, held.registered),
+        induced=induced,
+        demand=demand,
+        ticks=cluster.timeline.n_ticks,
+    )
+
+
+def induced_marks(
+    cluster: ClusterPlan, ownership: Sequence[OwnershipEvent], registrations: Sequence[Registration]
+) -> InducedMarks:
+    """Return when which bundle lost its owner in the log: unloads, and what a broker owned that left."""
+    losses = [event for event in registrations if event.event == "unregistered"]
+    owners: dict[str, str] = {}
+    marks: list[tuple[int, str]] = []
+    history: list[OwnershipEvent | Registration] = [*ownership, *losses]
+    for event in sorted(history, key=lambda event: event.ts_us):
+        if isinstance(event, Registration):
+            orphans = sorted(bundle for bundle, owner in owners.items() if owner == event.broker)
+            marks.extend((event.ts_us, bundle) for bundle in orphans)
+        elif event.event == "owned" and event.broker is not None:
+            owners[event.bundle] = event.broker
+        elif event.event == "unloaded":
+            marks.append((event.ts_us, event.bundle))
+    places = [(ts, cluster.words.atoms.slice_of(bundle)) for ts, bundle in marks]
+    known = [(ts, place) for ts, place in places if place is not None]
+    return InducedMarks(
+        ts=np.array([ts for ts, _ in known], dtype=np.int64),
+        first=np.array([place.start for _, place in known], dtype=np.int64),
+        stop=np.array([place.stop for _, place in known], dtype=np.int64),
+    )
+
+
+def _induced(tick: Tick, marks: InducedMarks, reconnect_us: int) -> int:
+    if not len(marks.ts) or tick.high == tick.low:
+        return 0
+    near = np.flatnonzero((marks.ts < tick.end_us) & (marks.ts + reconnect_us > tick.start_us))
+    if not len(near):
+        return 0
+    ts, atoms = tick.rows.ts[tick.low : tick.high], tick.rows.column("atom", slice(tick.low, tick.high))
+    hit = np.zeros(len(ts), dtype=bool)
+    for mark in near.tolist():
+        since = ts - marks.ts[mark]
+        hit |= (since >= 0) & (since < reconnect_us) & (atoms >= marks.first[mark]) & (atoms < marks.stop[mark])
+    return int(hit.sum())
+
+
+def _logged(cluster: ClusterPlan, run: RunPlan, tick: Tick, epoch: int) -> Groups:
+    """Count a tick's rows by the broker the log says; a broker the roster does not know counts as no answer."""
+    span = slice(tick.low, tick.high)
+    width, n_clients = len(cluster.timeline.roster) + 1, max(len(cluster.clients), 1)
+    brokers = np.maximum(tick.rows.column("broker", span).astype(np.int64), -1) + 1
+    units = cluster.units[1][tick.rows.column("atom", span)]
+    keys = (units * width + brokers) * n_clients + tick.rows.column("properties", span)
+    found, lookups, weight = grouped(keys, tick.rows.column("weight", span), len(cluster.units[0]) * width * n_clients)
+    cell = tick.start_us // run.balance_us * run.balance_us
+    pair = found // n_clients
+    return Groups(cell, epoch, pair // width, pair % width - 1, found % n_clients, lookups, weight)
+
+
+def _floor(
+    weights: dict[int, list[NDArray[np.float64]]], starts: Ints, registered: NDArray[np.bool_]
+) -> tuple[float, float]:
+    sums = [_round_robin(np.concatenate(held), int(n)) for held, n in _cells(weights, starts, registered)]
+    return sum(part for part, _ in sums), sum(weight for _, weight in sums)
+
+
+def _cells(
+    weights: dict[int, list[NDArray[np.float64]]], starts: Ints, registered: NDArray[np.bool_]
+) -> Iterator[tuple[list[NDArray[np.float64]], int]]:
+    for place, start in enumerate(starts.tolist()):
+        if start in weights and registered[place].any():
+            yield weights[start], int(registered[place].sum())
+
+
+def _round_robin(weights: NDArray[np.float64], brokers: int) -> tuple[float, float]:
+    served = np.bincount(np.arange(len(weights)) % brokers, weights=weights, minlength=brokers)
+    total = float(served.sum())
+    return (float(served.max()) * brokers, total) if total else (0.0, 0.0)

@@ -1,0 +1,52 @@
+"""How tasks come to policies and metrics: as settings and plug-in files, built once per worker process.
+
+Objects do not travel: a class from a plug-in file has no module on a worker until that file is loaded there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from pyspark import SparkContext, SparkFiles
+
+from lookup.engine.build import build_policies
+from lookup.engine.plugins import Registry, load_plugins
+from lookup.engine.policy import Policy
+from lookup.hooks import Metric
+from lookup.settings.policy import PolicySpec
+
+__all__ = ["Recipe", "built", "metrics_of", "ship"]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The policies of a run as written, and the names of the plug-in files that were shipped."""
+
+    #: JSON of each `PolicySpec`
+    policies: tuple[str, ...]
+    plugin_files: tuple[str, ...]
+
+
+def ship(context: SparkContext, policies: tuple[PolicySpec, ...], plugin_files: tuple[str, ...]) -> Recipe:
+    """Send plug-in files to all workers and return what tasks need to build the policies."""
+    for file in plugin_files:
+        context.addFile(file)
+    names = tuple(Path(file).name for file in plugin_files)
+    return Recipe(tuple(policy.model_dump_json() for policy in policies), names)
+
+
+@lru_cache(maxsize=4)
+def built(recipe: Recipe) -> tuple[tuple[Policy, ...], tuple[Metric, ...]]:
+    """Build policies and metrics on a worker; the same recipe is built once per process."""
+    registry = load_plugins([SparkFiles.get(name) for name in recipe.plugin_files])
+    policies = [PolicySpec.model_validate_json(text) for text in recipe.policies]
+    return build_policies(registry, policies), metrics_of(registry)
+
+
+def metrics_of(registry: Registry) -> tuple[Metric, ...]:
+    """Return one metric of every registered class, with its defaults."""
+    makers: list[Callable[[], Metric]] = list(registry.classes["metrics"].values())
+    return tuple(make() for make in makers)

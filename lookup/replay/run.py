@@ -1,0 +1,315 @@
+"""One evaluation on Spark from end to end: code the log, put it in order, replay every policy, return what they scored.
+
+Four jobs, and files between them: shares of the log are coded; each cluster's days are put in order; each (cluster, policy,
+seed) is replayed, all from the same files; facts about each cluster are gathered beside them. Nothing collects the log.
+
+Source: `design/architecture.md` sections 6.3 and 8; `design/performance.md` section 2.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from lookup.engine.build import build_policies
+from lookup.engine.ledger import MICRO
+from lookup.engine.plugins import load_plugins
+from lookup.engine.policy import Policy
+from lookup.errors import InputError, SettingsError
+from lookup.replay.clusters import SmallInputs, day_parts, plan_cluster, read_small_inputs
+from lookup.replay.coding import EXTRA_FIELDS, CodingPlan, Share
+from lookup.replay.counted import check_by
+from lookup.replay.facts import induced_marks
+from lookup.replay.ordering import order_day
+from lookup.replay.outcome import ReplayOutcome
+from lookup.replay.parquet import list_log, share_out
+from lookup.replay.plan import ClusterPlan, RunPlan
+from lookup.replay.recipe import Recipe, ship
+from lookup.replay.tasks import Coded, Failed, Gathered, Replayed, attempt, code_share, gather, replay_policy
+from lookup.replay.work import WorkDir
+from lookup.settings.evaluation import EvaluationFile
+from lookup.settings.resolve import client_rules, namespace_policies, topology
+
+__all__ = ["FIDELITY_RATIO", "replay", "run_plan"]
+
+#: Below this share of lookups with a known broker, the logged choice is not scored.
+FIDELITY_RATIO = 0.95
+#: A task codes about this many rows: enough that starting it does not matter, few enough to fit in memory.
+_ROWS_PER_TASK = 1_000_000
+
+
+def replay(
+    spark: SparkSession,
+    settings: EvaluationFile,
+    output: str,
+    *,
+    by: Sequence[str] = (),
+    progress: Callable[[str], None] = lambda message: None,
+) -> ReplayOutcome:
+    """Replay every policy of an evaluation over its log.
+
+    Args:
+        output: folder that gets `decisions/`, `owners/` and, where rows could not be used, `quarantine/`.
+        by: dimensions by which figures are also told apart: tenant, namespace, rack, hour.
+        progress: is told what is being done, one short sentence at a time.
+
+    Raises:
+        InputError: where a table cannot be used, or too much of the log is unusable.
+        PolicyError: where a part of a policy fails and its policy says stop.
+        SettingsError: where policies or `by` are wrong.
+    """
+    work = WorkDir(f"{output}/.work")
+    try:
+        return _Run(spark, settings, output, work, tuple(by), progress).outcome()
+    finally:
+        work.remove()
+
+
+def run_plan(settings: EvaluationFile, by: Sequence[str] = ()) -> RunPlan:
+    """Return what holds for every cluster, policy and seed."""
+    section = settings.evaluation
+    return RunPlan(
+        tick_us=section.tick_s * MICRO,
+        session_us=section.session_s * MICRO,
+        balance_us=section.balance_s * MICRO,
+        warmup_us=section.warmup_s * MICRO,
+        owner_loss=section.owner_loss,
+        is_shared=section.ownership == "shared",
+        is_reported=section.load == "reported",
+        overload_threshold=section.overload_threshold,
+        bytes_per_weight=section.bytes_per_weight,
+        window_s=section.window_s,
+        namespaces=namespace_policies(settings),
+        topology=topology(settings),
+        by=tuple(by),
+    )
+
+
+@dataclass(frozen=True)
+class _Run:
+    spark: SparkSession
+    settings: EvaluationFile
+    output: str
+    work: WorkDir
+    by: tuple[str, ...]
+    progress: Callable[[str], None]
+
+    def outcome(self) -> ReplayOutcome:
+        run = run_plan(self.settings, self.by)
+        check_by(self.by, run.balance_us)
+        policies = _checked(built_here(self.settings), is_shared=run.is_shared)
+        recipe = ship(self._context, self.settings.policies, self.settings.plugin_files)
+        inputs = read_small_inputs(self.settings, f"{self.output}/quarantine")
+        coded = self._code(policies, inputs, run)
+        shares = _shares(coded)
+        clusters = [
+            plan_cluster(name, place, held, inputs=inputs, run=run, work=self.work)
+            for place, (name, held) in enumerate(shares.items())
+        ]
+        self._order(clusters, shares)
+        replayed, gathered = self._replay(clusters, run, recipe, inputs)
+        return _outcome(self.settings, clusters, coded, inputs, (replayed, gathered))
+
+    @property
+    def _context(self) -> SparkContext:
+        return self.spark.sparkContext
+
+    def _code(self, policies: Sequence[Policy], inputs: SmallInputs, run: RunPlan) -> list[Coded]:
+        """Job 1: every task codes a share of the log."""
+        if self.settings.inputs.lookups is None:
+            raise InputError("no log is named: set inputs.lookups, or give --lookups")
+        files = list_log(self.settings.inputs.lookups)
+        rows = sum(file.rows for file in files)
+        shares = share_out(files, max(self._context.defaultParallelism, rows // _ROWS_PER_TASK))
+        self.progress(f"reading {rows:,} rows of {len(files)} files in {len(shares)} tasks")
+        reads = frozenset().union(*(policy.reads for policy in policies))
+        plan = CodingPlan(
+            extras=reads & frozenset(EXTRA_FIELDS),
+            client_rules=client_rules(self.settings),
+            policies=run.namespaces,
+            cuts=inputs.cuts(),
+            tick_us=run.tick_us,
+        )
+        work, quarantine = self.work, f"{self.output}/quarantine"
+        coded: list[Coded] = self._run(
+            list(enumerate(shares)),
+            plan,
+            lambda item, held: code_share(item[0], item[1], held, work=work, quarantine=quarantine),
+        )
+        self._check_quarantine(coded, rows)
+        return coded
+
+    def _check_quarantine(self, coded: Sequence[Coded], rows: int) -> None:
+        reasons: Counter[str] = Counter()
+        for one in coded:
+            reasons.update(one.quarantined)
+        refused, allowed = sum(reasons.values()), self.settings.evaluation.max_quarantine_ratio
+        if refused > allowed * rows:
+            reason, count = reasons.most_common(1)[0]
+            raise InputError(
+                f"{self.settings.inputs.lookups}: {refused:,} of {rows:,} rows cannot be used, more than "
+                f"max_quarantine_ratio = {allowed} allows; most often ({count:,} rows): {reason}"
+            )
+        if not any(share.counts["demand"] for one in coded for share in one.shares):
+            raise InputError(
+                f"{self.settings.inputs.lookups}: none of the {rows:,} rows is a lookup that asks for a broker"
+            )
+        if refused:
+            self.progress(f"{refused:,} rows went to quarantine")
+
+    def _order(self, clusters: Sequence[ClusterPlan], shares: Mapping[str, list[Share]]) -> None:
+        """Job 2: every task puts one day of one cluster in order."""
+        items = [
+            (cluster.days[day], parts)
+            for cluster in clusters
+            for day, parts in sorted(day_parts(cluster, shares[cluster.name]).items())
+        ]
+        self.progress(f"ordering {len(items)} cluster-days")
+        work = self.work
+        self._run(items, None, lambda item, _: order_day(work, item[0], item[1]))
+
+    def _replay(
+        self, clusters: Sequence[ClusterPlan], run: RunPlan, recipe: Recipe, inputs: SmallInputs
+    ) -> tuple[list[Replayed], list[Gathered]]:
+        """Job 3: every task replays one policy with one seed over one cluster, or gathers one cluster's facts."""
+        section, policies = self.settings.evaluation, self.settings.policies
+        runs = [
+            (place, (number, seed))
+            for place in range(len(clusters))
+            for number in range(len(policies))
+            for seed in section.seeds
+        ]
+        self.progress(f"replaying {len(policies)} policies over {len(clusters)} clusters in {len(runs)} runs")
+        marks = [
+            induced_marks(cluster, inputs.ownership_events(cluster.name), inputs.registrations(cluster.name))
+            for cluster in clusters
+        ]
+        work, output, reconnect_us = self.work, self.output, section.reconnect_s * MICRO
+        has_log = _has_log(clusters)
+
+        def task(item: tuple[int, tuple[int, int] | None], held: Sequence[ClusterPlan]) -> Replayed | Gathered:
+            place, which = item
+            if which is None:
+                log = (reconnect_us, has_log)
+                return gather(held[place], run, recipe, marks=marks[place], log=log, work=work)
+            return replay_policy(held[place], run, recipe, which=which, work=work, output=output)
+
+        found = self._run([*runs, *((place, None) for place in range(len(clusters)))], clusters, task)
+        return found[: len(runs)], found[len(runs) :]
+
+    def _run(self, items: Sequence[Any], shared: Any, task: Callable[[Any, Any], Any]) -> list[Any]:
+        """Run one task per item, in the items' order; a user's mistake in a task is raised here.
+
+        Args:
+            shared: sent to every worker once.
+        """
+        held = self._context.broadcast(shared)
+        tasks = self._context.parallelize(list(items), max(len(items), 1))
+        try:
+            found = tasks.map(lambda item: attempt(lambda: task(item, held.value))).collect()
+        finally:
+            held.destroy()
+        for one in found:
+            if isinstance(one, Failed):
+                raise one.error()
+        return found
+
+
+def built_here(settings: EvaluationFile) -> tuple[Policy, ...]:
+    """Build the policies on the driver, to see what they read and whether they can be built at all."""
+    return build_policies(load_plugins(settings.plugin_files), settings.policies)
+
+
+def _checked(policies: tuple[Policy, ...], *, is_shared: bool) -> tuple[Policy, ...]:
+    """Refuse policies that make no sense where every lookup is decided alone.
+
+    Raises:
+        SettingsError: naming every policy and why.
+    """
+    problems = [
+        f"policy {policy.name!r} cannot be replayed under ownership = \"shared\": it {reason}"
+        for policy in policies
+        for reason in _needs_ownership(policy)
+    ]
+    if is_shared and problems:
+        raise SettingsError(problems)
+    return policies
+
+
+def _needs_ownership(policy: Policy) -> list[str]:
+    found = {
+        f"has a shedder ({policy.shedder.name})" if policy.shedder else "": policy.shedder is not None,
+        "keeps memory between decisions": policy.is_stateful,
+        "reads view.ownership": "view.ownership" in policy.reads,
+    }
+    return [reason for reason, holds in found.items() if holds]
+
+
+def _shares(coded: Sequence[Coded]) -> dict[str, list[Share]]:
+    """Return the shares with demand by cluster, sorted; of each cluster in order of the log's files."""
+    found = [share for one in coded for share in one.shares if share.counts["demand"]]
+    return {
+        name: [share for share in found if share.cluster == name] for name in sorted({share.cluster for share in found})
+    }
+
+
+def _has_log(clusters: Sequence[ClusterPlan]) -> bool:
+    demand = sum(cluster.words.counts["demand"] for cluster in clusters)
+    return sum(cluster.logged for cluster in clusters) >= FIDELITY_RATIO * demand
+
+
+def _outcome(
+    settings: EvaluationFile,
+    clusters: Sequence[ClusterPlan],
+    coded: Sequence[Coded],
+    inputs: SmallInputs,
+    found: tuple[Sequence[Replayed], Sequence[Gathered]],
+) -> ReplayOutcome:
+    replayed, gathered = found
+    counts = {name: sum(cluster.words.counts[name] for cluster in clusters) for name in clusters[0].words.counts}
+    rolled = frozenset(one.sums[0].policy for one in replayed if one.rolled and one.sums)
+    facts = [one[0] for one in gathered]
+    demand = sum(fact.demand for fact in facts)
+    return ReplayOutcome(
+        sums=[*(sums for one in replayed for sums in one.sums), *(sums for one in gathered for sums in one[1])],
+        inputs={
+            "rows": counts["rows"],
+            "lookups": counts["demand"],
+            "redirects": counts["redirects"],
+            "internal": counts["internal"],
+            "quarantined": sum(sum(one.quarantined.values()) for one in coded) + inputs.quarantined,
+            "clusters": [cluster.name for cluster in clusters],
+            "brokers": {cluster.name: len(cluster.timeline.roster) for cluster in clusters},
+            "bundles": {cluster.name: len(cluster.units[0]) for cluster in clusters},
+            "ticks": {cluster.name: fact.ticks for cluster, fact in zip(clusters, facts, strict=True)},
+            "first_us": min(cluster.words.first_us for cluster in clusters),
+            "last_us": max(cluster.words.last_us for cluster in clusters),
+            "induced_ratio": sum(fact.induced for fact in facts) / demand if demand else None,
+            "ignored_unloads": sum(cluster.timeline.ignored_unloads for cluster in clusters),
+            "capacity": "assumed" if any(cluster.assumed_capacity is not None for cluster in clusters) else "given",
+            "imbalance_floor": {
+                cluster.name: _ratio(fact.floor) for cluster, fact in zip(clusters, facts, strict=True)
+            },
+            "decisions": sum(one.decisions for one in replayed),
+            "failures": {one.sums[0].policy: one.failures for one in replayed if one.failures and one.sums},
+            "first_failure": next((one.first_failure for one in replayed if one.first_failure), None),
+            "load": settings.evaluation.load,
+            "ownership": settings.evaluation.ownership,
+        },
+        logged_reason=None if _has_log(clusters) else _why_no_log(clusters),
+        rolled=rolled,
+    )
+
+
+def _why_no_log(clusters: Sequence[ClusterPlan]) -> str:
+    share = sum(cluster.logged for cluster in clusters) / sum(cluster.words.counts["demand"] for cluster in clusters)
+    return f"{share:.0%} of the lookups carry a known broker, fewer than {FIDELITY_RATIO:.0%}"
+
+
+def _ratio(sums: tuple[float, float]) -> float | None:
+    return sums[0] / sums[1] if sums[1] else None

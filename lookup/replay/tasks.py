@@ -1,0 +1,220 @@
+"""What runs inside Spark tasks: code a share of the log, put a day in order, replay one policy, gather a cluster's facts.
+
+Each function takes plain data and a work folder and returns something small. A user's mistake comes back as a value, so that
+the driver can raise it as the sentence it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from lookup.errors import PulsarLookupError
+from lookup.hooks import Metric
+from lookup.replay.coding import Coder, CodingPlan, LogBatch, Quarantined, Share, used_columns
+from lookup.replay.counted import Counted
+from lookup.replay.exclusive import ExclusiveReplay
+from lookup.replay.facts import ClusterFacts, InducedMarks, gather_facts
+from lookup.replay.outcome import LOGGED, MetricSums
+from lookup.replay.parquet import Split, open_parquet
+from lookup.replay.plan import ClusterPlan, RunPlan
+from lookup.replay.recipe import Recipe, built
+from lookup.replay.shared import SharedReplay
+from lookup.replay.work import WorkDir
+from lookup.replay.written import (
+    RunName,
+    decision_table,
+    key_decision_table,
+    owner_table,
+    write_quarantine,
+    write_table,
+)
+
+__all__ = [
+    "Coded",
+    "Failed",
+    "Gathered",
+    "Replayed",
+    "attempt",
+    "code_batches",
+    "code_share",
+    "gather",
+    "metric_sums",
+    "read_splits",
+    "replay_policy",
+]
+
+_Result = TypeVar("_Result")
+#: Columns whose dictionaries are kept as they stand in the file.
+_TEXTS = ("cluster", "topic", "client", "properties", "broker", "result", "listener")
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A task ended with a mistake of the user's."""
+
+    kind: type[PulsarLookupError]
+    message: str
+
+    def error(self) -> PulsarLookupError:
+        """Return the mistake as it was raised in the task."""
+        return self.kind(self.message)
+
+
+@dataclass
+class Coded:
+    """What one task made of its share."""
+
+    task: int
+    shares: list[Share] = field(default_factory=list)
+    #: quarantined rows by reason
+    quarantined: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
+class Replayed:
+    """What one replay left: the sums of every metric, and how it went."""
+
+    sums: list[MetricSums]
+    decisions: int = 0
+    #: whether dice were rolled among several brokers
+    rolled: bool = False
+    failures: int = 0
+    first_failure: str | None = None
+
+
+#: A cluster's facts and the sums of its logged choice.
+Gathered = tuple[ClusterFacts, list[MetricSums]]
+
+
+def attempt(work: Callable[[], _Result]) -> _Result | Failed:
+    """Run a task; a mistake of the user's comes back as a value."""
+    try:
+        return work()
+    except PulsarLookupError as error:
+        return Failed(type(error), str(error))
+
+
+def code_share(task: int, splits: Sequence[Split], plan: CodingPlan, *, work: WorkDir, quarantine: str) -> Coded:
+    """Code some row groups of canonical Parquet files."""
+    return code_batches(task, read_splits(splits, plan), plan, work=work, quarantine=quarantine)
+
+
+def code_batches(task: int, batches: Iterator[LogBatch], plan: CodingPlan, *, work: WorkDir, quarantine: str) -> Coded:
+    """Code batches from anywhere; one coder per cluster."""
+    coders: dict[str, Coder] = {}
+    found: list[Quarantined] = []
+    for batch in batches:
+        for cluster, rows in _by_cluster(batch):
+            if cluster is None:
+                found.extend(
+                    Quarantined(rows.source, line, "the cluster is missing", "") for line in rows.line_numbers.tolist()
+                )
+                continue
+            if cluster not in coders:
+                coders[cluster] = Coder(plan, cluster, work, task)
+            coders[cluster].add(rows)
+    coded = Coded(task, [coder.finish() for _, coder in sorted(coders.items())])
+    found.extend(row for _, coder in sorted(coders.items()) for row in coder.quarantined)
+    write_quarantine(found, "lookups", quarantine, f"lookups-{task:05d}.parquet")
+    for row in found:
+        coded.quarantined[row.reason] = coded.quarantined.get(row.reason, 0) + 1
+    return coded
+
+
+def read_splits(splits: Sequence[Split], plan: CodingPlan) -> Iterator[LogBatch]:
+    """Yield the rows of row groups with the columns a replay needs, dictionaries kept."""
+    for split in splits:
+        columns = used_columns(split.file.columns, plan)
+        with open_parquet(split.file.path, read_dictionary=[name for name in columns if name in _TEXTS]) as parquet:
+            row = split.first_row
+            for group in range(split.first_group, split.first_group + split.groups):
+                for rows in parquet.read_row_group(group, columns=columns, use_threads=False).to_batches():
+                    yield LogBatch(rows, split.file.path, row, split.file.cluster)
+                    row += rows.num_rows
+
+
+def replay_policy(
+    cluster: ClusterPlan, run: RunPlan, recipe: Recipe, *, which: tuple[int, int], work: WorkDir, output: str
+) -> Replayed:
+    """Replay one policy with one seed over one cluster, write DECISIONS and OWNERS, and return the metrics' sums.
+
+    Args:
+        which: place of the policy among the recipe's, and the seed.
+    """
+    policies, metrics = built(recipe)
+    policy, seed = policies[which[0]], which[1]
+    name = RunName(cluster.name, policy.name, seed)
+    file = f"{cluster.place:04d}-{which[0]:04d}-{seed}.parquet"
+    replay = (SharedReplay if run.is_shared else ExclusiveReplay)(cluster, run, policy, seed=seed, work=work)
+    counted = replay.run()
+    if isinstance(replay, ExclusiveReplay):
+        write_table(decision_table(name, replay.decisions), f"{output}/decisions", file)
+        write_table(owner_table(name, replay.intervals.all), f"{output}/owners", file)
+    else:
+        write_table(key_decision_table(name, replay.decisions), f"{output}/decisions", file)
+        write_table(owner_table(name, ()), f"{output}/owners", file)
+    return Replayed(
+        sums=metric_sums(counted, metrics, (policy.name, seed)),
+        decisions=len(replay.decisions),
+        rolled=_has_rolled(replay),
+        failures=replay.manager.failures.count,
+        first_failure=replay.manager.failures.first,
+    )
+
+
+def gather(
+    cluster: ClusterPlan, run: RunPlan, recipe: Recipe, *, marks: InducedMarks, log: tuple[int, bool], work: WorkDir
+) -> Gathered:
+    """Gather a cluster's facts and the sums of the logged choice.
+
+    Args:
+        log: `reconnect_s` in µs, and whether the logged choice is to be scored.
+    """
+    facts = gather_facts(cluster, run, marks, reconnect_us=log[0], has_log=log[1], work=work)
+    sums = [] if facts.logged is None else metric_sums(facts.logged, built(recipe)[1], (LOGGED, 0))
+    return replace(facts, logged=None), sums
+
+
+def metric_sums(counted: Counted, metrics: Sequence[Metric], name: tuple[str, int]) -> list[MetricSums]:
+    """Add up what every metric says, for the whole demand and for each part of it that `--by` asks for.
+
+    Args:
+        name: policy and seed.
+    """
+    found: list[MetricSums] = []
+    for by, batches in counted.parts():
+        starts = batches[-1].cells.start
+        for metric in metrics:
+            for key in dict.fromkeys(key for batch in batches for key in metric.keys(batch)):
+                sums = sum((metric.accumulate(batch, key) for batch in batches[1:]), metric.accumulate(batches[0], key))
+                first = int(starts[0]) if len(starts) else 0
+                found.append(MetricSums(counted.cluster.name, *name, metric.name, key, by, sums, first))
+    return found
+
+
+def _by_cluster(batch: LogBatch) -> Iterator[tuple[str | None, LogBatch]]:
+    """Yield the rows of each cluster; None for rows without one."""
+    if batch.cluster is not None:
+        yield batch.cluster, batch
+        return
+    column = batch.rows.column("cluster")
+    names = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    codes = names.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    for code in sorted(set(codes.tolist())):
+        cluster = None if code < 0 else str(names.dictionary[code])
+        if (codes == code).all():
+            yield cluster, batch
+        else:
+            places = np.flatnonzero(codes == code)
+            yield cluster, replace(batch, rows=batch.rows.take(pa.array(places)), lines=batch.line_numbers[places])
+
+
+def _has_rolled(replay: ExclusiveReplay | SharedReplay) -> bool:
+    if isinstance(replay, SharedReplay):
+        return False
+    return any(len(entry.decision.odds) > 1 for entry in replay.decisions)
