@@ -7,7 +7,7 @@ import tomllib
 import pytest
 from pydantic import ValidationError
 
-from lookup.settings import BrokerEntry
+from lookup.settings import BrokerEntry, BrokerProfile
 
 
 def _entry(text: str) -> BrokerEntry:
@@ -59,6 +59,12 @@ def test_an_entry_that_makes_no_sense_is_refused(text: str, sentence: str) -> No
         _entry(text)
 
     assert caught.value.errors()[0]["msg"].removeprefix("Value error, ").startswith(sentence)
+
+
+def test_a_profile_s_properties_stand_under_its_prefix() -> None:
+    """A profile that would publish nothing of what it says is a slip, too."""
+    with pytest.raises(ValidationError, match=r'properties\.rack: a broker publishes only properties under "my\."'):
+        BrokerProfile(lookup_property_prefix="my.", properties={"rack": "a"})
 
 
 @pytest.mark.parametrize("text", ["count = 0", "capacity = 0.0", "clusters = []", 'id = ""', "from = 2026-01-01"])

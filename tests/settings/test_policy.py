@@ -50,6 +50,12 @@ def test_children_stay_raw_tables() -> None:
     assert policy.selector.parameters == {"epsilon": 0.1, "child": {"use": "best"}}
 
 
+def test_a_weight_that_was_written_is_kept() -> None:
+    """A weight of 1.0 that somebody wrote stays in what is written back; one that nobody wrote does not appear."""
+    assert PartSpec.model_validate({"use": "x", "weight": 1.0}).model_dump() == {"use": "x", "weight": 1.0}
+    assert PartSpec.model_validate("x").model_dump() == {"use": "x"}
+
+
 @given(use=_NAMES, parameters=_PARAMETERS)
 def test_a_part_is_written_as_it_was_read(use: str, parameters: dict[str, Any]) -> None:
     """Written and read again, a part is the same, whatever its parameters."""

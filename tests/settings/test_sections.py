@@ -1,0 +1,51 @@
+"""The tables `[evaluation]`, `[verdict]` and `[inputs]`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from lookup.settings import EvaluationSection, VerdictSection
+
+
+def _first(caught: pytest.ExceptionInfo[ValidationError]) -> str:
+    return caught.value.errors()[0]["msg"].removeprefix("Value error, ")
+
+
+@pytest.mark.parametrize(
+    ("keys", "sentence"),
+    [
+        ({"session_s": 90}, "session_s: 90 should be a multiple of tick_s, which is 60"),
+        (
+            {"tick_s": 7},
+            "session_s: 60 should be a multiple of tick_s, which is 7\nbalance_s: 3600 should be a multiple",
+        ),
+        ({"seeds": [1, 2, 1]}, "seeds: each should occur once, not [1, 2, 1]"),
+        ({"seeds": []}, "Tuple should have at least 1 item"),
+        ({"ownership": "sole"}, "Input should be 'exclusive' or 'shared'"),
+        ({"owner_loss": "none"}, "Input should be 'next-lookup' or 'leader'"),
+        ({"load": "measured"}, "Input should be 'simulated' or 'reported'"),
+        ({"tick_s": 0}, "Input should be greater than or equal to 1"),
+        ({"warmup_s": -1}, "Input should be greater than or equal to 0"),
+        ({"overload_threshold": 0.0}, "Input should be greater than 0"),
+        ({"max_quarantine_ratio": 1.1}, "Input should be less than or equal to 1"),
+        ({"default_bundles": 1 << 20}, "Input should be less than or equal to 65536"),
+    ],
+)
+def test_a_replay_that_makes_no_sense_is_refused(keys: dict[str, Any], sentence: str) -> None:
+    """Spans are whole ticks, seeds differ, and every figure lies in its range."""
+    with pytest.raises(ValidationError) as caught:
+        EvaluationSection.model_validate({"incumbent": "x", **keys})
+
+    assert _first(caught).startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    "keys", [{"margin": -0.1}, {"margins": {"moves": "x"}}, {"resamples": 0}, {"primary": "moves"}]
+)
+def test_a_verdict_that_makes_no_sense_is_refused(keys: dict[str, Any]) -> None:
+    """Margins are not negative, there is something to resample, and primary metrics are a list."""
+    with pytest.raises(ValidationError):
+        VerdictSection.model_validate(keys)
