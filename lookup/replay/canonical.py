@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -144,14 +145,16 @@ def _flag(value: Any) -> bool:
 
 
 def _number(low: float, high: float, *, excludes_low: bool = False) -> _Check:
+    """Return the check of a finite number in [low, high], or (low, high]."""
+    bounds = (f"above {low:g}" if excludes_low else f"{low:g} or more") + (
+        f" and at most {high:g}" if high < math.inf else ""
+    )
+
     def check(value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ValueError(f"{value!r} is no number")
-        if not math.isfinite(value) or not low <= value <= high or (excludes_low and value == low):
-            bounds = f"above {low:g}" if excludes_low else f"{low:g} or more"
-            raise ValueError(
-                f"{value!r} is not finite and {bounds}" + (f" and at most {high:g}" if high < math.inf else "")
-            )
+        if not low <= value <= high or abs(value) > sys.float_info.max or (excludes_low and value == low):
+            raise ValueError(f"{value!r} is not a finite number, {bounds}")
         return float(value)
 
     return check

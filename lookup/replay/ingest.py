@@ -272,7 +272,10 @@ def _replaced(output: str, *, force: bool) -> Iterator[str]:
     parent, _, name = target.rpartition("/")
     draft = f"{parent}/.{name}.{uuid4().hex[:8]}"
     shown = draft if "://" not in output else f"{output.rstrip('/').rpartition('/')[0]}/{draft.rpartition('/')[2]}"
-    system.create_dir(draft, recursive=True)
+    try:
+        system.create_dir(draft, recursive=True)
+    except OSError as error:
+        raise InputError(f"output {output} cannot be made: {error}") from error
     try:
         yield shown
         system.create_dir(target, recursive=True)

@@ -10,7 +10,7 @@ _TOPIC = "persistent://public/default/t-partition-3"
 
 
 def test_an_answer_is_a_lookup() -> None:
-    """Topic, broker and both ends of the connection are read; redirects are not told apart, so the result is unknown."""
+    """Topic, broker and both ends of the connection are read; a redirect would look the same, so nobody knows."""
     line = (
         "2026-01-31 12:00:00.250 INFO  [140:7] BinaryProtoLookupService:85 | Lookup response for "
         f"{_TOPIC}, lookup-broker-url pulsar://b2:6650, from [10.1.2.3:51234 -> b1:6650]"

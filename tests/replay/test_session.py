@@ -1,0 +1,44 @@
+"""The Spark session of a run."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lookup.errors import SettingsError
+from lookup.replay.session import create_session, local_cores
+
+
+@pytest.mark.parametrize(("master", "cores"), [("local", 1), ("local[3]", 3), ("local[2,4]", 2)])
+def test_a_local_master_says_its_cores(master: str, cores: int) -> None:
+    """The number in brackets counts, without one it is one task at a time."""
+    assert local_cores(master) == cores
+
+
+def test_a_star_is_every_core() -> None:
+    """`local[*]` uses the machine."""
+    assert local_cores("local[*]") == os.cpu_count()
+
+
+@pytest.mark.spark
+def test_settings_hold_and_a_session_is_used_again(spark: SparkSession) -> None:
+    """The session speaks UTC on loopback, workers run this Python, and whoever asks again gets the same session."""
+    assert create_session() is spark
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert spark.conf.get("spark.driver.host") == "127.0.0.1"
+    assert spark.sparkContext.parallelize([0], 1).map(lambda _: sys.executable).collect() == [sys.executable]
+
+
+def test_without_java_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong JAVA_HOME and a path without java are told before anything starts."""
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    with pytest.raises(SettingsError, match="JAVA_HOME is '/nowhere', but there is no bin/java"):
+        create_session()
+    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(SettingsError, match="there is no `java` on the path"):
+        create_session()
