@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from lookup.model.broker import EXTENSIBLE_MANAGER
 from lookup.settings.broker import BrokerEntry, BrokerProfile
 from lookup.settings.evaluation import EvaluationFile
+from lookup.settings.resolve import load_manager_keys
 
 __all__ = ["warnings_of"]
 
@@ -20,6 +21,7 @@ def warnings_of(settings: EvaluationFile, reads: Mapping[str, Collection[str]] |
     return [
         *_ignored_properties(settings, reads or {}),
         *_duplicate_keys(settings),
+        *_conflicting_keys(settings),
         *_unknown_domain_members(settings),
     ]
 
@@ -38,6 +40,14 @@ def _duplicate_keys(settings: EvaluationFile) -> Iterator[str]:
     for file, profile in profiles.items():
         for key in profile.duplicates:
             yield f"{file}: {key} is given more than once; the last one counts, as in Pulsar"
+
+
+def _conflicting_keys(settings: EvaluationFile) -> Iterator[str]:
+    agreed = load_manager_keys(settings)
+    profiles = [entry.profile for entry in settings.brokers if entry.profile is not None]
+    for key in sorted({key for profile in profiles for key in profile.load_balancer} - set(agreed)):
+        values = sorted({str(profile.load_balancer[key]) for profile in profiles if key in profile.load_balancer})
+        yield f"profiles disagree on {key} ({', '.join(values)}), so no parameter of a policy takes it from them"
 
 
 def _unknown_domain_members(settings: EvaluationFile) -> Iterator[str]:

@@ -28,7 +28,7 @@ from lookup.settings.base import (
 )
 from lookup.settings.broker_keys import LOAD_MANAGER_KEYS, is_load_manager_key
 
-__all__ = ["BrokerEntry", "BrokerProfile", "LocationEntry", "parse_listeners"]
+__all__ = ["BrokerEntry", "BrokerProfile", "LocationEntry", "Scalar", "parse_listeners", "unprefixed"]
 
 _SCHEMES = ("pulsar", "pulsar+ssl", "http", "https")
 
@@ -64,6 +64,7 @@ def _scalar(written: object) -> object:
     raise ValueError(f"should be a text, a number, true or false, not {written!r}")
 
 
+#: A value of a broker.conf.
 Scalar = Annotated[bool | int | float | str, PlainValidator(_scalar, json_schema_input_type=bool | int | float | str)]
 
 

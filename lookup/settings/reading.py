@@ -124,6 +124,7 @@ class Reading:
     def _check_plugin_files(self, files: object) -> None:
         missing = [file for file in files if not Path(str(file)).is_file()] if isinstance(files, list) else []
         self._add((("plugin_files",), f"there is no file {file}") for file in missing)
+        self.incomplete |= {"plugin_files"} if missing else set()
 
     def _read(self, load: Callable[[str], Content], path: str, table: str) -> Content | None:
         try:

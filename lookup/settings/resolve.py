@@ -16,7 +16,7 @@ from lookup.model.bundles import equal_boundaries
 from lookup.model.namespaces import IsolationPolicy, NamespacePolicies
 from lookup.model.topology import LEVELS, Edge, Topology
 from lookup.settings.base import numbered
-from lookup.settings.broker import BrokerEntry, BrokerProfile, LocationEntry
+from lookup.settings.broker import BrokerEntry, BrokerProfile, LocationEntry, Scalar
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.namespace import NamespaceEntry, parse_boundaries
 
@@ -26,6 +26,7 @@ __all__ = [
     "broker_intervals",
     "client_rules",
     "label_client",
+    "load_manager_keys",
     "lookup_data",
     "namespace_policies",
     "topology",
@@ -100,6 +101,19 @@ def label_client(rules: Sequence[ClientRule], client: str | None, properties: Ma
     matching = () if client is None else (rule for rule in rules if rule.matches(client))
     rule = next(iter(matching), None)
     return properties if rule is None else {**rule.properties, **properties}
+
+
+def load_manager_keys(settings: EvaluationFile) -> Mapping[str, Scalar]:
+    """Return the load manager's keys, under Pulsar's names, that profiles give and agree on.
+
+    These may fill parameters of parts that name such a key (`Conf`). A cluster has one policy: where its brokers are
+    configured differently, nobody can tell whose value would count.
+    """
+    given: dict[str, list[Scalar]] = {}
+    for entry in settings.brokers:
+        for key, value in entry.profile.load_balancer.items() if entry.profile else ():
+            given.setdefault(key, []).append(value)
+    return {key: values[0] for key, values in sorted(given.items()) if values.count(values[0]) == len(values)}
 
 
 def lookup_data(profile: BrokerProfile, broker_id: str, properties: Mapping[str, str]) -> BrokerLookupData:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lookup.settings import warnings_of
+from lookup.settings import load_manager_keys, warnings_of
 from tests.settings.files import evaluation, write
 
 _MODULAR = "brokers b-0:1 to b-1:1: ModularLoadManagerImpl is no extensible load manager and ignores lookup properties"
@@ -59,6 +59,19 @@ def test_keys_given_twice_are_told_once_per_file(tmp_path: Path) -> None:
     found = warnings_of(evaluation(tmp_path, _TEMPLATE + _TEMPLATE.replace("b-", "c-")))
 
     assert found == [f"{tmp_path}/b.conf: lookup.rack is given more than once; the last one counts, as in Pulsar"]
+
+
+def test_profiles_that_disagree_are_told(tmp_path: Path) -> None:
+    """A policy is the cluster's, so a key that brokers set differently fills nobody's parameter."""
+    head = "loadManagerClassName=my.Manager\nloadBalancerEnabled=true\n"
+    write(tmp_path, "b.conf", head + "loadBalancerBrokerMaxTopics=1")
+    write(tmp_path, "c.conf", head + "loadBalancerBrokerMaxTopics=2")
+    settings = evaluation(tmp_path, _TEMPLATE + _TEMPLATE.replace("b-", "c-").replace("b.conf", "c.conf"))
+
+    assert load_manager_keys(settings) == {"loadBalancerEnabled": True}
+    assert warnings_of(settings) == [
+        "profiles disagree on loadBalancerBrokerMaxTopics (1, 2), so no parameter of a policy takes it from them"
+    ]
 
 
 def test_a_failure_domain_of_strangers_is_told(tmp_path: Path) -> None:

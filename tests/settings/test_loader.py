@@ -240,6 +240,20 @@ def test_right_tables_are_found_beside_wrong_ones(tmp_path: Path) -> None:
     assert "inputs" not in findings.tables
 
 
+def test_a_table_that_names_a_bad_file_is_not_used(tmp_path: Path) -> None:
+    """Policies, brokers or plug-ins that are not all there would only lead to mistakes that are none."""
+    text = MINIMAL + '[[brokers]]\nid = "a:1"\nprofile = "no.conf"'
+    path = write(tmp_path, "e.toml", 'plugin_files = ["no.py"]\n' + text)
+
+    findings = examine_evaluation(path, environ={})
+
+    assert {"plugin_files", "brokers"} & set(findings.tables) == set()
+    assert findings.problems == (
+        f"{tmp_path}/no.conf: there is no such file",
+        f"{path}: plugin_files: there is no file {tmp_path}/no.py",
+    )
+
+
 def test_settings_survive_pickle_and_json(tmp_path: Path) -> None:
     """Settings travel to Spark's workers and into manifests, and mean the same when they come back."""
     settings = evaluation(
