@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from types import FrameType
 
-from lookup.commands import check, explain, generate, plugins, show
+from lookup.commands import check, evaluate, explain, generate, ingest, plugins, show
 from lookup.commands.options import Command, Parser, parsed
 from lookup.commands.streams import say
 from lookup.errors import PulsarLookupError, SettingsError
@@ -24,6 +24,8 @@ from lookup.errors import PulsarLookupError, SettingsError
 __all__ = ["COMMANDS", "main", "root_parser"]
 
 COMMANDS: tuple[Command, ...] = (
+    evaluate.COMMAND,
+    ingest.COMMAND,
     generate.COMMAND,
     explain.COMMAND,
     plugins.COMMAND,
@@ -106,6 +108,7 @@ def _run(argv: Sequence[str]) -> int:
     root = root_parser()
     try:
         arguments = parsed(root, argv)
+        arguments.argv = list(argv)
     except SystemExit as done:  # --help and --version have printed what was asked for
         return int(done.code or 0)
     if not hasattr(arguments, "run"):
@@ -147,3 +150,7 @@ def _terminated_like_interrupted() -> Iterator[None]:
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -111,9 +111,10 @@ def _table(settings: EvaluationFile) -> Mapping[str, Sequence[Registration]] | N
     if find_spec("pyarrow") is None:
         warn("inputs.brokers is not read, since pyarrow is not installed: brokers are those of [[brokers]]")
         return None
-    from lookup.commands.registry import read_registrations  # noqa: PLC0415  Arrow only where a table is read
+    from lookup.replay.tables import registrations  # noqa: PLC0415  Arrow only where a table is read
 
-    return read_registrations(path)
+    table = registrations(path)
+    return {cluster: [row["value"] for row in table.of(cluster)] for cluster in table.rows}
 
 
 def _cluster(timelines: Mapping[str, object], wanted: str | None) -> str:
