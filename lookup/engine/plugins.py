@@ -23,7 +23,7 @@ from lookup.hooks import specs
 from lookup.hooks.markers import ENTRY_POINT_GROUP, PROJECT
 from lookup.model.decision import Reason
 
-__all__ = ["KINDS", "PluginSource", "Registry", "load_plugins", "suggestion"]
+__all__ = ["KINDS", "PluginSource", "Registry", "load_plugins", "registry_of", "suggestion"]
 
 #: Kinds of classes a plug-in can register; each has its hook `lookup_register_<kind>`.
 KINDS = ("filters", "scorers", "selectors", "shedders", "log_readers", "metrics")
@@ -93,6 +93,15 @@ def load_plugins(files: Sequence[Path | str] = ()) -> Registry:
     sources += [_enter_file(manager, Path(file)) for file in files]
     _refuse_misspelt(manager)
     return Registry({kind: _collected(kind, _registered(manager, kind)) for kind in KINDS}, tuple(sources))
+
+
+def registry_of(classes: Mapping[str, Iterable[Any]]) -> Registry:
+    """Return a registry of the given classes, by kind, held to the same rules as those that hooks register.
+
+    Raises:
+        PluginError: as `load_plugins` does.
+    """
+    return Registry({kind: _collected(kind, classes.get(kind, ())) for kind in KINDS})
 
 
 def _by_name(point: EntryPoint) -> tuple[str, str]:

@@ -1,0 +1,182 @@
+"""Ways to ask parts directly, as the conformance kit does: raw answers, whole decisions, proposals, and parts as text.
+
+What is asked and what would be wrong is the business of `conformance.py`.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.engine.answers import listed
+from lookup.engine.ledger import LoadFigures
+from lookup.engine.manager import LoadManager
+from lookup.engine.policy import Ballot, Instant, Policy, memory_key
+from lookup.hooks.protocols import Filter, Scorer, Selector, Shedder
+from lookup.model.broker import Candidates
+from lookup.model.decision import CycleOutcome, Proposal, Ruling
+from lookup.model.view import ClusterView
+from lookup.testing.clusters import OwnedBundles
+from lookup.testing.worlds import World, labelled_for
+
+__all__ = [
+    "all_parts",
+    "answer_of",
+    "ballot_in",
+    "classes_of",
+    "kind_of",
+    "manager_in",
+    "offered_in",
+    "own_view",
+    "proposals_in",
+    "to_toml",
+    "worlds_of",
+    "writable",
+    "written_out",
+]
+
+_KINDS: Mapping[str, type[Any]] = {"filters": Filter, "scorers": Scorer, "selectors": Selector, "shedders": Shedder}
+#: A shedder that proposes more than this in a small cluster never ends.
+_ENOUGH = 1000
+
+
+def kind_of(part: Any) -> str | None:
+    """Return the kind of a part as hooks name it, None for anything else."""
+    return next((kind for kind, protocol in _KINDS.items() if isinstance(part, protocol)), None)
+
+
+def all_parts(policy: Policy) -> Iterator[Any]:
+    """Yield a policy's parts, its shedder, and the children of wrappers."""
+    shedder = () if policy.shedder is None else (policy.shedder,)
+    for part in (*policy.parts, *shedder):
+        yield from _with_children(part)
+
+
+def classes_of(policy: Policy) -> dict[str, list[type[Any]]]:
+    """Return the classes of all parts by kind, each once."""
+    classes: dict[str, dict[type[Any], None]] = {kind: {} for kind in _KINDS}
+    for part in all_parts(policy):
+        classes[kind_of(part) or "selectors"][type(part)] = None
+    return {kind: list(found) for kind, found in classes.items()}
+
+
+def worlds_of(policy: Policy, worlds: Iterable[World]) -> Iterator[World]:
+    """Yield the worlds with the labels the policy reads, and again after some assignments where it keeps memory."""
+    for world in worlds:
+        labelled = labelled_for(policy, world)
+        yield labelled
+        if policy.is_stateful:
+            yield _some_assignments_later(policy, labelled)
+
+
+def manager_in(policy: Policy, world: World) -> LoadManager:
+    """Return a load manager at work in the world, at the moment of its view."""
+    view = world.view
+    manager = LoadManager(policy, view.cluster, view.brokers, namespaces=view.namespaces, topology=view.topology)
+    manager.begin_tick(view.now_us)
+    manager.set_registry(view.brokers, view.registered)
+    owners = view.ownership.owners if isinstance(view.ownership, OwnedBundles) else {}
+    manager.restore({bundle: view.brokers[number].id for bundle, number in owners.items()})
+    manager.set_load(LoadFigures(view.usage, view.broker_load, view.topics, view.top_bundles, view.demand))
+    return manager
+
+
+def ballot_in(policy: Policy, world: World) -> Ballot:
+    """Return what a policy says in a world."""
+    return policy.ballot(world.request, Instant(policy, world.view))
+
+
+def offered_in(world: World) -> Candidates:
+    """Return the registered brokers of a world."""
+    return Candidates(world.view.brokers, np.flatnonzero(world.view.registered))
+
+
+def own_view(part: Any, view: ClusterView) -> ClusterView:
+    """Return the view with the part's own memory; memory under `*` is everybody's."""
+    return replace(view, memory=view.memory.get(memory_key(part), view.memory.get("*", {})))
+
+
+def answer_of(part: Any, world: World) -> Any:
+    """Return what a part answers about all registered brokers when it is handed everything, declared or not."""
+    brokers, view = offered_in(world), own_view(part, world.view)
+    if isinstance(part, Filter):
+        return listed(part.admit(world.request, brokers, view))
+    if isinstance(part, Scorer):
+        return listed(part.score(world.request, brokers, view))
+    return listed(part.odds(world.request, brokers, _scores(brokers), view))
+
+
+def proposals_in(shedder: Shedder, world: World) -> list[Proposal | CycleOutcome]:
+    """Return what a shedder proposes where everything is accepted, and what it ends with.
+
+    Raises:
+        AssertionError: where it does not end.
+    """
+    said: list[Proposal | CycleOutcome] = []
+    view = own_view(shedder, world.view)
+    cycle = shedder.propose(view, copy.deepcopy(dict(view.memory)))
+    try:
+        said.append(next(cycle))
+        while len(said) < _ENOUGH:
+            said.append(cycle.send(Ruling(accepted=True)))
+    except StopIteration as ended:
+        return [*said, ended.value]
+    raise AssertionError(f"{shedder!r} is still proposing after {_ENOUGH} proposals: {world.name}")
+
+
+def writable(world: World) -> World:
+    """Return a copy of the world into which a part could write."""
+    copies: dict[str, Any] = {name: getattr(world.view, name).copy() for name in ("registered", "capacity", *_COLUMNS)}
+    copies |= {name: copy.deepcopy(dict(getattr(world.view, name))) for name in ("demand", "unloaded", "memory")}
+    asked = replace(world.request, properties=dict(world.request.properties))
+    return World(world.name, replace(world.view, **copies), asked)
+
+
+def written_out(world: World) -> str:
+    """Return everything in a world that could be written into, as text."""
+    view = world.view
+    columns = {name: getattr(view, name).tolist() for name in ("registered", "capacity", *_COLUMNS)}
+    mappings = [dict(view.demand), dict(view.unloaded), dict(view.memory), list(map(list, view.top_bundles))]
+    return repr((columns, mappings, view.ownership, list(view.brokers), world.request))
+
+
+def to_toml(value: Any) -> str:
+    """Write a value of settings as TOML, tables inline."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{json.dumps(key)} = {to_toml(entry)}" for key, entry in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(to_toml, value)) + "]"
+    # JSON's texts, whole numbers and truth values are TOML's; its numbers too, but for nan and inf.
+    return repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
+
+
+_COLUMNS = ("usage", "broker_load", "topics")
+
+
+def _with_children(part: Any) -> Iterator[Any]:
+    yield part
+    values = [getattr(part, entry.name) for entry in fields(part)] if is_dataclass(part) else []
+    for value in values:
+        for child in value if isinstance(value, tuple | list) else (value,):
+            if kind_of(child) is not None:
+                yield from _with_children(child)
+
+
+def _some_assignments_later(policy: Policy, world: World) -> World:
+    manager = manager_in(policy, world)
+    for place in range(3):
+        manager.select(replace(world.request, bundle=f"{world.request.namespace}/{place:#010x}_0xffffffff"), 0)
+    view = replace(world.view, memory=copy.deepcopy(manager.memory))
+    return World(f"{world.name}, some assignments later", view, world.request)
+
+
+def _scores(brokers: Candidates) -> NDArray[np.float64]:
+    # By number, so that a broker keeps its score; with ties.
+    scores: NDArray[np.float64] = (brokers.index % 3) / 2.0
+    return scores

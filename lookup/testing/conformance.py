@@ -1,0 +1,326 @@
+"""The conformance kit: what every part of a policy promises, as checks that run over parts with one decorator.
+
+    @parametrize_with_policies([SameRack(), SameRack(elsewhere=0.2)])
+    def test_conformance(policy, check):
+        check(policy)
+
+A check takes a policy and raises `AssertionError`, or the engine's own error, with a sentence that names the part and
+mostly the world it failed in. Checks ask in the worlds of `worlds.py`, or in those they are given. Pytest is needed
+here and nowhere else in the framework.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import isclose
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from lookup.engine.answers import checked_mask, checked_odds, checked_reads, checked_scores
+from lookup.engine.build import PartBuilder, part_table
+from lookup.engine.plugins import registry_of
+from lookup.engine.policy import Ballot, Instant, Policy, WeightedScorer
+from lookup.errors import ReadsError
+from lookup.hooks.protocols import Filter, Scorer, Selector, Shedder
+from lookup.model.broker import Candidates
+from lookup.model.decision import Reason
+from lookup.model.request import LookupRequest
+from lookup.model.view import ClusterView
+from lookup.settings.policy import PartSpec
+from lookup.testing.asking import (
+    all_parts,
+    answer_of,
+    ballot_in,
+    classes_of,
+    kind_of,
+    manager_in,
+    offered_in,
+    own_view,
+    proposals_in,
+    to_toml,
+    worlds_of,
+    writable,
+    written_out,
+)
+from lookup.testing.worlds import WORLDS, World, changed_elsewhere, labelled_for
+
+__all__ = [
+    "CHECKS",
+    "check_admitted_at_the_door",
+    "check_answers_are_sound",
+    "check_deciding_changes_nothing",
+    "check_empty_cluster_is_declined",
+    "check_memory_is_json",
+    "check_only_offered_brokers",
+    "check_order_does_not_matter",
+    "check_reads_are_honest",
+    "check_rejections_are_explained",
+    "check_repr_rebuilds",
+    "check_same_answer_twice",
+    "check_shedding_repeats",
+    "check_survives_pickle",
+    "check_toml_round_trip",
+    "parametrize_with_policies",
+    "policy_of",
+]
+
+#: Sums in another order differ in their last bits.
+_CLOSE = 1e-9
+
+Check = Callable[..., None]
+_SOUND: Mapping[str, Callable[[str, Any, int], Any]] = {
+    "filters": checked_mask,
+    "scorers": checked_scores,
+    "selectors": checked_odds,
+}
+
+
+@dataclass(frozen=True)
+class _Anybody:
+    """Selects any candidate: completes a policy around a filter, a scorer or a shedder that is checked alone."""
+
+    name: ClassVar[str] = "conformance-anybody"
+    reads: ClassVar[frozenset[str]] = frozenset()
+
+    def odds(self, request: LookupRequest, brokers: Candidates, scores: Any, view: ClusterView) -> list[float]:
+        """Return 1 for every candidate."""
+        return [1.0] * len(brokers)
+
+
+def policy_of(part: Any) -> Policy:
+    """Return a policy around a part alone; a policy is returned as it is.
+
+    Raises:
+        TypeError: where it is neither a policy nor follows one of the protocols of parts.
+    """
+    if isinstance(part, Policy):
+        return part
+    if isinstance(part, Filter):
+        return Policy(repr(part), _Anybody(), filters=(part,))
+    if isinstance(part, Scorer):
+        return Policy(repr(part), _Anybody(), scorers=(WeightedScorer(part),))
+    if isinstance(part, Selector):
+        return Policy(repr(part), part)
+    if isinstance(part, Shedder):
+        return Policy(repr(part), _Anybody(), shedder=part)
+    raise TypeError(f"{part!r} is no policy and has none of the methods admit, score, odds and propose")
+
+
+def parametrize_with_policies(policies: Iterable[Any], *, worlds: Sequence[World] = WORLDS) -> pytest.MarkDecorator:
+    """Run a test that takes `policy` and `check` with every check for every policy.
+
+    Args:
+        policies: policies, or parts, which are checked alone.
+        worlds: where the checks ask; those of the kit by default.
+    """
+    return pytest.mark.parametrize(
+        ("policy", "check"),
+        [
+            pytest.param(policy, partial(check, worlds=worlds), id=f"{policy.name}-{check.__name__}")
+            for policy in map(policy_of, policies)
+            for check in CHECKS
+        ],
+    )
+
+
+def check_admitted_at_the_door(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
+    """Check that the classes are what a hook may register, and that nothing unknown is read."""
+    del worlds
+    registry_of(classes_of(policy))
+    for part in all_parts(policy):
+        checked_reads(part)
+
+
+def check_empty_cluster_is_declined(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
+    """Check that nobody is asked and nobody chosen where no broker is registered."""
+    for world in worlds:
+        away = np.zeros(len(world.view.brokers), dtype=np.bool_)
+        manager = manager_in(policy, World(world.name, replace(world.view, registered=away), world.request))
+        answer = manager.assign(world.request.topic, world.request.bundle)
+        ballot, _ = manager.decide(world.request)
+
+        assert answer is None, f"{policy.name} chose {answer} in an empty cluster"
+        assert not manager.take_decisions(), f"{policy.name} was asked about an empty cluster"
+        assert ballot.declined is Reason.NO_CANDIDATES, f"{policy.name} declined an empty cluster as {ballot.declined}"
+
+
+def check_answers_are_sound(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
+    """Check lengths and numbers: booleans of filters, scores in [0, 1], odds finite and at least 0."""
+    for world in worlds_of(policy, worlds):
+        for part in policy.parts:
+            answer = answer_of(part, world)
+            checked = next(check for kind, check in _SOUND.items() if kind_of(part) == kind)
+            checked(part.name, answer, len(offered_in(world)))
+
+
+def check_only_offered_brokers(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
+    """Check that odds add up to 1 over brokers that were offered, and that one of these is assigned."""
+    for world in worlds_of(policy, worlds):
+        instant = Instant(policy, world.view)
+        ballot = policy.ballot(world.request, instant)
+        decided = manager_in(policy, world).select(world.request, 0)
+
+        assert set(ballot.odds) <= set(instant.offered.ids), f"{policy.name} chose beyond its offer: {world.name}"
+        assert not ballot.odds or abs(sum(ballot.odds.values()) - 1.0) < _CLOSE, f"{ballot.odds}: {world.name}"
+        assert decided is None or decided.broker in (None, *instant.offered.ids), f"{decided}: {world.name}"
+
+
+def check_order_does_not_matter(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
+    """Check that odds belong to brokers and not to places, unless a part says `order_sensitive = True`."""
+    if any(getattr(part, "order_sensitive", False) for part in policy.parts):
+        return
+    for world in worlds_of(policy, worlds):
+        instant = Instant(policy, world.view)
+        expected = policy.ballot(world.request, instant)
+        for order in _orders(instant.offered.index):
+            ballot = policy.ballot(world.request, instant, Candidates(world.view.brokers, order))
+
+            assert _agree(ballot, expected), f"{policy.name}: {_said(ballot)}, not {_said(expected)}: {world.name}"
+
+
+def check_same_answer_twice(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
+    """Check that equal settings behave equally: the policy again, and a copy of it."""
+    for world in worlds_of(policy, worlds):
+        first = ballot_in(policy, world)
+
+        assert ballot_in(policy, world) == first, f"{policy.name} answered otherwise the second time: {world.name}"
+        assert ballot_in(copy.deepcopy(policy), world) == first, f"a copy of {policy.name} differs: {world.name}"
+
+
+def check_deciding_changes_nothing(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
+    """Check that deciding leaves request, view and memory as they were, where it could write into them."""
+    for world in worlds_of(policy, worlds):
+        mine = writable(world)
+        for part in policy.parts:
+            answer_of(part, mine)
+
+        assert written_out(mine) == written_out(world), f"{policy.name} changed what it was handed: {world.name}"
+
+
+def check_reads_are_honest(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
+    """Check that what is not declared in `reads` is neither touched nor makes a difference."""
+    for world in worlds_of(policy, worlds):
+        try:
+            policy.ballot(world.request, Instant(policy, world.view))
+        except ReadsError as error:
+            raise AssertionError(f"{error}: {world.name}") from error
+        for place, part in enumerate(policy.parts):
+            for what, other in changed_elsewhere(policy.part_reads[place], world):
+                before, after = answer_of(part, world), answer_of(part, other)
+
+                assert np.array_equal(before, after), f"{part!r} depends on {what}, which it does not declare"
+
+
+def check_survives_pickle(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
+    """Check that a policy comes back from pickle equal and behaves as before; Spark's workers get it so."""
+    policy.ballot(worlds[0].request, Instant(policy, worlds[0].view))
+    revived = pickle.loads(pickle.dumps(policy))
+
+    assert revived == policy, f"{policy.name} came back from pickle as {revived}"
+    for world in worlds_of(policy, worlds):
+        assert ballot_in(revived, world) == ballot_in(policy, world), (
+            f"{policy.name} differs after pickle: {world.name}"
+        )
+
+
+def check_repr_rebuilds(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
+    """Check that what a part prints, evaluated, is the part."""
+    del worlds
+    names = {type(part).__name__: type(part) for part in all_parts(policy)}
+    for part in all_parts(policy):
+        assert eval(repr(part), dict(names)) == part, f"{part!r} is not rebuilt by what it prints"
+
+
+def check_toml_round_trip(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
+    """Check that a part written as TOML and built again is equal."""
+    del worlds
+    builder = PartBuilder(registry_of(classes_of(policy)))
+    for part in all_parts(policy):
+        text = f"part = {to_toml(part_table(part))}"
+        built = builder.part(str(kind_of(part)), PartSpec.model_validate(tomllib.loads(text)["part"]), part.name)
+
+        assert not builder.problems, f"{text} is refused: {'; '.join(builder.problems)}"
+        assert built == part, f"{text} builds {built!r}, not {part!r}"
+
+
+def check_memory_is_json(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
+    """Check that only assignments change memory, and that what is remembered survives JSON."""
+    for world in worlds:
+        labelled = labelled_for(policy, world)
+        manager = manager_in(policy, labelled)
+        manager.decide(labelled.request)
+
+        assert not manager.memory, f"{policy.name} remembered a question nobody assigned: {world.name}"
+        manager.select(labelled.request, 0)
+        manager.shed()
+        assert json.loads(json.dumps(manager.memory)) == manager.memory, f"{policy.name} remembers {manager.memory}"
+
+
+def check_rejections_are_explained(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
+    """Check that a filter with `detail` has a sentence for every broker it rejects."""
+    for world in worlds_of(policy, worlds):
+        brokers = offered_in(world)
+        for part in (part for part in policy.filters if hasattr(part, "detail")):
+            for one, kept in zip(brokers, answer_of(part, world), strict=True):
+                said = "kept" if kept else part.detail(world.request, one, own_view(part, world.view))
+
+                assert str(said or "").strip(), f"{part!r} says {said!r} about {one.id}: {world.name}"
+
+
+def check_shedding_repeats(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
+    """Check that a cycle of the shedder ends, and depends on nothing but what it is handed and declares."""
+    shedder = policy.shedder
+    if shedder is None:
+        return
+    reads = checked_reads(shedder)
+    for world in worlds:
+        first, second = manager_in(policy, world).shed(), manager_in(policy, world).shed()
+        assert first == second, f"{policy.name} shed {second}, not {first}: {world.name}"
+        expected = proposals_in(shedder, world)
+        for what, other in changed_elsewhere(reads, world):
+            assert proposals_in(shedder, other) == expected, f"{shedder!r} depends on {what}, which it does not declare"
+
+
+#: Every check, in the order in which they are run.
+CHECKS: tuple[Check, ...] = (
+    check_admitted_at_the_door,
+    check_answers_are_sound,
+    check_empty_cluster_is_declined,
+    check_only_offered_brokers,
+    check_order_does_not_matter,
+    check_same_answer_twice,
+    check_deciding_changes_nothing,
+    check_reads_are_honest,
+    check_survives_pickle,
+    check_repr_rebuilds,
+    check_toml_round_trip,
+    check_memory_is_json,
+    check_rejections_are_explained,
+    check_shedding_repeats,
+)
+
+
+def _orders(index: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
+    yield index[::-1]
+    yield np.roll(index, 1)
+
+
+def _agree(one: Ballot, other: Ballot) -> bool:
+    if (one.declined, one.ties, dict(one.rejected)) != (other.declined, other.ties, dict(other.rejected)):
+        return False
+    return one.odds.keys() == other.odds.keys() and all(
+        isclose(one.odds[broker], other.odds[broker], rel_tol=_CLOSE) for broker in one.odds
+    )
+
+
+def _said(ballot: Ballot) -> str:
+    return f"{dict(ballot.odds) or ballot.declined}, rejected {dict(ballot.rejected)}"

@@ -1,0 +1,162 @@
+"""The worlds in which the conformance kit asks a policy: small clusters, each with a request, chosen for their edges.
+
+Nothing is checked here. A world can be rewritten: with labels for the properties a policy reads, or with one thing
+changed that a policy does not declare to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Unpack
+
+import numpy as np
+
+from lookup.engine.policy import Policy
+from lookup.model.broker import Broker, Roster
+from lookup.model.namespaces import IsolationPolicy, NamespacePolicies
+from lookup.model.request import LookupRequest
+from lookup.model.view import VIEW_READS, BundleLoad, ClusterView
+from lookup.testing.clusters import Figures, OwnedBundles, broker, cluster, engine_request, request, three_racks
+
+__all__ = ["WORLDS", "World", "changed_elsewhere", "labelled_for"]
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """One decision to take: a request in a cluster."""
+
+    name: str
+    view: ClusterView
+    request: LookupRequest
+
+
+_BUSY: Figures = {
+    "load": {"a1:8080": 80.0, "a2:8080": 20.0, "b1:8080": 50.0, "b2:8080": 5.0, "c1:8080": 50.0},
+    "usage": {"a1:8080": 0.8, "a2:8080": 0.2, "b1:8080": 0.5, "b2:8080": 0.05, "c1:8080": 0.5},
+    "topics": {"a1:8080": 40, "a2:8080": 3, "b1:8080": 12, "c1:8080": 60_000},
+    "owned": {
+        "public/default/0x00000000_0x40000000": "a1:8080",
+        "public/default/0x40000000_0x80000000": "a1:8080",
+        "public/other/0x00000000_0x80000000": "a1:8080",
+        "public/other/0x80000000_0xffffffff": "b1:8080",
+        "billing/eu/0x00000000_0xffffffff": "c1:8080",
+    },
+    "bundle_loads": {
+        "public/default/0x00000000_0x40000000": 50.0,
+        "public/default/0x40000000_0x80000000": 20.0,
+        "public/other/0x00000000_0x80000000": 10.0,
+        "public/other/0x80000000_0xffffffff": 50.0,
+    },
+    "demand": {"rack": {"a": 150.0, "b": 40.0}, "zone": {"z1": 190.0}},
+    "now_us": 3_600_000_000,
+}
+_POLICIES = NamespacePolicies(
+    isolation={"billing/eu": (IsolationPolicy(("a.*",), ("b.*",), 3),), "other/ns": (IsolationPolicy(("c1",)),)},
+    anti_affinity_group={"billing/eu": "bills", "public/other": "bills"},
+    failure_domains={"a1:8080": "d1", "a2:8080": "d1", "b1:8080": "d2"},
+)
+_OVERFULL = {f"{name}:8080": usage for name, usage in (("x1", 1.4), ("x2", 1.0), ("x3", 2.5))}
+
+
+def _busy(**changes: Unpack[Figures]) -> ClusterView:
+    figures: Figures = {**_BUSY, **changes}
+    return three_racks(2, **figures)
+
+
+#: Every world the kit asks in unless it is given others.
+WORLDS: tuple[World, ...] = (
+    World("a client of a rack", _busy(), request(properties={"rack": "b"}, client="10.0.0.1")),
+    World("a rack nobody is in", _busy(), request(properties={"rack": "q", "zone": "z1"})),
+    World("a client without properties", _busy(), request(client="10.0.0.2")),
+    World("a request of the engine", _busy(), engine_request()),
+    World("no load reports", three_racks(1), request(properties={"rack": "a"})),
+    World(
+        "some brokers away",
+        _busy(registered=("a2:8080", "b1:8080", "c2:8080")),
+        request(properties={"rack": "a"}, client="10.0.0.3"),
+    ),
+    World("one broker", cluster("only:8080"), request()),
+    World("nothing to tell brokers apart", cluster("x1:8080", "x2:8080", "x3:8080"), request(properties={"rack": "a"})),
+    World("everybody overfull", cluster(*_OVERFULL, usage=_OVERFULL, load=_OVERFULL), request()),
+    World(
+        "capacities that differ",
+        cluster(
+            broker("k1:8080", capacity=10.0, rack="a"),
+            broker("k2:8080", capacity=1000.0, rack="b"),
+            broker("k3:8080", rack="a"),
+            load={"k1:8080": 1.0, "k2:8080": 900.0},
+            demand={"rack": {"a": 0.0}},
+        ),
+        request("non-persistent://public/default/orders", properties={"rack": "a"}),
+    ),
+    World(
+        "isolation and anti-affinity",
+        _busy(namespaces=_POLICIES),
+        request("persistent://billing/eu/invoices", properties={"rack": "c"}),
+    ),
+)
+
+
+def labelled_for(policy: Policy, world: World) -> World:
+    """Return the world with labels on brokers and request for every property the policy reads and the world lacks."""
+    keys = [name.partition(".")[2] for name in policy.request_reads if name.startswith("properties.")]
+    roster = Roster([_labelled(one, keys, place) for place, one in enumerate(world.view.brokers)])
+    asked = world.request
+    if asked.topic is not None and asked.properties:
+        asked = replace(asked, properties=dict.fromkeys(keys, "a") | dict(asked.properties))
+    return World(world.name, replace(world.view, brokers=roster), asked)
+
+
+def changed_elsewhere(reads: frozenset[str], world: World) -> Iterator[tuple[str, World]]:
+    """Yield the world with one thing changed that is not among `reads`, for each such thing, and what it was."""
+    asked = world.request
+    others: dict[str, Any] = {
+        "domain": "non-persistent" if asked.domain != "non-persistent" else None,
+        "tenant": "another",
+        "namespace": "another/one",
+        "bundle": "another/one/0x00000000_0x80000000",
+        "topic": "persistent://another/one/topic",
+        "client": "192.168.7.7",
+        "listener": "another",
+        "properties": _other_properties(reads, asked),
+    }
+    for name, value in others.items():
+        if name not in reads:
+            yield f"request.{name}", World(world.name, world.view, replace(asked, **{name: value}))
+    for name, values in _other_figures(world.view).items():
+        if name not in reads:
+            yield name, World(world.name, replace(world.view, **values), asked)
+
+
+def _labelled(one: Broker, keys: Iterable[str], place: int) -> Broker:
+    labels = {one.property_prefix + key: "abc"[place % 3] for key in keys}
+    return replace(one, lookup_data=replace(one.lookup_data, properties=labels | dict(one.lookup_data.properties)))
+
+
+def _other_properties(reads: frozenset[str], asked: LookupRequest) -> dict[str, str]:
+    declared = {key: value for key, value in asked.properties.items() if f"properties.{key}" in reads}
+    return {key: f"not {value}" for key, value in asked.properties.items()} | {"more": "x"} | declared
+
+
+def _other_figures(view: ClusterView) -> dict[str, dict[str, Any]]:
+    count = len(view.brokers)
+    turned = np.linspace(0.9, 0.1, count)
+    bundle = "another/one/0x00000000_0x80000000"
+    figures: dict[str, dict[str, Any]] = {
+        "view.load": {
+            "usage": turned,
+            "broker_load": turned * 100.0,
+            "topics": np.arange(count, dtype=np.int64) * 30_000,
+            "top_bundles": tuple((BundleLoad(bundle, 7.0),) for _ in range(count)),
+            "demand": {"rack": {"c": 500.0}, "zone": {"z9": 500.0}},
+        },
+        "view.ownership": {
+            "ownership": OwnedBundles(view.brokers, {f"{bundle}{place}": count - 1 for place in range(5)}),
+            "unloaded": {bundle: view.now_us},
+        },
+        "view.now": {"now_us": view.now_us + 86_400_000_000},
+        # Under `*` it is every part's own.
+        "view.memory": {"memory": {"*": {"counter": 7, "something": {"else": 1}}}},
+    }
+    return {name: figures[name] for name in sorted(set(VIEW_READS.values()))}

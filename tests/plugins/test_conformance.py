@@ -1,0 +1,76 @@
+"""The conformance kit over every built-in part, as it comes and with other parameters, and over whole policies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import lookup_policies
+from lookup.engine.policy import Policy, WeightedScorer
+from lookup.testing import parametrize_with_policies
+from lookup_policies.anti_affinity import AntiAffinity
+from lookup_policies.best import Best
+from lookup_policies.bounded_consistent_hash import BoundedConsistentHash
+from lookup_policies.explore import Explore
+from lookup_policies.fallback import Fallback
+from lookup_policies.headroom import Headroom
+from lookup_policies.isolation import Isolation
+from lookup_policies.least_resource_usage import LeastResourceUsage
+from lookup_policies.load_manager_class import LoadManagerClass
+from lookup_policies.max_topics import MaxTopics
+from lookup_policies.power_of_two import PowerOfTwo
+from lookup_policies.property_match import PropertyMatch
+from lookup_policies.rendezvous import Rendezvous
+from lookup_policies.round_robin import RoundRobin
+from lookup_policies.softmax import Softmax
+from lookup_policies.threshold import Threshold
+from lookup_policies.version import Version
+from lookup_policies.weighted_random import WeightedRandom
+from lookup_policies.zone_spill import ZoneSpill
+
+_CLASSES: list[type[Any]] = [
+    *lookup_policies.FILTERS,
+    *lookup_policies.SCORERS,
+    *lookup_policies.SELECTORS,
+    *lookup_policies.SHEDDERS,
+]
+_OTHERS: list[Any] = [
+    AntiAffinity(failure_domains_enabled=True),
+    Best(min_score=0.7),
+    BoundedConsistentHash(epsilon=0.01, points=3),
+    Explore(epsilon=1.0, child=Fallback((Best(min_score=0.9), Rendezvous()))),
+    Explore(child=RoundRobin()),
+    Fallback((Best(min_score=2.0),)),
+    Fallback((Best(min_score=2.0), RoundRobin(), Softmax())),
+    Headroom(unreported=0.0),
+    LeastResourceUsage(0.0),
+    LoadManagerClass(class_name="org.example.Ours"),
+    MaxTopics(max_topics=10),
+    PowerOfTwo(by="bundles"),
+    PowerOfTwo(by="usage", choices=5),
+    PropertyMatch(key="dc", unlabelled=0.3, unasked=0.0),
+    PropertyMatch(keys={"rack": 0.7, "zone": 0.1}),
+    Rendezvous(key="client"),
+    Rendezvous(key="properties.rack", weight_property="weight"),
+    Softmax(temperature=1e-6),
+    Threshold(threshold=0.0, history=0.0),
+    Threshold(threshold=0.2, lower_boundary=True),
+    Version(prefer_later=True),
+    WeightedRandom(power=3.0),
+    ZoneSpill(key="rack", min_cluster_size=1, child=LeastResourceUsage()),
+]
+_POLICIES = [
+    Policy(
+        "rack-then-load",
+        Best(),
+        filters=(LoadManagerClass(), MaxTopics(), Version(), AntiAffinity(), Isolation()),
+        scorers=(WeightedScorer(PropertyMatch(), 0.7), WeightedScorer(Headroom(), 0.3)),
+        shedder=Threshold(),
+    ),
+    Policy("explore-usage", Explore(epsilon=0.2, child=LeastResourceUsage()), on_error="skip"),
+]
+
+
+@parametrize_with_policies([*(found() for found in _CLASSES), *_OTHERS, *_POLICIES])
+def test_built_in_parts_conform(policy: Policy, check: Any) -> None:
+    """A built-in part keeps every promise of the protocols."""
+    check(policy)
