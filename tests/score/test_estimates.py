@@ -71,6 +71,15 @@ def test_seeds_widen_the_interval() -> None:
     assert (found.low, found.value, found.high) == pytest.approx((0.4, 0.5, 0.6))
 
 
+def test_a_seed_that_was_not_drawn_does_not_matter() -> None:
+    """Each seed has figures in one of two bundles: a resample is void only if it drew a seed without its bundle."""
+    found = estimates(sums("new", [[1, 1], [0, 0]], seed=1), sums("new", [[0, 0], [1, 1]], seed=2), resamples=4000)[0]
+
+    # one bundle is missing half the time; then the seed that needs it is drawn three times out of four
+    assert found.samples is not None
+    assert np.isnan(found.samples).mean() == pytest.approx(0.375, abs=0.03)
+
+
 def test_a_figure_few_units_have_still_has_an_interval() -> None:
     """Resamples that miss the only two bundles with figures are left out."""
     found = estimates(ratios("stock", [0.5] * 30), sums("new", [[1, 2], [3, 4]] + [[0, 0]] * 28))

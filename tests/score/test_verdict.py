@@ -98,6 +98,13 @@ class TestReasons:
         assert verdict.verdict == "inconclusive"
         assert verdict.reason == "it rests on 7 bundles, fewer than the 20 of min_units"
 
+    @pytest.mark.parametrize(("units", "word"), [(19, "inconclusive"), (20, "better")])
+    def test_enough_bundles(self, units: int, word: str) -> None:
+        """As many as `min_units` are enough."""
+        (verdict,) = scored([ratios("stock", [0.1] * units), ratios("new", [0.9] * units)]).verdicts
+
+        assert verdict.verdict == word
+
     def test_few_blocks(self) -> None:
         """Ten hours in blocks of two are five units."""
         parts = [ratios("stock", [0.1] * 10, "imbalance_cv"), ratios("new", [0.9] * 10, "imbalance_cv")]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from lookup.hooks import Metric
 from lookup.model.batch import Batch
 from lookup.score.metrics import Assignments, MovedWeight, Moves, RedundantMoves
-from tests.score.oracle import Change, Happenings
+from tests.score.oracle import Change, Happenings, measure_all
 from tests.score.worlds import HOUR, SECOND, batch_of, labelled
 
 BROKERS = [labelled(f"{name}:8080") for name in "xyz"]
@@ -114,3 +116,15 @@ def test_without_owners_there_are_no_such_figures(metric: Metric) -> None:
     """Shared ownership has no keys, and sums of zero where somebody asks all the same."""
     assert metric.keys(batch(None)) == ()
     assert not metric.accumulate(batch(None), None).any()
+
+
+def test_order_of_time_survives_many_bundles() -> None:
+    """Four hundred changes of eight bundles, in turn, each on its own way round three brokers."""
+    ways = {"b0": "xyz", "b1": "xyxz", "b2": "xzyx", "b3": "xy", "b4": "yxzxy", "b5": "zzyx", "b6": "xyzzz", "b7": "zy"}
+    walks = [walk((way * 50)[:50], minutes=9, bundle=bundle) for bundle, way in ways.items()]
+    world = Happenings([], sorted((change for one in walks for change in one), key=lambda change: change.ts), {}, HOUR)
+
+    sums = RedundantMoves().accumulate(batch_of(world, BROKERS), None)
+
+    alone = [measure_all(replace(world, changes=one))["redundant_moves", None] for one in walks]
+    assert sums[:, 0].tolist() == alone
