@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lookup.model.batch import Batch
 from lookup.score.metrics.kinds import Better, Grain, Resample
-from lookup.score.metrics.totals import per_bundle, quotient
+from lookup.score.metrics.totals import of_pairs, per_bundle, quotient
 
 __all__ = ["MatchRatio"]
 
@@ -32,10 +32,9 @@ class MatchRatio:
 
     def accumulate(self, batch: Batch, key: str | None) -> NDArray[np.float64]:
         """Return matched lookups and lookups that could match, shape (n_bundles, 2)."""
-        sent = _sent(batch, str(key))
         served = batch.served
-        counted = np.where((served.broker >= 0) & (sent[served.client] != None), served.lookups, 0.0)  # noqa: E711  elementwise
-        matched = np.where(_matches(batch, str(key))[served.broker, served.client], counted, 0.0)
+        matches, counts = _tables(batch, str(key))
+        matched, counted = (served.lookups * of_pairs(served, table) for table in (matches, counts))
         return per_bundle(batch, served.bundle, matched, counted)
 
     def value(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -43,16 +42,15 @@ class MatchRatio:
         return quotient(sums)
 
 
-def _sent(batch: Batch, key: str) -> NDArray[np.object_]:
-    return np.array([client.properties.get(key) for client in batch.clients], dtype=object)
+def _tables(batch: Batch, key: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Tell which pairs of broker and client match and which count, 1.0 or 0.0, shape (1 + n_brokers, n_clients).
 
-
-def _matches(batch: Batch, key: str) -> NDArray[np.bool_]:
-    """Tell for every broker and client class whether their labels are the same, shape (n_brokers + 1, n_clients).
-
-    The last row, which number -1 picks, is that of unanswered lookups. Two absent labels compare as equal here; the
-    clients without one are not counted anyway.
+    The first row, that of unanswered lookups, has neither.
     """
-    labels = np.array([*batch.brokers.labels(key), None], dtype=object)
-    same: NDArray[np.bool_] = labels[:, None] == _sent(batch, key)[None, :]
-    return same
+    sent = [client.properties.get(key) for client in batch.clients]
+    counts = np.zeros((1 + len(batch.brokers), len(sent)))
+    counts[1:] = [value is not None for value in sent]
+    matches = np.zeros_like(counts)
+    # two absent labels compare as equal, but that client does not count
+    matches[1:] = (batch.brokers.labels(key)[:, None] == np.array(sent, dtype=object)[None, :]) & (counts[1:] > 0)
+    return matches, counts

@@ -15,7 +15,7 @@ from lookup.model.batch import Batch
 from lookup.model.broker import Location
 from lookup.model.topology import Topology
 from lookup.score.metrics.kinds import Better, Grain, Resample
-from lookup.score.metrics.totals import per_bundle, quotient
+from lookup.score.metrics.totals import of_pairs, per_bundle, quotient
 
 __all__ = ["NetworkCost", "NetworkCoveredRatio", "NetworkMsMean", "NetworkMsP95"]
 
@@ -38,8 +38,8 @@ class NetworkMsMean:
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return weight x ms and weight, shape (n_bundles, 2)."""
-        distance, weight = _covered(batch, batch.topology.distance)
-        return per_bundle(batch, batch.served.bundle, distance * weight, weight)
+        distance, known = _tables(batch, batch.topology.distance)
+        return per_bundle(batch, batch.served.bundle, _weighed(batch, distance), _weighed(batch, known))
 
     def value(self, sums: FloatArray) -> FloatArray:
         """Return the weighted mean distance in ms."""
@@ -63,8 +63,9 @@ class NetworkCoveredRatio:
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return the covered weight and the answered weight, shape (n_bundles, 2)."""
         served = batch.served
-        _, weight = _covered(batch, batch.topology.distance)
-        return per_bundle(batch, served.bundle, weight, np.where(served.broker >= 0, served.weight, 0.0))
+        _, known = _tables(batch, batch.topology.distance)
+        answered = np.where(served.broker >= 0, served.weight, 0.0)
+        return per_bundle(batch, served.bundle, _weighed(batch, known), answered)
 
     def value(self, sums: FloatArray) -> FloatArray:
         """Return the covered share."""
@@ -92,9 +93,10 @@ class NetworkMsP95:
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return weight and weight x ms by possible distance, shape (n_distances, 2)."""
         steps = _possible_distances(batch.topology)
-        distance, weight = _covered(batch, batch.topology.distance)
+        distance, known = _tables(batch, batch.topology.distance)
         # nearest, not equal: the two directions of one path may differ in their last bit
-        nearest = np.searchsorted((steps[1:] + steps[:-1]) / 2, distance)
+        nearest = np.searchsorted((steps[1:] + steps[:-1]) / 2, distance.ravel())
+        weight = _weight_of_pairs(batch) * known.ravel()
         total = np.bincount(nearest, weights=weight, minlength=len(steps))
         return np.stack([total, total * steps], axis=1)
 
@@ -125,9 +127,9 @@ class NetworkCost:
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return the cost and the covered weight, shape (n_bundles, 2)."""
-        price, weight = _covered(batch, batch.topology.price)
-        gigabytes = weight * ((batch.bytes_per_weight or 0.0) / 1e9)
-        return per_bundle(batch, batch.served.bundle, gigabytes * price, weight)
+        price, known = _tables(batch, batch.topology.price)
+        gigabytes = (batch.bytes_per_weight or 0.0) / 1e9
+        return per_bundle(batch, batch.served.bundle, _weighed(batch, gigabytes * price), _weighed(batch, known))
 
     def value(self, sums: FloatArray) -> FloatArray:
         """Return the cost in the topology's currency, NaN where no distance is known."""
@@ -135,25 +137,31 @@ class NetworkCost:
         return cost
 
 
-def _covered(batch: Batch, between: Callable[[Location, Location], float | None]) -> tuple[FloatArray, FloatArray]:
-    """Return each group's figure and the weight it stands for, both 0 where it is unanswered or the figure unknown."""
-    served = batch.served
-    figure = _between_all(batch, between)[served.broker, served.client]
-    known = ~np.isnan(figure)
-    return np.where(known, figure, 0.0), np.where(known, served.weight, 0.0)
+def _weighed(batch: Batch, table: FloatArray) -> FloatArray:
+    """Return each group's weight times the figure of its pair, shape (n_groups,)."""
+    return batch.served.weight * of_pairs(batch.served, table)
 
 
-def _between_all(batch: Batch, between: Callable[[Location, Location], float | None]) -> FloatArray:
-    """Return the figures of all brokers and clients, shape (n_brokers + 1, n_clients); NaN where unknown.
+def _weight_of_pairs(batch: Batch) -> FloatArray:
+    """Return the weight of every pair of broker and client, unanswered first, shape ((1 + n_brokers) * n_clients,)."""
+    served, clients = batch.served, len(batch.clients)
+    pairs = (served.broker + 1) * clients + served.client
+    weight = np.bincount(pairs, weights=served.weight, minlength=(1 + len(batch.brokers)) * clients)
+    return weight.astype(np.float64)
 
-    The last row, which number -1 picks, is that of unanswered lookups. Only different places are compared.
+
+def _tables(batch: Batch, between: Callable[[Location, Location], float | None]) -> tuple[FloatArray, FloatArray]:
+    """Return the figure of every pair and whether it is known, 1.0 or 0.0, shapes (1 + n_brokers, n_clients).
+
+    Unknown figures are 0, and so is the first row, that of unanswered lookups. Only different places are compared.
     """
     here, sources = _places([client.location for client in batch.clients])
-    there, targets = _places([*(broker.location for broker in batch.brokers), Location()])
-    known = [[between(a, b) for a in sources] for b in targets]
-    table = np.array(known, dtype=np.float64).reshape(len(targets), len(sources))
-    figures: FloatArray = table[there][:, here]
-    return figures
+    there, targets = _places([Location(), *(broker.location for broker in batch.brokers)])
+    between_places = [[between(a, b) for a in sources] for b in targets]
+    places = np.array(between_places, dtype=np.float64).reshape(len(targets), len(sources))
+    figures = places[there][:, here]
+    known = ~np.isnan(figures)
+    return np.where(known, figures, 0.0), known.astype(np.float64)
 
 
 def _places(locations: Sequence[Location]) -> tuple[NDArray[np.int64], list[Location]]:

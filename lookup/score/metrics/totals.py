@@ -1,13 +1,13 @@
-"""The arithmetic all metrics share: sums per bundle, and quotients of totals."""
+"""The arithmetic all metrics share: sums per bundle, figures of pairs of broker and client, quotients of totals."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.model.batch import Batch
+from lookup.model.batch import Batch, Served
 
-__all__ = ["first", "per_bundle", "quotient"]
+__all__ = ["first", "of_pairs", "per_bundle", "quotient"]
 
 FloatArray = NDArray[np.float64]
 
@@ -24,6 +24,17 @@ def per_bundle(batch: Batch, bundles: NDArray[np.int64], *figures: FloatArray) -
     """
     size = len(batch.bundles)
     return np.stack([np.bincount(bundles, weights=column, minlength=size) for column in figures], axis=1)
+
+
+def of_pairs(served: Served, table: FloatArray) -> FloatArray:
+    """Look the figure of each group up by who answered whom, shape (n_groups,).
+
+    Args:
+        table: shape (1 + n_brokers, n_clients); the first row is that of unanswered lookups.
+    """
+    # one flat index is several times faster than two
+    figures: FloatArray = table.ravel()[(served.broker + 1) * table.shape[1] + served.client]
+    return figures
 
 
 def quotient(sums: FloatArray) -> FloatArray:
