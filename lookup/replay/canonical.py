@@ -35,6 +35,7 @@ _DICTIONARY_PAGE_BYTES = 256 * 1024 * 1024
 _RISING = {"ts": "DELTA_BINARY_PACKED", "seq": "DELTA_BINARY_PACKED"}
 #: First µs of the year 10000; later timestamps have no date.
 _END_OF_TIME = 253_402_300_800_000_000
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 _BROKER_EVENTS = ("registered", "updated", "unregistered")
 _OWNERSHIP_EVENTS = ("owned", "unloaded", "split")
 _CAUSES = ("policy", "admin")
@@ -45,7 +46,7 @@ _Check = Callable[[Any], Any]
 
 def canonical_json(properties: Mapping[str, str]) -> str:
     """Write lookup properties as LOOKUPS has them: keys sorted, no spaces."""
-    return json.dumps(dict(properties), sort_keys=True, separators=(",", ":"))
+    return _ENCODER.encode(dict(properties))
 
 
 def check_row(table: str, values: Mapping[str, Any], cluster: str | None) -> dict[str, Any] | str:

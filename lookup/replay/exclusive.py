@@ -87,7 +87,7 @@ class ExclusiveReplay:
             self._registry.apply(events.registry)
             self.manager.set_registry(*events.registry)
             self._follow(tick)
-            self._pin()
+            self._pin(tick)
         for parent, children in events.splits:
             if parent in self._bundles:
                 self.manager.split(parent, children)
@@ -151,7 +151,7 @@ class ExclusiveReplay:
             atoms = self._bundles.atoms_of(change.bundle)
             owner = -1 if change.broker is None else change.broker
             self._owners[atoms] = owner
-            self._tally.set_owner(atoms, owner)
+            self._tally.set_owner(atoms, owner, tick.rows)
             self.intervals.note(change)
             if change.broker is not None and tick.start_us >= self._scored_from:
                 self._changes.append(self._record(change, change.broker, atoms))
@@ -167,13 +167,13 @@ class ExclusiveReplay:
             weight=self._loads.weight_of(atoms),
         )
 
-    def _pin(self) -> None:
+    def _pin(self, tick: Tick) -> None:
         """Give the bundles of heartbeat and SLA namespaces to the broker in their name while it is registered."""
         for atom in np.flatnonzero(~self._is_free).tolist():
             number = int(self._cluster.pinned[atom])
             owner = number if number >= 0 and self._registry.registered[number] else -1
             self._owners[atom] = owner
-            self._tally.set_owner(slice(atom, atom + 1), owner)
+            self._tally.set_owner(slice(atom, atom + 1), owner, tick.rows)
 
     def _counted(self) -> Counted:
         return Counted(

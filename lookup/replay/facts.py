@@ -54,7 +54,7 @@ def gather_facts(
     registry = Registry(cluster.timeline.roster)
     cells = CellLedger(run, len(cluster.timeline.roster))
     unknown = np.full(len(cluster.timeline.roster), np.nan)
-    groups: list[Groups] = []
+    logged = _LoggedTally(cluster, run)
     weights: dict[int, list[NDArray[np.float64]]] = {}
     induced = demand = 0
     scored_from = int(cluster.timeline.bounds[0]) + run.warmup_us
@@ -66,13 +66,13 @@ def gather_facts(
         if tick.start_us < scored_from:
             continue
         cells.add(tick.start_us, tick.end_us, registry.registered, unknown)
+        if has_log:
+            logged.add(tick, registry.epoch)
         if tick.high > tick.low:
             cell = tick.start_us // run.balance_us * run.balance_us
             weights.setdefault(cell, []).append(tick.rows.column("weight", slice(tick.low, tick.high)))
-            if has_log:
-                groups.append(_logged(cluster, run, tick, registry.epoch))
-    held, nothing = cells.cells(groups, is_known=False), np.zeros(len(cluster.units[0]))
-    counted = Counted(cluster, run, registry.rosters, groups, cells, None, nothing, nothing, has_usage=False)
+    held, nothing = cells.cells((), is_known=False), np.zeros(len(cluster.units[0]))
+    counted = Counted(cluster, run, registry.rosters, logged.groups, cells, None, nothing, nothing, has_usage=False)
     return ClusterFacts(
         logged=counted if has_log else None,
         floor=_floor(weights, held.start, held.registered),
@@ -121,17 +121,49 @@ def _induced(tick: Tick, marks: InducedMarks, reconnect_us: int) -> int:
     return int(hit.sum())
 
 
-def _logged(cluster: ClusterPlan, run: RunPlan, tick: Tick, epoch: int) -> Groups:
-    """Count a tick's rows by the broker the log says; a broker the roster does not know counts as no answer."""
-    span = slice(tick.low, tick.high)
-    width, n_clients = len(cluster.timeline.roster) + 1, max(len(cluster.clients), 1)
-    brokers = np.maximum(tick.rows.column("broker", span).astype(np.int64), -1) + 1
-    units = cluster.units[1][tick.rows.column("atom", span)]
-    keys = (units * width + brokers) * n_clients + tick.rows.column("properties", span)
-    found, lookups, weight = grouped(keys, tick.rows.column("weight", span), len(cluster.units[0]) * width * n_clients)
-    cell = tick.start_us // run.balance_us * run.balance_us
-    pair = found // n_clients
-    return Groups(cell, epoch, pair // width, pair % width - 1, found % n_clients, lookups, weight)
+class _LoggedTally:
+    """Counts rows by the broker the log says; a broker the roster does not know counts as no answer."""
+
+    def __init__(self, cluster: ClusterPlan, run: RunPlan) -> None:
+        self.groups: list[Groups] = []
+        self._cluster, self._run = cluster, run
+        self._place = (-1, 0)
+        self._low = self._high = 0
+
+    def add(self, tick: Tick, epoch: int) -> None:
+        """Add a tick; rows of one cell, roster epoch and day are counted at once."""
+        place = tick.start_us // self._run.balance_us * self._run.balance_us, epoch
+        if place != self._place:
+            self.flush(tick)
+            self._place = place
+        if self._low == self._high:
+            self._low = tick.low
+        self._high = tick.high
+        if tick.is_last_of_day:
+            self.flush(tick)
+
+    def flush(self, tick: Tick) -> None:
+        """Count what is held; it came from the tick's day."""
+        if self._low == self._high:
+            return
+        span = slice(self._low, self._high)
+        width, n_clients = len(self._cluster.timeline.roster) + 1, max(len(self._cluster.clients), 1)
+        brokers = np.maximum(tick.rows.column("broker", span).astype(np.int64), -1) + 1
+        pairs, pair = _compact(self._cluster.units[1][tick.rows.column("atom", span)] * width + brokers)
+        keys = pair * n_clients + tick.rows.column("properties", span)
+        found, lookups, weight = grouped(keys, tick.rows.column("weight", span), len(pairs) * n_clients)
+        held = pairs[found // n_clients]
+        groups = Groups(*self._place, held // width, held % width - 1, found % n_clients, lookups, weight)
+        self.groups.append(groups)
+        self._low = self._high
+
+
+def _compact(codes: Ints) -> tuple[Ints, Ints]:
+    """Number the codes that occur; return these codes, ascending, and each row's number."""
+    occurs = np.zeros(int(codes.max()) + 1, dtype=bool)
+    occurs[codes] = True
+    numbers = np.cumsum(occurs) - 1
+    return np.flatnonzero(occurs), numbers[codes]
 
 
 def _floor(

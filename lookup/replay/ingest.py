@@ -189,6 +189,7 @@ def _parts(staged: Sequence[StagedFile], draft: str) -> Iterator[PartJob]:
     """Cut every table into parts of at most `ROWS_PER_FILE` rows: LOOKUPS by cluster and day, others by time alone."""
     for table in dict.fromkeys(file.table for file in staged):
         files = [file for file in staged if file.table == table]
+        spans = [(file.path, file.spans()) for file in files]
         for (cluster, folder), minutes in sorted(_cells(files).items()):
             for number, (first, last) in enumerate(_runs(minutes)):
                 yield PartJob(
@@ -196,7 +197,7 @@ def _parts(staged: Sequence[StagedFile], draft: str) -> Iterator[PartJob]:
                     cluster=cluster,
                     from_us=first * MINUTE_US,
                     until_us=(last + 1) * MINUTE_US,
-                    staged=tuple(file.path for file in files if _overlaps(file, cluster, first, last)),
+                    staged=tuple(path for path, span in spans if _overlaps(span.get(cluster), first, last)),
                     target=f"{draft}/{folder}/part-{number:05}",
                 )
 
@@ -225,8 +226,8 @@ def _runs(minutes: Mapping[int, int]) -> Iterator[tuple[int, int]]:
         yield first, last
 
 
-def _overlaps(file: StagedFile, cluster: str, first: int, last: int) -> bool:
-    return any(first <= minute <= last and cluster in ("", owner) for owner, minute in file.cells)
+def _overlaps(span: tuple[int, int] | None, first: int, last: int) -> bool:
+    return span is not None and span[0] <= last and first <= span[1]
 
 
 def _folder(table: str, cluster: str, minute: int) -> str:

@@ -37,7 +37,7 @@ __all__ = [
 #: µs of the cells in which rows are counted, so that parts of equal size can be cut without looking at rows again.
 MINUTE_US = 60_000_000
 #: Rows a task holds before it stages them.
-_STAGED_ROWS = 200_000
+_STAGED_ROWS = 100_000
 #: Row groups of staged files are small: a part reads only those that overlap its minutes.
 _STAGED_GROUP = 32_768
 #: Bits of `_order` and `seq` below the place of the source: 2^40 rows per source, 2^23 sources.
@@ -74,6 +74,15 @@ class StagedFile:
     path: str
     #: rows by (cluster, minute since the epoch)
     cells: Mapping[tuple[str, int], int]
+
+    def spans(self) -> dict[str, tuple[int, int]]:
+        """Return the first and last minute of every cluster, and of all of them under an empty name."""
+        found: dict[str, tuple[int, int]] = {}
+        for cluster, minute in self.cells:
+            for name in (cluster, ""):
+                first, last = found.get(name, (minute, minute))
+                found[name] = min(first, minute), max(last, minute)
+        return found
 
 
 @dataclass

@@ -6,7 +6,7 @@ bundle, answering broker and client class. No row is touched in Python.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,8 +21,8 @@ __all__ = ["CellLedger", "ChangeRecord", "Groups", "OwnerTally", "grouped"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-#: Above this many possible groups they are sorted out instead of counted into an array.
-_DENSE = 1 << 25
+#: Keys are counted into an array where that has at most this many times as many places as there are rows.
+_SPARSE = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,15 +61,14 @@ def grouped(keys: Ints, weights: Floats | float, n_keys: int) -> tuple[Ints, Flo
         keys: in [0, n_keys), shape (n_rows,).
         weights: shape (n_rows,), or one number for every row.
     """
-    if n_keys > _DENSE:
-        keys_found, keys = np.unique(keys, return_inverse=True)
-        counts = np.bincount(keys, minlength=len(keys_found))
+    if n_keys > _SPARSE * max(len(keys), 1 << 16):
+        found, keys = np.unique(keys, return_inverse=True)
+        counts, places = np.bincount(keys, minlength=len(found)), np.arange(len(found))
     else:
         counts = np.bincount(keys, minlength=n_keys)
-        keys_found = np.flatnonzero(counts)
+        found = places = np.flatnonzero(counts)
     sums = counts * weights if isinstance(weights, float) else np.bincount(keys, weights=weights, minlength=len(counts))
-    places = slice(None) if n_keys > _DENSE else keys_found
-    return keys_found, counts[places].astype(np.float64), sums[places].astype(np.float64)
+    return found, counts[places].astype(np.float64), sums[places].astype(np.float64)
 
 
 class CellLedger:
@@ -121,73 +120,76 @@ class OwnerTally:
         self.logged, self.agreed = np.zeros(n_units), np.zeros(n_units)
         self._run = run
         self._unit = cluster.units[1]
-        self._n_atoms = cluster.words.atoms.count
         self._n_clients = max(len(cluster.clients), 1)
         self._has_log = cluster.logged > 0
         self._pairs: dict[tuple[int, int], int] = {}
+        nobody = np.array([self._pair(unit, -1) for unit in range(n_units)], dtype=np.int64)
         #: key of each atom: number of its pair (unit, owner) times the client classes
-        self._keys = np.array([self._pair(unit, -1) for unit in self._unit.tolist()], dtype=np.int64)
-        self._owners = np.full(self._n_atoms, -1, dtype=np.int16)
-        self._held: list[tuple[int, int, Ints, NDArray[np.int16]]] = []
-        self._unanswered: list[Ints] = []
-        self._has_moved = True
+        self._keys = nobody[self._unit]
+        self._nobody = nobody
+        self._owners = np.full(len(self._unit), -1, dtype=np.int16)
+        #: rows [low, high) that the owners of this moment serve, and those of them that came too early
+        self._low = self._high = 0
+        self._early: list[Ints] = []
+        self._row_keys: list[Ints] = []
+        self._weights: list[Floats | float] = []
         self._cell, self._epoch = -1, 0
 
-    def set_owner(self, atoms: slice, broker: int) -> None:
-        """Note the owner of the atoms of one bundle, -1 for none."""
+    def set_owner(self, atoms: slice, broker: int, rows: DayRows) -> None:
+        """Note the owner of the atoms of one bundle, -1 for none; `rows` is the day of the ticks so far."""
+        self._settle(rows)
         self._keys[atoms] = self._pair(int(self._unit[atoms.start]), broker)
         self._owners[atoms] = broker
-        self._has_moved = True
 
     def begin(self, rows: DayRows, start_us: int, epoch: int) -> None:
-        """Begin a tick; what was held of another cell or epoch is counted first."""
+        """Begin a tick; what was held of another cell or roster epoch is counted first."""
         cell = start_us // self._run.balance_us * self._run.balance_us
         if (cell, epoch) != (self._cell, self._epoch):
             self.flush(rows)
             self._cell, self._epoch = cell, epoch
 
-    def end(self, low: int, high: int, unanswered: Ints) -> None:
-        """End a tick whose rows are [low, high); of these some were not answered although their atom has an owner now."""
-        if high > low:
-            # Owners stand still for most of a run: ticks without a change share one copy.
-            if self._has_moved or not self._held:
-                self._held.append((low, high, self._keys.copy(), self._owners.copy()))
-                self._has_moved = False
-            else:
-                self._held.append((low, high, *self._held[-1][2:]))
-            if len(unanswered):
-                self._unanswered.append(unanswered)
+    def end(self, low: int, high: int, early: Ints) -> None:
+        """End a tick whose rows are [low, high); `early` are rows that came before their bundle had its owner."""
+        if self._low == self._high:
+            self._low = low
+        self._high = high
+        if len(early):
+            self._early.append(early)
 
     def flush(self, rows: DayRows) -> None:
-        """Count what is held; `rows` is the day it came from."""
-        if not self._held:
+        """Count what is held of the current cell; `rows` is the day it came from."""
+        self._settle(rows)
+        if not self._row_keys:
             return
-        for low, high, keys, owners in _stretches(self._held):
-            self._count(rows, low, high, keys, owners)
-        self._held, self._unanswered = [], []
-
-    def _count(self, rows: DayRows, low: int, high: int, keys: Ints, owners: NDArray[np.int16]) -> None:
-        span = slice(low, high)
-        atoms = rows.column("atom", span)
-        row_keys = keys[atoms]
-        late = [found[(found >= low) & (found < high)] - low for found in self._unanswered]
-        missed = np.concatenate(late) if late else np.empty(0, np.int64)
-        if len(missed):
-            row_keys[missed] = [self._pair(unit, -1) for unit in self._unit[atoms[missed]].tolist()]
-        if self._has_log:
-            self._compare(rows.column("broker", span), owners[atoms], self._unit[atoms], missed)
-        if self._n_clients > 1:
-            row_keys += rows.column("properties", span)
-        constant = rows.constant("weight")
-        weights = rows.column("weight", span) if constant is None else float(constant)
-        found, lookups, weight = grouped(row_keys, weights, len(self._pairs) * self._n_clients)
+        keys = np.concatenate(self._row_keys)
+        weights = _weights_of(self._weights)
+        found, lookups, weight = grouped(keys, weights, len(self._pairs) * self._n_clients)
         pairs = np.array(list(self._pairs), dtype=np.int64)[found // self._n_clients]
         client = found % self._n_clients
         self.groups.append(Groups(self._cell, self._epoch, pairs[:, 0], pairs[:, 1], client, lookups, weight))
+        self._row_keys, self._weights = [], []
 
-    def _compare(self, logged: NDArray[np.int16], owners: NDArray[np.int16], units: Ints, missed: Ints) -> None:
-        owners = owners.copy() if len(missed) else owners
-        owners[missed] = -1
+    def _settle(self, rows: DayRows) -> None:
+        """Give the rows since the last change of owners the keys of their bundles' owners."""
+        if self._low == self._high:
+            return
+        span = slice(self._low, self._high)
+        atoms = rows.column("atom", span)
+        keys = self._keys[atoms]
+        early = np.concatenate(self._early) - self._low if self._early else np.empty(0, np.int64)
+        keys[early] = self._nobody[self._unit[atoms[early]]]
+        if self._has_log:
+            self._compare(rows.column("broker", span), self._owners[atoms], self._unit[atoms], early)
+        if self._n_clients > 1:
+            keys += rows.column("properties", span)
+        constant = rows.constant("weight")
+        self._row_keys.append(keys)
+        self._weights.append(rows.column("weight", span) if constant is None else float(constant))
+        self._low = self._high
+        self._early = []
+
+    def _compare(self, logged: NDArray[np.int16], owners: NDArray[np.int16], units: Ints, early: Ints) -> None:
+        owners[early] = -1
         has_both = (logged != -1) & (owners >= 0)
         self.logged += np.bincount(units[has_both], minlength=len(self.logged))
         self.agreed += np.bincount(units[has_both & (logged == owners)], minlength=len(self.agreed))
@@ -196,15 +198,7 @@ class OwnerTally:
         return self._pairs.setdefault((unit, broker), len(self._pairs)) * self._n_clients
 
 
-def _stretches(
-    held: Sequence[tuple[int, int, Ints, NDArray[np.int16]]],
-) -> Iterator[tuple[int, int, Ints, NDArray[np.int16]]]:
-    """Join neighbouring ticks that share one copy of the owners."""
-    low, high, keys, owners = held[0]
-    for entry in held[1:]:
-        if entry[2] is keys and entry[0] == high:
-            high = entry[1]
-        else:
-            yield low, high, keys, owners
-            low, high, keys, owners = entry
-    yield low, high, keys, owners
+def _weights_of(held: Sequence[Floats | float]) -> Floats | float:
+    # Within a day a column either varies or holds one value.
+    first = held[0]
+    return first if isinstance(first, float) else np.concatenate([part for part in held if not isinstance(part, float)])

@@ -33,6 +33,9 @@ class Template:
 
     def fill(self, record: Mapping[str, str]) -> str:
         """Put the record's values in; KeyError where the record lacks a column."""
+        if len(self.columns) == 1:
+            # Nearly every template is one column; this is the path of every value of every line.
+            return self.literals[0] + self.encoders[0](record[self.columns[0]]) + self.literals[1]
         parts = [self.literals[0]]
         for column, encode, literal in zip(self.columns, self.encoders, self.literals[1:], strict=True):
             parts += (encode(record[column]), literal)
