@@ -35,6 +35,13 @@ def test_a_sound_row_gets_the_defaults() -> None:
     }
 
 
+def test_half_a_surrogate_pair_is_replaced() -> None:
+    """What UTF-8 cannot hold does not reach a file."""
+    row = check_row("lookups", {**_ROW, "client": "c\ud800"}, None)
+    assert isinstance(row, dict)
+    assert row["client"] == "c?"
+
+
 def test_the_cluster_of_the_command_is_for_rows_without_one() -> None:
     """A row's own cluster wins; without either the reason says how to give one."""
     nameless = {"ts": 7, "topic": "persistent://t/ns/x"}

@@ -50,6 +50,13 @@ def test_unix_seconds_are_exact(seconds: int, micros: int) -> None:
     assert time_parser("unix", UTC)(f"{seconds}.{micros:06}") == seconds * 1_000_000 + micros
 
 
+def test_short_and_long_fractions() -> None:
+    """A fraction of any length counts; what is below the µs is cut off."""
+    assert time_parser("unix", UTC)("7.5") == 7_500_000
+    assert time_parser("unix", UTC)("7.0000019") == 7_000_001
+    assert time_parser("unix_ms", UTC)("7.25") == 7_250
+
+
 def test_other_units_and_patterns() -> None:
     """Milliseconds, microseconds and strptime patterns are read as they say."""
     assert time_parser("unix_ms", UTC)("1695198452188") == 1695198452188000
