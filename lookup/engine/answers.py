@@ -85,11 +85,13 @@ def checked_reads(part: Any) -> frozenset[str]:
 def _numbers(part: str, what: str, answer: Any, count: int) -> Floats:
     try:
         given = np.asarray(listed(answer))
-        if given.dtype.kind not in _NUMERIC_KINDS:
-            raise ContractError(f"part {part!r} answered {what} {next(iter(given.flat), '')!r}, which is no number")
-        values = given.astype(np.float64, copy=False)
+        values = given.astype(np.float64, copy=False) if given.dtype.kind in _NUMERIC_KINDS else None
     except (TypeError, ValueError) as error:
         raise ContractError(f"part {part!r} answered {what} that are no numbers: {error}") from None
+    if values is None:
+        raise ContractError(f"part {part!r} answered {what} that are no numbers: {given.ravel().tolist()[:1]}")
+    if not values.ndim:
+        raise ContractError(f"part {part!r} answered {answer!r}, not {what}, one for each broker")
     if values.shape != (count,):
         raise ContractError(f"part {part!r} answered {what} of shape {values.shape} for {count} brokers")
     return values

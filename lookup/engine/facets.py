@@ -33,9 +33,10 @@ class _Facet:
         self.__dict__.update(allowed, _part=part, _what=what)
 
     def __getattr__(self, name: str) -> NoReturn:
-        declared = _DECLARED[self._what].get(name)
+        # Private names are asked for before a facet that is copied or unpickled has any.
+        declared = None if name.startswith("_") else _DECLARED[self._what].get(name)
         if declared is None:
-            raise AttributeError(f"a {self._what} has no {name!r}")
+            raise AttributeError(f"there is no {name!r} in what part {self.__dict__.get('_part')!r} is handed")
         raise ReadsError(f"part {self._part!r} read {self._what}.{name} without {declared!r} in its reads")
 
     def __setattr__(self, name: str, value: object) -> NoReturn:

@@ -1,0 +1,118 @@
+"""Checks of what parts answer and declare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lookup.engine.answers import checked_mask, checked_odds, checked_reads, checked_scores, listed
+from lookup.errors import ContractError
+from tests.engine.parts import Score
+
+
+def _generator() -> Iterator[float]:
+    yield from (0.25, 1.0)
+
+
+@pytest.mark.parametrize("answer", [[0.25, 1], (0.25, True), np.array([0.25, 1.0]), _generator(), [Decimal("0.25"), 1]])
+def test_numbers_of_any_kind_are_taken(answer: Any) -> None:
+    """Lists, arrays, generators, whole numbers and decimals all become an array of floats."""
+    assert checked_scores("s", answer, 2).tolist() == [0.25, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ([0.1], r"scores of shape \(1,\) for 2 brokers"),
+        ([0.1, 0.2, 0.3], r"scores of shape \(3,\) for 2 brokers"),
+        ([[0.1], [0.2]], r"scores of shape \(2, 1\) for 2 brokers"),
+        (0.5, "0.5, not scores, one for each broker"),
+        (None, "None, not scores, one for each broker"),
+        ([0.1, float("nan")], r"score nan for broker 2, not a number in \[0, 1\]"),
+        ([0.1, -0.5], "score -0.5 for broker 2"),
+        ([1.5, 0.5], "score 1.5 for broker 1"),
+        ([0.1, None], "score nan for broker 2"),
+        (["0.1", "0.2"], r"scores that are no numbers: \['0.1'\]"),
+        ("ab", r"scores that are no numbers: \['ab'\]"),
+        ([1j, 1.0], r"scores that are no numbers: \[1j\]"),
+        ([[1.0], [1.0, 2.0]], "scores that are no numbers"),
+        ({0.1, 0.2}, "scores that are no numbers"),
+    ],
+)
+def test_scores_that_break_the_protocol_are_refused(answer: Any, sentence: str) -> None:
+    """The sentence names the part, the first wrong number and what would be right."""
+    with pytest.raises(ContractError, match=f"part 'mine' answered {sentence}"):
+        checked_scores("mine", answer, 2)
+
+
+@pytest.mark.parametrize("wrong", [-1e-300, float("nan"), float("inf"), -float("inf")])
+def test_odds_are_finite_and_not_negative(wrong: float) -> None:
+    """Odds may be greater than 1, but neither negative nor infinite nor no number."""
+    assert checked_odds("mine", [0.0, 1e300], 2).tolist() == [0.0, 1e300]
+    with pytest.raises(ContractError, match="for broker 2, not a finite number of at least 0"):
+        checked_odds("mine", [1.0, wrong], 2)
+
+
+@given(st.lists(st.floats(0, 1), max_size=20))
+def test_sound_scores_pass_unchanged(scores: list[float]) -> None:
+    """What is in [0, 1] comes back as it was."""
+    assert checked_scores("mine", scores, len(scores)).tolist() == scores
+
+
+@pytest.mark.parametrize(
+    ("answers", "sentence"),
+    [
+        ([True], "gave 1 answers for 2 brokers"),
+        ([True, True, False], "gave 3 answers for 2 brokers"),
+        ([True, 1], "answered 1, not true or false"),
+        ([True, None], "answered None, not true or false"),
+        (["yes", "no"], "answered 'yes', not true or false"),
+        (np.array([1, 0]), "answered .*1.*, not true or false"),
+        ([[True], [True, False]], r"answered \[True\], not true or false"),
+    ],
+)
+def test_masks_are_true_or_false(answers: Any, sentence: str) -> None:
+    """The sentence names the filter and the answer that is neither."""
+    with pytest.raises(ContractError, match=f"filter 'mine' {sentence}"):
+        checked_mask("mine", answers, 2)
+
+
+def test_numpy_booleans_are_booleans() -> None:
+    """Answers picked out of an array are taken like Python's own."""
+    assert checked_mask("mine", [np.True_, False], 2).tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("reads", "sentence"),
+    [
+        ("properties.rack", "declares reads = 'properties.rack', which is no set of names"),
+        (3, "declares reads = 3, which is no set of names"),
+        ({"load"}, "declares to read 'load'; did you mean 'view.load'?"),
+        ({"properties."}, "declares to read 'properties.'; did you mean 'properties'?"),
+        ({"property.rack"}, "declares to read 'property.rack'; did you mean"),
+    ],
+)
+def test_unknown_reads_are_refused(reads: Any, sentence: str) -> None:
+    """A part that declares what does not exist is told what does."""
+    with pytest.raises(ContractError, match=f"part 'score' {sentence}"):
+        checked_reads(Score(reads=reads))
+
+
+def test_a_part_that_declares_nothing_reads_everything() -> None:
+    """Without the attribute, and with a list instead of a set, reads are a set."""
+    assert "view.memory" in checked_reads(object())
+    assert checked_reads(Score(reads=["tenant", "properties.rack"])) == {"tenant", "properties.rack"}  # type: ignore[arg-type]
+
+
+def test_only_generators_are_run_through() -> None:
+    """An array is handed on as it is."""
+    array = np.ones(2)
+
+    assert listed(array) is array
+    assert listed(_generator()) == [0.25, 1.0]

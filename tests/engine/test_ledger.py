@@ -1,0 +1,71 @@
+"""Weights made into loads, usage and top bundles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from lookup.engine.ledger import MICRO, LazyTopBundles, no_load, simulated_load
+from lookup.model import BundleLoad
+
+LOADS = {0: [("a/n/1", 3.0), ("a/n/2", 1.0), ("a/n/0", 1.0), ("a/n/9", 0.0), ("pulsar/system/1", 9.0)], 1: []}
+
+
+def _loads(broker: int) -> Iterator[tuple[str, float]]:
+    return iter(LOADS[broker])
+
+
+def test_load_is_weight_over_time_and_usage_load_over_capacity() -> None:
+    """Brokers that are away and capacities nobody knows give no number."""
+    weights = np.array([600 * MICRO, 60 * MICRO, 60 * MICRO], dtype=np.int64)
+    usage, load = simulated_load(
+        weights, seconds=60.0, capacity=np.array([20.0, np.nan, 1.0]), registered=np.array([True, True, False])
+    )
+
+    np.testing.assert_array_equal(load, [10.0, 1.0, np.nan])
+    np.testing.assert_array_equal(usage, [0.5, np.nan, np.nan])
+
+
+def test_before_the_first_cell_nobody_has_reported() -> None:
+    """Usage and load are unknown, topics are what is known of them, nobody has top bundles."""
+    figures = no_load(2, np.array([3, 4]))
+
+    assert np.isnan(figures.usage).all()
+    assert np.isnan(figures.broker_load).all()
+    assert figures.topics.tolist() == [3, 4]
+    assert list(figures.top_bundles) == [(), ()]
+
+
+def test_top_bundles_ascend_and_leave_out_what_is_never_shed() -> None:
+    """Ties go by name; idle bundles and those of system namespaces are missing."""
+    assert LazyTopBundles(2, _loads)[0] == (
+        BundleLoad("a/n/0", 1.0),
+        BundleLoad("a/n/2", 1.0),
+        BundleLoad("a/n/1", 3.0),
+    )
+
+
+def test_top_bundles_are_a_sequence_that_ends() -> None:
+    """A loop over all brokers stops after the last, and places count from the end too."""
+    top = LazyTopBundles(2, _loads)
+
+    assert [len(bundles) for bundles in top] == [3, 0]
+    assert top[-1] == ()
+    with pytest.raises(IndexError):
+        top[2]
+
+
+def test_top_bundles_are_worked_out_once_for_who_asks() -> None:
+    """A broker nobody asks about costs nothing."""
+    asked: list[int] = []
+
+    def loads(broker: int) -> Iterator[tuple[str, float]]:
+        asked.append(broker)
+        return iter(LOADS[broker])
+
+    top = LazyTopBundles(2, loads)
+
+    assert top[0] is top[0]
+    assert asked == [0]
