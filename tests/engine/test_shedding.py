@@ -1,0 +1,210 @@
+"""A shedding cycle: proposals, the judge's rulings, and what is booked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import pytest
+
+from lookup.engine.manager import GRACE_US, LoadManager
+from lookup.errors import ContractError, PolicyError, ReadsError
+from lookup.model import Candidates, CycleLabel, CycleOutcome, CycleReason, Probe, Reason, Unload
+from lookup.testing import cluster
+from tests.engine.parts import DONE, Keep, Odds, Proposing, manager, policy, raising
+
+B1, B2 = "public/default/0x00000000_0x80000000", "public/default/0x80000000_0xffffffff"
+SYSTEM = "pulsar/system/0x00000000_0xffffffff"
+VIEW = cluster("b1", "b2", "b3", "gone", registered=("b1", "b2", "b3"))
+
+
+def _at_work(*proposals: Any, filters: tuple[Any, ...] = (), **changes: Any) -> LoadManager:
+    shedder = Proposing(proposals, **{key: changes.pop(key) for key in ("outcome", "error") if key in changes})
+    made = manager(policy(shedder, Odds(), *filters, **changes), VIEW)
+    made.begin_tick(GRACE_US * 10)
+    made.restore({B1: "b1", B2: "b2", SYSTEM: "b1"})
+    made.take_changes()
+    return made
+
+
+def _rulings(made: LoadManager) -> Any:
+    made.shed()
+    return made.memory["proposing"]["rulings"]
+
+
+@pytest.mark.parametrize(
+    ("proposal", "reason"),
+    [
+        (Unload(B1, "b1"), None),
+        (Unload(B1, "b1", "b2"), None),
+        (Unload(B1, "b2"), "not-owner"),
+        (Unload(B1, "nobody"), "not-owner"),
+        (Unload("public/default/0x0_0x1", "b1"), "not-owner"),
+        (Unload(SYSTEM, "b1"), "system-namespace"),
+        (Unload("pulsar/b1:8080/0x00000000_0xffffffff", "b1"), "system-namespace"),
+        (Unload(B1, "b1", "gone"), "not-registered"),
+        (Unload(B1, "b1", "nobody"), "not-registered"),
+        (Unload(B1, "b1", "b1"), "not-registered"),
+    ],
+)
+def test_each_rule_of_the_judge(proposal: Unload, reason: str | None) -> None:
+    """An unload is accepted, or refused by the first rule it breaks; a probe is judged alike."""
+    assert _rulings(_at_work(proposal)) == [reason]
+    assert _rulings(_at_work(Probe(proposal))) == [reason]
+
+
+def test_a_bundle_moves_once_in_a_cycle() -> None:
+    """Neither the unloaded bundle nor one that has a new owner is moved again."""
+    made = _at_work(Unload(B1, "b1"), Unload(B1, "b1"), Unload(B2, "b2", "b3"), Unload(B2, "b3", "b1"))
+
+    assert _rulings(made) == [None, "moved-this-cycle", None, "moved-this-cycle"]
+
+
+def test_an_accepted_unload_frees_the_bundle() -> None:
+    """Without destination nobody owns it until the next lookup; the change is a shed."""
+    made = _at_work(Unload(B1, "b1"))
+    report = made.shed()
+
+    assert report is not None
+    assert (report.outcome, report.accepted, dict(report.rejected)) == (DONE, (Unload(B1, "b1"),), {})
+    assert made.ownership.owner(B1) is None
+    assert [(change.bundle, change.source, change.broker, change.cause) for change in made.take_changes()] == [
+        (B1, 0, None, "shed")
+    ]
+
+
+def test_an_accepted_unload_with_destination_moves_the_bundle() -> None:
+    """The destination owns it at once, by no policy's odds."""
+    made = _at_work(Unload(B1, "b1", "b3"))
+    made.shed()
+    gained = made.take_changes()[-1]
+
+    assert made.owned(B1, "b3")
+    assert (gained.source, gained.broker, gained.cause, gained.decided) == (0, 2, "shed", False)
+
+
+def test_a_probe_is_not_booked() -> None:
+    """The bundle stays where it was and may still be unloaded in the same cycle."""
+    made = _at_work(Probe(Unload(B1, "b1")), Probe(Unload(B1, "b1")))
+
+    assert _rulings(made) == [None, None]
+    assert made.owned(B1, "b1")
+    assert made.take_changes() == []
+    assert _rulings(_at_work(Probe(Unload(B1, "b1")), Unload(B1, "b1"))) == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("later_us", "reason"), [(1, "grace-period"), (GRACE_US - 1, "grace-period"), (GRACE_US, None)]
+)
+def test_an_unloaded_bundle_is_left_in_peace(later_us: int, reason: str | None) -> None:
+    """Within the grace period it is not shed again, from its end on it is."""
+    made = _at_work(Unload(B1, "b1", "b2"))
+    made.shed()
+    made.policy = replace(made.policy, shedder=Proposing((Unload(B1, "b2"),)))
+    made.begin_tick(GRACE_US * 10 + later_us)
+
+    assert _rulings(made) == [reason]
+
+
+def test_an_admins_unload_does_not_start_the_grace_period() -> None:
+    """Only what the shedder unloaded is spared."""
+    made = _at_work(Unload(B1, "b2"))
+    made.unload(B1, "b2")
+
+    assert _rulings(made) == [None]
+
+
+def test_filters_judge_the_destination() -> None:
+    """A destination the policy would not choose is refused; the request has no topic, client or properties."""
+    seen: list[Any] = []
+
+    class Watching(Keep):
+        name: ClassVar[str] = "watching"
+
+        def admit(self, request: Any, brokers: Candidates, view: Any) -> list[bool]:
+            seen.append((request.bundle, request.namespace, request.topic, request.client, dict(request.properties)))
+            return [broker.id != "b2" for broker in brokers]
+
+    watching = Watching(reads=frozenset({"bundle", "namespace", "topic", "client", "properties"}))
+    made = _at_work(Unload(B1, "b1", "b2"), Unload(B1, "b1", "b3"), filters=(watching,))
+
+    assert _rulings(made) == ["destination-filtered", None]
+    assert seen[0] == (B1, "public/default", None, None, {})
+
+
+@pytest.mark.parametrize("on_error", ["stop", "skip", "fail-closed"])
+def test_a_filter_that_raises_refuses(on_error: str) -> None:
+    """Whatever `on_error` says about decisions, a destination nobody could check is refused."""
+    made = _at_work(Unload(B1, "b1", "b2"), filters=(Keep(answer=raising(KeyError("x"))),), on_error=on_error)
+
+    assert _rulings(made) == ["destination-filtered"]
+
+
+def test_a_filter_that_breaks_its_protocol_ends_the_run() -> None:
+    """A wrong answer is not taken for a refusal."""
+    with pytest.raises(ContractError, match="filter 'keep' gave 1 answers for 3 brokers"):
+        _at_work(Unload(B1, "b1", "b2"), filters=(Keep(answer=lambda _: [True]),)).shed()
+
+
+def test_rejected_and_accepted_add_up_to_what_was_proposed() -> None:
+    """Refusals are counted by reason, probes that were refused among them."""
+    report = _at_work(Unload(B1, "b2"), Unload(B1, "b1"), Unload(B2, "b1"), Probe(Unload(SYSTEM, "b1"))).shed()
+
+    assert report is not None
+    assert report.rejected == {Reason.NOT_OWNER: 2, Reason.SYSTEM_NAMESPACE: 1}
+    assert len(report.accepted) == 1
+
+
+@pytest.mark.parametrize("on_error", ["skip", "fail-closed"])
+def test_a_shedder_that_raises_keeps_what_was_accepted(on_error: str) -> None:
+    """The cycle failed, the unload before took place, the failure is counted."""
+    made = _at_work(Unload(B1, "b1"), error=KeyError("gone"), on_error=on_error)
+    report = made.shed()
+
+    assert report is not None
+    assert report.outcome == CycleOutcome(CycleLabel.FAILURE, CycleReason.UNKNOWN)
+    assert report.accepted == (Unload(B1, "b1"),)
+    assert made.failures.first == "policy 'tested': shedder 'proposing' raised KeyError: 'gone'"
+
+
+def test_a_shedder_that_raises_stops_the_run() -> None:
+    """With stop, by a sentence."""
+    with pytest.raises(PolicyError, match="policy 'tested': shedder 'proposing' raised KeyError: 'gone'"):
+        _at_work(error=KeyError("gone")).shed()
+
+
+@pytest.mark.parametrize(
+    ("made", "sentence"),
+    [
+        (_at_work("b1"), "shedder 'proposing' proposed 'b1', not an Unload or a Probe"),
+        (_at_work(Probe("b1")), "not an Unload or a Probe"),  # type: ignore[arg-type]  # the fault
+        (_at_work(outcome=None), "shedder 'proposing' ended with None, not a CycleOutcome"),
+    ],
+)
+def test_a_shedder_that_breaks_its_protocol_ends_the_run(made: LoadManager, sentence: str) -> None:
+    """Something else than a proposal, or no outcome."""
+    with pytest.raises(ContractError, match=sentence):
+        made.shed()
+
+
+def test_a_shedder_sees_what_it_declares() -> None:
+    """Its view is cut down like that of every part, its memory is its own."""
+
+    class Blind(Proposing):
+        reads: ClassVar[frozenset[str]] = frozenset({"view.memory"})
+
+        def propose(self, view: Any, memory: Any) -> Any:
+            memory["seen"] = dict(view.memory)
+            yield Probe(Unload(B1, view.usage))
+
+    made = manager(policy(Blind(), Odds()), VIEW)
+    made.memory = {"proposing": {"before": 1}, "other": {"secret": 2}}
+    with pytest.raises(ReadsError, match=r"part 'proposing' read view\.usage without 'view.load' in its reads"):
+        made.shed()
+
+    assert made.memory["proposing"]["seen"] == {"before": 1}
+
+
+def test_a_policy_without_shedder_sheds_nothing() -> None:
+    """There is no report."""
+    assert manager(policy(Odds()), VIEW).shed() is None
