@@ -1,0 +1,310 @@
+"""From settings to policies and back."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import pytest
+
+import lookup_policies
+from lookup.engine.build import ChildSlot, PartBuilder, build_policies, child_kinds, part_table
+from lookup.engine.plugins import load_plugins, registry_of
+from lookup.engine.policy import Policy, WeightedScorer
+from lookup.errors import SettingsError
+from lookup.hooks import Ge, Le, Selector
+from lookup.model import Candidates, ClusterView, LookupRequest
+from lookup.settings.policy import PartSpec, PolicySpec
+from lookup.testing.asking import to_toml
+from lookup_policies.best import Best
+from lookup_policies.explore import Explore
+from lookup_policies.fallback import Fallback
+from lookup_policies.headroom import Headroom
+from lookup_policies.max_topics import MaxTopics
+from lookup_policies.property_match import PropertyMatch
+from lookup_policies.softmax import Softmax
+from lookup_policies.threshold import Threshold
+
+REGISTRY = load_plugins()
+
+
+@dataclass(frozen=True)
+class Wide:
+    """A selector with every kind of parameter settings can fill."""
+
+    name: ClassVar[str] = "wide"
+    reads: ClassVar[frozenset[str]] = frozenset()
+
+    size: int
+    ratio: Annotated[float, Ge(0), Le(1)] = 0.5
+    label: str | None = None
+    mode: Literal["fast", "slow"] = "fast"
+    flags: tuple[bool, ...] = ()
+    keys: frozenset[str] = frozenset()
+    shares: Mapping[str, float] = field(default_factory=dict)
+    inner: Selector | None = None
+
+    def __post_init__(self) -> None:
+        if self.size == 13:
+            raise KeyError("unlucky")
+
+    def odds(self, request: LookupRequest, brokers: Candidates, scores: Any, view: ClusterView) -> Any:
+        """Follow the scores."""
+        return np.asarray(scores)
+
+
+def _built(text: str) -> Policy:
+    [built] = build_policies(REGISTRY, [PolicySpec.model_validate({"name": "p"} | tomllib.loads(text))])
+    return built
+
+
+def _problems(text: str) -> list[str]:
+    with pytest.raises(SettingsError) as caught:
+        _built(text)
+    return list(caught.value.problems)
+
+
+def _wide(**parameters: Any) -> tuple[Any, list[str]]:
+    builder = PartBuilder(registry_of({"selectors": [Wide, Best]}))
+    return builder.part("selectors", PartSpec.model_validate({"use": "wide", **parameters}), "here"), builder.problems
+
+
+def test_a_policy_is_built_as_written() -> None:
+    """Names, tables, weights, wrappers and lists of children become parts."""
+    built = _built("""
+        filters = ["max-topics"]
+        scorers = [{ use = "property-match", key = "rack", weight = 0.7 }, { use = "headroom", weight = 0.3 }]
+        selector = { use = "explore", epsilon = 1, child = { use = "fallback", children = ["best", "softmax"] } }
+        shedder = { use = "threshold", threshold = 0.2 }
+        on_error = "skip"
+    """)
+
+    assert built == Policy(
+        "p",
+        Explore(1.0, Fallback((Best(), Softmax()))),
+        (MaxTopics(),),
+        (WeightedScorer(PropertyMatch(), 0.7), WeightedScorer(Headroom(), 0.3)),
+        Threshold(0.2),
+        "skip",
+    )
+
+
+def test_a_whole_number_stands_for_a_float() -> None:
+    """And becomes one."""
+    epsilon = _built('selector = { use = "explore", epsilon = 1 }').selector.epsilon  # type: ignore[attr-defined]
+
+    assert isinstance(epsilon, float)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('selector = "bset"', "policy 'p' selector: no selector named 'bset'; did you mean 'best'?"),
+        (
+            'selector = { use = "best", min_scor = 1 }',
+            "policy 'p' selector: 'best' has no parameter 'min_scor'; did you mean 'min_score'?",
+        ),
+        (
+            'selector = { use = "best", min_score = "1" }',
+            "policy 'p' selector: min_score = '1': input should be a valid",
+        ),
+        (
+            'selector = { use = "best", min_score = true }',
+            "policy 'p' selector: min_score = True: input should be a val",
+        ),
+        ('selector = { use = "best", min_score = -1 }', "policy 'p' selector: min_score = -1: input should be greater"),
+        (
+            'selector = { use = "best", min_score = nan }',
+            "policy 'p' selector: min_score = nan: input should be a finite",
+        ),
+        (
+            'selector = { use = "power-of-two", by = "age" }',
+            "policy 'p' selector: by = 'age': input should be 'scores'",
+        ),
+        (
+            'selector = { use = "power-of-two", choices = 1.5 }',
+            "policy 'p' selector: choices = 1.5: input should be a va",
+        ),
+        (
+            'selector = { use = "explore", child = { use = "softmax", temperature = 0 } }',
+            "policy 'p' selector.child: temperature = 0: input should be greater than 0",
+        ),
+        (
+            'selector = { use = "explore", child = { epsilon = 1 } }',
+            "policy 'p' selector.child: the key 'use' is missing",
+        ),
+        (
+            'selector = { use = "explore", child = 5 }',
+            "policy 'p' selector.child: should be a part's name or a table like",
+        ),
+        ('selector = { use = "explore", child = ["best"] }', "policy 'p' selector.child: takes one part, not ['best']"),
+        (
+            'selector = { use = "fallback", children = "best" }',
+            "policy 'p' selector.children: takes a list of parts, not 'best'",
+        ),
+        (
+            'selector = { use = "fallback", children = ["best", "wrst"] }',
+            "policy 'p' selector.children[1]: no selector named 'wrst'; known: ",
+        ),
+        (
+            'selector = { use = "fallback", children = [] }',
+            "policy 'p' selector: fallback has no children; name at least one selector",
+        ),
+        (
+            'selector = { use = "explore", child = { use = "best", weight = 1 } }',
+            "policy 'p' selector.child.weight: only a policy's own scorers have a weight",
+        ),
+        ('selector = "best"\nfilters = ["headroom"]', "policy 'p' filters[0]: no filter named 'headroom'; known: "),
+        (
+            'selector = "best"\nscorers = [{ use = "property-match", key = "a", keys = { b = 1 } }]',
+            "policy 'p' scorers[0]: property-match has both key = 'a' and keys",
+        ),
+        (
+            'selector = "best"\nscorers = [{ use = "property-match", keys = { b = 0 } }]',
+            "policy 'p' scorers[0]: keys.b = 0: input should be greater than 0",
+        ),
+        (
+            'selector = "best"\nshedder = { use = "threshold", history = 2 }',
+            "policy 'p' shedder: history = 2: input should be less than or equal to 1",
+        ),
+    ],
+)
+def test_a_mistake_is_one_sentence_with_its_place(text: str, problem: str) -> None:
+    """The sentence says where, what is written there, and what would be right."""
+    [said] = _problems(text)
+
+    assert said.startswith(problem)
+
+
+def test_all_mistakes_are_reported_together() -> None:
+    """Of every part of every policy, in the order in which they are written."""
+    specs = [
+        PolicySpec.model_validate({"name": name} | tomllib.loads(text))
+        for name, text in (
+            ("one", 'filters = ["nope"]\nselector = { use = "explore", epsilon = 7, child = "nope" }'),
+            ("two", 'selector = { use = "best", a = 1, b = 2 }'),
+        )
+    ]
+    with pytest.raises(SettingsError) as caught:
+        build_policies(REGISTRY, specs)
+
+    assert [problem.split(":")[0] for problem in caught.value.problems] == [
+        "policy 'one' filters[0]",
+        "policy 'one' selector.child",
+        "policy 'one' selector",
+        "policy 'two' selector",
+        "policy 'two' selector",
+    ]
+
+
+def test_parameters_of_every_kind_are_filled() -> None:
+    """Optional ones, choices, tuples, sets and tables."""
+    built, problems = _wide(
+        size=3, label="x", mode="slow", flags=[True, False], keys=["b", "a"], shares={"x": 1}, inner="best"
+    )
+
+    assert problems == []
+    assert built == Wide(3, 0.5, "x", "slow", (True, False), frozenset("ab"), {"x": 1.0}, Best())
+
+
+@pytest.mark.parametrize(
+    ("parameters", "problem"),
+    [
+        ({}, "here: 'wide' needs the parameter 'size'"),
+        ({"size": None}, "here: size = None: input should be a valid integer"),
+        ({"size": 1, "flags": [1]}, "here: flags.0 = 1: input should be a valid boolean"),
+        ({"size": 13}, "here: 'unlucky'"),
+        ({"size": 1, "inner": {"use": "wide"}}, "here.inner: 'wide' needs the parameter 'size'"),
+    ],
+)
+def test_a_third_partys_class_fails_by_a_sentence_too(parameters: dict[str, Any], problem: str) -> None:
+    """Required parameters, explicit nothings, elements of lists, and whatever its constructor raises."""
+    built, problems = _wide(**parameters)
+
+    assert (built, problems) == (None, [problem])
+
+
+def test_unreadable_annotations_are_a_problem_and_no_traceback() -> None:
+    """A class whose annotations name something that cannot be found."""
+
+    @dataclass(frozen=True)
+    class Lost(Best):
+        name: ClassVar[str] = "lost"
+        where: "Nowhere" = None  # type: ignore[name-defined]  # noqa: F821, UP037  the fault
+
+    builder = PartBuilder(registry_of({"selectors": [Lost]}))
+
+    assert builder.part("selectors", PartSpec(use="lost"), "here") is None
+    assert "cannot be read: NameError: name 'Nowhere' is not defined" in builder.problems[0]
+
+
+def test_parameters_settings_cannot_fill_are_a_problem_and_no_traceback() -> None:
+    """A class with a parameter of a type that has no form in settings."""
+
+    @dataclass(frozen=True)
+    class Heavy(Best):
+        name: ClassVar[str] = "heavy"
+        column: np.ndarray | None = None  # type: ignore[type-arg]  # the fault
+
+    builder = PartBuilder(registry_of({"selectors": [Heavy]}))
+
+    assert builder.part("selectors", PartSpec(use="heavy"), "here") is None
+    assert builder.problems[0].startswith("here: settings cannot fill ")
+
+
+def test_unknown_reads_are_found_when_a_part_is_built() -> None:
+    """Long before it is asked."""
+
+    @dataclass(frozen=True)
+    class Curious(Best):
+        name: ClassVar[str] = "curious"
+        reads: ClassVar[frozenset[str]] = frozenset({"load"})
+
+    builder = PartBuilder(registry_of({"selectors": [Curious]}))
+
+    assert builder.part("selectors", PartSpec(use="curious"), "here") is None
+    assert builder.problems == ["here: part 'curious' declares to read 'load'; did you mean 'view.load'?"]
+
+
+def test_children_are_told_from_parameters() -> None:
+    """By their annotations: one part, or a list of them."""
+    assert child_kinds(Explore) == {"child": ChildSlot("selectors")}
+    assert child_kinds(Fallback) == {"children": ChildSlot("selectors", is_many=True)}
+    assert child_kinds(Wide) == {"inner": ChildSlot("selectors")}
+    assert child_kinds(Best) == {}
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        *(found() for found in (*lookup_policies.FILTERS, *lookup_policies.SCORERS, *lookup_policies.SELECTORS)),
+        PropertyMatch(keys={"rack": 0.5, "zone": 2.0}),
+        Explore(0.5, Fallback((Best(0.25), Explore(child=Softmax(3.0))))),
+    ],
+    ids=repr,
+)
+def test_a_part_written_as_toml_is_built_again(part: Any) -> None:
+    """A table, as text, read and built, is the part."""
+    kind = next(kind for kind in ("filters", "scorers", "selectors") if part.name in REGISTRY.classes[kind])
+    table = tomllib.loads(f"part = {to_toml(part_table(part))}")["part"]
+    builder = PartBuilder(REGISTRY)
+
+    assert builder.part(kind, PartSpec.model_validate(table), "here") == part
+    assert builder.problems == []
+
+
+def test_a_table_is_plain() -> None:
+    """Sets are sorted lists, absent values are left out, children are tables."""
+    assert part_table(Wide(1, keys=frozenset("cab"), inner=Best())) == {
+        "use": "wide",
+        "size": 1,
+        "ratio": 0.5,
+        "mode": "fast",
+        "flags": [],
+        "keys": ["a", "b", "c"],
+        "shares": {},
+        "inner": {"use": "best", "min_score": 0.0},
+    }
