@@ -154,7 +154,7 @@ def test_suggestions_are_sorted() -> None:
         ),
         (
             SCORER.replace('"mine"', '"headroom"') + HOOK,
-            r"(broken\.Mine|headroom\.Headroom) defines its name as 'headroom', which .*(broken\.Mine|Headroom) already uses",
+            r"(\.Mine|\.Headroom) defines its name as 'headroom', which .*(broken\.Mine|Headroom) already uses",
         ),
         (
             SCORER.replace("    def score", "    weight: float = 1.0\n    def score") + HOOK,

@@ -1,0 +1,133 @@
+"""Brokers, what they register, and the roster that numbers them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lookup.errors import InputError
+from lookup.model import AdvertisedListener, Broker, BrokerLookupData, Candidates, Location, Roster
+from lookup.model.broker import EXTENSIBLE_MANAGER
+from lookup.testing import broker
+from tests.model.vectors import vectors
+
+FULL = BrokerLookupData(
+    web_service_url="http://b1:8080",
+    web_service_url_tls="https://b1:8443",
+    pulsar_service_url="pulsar://b1:6650",
+    pulsar_service_url_tls="pulsar+ssl://b1:6651",
+    advertised_listeners={
+        "internal": AdvertisedListener("pulsar://i:1", "pulsar+ssl://i:2", "http://i:3", "https://i:4")
+    },
+    protocols={"kafka": "9092"},
+    persistent_topics_enabled=False,
+    non_persistent_topics_enabled=False,
+    load_manager_class_name=EXTENSIBLE_MANAGER,
+    start_timestamp=17,
+    broker_version="4.1.0",
+    properties={"lookup.rack": "a"},
+)
+
+
+def test_lookup_data_survives_json() -> None:
+    """All twelve fields, listeners among them."""
+    assert BrokerLookupData.from_json(FULL.to_json()) == FULL
+    assert len(json.loads(FULL.to_json())) == 12
+
+
+@pytest.mark.parametrize("vector", vectors("broker_lookup_data"))
+def test_a_record_of_an_older_broker_is_read(vector: dict[str, Any]) -> None:
+    """What it does not write takes its default."""
+    expected = vector["expected"]
+    data = BrokerLookupData.from_json(json.dumps(vector["input"]))
+
+    assert data.protocols.get("kafka") == expected["protocol(kafka)"]
+    assert data.protocols.get("echo") == expected["protocol(echo)"]
+    assert data.web_service_url == expected["lookupResult"]["httpUrl"]
+    assert data.pulsar_service_url_tls == expected["lookupResult"]["brokerUrlTls"]
+    assert (data.load_manager_class_name, data.start_timestamp, dict(data.properties)) == (None, 0, {})
+
+
+def test_nulls_and_unknown_keys_are_passed_over() -> None:
+    """As Pulsar writes the ones, and as a newer broker may write the others."""
+    assert BrokerLookupData.from_json('{"webServiceUrl": null, "properties": null, "newKey": 5}') == BrokerLookupData()
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("{", "broker lookup data is no JSON: "),
+        ("[]", "is no JSON object but list"),
+        ("7", "is no JSON object but int"),
+    ],
+)
+def test_what_is_no_record_is_refused(text: str, sentence: str) -> None:
+    """The sentence says what it is instead."""
+    with pytest.raises(InputError, match=sentence):
+        BrokerLookupData.from_json(text)
+
+
+def test_a_property_is_found_under_the_prefix() -> None:
+    """The client's key with the broker's prefix; without it a property is none of the clients' business."""
+    other = Broker("b1:8080", BrokerLookupData(properties={"place.rack": "a", "rack": "z"}), property_prefix="place.")
+
+    assert broker("b1:8080", rack="a").property_of("rack") == "a"
+    assert broker("b1:8080", rack="a").property_of("zone") is None
+    assert other.property_of("rack") == "a"
+
+
+@pytest.mark.parametrize(("broker_id", "host"), [("b1:8080", "b1"), ("b1", "b1"), ("[::1]:8080", "[::1]")])
+def test_the_host_is_the_id_without_port(broker_id: str, host: str) -> None:
+    """Up to the last colon; an id without one is a host."""
+    assert Broker(broker_id).host == host
+
+
+def test_a_location_may_be_nowhere() -> None:
+    """Any level makes it a place."""
+    assert not Location()
+    assert Location(rack="r")
+
+
+def test_a_roster_is_sorted_and_numbers_brokers() -> None:
+    """A broker's place is its number, whatever the order they came in."""
+    roster = Roster([Broker("b"), Broker("a"), Broker("c")])
+
+    assert [one.id for one in roster] == ["a", "b", "c"]
+    assert (len(roster), roster[1].id, roster.number("c"), roster.number("x")) == (3, "b", 2, None)
+
+
+def test_labels_and_columns_are_computed_once() -> None:
+    """For all brokers, whoever asks first."""
+    roster = Roster([broker("a", rack="r1"), broker("b")])
+    asked: list[str] = []
+
+    def compute(one: Broker) -> int:
+        asked.append(one.id)
+        return len(one.id)
+
+    assert roster.labels("rack").tolist() == ["r1", None]
+    assert roster.labels("rack") is roster.labels("rack")
+    assert roster.column("k", compute).tolist() == roster.column("k", compute).tolist() == [1, 1]
+    assert asked == ["a", "b"]
+
+
+def test_candidates_are_some_brokers_of_a_roster() -> None:
+    """Brokers, ids, labels and columns of those alone, in their order; a mask narrows them."""
+    roster = Roster([broker("a", rack="r1"), broker("b", rack="r2"), broker("c", rack="r3")])
+    some = Candidates(roster, np.array([0, 2]))
+
+    assert ([one.id for one in some], some.ids, len(some), some[1].id) == (["a", "c"], ("a", "c"), 2, "c")
+    assert some.labels("rack").tolist() == ["r1", "r3"]
+    assert some.column("id", lambda one: one.id).tolist() == ["a", "c"]
+    assert some.subset(np.array([False, True])).ids == ("c",)
+
+
+def test_writing_into_labels_of_candidates_changes_nobody_elses() -> None:
+    """Each call answers an array of its own."""
+    some = Candidates(Roster([broker("a", rack="r1")]), np.array([0]))
+    some.labels("rack")[0] = "other"
+
+    assert some.labels("rack").tolist() == ["r1"]

@@ -1,0 +1,150 @@
+"""Bundles: hashing, boundaries and names, against Pulsar's own examples where these are at hand."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lookup.errors import InvalidNameError
+from lookup.model import BundleRange, NamespaceBundle, NamespaceName, bundle_of
+from lookup.model.bundles import FULL_RANGE, HASH_END, bundle_index, bundle_ranges, equal_boundaries, topic_hash
+from tests.model.vectors import vectors
+
+_BOUNDARIES = st.sets(st.integers(1, HASH_END - 1), max_size=12).map(lambda inner: (0, *sorted(inner), HASH_END))
+
+
+def _numbers(texts: list[str]) -> list[int]:
+    return [int(text, 16) for text in texts]
+
+
+@pytest.mark.parametrize("vector", vectors("bundles.topic_hash"))
+def test_hashes_are_pulsars(vector: dict[str, Any]) -> None:
+    """CRC-32 of the complete name, and the quarter it falls into."""
+    topic, expected = vector["input"]["topic"], vector["expected"]
+
+    assert f"0x{topic_hash(topic):08x}" == expected["hash"]
+    assert str(bundle_of(topic, equal_boundaries(4))) == expected["bundle_in_4_quarters"]
+
+
+@pytest.mark.parametrize("vector", vectors("bundles.boundaries"))
+def test_ranges_between_boundaries_are_pulsars(vector: dict[str, Any]) -> None:
+    """In order, the last one closed."""
+    ranges = bundle_ranges(_numbers(vector["input"]["boundaries"]))
+    expected = vector["expected"]["bundles"]
+
+    assert [(f"0x{one.lower:08x}", f"0x{one.upper:08x}") for one in ranges] == [
+        (one["lower"], one["upper"]) for one in expected
+    ]
+    assert [one.upper in one for one in ranges] == [one["upper_closed"] for one in expected]
+
+
+@pytest.mark.parametrize(
+    "vector",
+    vectors("bundles.find_by_hash", n08="Pulsar fails for the last hash of the circle; here the last bundle holds it"),
+)
+def test_a_hash_is_found_where_pulsar_finds_it(vector: dict[str, Any]) -> None:
+    """A boundary belongs to the bundle that begins there."""
+    boundaries = _numbers(vector["input"]["boundaries"])
+    place = bundle_index(int(vector["input"]["hash"], 16), boundaries)
+
+    assert str(bundle_ranges(boundaries)[place]) == vector["expected"]["bundle"]
+
+
+@pytest.mark.parametrize("vector", vectors("bundles.parse_range"))
+def test_ranges_are_read_as_pulsar_reads_them(vector: dict[str, Any]) -> None:
+    """Both ends, normalised, and whether the end belongs to it."""
+    expected, parsed = vector["expected"], BundleRange.parse(vector["input"]["range"])
+
+    assert str(parsed) == f"{expected['lower']}_{expected['upper']}"
+    assert (parsed.upper in parsed) == expected["upper_closed"]
+
+
+@pytest.mark.parametrize("vector", vectors("bundles.name_parts"))
+def test_bundle_names_come_apart_as_pulsars_do(vector: dict[str, Any]) -> None:
+    """Everything before the last slash is the namespace."""
+    bundle, expected = NamespaceBundle.parse(vector["input"]["bundle"]), vector["expected"]
+
+    assert str(bundle.namespace) == expected["namespace"]
+    assert bundle.range == BundleRange.parse(expected["range"])
+
+
+@given(_BOUNDARIES, st.integers(0, HASH_END))
+def test_every_hash_is_in_exactly_one_bundle(boundaries: tuple[int, ...], hashed: int) -> None:
+    """And it is the one that is found."""
+    ranges = bundle_ranges(boundaries)
+
+    assert [hashed in one for one in ranges].count(True) == 1
+    assert hashed in ranges[bundle_index(hashed, boundaries)]
+
+
+@given(st.text(), _BOUNDARIES)
+def test_a_topic_is_in_the_bundle_of_its_hash(topic: str, boundaries: tuple[int, ...]) -> None:
+    """Whatever the name, unless it cannot be encoded."""
+    topic = topic.encode(errors="ignore").decode()
+
+    assert topic_hash(topic) == zlib.crc32(topic.encode())
+    assert topic_hash(topic) in bundle_of(topic, boundaries)
+
+
+@given(st.integers(1, 5000))
+def test_equal_boundaries_divide_the_circle(count: int) -> None:
+    """Into as many bundles as asked for, ascending, the remainder at the end."""
+    boundaries = equal_boundaries(count)
+
+    assert (len(boundaries), boundaries[0], boundaries[-1]) == (count + 1, 0, HASH_END)
+    assert list(boundaries) == sorted(set(boundaries))
+    assert {one.upper - one.lower for one in bundle_ranges(boundaries)[:-1]} <= {2**32 // count}
+
+
+def test_one_bundle_is_the_whole_circle() -> None:
+    """The constant is what is computed."""
+    assert equal_boundaries(1) == FULL_RANGE
+
+
+@given(st.tuples(st.integers(0, HASH_END), st.integers(0, HASH_END)).filter(lambda ends: ends[0] < ends[1]))
+def test_a_range_prints_as_it_was_read(ends: tuple[int, int]) -> None:
+    """In lower case with eight digits, and it is read in either case."""
+    text = f"0x{ends[0]:08x}_0x{ends[1]:08x}"
+
+    assert str(BundleRange.parse(text)) == text
+    assert BundleRange.parse(text.upper().replace("X", "x")) == BundleRange(*ends)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "is not of the form 0x00000000_0x40000000"),
+        ("0x0", "is not of the form"),
+        ("0x0_0xg", "is not of the form"),
+        ("0x2_0x1", "does not ascend within 0x00000000_0xffffffff"),
+        ("0x1_0x1", "does not ascend"),
+        ("-0x1_0x1", "does not ascend"),
+        ("0x0_0x100000000", "does not ascend"),
+    ],
+)
+def test_what_is_no_range_is_refused(text: str, sentence: str) -> None:
+    """The sentence quotes it."""
+    with pytest.raises(InvalidNameError, match=f"bundle range '{text}' {sentence}"):
+        BundleRange.parse(text)
+
+
+def test_a_bundle_prints_as_it_was_read() -> None:
+    """A name is its namespace and its range."""
+    bundle = NamespaceBundle(NamespaceName("t", "n"), BundleRange(0, 0x40000000))
+
+    assert str(bundle) == "t/n/0x00000000_0x40000000"
+    assert NamespaceBundle.parse(str(bundle)) == bundle
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [("0x0_0x1", "bundle '0x0_0x1' is not of the form tenant/namespace/"), ("t/0x0_0x1", "namespace 't'")],
+)
+def test_what_is_no_bundle_is_refused(text: str, sentence: str) -> None:
+    """Without a namespace, or without a whole one."""
+    with pytest.raises(InvalidNameError, match=sentence):
+        NamespaceBundle.parse(text)

@@ -1,0 +1,122 @@
+"""Names of topics and namespaces."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lookup.errors import InvalidNameError
+from lookup.model import NamespaceName, TopicName
+from lookup.model.names import (
+    INTERNAL_TOPICS,
+    is_internal_topic,
+    is_system_namespace,
+    looks_like_pattern,
+    pinned_broker,
+)
+
+_PART = st.text("abcXYZ019-=:._", min_size=1, max_size=8)
+
+
+@given(st.sampled_from(["persistent", "non-persistent"]), _PART, _PART, st.text("abc/-.é ", min_size=1))
+def test_a_topic_prints_as_it_was_read(domain: str, tenant: str, namespace: str, local: str) -> None:
+    """Whatever the parts, reading and printing are each other's reverse."""
+    text = f"{domain}://{tenant}/{namespace}/{local}"
+    topic = TopicName.parse(text)
+
+    assert str(topic) == text
+    assert (topic.domain, topic.namespace, topic.local) == (domain, NamespaceName(tenant, namespace), local)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("orders", "does not begin with persistent:// or non-persistent://"),
+        ("kafka://a/b/c", "does not begin with persistent:// or non-persistent://"),
+        ("", "does not begin with persistent:// or non-persistent://"),
+        ("persistent://a/b", "is not of the form persistent://tenant/namespace/topic"),
+        ("persistent://a/b/", "is not of the form persistent://tenant/namespace/topic"),
+        ("non-persistent://a", "is not of the form non-persistent://tenant/namespace/topic"),
+        ("persistent:///b/c", "namespace '/b' is not of the form tenant/namespace"),
+        ("persistent://a//c", "namespace 'a/' is not of the form tenant/namespace"),
+        ("persistent://a b/n/c", "namespace 'a b/n' is not of the form tenant/namespace"),
+        ("persistent://ä/n/c", "namespace 'ä/n' is not of the form tenant/namespace"),
+    ],
+)
+def test_what_is_no_topic_is_refused(text: str, sentence: str) -> None:
+    """The sentence quotes the name and says what it should look like."""
+    with pytest.raises(InvalidNameError, match=sentence):
+        TopicName.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "full"),
+    [
+        ("orders", "persistent://public/default/orders"),
+        ("t/n/orders", "persistent://t/n/orders"),
+        ("non-persistent://t/n/orders", "non-persistent://t/n/orders"),
+    ],
+)
+def test_short_names_are_completed_as_clients_do(text: str, full: str) -> None:
+    """A topic without slashes is in public/default, one without domain is persistent."""
+    assert str(TopicName.expand(text)) == full
+
+
+def test_a_short_name_with_one_slash_is_refused() -> None:
+    """It is neither a topic nor a topic with its namespace."""
+    with pytest.raises(InvalidNameError, match="is not of the form"):
+        TopicName.expand("n/orders")
+
+
+@pytest.mark.parametrize(
+    ("local", "partition"), [("t-partition-3", 3), ("t-partition-", None), ("t", None), ("t-partition-3-x", None)]
+)
+def test_a_partition_is_told_by_its_suffix(local: str, partition: int | None) -> None:
+    """Its number, or None."""
+    assert TopicName.parse(f"persistent://a/b/{local}").partition == partition
+
+
+@pytest.mark.parametrize("text", ["", "tenant", "tenant/", "/n", "a b/n", "a/b//c"])
+def test_what_is_no_namespace_is_refused(text: str) -> None:
+    """The sentence quotes the name."""
+    with pytest.raises(InvalidNameError, match=f"namespace '{text}' is not of the form tenant/namespace"):
+        NamespaceName.parse(text)
+
+
+@pytest.mark.parametrize("topic", ["persistent://t/n/.*", "persistent://t/n/a|b", "persistent://t/n/(x)", "t[0-9]+"])
+def test_patterns_are_told_from_names(topic: str) -> None:
+    """A watcher's regular expression is no topic."""
+    assert looks_like_pattern(topic)
+
+
+def test_dots_and_dollars_make_no_pattern() -> None:
+    """People use them in names."""
+    assert not looks_like_pattern("persistent://t/n/my.topic-$a")
+
+
+@pytest.mark.parametrize("topic", INTERNAL_TOPICS)
+def test_the_managers_own_topics_are_internal(topic: str) -> None:
+    """Their partitions too, their neighbours not."""
+    assert is_internal_topic(topic)
+    assert is_internal_topic(f"{topic}-partition-0")
+    assert not is_internal_topic("persistent://pulsar/system/__change_events")
+
+
+@pytest.mark.parametrize(
+    ("namespace", "broker"),
+    [
+        ("pulsar/b1:8080", "b1:8080"),
+        ("pulsar/cluster/b1.example.org:8080", "b1.example.org:8080"),
+        ("sla-monitor/cluster/b1:8080", "b1:8080"),
+        ("pulsar/system", None),
+        ("pulsar/b1", None),
+        ("pulsar/b1:x", None),
+        ("mine/b1:8080", None),
+        ("pulsar/b1:8080/more", None),
+    ],
+)
+def test_heartbeat_and_sla_namespaces_name_their_broker(namespace: str, broker: str | None) -> None:
+    """Both versions of heartbeats; what merely looks similar is ordinary."""
+    assert pinned_broker(namespace) == broker
+    assert is_system_namespace(namespace) == (broker is not None or namespace == "pulsar/system")
