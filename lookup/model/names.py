@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from lookup.errors import InvalidNameError
 
@@ -117,6 +118,7 @@ def is_internal_topic(topic: str) -> bool:
     return topic.startswith(INTERNAL_TOPICS)
 
 
+@lru_cache(maxsize=1 << 16)
 def pinned_broker(namespace: str) -> str | None:
     """Return the broker a heartbeat or SLA-monitor namespace names, None for every other namespace."""
     found = _HEARTBEAT.match(namespace) or _SLA_MONITOR.match(namespace)

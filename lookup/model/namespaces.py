@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lookup.model.bundles import equal_boundaries
+from lookup.model.bundles import FULL_RANGE, equal_boundaries
+from lookup.model.names import pinned_broker
 
 __all__ = ["IsolationPolicy", "NamespacePolicies"]
 
@@ -41,7 +42,13 @@ class NamespacePolicies:
     default_bundles: int = 4
 
     def boundaries_of(self, namespace: str) -> tuple[int, ...]:
-        """Return the boundaries a namespace starts with, ascending, first 0, last 0xffffffff."""
+        """Return the boundaries a namespace starts with, ascending, first 0, last 0xffffffff.
+
+        The namespaces of heartbeats and SLA monitors have one bundle (`pulsar/broker-0:8080/0x00000000_0xffffffff` in real
+        logs): its owner is in the name.
+        """
+        if pinned_broker(namespace) is not None:
+            return FULL_RANGE
         return self.boundaries.get(namespace) or equal_boundaries(self.default_bundles)
 
     def group_members(self, group: str) -> tuple[str, ...]:

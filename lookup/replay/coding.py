@@ -34,6 +34,7 @@ __all__ = ["DAY_US", "EXTRA_FIELDS", "Coder", "CodingPlan", "LogBatch", "Quarant
 DAY_US = 86_400_000_000
 #: Fields of a request that are coded only where a policy reads them, beside atom and properties.
 EXTRA_FIELDS = ("domain", "topic", "client", "listener")
+_DOMAINS = ("persistent://", "non-persistent://")
 #: Rows a coder holds before it writes them.
 _HELD_ROWS = 4_000_000
 
@@ -170,7 +171,7 @@ class Coder:
     def flush(self) -> None:
         """Write the held rows, one part per day."""
         for day, chunks in sorted(self._held.items()):
-            columns = {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]}
+            columns = {name: _narrowed(np.concatenate([chunk[name] for chunk in chunks])) for name in chunks[0]}
             columns = _sorted(columns)
             name = (
                 f"parts/{quote(self.share.cluster, safe='')}/{day}/{self._task:05d}-{len(self.share.parts):04d}.arrow"
@@ -317,11 +318,13 @@ class _AtomCodes:
         if looks_like_pattern(topic):
             self.reasons[topic] = "the topic is a regular expression, which topic list watchers look up"
             return self.BAD
-        try:
-            namespace = str(TopicName.parse(topic).namespace)
-        except InvalidNameError as error:
-            self.reasons[topic] = str(error)
-            return self.BAD
+        namespace = _namespace_part(topic)
+        if namespace not in self.bases or not topic.startswith(_DOMAINS):
+            try:
+                namespace = str(TopicName.parse(topic).namespace)
+            except InvalidNameError as error:
+                self.reasons[topic] = str(error)
+                return self.BAD
         if is_internal_topic(topic):
             return self.INTERNAL
         if namespace not in self.bases:
@@ -329,6 +332,12 @@ class _AtomCodes:
             self.bases[namespace] = self._next
             self._next += len(boundaries) - 1
         return self.bases[namespace] + self._rule.place(topic, self._boundaries[namespace])
+
+
+def _namespace_part(topic: str) -> str:
+    """Return what stands where a topic's namespace stands, "" where a local name is missing."""
+    parts = topic.partition("://")[2].split("/", 2)
+    return f"{parts[0]}/{parts[1]}" if len(parts) == 3 and parts[2] else ""
 
 
 class _Checks:
@@ -446,6 +455,13 @@ def _sorted(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         return columns
     order = np.lexsort((seq, ts))
     return {name: values[order] for name, values in columns.items()}
+
+
+def _narrowed(values: NDArray[Any]) -> NDArray[Any]:
+    """Return codes in the smallest integers that hold them: half the bytes is half the time to write and read."""
+    if values.dtype != np.int32:
+        return values
+    return values.astype(np.int16) if len(values) and -(1 << 15) <= values.min() and values.max() < 1 << 15 else values
 
 
 def _drop_constants(columns: dict[str, NDArray[Any]]) -> dict[str, int]:

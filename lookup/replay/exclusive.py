@@ -11,11 +11,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.engine.ledger import MICRO
 from lookup.engine.manager import Decided, LoadManager, OwnerChange
 from lookup.engine.policy import Policy
 from lookup.replay.bundle_map import BundleMap
 from lookup.replay.counted import Counted
-from lookup.replay.loads import AtomLoads, Demand, ReportedLoads, exclusive_figures
+from lookup.replay.loads import AtomLoads, BrokerLoads, Demand
 from lookup.replay.ordering import DayRows
 from lookup.replay.owners import OwnerIntervals
 from lookup.replay.plan import ClusterPlan, RunPlan
@@ -53,7 +54,7 @@ class ExclusiveReplay:
         self._requests = RequestMaker(cluster, self._bundles)
         self._registry = Registry(timeline.roster)
         self._loads = AtomLoads(cluster, run, work)
-        self._reported = None if cluster.loads is None else ReportedLoads(work.read(cluster.loads)[0], n_brokers)
+        self._brokers = BrokerLoads(cluster, self._loads, self._bundles, work)
         self._usage = np.full(n_brokers, np.nan)
         self._spans: list[tuple[DayRows, int, int]] = []
         self._tally, self._cells = OwnerTally(cluster, run), CellLedger(run, n_brokers)
@@ -104,15 +105,12 @@ class ExclusiveReplay:
 
     def _grid_instant(self, tick: Tick) -> None:
         self._loads.close_cell(tick.start_us)
-        figures = exclusive_figures(
-            self._loads,
+        figures = self._brokers.at(
+            tick.start_us,
             self._owners,
-            self._bundles,
-            None if self._reported is None else self._reported.at(tick.start_us),
-            topics=self._cluster.words.topics,
             capacity=self.manager.capacity,
             registered=self._registry.registered,
-            demand=Demand(self._cluster, self._spans, self._run.tick_us / 1e6),
+            demand=Demand(self._cluster, self._spans, self._run.tick_us / MICRO),
         )
         self._usage, self._spans = figures.usage, []
         self.manager.set_load(figures)

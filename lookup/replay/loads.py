@@ -18,7 +18,7 @@ from lookup.replay.ordering import DayRows
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.work import WorkDir
 
-__all__ = ["AtomLoads", "Demand", "ReportedLoads", "exclusive_figures"]
+__all__ = ["AtomLoads", "BrokerLoads", "Demand", "ReportedLoads"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -144,35 +144,42 @@ class _Steps:
         return self._current.copy()
 
 
-def exclusive_figures(
-    loads: AtomLoads,
-    owners: NDArray[np.int32],
-    bundles: BundleMap,
-    reported: tuple[Floats, Floats, Ints] | None,
-    **known: Any,
-) -> LoadFigures:
-    """Return what the view shows of load at a grid instant, under exclusive ownership.
+class BrokerLoads:
+    """What each broker carries at grid instants, under exclusive ownership."""
 
-    Args:
-        owners: number of each atom's owner, shape (n_atoms,), -1 for none.
-        reported: usage, load and topics from LOADS; None: simulated.
-        known: `topics` of each atom, `capacity` and `registered` of each broker, `demand`.
-    """
-    n_brokers = len(known["registered"])
-    topics = _by_broker(owners, known["topics"], n_brokers)
-    if loads.window is None and reported is None:
-        return no_load(n_brokers, topics)
-    window = np.zeros(len(owners), np.int64) if loads.window is None else loads.window
-    if reported is None:
-        micro = _by_broker(owners, window, n_brokers)
-        usage, load = simulated_load(
-            micro, seconds=loads.seconds, capacity=known["capacity"], registered=known["registered"]
-        )
-    else:
-        usage, load, topics = reported
-    top = LazyTopBundles(n_brokers, _BundleLoads(bundles, owners.copy(), window, loads.seconds))
-    source = "simulated" if reported is None else "reported"
-    return LoadFigures(usage, load, topics, top, known["demand"], source)  # type: ignore[arg-type]  # one of the two
+    def __init__(self, cluster: ClusterPlan, loads: AtomLoads, bundles: BundleMap, work: WorkDir) -> None:
+        self._topics_by_atom = cluster.words.topics
+        self._loads, self._bundles = loads, bundles
+        self._n_brokers = len(cluster.timeline.roster)
+        self._reported = None if cluster.loads is None else ReportedLoads(work.read(cluster.loads)[0], self._n_brokers)
+        self._seen: NDArray[np.int32] = np.empty(0, np.int32)
+        self._topics = np.zeros(self._n_brokers, dtype=np.int64)
+
+    def at(
+        self, now_us: int, owners: NDArray[np.int32], *, capacity: Floats, registered: NDArray[np.bool_], demand: Demand
+    ) -> LoadFigures:
+        """Return what the view shows of load; instants must not go back.
+
+        Args:
+            owners: number of each atom's owner, shape (n_atoms,), -1 for none.
+        """
+        window = self._loads.window
+        if window is None and self._reported is None:
+            return no_load(self._n_brokers, self._topics_of(owners))
+        window = np.zeros(len(owners), np.int64) if window is None else window
+        top = LazyTopBundles(self._n_brokers, _BundleLoads(self._bundles, owners.copy(), window, self._loads.seconds))
+        if self._reported is not None:
+            return LoadFigures(*self._reported.at(now_us), top, demand, "reported")
+        micro = _by_broker(owners, window, self._n_brokers)
+        usage, load = simulated_load(micro, seconds=self._loads.seconds, capacity=capacity, registered=registered)
+        return LoadFigures(usage, load, self._topics_of(owners), top, demand)
+
+    def _topics_of(self, owners: NDArray[np.int32]) -> Ints:
+        # Topics stand still while owners do, which is most of the time.
+        if not np.array_equal(owners, self._seen):
+            self._seen = owners.copy()
+            self._topics = _by_broker(owners, self._topics_by_atom, self._n_brokers)
+        return self._topics
 
 
 class _BundleLoads:

@@ -17,8 +17,6 @@ from lookup.replay.work import WorkDir
 
 __all__ = ["DayRows", "Part", "day_name", "order_day", "read_day"]
 
-#: Types of a day's columns; micro-units of weight are whole numbers below 2**53, exact as float64, which sums want.
-_TYPES: Mapping[str, type[Any]] = {"atom": np.int32, "properties": np.int32, "broker": np.int16, "weight": np.float64}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +53,8 @@ class DayRows:
         if held is not None:
             return held[rows]
         start, stop, _ = rows.indices(len(self))
-        return np.full(stop - start, self.constants[name], dtype=_TYPES.get(name, np.int64))
+        # Micro-units of weight are whole numbers below 2**53, exact as float64, which sums want.
+        return np.full(stop - start, self.constants[name], dtype=np.float64 if name == "weight" else np.int64)
 
     def constant(self, name: str) -> int | None:
         """Return the one value of a column, None where it varies."""
@@ -70,11 +69,13 @@ def day_name(place: int, day: int) -> str:
 def order_day(work: WorkDir, name: str, parts: Sequence[Part]) -> int:
     """Put the parts of one cluster and day together; return the number of rows."""
     read = [_recoded(work, part) for part in parts]
-    columns = {column: np.concatenate([part[column] for part in read]) for column in read[0]}
-    if not _is_ordered(parts):
+    is_ordered = _is_ordered(parts)
+    names = [column for column in read[0] if not (is_ordered and column == "seq")]
+    columns = {column: np.concatenate([part[column] for part in read]) for column in names}
+    if not is_ordered:
         order = np.lexsort((columns["seq"], columns["ts"]))
         columns = {column: values[order] for column, values in columns.items()}
-    del columns["seq"]
+        del columns["seq"]
     constants = {
         column: int(values[0]) for column, values in columns.items() if column != "ts" and _is_constant(values)
     }
@@ -106,7 +107,8 @@ def _recoded(work: WorkDir, part: Part) -> dict[str, NDArray[Any]]:
     for name, codes in maps.items():
         if name in merged:
             merged[name] = codes[merged[name]]
-    return {name: values.astype(_TYPES.get(name, values.dtype), copy=False) for name, values in sorted(merged.items())}
+    merged.update({name: values.astype(np.float64) for name, values in merged.items() if name == "weight"})
+    return dict(sorted(merged.items()))
 
 
 def _is_constant(values: NDArray[Any]) -> bool:

@@ -39,8 +39,8 @@ __all__ = ["FIDELITY_RATIO", "replay", "run_plan"]
 
 #: Below this share of lookups with a known broker, the logged choice is not scored.
 FIDELITY_RATIO = 0.95
-#: A task codes about this many rows: enough that starting it does not matter, few enough to fit in memory.
-_ROWS_PER_TASK = 1_000_000
+#: A task codes at most about this many rows: every task meets every topic, so few are better as long as they fit in memory.
+_ROWS_PER_TASK = 4_000_000
 
 
 def replay(
@@ -50,6 +50,7 @@ def replay(
     *,
     by: Sequence[str] = (),
     progress: Callable[[str], None] = lambda message: None,
+    partitions: int | None = None,
 ) -> ReplayOutcome:
     """Replay every policy of an evaluation over its log.
 
@@ -57,6 +58,7 @@ def replay(
         output: folder that gets `decisions/`, `owners/` and, where rows could not be used, `quarantine/`.
         by: dimensions by which figures are also told apart: tenant, namespace, rack, hour.
         progress: is told what is being done, one short sentence at a time.
+        partitions: how many tasks read the log; default: by its size. No figure depends on it.
 
     Raises:
         InputError: where a table cannot be used, or too much of the log is unusable.
@@ -65,7 +67,7 @@ def replay(
     """
     work = WorkDir(f"{output}/.work")
     try:
-        return _Run(spark, settings, output, work, tuple(by), progress).outcome()
+        return _Run(spark, settings, output, work, tuple(by), progress, partitions).outcome()
     finally:
         work.remove()
 
@@ -98,6 +100,7 @@ class _Run:
     work: WorkDir
     by: tuple[str, ...]
     progress: Callable[[str], None]
+    partitions: int | None
 
     def outcome(self) -> ReplayOutcome:
         run = run_plan(self.settings, self.by)
@@ -125,7 +128,7 @@ class _Run:
             raise InputError("no log is named: set inputs.lookups, or give --lookups")
         files = list_log(self.settings.inputs.lookups)
         rows = sum(file.rows for file in files)
-        shares = share_out(files, max(self._context.defaultParallelism, rows // _ROWS_PER_TASK))
+        shares = share_out(files, self.partitions or _tasks(rows, self._context.defaultParallelism))
         self.progress(f"reading {rows:,} rows of {len(files)} files in {len(shares)} tasks")
         reads = frozenset().union(*(policy.reads for policy in policies))
         plan = CodingPlan(
@@ -248,6 +251,11 @@ def _needs_ownership(policy: Policy) -> list[str]:
         "reads view.ownership": "view.ownership" in policy.reads,
     }
     return [reason for reason, holds in found.items() if holds]
+
+
+def _tasks(rows: int, cores: int) -> int:
+    """Return how many tasks read the log: as many for each core, so that none waits for another."""
+    return cores * max(1, -(-rows // (cores * _ROWS_PER_TASK)))
 
 
 def _shares(coded: Sequence[Coded]) -> dict[str, list[Share]]:

@@ -19,7 +19,7 @@ from lookup.replay.coding import EXTRA_FIELDS, Share
 
 __all__ = ["ClusterWords", "Recoding", "merge_words", "recoding_of"]
 
-Codes = NDArray[np.int32]
+Codes = NDArray[np.int32] | NDArray[np.int16]
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def recoding_of(words: ClusterWords, share: Share, brokers: Mapping[str, int]) -
     places = {_text(properties): place for place, properties in enumerate(words.properties)}
     extras = {name: _places(words.extras[name]) for name in share.extras if name in words.extras}
     return Recoding(
-        atom=_atom_map(words.atoms, share),
+        atom=_narrowest(_atom_map(words.atoms, share)),
         properties=_codes(places[text] for text in share.properties),
         broker=_codes([*(brokers.get(text, -2) for text in share.brokers), -1]),
         extras={name: _codes(known[text] for text in share.extras[name]) for name, known in extras.items()},
@@ -117,7 +117,12 @@ def _places(words: Sequence[str | None]) -> dict[str | None, int]:
 
 
 def _codes(values: Iterable[int]) -> Codes:
-    return np.array(list(values), dtype=np.int32)
+    return _narrowest(np.array(list(values), dtype=np.int32))
+
+
+def _narrowest(codes: Codes) -> Codes:
+    """Return codes in 16 bits where they fit: what they map is as long as the log."""
+    return codes.astype(np.int16) if codes.size and codes.max() < 1 << 15 else codes
 
 
 def _text(properties: Mapping[str, Any]) -> str:
