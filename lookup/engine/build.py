@@ -16,6 +16,7 @@ from lookup.engine.answers import checked_reads
 from lookup.engine.plugins import Registry, suggestion
 from lookup.engine.policy import Policy, WeightedScorer
 from lookup.errors import PluginError, SettingsError
+from lookup.hooks.parameters import Conf
 from lookup.hooks.protocols import Filter, Scorer, Selector, Shedder
 from lookup.settings.policy import PartSpec, PolicySpec
 
@@ -33,13 +34,18 @@ class ChildSlot:
     is_many: bool = False
 
 
-def build_policies(registry: Registry, specs: Sequence[PolicySpec]) -> tuple[Policy, ...]:
+def build_policies(
+    registry: Registry, specs: Sequence[PolicySpec], conf: Mapping[str, Any] | None = None
+) -> tuple[Policy, ...]:
     """Build every policy.
+
+    Args:
+        conf: keys of the brokers' `broker.conf`; a parameter that names one (`Conf`) and is not written takes its value.
 
     Raises:
         SettingsError: with all mistakes in all policies.
     """
-    builder = PartBuilder(registry)
+    builder = PartBuilder(registry, conf)
     policies = [_policy(builder, spec) for spec in specs]
     if builder.problems:
         raise SettingsError(builder.problems)
@@ -49,9 +55,10 @@ def build_policies(registry: Registry, specs: Sequence[PolicySpec]) -> tuple[Pol
 class PartBuilder:
     """Builds parts and collects what is wrong with them in `problems`."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, conf: Mapping[str, Any] | None = None) -> None:
         self.problems: list[str] = []
         self._registry = registry
+        self._conf = conf or {}
 
     def part(self, kind: str, spec: PartSpec, where: str) -> Any:
         """Build one part and its children; None, with problems noted, where it cannot be built."""
@@ -61,7 +68,7 @@ class PartBuilder:
         except PluginError as error:
             self.problems.append(f"{where}: {error}")
             return None
-        given = dict(spec.parameters)
+        given = self._configured(found) | dict(spec.parameters)
         built = {
             name: self._children(children[name], given.pop(name), f"{where}.{name}")
             for name in children
@@ -69,6 +76,14 @@ class PartBuilder:
         }
         values = self._values(found, given | built, where)
         return None if values is None or None in built.values() else self._instance(found, values | built, where)
+
+    def _configured(self, found: type[Any]) -> dict[str, Any]:
+        marks = {name: _conf_of(hint) for name, hint in _hints(found).items()}
+        return {
+            name: mark.scale * self._conf[mark.key] if mark.scale != 1.0 else self._conf[mark.key]
+            for name, mark in marks.items()
+            if mark is not None and mark.key in self._conf
+        }
 
     def _instance(self, found: type[Any], values: Mapping[str, Any], where: str) -> Any:
         try:
@@ -164,6 +179,10 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [_plain(entry) for entry in value]
     return {key: _plain(entry) for key, entry in value.items()} if isinstance(value, Mapping) else value
+
+
+def _conf_of(annotation: Any) -> Conf | None:
+    return next((mark for mark in getattr(annotation, "__metadata__", ()) if isinstance(mark, Conf)), None)
 
 
 def _slot_in(annotation: Any) -> ChildSlot | None:

@@ -23,6 +23,7 @@ from lookup_policies.best import Best
 from lookup_policies.explore import Explore
 from lookup_policies.fallback import Fallback
 from lookup_policies.headroom import Headroom
+from lookup_policies.load_manager_class import LoadManagerClass
 from lookup_policies.max_topics import MaxTopics
 from lookup_policies.property_match import PropertyMatch
 from lookup_policies.softmax import Softmax
@@ -308,3 +309,33 @@ def test_a_table_is_plain() -> None:
         "shares": {},
         "inner": {"use": "best", "min_score": 0.0},
     }
+
+
+def test_what_is_not_written_may_come_from_broker_conf() -> None:
+    """Under the key the parameter names, in the parameter's unit; what is written wins, other keys do not matter."""
+    conf = {
+        "loadBalancerBrokerMaxTopics": 7,
+        "loadBalancerBrokerThresholdShedderPercentage": 25,
+        "loadManagerClassName": "org.example.Ours",
+        "webServicePort": 8080,
+    }
+    spec = PolicySpec.model_validate(
+        {
+            "name": "p",
+            "filters": ["max-topics", {"use": "max-topics", "max_topics": 9}, "load-manager-class"],
+            "selector": "best",
+            "shedder": "threshold",
+        }
+    )
+    [built] = build_policies(REGISTRY, [spec], conf)
+
+    assert built.filters == (MaxTopics(7), MaxTopics(9), LoadManagerClass("org.example.Ours"))
+    assert built.shedder == Threshold(0.25)
+
+
+def test_a_wrong_value_of_broker_conf_is_a_problem_like_any_other() -> None:
+    """The parameter's range holds for it too."""
+    builder = PartBuilder(REGISTRY, {"loadBalancerBrokerMaxTopics": 0})
+
+    assert builder.part("filters", PartSpec(use="max-topics"), "here") is None
+    assert builder.problems == ["here: max_topics = 0: input should be greater than or equal to 1"]
