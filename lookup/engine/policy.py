@@ -82,6 +82,13 @@ class Ballot:
 class _ClosedError(Exception):
     """A part failed and the policy fails closed; never leaves this module."""
 
+    #: what the filters before it rejected
+    rejected: Mapping[Reason, int] = MappingProxyType({})
+
+
+#: Who is left after some filters, and how many each reason took.
+Kept = tuple[Candidates, Mapping[Reason, int]]
+
 
 @dataclass(frozen=True)
 class Policy:
@@ -116,8 +123,7 @@ class Policy:
     @cached_property
     def request_reads(self) -> tuple[str, ...]:
         """Return the fields of a request that make its decision key, sorted; `properties` swallows single ones."""
-        names = sorted(name for name in self.reads if not name.startswith("view."))
-        return tuple(name for name in names if not ("properties" in names and name.startswith("properties.")))
+        return _request_fields(self.reads)
 
     @cached_property
     def is_stateful(self) -> bool:
@@ -140,34 +146,57 @@ class Policy:
             return f"{epoch_us}/{tick_us}"
         return str(epoch_us)
 
-    def ballot(self, request: LookupRequest, instant: Instant, brokers: Candidates | None = None) -> Ballot:
-        """State the odds of a request.
-
-        Args:
-            brokers: who is offered; the registered brokers by default.
+    def ballot(self, request: LookupRequest, instant: Instant) -> Ballot:
+        """State the odds of a request over the registered brokers.
 
         Raises:
             PolicyError: where a part raises and `on_error` is stop.
             ContractError: where a part breaks its protocol.
         """
-        rejected: dict[Reason, int] = {}
-        brokers = instant.offered if brokers is None else brokers
-        if not len(brokers):
-            return Ballot(declined=Reason.NO_CANDIDATES)
         try:
-            for place in range(len(self.filters)):
-                kept = self.admitted(place, request, brokers, instant)
-                if not kept.all():
-                    reason = self.filters[place].reason
-                    rejected[reason] = rejected.get(reason, 0) + int(len(kept) - kept.sum())
-                    brokers = brokers.subset(kept)
-                if not len(brokers):
-                    return Ballot(rejected=rejected, declined=Reason.NO_CANDIDATES)
+            brokers, rejected = self._filtered(request, instant)
+            if not len(brokers):
+                return Ballot(rejected=rejected, declined=Reason.NO_CANDIDATES)
             scores = self.scores(request, brokers, instant)
             odds = self.odds(request, brokers, scores, instant)
-        except _ClosedError:
-            return Ballot(rejected=rejected, declined=Reason.POLICY_ERROR)
-        return _tallied(brokers, scores, odds, rejected)
+        except _ClosedError as closed:
+            return Ballot(rejected=closed.rejected, declined=Reason.POLICY_ERROR)
+        return _tallied(brokers, scores, odds, rejected, are_scored=bool(self.scorers))
+
+    def _filtered(self, request: LookupRequest, instant: Instant) -> Kept:
+        """Ask the filters in order, until one leaves nobody; those before the first that reads ownership once per instant."""
+        known = self._settled
+        key = tuple([_field(request, name) for name in self._settled_reads])
+        kept = instant.kept.get(key)
+        if kept is None:
+            kept = instant.kept[key] = self._narrowed(range(known), request, (instant.offered, {}), instant)
+        return self._narrowed(range(known, len(self.filters)), request, kept, instant)
+
+    def _narrowed(self, places: Iterable[int], request: LookupRequest, kept: Kept, instant: Instant) -> Kept:
+        brokers, rejected = kept
+        for place in places:
+            if not len(brokers):
+                break
+            try:
+                mask = self.admitted(place, request, brokers, instant)
+            except _ClosedError as closed:
+                closed.rejected = rejected
+                raise
+            if not mask.all():
+                reason = self.filters[place].reason
+                rejected = {**rejected, reason: rejected.get(reason, 0) + int(len(mask) - mask.sum())}
+                brokers = brokers.subset(mask)
+        return brokers, rejected
+
+    @cached_property
+    def _settled(self) -> int:
+        """Return how many filters come before the first whose answer an assignment can change."""
+        reads = [bool(part & {"view.ownership", "view.memory"}) for part in self.part_reads[: len(self.filters)]]
+        return reads.index(True) if True in reads else len(reads)
+
+    @cached_property
+    def _settled_reads(self) -> tuple[str, ...]:
+        return _request_fields(frozenset[str]().union(*self.part_reads[: self._settled]))
 
     def admitted(self, place: int, request: LookupRequest, brokers: Candidates, instant: Instant) -> NDArray[np.bool_]:
         """Ask one filter, by its place; return a mask of shape (n_candidates,)."""
@@ -276,7 +305,7 @@ class Policy:
 class Instant:
     """One view prepared for one policy: who is offered, and each part's own cut of the view."""
 
-    __slots__ = ("failures", "offered", "view", "views")
+    __slots__ = ("failures", "kept", "offered", "view", "views")
 
     def __init__(self, policy: Policy, view: ClusterView, failures: Failures | None = None) -> None:
         self.view = view
@@ -288,11 +317,18 @@ class Instant:
             for part, reads in zip(policy.parts, policy.part_reads, strict=True)
         ]
         self.failures = Failures() if failures is None else failures
+        #: what the filters that no assignment can change have left, by what they read of the request
+        self.kept: dict[tuple[Hashable, ...], Kept] = {}
 
 
 def memory_key(part: object) -> str:
     """Return the name under which a part's memory is kept."""
     return str(getattr(part, "memory_key", getattr(part, "name", "")))
+
+
+def _request_fields(reads: frozenset[str]) -> tuple[str, ...]:
+    names = sorted(name for name in reads if not name.startswith("view."))
+    return tuple(name for name in names if not ("properties" in names and name.startswith("properties.")))
 
 
 def _field(request: LookupRequest, name: str) -> Hashable:
@@ -312,29 +348,30 @@ def _one_by_one(part: str, answer: Any, count: int) -> Iterable[Any]:
 
 
 def _tallied(
-    brokers: Candidates, scores: NDArray[np.float64], odds: NDArray[np.float64], rejected: Mapping[Reason, int]
+    brokers: Candidates,
+    scores: NDArray[np.float64],
+    odds: NDArray[np.float64],
+    rejected: Mapping[Reason, int],
+    *,
+    are_scored: bool,
 ) -> Ballot:
     peak = float(odds.max())
     if peak == 0.0:
         return Ballot(rejected=rejected, declined=Reason.NO_ODDS)
     if peak > _HUGE:
         odds = odds / peak
-    margin, ties = _margin(scores)
+    margin, ties = _margin(scores) if are_scored else (None, len(scores))
     shares = odds / odds.sum()
     places = np.flatnonzero(shares)
     probabilities: list[float] = shares[places].tolist()
     return Ballot(
         numbers=tuple(brokers.index[places].tolist()),
         cumulative=tuple(accumulate(probabilities)),
-        odds=dict(zip(_ids(brokers, places.tolist()), probabilities, strict=True)),
+        odds=dict(zip(brokers.ids_at(places), probabilities, strict=True)),
         rejected=rejected,
         margin=margin,
         ties=ties,
     )
-
-
-def _ids(brokers: Candidates, places: Iterable[int]) -> list[str]:
-    return [brokers[place].id for place in places]
 
 
 def _margin(scores: NDArray[np.float64]) -> tuple[float | None, int]:

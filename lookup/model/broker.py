@@ -161,11 +161,12 @@ class Roster:
     The numbers are given once for a whole run, so a roster also holds brokers that are not registered at the moment.
     """
 
-    __slots__ = ("_brokers", "_columns", "_labels", "_numbers")
+    __slots__ = ("_brokers", "_columns", "_ids", "_labels", "_numbers")
 
     def __init__(self, brokers: Sequence[Broker]) -> None:
         self._brokers = tuple(sorted(brokers, key=lambda broker: broker.id))
-        self._numbers = {broker.id: number for number, broker in enumerate(self._brokers)}
+        self._ids = tuple(broker.id for broker in self._brokers)
+        self._numbers = {name: number for number, name in enumerate(self._ids)}
         self._labels: dict[str, LabelArray] = {}
         self._columns: dict[Hashable, LabelArray] = {}
 
@@ -181,6 +182,11 @@ class Roster:
     def number(self, broker_id: str) -> int | None:
         """Return a broker's number, None for an id the cluster does not know."""
         return self._numbers.get(broker_id)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Return the brokers' ids, by number."""
+        return self._ids
 
     def labels(self, key: str) -> LabelArray:
         """Return every broker's value of a client property, shape (n_brokers,), None where it has none."""
@@ -226,7 +232,12 @@ class Candidates:
     @property
     def ids(self) -> tuple[str, ...]:
         """Return the candidates' ids."""
-        return tuple(self._roster[number].id for number in self.index.tolist())
+        return self.ids_at(slice(None))
+
+    def ids_at(self, places: slice | IndexArray) -> tuple[str, ...]:
+        """Return the ids of some of the candidates, by their places."""
+        ids = self._roster.ids
+        return tuple([ids[number] for number in self.index[places].tolist()])
 
     def labels(self, key: str) -> LabelArray:
         """Return each candidate's value of a client property, shape (n_candidates,), None where it has none."""

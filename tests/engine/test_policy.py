@@ -68,13 +68,6 @@ def test_without_registered_brokers_nobody_is_asked_at_all() -> None:
     assert ballot == Ballot(declined=Reason.NO_CANDIDATES)
 
 
-def test_fewer_brokers_may_be_offered_than_are_registered() -> None:
-    """A caller may name the candidates."""
-    tested = policy(Odds())
-
-    assert set(tested.ballot(ASKED, instant(tested, VIEW), candidates(VIEW, "b1", "b3")).odds) == {"b1", "b3"}
-
-
 @pytest.mark.parametrize("answer", [np.array([True, False, True]), (True, False, True), iter([True, False, True])])
 def test_a_filter_answers_as_it_likes(answer: Any) -> None:
     """An array, a sequence and an iterator are the same."""
