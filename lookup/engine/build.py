@@ -40,7 +40,7 @@ def build_policies(
     """Build every policy.
 
     Args:
-        conf: keys of the brokers' `broker.conf`; a parameter that names one (`Conf`) and is not written takes its value.
+        conf: keys of the brokers' `broker.conf`; a parameter that is not written takes the value of the key it names.
 
     Raises:
         SettingsError: with all mistakes in all policies.

@@ -82,8 +82,8 @@ class Ballot:
 class _ClosedError(Exception):
     """A part failed and the policy fails closed; never leaves this module."""
 
-    #: what the filters before it rejected
-    rejected: Mapping[Reason, int] = MappingProxyType({})
+    #: what the filters before a failing one rejected; None where no filter failed
+    rejected: Mapping[Reason, int] | None = None
 
 
 #: Who is left after some filters, and how many each reason took.
@@ -153,6 +153,7 @@ class Policy:
             PolicyError: where a part raises and `on_error` is stop.
             ContractError: where a part breaks its protocol.
         """
+        rejected: Mapping[Reason, int] = {}
         try:
             brokers, rejected = self._filtered(request, instant)
             if not len(brokers):
@@ -160,11 +161,11 @@ class Policy:
             scores = self.scores(request, brokers, instant)
             odds = self.odds(request, brokers, scores, instant)
         except _ClosedError as closed:
-            return Ballot(rejected=closed.rejected, declined=Reason.POLICY_ERROR)
+            return Ballot(rejected=closed.rejected or rejected, declined=Reason.POLICY_ERROR)
         return _tallied(brokers, scores, odds, rejected, are_scored=bool(self.scorers))
 
     def _filtered(self, request: LookupRequest, instant: Instant) -> Kept:
-        """Ask the filters in order, until one leaves nobody; those before the first that reads ownership once per instant."""
+        """Ask the filters in order, until one leaves nobody; once per instant those no assignment can change."""
         known = self._settled
         key = tuple([_field(request, name) for name in self._settled_reads])
         kept = instant.kept.get(key)

@@ -179,10 +179,11 @@ def check_order_does_not_matter(policy: Policy, worlds: Sequence[World] = WORLDS
     if any(getattr(part, "order_sensitive", False) for part in policy.parts):
         return
     for world in worlds_of(policy, worlds):
-        instant = Instant(policy, world.view)
-        expected = policy.ballot(world.request, instant)
-        for order in _orders(instant.offered.index):
-            ballot = policy.ballot(world.request, instant, Candidates(world.view.brokers, order))
+        expected = ballot_in(policy, world)
+        for order in _orders(offered_in(world).index):
+            instant = Instant(policy, world.view)
+            instant.offered = Candidates(world.view.brokers, order)
+            ballot = policy.ballot(world.request, instant)
 
             assert _agree(ballot, expected), f"{policy.name}: {_said(ballot)}, not {_said(expected)}: {world.name}"
 
