@@ -72,10 +72,10 @@ def _run(arguments: argparse.Namespace) -> int:
     given = {name: getattr(arguments, name) for name in _MEANINGS if getattr(arguments, name) is not None}
     settings = GenerateSettings(**given)
     require_extra("generate", "pyarrow")
-    from lookup.replay.generate import generate  # noqa: PLC0415  Arrow only where tables are written
+    from lookup.commands.generation import write_log  # noqa: PLC0415  Arrow only where tables are written
 
     with progress(f"writing {settings.lookups:,} lookups to {arguments.output}"):
-        report = generate(settings, arguments.output, force=arguments.force)
+        report = write_log(settings, arguments.output, is_forced=arguments.force, command=arguments.argv)
     if arguments.format == "json":
         print_json(
             {

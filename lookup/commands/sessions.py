@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import re
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # has no annotations
 from pyspark.sql import SparkSession
@@ -13,6 +18,9 @@ from lookup.errors import SettingsError
 from lookup.replay.session import create_session
 
 __all__ = ["java_version", "spark_session"]
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_MASTER = re.compile(r"local(\[[^\]]+\])?|yarn|local-cluster\[.+\]|(spark|k8s)://.+")
 
 
 @contextmanager
@@ -29,9 +37,14 @@ def spark_session(master: str | None) -> Iterator[SparkSession]:
     if active is not None:
         yield active
         return
-    session = _started(master)
+    with _interrupted_later():
+        session = _started(master)
     try:
         yield session
+    except KeyboardInterrupt:
+        # What breaks when tasks are killed on purpose is nobody's news.
+        session.sparkContext.setLogLevel("OFF")
+        raise
     finally:
         session.stop()
 
@@ -42,10 +55,44 @@ def java_version(spark: SparkSession) -> str:
 
 
 def _started(master: str | None) -> SparkSession:
+    if master is not None and not _MASTER.fullmatch(master):
+        right = "local[*], local[4], spark://host:7077, yarn or k8s://https://host:443"
+        raise SettingsError(f"--master: {master!r} is no master that Spark knows; write {right}")
     is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     wanted = master or (None if is_submitted else "local[*]")
+    # Py4J logs every call that an interruption cuts off, with a traceback, to the root logger; it is raised as well.
+    logging.getLogger().addFilter(_is_no_interruption)
     try:
         return create_session(wanted)
     except Py4JError as error:
         reason = str(getattr(error, "java_exception", error)).partition("\n")[0]
         raise SettingsError(f"--master: Spark did not start with {wanted!r}: {reason}") from None
+
+
+def _is_no_interruption(record: logging.LogRecord) -> bool:
+    return record.msg != "KeyboardInterrupt while sending command."
+
+
+@contextmanager
+def _interrupted_later() -> Iterator[None]:
+    """Hold Ctrl-C and SIGTERM back until the body is done: a JVM that is still starting would be left behind.
+
+    The handlers of before are back afterwards, in place of pyspark's own for Ctrl-C, which prints what it cancels.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    held: list[int] = []
+
+    def hold(number: int, frame: FrameType | None) -> None:
+        held.append(number)
+
+    before = {number: signal.signal(number, hold) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if held:
+        SparkSession.getActiveSession().stop()  # type: ignore[union-attr]  # the body has started it
+        raise KeyboardInterrupt

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
+from functools import lru_cache
 from typing import Any, NoReturn, cast
 
 from lookup.errors import ReadsError
@@ -97,8 +98,13 @@ def view_facet(part: str, reads: frozenset[str], view: ClusterView, memory: Mapp
     """Return the view cut down to what a part declared, with its own memory in place of everybody's."""
     if reads >= ALL_READS:
         return replace(view, memory=memory)
-    names = [name for name in _VIEW_FIELDS if VIEW_READS.get(name, name) in reads or name not in VIEW_READS]
-    allowed = {name: getattr(view, name) for name in names}
+    held = vars(view)
+    allowed = {name: held[name] for name in _view_names(reads)}
     if "memory" in allowed:
         allowed["memory"] = memory
     return cast("ClusterView", _Facet(part, "view", allowed))
+
+
+@lru_cache
+def _view_names(reads: frozenset[str]) -> tuple[str, ...]:
+    return tuple(name for name in _VIEW_FIELDS if name not in VIEW_READS or VIEW_READS[name] in reads)

@@ -318,9 +318,7 @@ class LoadManager:
         instant = self._prepared()
         memory = self.memory.setdefault(memory_key(self.policy.shedder), {})
         judge = Judge(self.policy, instant, grace_us=self._grace_us)
-        report = run_cycle(self.policy, instant, memory, judge, self._carry_out)
-        self._instant = None
-        return report
+        return run_cycle(self.policy, instant, memory, judge, self._carry_out)
 
     # What was done.
 
