@@ -35,7 +35,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.format == "json":
         print_json(_json(settings, is_resolved=arguments.resolved))
     elif arguments.resolved:
-        sys.stdout.write(_INTRODUCTION + to_toml(settings.model_dump(), _Sources(settings)) + _registered(settings))
+        sys.stdout.write(_INTRODUCTION + to_toml(_resolved(settings), _Sources(settings)) + _registered(settings))
     else:
         sys.stdout.write(to_toml(settings.model_dump(exclude_unset=True)))
     return 0
@@ -55,6 +55,15 @@ class _Sources:
 
 def _is_below(path: str, above: str) -> bool:
     return path.startswith(above) and path[len(above)] in ".["
+
+
+def _resolved(settings: EvaluationFile) -> dict[str, Any]:
+    """Return every value, but for the first number of what is no template, which may not be written."""
+    values = settings.model_dump()
+    for entry in values["brokers"]:
+        if entry["count"] is None:
+            del entry["first"]
+    return values
 
 
 def _json(settings: EvaluationFile, *, is_resolved: bool) -> dict[str, Any]:

@@ -1,0 +1,168 @@
+"""`lookup config show` and `lookup config check`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lookup.settings import load_evaluation
+from tests.commands.projects import EVALUATION, Run, evaluation
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+
+
+@pytest.mark.parametrize("flags", [(), ("--resolved",)])
+@pytest.mark.parametrize("shipped", ["evaluation.toml", "nasa-evaluation.toml", None])
+def test_what_is_shown_reads_back(lookup: Run, tmp_path: Path, shipped: str | None, flags: tuple[str, ...]) -> None:
+    """The printed TOML is an evaluation with the same settings, comments and defaults or not."""
+    path = evaluation(tmp_path) if shipped is None else CONFIGS / shipped
+    copy = tmp_path / "copy.toml"
+
+    copy.write_text(lookup("config", "show", "--config", path, *flags).out, encoding="utf-8")
+
+    assert load_evaluation(copy, environ={}).model_dump() == load_evaluation(path, environ={}).model_dump()
+
+
+def test_resolved_says_what_set_each_value(lookup: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind each value stands the file, the variable, the flag or that it is a default; the flag wins."""
+    path = evaluation(tmp_path)
+    monkeypatch.setenv("LOOKUP_EVALUATION__TICK_S", "30")
+    monkeypatch.setenv("LOOKUP_EVALUATION__SEEDS", "[4]")
+
+    ran = lookup("config", "show", "--config", path, "--resolved", "--set", "evaluation.seeds=[1, 2]")
+
+    lines = ran.out.splitlines()
+    assert f'incumbent = "stock"  # {path}' in lines
+    assert "tick_s = 30  # environment variable LOOKUP_EVALUATION__TICK_S" in lines
+    assert "seeds = [1, 2]  # command line" in lines
+    assert "session_s = 60  # default" in lines
+
+
+def test_resolved_lists_what_brokers_register(lookup: Run, tmp_path: Path) -> None:
+    """Every broker's record is printed, with its interval."""
+    ran = lookup("config", "show", "--config", evaluation(tmp_path), "--resolved", "--format", "json")
+
+    late = next(one for one in json.loads(ran.out)["registered"] if one["broker"] == "broker-late:8080")
+    assert (late["from"], late["until"]) == ("2026-01-01T12:00:00Z", "2026-01-02T00:00:00Z")
+    assert late["lookup_data"]["properties"] == {"lookup.rack": "a"}
+
+
+def test_json_has_what_is_set_alone(lookup: Run, tmp_path: Path) -> None:
+    """Without `--resolved` defaults are left out."""
+    ran = lookup("config", "show", "--config", evaluation(tmp_path), "--format", "json")
+
+    assert json.loads(ran.out)["settings"]["evaluation"] == {"incumbent": "stock", "default_bundles": 4}
+
+
+def test_a_good_evaluation_has_no_mistakes(lookup: Run, tmp_path: Path) -> None:
+    """`config check` says so on stdout and nothing on stderr."""
+    path = evaluation(tmp_path)
+
+    ran = lookup("config", "check", "--config", path)
+
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == f"{path}: no mistakes; 2 policies, 3 brokers\n"
+
+
+def test_the_shipped_evaluations_are_good(lookup: Run) -> None:
+    """Nothing that ships has mistakes."""
+    for path in sorted(CONFIGS.glob("*evaluation*.toml")):
+        assert lookup("config", "check", "--config", path).code == 0
+
+
+def test_a_deaf_manager_is_warned_of(lookup: Run, tmp_path: Path) -> None:
+    """A broker whose manager ignores lookup properties is a warning that names the policies that read them."""
+    (tmp_path / "broker.conf").write_text("webServicePort=8080\n", encoding="utf-8")
+    path = evaluation(tmp_path, '[[brokers]]\nid = "old:8080"\nprofile = "broker.conf"\n')
+
+    ran = lookup("config", "check", "--config", path)
+
+    assert ran.code == 0
+    assert "warning: broker old:8080: ModularLoadManagerImpl is no extensible load manager" in ran.err
+    assert "warning: policy 'rack' reads lookup properties" in ran.err
+
+
+BAD = """
+[evaluation]
+incumbent = "stok"
+tick_s = "60"
+seed = [1]
+
+[verdict]
+primary = ["match_ratoi:rack"]
+
+[[policies]]
+name = "stock"
+selector = "bets"
+
+[[policies]]
+name = "rack"
+scorers = [{ use = "property-match", kye = "rack" }]
+selector = { use = "best", min_score = "high" }
+"""
+
+
+def test_all_mistakes_are_found_at_once(lookup: Run, tmp_path: Path) -> None:
+    """Settings, parts, parameters and metrics: one run names every mistake, each with its place and what is right."""
+    mistakes = lookup("config", "check", "--config", evaluation(tmp_path, start=BAD)).mistakes
+
+    for sentence in (
+        "evaluation.seed: there is no such key; did you mean 'seeds'?",
+        "evaluation.tick_s: should be a whole number, not '60'",
+        "verdict.primary: no metric is named 'match_ratoi'; did you mean 'match_ratio'?",
+        "no selector named 'bets'; did you mean 'best'?",
+        "'property-match' has no parameter 'kye'; did you mean 'key'?",
+        "min_score = 'high'",
+    ):
+        assert any(sentence in mistake for mistake in mistakes), (sentence, mistakes)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("[evaluation", "is no valid TOML"),
+        ("", "evaluation: is missing"),
+        ('plugin_files = ["nowhere.py"]\n' + EVALUATION, "plugin_files: there is no file"),
+        (EVALUATION + '[topology]\nfile = "nowhere.toml"\n', "nowhere.toml: there is no such file"),
+        (EVALUATION + '[[policies]]\nname = "stock"\nselector = "best"\n', "2 policies are named 'stock'"),
+        (EVALUATION.replace("default_bundles = 4", 'ownership = "share"'), "evaluation.ownership: should be"),
+    ],
+    ids=["no-toml", "empty", "no-plug-in-file", "no-topology", "twice", "wrong-word"],
+)
+def test_a_mistake_is_named_with_its_file(lookup: Run, tmp_path: Path, text: str, sentence: str) -> None:
+    """Each mistake begins with the file it stands in."""
+    mistakes = lookup("config", "check", "--config", evaluation(tmp_path, start=text)).mistakes
+
+    assert any(sentence in mistake and str(tmp_path) in mistake for mistake in mistakes), mistakes
+
+
+@pytest.mark.parametrize("command", [("config", "check"), ("config", "show"), ("explain", "--topic", "t")])
+def test_a_missing_file_is_one_sentence(lookup: Run, command: tuple[str, ...]) -> None:
+    """A file that is not there is named by every command that reads it."""
+    assert lookup(*command, "--config", "nowhere.toml").mistakes == ["nowhere.toml: there is no such file"]
+
+
+def test_a_broken_plug_in_file_is_one_sentence(lookup: Run, tmp_path: Path) -> None:
+    """A plug-in that raises at import is named beside the other mistakes."""
+    (tmp_path / "mine.py").write_text("1 / 0", encoding="utf-8")
+    text = 'plugin_files = ["mine.py"]\n' + EVALUATION.replace("default_bundles = 4", "tick = 1")
+
+    mistakes = lookup("config", "check", "--config", evaluation(tmp_path, start=text)).mistakes
+
+    assert any("mine.py cannot be loaded: ZeroDivisionError: division by zero" in mistake for mistake in mistakes)
+    assert any("evaluation.tick: there is no such key" in mistake for mistake in mistakes)
+
+
+def test_an_environment_variable_that_means_nothing(
+    lookup: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A misspelt variable is a mistake with a suggestion."""
+    monkeypatch.setenv("LOOKUP_EVALUATION__TIKC_S", "30")
+
+    mistakes = lookup("config", "check", "--config", evaluation(tmp_path)).mistakes
+
+    assert mistakes == [
+        "environment variable LOOKUP_EVALUATION__TIKC_S: there is no setting evaluation.tikc_s; did you mean 'tick_s'?"
+    ]

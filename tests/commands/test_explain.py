@@ -1,0 +1,273 @@
+"""`lookup explain`: one request, every policy, and every way to ask for it wrongly."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lookup.commands import scene
+from tests.commands.projects import EVALUATION, Run, evaluation
+
+FILTERED = """
+[[policies]]
+name = "few-topics"
+filters = [{ use = "load-manager-class", class_name = "org.example.Other" }]
+selector = "best"
+"""
+BROKEN = '''
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lookup.hooks import hookimpl
+
+
+@dataclass(frozen=True)
+class Broken:
+    """Answers what nobody may answer."""
+
+    name: ClassVar[str] = "broken"
+    answer: float = 0.0
+
+    def score(self, request, brokers, view):
+        """Raise, or answer a number for every broker."""
+        if self.answer == 0.0:
+            raise ValueError("no table of racks")
+        return [self.answer] * len(brokers)
+
+
+@hookimpl
+def lookup_register_scorers():
+    return (Broken,)
+'''
+
+
+def _asked(lookup: Run, config: Path, *flags: object) -> dict[str, Any]:
+    ran = lookup("explain", "--config", config, "--topic", "orders", "--format", "json", *flags)
+
+    assert ran.code == 0, ran.err
+    found: dict[str, Any] = json.loads(ran.out)
+    return found
+
+
+def _policy(found: dict[str, Any], name: str) -> dict[str, Any]:
+    policy: dict[str, Any] = next(one for one in found["policies"] if one["policy"] == name)
+    return policy
+
+
+def test_the_rack_wins_and_the_table_says_why(lookup: Run, tmp_path: Path) -> None:
+    """The table names bundle and properties, and of every broker the odds, the sum and each scorer's part in it."""
+    ran = lookup("explain", "--config", evaluation(tmp_path), "--topic", "orders", "--property", "rack=a", "--at", AT)
+
+    assert ran.code == 0
+    assert "bundle:     public/default/0x80000000_0xc0000000" in ran.out
+    assert "brokers:    2 of 3 registered at 2026-01-01T00:00:00Z" in ran.out
+    section = ran.out.partition("policy rack")[2]
+    assert "property-match × 0.7" in section
+    assert _cells(section, "broker-a:8080") == ["broker-a:8080", "1.0000", "0.8500", "1.0000", "0.5000", ""]
+    assert _cells(section, "broker-b:8080") == ["broker-b:8080", "0.0000", "0.1500", "0.0000", "0.5000", ""]
+    assert "Chosen: broker-a:8080 (1.0000)." in section
+    assert "Margin: 0.7000 to the next best score." in section
+    assert "note: rack read load" in ran.err
+
+
+AT = "2026-01-01T00:00:00Z"
+
+
+def _cells(text: str, broker: str) -> list[str]:
+    line = next(line for line in text.splitlines() if line.startswith(f"|{broker}"))
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_rejections_are_reasoned(lookup: Run, tmp_path: Path) -> None:
+    """A rejected broker is listed with the filter's reason and words; with no broker left the policy declines."""
+    ran = lookup("explain", "--config", evaluation(tmp_path, FILTERED), "--topic", "orders")
+
+    section = ran.out.partition("policy few-topics")[2]
+    assert _cells(section, "broker-a:8080")[-1].startswith("load-manager-class: ")
+    assert "Declined: no-candidates." in section
+
+
+def test_ties_share_the_odds(lookup: Run, tmp_path: Path) -> None:
+    """Where all candidates have one score there is no margin, and all are chosen alike."""
+    found = _policy(_asked(lookup, evaluation(tmp_path), "--at", AT), "stock")
+
+    assert [broker["probability"] for broker in found["brokers"]] == [0.5, 0.5]
+    assert (found["margin"], found["ties"]) == (None, 2)
+
+
+def test_load_can_be_supposed(lookup: Run, tmp_path: Path) -> None:
+    """`--usage` gives brokers the load that scorers read."""
+    found = _asked(lookup, evaluation(tmp_path), "--at", AT, "--usage", "broker-b:8080=0.25")
+
+    scores = {broker["broker"]: broker["scores"] for broker in _policy(found, "rack")["brokers"]}
+    assert scores["broker-b:8080"]["headroom"] == 0.75
+    assert scores["broker-a:8080"]["headroom"] == 0.5
+
+
+def test_registration_ends_at_its_instant(lookup: Run, tmp_path: Path) -> None:
+    """`--at` decides who is registered, in [from, until)."""
+    config = evaluation(tmp_path)
+
+    counts = [
+        len(_policy(_asked(lookup, config, "--at", at), "stock")["brokers"])
+        for at in ("2026-01-01T11:59:59Z", "2026-01-01T12:00:00Z", "2026-01-02T00:00:00Z")
+    ]
+    assert counts == [2, 3, 2]
+
+
+def test_the_default_moment_is_the_last_registration(lookup: Run, tmp_path: Path) -> None:
+    """Without `--at` it is when a broker last registered; the answer says when."""
+    found = _asked(lookup, evaluation(tmp_path))
+
+    assert found["at"] == "2026-01-01T12:00:00Z"
+    assert len(_policy(found, "stock")["brokers"]) == 3
+
+
+def test_a_client_gets_its_labels(lookup: Run, tmp_path: Path) -> None:
+    """Properties of `[[clients]]` are added to those that are sent, which win."""
+    text = '[[clients]]\nmatch = { cidr = "10.1.0.0/16" }\nproperties = { rack = "b", app = "x" }\n'
+    config = evaluation(tmp_path, text)
+
+    found = _asked(lookup, config, "--client", "10.1.2.3", "--property", "app=mine")
+
+    assert found["request"]["properties"] == {"app": "mine", "rack": "b"}
+
+
+@pytest.mark.parametrize(
+    ("topic", "sentence"),
+    [
+        ("non-persistent://pulsar/system/loadbalancer-broker-load-data", "the leader serves it"),
+        ("persistent://pulsar/broker-a:8080/healthcheck", "serves it (broker-a:8080)"),
+    ],
+)
+def test_topics_without_policy(lookup: Run, tmp_path: Path, topic: str, sentence: str) -> None:
+    """Topics that are answered without a policy are said to be, and no policy is explained."""
+    ran = lookup("explain", "--config", evaluation(tmp_path), "--topic", topic)
+
+    assert sentence in ran.out
+    assert "policy stock" not in ran.out
+
+
+def test_clusters_are_told_apart(lookup: Run, tmp_path: Path) -> None:
+    """Where brokers belong to clusters, one is asked for; a wrong name gets a suggestion."""
+    config = evaluation(tmp_path, start=EVALUATION.replace("capacity = 100.0", 'clusters = ["east", "west"]', 1))
+
+    assert lookup("explain", "--config", config, "--topic", "t").mistakes == [
+        "which cluster? give --cluster; known: east, west"
+    ]
+    assert lookup("explain", "--config", config, "--topic", "t", "--cluster", "eats").mistakes == [
+        "--cluster: there is no cluster 'eats'; did you mean 'east'?"
+    ]
+    assert _asked(lookup, config, "--cluster", "west")["cluster"] == "west"
+
+
+def _brokers_table(folder: Path) -> Path:
+    data = json.dumps({"properties": {"lookup.rack": "b"}})
+    rows = [
+        (0, "new:8080", "registered", data),
+        (10, "old:8080", "registered", None),
+        (20, "old:8080", "unregistered", None),
+    ]
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    table = pa.table(
+        {
+            "ts": pa.array([1_767_225_600_000_000 + ts for ts in columns[0]], pa.timestamp("us", "UTC")),
+            "cluster": ["east"] * len(rows),
+            "broker": columns[1],
+            "event": columns[2],
+            "lookup_data": pa.array(columns[3], pa.string()),
+        }
+    )
+    pq.write_table(table, folder / "brokers.parquet")
+    return folder / "brokers.parquet"
+
+
+def test_brokers_come_from_the_table(lookup: Run, tmp_path: Path) -> None:
+    """A BROKERS table says who is registered at a moment and with which properties."""
+    config = evaluation(tmp_path)
+    table = f"inputs.brokers={_brokers_table(tmp_path)}"
+
+    found = _asked(lookup, config, "--set", table, "--property", "rack=b", "--at", "2026-01-01T00:00:01Z")
+
+    brokers = {broker["broker"]: broker for broker in _policy(found, "rack")["brokers"]}
+    assert found["cluster"] == "east"
+    assert list(brokers) == ["new:8080"]
+    assert brokers["new:8080"]["scores"]["property-match"] == 1.0
+
+
+def test_without_arrow_the_table_is_left_out(lookup: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installation without Arrow explains with `[[brokers]]` and warns that the table was not read."""
+    monkeypatch.setattr(scene, "find_spec", lambda name: None)
+
+    ran = lookup("explain", "--config", evaluation(tmp_path), "--topic", "t", "--set", "inputs.brokers=/no/table")
+
+    assert ran.code == 0
+    assert "warning: inputs.brokers is not read, since pyarrow is not installed" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (
+            ("--topic", "persistent://a"),
+            "topic 'persistent://a' is not of the form persistent://tenant/namespace/topic",
+        ),
+        (("--topic", "t", "--property", "rack"), "--property: 'rack' should be of the form rack=a"),
+        (
+            ("--topic", "t", "--usage", "broker-a=1"),
+            "--usage: there is no broker 'broker-a'; did you mean 'broker-a:8080'?",
+        ),
+        (
+            ("--topic", "t", "--usage", "broker-a:8080=nan"),
+            "--usage: 'nan' is not a number of at least 0, like 0.7",
+        ),
+        (
+            ("--topic", "t", "--at", "noon"),
+            "--at: 'noon' is not a time like 2026-01-01T12:00:00Z; see `lookup explain --help`",
+        ),
+        (("--topic", "t", "--set", "inputs.brokers=/no/table"), "/no/table: there is no such file or directory"),
+        (("--topic", "t", "--set", "evaluation.tick=1"), None),
+    ],
+)
+def test_wrong_requests_are_one_sentence(
+    lookup: Run, tmp_path: Path, flags: tuple[str, ...], sentence: str | None
+) -> None:
+    """Whatever is wrong with the request ends in one sentence and exit code 2."""
+    mistakes = lookup("explain", "--config", evaluation(tmp_path), *flags).mistakes
+
+    assert mistakes == [
+        sentence or "command line: there is no setting evaluation.tick; did you mean 'tick_s'?",
+    ]
+
+
+def test_no_brokers_is_one_sentence(lookup: Run, tmp_path: Path) -> None:
+    """An evaluation without any broker cannot be explained."""
+    start = '[evaluation]\nincumbent = "s"\n[[policies]]\nname = "s"\nselector = "best"\n'
+
+    mistakes = lookup("explain", "--config", evaluation(tmp_path, start=start), "--topic", "t").mistakes
+
+    assert mistakes == ["there are no brokers: write [[brokers]], or name a BROKERS table as inputs.brokers"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ("0.0", "policy 'mine': part 'broken' raised ValueError: no table of racks; it was asked about persistent://"),
+        ("nan", "answer"),
+        ("7.0", "part 'broken' answered score 7.0 for broker 1, not a number in [0, 1]"),
+    ],
+)
+def test_a_broken_part_is_one_sentence(lookup: Run, tmp_path: Path, answer: str, sentence: str) -> None:
+    """A part of a plug-in file that raises, or answers what its protocol forbids, is named."""
+    (tmp_path / "broken.py").write_text(BROKEN, encoding="utf-8")
+    policy = f'[[policies]]\nname = "mine"\nscorers = [{{ use = "broken", answer = {answer} }}]\nselector = "best"\n'
+    config = evaluation(tmp_path, start='plugin_files = ["broken.py"]\n' + EVALUATION + policy)
+
+    (mistake,) = lookup("explain", "--config", config, "--topic", "t").mistakes
+
+    assert sentence in mistake

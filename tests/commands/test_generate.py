@@ -1,0 +1,94 @@
+"""`lookup generate`: flags for every figure, the manifest, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from lookup.commands import extras
+from lookup.replay.generator.settings import GenerateSettings
+from tests.commands.projects import Run
+
+SMALL = ("--lookups", "300", "--clusters", "1", "--topics", "40", "--clients", "30", "--hours", "1")
+
+
+def test_every_figure_is_a_flag(lookup: Run) -> None:
+    """The help names a flag and the default of every figure."""
+    text = " ".join(lookup("generate", "--help").out.split())
+
+    for entry in fields(GenerateSettings):
+        assert f"--{entry.name.replace('_', '-')} " in text
+    assert "(default: 300000)" in text
+
+
+def test_tables_and_manifest_are_written(lookup: Run, tmp_path: Path) -> None:
+    """The tables are there with the rows that are printed, and the manifest says how to make them again."""
+    output = tmp_path / "sample"
+
+    ran = lookup("generate", "--output", output, *SMALL, "--seed", "7", "--format", "json")
+
+    printed = json.loads(ran.out)
+    manifest = json.loads((output / "manifest.json").read_text())
+    assert ran.code == 0
+    assert printed["rows"]["lookups"] == pq.read_table(output / "lookups", partitioning=None).num_rows == 300
+    assert (manifest["seeds"], manifest["settings"]["topics"]) == ([7], 40)
+    assert manifest["command"][:3] == ["lookup", "generate", "--output"]
+
+
+def test_a_full_folder_is_kept(lookup: Run, tmp_path: Path) -> None:
+    """Without `--force` a folder with anything in it is left as it is."""
+    (tmp_path / "mine.txt").write_text("mine")
+
+    (mistake,) = lookup("generate", "--output", tmp_path, *SMALL).mistakes
+
+    assert "--force" in mistake
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_force_replaces_tables_alone(lookup: Run, tmp_path: Path) -> None:
+    """With `--force` earlier tables are replaced and other files stay."""
+    (tmp_path / "mine.txt").write_text("mine")
+
+    codes = [lookup("generate", "--output", tmp_path, *SMALL, "--force").code for _ in range(2)]
+
+    assert codes == [0, 0]
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+    assert pq.read_table(tmp_path / "lookups", partitioning=None).num_rows == 300
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (("--lookups", "0"), "lookups is 0, it must lie between 1 and 10000000000"),
+        (("--logging-policy", "ramdom"), "did you mean 'random'?"),
+        (("--start", "soon"), "--start: 'soon' is not a time like 2026-01-05T00:00:00Z"),
+        (("--zipf", "nan"), "--zipf: 'nan' is not a number"),
+        (("--seeds", "1"), "there is no flag --seeds; did you mean '--seed'?"),
+    ],
+)
+def test_wrong_figures_are_one_sentence(lookup: Run, tmp_path: Path, flags: tuple[str, ...], sentence: str) -> None:
+    """A figure that makes no sense is named with what would; nothing is written."""
+    (mistake,) = lookup("generate", "--output", tmp_path / "o", *flags).mistakes
+
+    assert sentence in mistake
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_all_wrong_figures_are_named(lookup: Run, tmp_path: Path) -> None:
+    """Several wrong figures are several sentences."""
+    mistakes = lookup("generate", "--output", tmp_path / "o", "--lookups", "0", "--racks", "0").mistakes
+
+    assert len(mistakes) == 2
+
+
+def test_without_arrow_it_says_what_to_install(lookup: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A core installation says in one sentence what to install."""
+    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+
+    mistakes = lookup("generate", "--output", tmp_path / "o").mistakes
+
+    assert mistakes == ["`lookup generate` needs pyarrow: install it with pip install 'pulsar-lookup[spark]'"]

@@ -1,0 +1,127 @@
+"""The command line itself: help, versions, and mistakes in flags, each one sentence with the way to the help."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from importlib.metadata import version
+
+import pytest
+
+from lookup.cli import COMMANDS, root_parser
+from lookup.commands.options import Command, moment, number, pairs, parsed, ratio, whole
+from lookup.errors import SettingsError
+from tests.commands.projects import Run
+
+
+def test_help_lists_every_command_in_a_line(lookup: Run) -> None:
+    """`lookup --help` goes to stdout and has a line for every command or group."""
+    ran = lookup("--help")
+
+    assert (ran.code, ran.err) == (0, "")
+    for command in COMMANDS:
+        assert f"    {command.name.partition(' ')[0]} " in ran.out
+    assert "2 could not run" in ran.out
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_help_of_a_command_has_examples(lookup: Run, command: Command) -> None:
+    """The help of a command says what it does, describes every flag and ends with examples."""
+    ran = lookup(*command.name.split(), "-h")
+
+    assert (ran.code, ran.err) == (0, "")
+    assert command.summary[1:] in ran.out
+    assert "examples:" in ran.out
+    assert all(line in ran.out for line, _ in command.examples)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_examples_parse(command: Command) -> None:
+    """Every example of a help text is a command line the parser takes."""
+    for line, _ in command.examples:
+        words = shlex.split(line)
+        arguments = parsed(root_parser(), words[words.index("lookup") + 1 :])
+
+        assert arguments.run is command.run
+
+
+def test_version(lookup: Run) -> None:
+    """`lookup --version` prints name and version."""
+    assert lookup("--version").out == f"pulsar-lookup {version('pulsar-lookup')}\n"
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        ((), "no command is given; see `lookup --help`"),
+        (("plugins",), "no command is given; see `lookup plugins --help`"),
+        (("evalute",), "there is no command 'evalute'; did you mean 'evaluate'?; see `lookup --help`"),
+        (("config", "chek"), "there is no command 'chek'; did you mean 'check'?; see `lookup config --help`"),
+        (
+            ("evaluate", "--confg", "x.toml", "--output", "o"),
+            "there is no flag --confg; did you mean '--config'?; see `lookup evaluate --help`",
+        ),
+        (("evaluate",), "--config and --output must be given; see `lookup evaluate --help`"),
+        (("ingest", "--output", "o"), "SOURCE must be given; see `lookup ingest --help`"),
+        (("config", "check", "--config"), "--config: expected one argument; see `lookup config check --help`"),
+        (
+            ("config", "check", "--config", "a", "b"),
+            "'b' is one argument too many; see `lookup config check --help`",
+        ),
+        (
+            ("explain", "--config", "a", "--topic", "t", "--format", "tabel"),
+            "--format: there is no 'tabel'; did you mean 'table'?; see `lookup explain --help`",
+        ),
+        (
+            ("generate", "--output", "o", "--lookups", "1e6"),
+            "--lookups: '1e6' is not a whole number; see `lookup generate --help`",
+        ),
+        (
+            ("evaluate", "--conf", "x"),
+            "there is no flag --conf; did you mean '--config'?; see `lookup evaluate --help`",
+        ),
+    ],
+)
+def test_a_wrong_command_line_is_one_sentence(lookup: Run, argv: tuple[str, ...], sentence: str) -> None:
+    """What is unknown, missing or wrong is named, with what was meant and where the help is; nothing is abbreviated."""
+    assert lookup(*argv).mistakes == [sentence]
+
+
+def test_pairs_keep_what_follows_the_first_equals_sign() -> None:
+    """A value may be empty and may have equals signs of its own."""
+    assert pairs("--property", ["a=b=c", "d="], "k=v") == [("a", "b=c"), ("d", "")]
+
+
+@pytest.mark.parametrize("text", ["rack", "=a", " =a"])
+def test_pairs_without_key_are_refused(text: str) -> None:
+    """A text without key or equals sign is named with an example of what would be right."""
+    with pytest.raises(SettingsError, match=r"--property: .* should be of the form rack=a"):
+        pairs("--property", [text], "rack=a")
+
+
+def test_numbers() -> None:
+    """Digits may be grouped; shares include both ends."""
+    assert (whole("20_000"), number("-1.5"), ratio("0"), ratio("1")) == (20_000, -1.5, 0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "sentence"),
+    [
+        (whole, "1.0", "is not a whole number"),
+        (number, "nan", "is not a number"),
+        (number, "x", "is not a number"),
+        (ratio, "1.1", "is not a number between 0 and 1"),
+        (ratio, "nan", "is not a number between 0 and 1"),
+        (moment, "yesterday", "is not a time like"),
+        (moment, "2026-01-01T12:00:00", "has no offset"),
+    ],
+)
+def test_wrong_values_say_what_would_be_right(read: object, text: str, sentence: str) -> None:
+    """A value that cannot be read is repeated, with what it should be."""
+    with pytest.raises(argparse.ArgumentTypeError, match=f"'{text}' {sentence}"):
+        read(text)  # type: ignore[operator]  # one of the readers above
+
+
+def test_moments_are_microseconds() -> None:
+    """A time with any offset is µs since the Unix epoch."""
+    assert moment("1970-01-01T01:00:00.000001+01:00") == 1
