@@ -100,7 +100,7 @@ class LoadManager:
         grace_us: how long an unloaded bundle is left in peace by the shedder.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  the rest has defaults, and each is a choice of its own
         self,
         policy: Policy,
         cluster: str,

@@ -154,7 +154,6 @@ class Policy:
             ContractError: where a part breaks its protocol.
         """
         rejected: Mapping[Reason, int] = {}
-        rejected: Mapping[Reason, int] = {}
         try:
             brokers, rejected = self._filtered(request, instant)
             if not len(brokers):

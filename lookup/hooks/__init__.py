@@ -1,4 +1,4 @@
-"""What a plug-in author imports: the `hookimpl` marker, the protocols of the parts and the markers of their parameters."""
+"""What a plug-in author imports: the `hookimpl` marker, the parts' protocols, the markers of their parameters."""
 
 from __future__ import annotations
 

@@ -5,8 +5,9 @@ clock, no dice, no I/O, no state outside `view.memory`; the same arguments give 
 answer; a wrong length, a NaN or a number out of range ends the run whatever `on_error` says.
 
 A part may declare what it reads, `reads: ClassVar[frozenset[str]]` or a property: fields of the request (`tenant`,
-`properties.rack`, ...) and changing parts of the view (`view.load`, `view.ownership`, `view.now`, `view.memory`). What it
-is handed has only those, and decisions that agree on them are decided once. Without the attribute it reads everything.
+`properties.rack`, ...) and changing parts of the view (`view.load`, `view.ownership`, `view.now`, `view.memory`).
+What it is handed has only those, and decisions that agree on them are decided once. Without the attribute it reads
+everything.
 """
 
 from __future__ import annotations
@@ -101,9 +102,9 @@ class Selector(Part, Protocol):
     ) -> Sequence[float] | NDArray[np.float64]:
         """Return one weight >= 0 per broker, in order; the engine normalises; all zero declines the request.
 
-        Scores have shape (n_candidates,) and are all 1.0 where the policy has no scorers. The odds must not depend on the
-        order of the candidates; a selector that cannot help it says `order_sensitive = True`. A wrapper passes the same
-        candidates and scores, or a subset of both, to its children.
+        Scores have shape (n_candidates,) and are all 1.0 where the policy has no scorers. The odds must not depend on
+        the order of the candidates; a selector that cannot help it says `order_sensitive = True`. A wrapper passes
+        the same candidates and scores, or a subset of both, to its children.
         """
 
 
@@ -124,10 +125,10 @@ class Shedder(Part, Protocol):
     def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Proposal, Ruling, CycleOutcome]:
         """Yield proposals; each is judged at once and answered: `ruling = yield Unload(bundle, source)`.
 
-        An accepted `Unload` is booked and takes place; a `Probe` is judged but not booked. The engine refuses bundles the
-        source does not own, bundles already moved in this cycle or unloaded within the grace period, and destinations
-        that are not registered or that the policy's filters reject. Loads in the view stay those of the start of the cycle.
-        `memory` outlives the cycle.
+        An accepted `Unload` is booked and takes place; a `Probe` is judged but not booked. The engine refuses bundles
+        the source does not own, bundles already moved in this cycle or unloaded within the grace period, and
+        destinations that are not registered or that the policy's filters reject. Loads in the view stay those of the
+        start of the cycle. `memory` outlives the cycle.
         """
 
 
@@ -166,8 +167,8 @@ class Metric(Part, Protocol):
     def value(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
         """Turn totals of shape (..., k) into values of shape (...), NaN where there is nothing to measure.
 
-        Where `resample` is none nothing is totalled first: the argument is the whole (n_units, k) array, whose rows then
-        mean what the metric likes, and the answer one number.
+        Where `resample` is none nothing is totalled first: the argument is the whole (n_units, k) array, whose rows
+        then mean what the metric likes, and the answer one number.
         """
 
 

@@ -1,4 +1,4 @@
-"""What a metric is handed: one replay's outcome in small columns, grouped so far that its size no longer depends on the log.
+"""What a metric is handed: one replay's outcome in small columns, so grouped that the log's length no longer matters.
 
 Batches add up. A replay yields one for every stretch in which no broker changed its lookup data; ownership changes and
 cells stand in the last of them, the others have empty ones. Units and clients are numbered the same in all of them.

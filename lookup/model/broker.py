@@ -156,7 +156,7 @@ class Broker:
 
 
 class Roster:
-    """All brokers of a cluster for one registry epoch, a sequence sorted by id; a broker's place is its number in every column.
+    """All brokers of a cluster for one registry epoch, sorted by id; a broker's place is its number in every column.
 
     The numbers are given once for a whole run, so a roster also holds brokers that are not registered at the moment.
     """

@@ -11,6 +11,7 @@ import zlib
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from lookup.errors import InvalidNameError
 from lookup.model.names import NamespaceName
@@ -108,7 +109,7 @@ def bundle_index(hashed: int, boundaries: Sequence[int]) -> int:
 
 def bundle_ranges(boundaries: Sequence[int]) -> tuple[BundleRange, ...]:
     """Return the ranges between neighbouring boundaries."""
-    return tuple(BundleRange(low, high) for low, high in zip(boundaries[:-1], boundaries[1:], strict=True))
+    return tuple(BundleRange(low, high) for low, high in pairwise(boundaries))
 
 
 def bundle_of(topic: str, boundaries: Sequence[int]) -> BundleRange:

@@ -1,7 +1,7 @@
 """Load as Pulsar reports it: per broker, per bundle, and the top bundles of a broker.
 
-Plain records with Pulsar's JSON names. The arithmetic that turns samples into these records (float32 percentages, moving
-averages, top-k) is not here.
+Plain records with Pulsar's JSON names. The arithmetic that turns samples into these records (float32 percentages,
+moving averages, top-k) is not here.
 
 Source: `facts/loadmanager.md` sections 2.2 to 2.6.
 """

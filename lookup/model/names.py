@@ -34,8 +34,8 @@ INTERNAL_TOPICS = (
 _DOMAINS = ("persistent", "non-persistent")
 _PART = re.compile(r"[-=:.\w]+\Z", re.ASCII)
 _PARTITION = re.compile(r"-partition-(\d+)\Z")
-# A watcher's lookup carries a regular expression in the topic's place (protocol.md section 9): these never occur in names
-# that people give to topics, while ".", "$" and "-" do.
+# A watcher's lookup carries a regular expression in the topic's place (protocol.md section 9): these never occur in
+# names that people give to topics, while ".", "$" and "-" do.
 _PATTERN_CHARACTERS = re.compile(r"[*+?\[\]{}()|^\\]")
 _HEARTBEAT = re.compile(r"pulsar/(?:[^/]+/)?([^/:]+:\d+)\Z")
 _SLA_MONITOR = re.compile(r"sla-monitor/(?:[^/]+/)?([^/:]+:\d+)\Z")

@@ -44,8 +44,8 @@ class NamespacePolicies:
     def boundaries_of(self, namespace: str) -> tuple[int, ...]:
         """Return the boundaries a namespace starts with, ascending, first 0, last 0xffffffff.
 
-        The namespaces of heartbeats and SLA monitors have one bundle (`pulsar/broker-0:8080/0x00000000_0xffffffff` in real
-        logs): its owner is in the name.
+        The namespaces of heartbeats and SLA monitors have one bundle (`pulsar/broker-0:8080/0x00000000_0xffffffff` in
+        real logs): its owner is in the name.
         """
         if pinned_broker(namespace) is not None:
             return FULL_RANGE

@@ -30,7 +30,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A record that is one of the reader's own but cannot be used; lines that are none of its business are not reported."""
+    """A record that is one of the reader's own but cannot be used; other lines are not reported."""
 
     line: int
     #: what is wrong and what would be right, one clause

@@ -1,7 +1,7 @@
 """The view: one instant of a cluster as a policy may see it, in columns addressed by a broker's number.
 
-Which attributes change, and therefore have to be declared in a part's `reads`, is `VIEW_READS`. How a view is computed is
-the engine's and the replay's business.
+Which attributes change, and therefore have to be declared in a part's `reads`, is `VIEW_READS`. How a view is
+computed is the engine's and the replay's business.
 """
 
 from __future__ import annotations
@@ -80,7 +80,8 @@ class ClusterView:
     broker_load: NDArray[np.float64]
     #: topics a broker serves, shape (n_brokers,); 0 where there is no report
     topics: NDArray[np.int64]
-    #: by broker number: the loaded bundles it owned at the start of the tick, ascending by (load, name); system namespaces left out
+    #: by broker number: the loaded bundles it owned at the start of the tick, ascending by (load, name); system
+    #: namespaces left out
     top_bundles: Sequence[Sequence[BundleLoad]]
     #: by client property, then value: weight per second of the last grid cell
     demand: Mapping[str, Mapping[str, float]]

@@ -1,7 +1,8 @@
 """Atoms: the finest ranges of hashes that any bundle of a run is made of.
 
 A namespace's atoms lie between neighbouring boundaries that occur anywhere in the run; a bundle is a run of atoms, and
-without splits the two are the same. Atoms are numbered by namespace (sorted) and hash, so a bundle is a slice of numbers.
+without splits the two are the same. Atoms are numbered by namespace (sorted) and hash, so a bundle is a slice of
+numbers.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from lookup.model.bundles import BundleRange, topic_hash
 from lookup.model.namespaces import NamespacePolicies
@@ -72,7 +74,7 @@ class Atoms:
         return tuple(
             (f"{namespace}/{BundleRange(low, high)}", self._slice(namespace, low, high))
             for namespace in self.namespaces
-            for low, high in _pairs(self.rule.policies.boundaries_of(namespace))
+            for low, high in pairwise(self.rule.policies.boundaries_of(namespace))
         )
 
     def slice_of(self, bundle: str) -> slice | None:
@@ -87,7 +89,3 @@ class Atoms:
     def _slice(self, namespace: str, low: int, high: int) -> slice:
         base, known = self.base[namespace], self.rule.boundaries(namespace)
         return slice(base + known.index(low), base + known.index(high))
-
-
-def _pairs(boundaries: Sequence[int]) -> Iterable[tuple[int, int]]:
-    return zip(boundaries[:-1], boundaries[1:], strict=True)

@@ -1,7 +1,7 @@
 """From rows to codes: each task reads its share of the log and writes what a replay needs as small integers.
 
-Strings are met once per dictionary, not once per row: a topic is parsed and hashed when it first occurs. What cannot be used
-goes to quarantine here. Codes are the task's own; `ordering.py` makes them the cluster's.
+Strings are met once per dictionary, not once per row: a topic is parsed and hashed when it first occurs. What cannot
+be used goes to quarantine here. Codes are the task's own; `ordering.py` makes them the cluster's.
 
 Source: `design/performance.md` section 2; `design/architecture.md` section 6.
 """
@@ -131,9 +131,7 @@ class Coder:
     """
 
     def __init__(self, plan: CodingPlan, cluster: str, work: WorkDir, task: int) -> None:
-        self.share = Share(
-            cluster, counts={"rows": 0, "redirects": 0, "internal": 0, "demand": 0, "micro": 0}
-        )
+        self.share = Share(cluster, counts={"rows": 0, "redirects": 0, "internal": 0, "demand": 0, "micro": 0})
         self.quarantined: list[Quarantined] = []
         self._plan, self._work, self._task = plan, work, task
         self._rule = plan.rule(cluster)
@@ -461,7 +459,7 @@ def _narrowed(values: NDArray[Any]) -> NDArray[Any]:
     """Return codes in the smallest integers that hold them: half the bytes is half the time to write and read."""
     if values.dtype != np.int32:
         return values
-    return values.astype(np.int16) if len(values) and -(1 << 15) <= values.min() and values.max() < 1 << 15 else values
+    return values.astype(np.int16) if len(values) and values.min() >= -(1 << 15) and values.max() < 1 << 15 else values
 
 
 def _drop_constants(columns: dict[str, NDArray[Any]]) -> dict[str, int]:

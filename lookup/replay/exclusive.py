@@ -1,7 +1,7 @@
 """Replays one policy over one cluster under exclusive ownership, tick by tick, by asking the engine where Pulsar would.
 
-Only lookups of bundles without owner reach the engine; all others are hits and are counted by `tally.py`. The result equals,
-row for row, a loop that calls `LoadManager.assign` once per lookup.
+Only lookups of bundles without owner reach the engine; all others are hits and are counted by `tally.py`. The result
+equals, row for row, a loop that calls `LoadManager.assign` once per lookup.
 
 Source: `design/architecture.md` sections 6.2 and 6.3.
 """

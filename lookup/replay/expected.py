@@ -1,7 +1,7 @@
 """Counts lookups by their odds: under shared ownership a lookup is served by each broker with some probability.
 
-Lookups are counted by bundle, client class and decision key over stretches in which no key's odds change, and spread over the
-brokers once per stretch.
+Lookups are counted by bundle, client class and decision key over stretches in which no key's odds change, and spread
+over the brokers once per stretch.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ class ExpectedTally:
 
         Args:
             codes: decision key of each row, shape (n_rows,).
-            odds: by key and broker, the last column for no answer, shape (n_keys, n_brokers + 1); a key that nobody used
-                has only zeros.
-            answers: broker that answers without a policy, -1 for nobody, -2 where a policy is asked; None: always asked.
+            odds: by key and broker, the last column for no answer, shape (n_keys, n_brokers + 1); a key that nobody
+                used has only zeros.
+            answers: broker that answers without a policy, -1 for nobody, -2 where a policy is asked; None: always
+                asked.
         """
         span = slice(tick.low, tick.high)
         units, clients = self._unit[tick.rows.column("atom", span)], tick.rows.column("properties", span)

@@ -1,5 +1,7 @@
-"""Facts about one cluster that no policy changes: what the log's own choices score, the balance nobody can beat easily, and
-how much of the demand was induced by the logged policy's moves.
+"""Facts about one cluster that no policy changes.
+
+What the log's own choices score, the balance nobody can beat easily, and how much of the demand was induced by the
+logged policy's moves.
 
 Source: `design/architecture.md` sections 6.2 (induced_ratio), 6.4 (floor) and 6.5 (fidelity).
 """

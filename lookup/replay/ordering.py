@@ -1,12 +1,14 @@
 """From parts to days: one task per cluster and day puts the parts together in the total order (ts, seq, file, row).
 
-A day holds the log as codes in the order in which lookups happened; everything downstream walks or gathers these columns.
+A day holds the log as codes in the order in which lookups happened; everything downstream walks or gathers these
+columns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,6 @@ from lookup.replay.vocabulary import Recoding
 from lookup.replay.work import WorkDir
 
 __all__ = ["DayRows", "Part", "day_name", "order_day", "read_day"]
-
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ def read_day(work: WorkDir, name: str) -> DayRows:
 
 def _is_ordered(parts: Sequence[Part]) -> bool:
     # Parts come in order of their files, so parts that do not overlap in time need no sort.
-    return all(before.last_us < after.first_us for before, after in zip(parts[:-1], parts[1:], strict=True))
+    return all(before.last_us < after.first_us for before, after in pairwise(parts))
 
 
 def _recoded(work: WorkDir, part: Part) -> dict[str, NDArray[Any]]:

@@ -1,7 +1,7 @@
 """What the tasks of a replay are told: the run's settings in numbers, and everything about one cluster but its rows.
 
-Plain and picklable; policies and metrics travel as settings and are built again where they are needed, since a class from a
-plug-in file does not unpickle elsewhere.
+Plain and picklable; policies and metrics travel as settings and are built again where they are needed, since a class
+from a plug-in file does not unpickle elsewhere.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class ClusterPlan:
 
     @cached_property
     def pinned(self) -> NDArray[np.int32]:
-        """Return the number of the broker each atom is pinned to, shape (n_atoms,): -1 for none, -2 for an unknown one."""
+        """Return the broker each atom is pinned to, shape (n_atoms,): -1 for none, -2 for an unknown one."""
         pinned = np.full(self.words.atoms.count, -1, dtype=np.int32)
         for name, place in self.words.atoms.bundles:
             broker = pinned_broker(name.rpartition("/")[0])

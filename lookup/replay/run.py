@@ -1,7 +1,8 @@
 """One evaluation on Spark from end to end: code the log, put it in order, replay every policy, return what they scored.
 
-Four jobs, and files between them: shares of the log are coded; each cluster's days are put in order; each (cluster, policy,
-seed) is replayed, all from the same files; facts about each cluster are gathered beside them. Nothing collects the log.
+Four jobs, and files between them: shares of the log are coded; each cluster's days are put in order; each (cluster,
+policy, seed) is replayed, all from the same files; facts about each cluster are gathered beside them. Nothing
+collects the log.
 
 Source: `design/architecture.md` sections 6.3 and 8; `design/performance.md` section 2.
 """
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark import SparkContext
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from lookup.engine.build import build_policies
 from lookup.engine.ledger import MICRO
@@ -25,9 +26,10 @@ from lookup.replay.clusters import SmallInputs, day_parts, plan_cluster, read_sm
 from lookup.replay.coding import EXTRA_FIELDS, CodingPlan, Share
 from lookup.replay.counted import check_by
 from lookup.replay.facts import induced_marks
+from lookup.replay.frames import code_frame
 from lookup.replay.ordering import order_day
 from lookup.replay.outcome import ReplayOutcome
-from lookup.replay.parquet import list_log, share_out
+from lookup.replay.parquet import Split, list_log, share_out
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.recipe import Recipe, ship
 from lookup.replay.tasks import Coded, Failed, Gathered, Replayed, attempt, code_share, gather, replay_policy
@@ -39,11 +41,12 @@ __all__ = ["FIDELITY_RATIO", "replay", "run_plan"]
 
 #: Below this share of lookups with a known broker, the logged choice is not scored.
 FIDELITY_RATIO = 0.95
-#: A task codes at most about this many rows: every task meets every topic, so few are better as long as they fit in memory.
+#: A task codes at most about this many rows: every task meets every topic, so few are better as long as they fit in
+#: memory.
 _ROWS_PER_TASK = 4_000_000
 
 
-def replay(
+def replay(  # noqa: PLR0913  each is a choice of its own, and only the first three are needed
     spark: SparkSession,
     settings: EvaluationFile,
     output: str,
@@ -51,6 +54,7 @@ def replay(
     by: Sequence[str] = (),
     progress: Callable[[str], None] = lambda message: None,
     partitions: int | None = None,
+    lookups: DataFrame | None = None,
 ) -> ReplayOutcome:
     """Replay every policy of an evaluation over its log.
 
@@ -59,6 +63,8 @@ def replay(
         by: dimensions by which figures are also told apart: tenant, namespace, rack, hour.
         progress: is told what is being done, one short sentence at a time.
         partitions: how many tasks read the log; default: by its size. No figure depends on it.
+        lookups: the log, where it is no Parquet table that `inputs.lookups` names; with the columns of LOOKUPS and
+            `seq`.
 
     Raises:
         InputError: where a table cannot be used, or too much of the log is unusable.
@@ -67,7 +73,7 @@ def replay(
     """
     work = WorkDir(f"{output}/.work")
     try:
-        return _Run(spark, settings, output, work, tuple(by), progress, partitions).outcome()
+        return _Run(spark, settings, output, work, tuple(by), progress, partitions, lookups).outcome()
     finally:
         work.remove()
 
@@ -101,6 +107,7 @@ class _Run:
     by: tuple[str, ...]
     progress: Callable[[str], None]
     partitions: int | None
+    lookups: DataFrame | None
 
     def outcome(self) -> ReplayOutcome:
         run = run_plan(self.settings, self.by)
@@ -124,13 +131,7 @@ class _Run:
 
     def _code(self, policies: Sequence[Policy], inputs: SmallInputs, run: RunPlan) -> list[Coded]:
         """Job 1: every task codes a share of the log."""
-        if self.settings.inputs.lookups is None:
-            raise InputError("no log is named: set inputs.lookups, or give --lookups")
-        files = list_log(self.settings.inputs.lookups)
-        rows = sum(file.rows for file in files)
-        shares = share_out(files, self.partitions or _tasks(rows, self._context.defaultParallelism))
-        self.progress(f"reading {rows:,} rows of {len(files)} files in {len(shares)} tasks")
-        reads = frozenset().union(*(policy.reads for policy in policies))
+        reads = frozenset[str]().union(*(policy.reads for policy in policies))
         plan = CodingPlan(
             extras=reads & frozenset(EXTRA_FIELDS),
             client_rules=client_rules(self.settings),
@@ -138,24 +139,40 @@ class _Run:
             cuts=inputs.cuts(),
             tick_us=run.tick_us,
         )
-        work, quarantine = self.work, f"{self.output}/quarantine"
-        coded: list[Coded] = self._run(
-            list(enumerate(shares)),
-            plan,
-            lambda item, held: code_share(item[0], item[1], held, work=work, quarantine=quarantine),
-        )
-        self._check_quarantine(coded, rows)
+        quarantine = f"{self.output}/quarantine"
+        if self.lookups is None:
+            coded = self._code_files(plan, quarantine)
+        else:
+            self.progress("reading the rows of a DataFrame")
+            coded = _successes(code_frame(self.lookups, plan, work=self.work, quarantine=quarantine))
+        self._check_quarantine(coded)
         return coded
 
-    def _check_quarantine(self, coded: Sequence[Coded], rows: int) -> None:
+    def _code_files(self, plan: CodingPlan, quarantine: str) -> list[Coded]:
+        if self.settings.inputs.lookups is None:
+            raise InputError("no log is named: set inputs.lookups, or give --lookups")
+        files = list_log(self.settings.inputs.lookups)
+        rows = sum(file.rows for file in files)
+        shares = share_out(files, self.partitions or _tasks(rows, self._context.defaultParallelism))
+        self.progress(f"reading {rows:,} rows of {len(files)} files in {len(shares)} tasks")
+        work = self.work
+
+        def code(item: tuple[int, Sequence[Split]], held: CodingPlan) -> Coded:
+            return code_share(*item, held, work=work, quarantine=quarantine)
+
+        return self._run(list(enumerate(shares)), plan, code)
+
+    def _check_quarantine(self, coded: Sequence[Coded]) -> None:
+        source = self.settings.inputs.lookups if self.lookups is None else "the DataFrame of lookups"
         reasons: Counter[str] = Counter()
         for one in coded:
             reasons.update(one.quarantined)
         refused, allowed = sum(reasons.values()), self.settings.evaluation.max_quarantine_ratio
+        rows = sum(one.rows for one in coded)
         if refused > allowed * rows:
             reason, count = reasons.most_common(1)[0]
             raise InputError(
-                f"{self.settings.inputs.lookups}: {refused:,} of {rows:,} rows cannot be used, more than "
+                f"{source}: {refused:,} of {rows:,} rows cannot be used, more than "
                 f"max_quarantine_ratio = {allowed} allows; most often ({count:,} rows): {reason}"
             )
         if not any(share.counts["demand"] for one in coded for share in one.shares):
@@ -217,15 +234,20 @@ class _Run:
             found = tasks.map(lambda item: attempt(lambda: task(item, held.value))).collect()
         finally:
             held.destroy()
-        for one in found:
-            if isinstance(one, Failed):
-                raise one.error()
-        return found
+        return _successes(found)
 
 
 def built_here(settings: EvaluationFile) -> tuple[Policy, ...]:
     """Build the policies on the driver, to see what they read and whether they can be built at all."""
     return build_policies(load_plugins(settings.plugin_files), settings.policies)
+
+
+def _successes(found: Sequence[Any]) -> list[Any]:
+    """Return what tasks made, or raise the first mistake a task came back with."""
+    for one in found:
+        if isinstance(one, Failed):
+            raise one.error()
+    return list(found)
 
 
 def _checked(policies: tuple[Policy, ...], *, is_shared: bool) -> tuple[Policy, ...]:
@@ -235,7 +257,7 @@ def _checked(policies: tuple[Policy, ...], *, is_shared: bool) -> tuple[Policy, 
         SettingsError: naming every policy and why.
     """
     problems = [
-        f"policy {policy.name!r} cannot be replayed under ownership = \"shared\": it {reason}"
+        f'policy {policy.name!r} cannot be replayed under ownership = "shared": it {reason}'
         for policy in policies
         for reason in _needs_ownership(policy)
     ]

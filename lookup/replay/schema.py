@@ -92,7 +92,8 @@ QUARANTINE = pa.schema(
     ]
 )
 
-#: One row per decision; under shared ownership one per tick and decision key (`key`, with `weight` and without `bundle`).
+#: One row per decision; under shared ownership one per tick and decision key (`key`, with `weight` and without
+#: `bundle`).
 DECISIONS = pa.schema(
     [
         ("cluster", pa.string()),

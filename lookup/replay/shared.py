@@ -1,6 +1,7 @@
 """Replays one policy over one cluster under shared ownership: every lookup is decided alone, and counted by its odds.
 
-Nothing is rolled: a key's lookups are spread over the brokers by the odds it was given, so every figure is an expectation.
+Nothing is rolled: a key's lookups are spread over the brokers by the odds it was given, so every figure is an
+expectation.
 
 Source: `design/architecture.md` section 6.2 (shared).
 """
@@ -164,7 +165,7 @@ class SharedReplay:
         return [broker for broker in found if self._registry.registered[broker]]
 
     def _answers(self, pinned: NDArray[np.int64] | NDArray[np.int32]) -> Ints | None:
-        """Return who answers lookups no policy is asked about: -1 nobody, -2 a policy is asked; None: always a policy."""
+        """Return who answers where no policy is asked: -1 nobody, -2 a policy is asked; None: always a policy."""
         if not self._has_pinned:
             return None
         registered = np.append(self._registry.registered, False)

@@ -1,4 +1,4 @@
-"""The small tables of a run, read on the driver: BROKERS and OWNERSHIP as events, LOADS and BUNDLES as columns of numbers.
+"""The small tables of a run, read on the driver: BROKERS and OWNERSHIP as events, LOADS and BUNDLES as numbers.
 
 Source: `design/architecture.md` section 6.1.
 """

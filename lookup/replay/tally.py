@@ -1,7 +1,7 @@
 """Counts what a replay did, cell by cell, until the metrics' batches are all that is left of the log.
 
-The walk says after every tick which broker owns each atom; here the rows of whole stretches are then counted at once, by
-bundle, answering broker and client class. No row is touched in Python.
+The walk says after every tick which broker owns each atom; here the rows of whole stretches are then counted at once,
+by bundle, answering broker and client class. No row is touched in Python.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What runs inside Spark tasks: code a share of the log, put a day in order, replay one policy, gather a cluster's facts.
+"""What runs inside Spark tasks: code a share of the log, order a day, replay one policy, gather a cluster's facts.
 
-Each function takes plain data and a work folder and returns something small. A user's mistake comes back as a value, so that
-the driver can raise it as the sentence it is.
+Each function takes plain data and a work folder and returns something small. A user's mistake comes back as a value,
+so that the driver can raise it as the sentence it is.
 """
 
 from __future__ import annotations
@@ -72,6 +72,7 @@ class Coded:
 
     task: int
     shares: list[Share] = field(default_factory=list)
+    rows: int = 0
     #: quarantined rows by reason
     quarantined: dict[str, int] = field(default_factory=dict)
 
@@ -95,8 +96,8 @@ Gathered = tuple[ClusterFacts, list[MetricSums]]
 def attempt(work: Callable[[], _Result]) -> _Result | Failed:
     """Run a task; a mistake of the user's comes back as a value.
 
-    Python's collector rests meanwhile: a task makes many small objects and no cycles, and looking for these took a tenth
-    of the time.
+    Python's collector rests meanwhile: a task makes many small objects and no cycles, and looking for these took a
+    tenth of the time.
     """
     gc.disable()
     try:
@@ -116,7 +117,9 @@ def code_batches(task: int, batches: Iterator[LogBatch], plan: CodingPlan, *, wo
     """Code batches from anywhere; one coder per cluster."""
     coders: dict[str, Coder] = {}
     found: list[Quarantined] = []
+    coded = Coded(task)
     for batch in batches:
+        coded.rows += batch.rows.num_rows
         for cluster, rows in _by_cluster(batch):
             if cluster is None:
                 found.extend(
@@ -126,7 +129,7 @@ def code_batches(task: int, batches: Iterator[LogBatch], plan: CodingPlan, *, wo
             if cluster not in coders:
                 coders[cluster] = Coder(plan, cluster, work, task)
             coders[cluster].add(rows)
-    coded = Coded(task, [coder.finish() for _, coder in sorted(coders.items())])
+    coded.shares = [coder.finish() for _, coder in sorted(coders.items())]
     found.extend(row for _, coder in sorted(coders.items()) for row in coder.quarantined)
     write_quarantine(found, "lookups", quarantine, f"lookups-{task:05d}.parquet")
     for row in found:

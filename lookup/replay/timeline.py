@@ -1,7 +1,8 @@
 """What happened to a cluster from outside, cut into ticks: registry changes, splits, admin unloads.
 
-A tick is [start, end): a cell of a regular grid, cut wherever something happens. Everything at a tick's start happens before
-its lookups, in the order registry (`unregistered`, `updated`, `registered`; ties by broker id), splits, unloads.
+A tick is [start, end): a cell of a regular grid, cut wherever something happens. Everything at a tick's start happens
+before its lookups, in the order registry (`unregistered`, `updated`, `registered`; ties by broker id), splits,
+unloads.
 
 Source: `design/architecture.md` sections 6.2 and 6.3.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,7 +132,7 @@ def children_of(event: OwnershipEvent) -> tuple[str, ...]:
     namespace, _, bounds = event.bundle.rpartition("/")
     ends = BundleRange.parse(bounds)
     points = (ends.lower, *cut_points(event), ends.upper)
-    return tuple(f"{namespace}/{BundleRange(low, high)}" for low, high in zip(points[:-1], points[1:], strict=True))
+    return tuple(f"{namespace}/{BundleRange(low, high)}" for low, high in pairwise(points))
 
 
 def build_timeline(events: ClusterEvents, *, first_us: int, last_us: int, tick_us: int) -> Timeline:

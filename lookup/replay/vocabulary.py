@@ -1,4 +1,4 @@
-"""What the tasks' own codes mean: their vocabularies put together into one per cluster, and the maps from one to the other.
+"""What the tasks' own codes mean: one vocabulary per cluster, and the maps from each task's codes to it.
 
 Source: `design/performance.md` section 2 point 3.
 """

@@ -18,7 +18,7 @@ from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.timeline import TickEvents
 from lookup.replay.work import WorkDir
 
-__all__ = ["Tick", "Registry", "walk_ticks"]
+__all__ = ["Registry", "Tick", "walk_ticks"]
 
 _NOTHING = TickEvents()
 _NO_ROWS = DayRows({"ts": np.empty(0, np.int64)}, {})

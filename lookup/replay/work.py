@@ -1,7 +1,7 @@
 """Files that pass arrays between the jobs of a replay: `OUTPUT/.work/`, on any file system pyarrow knows.
 
-One file holds named columns of one length and a small JSON note. Local files are mapped into memory, so several policies
-that read one day share its pages.
+One file holds named columns of one length and a small JSON note. Local files are mapped into memory, so several
+policies that read one day share its pages.
 """
 
 from __future__ import annotations
