@@ -369,3 +369,52 @@ def test_a_policy_survives_pickle_after_use() -> None:
 
     assert revived == tested
     assert revived.ballot(ASKED, instant(revived, VIEW)) == tested.ballot(ASKED, instant(tested, VIEW))
+
+
+# What is asked once per instant
+
+
+def _counting(asked: list[str], mark: str) -> Any:
+    def answer(brokers: Candidates) -> list[bool]:
+        asked.append(mark)
+        return [broker.id != "b2" for broker in brokers]
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("reads", "asked_again"),
+    [
+        (frozenset({"view.load"}), []),
+        (frozenset({"tenant"}), []),
+        (frozenset({"topic"}), ["first", "second"]),
+        (frozenset({"view.ownership"}), ["first", "second"]),
+        (frozenset({"view.memory"}), ["first", "second"]),
+    ],
+)
+def test_filters_that_no_assignment_can_change_are_asked_once_per_instant(
+    reads: frozenset[str], asked_again: list[str]
+) -> None:
+    """Another request that agrees on what they read gets the same brokers; the rejections are counted for both."""
+    asked: list[str] = []
+    first = Keep(answer=_counting(asked, "first"), reads=reads)
+    second = Keep(answer=_counting(asked, "second"), reads=reads)
+    tested = policy(first, second)
+    now = instant(tested, VIEW)
+    ballots = [tested.ballot(ASKED, now), tested.ballot(replace(ASKED, topic="persistent://public/default/u"), now)]
+
+    assert asked == ["first", "second", *asked_again]
+    assert ballots[0] == ballots[1]
+    assert ballots[0].rejected == {Reason.FILTERED: 1}
+
+
+def test_a_filter_after_one_that_reads_owners_is_asked_each_time() -> None:
+    """What it sees depends on what the other left."""
+    asked: list[str] = []
+    owners = Keep(answer=_counting(asked, "owners"), reads=frozenset({"view.ownership"}))
+    tested = policy(Keep(answer=_counting(asked, "first")), owners, Keep(answer=_counting(asked, "last")))
+    now = instant(tested, VIEW)
+    tested.ballot(ASKED, now)
+    tested.ballot(ASKED, now)
+
+    assert asked == ["first", "owners", "last", "owners", "last"]
