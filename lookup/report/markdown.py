@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 
 from lookup.report.comparison import MARKS, Line, Scope, label, lines, parts, policies_in_order
 from lookup.report.numbers import NOTHING, interval_text, number_text, signed_text, value_text
@@ -16,14 +17,24 @@ __all__ = ["markdown_report"]
 _SHOWN_PARTS = 12
 #: What well-known inputs are called.
 _INPUTS: Mapping[str, str] = {
+    "rows": "rows of the log",
     "lookups": "lookups replayed",
     "redirects": "redirects (hops, no demand)",
+    "internal": "lookups of the load manager's own topics (no demand)",
     "quarantined": "records in quarantine",
-    "ticks": "ticks",
+    "first_us": "first lookup",
+    "last_us": "last lookup",
     "induced_ratio": "share of lookups induced by logged losses",
+    "ignored_unloads": "logged unloads that were not an administrator's (ignored)",
     "capacity": "capacity of brokers",
     "imbalance_floor": "imbalance_max_mean of a per-lookup round-robin (floor)",
+    "decisions": "decisions taken",
+    "failures": "failures that on_error let pass",
+    "first_failure": "the first of them",
 }
+#: Inputs that are said elsewhere in the report.
+_SAID_ELSEWHERE = frozenset({"load", "ownership", "one_roll", "one_roll_policies"})
+_MICRO = 1_000_000
 
 
 def markdown_report(scored: Scored) -> str:
@@ -69,7 +80,11 @@ def _evaluated(scored: Scored) -> Iterator[str]:
 
 def _inputs(scored: Scored) -> Iterator[str]:
     if scored.inputs:
-        rows = [(_INPUTS.get(name, name), _text(value)) for name, value in scored.inputs.items()]
+        rows = [
+            (_INPUTS.get(name, name), _time(value) if name.endswith("_us") and isinstance(value, int) else _text(value))
+            for name, value in scored.inputs.items()
+            if name not in _SAID_ELSEWHERE and value not in (None, {})
+        ]
         yield from ("## Inputs", "", *_table(("input", "value"), rows))
 
 
@@ -189,6 +204,10 @@ def _bullets(texts: Sequence[str] | Iterator[str]) -> Iterator[str]:
 
 def _code(name: str) -> str:
     return f"`{name}`"
+
+
+def _time(us: int) -> str:
+    return f"{datetime.fromtimestamp(us // _MICRO, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _text(value: object) -> str:

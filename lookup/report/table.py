@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lookup.report.comparison import Cell, Line, lines, policies_in_order
+from lookup.report.numbers import NOTHING
 from lookup.report.wording import caveats, conclusion, floors, legend, outcomes
 from lookup.score.scoring import Scored
 from lookup.score.verdict import Word
@@ -21,6 +22,8 @@ _STYLES: Mapping[Word, str] = {"better": "green", "worse": "bold red", "equivale
 _NAMES, _AROUND = 38, 3
 #: Width where nobody can say one: files and pipes do not wrap.
 _PLAIN_WIDTH = 240
+#: What a figure that never happened looks like.
+_IDLE = frozenset({NOTHING, "0", "0.0", "0.0000"})
 
 
 def print_report(scored: Scored, console: Console) -> None:
@@ -33,20 +36,30 @@ def print_report(scored: Scored, console: Console) -> None:
 
 
 def comparison_tables(scored: Scored, console: Console) -> Iterator[Table]:
-    """Build the comparison, in several tables where it is too wide for one; each begins with the incumbent."""
-    figures, policies = lines(scored), policies_in_order(scored)
+    """Build the comparison, in several tables where it is too wide for one; each begins with the incumbent.
+
+    Lines without any figure but zero are left out, unless they decide the exit code.
+    """
+    figures, policies = [line for line in lines(scored) if not _is_idle(line)], policies_in_order(scored)
     for shown in _pages(figures, policies, console.width):
         yield _table(figures, _heads(policies), shown, console)
 
 
 def _texts(scored: Scored) -> Iterator[str]:
     yield legend()
+    idle = [line.label for line in lines(scored) if _is_idle(line)]
+    if idle:
+        yield f"left out, no figure or 0 for every policy: {', '.join(idle)}"
     floor = floors(scored)
     if floor:
         yield f"floor of imbalance_max_mean, what a per-lookup round-robin would score: {', '.join(floor)}"
     yield from outcomes(scored)
     yield conclusion(scored)
     yield from (f"Note: {text}" for text in caveats(scored))
+
+
+def _is_idle(line: Line) -> bool:
+    return not line.primary and all(cell.value in _IDLE for cell in line.cells)
 
 
 def _plain(console: Console) -> Console:

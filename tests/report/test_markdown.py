@@ -59,6 +59,18 @@ def test_inputs_have_names_and_units() -> None:
     assert re.search(r"\| complete +\| yes +\|", text)
 
 
+def test_inputs_are_told_once_and_times_are_times() -> None:
+    """No µs since 1970, nothing that did not happen, nothing that stands under another heading."""
+    inputs = {"first_us": 807_256_800_000_000, "failures": {}, "first_failure": None, "load": "simulated", "rows": 5}
+
+    text = section(markdown_report(result(inputs=inputs)), "Inputs")
+
+    assert re.findall(r"^\| (\S.*?) +\| (\S.*?) +\|$", text, flags=re.MULTILINE)[1:] == [
+        ("first lookup", "1995-08-01 06:00:00 UTC"),
+        ("rows of the log", "5"),
+    ]
+
+
 def test_the_comparison_has_values_marks_and_intervals() -> None:
     """One table of values, one of intervals."""
     text = section(markdown_report(result()), "Comparison")

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from lookup.report.table import print_report
 from tests.report.results import result, wide
+from tests.score.cases import plan, scored, sums
 
 
 def printed(scored: Any = None, **console: Any) -> str:
@@ -33,7 +34,22 @@ def test_pipes_get_plain_text() -> None:
     assert "\x1b" not in text
     assert row(text, "answered_ratio") == ["↑ answered_ratio *", "ratio", "0.5000", "0.7000 ▲", "0.5000 ="]
     assert row(text, "moves") == ["↓ moves *", "moves", "1,200", "2,400 ▼", "1,200 ="]
-    assert row(text, "network_cost") == ["↓ network_cost", "currency", "–", "–", "–"]
+
+
+def test_lines_without_figures_are_named_below() -> None:
+    """Nobody has to read rows of dashes; what was left out is said."""
+    text = printed()
+
+    assert not re.search(r"^\|.*network_cost", text, re.MULTILINE)
+    assert re.search(r"^left out, no figure or 0 for every policy: .*network_cost", text, re.MULTILINE)
+
+
+def test_a_primary_line_is_never_left_out() -> None:
+    """Zeros that decide the exit code are shown."""
+    nothing = [sums(policy, [[0]] * 30, "moves") for policy in ("stock", "new")]
+    text = printed(scored(nothing, plan("stock", "new", primary=("moves",))))
+
+    assert row(text, "moves")[:3] == ["↓ moves *", "moves", "0"]
 
 
 def test_the_head_names_policies_and_incumbent() -> None:
