@@ -1,4 +1,4 @@
-"""`lookup evaluate`: what it leaves behind, its exit codes, and what it refuses; Spark only where it cannot be helped."""
+"""`lookup evaluate`: what it leaves behind, its exit codes, and what it refuses; with Spark only where it must be."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 
 from lookup.commands import extras
 from lookup.commands.evaluation import OUTPUTS
@@ -217,14 +215,8 @@ def test_an_unknown_master_is_one_sentence(tmp_path: Path, log: Path) -> None:
 # With Spark.
 
 
-@pytest.fixture(scope="module")
-def spark_once(spark: SparkSession) -> Iterator[SparkSession]:
-    """Keep the suite's session active, which commands then use."""
-    yield spark
-
-
 @pytest.mark.spark
-@pytest.mark.usefixtures("spark_once")
+@pytest.mark.usefixtures("spark")
 def test_results_are_complete_and_agree(lookup: Run, tmp_path: Path, log: Path) -> None:
     """All results are there, stdout is the summary, the manifest knows how it came about, no draft is left."""
     output = tmp_path / "results"
@@ -257,9 +249,9 @@ def _assert_manifest(manifest: dict[str, Any], log: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.usefixtures("spark_once")
+@pytest.mark.usefixtures("spark")
 def test_a_worse_candidate_exits_with_3(lookup: Run, tmp_path: Path, log: Path) -> None:
-    """A candidate that answers nobody is worse on a primary metric: exit code 3, in the manifest too, results written."""
+    """A candidate that answers nobody is worse on a primary metric: exit code 3, in the manifest too."""
     config = _config(tmp_path, log, WORSE)
     output = tmp_path / "o"
     output.mkdir()
@@ -276,7 +268,7 @@ def test_a_worse_candidate_exits_with_3(lookup: Run, tmp_path: Path, log: Path) 
 
 
 @pytest.mark.spark
-@pytest.mark.usefixtures("spark_once")
+@pytest.mark.usefixtures("spark")
 def test_a_part_that_fails_in_a_task_leaves_earlier_results(lookup: Run, tmp_path: Path, log: Path) -> None:
     """A part of a plug-in file that raises on a worker is one sentence; what was in the output is still there."""
     (tmp_path / "failing.py").write_text(FAILING, encoding="utf-8")

@@ -1,0 +1,150 @@
+"""`lookup ingest`: what it prints and leaves behind, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from lookup.commands import extras
+from tests.commands.projects import Run
+
+MAPPING = """
+use = "delimited"
+delimiter = "\\t"
+timestamp = { column = "time", format = "unix" }
+topic = "persistent://web/paths/{path}"
+client = "host"
+cluster = "web"
+"""
+LOG = "time\thost\tpath\n1767225600\th1\ta\n1767225601\th2\tb\n1767225602\th1\ta\n"
+READER = '''
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lookup.hooks import hookimpl
+from lookup.model.records import Row
+
+
+@dataclass(frozen=True)
+class Words:
+    """One topic per line."""
+
+    name: ClassVar[str] = "words"
+    expects: ClassVar[str] = "a word per line"
+
+    def parse(self, lines, source):
+        """Yield a lookup for every line."""
+        for number, line in lines:
+            values = {"ts": number * 1_000_000, "topic": f"persistent://a/b/{line}"}
+            yield Row("lookups", number, values)
+
+
+@hookimpl
+def lookup_register_log_readers():
+    return (Words,)
+'''
+
+
+def _files(folder: Path, **texts: str) -> dict[str, Path]:
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return {name: folder / name for name in texts}
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (("{log}",), 'which log reader? give --reader NAME, or a --mapping file that says use = "NAME"'),
+        (("{log}", "--reader", "delimted"), "--reader: no log reader named 'delimted'; did you mean 'delimited'?"),
+        (("{log}", "--mapping", "/no/mapping"), "/no/mapping: there is no such file"),
+        (("{log}", "--mapping", "{mapping}", "--reader", "csv"), "{mapping} says use = 'delimited', but --reader says"),
+        (("/no/log", "--mapping", "{mapping}"), "source '/no/log' does not exist"),
+        (
+            ("{log}", "--mapping", "{mapping}", "--max-quarantine-ratio", "5"),
+            "--max-quarantine-ratio: '5' is not a number between 0 and 1; see `lookup ingest --help`",
+        ),
+        (("{log}", "--reader", "words", "--plugin-file", "/no/file.py"), "plug-in file /no/file.py"),
+    ],
+)
+def test_what_cannot_be_read_is_one_sentence(
+    lookup: Run, tmp_path: Path, flags: tuple[str, ...], sentence: str
+) -> None:
+    """Reader, mapping, plug-ins and sources are checked before Spark starts, and no output appears."""
+    files = _files(tmp_path, log=LOG, mapping=MAPPING)
+
+    ran = lookup("ingest", *(flag.format(**files) for flag in flags), "--output", tmp_path / "o")
+
+    (mistake,) = ran.mistakes
+    assert mistake.startswith(sentence.format(**files))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["log", "mapping"]
+
+
+def test_all_mistakes_of_a_mapping_are_named(lookup: Run, tmp_path: Path) -> None:
+    """A mapping with several mistakes is several sentences, each with file and key."""
+    files = _files(tmp_path, log=LOG, mapping=MAPPING + 'clinet = "host"\nheader = "yes"\n')
+
+    mistakes = lookup("ingest", files["log"], "--mapping", files["mapping"], "--output", tmp_path / "o").mistakes
+
+    assert any("has no parameter 'clinet'; did you mean 'client'?" in mistake for mistake in mistakes)
+    assert any("header = 'yes'" in mistake for mistake in mistakes)
+
+
+def test_without_spark_it_says_what_to_install(lookup: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A core installation says in one sentence what to install."""
+    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+
+    mistakes = lookup("ingest", "log", "--reader", "csv", "--output", tmp_path / "o").mistakes
+
+    assert mistakes == ["`lookup ingest` needs pyspark: install it with pip install 'pulsar-lookup[spark]'"]
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_tables_and_manifest_are_written(lookup: Run, tmp_path: Path) -> None:
+    """The table is there, the rows are printed, and the manifest has reader, mapping and source."""
+    files = _files(tmp_path, log=LOG, mapping=MAPPING)
+    output = tmp_path / "o"
+
+    ran = lookup("ingest", files["log"], "--mapping", files["mapping"], "--output", output, "--format", "json")
+
+    assert ran.code == 0, ran.err
+    printed = json.loads(ran.out)
+    assert printed["rows"] == {"lookups": 3}
+    assert printed["first"] == "2026-01-01T00:00:00Z"
+    assert pq.read_table(output / "lookups", partitioning=None).num_rows == 3
+    manifest = json.loads((output / "manifest.json").read_text())
+    assert manifest["settings"]["reader"]["use"] == "delimited"
+    assert manifest["inputs"][str(files["log"])]["bytes"] == len(LOG)
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_a_reader_of_a_plug_in_file_runs_on_workers(lookup: Run, tmp_path: Path) -> None:
+    """A log reader may come from a plain Python file; the manifest has the file's digest."""
+    files = _files(tmp_path, log="x\ny\n", **{"words.py": READER})
+
+    ran = lookup(
+        *("ingest", files["log"], "--reader", "words", "--plugin-file", files["words.py"]),
+        *("--cluster", "c", "--output", tmp_path / "o"),
+    )
+
+    assert ran.code == 0, ran.err
+    assert "lookups" in ran.out
+    plugins = json.loads((tmp_path / "o" / "manifest.json").read_text())["plugins"]
+    assert [one["blake2b"] is not None for one in plugins if one["name"] == "words"] == [True]
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("text", ["", "\x00\x01 nothing anybody knows\n" * 20], ids=["empty", "garbage"])
+def test_a_log_of_nothing_is_one_sentence(lookup: Run, tmp_path: Path, text: str) -> None:
+    """An empty log and one of garbage are refused by name, and no output appears."""
+    files = _files(tmp_path, log=text, mapping=MAPPING)
+
+    (mistake,) = lookup("ingest", files["log"], "--mapping", files["mapping"], "--output", tmp_path / "o").mistakes
+
+    assert str(files["log"]) in mistake
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["log", "mapping"]

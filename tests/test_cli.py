@@ -1,0 +1,167 @@
+"""The one place where errors become sentences and exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lookup import cli
+from lookup.commands.options import Command, Parser
+from lookup.errors import InputError, PolicyError, SettingsError
+
+PAGE = Path(__file__).parents[1] / "docs" / "cli.md"
+
+
+class PythonException(Exception):  # noqa: N818  the name Spark gives it
+    """What Spark makes of an error in a task."""
+
+
+def _raises(error: BaseException) -> Callable[[argparse.Namespace], int]:
+    def run(arguments: argparse.Namespace) -> int:
+        raise error
+
+    return run
+
+
+def _main(monkeypatch: pytest.MonkeyPatch, run: Callable[[argparse.Namespace], int]) -> int:
+    """Run a command line whose only command does what the test says."""
+    command = Command("try", "try something", (), lambda parser: None, run)
+    monkeypatch.setattr(cli, "COMMANDS", (command,))
+    return cli.main(["try"])
+
+
+@pytest.mark.parametrize(
+    ("error", "lines"),
+    [
+        (InputError("the log is empty"), ["error: the log is empty"]),
+        (SettingsError(["one", "two"]), ["error: one", "error: two"]),
+        (PermissionError(13, "Permission denied", "/root/o"), ["error: /root/o: Permission denied"]),
+        (KeyboardInterrupt(), ["interrupted; nothing was written"]),
+    ],
+)
+def test_errors_become_lines(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: BaseException, lines: list[str]
+) -> None:
+    """A mistake of the user's is one line each on stderr, nothing on stdout; exit code 2, or 130 if interrupted."""
+    code = _main(monkeypatch, _raises(error))
+
+    printed = capsys.readouterr()
+    assert code == (130 if isinstance(error, KeyboardInterrupt) else 2)
+    assert (printed.out, printed.err.splitlines()) == ("", lines)
+
+
+TASK = """Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times, most recent failure: (executor driver):
+org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "/x/worker.py", line 1, in main
+    process()
+lookup.errors.PolicyError: policy 'p': part 'x' raised ValueError: no rack
+
+	at org.apache.spark.api.python.BasePythonRunner.handlePythonException(PythonRunner.scala:572)
+Driver stacktrace:
+"""
+
+
+def test_a_sentence_is_found_in_an_error_of_spark(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An error of ours that a task raised comes back as its sentence, without Spark's traceback."""
+    assert _main(monkeypatch, _raises(PythonException(TASK))) == 2
+    assert capsys.readouterr().err == "error: policy 'p': part 'x' raised ValueError: no rack\n"
+
+
+def test_a_sentence_is_found_in_a_cause(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The sentence may stand in the error that caused the one that arrives."""
+    error = RuntimeError("job failed")
+    error.__cause__ = PythonException("lookup.errors.InputError: a.parquet: is cut off")
+
+    assert _main(monkeypatch, _raises(error)) == 2
+    assert capsys.readouterr().err == "error: a.parquet: is cut off\n"
+
+
+def test_a_mistake_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What nobody raised on purpose is not turned into a sentence: it is a bug, and its traceback is wanted."""
+    with pytest.raises(ZeroDivisionError):
+        _main(monkeypatch, _raises(ZeroDivisionError()))
+
+
+def test_exit_codes_come_from_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a command returns is the exit code."""
+    assert [_main(monkeypatch, lambda _, code=code: code) for code in (0, 3, 4)] == [0, 3, 4]  # type: ignore[misc]
+
+
+def test_termination_unwinds_like_an_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SIGTERM lets a command tidy up, and the handler of before is back afterwards."""
+    tidied = []
+
+    def run(arguments: argparse.Namespace) -> int:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            signal.pause()
+        finally:
+            tidied.append(True)
+        return 0
+
+    before = signal.getsignal(signal.SIGTERM)
+
+    assert _main(monkeypatch, run) == 130
+    assert tidied == [True]
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_policy_error_is_a_user_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part that fails ends with exit code 2."""
+    assert _main(monkeypatch, _raises(PolicyError("policy 'p': part 'x' raised"))) == 2
+
+
+def test_a_closed_pipe_is_quiet() -> None:
+    """`lookup ... | head` ends without a traceback."""
+    words = f"{sys.executable} -m lookup.cli plugins list --format json | head -c 1"
+
+    done = subprocess.run(["bash", "-c", words], capture_output=True, text=True, timeout=60, check=False)
+
+    assert (done.stdout, done.stderr) == ("[", "")
+
+
+def test_help_needs_neither_spark_nor_arrow() -> None:
+    """The help is printed without importing what only commands need."""
+    code = (
+        "import sys; from lookup.cli import main; main(['evaluate', '--help']);"
+        "sys.exit(', '.join({'pyspark', 'pyarrow', 'pandas'} & set(sys.modules)) or 0)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def _parsers() -> list[tuple[str, Parser]]:
+    words = [command.name.split() for command in cli.COMMANDS]
+    return [(" ".join(name), cli.root_parser().parse_known_args(name)[0].parser) for name in words]
+
+
+@pytest.mark.parametrize(("name", "parser"), _parsers(), ids=[command.name for command in cli.COMMANDS])
+def test_the_page_names_every_command_and_flag(name: str, parser: Parser) -> None:
+    """`docs/cli.md` has a heading for every command, and in its section an example and every flag."""
+    text = PAGE.read_text(encoding="utf-8")
+    section = re.split(r"^## ", text.partition(f"\n## `lookup {name}`\n")[2], flags=re.MULTILINE)[0]
+    flags = [flag for action in parser._actions for flag in action.option_strings if flag.startswith("--")]
+
+    assert f"$ lookup {name}" in section
+    assert [flag for flag in flags if flag != "--help" and f"`{flag}" not in section] == []
+
+
+def test_the_page_names_nothing_else() -> None:
+    """`docs/cli.md` describes no command or flag there is not."""
+    text = PAGE.read_text(encoding="utf-8")
+    known = {flag for _, parser in _parsers() for action in parser._actions for flag in action.option_strings}
+
+    assert re.findall(r"^## `lookup ([^`]+)`$", text, re.MULTILINE) == [command.name for command in cli.COMMANDS]
+    assert {flag for flag in re.findall(r"`(--[a-z-]+)", text) if flag not in known} <= {"--version"}
