@@ -114,9 +114,13 @@ def _print_request(console: Console, scene: Scene) -> None:
         ("bundle", request.bundle),
         ("properties", properties),
         ("cluster", scene.cluster),
-        ("brokers", f"{int(scene.registered.sum())} of {len(scene.roster)} registered at {time_text(scene.at_us)}"),
+        ("brokers", f"{int(scene.registered.sum())} of {len(scene.roster)} registered{_when(scene)}"),
     ):
         console.print(Text(f"{name + ':':<12}{value}"))
+
+
+def _when(scene: Scene) -> str:
+    return f" at {time_text(scene.at_us)}" if scene.at_us else ""
 
 
 def _print_explanation(console: Console, explanation: Explanation) -> None:

@@ -17,7 +17,7 @@ from rich.text import Text
 __all__ = ["data_console", "plain_table", "print_json", "progress", "say", "warn"]
 
 #: Width where nobody can say one: files and pipes do not wrap.
-_PLAIN_WIDTH = 240
+_PLAIN_WIDTH = 1000
 
 
 def data_console() -> Console:
