@@ -100,6 +100,15 @@ def test_equal_boundaries_divide_the_circle(count: int) -> None:
     assert {one.upper - one.lower for one in bundle_ranges(boundaries)[:-1]} <= {2**32 // count}
 
 
+def test_only_the_last_bundle_holds_its_end() -> None:
+    """The end of the circle belongs to it; every other end to the next bundle."""
+    first, last = bundle_ranges((0, 0x80000000, HASH_END))
+
+    assert (0x80000000 in first, 0x80000000 in last, HASH_END in last) == (False, True, True)
+    assert bundle_index(HASH_END, (0, 0x80000000, HASH_END)) == 1
+    assert bundle_index(0x80000000, (0, 0x80000000, HASH_END)) == 1
+
+
 def test_one_bundle_is_the_whole_circle() -> None:
     """The constant is what is computed."""
     assert equal_boundaries(1) == FULL_RANGE

@@ -16,6 +16,8 @@ HERE = Location("eu", "a", "r1")
         (Location("eu", "a", "r2"), 0.3, 0.0),
         (Location("eu", "b", "r1"), 1.0, 0.01),
         (Location("us", "a", "r1"), 30.0, 0.02),
+        (Location("us", "b", "r2"), 30.0, 0.02),
+        (Location("eu", "b", "r2"), 1.0, 0.01),
         (Location(rack="r1"), 0.05, 0.0),
         (Location(rack="r9"), 0.3, 0.0),
         (Location("eu"), 0.05, 0.0),
