@@ -16,6 +16,7 @@ import pytest
 from lookup import cli
 from lookup.commands.options import Command, Parser
 from lookup.errors import InputError, PolicyError, SettingsError
+from tests.commands.projects import evaluation
 
 PAGE = Path(__file__).parents[1] / "docs" / "cli.md"
 
@@ -165,3 +166,27 @@ def test_the_page_names_nothing_else() -> None:
 
     assert re.findall(r"^## `lookup ([^`]+)`$", text, re.MULTILINE) == [command.name for command in cli.COMMANDS]
     assert {flag for flag in re.findall(r"`(--[a-z-]+)", text) if flag not in known} <= {"--version"}
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        ("plugins list", 0, ""),
+        ("config check --config {config}", 0, ""),
+        ("explain --config {config} --topic t", 0, "note: "),
+        ("evaluate --config {config} --output o", 2, "error: `lookup evaluate` needs pyspark: install it with pip"),
+        ("generate --output o", 2, "error: `lookup generate` needs pyarrow: install it with pip"),
+    ],
+)
+def test_a_core_installation_works(tmp_path: Path, words: str, code: int, sentence: str) -> None:
+    """Without Spark, Arrow and pandas commands that need none of them work; the others say what to install."""
+    start = "import sys\nfor name in ('pyspark', 'pyarrow', 'pandas', 'py4j'): sys.modules[name] = None\n"
+    script = f"{start}from lookup.cli import main\nsys.exit(main(sys.argv[1:]))"
+    argv = words.format(config=evaluation(tmp_path)).split()
+
+    done = subprocess.run(
+        [sys.executable, "-c", script, *argv], capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path
+    )
+
+    assert done.returncode == code, done.stderr
+    assert done.stderr.startswith(sentence)

@@ -125,22 +125,30 @@ def _when(scene: Scene) -> str:
 
 def _print_explanation(console: Console, explanation: Explanation) -> None:
     console.print()
-    scorers = [f"{name} × {weight:g}" for name, weight in explanation.weights.items()]
-    rows = [_row(vote, explanation.weights) for vote in sorted(explanation.votes, key=_by_odds)]
-    plain_table(console, ("broker", "odds", "score", *scorers, "rejected"), rows, title=f"policy {explanation.policy}")
-    for line in _conclusion(explanation):
-        console.print(Text(line))
+    console.print(Text(f"policy {explanation.policy}", style="bold"))
+    candidates = sorted((vote for vote in explanation.votes if vote.reason is None), key=_by_odds)
+    if candidates:
+        scorers = [f"{name} × {weight:g}" for name, weight in explanation.weights.items()]
+        rows = [_row(vote, explanation.weights) for vote in candidates]
+        plain_table(console, ("broker", "odds", "score", *scorers), rows)
+    for line in (*_rejections(explanation), *_conclusion(explanation)):
+        console.print(Text(line), soft_wrap=not console.is_terminal)
 
 
-def _by_odds(vote: BrokerVote) -> tuple[bool, float, float, str]:
-    return vote.reason is not None, -vote.probability, -(vote.score or 0.0), vote.broker
+def _by_odds(vote: BrokerVote) -> tuple[float, float, str]:
+    return -vote.probability, -(vote.score or 0.0), vote.broker
 
 
 def _row(vote: BrokerVote, weights: Mapping[str, float]) -> tuple[str, ...]:
-    if vote.reason is not None:
-        return vote.broker, "", "", *("" for _ in weights), ": ".join(filter(None, (vote.reason.value, vote.detail)))
     scores = [f"{vote.scores[name]:.4f}" if name in vote.scores else "" for name in weights]
-    return vote.broker, f"{vote.probability:.4f}", "" if vote.score is None else f"{vote.score:.4f}", *scores, ""
+    return vote.broker, f"{vote.probability:.4f}", "" if vote.score is None else f"{vote.score:.4f}", *scores
+
+
+def _rejections(explanation: Explanation) -> Iterator[str]:
+    for vote in explanation.votes:
+        if vote.reason is not None:
+            why = f"{vote.reason.value}: {vote.detail}" if vote.detail else vote.reason.value
+            yield f"Rejected: {vote.broker} by {why}"
 
 
 def _conclusion(explanation: Explanation) -> Iterator[str]:

@@ -10,6 +10,8 @@ from dataclasses import MISSING, asdict, dataclass
 from importlib.metadata import entry_points
 from typing import Any
 
+from rich.text import Text
+
 from lookup.commands.options import Command, Parser, add_format, add_plugin_files
 from lookup.commands.streams import data_console, plain_table, print_json
 from lookup.engine.build import parameters_of, part_table
@@ -103,7 +105,8 @@ def _run(arguments: argparse.Namespace) -> int:
         rows = [_row(entry) for entry in entries if entry.kind == kind]
         if rows:
             columns = ("name", "origin", "parameters", "reads", "what it does")
-            plain_table(console, columns, rows, title=kind.replace("_", " "))
+            console.print(Text(kind.replace("_", " "), style="bold"))
+            plain_table(console, columns, rows)
     return 0
 
 

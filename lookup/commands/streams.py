@@ -44,15 +44,13 @@ def print_json(content: Mapping[str, Any] | Sequence[Any]) -> None:
     sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def plain_table(console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
+def plain_table(console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table; the last column takes the room that is left, the others keep theirs."""
-    table = Table(box=box.SIMPLE_HEAD if console.is_terminal else box.ASCII2, pad_edge=False, title_justify="left")
+    table = Table(box=box.SIMPLE_HEAD if console.is_terminal else box.ASCII2, pad_edge=False)
     for name in columns:
         table.add_column(name, no_wrap=name != columns[-1], overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row))
-    if title:
-        console.print(Text(title, style="bold"))
     console.print(table)
 
 
