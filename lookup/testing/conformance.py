@@ -51,6 +51,7 @@ from lookup.testing.asking import (
     writable,
     written_out,
 )
+from lookup.testing.clusters import engine_request
 from lookup.testing.worlds import WORLDS, World, changed_elsewhere, labelled_for
 
 __all__ = [
@@ -60,6 +61,7 @@ __all__ = [
     "check_deciding_changes_nothing",
     "check_empty_cluster_is_declined",
     "check_memory_is_json",
+    "check_nobody_is_preferred_without_properties",
     "check_only_offered_brokers",
     "check_order_does_not_matter",
     "check_reads_are_honest",
@@ -160,6 +162,17 @@ def check_answers_are_sound(policy: Policy, worlds: Sequence[World] = WORLDS) ->
             answer = answer_of(part, world)
             checked = next(check for kind, check in _SOUND.items() if kind_of(part) == kind)
             checked(part.name, answer, len(offered_in(world)))
+
+
+def check_nobody_is_preferred_without_properties(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
+    """Check that a scorer that goes by properties alone scores all brokers alike where the request has none."""
+    scorers = [term.scorer for term in policy.scorers if _goes_by_properties(term.scorer)]
+    for world in worlds_of(policy, worlds):
+        bare = World(world.name, world.view, engine_request())
+        for scorer in scorers:
+            scores = answer_of(scorer, bare)
+
+            assert len(set(scores)) == 1, f"{scorer!r} scores {list(scores)} without any property: {world.name}"
 
 
 def check_only_offered_brokers(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
@@ -296,6 +309,7 @@ CHECKS: tuple[Check, ...] = (
     check_admitted_at_the_door,
     check_answers_are_sound,
     check_empty_cluster_is_declined,
+    check_nobody_is_preferred_without_properties,
     check_only_offered_brokers,
     check_order_does_not_matter,
     check_same_answer_twice,
@@ -308,6 +322,11 @@ CHECKS: tuple[Check, ...] = (
     check_rejections_are_explained,
     check_shedding_repeats,
 )
+
+
+def _goes_by_properties(part: Any) -> bool:
+    reads = checked_reads(part)
+    return bool(reads) and all(name.startswith("properties") for name in reads)
 
 
 def _orders(index: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:

@@ -161,6 +161,18 @@ class Mute:
 
 
 @dataclass(frozen=True)
+class Partial:
+    """A scorer that takes a missing property for one that brokers without a label share."""
+
+    name: ClassVar[str] = "partial"
+    reads: ClassVar[frozenset[str]] = frozenset({"properties.dc"})
+
+    def score(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> list[float]:
+        """Compare what is with what is not."""
+        return [float(broker.property_of("dc") == request.property_of("dc")) for broker in brokers]
+
+
+@dataclass(frozen=True)
 class Clockwatcher:
     """A shedder that goes by a clock it did not declare."""
 
@@ -200,6 +212,7 @@ class Endless:
         (Peeping(), "reads_are_honest", "read request.tenant without 'tenant'"),
         (Silent(size=2), "repr_rebuilds", "is not rebuilt by what it prints"),
         (Nameless(label=None), "toml_round_trip", "builds Nameless"),
+        (Partial(), "nobody_is_preferred_without_properties", "without any property"),
         (Mute(), "rejections_are_explained", "says ''"),
         (Clockwatcher(), "shedding_repeats", "read view.now_us without 'view.now'"),
         (Endless(), "shedding_repeats", "is still proposing"),
