@@ -91,7 +91,8 @@ class Share:
 
     cluster: str
     namespaces: list[str] = field(default_factory=list)
-    properties: list[str] = field(default_factory=list)
+    #: None where no demand has them: a dictionary also holds texts of rows that are left out
+    properties: list[str | None] = field(default_factory=list)
     brokers: list[str] = field(default_factory=list)
     #: lookups that carry each of the brokers
     by_broker: list[int] = field(default_factory=list)
@@ -100,7 +101,7 @@ class Share:
     #: (name, day, first ts, last ts) of each part
     parts: list[tuple[str, int, int, int]] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
-    #: distinct topics: 64-bit digest and the task's atom code, shape (n_topics, 2)
+    #: distinct topics of the demand: 64-bit digest and the task's atom code, shape (n_topics, 2)
     topics: Ints = field(default_factory=lambda: np.empty((0, 2), np.int64))
     first_us: int = np.iinfo(np.int64).max
     last_us: int = np.iinfo(np.int64).min
@@ -138,7 +139,7 @@ class Coder:
         self._atoms = _AtomCodes(self._rule)
         self._properties, self._brokers, self._clients = _Vocabulary(), _Vocabulary(), _Vocabulary()
         self._extras = {name: _Vocabulary() for name in EXTRA_FIELDS if name in plan.extras}
-        self._by_broker = np.empty(0, dtype=np.int64)
+        self._by_broker = self._by_properties = np.empty(0, dtype=np.int64)
         self._rules: dict[str | None, int] = {}
         self._maps: dict[str, tuple[pa.Array, NDArray[np.int32]]] = {}
         self._held: dict[int, list[dict[str, NDArray[Any]]]] = {}
@@ -148,6 +149,7 @@ class Coder:
         """Code some rows."""
         rows = batch.rows
         columns, usable = self._columns(batch)
+        self._atoms.note(_text_column(rows, "topic"), usable)
         self.share.counts["rows"] += rows.num_rows
         if not usable.all():
             columns = {name: values[usable] for name, values in columns.items()}
@@ -160,7 +162,9 @@ class Coder:
         self.flush()
         share = self.share
         share.namespaces = list(self._atoms.bases)
-        share.properties, share.brokers = self._properties.values, self._brokers.values
+        asked = _added(self._by_properties, np.zeros(len(self._properties.codes), np.int64)).tolist()
+        share.properties = [text if count else None for text, count in zip(self._properties.values, asked, strict=True)]
+        share.brokers = self._brokers.values
         share.by_broker = _added(self._by_broker, np.zeros(len(share.brokers), np.int64)).tolist()
         share.extras = {name: words.values for name, words in self._extras.items()}
         share.topics = self._atoms.digests()
@@ -263,6 +267,7 @@ class Coder:
         counts["demand"] += len(ts)
         named = columns["broker"][columns["broker"] >= 0]
         self._by_broker = _added(self._by_broker, np.bincount(named))
+        self._by_properties = _added(self._by_properties, np.bincount(columns["properties"]))
         counts["micro"] += int(columns["weight"].sum())
         first, last = int(ts.min()), int(ts.max())
         self.share.first_us, self.share.last_us = min(first, self.share.first_us), max(last, self.share.last_us)
@@ -300,6 +305,9 @@ class _AtomCodes:
         self._boundaries: dict[str, tuple[int, ...]] = {}
         self._codes: dict[str | None, int] = {None: self.BAD}
         self._next = 0
+        #: topics of demand, and by place in the dictionary of the last rows whether they are
+        self._met: set[str] = set()
+        self._last: tuple[pa.Array, NDArray[np.bool_]] = pa.array([], pa.string()), np.zeros(1, dtype=bool)
 
     def code(self, topic: str | None) -> int:
         known = self._codes.get(topic)
@@ -307,10 +315,25 @@ class _AtomCodes:
             known = self._codes[topic] = self._learnt(str(topic))
         return known
 
+    def note(self, topics: pa.DictionaryArray | None, usable: NDArray[np.bool_]) -> None:
+        """Note the topics of rows that are demand: a dictionary also holds those of other rows."""
+        if topics is None:
+            return
+        if not self._last[0].equals(topics.dictionary):
+            self._fold()
+            self._last = topics.dictionary, np.zeros(len(topics.dictionary) + 1, dtype=bool)
+        places = pc.fill_null(topics.indices, len(topics.dictionary)).to_numpy(zero_copy_only=False)
+        self._last[1][places if usable.all() else places[usable]] = True
+
     def digests(self) -> Ints:
-        """Return (digest, code) of every topic met, shape (n_topics, 2)."""
-        met = [(_digest(topic), code) for topic, code in self._codes.items() if topic is not None and code >= 0]
+        """Return (digest, code) of every topic of demand, shape (n_topics, 2)."""
+        self._fold()
+        met = [(_digest(topic), self._codes[topic]) for topic in self._met]
         return np.array(met, dtype=np.int64).reshape(-1, 2)
+
+    def _fold(self) -> None:
+        dictionary, noted = self._last
+        self._met.update(dictionary.filter(pa.array(noted[:-1])).to_pylist())
 
     def _learnt(self, topic: str) -> int:
         if looks_like_pattern(topic):

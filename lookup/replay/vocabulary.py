@@ -54,8 +54,8 @@ class Recoding:
 
 def merge_words(cluster: str, rule: AtomRule, shares: Sequence[Share]) -> ClusterWords:
     """Put together what the tasks found of one cluster."""
-    atoms = Atoms.of(rule, (name for share in shares for name in share.namespaces))
-    texts = sorted({text for share in shares for text in share.properties})
+    atoms = Atoms.of(rule, (name for share in shares for name in _asked_namespaces(rule, share)))
+    texts = sorted({text for share in shares for text in share.properties if text is not None})
     extras = {name: _sorted_words(share.extras.get(name, []) for share in shares) for name in EXTRA_FIELDS}
     return ClusterWords(
         cluster=cluster,
@@ -80,18 +80,27 @@ def recoding_of(words: ClusterWords, share: Share, brokers: Mapping[str, int]) -
     extras = {name: _places(words.extras[name]) for name in share.extras if name in words.extras}
     return Recoding(
         atom=_narrowest(_atom_map(words.atoms, share)),
-        properties=_codes(places[text] for text in share.properties),
+        properties=_codes(-1 if text is None else places[text] for text in share.properties),
         broker=_codes([*(brokers.get(text, -2) for text in share.brokers), -1]),
         extras={name: _codes(known[text] for text in share.extras[name]) for name, known in extras.items()},
     )
 
 
+def _asked_namespaces(rule: AtomRule, share: Share) -> list[str]:
+    """Return the namespaces of a task's demand; topics of rows that are left out have codes as well."""
+    sizes = [len(rule.boundaries(name)) - 1 for name in share.namespaces]
+    places = np.searchsorted(np.cumsum(sizes), share.topics[:, 1], side="right")
+    return [share.namespaces[place] for place in np.unique(places).tolist()]
+
+
 def _atom_map(atoms: Atoms, share: Share) -> Codes:
-    codes = [
-        np.arange(atoms.base[name], atoms.base[name] + len(atoms.rule.boundaries(name)) - 1, dtype=np.int32)
-        for name in share.namespaces
-    ]
+    codes = [_atom_codes(atoms, name) for name in share.namespaces]
     return np.concatenate(codes) if codes else np.empty(0, np.int32)
+
+
+def _atom_codes(atoms: Atoms, namespace: str) -> Codes:
+    size, base = len(atoms.rule.boundaries(namespace)) - 1, atoms.base.get(namespace)
+    return np.full(size, -1, np.int32) if base is None else np.arange(base, base + size, dtype=np.int32)
 
 
 def _topics(atoms: Atoms, shares: Sequence[Share]) -> NDArray[np.int64]:
