@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from lookup.errors import InputError
-from lookup.model.broker import Broker
 from lookup.replay.atoms import AtomRule
 from lookup.replay.coding import Share
 from lookup.replay.ordering import Part, day_name
@@ -129,7 +128,7 @@ def plan_cluster(
         timeline=timeline,
         days={day: day_name(place, day) for day in days},
         assumed_capacity=_assumed(timeline, words.counts["micro"]),
-        logged=sum(words.by_broker.get(name, 0) for name in broker_names(timeline.roster)),
+        logged=sum(words.by_broker.get(name, 0) for name in broker_names(timeline)),
         loads=loads if run.is_reported else None,
         bundle_loads=bundles if inputs.settings.inputs.bundles is not None else None,
     )
@@ -137,7 +136,7 @@ def plan_cluster(
 
 def day_parts(cluster: ClusterPlan, shares: Sequence[Share]) -> Mapping[int, list[Part]]:
     """Return the parts of each day, in order of the log's files."""
-    names = broker_names(cluster.timeline.roster)
+    names = broker_names(cluster.timeline)
     parts: dict[int, list[Part]] = {day: [] for day in cluster.days}
     for share in shares:
         recoding = recoding_of(cluster.words, share, names)
@@ -146,15 +145,17 @@ def day_parts(cluster: ClusterPlan, shares: Sequence[Share]) -> Mapping[int, lis
     return parts
 
 
-def broker_names(roster: Iterable[Broker]) -> dict[str, int]:
-    """Return roster numbers by everything a log may call a broker: its id and its addresses."""
-    names: dict[str, int] = {}
-    for number, broker in enumerate(roster):
-        data = broker.lookup_data
-        urls = (data.pulsar_service_url, data.pulsar_service_url_tls, data.web_service_url, data.web_service_url_tls)
-        for name in (broker.id, *urls):
-            if name is not None:
-                names.setdefault(name, number)
+def broker_names(timeline: Timeline) -> dict[str, int]:
+    """Return roster numbers by everything a log may call a broker: its id and the addresses it ever had."""
+    names = {broker.id: number for number, broker in enumerate(timeline.roster)}
+    rosters = [events.registry[0] for events in timeline.events.values() if events.registry is not None]
+    for roster in rosters:
+        for number, broker in enumerate(roster):
+            data = broker.lookup_data
+            urls = (data.pulsar_service_url, data.pulsar_service_url_tls, data.web_service_url, data.web_service_url_tls)
+            for name in urls:
+                if name is not None:
+                    names.setdefault(name, number)
     return names
 
 

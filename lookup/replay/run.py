@@ -301,7 +301,8 @@ def _outcome(
     found: tuple[Sequence[Replayed], Sequence[Gathered]],
 ) -> ReplayOutcome:
     replayed, gathered = found
-    counts = {name: sum(cluster.words.counts[name] for cluster in clusters) for name in clusters[0].words.counts}
+    # Of all shares: one without demand may still hold redirects.
+    counts = {name: sum(share.counts[name] for one in coded for share in one.shares) for name in clusters[0].words.counts}
     rolled = frozenset(one.sums[0].policy for one in replayed if one.rolled and one.sums)
     facts = [one[0] for one in gathered]
     demand = sum(fact.demand for fact in facts)

@@ -47,6 +47,16 @@ class Registration:
     event: str
     #: None where the log does not say: what is known of the broker stays
     lookup_data: BrokerLookupData | None = None
+    #: the broker as settings describe it from now on
+    described: Broker | None = None
+
+    def applied_to(self, broker: Broker) -> Broker:
+        """Return a broker after this; where settings do not place it, its labels say where it stands."""
+        if self.described is not None or self.lookup_data is None:
+            return self.described or broker
+        changed = replace(broker, lookup_data=self.lookup_data)
+        is_placed = broker.location and broker.location != _labelled_place(broker)
+        return changed if is_placed else replace(changed, location=_labelled_place(changed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +125,7 @@ def registrations_of(intervals: Iterable[BrokerInterval]) -> list[Registration]:
     found: list[Registration] = []
     for interval in intervals:
         start = np.iinfo(np.int64).min if interval.from_us is None else interval.from_us
-        found.append(Registration(int(start), interval.broker.id, "registered", interval.broker.lookup_data))
+        found.append(Registration(int(start), interval.broker.id, "registered", described=interval.broker))
         if interval.until_us is not None:
             found.append(Registration(interval.until_us, interval.broker.id, "unregistered"))
     return found
@@ -217,27 +227,23 @@ def _epochs(
     }
     for event in reversed(registrations):
         # Columns need every broker from the start; one that comes later shows what it will register first.
-        known[event.broker] = _with_data(known[event.broker], event.lookup_data)
+        if event.described is not None or event.lookup_data is not None:
+            known[event.broker] = event.applied_to(settings.get(event.broker, Broker(event.broker)))
     epochs: dict[int, tuple[Roster, NDArray[np.bool_]]] = {}
     registered = dict.fromkeys(known, False)
     roster = Roster(tuple(known.values()))
+    epochs[0] = roster, np.zeros(len(roster), dtype=bool)
     for event in registrations:
         tick = int(np.searchsorted(starts, event.ts_us))
         if event.event != "updated":
             registered[event.broker] = event.event == "registered"
-        changed = _with_data(known[event.broker], event.lookup_data)
+        changed = event.applied_to(known[event.broker])
         if changed != known[event.broker]:
             known[event.broker] = changed
             roster = Roster(tuple(known.values()))
         epochs[tick] = roster, np.array([registered[broker.id] for broker in roster])
-    epochs.setdefault(0, (Roster(tuple(known.values())), np.array([False] * len(known))))
     return dict(sorted(epochs.items()))
 
 
-def _with_data(broker: Broker, data: BrokerLookupData | None) -> Broker:
-    if data is None:
-        return broker
-    changed = replace(broker, lookup_data=data)
-    if broker.location:
-        return changed
-    return replace(changed, location=Location(*(changed.property_of(level) for level in LEVELS)))
+def _labelled_place(broker: Broker) -> Location:
+    return Location(*(broker.property_of(level) for level in LEVELS))
