@@ -152,7 +152,12 @@ def broker_names(timeline: Timeline) -> dict[str, int]:
     for roster in rosters:
         for number, broker in enumerate(roster):
             data = broker.lookup_data
-            urls = (data.pulsar_service_url, data.pulsar_service_url_tls, data.web_service_url, data.web_service_url_tls)
+            urls = (
+                data.pulsar_service_url,
+                data.pulsar_service_url_tls,
+                data.web_service_url,
+                data.web_service_url_tls,
+            )
             for name in urls:
                 if name is not None:
                     names.setdefault(name, number)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lookup.replay.counted import Counted
 from lookup.replay.plan import ClusterPlan, RunPlan
-from lookup.replay.tally import CellLedger, Groups, grouped
+from lookup.replay.tally import CellLedger, Groups, compacted, grouped
 from lookup.replay.timeline import OwnershipEvent, Registration
 from lookup.replay.walk import Registry, Tick, walk_ticks
 from lookup.replay.work import WorkDir
@@ -151,21 +151,13 @@ class _LoggedTally:
         span = slice(self._low, self._high)
         width, n_clients = len(self._cluster.timeline.roster) + 1, max(len(self._cluster.clients), 1)
         brokers = np.maximum(tick.rows.column("broker", span).astype(np.int64), -1) + 1
-        pairs, pair = _compact(self._cluster.units[1][tick.rows.column("atom", span)] * width + brokers)
+        pairs, pair = compacted(self._cluster.units[1][tick.rows.column("atom", span)] * width + brokers)
         keys = pair * n_clients + tick.rows.column("properties", span)
         found, lookups, weight = grouped(keys, tick.rows.column("weight", span), len(pairs) * n_clients)
         held = pairs[found // n_clients]
         groups = Groups(*self._place, held // width, held % width - 1, found % n_clients, lookups, weight)
         self.groups.append(groups)
         self._low = self._high
-
-
-def _compact(codes: Ints) -> tuple[Ints, Ints]:
-    """Number the codes that occur; return these codes, ascending, and each row's number."""
-    occurs = np.zeros(int(codes.max()) + 1, dtype=bool)
-    occurs[codes] = True
-    numbers = np.cumsum(occurs) - 1
-    return np.flatnonzero(occurs), numbers[codes]
 
 
 def _floor(

@@ -35,6 +35,12 @@ class KeyCoder:
         self._seen: dict[int, int] = {}
         self.refresh()
 
+    @property
+    def by_client(self) -> Ints | None:
+        """Return the key of each client class where nothing else makes a difference, else None."""
+        is_alone = not self._extras and not (self._by_atom.size and self._by_atom.max())
+        return self._by_properties if is_alone and self._by_properties.size else None
+
     def refresh(self) -> None:
         """Number the bundles again after a split."""
         places = [name for name in ("bundle", "namespace", "tenant") if name in self._reads]

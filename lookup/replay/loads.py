@@ -16,9 +16,10 @@ from lookup.engine.ledger import MICRO, LazyTopBundles, LoadFigures, no_load, si
 from lookup.replay.bundle_map import BundleMap
 from lookup.replay.ordering import DayRows
 from lookup.replay.plan import ClusterPlan, RunPlan
+from lookup.replay.walk import Tick
 from lookup.replay.work import WorkDir
 
-__all__ = ["AtomLoads", "BrokerLoads", "Demand", "ReportedLoads"]
+__all__ = ["AtomLoads", "BrokerLoads", "Demand", "ReportedLoads", "SharedLoads"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -180,6 +181,51 @@ class BrokerLoads:
             self._seen = owners.copy()
             self._topics = _by_broker(owners, self._topics_by_atom, self._n_brokers)
         return self._topics
+
+
+class SharedLoads:
+    """What each broker carries at grid instants, under shared ownership: the weight it was expected to serve."""
+
+    def __init__(self, cluster: ClusterPlan, run: RunPlan, work: WorkDir) -> None:
+        self._cluster, self._run = cluster, run
+        self._n_brokers = len(cluster.timeline.roster)
+        self._reported = None if cluster.loads is None else ReportedLoads(work.read(cluster.loads)[0], self._n_brokers)
+        self._window: deque[Floats] = deque(maxlen=run.session_us // run.tick_us)
+        self._open = np.zeros(self._n_brokers)
+        self._spans: list[tuple[DayRows, int, int]] = []
+        self._closed_at = -1
+        self._figures = no_load(self._n_brokers)
+
+    def serve(self, tick: Tick, served: Floats) -> None:
+        """Add what each broker served in a tick, micro-units, shape (n_brokers,)."""
+        self._open = self._open + served
+        self._spans.append((tick.rows, tick.low, tick.high))
+
+    def usage(self, tick: Tick, capacity: Floats, registered: NDArray[np.bool_]) -> Floats:
+        """Return usage at a tick that begins at a grid instant."""
+        return self.figures(tick, capacity, registered).usage
+
+    def figures(self, tick: Tick, capacity: Floats, registered: NDArray[np.bool_]) -> LoadFigures:
+        """Return what the view shows of load at a tick that begins at a grid instant; instants must not go back."""
+        if self._closed_at != tick.start_us:
+            self._closed_at = tick.start_us
+            if tick.number:
+                self._window.append(self._open)
+                self._open = np.zeros(self._n_brokers)
+            self._figures = self._at(tick.start_us, capacity, registered)
+            self._spans = []
+        return self._figures
+
+    def _at(self, now_us: int, capacity: Floats, registered: NDArray[np.bool_]) -> LoadFigures:
+        nothing: list[tuple[()]] = [()] * self._n_brokers
+        demand = Demand(self._cluster, self._spans, self._run.tick_us / MICRO)
+        if self._reported is not None:
+            return LoadFigures(*self._reported.at(now_us), nothing, demand, "reported")
+        if not self._window:
+            return no_load(self._n_brokers)
+        micro = np.add.accumulate(list(self._window), axis=0)[-1]
+        load = np.where(registered, micro / self._run.session_us, np.nan)
+        return LoadFigures(load / capacity, load, np.zeros(self._n_brokers, dtype=np.int64), nothing, demand)
 
 
 class _BundleLoads:

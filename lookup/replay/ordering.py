@@ -39,6 +39,8 @@ class DayRows:
 
     columns: Mapping[str, NDArray[Any]]
     constants: Mapping[str, int]
+    #: tells the rows of one run and day from all others
+    name: str = ""
 
     @property
     def ts(self) -> NDArray[np.int64]:
@@ -87,7 +89,7 @@ def order_day(work: WorkDir, name: str, parts: Sequence[Part]) -> int:
 def read_day(work: WorkDir, name: str) -> DayRows:
     """Read a day's rows."""
     columns, constants = work.read(name)
-    return DayRows(columns, constants)
+    return DayRows(columns, constants, f"{work.root}/{name}")
 
 
 def _is_ordered(parts: Sequence[Part]) -> bool:

@@ -302,7 +302,9 @@ def _outcome(
 ) -> ReplayOutcome:
     replayed, gathered = found
     # Of all shares: one without demand may still hold redirects.
-    counts = {name: sum(share.counts[name] for one in coded for share in one.shares) for name in clusters[0].words.counts}
+    counts = {
+        name: sum(share.counts[name] for one in coded for share in one.shares) for name in clusters[0].words.counts
+    }
     rolled = frozenset(one.sums[0].policy for one in replayed if one.rolled and one.sums)
     facts = [one[0] for one in gathered]
     demand = sum(fact.demand for fact in facts)

@@ -8,23 +8,24 @@ Source: `design/architecture.md` section 6.2 (shared).
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.engine.ledger import MICRO, LoadFigures, no_load
+from lookup.engine.ledger import MICRO
 from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Ballot, Policy
 from lookup.replay.bundle_map import BundleMap
 from lookup.replay.counted import Counted
 from lookup.replay.expected import ExpectedTally
 from lookup.replay.keys import KeyCoder, key_text
-from lookup.replay.loads import Demand, ReportedLoads
+from lookup.replay.loads import SharedLoads
 from lookup.replay.ordering import DayRows
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.requests import RequestMaker
+from lookup.replay.stretches import Classes, Stretch, StretchCounts, classes_of, count_clients, count_stretch
 from lookup.replay.tally import CellLedger
 from lookup.replay.walk import Registry, Tick, walk_ticks
 from lookup.replay.work import WorkDir
@@ -49,7 +50,11 @@ class KeyDecision:
 
 
 class SharedReplay:
-    """One policy, cluster and seed."""
+    """One policy, cluster and seed.
+
+    Ticks are taken together as long as nothing happens and no key's odds can change; a policy that reads load or time
+    is asked in every tick.
+    """
 
     def __init__(self, cluster: ClusterPlan, run: RunPlan, policy: Policy, *, seed: int, work: WorkDir) -> None:
         timeline, n_brokers = cluster.timeline, len(cluster.timeline.roster)
@@ -66,34 +71,43 @@ class SharedReplay:
         self._cluster, self._run, self._work, self._policy = cluster, run, work, policy
         self._bundles = BundleMap(cluster.words.atoms, timeline.initial_splits)
         self._requests = RequestMaker(cluster, self._bundles)
-        self._texts: dict[int, str] = {}
         self._keys = KeyCoder(cluster, policy, self._bundles)
+        self._texts: dict[int, str] = {}
         self._registry = Registry(timeline.roster)
-        self._reported = None if cluster.loads is None else ReportedLoads(work.read(cluster.loads)[0], n_brokers)
-        self._window: deque[Floats] = deque(maxlen=run.session_us // run.tick_us)
-        self._served = np.zeros(n_brokers)
+        self._loads = SharedLoads(cluster, run, work)
         self._usage = np.full(n_brokers, np.nan)
-        self._spans: list[tuple[DayRows, int, int]] = []
-        self._tally, self._cells = ExpectedTally(cluster, run), CellLedger(run, n_brokers)
+        self._tally = ExpectedTally(len(cluster.units[0]), by_class=not run.by)
+        self._cells = CellLedger(run, n_brokers)
         self._has_pinned = bool((cluster.pinned != -1).any())
+        self._asks_every_tick = bool(policy.reads & {"view.load", "view.now"})
         self._scored_from = int(timeline.bounds[0]) + run.warmup_us
+        self._held: list[Tick] = []
 
     def run(self) -> Counted:
         """Walk all ticks; return what was counted."""
         for tick in walk_ticks(self._cluster, self._run, self._work):
+            if self._held and self._is_cut(self._held[-1], tick):
+                self._settle()
+            if not self._held:
+                self.manager.begin_tick(tick.start_us)
             self._events(tick)
-            if tick.is_grid:
-                self._grid_instant(tick)
-            is_scored = tick.start_us >= self._scored_from
-            if tick.high > tick.low:
-                self._lookups(tick, is_scored=is_scored)
-            self._spans.append((tick.rows, tick.low, tick.high))
-            if is_scored:
-                self._cells.add(tick.start_us, tick.end_us, self._registry.registered, self._usage)
+            self._held.append(tick)
+        self._settle()
         return self._counted()
 
+    def _is_cut(self, last: Tick, tick: Tick) -> bool:
+        """Tell whether a tick cannot be taken together with those before it."""
+        events = tick.events
+        return (
+            self._asks_every_tick
+            or last.is_last_of_day
+            or events.registry is not None
+            or bool(events.splits)
+            or (last.start_us >= self._scored_from) != (tick.start_us >= self._scored_from)
+            or (bool(self._run.by) and self._cell(last) != self._cell(tick))
+        )
+
     def _events(self, tick: Tick) -> None:
-        self.manager.begin_tick(tick.start_us)
         if tick.events.registry is not None:
             self._registry.apply(tick.events.registry)
             self.manager.set_registry(*tick.events.registry)
@@ -102,51 +116,66 @@ class SharedReplay:
             self._keys.refresh()
             self._texts = {}
 
-    def _grid_instant(self, tick: Tick) -> None:
-        n_brokers = len(self._registry.registered)
-        if tick.number:
-            self._window.append(self._served)
-            self._served = np.zeros(n_brokers)
-        demand = Demand(self._cluster, self._spans, self._run.tick_us / MICRO)
-        self._spans = []
-        if self._reported is not None:
-            usage, load, topics = self._reported.at(tick.start_us)
-            figures = LoadFigures(usage, load, topics, [()] * n_brokers, demand, "reported")
-        elif not self._window:
-            figures = no_load(n_brokers)
-        else:
-            micro = np.sum(self._window, axis=0)
-            load = np.where(self._registry.registered, micro / self._run.session_us, np.nan)
-            topics = np.zeros(n_brokers, dtype=np.int64)
-            figures = LoadFigures(load / self.manager.capacity, load, topics, [()] * n_brokers, demand)
-        self._usage = figures.usage
-        self.manager.set_load(figures)
+    def _settle(self) -> None:
+        """Replay the held ticks: load, decisions, counts."""
+        ticks, self._held = self._held, []
+        if not ticks:
+            return
+        if ticks[0].is_grid and self._asks_every_tick:
+            self.manager.set_load(self._loads.figures(ticks[0], self.manager.capacity, self._registry.registered))
+        served = np.zeros((len(ticks), len(self._registry.registered)))
+        if ticks[-1].high > ticks[0].low:
+            served = self._lookups(Stretch(ticks, self._cell(ticks[0]), self._registry.epoch))
+        self._follow(ticks, served)
 
-    def _lookups(self, tick: Tick, *, is_scored: bool) -> None:
-        codes, bound = self._keys.codes(tick.rows, tick.low, tick.high)
-        span, n_brokers = slice(tick.low, tick.high), len(self._registry.registered)
-        weights = tick.rows.column("weight", span)
-        pinned = self._cluster.pinned[tick.rows.column("atom", span)] if self._has_pinned else np.full(len(codes), -1)
-        asked = pinned == -1
-        counts = np.bincount(codes[asked], minlength=bound)
-        micro = np.bincount(codes[asked], weights=weights[asked], minlength=bound)
-        odds = np.zeros((bound, n_brokers + 1))
-        firsts = tick.low + _first_rows(codes, asked, bound)
-        if self._registry.registered.any():
-            # In order of the keys' texts, so that sums of floats do not depend on how keys are numbered.
-            present = sorted(
-                np.flatnonzero(counts).tolist(), key=lambda code: self._text(tick.rows, code, int(firsts[code]))
-            )
-            for code in present:
-                odds[code] = self._decided(tick, code, int(firsts[code]), (int(counts[code]), float(micro[code])))
-            spread = micro[present, None] * odds[present, :-1]
-            self._served += np.add.accumulate(spread, axis=0)[-1] if present else 0.0
-        else:
-            odds[counts > 0, -1] = 1.0
-        for broker in self._pinned_brokers(pinned):
-            self._served[broker] += weights[pinned == broker].sum()
-        if is_scored:
-            self._tally.add(tick, self._registry.epoch, codes, odds, self._answers(pinned))
+    def _lookups(self, stretch: Stretch) -> Floats:
+        """Decide every key of a stretch; return the weight each broker serves in each tick, in micro-units."""
+        classes, counts, n_keys = self._classes(stretch)
+        n_brokers = len(self._registry.registered)
+        odds = np.zeros((n_keys, n_brokers + 1))
+        served = np.zeros((len(stretch.ticks), n_brokers))
+        for code, row, places in self._asked(classes, counts, stretch):
+            micro = counts.micro[:, places].sum(axis=1)
+            odds[code] = self._decided(stretch, (code, row), (counts.counts[:, places].sum(axis=1), micro))
+            served += micro[:, None] * odds[code, :-1]
+        odds[:, -1] = 1.0 - odds[:, :-1].any(axis=1)
+        if self._has_pinned:
+            classes, odds = self._with_pinned(classes, odds)
+            for code in range(n_keys, len(odds)):
+                served += counts.micro[:, classes.key == code].sum(axis=1)[:, None] * odds[code, :-1]
+        if stretch.ticks[0].start_us >= self._scored_from:
+            self._tally.add(stretch, counts, (classes.key, classes.client), odds, self.manager.roster)
+        return served
+
+    def _classes(self, stretch: Stretch) -> tuple[Classes, StretchCounts, int]:
+        """Return what a stretch's rows are told apart by, how many there are of each, and how many keys there are."""
+        by_client = self._keys.by_client
+        if by_client is not None:
+            classes, counts = count_clients(self._cluster, stretch)
+            return replace(classes, key=by_client[classes.client]), counts, int(by_client.max()) + 1
+        codes, bound = self._keys.codes(stretch.rows, stretch.low, stretch.high)
+        classes = classes_of(self._cluster, stretch, codes)
+        return classes, count_stretch(self._cluster, stretch, classes), bound
+
+    def _with_pinned(self, classes: Classes, odds: Floats) -> tuple[Classes, Floats]:
+        """Give each broker that answers without a policy a key of its own, behind those of the policy."""
+        width = odds.shape[1]
+        # answer -1 is the last column (no answer), answer b is column b
+        keys = np.where(classes.pinned == -1, classes.key, len(odds) + self._answers(classes.pinned) % width)
+        return replace(classes, key=keys), np.vstack([odds, np.eye(width)])
+
+    def _asked(self, classes: Classes, counts: StretchCounts, stretch: Stretch) -> Iterator[tuple[int, int, Ints]]:
+        """Yield the keys a policy is asked about, with their first row and their classes.
+
+        They come in order of their texts, so that sums of floats do not depend on how keys are numbered.
+        """
+        if not self._registry.registered.any():
+            return
+        present = np.flatnonzero(counts.counts.any(axis=0) & (classes.pinned == -1))
+        held = {code: present[classes.key[present] == code] for code in np.unique(classes.key[present]).tolist()}
+        firsts = {code: int(counts.firsts[places].min()) for code, places in held.items()}
+        for code in sorted(held, key=lambda code: self._text(stretch.rows, code, firsts[code])):
+            yield code, firsts[code], held[code]
 
     def _text(self, rows: DayRows, code: int, row: int) -> str:
         known = self._texts.get(code)
@@ -154,30 +183,40 @@ class SharedReplay:
             known = self._texts[code] = key_text(self._policy, self._requests.request(rows, row))
         return known
 
-    def _decided(self, tick: Tick, code: int, row: int, demand: tuple[int, float]) -> Floats:
-        ballot, fingerprint = self.manager.decide(self._requests.request(tick.rows, row))
-        count, micro = demand
-        self.decisions.append(KeyDecision(tick.start_us, self._texts[code], ballot, fingerprint, count, micro / MICRO))
+    def _decided(self, stretch: Stretch, key: tuple[int, int], demand: tuple[Ints, Floats]) -> Floats:
+        """Decide one key, given by its code and first row; note its decision in every tick that has lookups of it."""
+        ballot, fingerprint = self.manager.decide(self._requests.request(stretch.rows, key[1]))
+        text, (counts, micro) = self._texts[key[0]], demand
+        for place in np.flatnonzero(counts).tolist():
+            start, count, weight = stretch.ticks[place].start_us, int(counts[place]), float(micro[place]) / MICRO
+            self.decisions.append(KeyDecision(start, text, ballot, fingerprint, count, weight))
         return _spread(ballot, len(self._registry.registered))
 
-    def _pinned_brokers(self, pinned: NDArray[np.int64] | NDArray[np.int32]) -> list[int]:
-        found = np.unique(pinned[pinned >= 0]).tolist() if self._has_pinned else []
-        return [broker for broker in found if self._registry.registered[broker]]
-
-    def _answers(self, pinned: NDArray[np.int64] | NDArray[np.int32]) -> Ints | None:
-        """Return who answers where no policy is asked: -1 nobody, -2 a policy is asked; None: always a policy."""
-        if not self._has_pinned:
-            return None
+    def _answers(self, pinned: NDArray[np.int32]) -> Ints:
+        """Return who answers for bundles that are pinned: the broker itself while registered, else -1, nobody."""
         registered = np.append(self._registry.registered, False)
-        known = np.where((pinned >= 0) & registered[np.maximum(pinned, -1)], pinned, -1)
-        return np.where(pinned == -1, -2, known).astype(np.int64)
+        return np.where((pinned >= 0) & registered[np.maximum(pinned, -1)], pinned, -1).astype(np.int64)
+
+    def _follow(self, ticks: Sequence[Tick], served: Floats) -> None:
+        """Keep the books of load and of the balance cells, tick by tick."""
+        for place, tick in enumerate(ticks):
+            if tick.is_grid:
+                self._usage = self._loads.usage(tick, self.manager.capacity, self._registry.registered)
+            self._loads.serve(tick, served[place])
+            if tick.start_us >= self._scored_from:
+                self._cells.add(tick.start_us, tick.end_us, self._registry.registered, self._usage)
+                if not self._run.by:
+                    self._cells.serve(tick.start_us, served[place])
+
+    def _cell(self, tick: Tick) -> int:
+        return tick.start_us // self._run.balance_us * self._run.balance_us
 
     def _counted(self) -> Counted:
         return Counted(
             cluster=self._cluster,
             run=self._run,
             rosters=self._registry.rosters,
-            groups=self._tally.finish(),
+            groups=self._tally.groups,
             cells=self._cells,
             changes=None,
             logged=self._tally.logged,
@@ -194,11 +233,3 @@ def _spread(ballot: Ballot, n_brokers: int) -> Floats:
     else:
         odds[-1] = 1.0
     return odds
-
-
-def _first_rows(codes: Ints, asked: NDArray[np.bool_], bound: int) -> Ints:
-    """Return the place of the first row that asks with each key, shape (bound,)."""
-    places = np.flatnonzero(asked)[::-1]
-    firsts = np.zeros(bound, dtype=np.int64)
-    firsts[codes[places]] = places
-    return firsts

@@ -17,7 +17,7 @@ from lookup.model.batch import Cells
 from lookup.replay.ordering import DayRows
 from lookup.replay.plan import ClusterPlan, RunPlan
 
-__all__ = ["CellLedger", "ChangeRecord", "Groups", "OwnerTally", "grouped"]
+__all__ = ["CellLedger", "ChangeRecord", "Groups", "OwnerTally", "compacted", "grouped"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -71,6 +71,17 @@ def grouped(keys: Ints, weights: Floats | float, n_keys: int) -> tuple[Ints, Flo
     return found, counts[places].astype(np.float64), sums[places].astype(np.float64)
 
 
+def compacted(codes: Ints) -> tuple[Ints, Ints]:
+    """Number the codes that occur; return these codes, ascending, and each row's number."""
+    if int(codes.max()) > _SPARSE * max(len(codes), 1 << 16):
+        found, places = np.unique(codes, return_inverse=True)
+        return found, places
+    occurs = np.zeros(int(codes.max()) + 1, dtype=bool)
+    occurs[codes] = True
+    numbers = np.cumsum(occurs) - 1
+    return np.flatnonzero(occurs), numbers[codes]
+
+
 class CellLedger:
     """Broker-time by balance cell: who was registered, whose usage was known, who was overloaded."""
 
@@ -78,6 +89,7 @@ class CellLedger:
         self._run = run
         self._n_brokers = n_brokers
         self._cells: dict[int, tuple[NDArray[np.bool_], Floats, Floats]] = {}
+        self._served: dict[int, Floats] = {}
 
     def add(self, start_us: int, end_us: int, registered: NDArray[np.bool_], usage: Floats) -> None:
         """Add one tick."""
@@ -91,12 +103,20 @@ class CellLedger:
         held[1][known] += (end_us - start_us) / MICRO
         held[2][known & (usage > self._run.overload_threshold)] += (end_us - start_us) / MICRO
 
+    def serve(self, start_us: int, micro: Floats) -> None:
+        """Add what each broker served in a tick, micro-units, shape (n_brokers,), where groups do not tell."""
+        cell = start_us // self._run.balance_us * self._run.balance_us
+        held = self._served.get(cell)
+        self._served[cell] = micro if held is None else held + micro
+
     def cells(self, groups: Sequence[Groups], *, is_known: bool) -> Cells:
         """Put broker-time and the weight served together."""
         starts = sorted(self._cells)
         place = {start: row for row, start in enumerate(starts)}
         served = np.zeros((len(starts), self._n_brokers))
-        for group in groups:
+        for start, micro in self._served.items():
+            served[place[start]] = micro
+        for group in groups if not self._served else ():
             answered = group.broker >= 0
             sums = np.bincount(group.broker[answered], weights=group.weight[answered], minlength=self._n_brokers)
             served[place[group.cell_us]] += sums
@@ -121,7 +141,7 @@ class OwnerTally:
         self._run = run
         self._unit = cluster.units[1]
         self._n_clients = max(len(cluster.clients), 1)
-        self._has_log = cluster.logged > 0
+        self._has_log = any(cluster.words.by_broker.values())
         self._pairs: dict[tuple[int, int], int] = {}
         nobody = np.array([self._pair(unit, -1) for unit in range(n_units)], dtype=np.int64)
         #: key of each atom: number of its pair (unit, owner) times the client classes

@@ -93,7 +93,7 @@ def _asked_namespaces(rule: AtomRule, share: Share) -> list[str]:
     return [share.namespaces[place] for place in np.unique(places).tolist()]
 
 
-def _atom_map(atoms: Atoms, share: Share) -> Codes:
+def _atom_map(atoms: Atoms, share: Share) -> NDArray[np.int32]:
     codes = [_atom_codes(atoms, name) for name in share.namespaces]
     return np.concatenate(codes) if codes else np.empty(0, np.int32)
 
@@ -129,7 +129,7 @@ def _codes(values: Iterable[int]) -> Codes:
     return _narrowest(np.array(list(values), dtype=np.int32))
 
 
-def _narrowest(codes: Codes) -> Codes:
+def _narrowest(codes: NDArray[np.int32]) -> Codes:
     """Return codes in 16 bits where they fit: what they map is as long as the log."""
     return codes.astype(np.int16) if codes.size and codes.max() < 1 << 15 else codes
 

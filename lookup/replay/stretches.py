@@ -1,0 +1,171 @@
+"""Counts of the rows of a stretch of ticks by tick, bundle, class and logged broker, for shared ownership.
+
+A class is what a policy's odds and the metrics can tell lookups apart by. Where that is the client class alone, the
+counts do not depend on the policy: they are kept for the next one that a worker replays over the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.replay.ordering import DayRows
+from lookup.replay.plan import ClusterPlan
+from lookup.replay.tally import compacted, grouped
+from lookup.replay.walk import Tick
+
+__all__ = ["Classes", "Stretch", "StretchCounts", "classes_of", "count_clients", "count_stretch"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: Counts by client class of the day that was counted last in this process, by what they were counted of.
+_KEPT: dict[tuple[str, int, int, bytes], tuple[Classes, StretchCounts]] = {}
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Ticks of one day that are taken together; their rows are [low, high)."""
+
+    ticks: Sequence[Tick]
+    #: start of the balance cell its groups are counted under, µs
+    cell_us: int
+    #: number of the roster epoch
+    epoch: int
+
+    @property
+    def rows(self) -> DayRows:
+        """Return the day."""
+        return self.ticks[0].rows
+
+    @property
+    def low(self) -> int:
+        """Return the first row."""
+        return self.ticks[0].low
+
+    @property
+    def high(self) -> int:
+        """Return the row after the last."""
+        return self.ticks[-1].high
+
+    @property
+    def sizes(self) -> Ints:
+        """Return how many rows each tick has."""
+        return np.array([tick.high - tick.low for tick in self.ticks], dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Classes:
+    """What the classes of a stretch are, arrays of shape (n_classes,), and which class each row has."""
+
+    #: broker a bundle is pinned to, -1: a policy is asked, -2: to a broker the roster does not know
+    pinned: NDArray[np.int32]
+    #: client class
+    client: Ints
+    #: decision key, 0 where classes were made without a policy
+    key: Ints
+    #: of each row, shape (n_rows,)
+    codes: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class StretchCounts:
+    """Lookups and weight, in micro-units, of a stretch."""
+
+    #: by tick and class, shape (n_ticks, n_classes)
+    counts: Ints
+    micro: Floats
+    #: by unit and class, columns of shape (n_groups,)
+    unit: Ints
+    klass: Ints
+    lookups: Floats
+    weight: Floats
+    #: lookups with a logged broker by unit, class and broker (-2: one the roster does not know)
+    logged_unit: Ints
+    logged_class: Ints
+    logged_broker: Ints
+    logged: Floats
+    #: first row of each class, shape (n_classes,)
+    firsts: Ints
+
+
+def classes_of(cluster: ClusterPlan, stretch: Stretch, keys: Ints | None = None) -> Classes:
+    """Tell the rows of a stretch apart by client class, by the broker their bundle is pinned to, and by decision key.
+
+    Args:
+        keys: decision key of each row; None: not told apart.
+    """
+    span = slice(stretch.low, stretch.high)
+    n_clients, width = max(len(cluster.clients), 1), len(cluster.timeline.roster) + 2
+    codes = stretch.rows.column("properties", span).astype(np.int64)
+    if (cluster.pinned != -1).any():
+        codes += (cluster.pinned[stretch.rows.column("atom", span)].astype(np.int64) + 2) * n_clients
+    else:
+        codes += n_clients
+    found, places = compacted(codes if keys is None else keys * (width * n_clients) + codes)
+    pinned = (found // n_clients % width - 2).astype(np.int32)
+    return Classes(pinned, found % n_clients, found // n_clients // width, places)
+
+
+def count_clients(cluster: ClusterPlan, stretch: Stretch) -> tuple[Classes, StretchCounts]:
+    """Count the rows of a stretch by what no policy changes, or return what was counted for the policy before."""
+    rows = stretch.rows
+    key = (rows.name, stretch.low, stretch.high, stretch.sizes.tobytes())
+    if key not in _KEPT:
+        for other in [held for held in _KEPT if held[0] != rows.name]:
+            del _KEPT[other]
+        classes = classes_of(cluster, stretch)
+        _KEPT[key] = classes, count_stretch(cluster, stretch, classes)
+    return _KEPT[key]
+
+
+def count_stretch(cluster: ClusterPlan, stretch: Stretch, classes: Classes) -> StretchCounts:
+    """Count the rows of a stretch."""
+    return _counted(cluster, stretch, classes.codes, len(classes.key))
+
+
+def _counted(cluster: ClusterPlan, stretch: Stretch, codes: Ints, n_classes: int) -> StretchCounts:
+    span, sizes = slice(stretch.low, stretch.high), stretch.sizes
+    weights = stretch.rows.column("weight", span)
+    place = np.repeat(np.arange(len(sizes)) * n_classes, sizes) + codes
+    shape, cells = (len(sizes), n_classes), len(sizes) * n_classes
+    units = cluster.units[1][stretch.rows.column("atom", span)]
+    keys = units * n_classes + codes
+    found, lookups, weight = grouped(keys, weights, len(cluster.units[0]) * n_classes)
+    logged = _logged(stretch.rows.column("broker", span), keys, (len(cluster.units[0]) * n_classes, n_classes))
+    return StretchCounts(
+        np.bincount(place, minlength=cells).reshape(shape),
+        np.bincount(place, weights=weights, minlength=cells).reshape(shape).astype(np.float64),
+        found // n_classes,
+        found % n_classes,
+        lookups,
+        weight,
+        *logged,
+        stretch.low + _first_rows(codes, n_classes),
+    )
+
+
+def _logged(brokers: NDArray[np.int16], keys: Ints, sizes: tuple[int, int]) -> tuple[Ints, Ints, Ints, Floats]:
+    named = brokers != -1
+    if not named.any():
+        nothing = np.empty(0, dtype=np.int64)
+        return nothing, nothing, nothing, np.empty(0)
+    # -2 comes first, so that numbers start at 0 where every broker is known
+    lowest = int(brokers.min())
+    width = int(brokers.max()) - lowest + 1
+    chosen = keys if named.all() else keys[named]
+    known = brokers.astype(np.int64) if named.all() else brokers[named].astype(np.int64)
+    found, lookups, _ = grouped(chosen * width + (known - lowest), 1.0, sizes[0] * width)
+    held = found // width
+    return held // sizes[1], held % sizes[1], found % width + lowest, lookups
+
+
+def _first_rows(codes: Ints, bound: int) -> Ints:
+    """Return the place of the first row of each code, shape (bound,)."""
+    firsts = np.zeros(bound, dtype=np.int64)
+    # The last assignment to an index wins, so rows are assigned backwards.
+    firsts[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    return firsts
