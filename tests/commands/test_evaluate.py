@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -29,7 +30,7 @@ selector = "best"
 [verdict]
 primary = ["answered_ratio"]
 """
-FAILING = '''
+FAILING = """
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -38,21 +39,19 @@ from lookup.hooks import hookimpl
 
 @dataclass(frozen=True)
 class Failing:
-    """Knows only one topic."""
-
     name: ClassVar[str] = "failing"
+    is_silent: bool = False
 
     def score(self, request, brokers, view):
-        """Answer NaN, or raise."""
-        if "0" in request.bundle:
+        if not self.is_silent:
             raise LookupError("no such rack")
-        return [1.0] * len(brokers)
+        return [float("nan")] * len(brokers)
 
 
 @hookimpl
 def lookup_register_scorers():
     return (Failing,)
-'''
+"""
 
 
 @pytest.fixture(scope="module")
@@ -127,6 +126,18 @@ def test_a_truncated_table_is_one_sentence(lookup: Run, tmp_path: Path, log: Pat
 
     (mistake,) = ran.mistakes
     assert mistake.startswith(f"inputs.lookups: {tmp_path}/cut.parquet")
+
+
+def test_an_empty_table_is_one_sentence(lookup: Run, tmp_path: Path, log: Path) -> None:
+    """A table without rows is named."""
+    file = next((log / "lookups").rglob("*.parquet"))
+    pq.write_table(pq.ParquetFile(file).read().slice(0, 0), tmp_path / "none.parquet")
+    config = _config(tmp_path, log)
+
+    ran = lookup("evaluate", "--config", config, "--output", tmp_path / "o", "--lookups", tmp_path / "none.parquet")
+
+    (mistake,) = ran.mistakes
+    assert mistake.startswith(f"inputs.lookups: {tmp_path}/none.parquet")
 
 
 def test_all_missing_inputs_are_named(lookup: Run, tmp_path: Path) -> None:
@@ -269,10 +280,20 @@ def test_a_worse_candidate_exits_with_3(lookup: Run, tmp_path: Path, log: Path) 
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
-def test_a_part_that_fails_in_a_task_leaves_earlier_results(lookup: Run, tmp_path: Path, log: Path) -> None:
-    """A part of a plug-in file that raises on a worker is one sentence; what was in the output is still there."""
+@pytest.mark.parametrize(
+    ("is_silent", "sentence"),
+    [
+        ("false", "policy 'fails': part 'failing' raised LookupError: no such rack; it was asked about "),
+        ("true", "part 'failing' answered score nan for broker 1, not a number in [0, 1]"),
+    ],
+)
+def test_a_part_that_fails_in_a_task_leaves_earlier_results(
+    lookup: Run, tmp_path: Path, log: Path, is_silent: str, sentence: str
+) -> None:
+    """A part of a plug-in file that raises or breaks its protocol on a worker is one sentence; the output stays."""
     (tmp_path / "failing.py").write_text(FAILING, encoding="utf-8")
-    policy = '[[policies]]\nname = "fails"\nscorers = ["failing"]\nselector = "best"\n'
+    part = f'{{ use = "failing", is_silent = {is_silent} }}'
+    policy = f'[[policies]]\nname = "fails"\nscorers = [{part}]\nselector = "best"\n'
     config = _config(tmp_path, log, policy, 'plugin_files = ["failing.py"]\n')
     output = tmp_path / "o"
     output.mkdir()
@@ -280,9 +301,28 @@ def test_a_part_that_fails_in_a_task_leaves_earlier_results(lookup: Run, tmp_pat
 
     (mistake,) = lookup("evaluate", "--config", config, "--output", output, "--force").mistakes
 
-    assert mistake.startswith("policy 'fails': part 'failing' raised LookupError: no such rack; it was asked about ")
+    assert sentence in mistake
     assert (output / "report.md").read_text() == "old"
+    assert _names(output) == ["report.md"]
     assert _names(tmp_path) == ["evaluation.toml", "failing.py", "o"]
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_a_log_of_garbage_is_one_sentence(lookup: Run, tmp_path: Path, log: Path) -> None:
+    """A table whose topics are no topics is refused with their share, the limit and the commonest reason."""
+    stamps = pa.array([1_767_225_600_000_000 + place for place in range(50)], pa.timestamp("us", "UTC"))
+    pq.write_table(
+        pa.table({"ts": stamps, "cluster": ["c"] * 50, "topic": ["nonsense"] * 50}), tmp_path / "bad.parquet"
+    )
+    config = _config(tmp_path, log)
+
+    ran = lookup("evaluate", "--config", config, "--output", tmp_path / "o", "--lookups", tmp_path / "bad.parquet")
+
+    (mistake,) = ran.mistakes
+    assert "50 of 50 rows cannot be used, more than max_quarantine_ratio = 0.01 allows" in mistake
+    assert "'nonsense'" in mistake
+    assert _names(tmp_path) == ["bad.parquet", "evaluation.toml"]
 
 
 @pytest.mark.spark

@@ -19,31 +19,47 @@ name = "few-topics"
 filters = [{ use = "load-manager-class", class_name = "org.example.Other" }]
 selector = "best"
 """
-BROKEN = '''
+BROKEN = """
 from dataclasses import dataclass
 from typing import ClassVar
 
 from lookup.hooks import hookimpl
 
 
+def answers(say, brokers):
+    if say == "raise":
+        raise ValueError("no table of racks")
+    numbers = {"nan": float("nan"), "negative": -1.0, "big": 7.0, "text": "high", "infinite": float("inf")}
+    return [numbers.get(say, 1.0)] * (len(brokers) + (say == "long"))
+
+
 @dataclass(frozen=True)
 class Broken:
-    """Answers what nobody may answer."""
-
     name: ClassVar[str] = "broken"
-    answer: float = 0.0
+    say: str = "raise"
 
     def score(self, request, brokers, view):
-        """Raise, or answer a number for every broker."""
-        if self.answer == 0.0:
-            raise ValueError("no table of racks")
-        return [self.answer] * len(brokers)
+        return answers(self.say, brokers)
+
+
+@dataclass(frozen=True)
+class BrokenOdds:
+    name: ClassVar[str] = "broken-odds"
+    say: str = "raise"
+
+    def odds(self, request, brokers, scores, view):
+        return answers(self.say, brokers)
 
 
 @hookimpl
 def lookup_register_scorers():
     return (Broken,)
-'''
+
+
+@hookimpl
+def lookup_register_selectors():
+    return (BrokenOdds,)
+"""
 
 
 def _asked(lookup: Run, config: Path, *flags: object) -> dict[str, Any]:
@@ -256,19 +272,35 @@ def test_no_brokers_is_one_sentence(lookup: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "sentence"),
+    ("parts", "sentence"),
     [
-        ("0.0", "policy 'mine': part 'broken' raised ValueError: no table of racks; it was asked about persistent://"),
-        ("nan", "answer"),
-        ("7.0", "part 'broken' answered score 7.0 for broker 1, not a number in [0, 1]"),
+        (
+            'scorers = [{ use = "broken" }]\nselector = "best"',
+            "policy 'mine': part 'broken' raised ValueError: no table of racks; it was asked about persistent://public/",
+        ),
+        ('scorers = [{ use = "broken", say = "nan" }]\nselector = "best"', "'broken' answered score nan for broker 1"),
+        (
+            'scorers = [{ use = "broken", say = "big" }]\nselector = "best"',
+            "score 7.0 for broker 1, not a number in [0, 1]",
+        ),
+        (
+            'scorers = [{ use = "broken", say = "text" }]\nselector = "best"',
+            "'broken' answered scores that are no numbers",
+        ),
+        ('selector = { use = "broken-odds", say = "nan" }', "'broken-odds' answered odds nan for broker 1"),
+        (
+            'selector = { use = "broken-odds", say = "negative" }',
+            "odds -1.0 for broker 1, not a finite number of at least 0",
+        ),
+        ('selector = { use = "broken-odds", say = "infinite" }', "odds inf for broker 1, not a finite number"),
+        ('selector = { use = "broken-odds", say = "long" }', "answered odds of shape (4,) for 3 brokers"),
     ],
 )
-def test_a_broken_part_is_one_sentence(lookup: Run, tmp_path: Path, answer: str, sentence: str) -> None:
+def test_a_broken_part_is_one_sentence(lookup: Run, tmp_path: Path, parts: str, sentence: str) -> None:
     """A part of a plug-in file that raises, or answers what its protocol forbids, is named."""
     (tmp_path / "broken.py").write_text(BROKEN, encoding="utf-8")
-    policy = f'[[policies]]\nname = "mine"\nscorers = [{{ use = "broken", answer = {answer} }}]\nselector = "best"\n'
-    config = evaluation(tmp_path, start='plugin_files = ["broken.py"]\n' + EVALUATION + policy)
+    start = f'plugin_files = ["broken.py"]\n{EVALUATION}\n[[policies]]\nname = "mine"\n{parts}\n'
 
-    (mistake,) = lookup("explain", "--config", config, "--topic", "t").mistakes
+    (mistake,) = lookup("explain", "--config", evaluation(tmp_path, start=start), "--topic", "t").mistakes
 
     assert sentence in mistake
