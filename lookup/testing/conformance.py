@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from lookup.engine.answers import checked_mask, checked_odds, checked_reads, checked_scores
 from lookup.engine.build import PartBuilder, part_table
+from lookup.engine.explain import explain
 from lookup.engine.plugins import registry_of
 from lookup.engine.policy import Ballot, Instant, Policy, WeightedScorer
 from lookup.errors import ReadsError
@@ -44,7 +45,6 @@ from lookup.testing.asking import (
     kind_of,
     manager_in,
     offered_in,
-    own_view,
     proposals_in,
     to_toml,
     worlds_of,
@@ -282,12 +282,12 @@ def check_memory_is_json(policy: Policy, worlds: Sequence[World] = WORLDS) -> No
 def check_rejections_are_explained(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
     """Check that a filter with `detail` has a sentence for every broker it rejects."""
     for world in worlds_of(policy, worlds):
-        brokers = offered_in(world)
-        for part in (part for part in policy.filters if hasattr(part, "detail")):
-            for one, kept in zip(brokers, answer_of(part, world), strict=True):
-                said = "kept" if kept else part.detail(world.request, one, own_view(part, world.view))
+        told = explain(policy, world.request, Instant(policy, world.view))
+        for vote in told.votes:
+            said = vote.detail
 
-                assert str(said or "").strip(), f"{part!r} says {said!r} about {one.id}: {world.name}"
+            assert said is None or said.strip(), f"{policy.name} says {said!r} about {vote.broker}: {world.name}"
+            assert "its detail raised" not in str(said), f"{policy.name} {said} about {vote.broker}: {world.name}"
 
 
 def check_shedding_repeats(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:

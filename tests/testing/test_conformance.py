@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable, Generator, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -10,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+import lookup.testing
 from lookup.errors import PulsarLookupError
 from lookup.model import (
     Broker,
@@ -24,7 +27,7 @@ from lookup.model import (
     Ruling,
     Unload,
 )
-from lookup.testing import CHECKS, conformance, parametrize_with_policies, policy_of
+from lookup.testing import CHECKS, WORLDS, conformance, parametrize_with_policies, policy_of
 from lookup.testing.asking import to_toml
 
 _NOTHING: frozenset[str] = frozenset()
@@ -161,6 +164,17 @@ class Mute:
 
 
 @dataclass(frozen=True)
+class Indiscreet(Mute):
+    """A filter whose reasons look at more than it declared."""
+
+    name: ClassVar[str] = "indiscreet"
+
+    def detail(self, request: LookupRequest, broker: Broker, view: ClusterView) -> str:
+        """Name the tenant."""
+        return f"{request.tenant} may not"
+
+
+@dataclass(frozen=True)
 class Partial:
     """A scorer that takes a missing property for one that brokers without a label share."""
 
@@ -214,6 +228,7 @@ class Endless:
         (Nameless(label=None), "toml_round_trip", "builds Nameless"),
         (Partial(), "nobody_is_preferred_without_properties", "without any property"),
         (Mute(), "rejections_are_explained", "says ''"),
+        (Indiscreet(), "rejections_are_explained", "its detail raised ReadsError"),
         (Clockwatcher(), "shedding_repeats", "read view.now_us without 'view.now'"),
         (Endless(), "shedding_repeats", "is still proposing"),
     ],
@@ -254,3 +269,13 @@ def test_only_parts_and_policies_are_taken() -> None:
 def test_settings_are_written_as_toml() -> None:
     """Every kind of value settings can hold has a form in TOML."""
     assert to_toml({"a": [1, 2.0, True, "ü"], "b": {}}) == '{ "a" = [1, 2.0, true, "ü"], "b" = {  } }'
+
+
+def test_clusters_need_no_pytest() -> None:
+    """Only the kit does; its names are fetched when they are asked for."""
+    code = "import sys; sys.modules['pytest'] = None; from lookup.testing import WORLDS, cluster; print(len(WORLDS))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert int(done.stdout) == len(WORLDS)
+    with pytest.raises(AttributeError, match="has no attribute 'check_nothing'"):
+        lookup.testing.check_nothing  # noqa: B018  a read is meant
