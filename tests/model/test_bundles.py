@@ -42,16 +42,17 @@ def test_ranges_between_boundaries_are_pulsars(vector: dict[str, Any]) -> None:
     assert [one.upper in one for one in ranges] == [one["upper_closed"] for one in expected]
 
 
-@pytest.mark.parametrize(
-    "vector",
-    vectors("bundles.find_by_hash", n08="Pulsar fails for the last hash of the circle; here the last bundle holds it"),
-)
+#: Where Pulsar fails for the last hash of the circle, here the last bundle holds it.
+_REPAIRED = {"bundles.find_by_hash/08": "0xc0000000_0xffffffff"}
+
+
+@pytest.mark.parametrize("vector", vectors("bundles.find_by_hash"))
 def test_a_hash_is_found_where_pulsar_finds_it(vector: dict[str, Any]) -> None:
     """A boundary belongs to the bundle that begins there."""
     boundaries = _numbers(vector["input"]["boundaries"])
     place = bundle_index(int(vector["input"]["hash"], 16), boundaries)
 
-    assert str(bundle_ranges(boundaries)[place]) == vector["expected"]["bundle"]
+    assert str(bundle_ranges(boundaries)[place]) == _REPAIRED.get(vector["id"], vector["expected"].get("bundle"))
 
 
 @pytest.mark.parametrize("vector", vectors("bundles.parse_range"))

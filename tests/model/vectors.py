@@ -11,20 +11,10 @@ import pytest
 _FILE = Path(__file__).parents[3] / "shared" / "vectors" / "loadmanager.json"
 
 
-def vectors(area: str, **skipped: str) -> list[Any]:
-    """Return the vectors of an area as parameters; those named in `skipped`, by number, are skipped with the reason.
-
-    Where the file is absent, one parameter that is skipped stands for all.
-    """
+def vectors(area: str) -> list[Any]:
+    """Return the vectors of an area as parameters; where the file is absent, one that is skipped stands for all."""
     if not _FILE.is_file():
-        return [
-            pytest.param({}, marks=pytest.mark.skip(f"{_FILE} is absent: the repository holds no third-party data"))
-        ]
-    items = [item for item in json.loads(_FILE.read_text(encoding="utf-8")) if item["area"] == area]
-    reasons = {f"{area}/{number.removeprefix('n')}": reason for number, reason in skipped.items()}
-    return [
-        pytest.param(
-            item, id=item["id"], marks=[pytest.mark.skip(reasons[item["id"]])] if item["id"] in reasons else []
-        )
-        for item in items
-    ]
+        reason = f"{_FILE} is absent: the repository holds no third-party data"
+        return [pytest.param({}, marks=pytest.mark.skip(reason))]
+    items = json.loads(_FILE.read_text(encoding="utf-8"))
+    return [pytest.param(item, id=item["id"]) for item in items if item["area"] == area]
