@@ -15,7 +15,7 @@ from pyarrow import fs as arrow_fs
 from lookup.errors import InputError
 from lookup.replay.sources import locate
 
-__all__ = ["Draft", "draft", "write_beside"]
+__all__ = ["Draft", "draft", "require_free", "write_beside"]
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ def draft(output: str, names: Sequence[str], *, force: bool) -> Iterator[Draft]:
     Raises:
         InputError: where the output is a file, or not empty without `force`; nothing was touched then.
     """
+    require_free(output, force=force)
     system, target = locate(output.rstrip("/"))
-    _refuse(system, target, output, force=force)
     parent, _, name = target.rpartition("/")
     beside = f".{name}.{uuid4().hex[:8]}"
     folder = f"{parent}/{beside}"
@@ -55,16 +55,13 @@ def draft(output: str, names: Sequence[str], *, force: bool) -> Iterator[Draft]:
         _remove(system, folder)
 
 
-def write_beside(output: str, name: str, content: bytes) -> None:
-    """Write one more file into an output that is complete; it appears whole."""
-    system, folder = locate(output.rstrip("/"))
-    hidden = f"{folder}/.{name}.{uuid4().hex[:8]}"
-    with system.open_output_stream(hidden) as sink:
-        sink.write(content)
-    system.move(hidden, f"{folder}/{name}")
+def require_free(output: str, *, force: bool) -> None:
+    """Refuse an output that is a file, or not empty without `force`.
 
-
-def _refuse(system: arrow_fs.FileSystem, target: str, output: str, *, force: bool) -> None:
+    Raises:
+        InputError: in one sentence.
+    """
+    system, target = locate(output.rstrip("/"))
     info = system.get_file_info(target)
     if info.is_file:
         raise InputError(f"--output: {output} is a file; name a folder that does not exist or is empty")
@@ -72,6 +69,15 @@ def _refuse(system: arrow_fs.FileSystem, target: str, output: str, *, force: boo
         raise InputError(
             f"--output: {output} is not empty; name another folder, or replace earlier results with --force"
         )
+
+
+def write_beside(output: str, name: str, content: bytes) -> None:
+    """Write one more file into an output that is complete; it appears whole."""
+    system, folder = locate(output.rstrip("/"))
+    hidden = f"{folder}/.{name}.{uuid4().hex[:8]}"
+    with system.open_output_stream(hidden) as sink:
+        sink.write(content)
+    system.move(hidden, f"{folder}/{name}")
 
 
 def _publish(system: arrow_fs.FileSystem, folder: str, target: str, names: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
-from lookup.commands.drafts import write_beside
+from lookup.commands.drafts import require_free, write_beside
 from lookup.commands.sessions import java_version, spark_session
 from lookup.commands.streams import data_console, plain_table, print_json, progress, warn
 from lookup.commands.times import time_text
@@ -53,9 +53,11 @@ def run_ingest(wanted: Wanted) -> int:
     began, started = time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
     registry = load_plugins(wanted.plugin_files)
     reader = load_reader(registry, name=wanted.reader, mapping=wanted.mapping)
-    list_files(wanted.sources)  # before Spark, which takes seconds to start
+    # Looked at before Spark, which takes seconds to start.
+    files = list_files(wanted.sources)
+    require_free(wanted.output, force=wanted.is_forced)
     with progress("starting Spark") as tell, spark_session(wanted.master) as spark:
-        tell(f"reading {len(wanted.sources)} sources with {reader.name}")
+        tell(f"reading {len(files)} {'file' if len(files) == 1 else 'files'} with {reader.name}")
         report = ingest(
             spark,
             wanted.sources,

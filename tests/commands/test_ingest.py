@@ -82,6 +82,17 @@ def test_what_cannot_be_read_is_one_sentence(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log", "mapping"]
 
 
+def test_a_full_folder_is_kept(lookup: Run, tmp_path: Path) -> None:
+    """Without `--force` a folder with anything in it is refused before Spark starts."""
+    files = _files(tmp_path, log=LOG, mapping=MAPPING)
+
+    mistakes = lookup("ingest", files["log"], "--mapping", files["mapping"], "--output", tmp_path).mistakes
+
+    assert mistakes == [
+        f"--output: {tmp_path} is not empty; name another folder, or replace earlier results with --force"
+    ]
+
+
 def test_all_mistakes_of_a_mapping_are_named(lookup: Run, tmp_path: Path) -> None:
     """A mapping with several mistakes is several sentences, each with file and key."""
     files = _files(tmp_path, log=LOG, mapping=MAPPING + 'clinet = "host"\nheader = "yes"\n')
