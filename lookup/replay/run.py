@@ -200,9 +200,10 @@ class _Run:
         section, policies = self.settings.evaluation, self.settings.policies
         runs = [
             (place, (number, seed))
-            for place in range(len(clusters))
+            for places in _together(len(clusters), self._context.defaultParallelism)
             for number in range(len(policies))
             for seed in section.seeds
+            for place in places
         ]
         self.progress(f"replaying {len(policies)} policies over {len(clusters)} clusters in {len(runs)} runs")
         marks = [
@@ -278,6 +279,11 @@ def _needs_ownership(policy: Policy) -> list[str]:
 def _tasks(rows: int, cores: int) -> int:
     """Return how many tasks read the log: as many for each core, so that none waits for another."""
     return cores * max(1, -(-rows // (cores * _ROWS_PER_TASK)))
+
+
+def _together(clusters: int, cores: int) -> list[range]:
+    """Return which clusters are replayed at a time: one per core, so that a worker mostly stays with one cluster's rows."""
+    return [range(first, min(first + cores, clusters)) for first in range(0, clusters, max(cores, 1))]
 
 
 def _shares(coded: Sequence[Coded]) -> dict[str, list[Share]]:

@@ -101,10 +101,8 @@ def classes_of(cluster: ClusterPlan, stretch: Stretch, keys: Ints | None = None)
     span = slice(stretch.low, stretch.high)
     n_clients, width = max(len(cluster.clients), 1), len(cluster.timeline.roster) + 2
     codes = stretch.rows.column("properties", span).astype(np.int64)
-    if (cluster.pinned != -1).any():
-        codes += (cluster.pinned[stretch.rows.column("atom", span)].astype(np.int64) + 2) * n_clients
-    else:
-        codes += n_clients
+    by_atom = (cluster.pinned.astype(np.int64) + 2) * n_clients
+    codes += by_atom[stretch.rows.column("atom", span)] if (cluster.pinned != -1).any() else n_clients
     found, places = compacted(codes if keys is None else keys * (width * n_clients) + codes)
     pinned = (found // n_clients % width - 2).astype(np.int32)
     return Classes(pinned, found % n_clients, found // n_clients // width, places)
@@ -132,8 +130,8 @@ def _counted(cluster: ClusterPlan, stretch: Stretch, codes: Ints, n_classes: int
     weights = stretch.rows.column("weight", span)
     place = np.repeat(np.arange(len(sizes)) * n_classes, sizes) + codes
     shape, cells = (len(sizes), n_classes), len(sizes) * n_classes
-    units = cluster.units[1][stretch.rows.column("atom", span)]
-    keys = units * n_classes + codes
+    keys = (cluster.units[1] * n_classes)[stretch.rows.column("atom", span)]
+    keys += codes
     found, lookups, weight = grouped(keys, weights, len(cluster.units[0]) * n_classes)
     logged = _logged(stretch.rows.column("broker", span), keys, (len(cluster.units[0]) * n_classes, n_classes))
     return StretchCounts(
