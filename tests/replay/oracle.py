@@ -13,8 +13,9 @@ import json
 import zlib
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -41,6 +42,7 @@ from tests.score.oracle import Change, Happenings, Lookup, measure_all
 
 MICRO = 1_000_000
 HASH_END = 0xFFFFFFFF
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Row = dict[str, Any]
 Figures = dict[tuple[str, str | None], float]
 
@@ -217,11 +219,8 @@ def _demand(row: Row, properties: Mapping[str, str]) -> Demand:
 def _micros(ts: Any) -> int | None:
     if ts is None or isinstance(ts, int):
         return ts
-    return round(ts.timestamp()) * MICRO + ts.microsecond if ts.microsecond == 0 else _exact(ts)
-
-
-def _exact(ts: Any) -> int:
-    return round(ts.replace(microsecond=0).timestamp()) * MICRO + int(ts.microsecond)
+    aware = ts if ts.tzinfo is not None else ts.replace(tzinfo=UTC)
+    return int((aware - _EPOCH) // timedelta(microseconds=1))
 
 
 # What is the same for every policy.
@@ -313,7 +312,7 @@ class _World:
 
     def _epochs(self, registry: Sequence[Row], ticks: Sequence[_Tick], starts: Sequence[int]) -> None:
         described = {interval.broker.id: interval.broker for interval in broker_intervals(self.settings, self.name)}
-        names = sorted({event["broker"] for event in registry} | {event["broker"] for event in self.registrations if event["ts"] < self.end} | set(described))
+        names = sorted({event["broker"] for event in registry} | set(described))
         first: dict[str, Row] = {}
         for event in registry:
             if event["data"] is not None:
@@ -594,7 +593,7 @@ class _Walk:
         return {
             ((dimension, value),): _figures_of(self, dimension, value, changes)
             for dimension in by
-            for value in sorted({found for one in self.lookups if (found := _value_of(dimension, one)) is not None})
+            for value in sorted({_value_of(dimension, one) for one in self.lookups} - {None})
         }
 
 
@@ -604,7 +603,7 @@ def _hour(ts: int) -> int:
 
 def _value_of(dimension: str, one: Lookup | Change) -> Any:
     if dimension == "hour":
-        return _hour(one.ts)
+        return datetime.fromtimestamp(_hour(one.ts) * 3600, tz=UTC).strftime("%Y-%m-%dT%H:00Z")
     if dimension == "rack":
         return one.client.properties.get("rack") if isinstance(one, Lookup) else None
     namespace = one.bundle.rpartition("/")[0]
@@ -614,7 +613,8 @@ def _value_of(dimension: str, one: Lookup | Change) -> Any:
 def _figures_of(walk: _Walk, dimension: str, value: Any, changes: Sequence[Change] | None) -> Figures:
     lookups = [one for one in walk.lookups if _value_of(dimension, one) == value]
     kept = None if changes is None or dimension == "rack" else [c for c in changes if _value_of(dimension, c) == value]
-    figures = measure_all(walk.happenings(lookups, kept, value if dimension == "hour" else None))
+    hour = _hour(lookups[0].ts) if dimension == "hour" else None
+    figures = measure_all(walk.happenings(lookups, kept, hour))
     if dimension in ("rack", "hour"):
         figures.pop(("agreement_ratio", None))
     if dimension != "hour":
@@ -633,6 +633,8 @@ class _Exclusive(_Walk):
         self.weights: dict[str, float] = {}
         self.answers: list[str | None] = []
         self.decided: list[Any] = []
+        #: the last grid instant whose load is in the books
+        self.last_grid = -(10**18)
 
     def told(self, by: Sequence[str]) -> Told:
         """Walk and tell."""
@@ -678,8 +680,9 @@ class _Exclusive(_Walk):
         if tick.start > self.world.start:
             self.cells.append(self.open)
             self.open = []
+        self.last_grid = tick.start
         figures = self._load(tick.start)
-        self.usage = list(figures.usage)
+        self.usage = figures.usage.tolist()
         self.manager.set_load(figures)
         self.manager.shed()
         self._follow(tick)
@@ -770,15 +773,8 @@ class _Exclusive(_Walk):
 
     def _weight(self, bundle: str) -> float:
         # Bundles that came of a split since the last grid instant are weighed by what lies in them.
-        micro, seconds = self._bundle_loads(self.grid_instant)
+        micro, seconds = self._bundle_loads(self.last_grid)
         return micro[bundle] / (MICRO * seconds)
-
-    @property
-    def grid_instant(self) -> int:
-        """Return the last grid instant whose load is in the books."""
-        return self._last_grid
-
-    _last_grid: int = -(10**18)
 
     def _begin(self, bundle: str, broker: str, ts: int) -> None:
         self.held[bundle] = {"bundle": bundle, "broker": broker, "from": ts, "to": None, "ended_by": None}
@@ -857,7 +853,7 @@ class _Shared(_Walk):
             self.served.append(self.serving)
             self.open, self.serving = [], [0.0] * count
         figures = self._load(tick.start)
-        self.usage = list(figures.usage)
+        self.usage = figures.usage.tolist()
         self.manager.set_load(figures)
 
     def _load(self, now: int) -> LoadFigures:
@@ -964,23 +960,25 @@ def _of_the_log(world: _World) -> Figures:
             number = roster.number(world.roster_id(one.logged) or "")
             lookups.append(_counted(world, one, None if number is None else roster[number], 1.0))
     cells = world.registered_cells()
-    answered = [one for one in lookups if one.broker is not None]
-    # The log may name a broker that was not registered; balance is about registered ones.
-    figures = measure_all(_log_happenings(world, lookups, cells, answered))
+    everyone = dict.fromkeys(cells, frozenset(broker.id for broker in world.roster))
+    # The log may name a broker that was not registered; only balance is about registered ones alone.
+    registered = [
+        one for one in lookups if one.broker is None or one.broker.id in cells[world.name, world.cell(one.ts)]
+    ]
+    figures = measure_all(_log_happenings(world, lookups, everyone))
+    balance = measure_all(_log_happenings(world, registered, cells))
+    figures.update({name: value for name, value in balance.items() if name[0].startswith("imbalance")})
     figures.pop(("agreement_ratio", None))
     return figures
 
 
 def _log_happenings(
-    world: _World, lookups: Sequence[Lookup], cells: Mapping[tuple[str, int], frozenset[str]], answered: Iterable[Lookup]
+    world: _World, lookups: Sequence[Lookup], cells: Mapping[tuple[str, int], frozenset[str]]
 ) -> Happenings:
-    present = dict(cells)
-    for one in answered:
-        present.setdefault((world.name, world.cell(one.ts)), frozenset())
     return Happenings(
         lookups=lookups,
         changes=None,
-        registered=present,
+        registered=cells,
         cell_us=world.section.balance_s * MICRO,
         topology=world.topology,
         bytes_per_weight=world.section.bytes_per_weight,

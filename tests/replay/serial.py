@@ -1,0 +1,45 @@
+"""Runs the jobs of a replay in this process, one task after the other: what a session's context does, without a session."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class _Tasks:
+    items: list[Any]
+    work: Callable[[Any], Any] = lambda item: item
+
+    def map(self, work: Callable[[Any], Any]) -> _Tasks:
+        return _Tasks(self.items, work)
+
+    def collect(self) -> list[Any]:
+        # Items and answers travel between processes in a real session.
+        return [pickle.loads(pickle.dumps(self.work(pickle.loads(pickle.dumps(item))))) for item in self.items]
+
+
+@dataclass(frozen=True)
+class _Broadcast:
+    value: Any
+
+    def destroy(self) -> None:
+        """Forget nothing: there is no worker."""
+
+
+class _Context:
+    defaultParallelism = 2
+
+    def broadcast(self, value: Any) -> _Broadcast:
+        return _Broadcast(pickle.loads(pickle.dumps(value)))
+
+    def parallelize(self, items: Iterable[Any], partitions: int) -> _Tasks:
+        return _Tasks(list(items))
+
+
+class SerialSession:
+    """Stands where a Spark session stands; plug-in files cannot be shipped."""
+
+    sparkContext = _Context()
