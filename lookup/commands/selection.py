@@ -12,6 +12,7 @@ from lookup.engine.policy import Policy
 from lookup.errors import PluginError, SettingsError
 from lookup.score.verdict import check_rules
 from lookup.settings import EvaluationFile, Findings, PolicySpec, VerdictSection, examine_evaluation
+from lookup.settings.resolve import load_manager_keys
 
 __all__ = ["Selection", "examine", "select"]
 
@@ -53,7 +54,8 @@ def examine(
         return findings, None, (), [*problems, str(error)] if "plugin_files" in findings.tables else problems
     policies: tuple[Policy, ...] = ()
     try:
-        policies = build_policies(registry, _specs(findings.tables))
+        conf = {} if findings.settings is None else load_manager_keys(findings.settings)
+        policies = build_policies(registry, _specs(findings.tables), conf)
     except SettingsError as error:
         problems += error.problems
     try:

@@ -5,6 +5,7 @@ Objects do not travel: a class from a plug-in file has no module on a worker unt
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,9 +17,11 @@ from lookup.engine.build import build_policies
 from lookup.engine.plugins import Registry, load_plugins
 from lookup.engine.policy import Policy
 from lookup.hooks import Metric
+from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.policy import PolicySpec
+from lookup.settings.resolve import load_manager_keys
 
-__all__ = ["Recipe", "built", "metrics_of", "ship"]
+__all__ = ["Recipe", "built", "built_here", "metrics_of", "ship"]
 
 
 @dataclass(frozen=True)
@@ -28,14 +31,29 @@ class Recipe:
     #: JSON of each `PolicySpec`
     policies: tuple[str, ...]
     plugin_files: tuple[str, ...]
+    #: JSON of the keys of the brokers' `broker.conf`, which fill parameters
+    conf: str
 
 
-def ship(context: SparkContext, policies: tuple[PolicySpec, ...], plugin_files: tuple[str, ...]) -> Recipe:
+def ship(context: SparkContext, settings: EvaluationFile) -> Recipe:
     """Send plug-in files to all workers and return what tasks need to build the policies."""
-    for file in plugin_files:
+    for file in settings.plugin_files:
         context.addFile(file)
-    names = tuple(Path(file).name for file in plugin_files)
-    return Recipe(tuple(policy.model_dump_json() for policy in policies), names)
+    return Recipe(
+        policies=tuple(policy.model_dump_json() for policy in settings.policies),
+        plugin_files=tuple(Path(file).name for file in settings.plugin_files),
+        conf=json.dumps(dict(load_manager_keys(settings))),
+    )
+
+
+def built_here(settings: EvaluationFile) -> tuple[Policy, ...]:
+    """Build the policies on the driver, to see what they read and whether they can be built at all.
+
+    Raises:
+        PluginError: where a plug-in cannot be loaded.
+        SettingsError: with all mistakes in all policies.
+    """
+    return build_policies(load_plugins(settings.plugin_files), settings.policies, load_manager_keys(settings))
 
 
 @lru_cache(maxsize=4)
@@ -43,7 +61,7 @@ def built(recipe: Recipe) -> tuple[tuple[Policy, ...], tuple[Metric, ...]]:
     """Build policies and metrics on a worker; the same recipe is built once per process."""
     registry = load_plugins([SparkFiles.get(name) for name in recipe.plugin_files])
     policies = [PolicySpec.model_validate_json(text) for text in recipe.policies]
-    return build_policies(registry, policies), metrics_of(registry)
+    return build_policies(registry, policies, json.loads(recipe.conf)), metrics_of(registry)
 
 
 def metrics_of(registry: Registry) -> tuple[Metric, ...]:

@@ -17,9 +17,7 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
-from lookup.engine.build import build_policies
 from lookup.engine.ledger import MICRO
-from lookup.engine.plugins import load_plugins
 from lookup.engine.policy import Policy
 from lookup.errors import InputError, SettingsError
 from lookup.replay.clusters import SmallInputs, day_parts, plan_cluster, read_small_inputs
@@ -31,7 +29,7 @@ from lookup.replay.ordering import order_day
 from lookup.replay.outcome import ReplayOutcome
 from lookup.replay.parquet import Split, list_log, share_out
 from lookup.replay.plan import ClusterPlan, RunPlan
-from lookup.replay.recipe import Recipe, ship
+from lookup.replay.recipe import Recipe, built_here, ship
 from lookup.replay.tasks import Coded, Failed, Gathered, Replayed, attempt, code_share, gather, replay_policy
 from lookup.replay.work import WorkDir
 from lookup.settings.evaluation import EvaluationFile
@@ -113,7 +111,7 @@ class _Run:
         run = run_plan(self.settings, self.by)
         check_by(self.by, run.balance_us)
         policies = _checked(built_here(self.settings), is_shared=run.is_shared)
-        recipe = ship(self._context, self.settings.policies, self.settings.plugin_files)
+        recipe = ship(self._context, self.settings)
         inputs = read_small_inputs(self.settings, f"{self.output}/quarantine")
         coded = self._code(policies, inputs, run)
         shares = _shares(coded)
@@ -236,11 +234,6 @@ class _Run:
         finally:
             held.destroy()
         return _successes(found)
-
-
-def built_here(settings: EvaluationFile) -> tuple[Policy, ...]:
-    """Build the policies on the driver, to see what they read and whether they can be built at all."""
-    return build_policies(load_plugins(settings.plugin_files), settings.policies)
 
 
 def _successes(found: Sequence[Any]) -> list[Any]:

@@ -133,7 +133,7 @@ def _counted(cluster: ClusterPlan, stretch: Stretch, codes: Ints, n_classes: int
     keys = (cluster.units[1] * n_classes)[stretch.rows.column("atom", span)]
     keys += codes
     found, lookups, weight = grouped(keys, weights, len(cluster.units[0]) * n_classes)
-    logged = _logged(stretch.rows.column("broker", span), keys, (len(cluster.units[0]) * n_classes, n_classes))
+    logged = _logged(cluster, stretch, codes, n_classes)
     return StretchCounts(
         np.bincount(place, minlength=cells).reshape(shape),
         np.bincount(place, weights=weights, minlength=cells).reshape(shape).astype(np.float64),
@@ -146,19 +146,17 @@ def _counted(cluster: ClusterPlan, stretch: Stretch, codes: Ints, n_classes: int
     )
 
 
-def _logged(brokers: NDArray[np.int16], keys: Ints, sizes: tuple[int, int]) -> tuple[Ints, Ints, Ints, Floats]:
-    named = brokers != -1
-    if not named.any():
-        nothing = np.empty(0, dtype=np.int64)
-        return nothing, nothing, nothing, np.empty(0)
-    # -2 comes first, so that numbers start at 0 where every broker is known
-    lowest = int(brokers.min())
-    width = int(brokers.max()) - lowest + 1
-    chosen = keys if named.all() else keys[named]
-    known = brokers.astype(np.int64) if named.all() else brokers[named].astype(np.int64)
-    found, lookups, _ = grouped(chosen * width + (known - lowest), 1.0, sizes[0] * width)
-    held = found // width
-    return held // sizes[1], held % sizes[1], found % width + lowest, lookups
+def _logged(cluster: ClusterPlan, stretch: Stretch, codes: Ints, n_classes: int) -> tuple[Ints, Ints, Ints, Floats]:
+    span = slice(stretch.low, stretch.high)
+    # -1 for none and -2 for an unknown broker come first, so that columns start at 0.
+    brokers, width = stretch.rows.column("broker", span).astype(np.int64) + 2, len(cluster.timeline.roster) + 2
+    brokers += (cluster.units[1] * width)[stretch.rows.column("atom", span)]
+    # A bundle meets few brokers in a stretch: only the pairs that occur are told apart by class.
+    pairs, places = compacted(brokers)
+    found, lookups, _ = grouped(places * n_classes + codes, 1.0, len(pairs) * n_classes)
+    pair = pairs[found // n_classes]
+    named = pair % width != 1
+    return pair[named] // width, found[named] % n_classes, pair[named] % width - 2, lookups[named]
 
 
 def _first_rows(codes: Ints, bound: int) -> Ints:
