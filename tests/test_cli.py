@@ -110,11 +110,13 @@ def test_termination_unwinds_like_an_interruption(monkeypatch: pytest.MonkeyPatc
             tidied.append(True)
         return 0
 
-    before = signal.getsignal(signal.SIGTERM)
-
-    assert _main(monkeypatch, run) == 130
-    assert tidied == [True]
-    assert signal.getsignal(signal.SIGTERM) is before
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        assert _main(monkeypatch, run) == 130
+        assert tidied == [True]
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_a_policy_error_is_a_user_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -158,13 +158,13 @@ def test_a_failure_stops() -> None:
 
 def test_a_failure_closes() -> None:
     """Under `fail-closed` the filters after the one that failed are not asked, and the message is there."""
-    policy = _policy(Breaks(), Refuse(("b2:8080",)), on_error="fail-closed")
+    policy = _policy(Breaks(), Refuse(("b2:8080",)), scorers=[(Headroom(), 1.0)], on_error="fail-closed")
 
     found = _explained(policy, cluster("b1:8080", "b2:8080"))
 
     assert found.declined is Reason.POLICY_ERROR
     assert "part 'breaks' raised RuntimeError: no table" in (found.failure or "")
-    assert found.votes[1].reason is None
+    assert (found.votes[1].reason, found.votes[1].score) == (None, None)
 
 
 def test_a_failure_is_skipped() -> None:
