@@ -60,7 +60,7 @@ def _started(master: str | None) -> SparkSession:
         raise SettingsError(f"--master: {master!r} is no master that Spark knows; write {right}")
     is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     wanted = master or (None if is_submitted else "local[*]")
-    # Py4J logs with tracebacks what an interruption cuts off, some of it to the root logger; all of it is raised as well.
+    # Py4J logs with tracebacks what an interruption cuts off, some to the root logger; all of it is raised as well.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_is_no_interruption)
     try:
