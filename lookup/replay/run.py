@@ -275,7 +275,7 @@ def _tasks(rows: int, cores: int) -> int:
 
 
 def _together(clusters: int, cores: int) -> list[range]:
-    """Return which clusters are replayed at a time: one per core, so that a worker mostly stays with one cluster's rows."""
+    """Return which clusters are replayed at a time: one per core, so that workers stay with a cluster's rows."""
     return [range(first, min(first + cores, clusters)) for first in range(0, clusters, max(cores, 1))]
 
 
