@@ -90,9 +90,8 @@ class ExclusiveReplay:
             self._follow(tick)
             self._pin(tick)
         for parent, children in events.splits:
-            if parent in self._bundles:
+            if self._bundles.split(parent, children):
                 self.manager.split(parent, children)
-                self._bundles.split(parent, children)
                 self.intervals.split(parent, children, tick.start_us)
         for bundle in events.unloads:
             if self.manager.ownership.owner(bundle) is not None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from lookup.replay.counted import Counted
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.tally import CellLedger, Groups, compacted, grouped
-from lookup.replay.timeline import OwnershipEvent, Registration
+from lookup.replay.timeline import OwnershipEvent, Registration, children_of
 from lookup.replay.walk import Registry, Tick, walk_ticks
 from lookup.replay.work import WorkDir
 
@@ -96,10 +96,15 @@ def induced_marks(
         if isinstance(event, Registration):
             orphans = sorted(bundle for bundle, owner in owners.items() if owner == event.broker)
             marks.extend((event.ts_us, bundle) for bundle in orphans)
+            owners = {bundle: owner for bundle, owner in owners.items() if owner != event.broker}
         elif event.event == "owned" and event.broker is not None:
             owners[event.bundle] = event.broker
-        elif event.event == "unloaded":
-            marks.append((event.ts_us, event.bundle))
+        else:
+            owner = owners.pop(event.bundle, None)
+            if event.event == "unloaded":
+                marks.append((event.ts_us, event.bundle))
+            elif event.event == "split" and owner is not None:
+                owners.update(dict.fromkeys(children_of(event), owner))
     places = [(ts, cluster.words.atoms.slice_of(bundle)) for ts, bundle in marks]
     known = [(ts, place) for ts, place in places if place is not None]
     return InducedMarks(

@@ -286,7 +286,7 @@ class _World:
         for event in self.splits:
             namespace = event["bundle"].rpartition("/")[0]
             if namespace in found:
-                found[namespace].update(ends for child in children_of(event) for ends in ends_of(child))
+                found[namespace].update(ends_of(child)[0] for child in children_of(event)[1:])
         return found
 
     def _ticks(self, first: int) -> list[_Tick]:

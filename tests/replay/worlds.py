@@ -7,9 +7,10 @@ are lost, split and asked for again.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -48,6 +49,8 @@ PROPERTIES = (
     '{"rack": "c", "zone": "z1"}',
     '{"zone":"z2","region":"eu","rack":"a"}',
 )
+#: What the log calls the brokers that were answered: ids, an address, nobody, one the registry never had.
+_LOGGED = (*BROKERS, "pulsar://broker-a:6650", None, "gone:8080")
 _RULES = [
     {"match": {"cidr": "10.1.0.0/16"}, "properties": {"rack": "a", "zone": "z1"}},
     {"match": {"client": "*.example.com"}, "properties": {"rack": "b"}},
@@ -159,209 +162,215 @@ def _write_part(rows: Sequence[dict[str, Any]], file: Path, layout: Layout, leav
     pq.write_table(table, file, row_group_size=layout.group_rows)
 
 
-@st.composite
-def worlds(draw: st.DrawFn, *, ownership: str | None = None) -> World:
-    """Draw a world with up to forty lookups and three policies."""
-    mode = ownership or draw(st.sampled_from(["exclusive", "exclusive", "shared"]))
-    tick_s = draw(st.sampled_from([7, 60, 60, 90]))
-    moments = _moments(draw, tick_s)
-    tables = _tables(draw, moments)
-    section = draw(_sections(mode, tick_s, "loads" in tables))
+@dataclass(frozen=True)
+class _Times:
+    """The instants at which things happen: few, so that they meet."""
+
+    tick_us: int
+    cells: int
+    has_quiet_day: bool
+
+    def one(self, dice: Random) -> int:
+        """Return an instant of the log."""
+        offset = dice.choice([0, 0, 1, self.tick_us // 2, self.tick_us // 2, self.tick_us - 1, 3 * MICRO])
+        quiet = 26 * 3600 * MICRO if self.has_quiet_day and dice.random() < 0.2 else 0
+        return START_US // self.tick_us * self.tick_us + dice.randrange(self.cells) * self.tick_us + offset + quiet
+
+    def any(self, dice: Random) -> int:
+        """Return an instant of the log, or one before it."""
+        return START_US - 3600 * MICRO if dice.random() < 0.25 else self.one(dice)
+
+
+def worlds(*, ownership: str | None = None) -> st.SearchStrategy[World]:
+    """Draw worlds with up to a hundred lookups and three policies.
+
+    Hypothesis draws seeds: what it would draw piece by piece are too many alike and too few with anything happening.
+    """
+    return st.builds(world_of, st.integers(0, 1 << 32), st.sampled_from([3, 20, 100, 100]), st.just(ownership))
+
+
+def world_of(seed: int, most: int, ownership: str | None = None) -> World:
+    """Make a world of a seed, with at most so many lookups."""
+    dice = Random(seed)
+    mode = ownership or dice.choice(["exclusive", "exclusive", "shared"])
+    tick_s = dice.choice([7, 60, 60, 90])
+    times = _Times(tick_s * MICRO, dice.choice([3, 8]), tick_s >= 60 and dice.random() < 0.1)
+    tables = _tables(dice, times)
+    section = _section(dice, mode, tick_s, has_loads="loads" in tables)
     if section["load"] == "simulated":
         tables.pop("loads", None)
-    return World(draw(_logs(moments)), _settings(draw, section, "brokers" in tables), draw(_layouts()), tables)
+    settings = _settings(dice, section, has_registry="brokers" in tables)
+    return World(_logs(dice, times, most), settings, _layout(dice), tables)
 
 
-def _moments(draw: st.DrawFn, tick_s: int) -> st.SearchStrategy[int]:
-    tick = tick_s * MICRO
-    start = START_US // tick * tick
-    cells = st.integers(0, draw(st.sampled_from([2, 6])))
-    offsets = st.sampled_from([0, 0, 1, tick // 2, tick // 2, tick - 1])
-    near = st.builds(lambda cell, offset: start + cell * tick + offset, cells, offsets)
-    # A quiet day lies between, now and then.
-    far = near.map(lambda ts: ts + 26 * 3600 * MICRO)
-    return near | far if tick_s >= 60 and draw(st.integers(0, 7)) == 0 else near
-
-
-@st.composite
-def _logs(draw: st.DrawFn, moments: st.SearchStrategy[int]) -> list[dict[str, Any]]:
-    clusters = st.sampled_from(CLUSTERS[: draw(st.integers(1, 2))])
-    rows = draw(st.lists(_rows(moments, clusters), min_size=1, max_size=40))
+def _logs(dice: Random, times: _Times, most: int) -> list[dict[str, Any]]:
+    clusters, logged = CLUSTERS[: dice.choice([1, 2])], _LOGGED[: dice.randint(4, len(_LOGGED))]
+    odd = dice.choice([0.0, 0.1])
+    rows = [_row(dice, times, (clusters, logged), odd=odd) for _ in range(dice.randrange(most))]
     # At least one lookup asks for a broker.
-    rows.append({**draw(_rows(moments, clusters)), "topic": TOPICS[0], "result": "connect", "properties": "{}"})
-    numbers = draw(st.permutations(range(len(rows))))
-    has_gaps = draw(st.booleans())
+    last = _row(dice, times, (clusters, logged), odd=0.0)
+    rows.append({**last, "topic": TOPICS[0], "result": "connect", "properties": "{}"})
+    numbers, has_gaps = dice.sample(range(len(rows)), len(rows)), dice.random() < 0.5
     return [
         {**row, "seq": None if has_gaps and number % 3 == 0 else number}
         for row, number in zip(rows, numbers, strict=True)
     ]
 
 
-def _rows(moments: st.SearchStrategy[int], clusters: st.SearchStrategy[str]) -> st.SearchStrategy[dict[str, Any]]:
-    return st.fixed_dictionaries(
-        {
-            "ts": moments,
-            "cluster": clusters,
-            "topic": st.sampled_from(TOPICS * 4 + NOT_DEMAND),
-            "client": st.sampled_from(CLIENTS),
-            "properties": st.sampled_from(PROPERTIES * 3 + ("[1]", "{", '{"rack":1}')),
-            "broker": st.sampled_from([None, *BROKERS, *BROKERS, "pulsar://broker-a:6650", "gone:8080"]),
-            "result": st.sampled_from(["connect"] * 6 + ["failed", "redirect", "unknown", None]),
-            "read_only": st.sampled_from([False, False, False, True, None]),
-            "listener": st.sampled_from([None, "inside"]),
-            "weight": st.sampled_from([1.0, 1.0, None, 0.1, 1e-6, 3.7, 0.0]),
-        }
-    )
+def _row(
+    dice: Random, times: _Times, names: tuple[Sequence[str], Sequence[str | None]], *, odd: float
+) -> dict[str, Any]:
+    is_odd = dice.random() < odd
+    return {
+        "ts": times.one(dice),
+        "cluster": dice.choice(names[0]),
+        "topic": dice.choice(NOT_DEMAND if is_odd and dice.random() < 0.5 else TOPICS),
+        "client": dice.choice(CLIENTS),
+        "properties": dice.choice(("[1]", "{", '{"rack":1}') if is_odd and dice.random() < 0.3 else PROPERTIES),
+        "broker": dice.choice(names[1]),
+        "result": dice.choice(["redirect", "redirect", "unknown"] if is_odd else ["connect", "connect", "failed", None]),
+        "read_only": dice.choice([False, False, False, True, None]),
+        "listener": dice.choice([None, "inside"]),
+        "weight": dice.choice([1.0, 1.0, None, 0.1, 1e-6, 3.7, 0.0]),
+    }
 
 
-@st.composite
-def _layouts(draw: st.DrawFn) -> Layout:
+def _layout(dice: Random) -> Layout:
     return Layout(
-        with_seq=draw(st.booleans()),
-        is_hive=draw(st.booleans()),
-        file_rows=draw(st.sampled_from([3, 10, 100])),
-        group_rows=draw(st.sampled_from([1, 2, 100])),
-        is_encoded=draw(st.booleans()),
+        with_seq=dice.random() < 0.5,
+        is_hive=dice.random() < 0.5,
+        file_rows=dice.choice([5, 20, 200]),
+        group_rows=dice.choice([1, 4, 200]),
+        is_encoded=dice.random() < 0.5,
     )
 
 
-def _tables(draw: st.DrawFn, moments: st.SearchStrategy[int]) -> dict[str, list[dict[str, Any]]]:
-    before = st.just(START_US - 3600 * MICRO)
-    tables = {}
-    if draw(st.booleans()):
-        tables["brokers"] = _registry(draw, before, moments)
-    if draw(st.booleans()):
-        tables["ownership"] = draw(st.lists(_ownership(before | moments), max_size=12))
-    if draw(st.integers(0, 2)) == 0:
-        tables["loads"] = draw(st.lists(_loads(before | moments), max_size=8))
-    if draw(st.integers(0, 4)) == 0:
-        tables["bundles"] = draw(st.lists(_bundles(before | moments), max_size=8))
-    return {name: rows for name, rows in tables.items() if rows}
+def _tables(dice: Random, times: _Times) -> dict[str, list[dict[str, Any]]]:
+    tables = {
+        name: [make(dice, times) for _ in range(dice.randint(1, most))]
+        for name, (make, most) in _KINDS.items()
+        if dice.random() < 0.5
+    }
+    if "brokers" in tables:
+        tables["brokers"][:0] = [{**_FIRST, "cluster": cluster} for cluster in CLUSTERS]
+    return tables
 
 
-def _registry(
-    draw: st.DrawFn, before: st.SearchStrategy[int], moments: st.SearchStrategy[int]
-) -> list[dict[str, Any]]:
-    first = [
-        {"ts": draw(before), "cluster": cluster, "broker": BROKERS[0], "event": "registered", "lookup_data": _data("a")}
-        for cluster in CLUSTERS
-    ]
-    return first + draw(st.lists(_registrations(before | moments), max_size=14))
-
-
-def _registrations(moments: st.SearchStrategy[int]) -> st.SearchStrategy[dict[str, Any]]:
-    return st.fixed_dictionaries(
-        {
-            "ts": moments,
-            "cluster": st.sampled_from(CLUSTERS),
-            "broker": st.sampled_from(BROKERS),
-            "event": st.sampled_from(["registered", "registered", "registered", "updated", "unregistered"]),
-            "lookup_data": st.sampled_from([None, _data("a"), _data("b"), _data(None)]),
-        }
-    )
+def _registration(dice: Random, times: _Times) -> dict[str, Any]:
+    return {
+        "ts": times.any(dice),
+        "cluster": dice.choice(CLUSTERS),
+        "broker": dice.choice(BROKERS),
+        "event": dice.choice(["registered", "registered", "registered", "updated", "unregistered"]),
+        "lookup_data": dice.choice([None, _data("a"), _data("b"), _data(None)]),
+    }
 
 
 def _data(rack: str | None) -> str:
     labels = {} if rack is None else {"lookup.rack": rack, "lookup.zone": f"z{ord(rack) - 96}"}
-    return json.dumps({"properties": labels, "brokerVersion": "4.0.0", "pulsarServiceUrl": f"pulsar://broker-{rack}:6650"})
+    address = f"pulsar://broker-{rack}:6650"
+    return json.dumps({"properties": labels, "brokerVersion": "4.0.0", "pulsarServiceUrl": address})
 
 
-def _ownership(moments: st.SearchStrategy[int]) -> st.SearchStrategy[dict[str, Any]]:
+_FIRST = {
+    "ts": START_US - 3600 * MICRO,
+    "broker": BROKERS[0],
+    "event": "registered",
+    "lookup_data": _data("a"),
+}
+
+
+def _ownership(dice: Random, times: _Times) -> dict[str, Any]:
     halves = ["0x00000000_0x80000000", "0x80000000_0xffffffff"]
     quarters = ["0x00000000_0x40000000", "0x40000000_0x80000000", "0x80000000_0xc0000000", "0xc0000000_0xffffffff"]
-    bundles = [f"{name}/{ends}" for name in NAMESPACES[:2] for ends in (*halves, *quarters)]
     strangers = ["pulsar/broker-a:8080/0x00000000_0xffffffff", "t9/none/0x00000000_0xffffffff"]
-    return st.fixed_dictionaries(
-        {
-            "ts": moments,
-            "cluster": st.sampled_from(CLUSTERS),
-            "bundle": st.sampled_from(bundles + strangers),
-            "event": st.sampled_from(["owned", "owned", "unloaded", "split"]),
-            "broker": st.sampled_from(BROKERS),
-            "by": st.sampled_from(["admin", "admin", "policy", None]),
-            "boundaries": st.sampled_from([[_HALF], [_QUARTER, "0xc0000000"], ["0x20000000", _QUARTER, "0xa0000000"]]),
-        }
-    )
+    name = dice.choice([f"{name}/{dice.choice(halves + halves + quarters)}" for name in NAMESPACES] * 3 + strangers)
+    return {
+        "ts": times.any(dice),
+        "cluster": dice.choice(CLUSTERS),
+        "bundle": name,
+        "event": dice.choice(["owned", "owned", "unloaded", "unloaded", "split"]),
+        "broker": dice.choice(BROKERS),
+        "by": dice.choice(["admin", "admin", "policy", None]),
+        "boundaries": dice.choice([["0x80000000"], ["0x40000000", "0xc0000000"], ["0x20000000", "0x40000000", "0xa0000000"]]),
+    }
 
 
-def _loads(moments: st.SearchStrategy[int]) -> st.SearchStrategy[dict[str, Any]]:
-    report = st.fixed_dictionaries(
-        {
-            "weightedMaxEMA": st.sampled_from([0.1, 0.5, 0.9, 1.3]),
-            "msgThroughputIn": st.sampled_from([0.0, 10.5]),
-            "topics": st.integers(0, 3),
-        }
-    )
-    return st.fixed_dictionaries(
-        {
-            "ts": moments,
-            "cluster": st.sampled_from(CLUSTERS),
-            "broker": st.sampled_from([*BROKERS, "gone:8080"]),
-            "load": report.map(json.dumps),
-        }
-    )
+def _load(dice: Random, times: _Times) -> dict[str, Any]:
+    report = {
+        "weightedMaxEMA": dice.choice([0.1, 0.5, 0.9, 1.3]),
+        "msgThroughputIn": dice.choice([0.0, 10.5]),
+        "topics": dice.randrange(4),
+    }
+    broker = dice.choice([*BROKERS, "gone:8080"])
+    return {"ts": times.any(dice), "cluster": dice.choice(CLUSTERS), "broker": broker, "load": json.dumps(report)}
 
 
-def _bundles(moments: st.SearchStrategy[int]) -> st.SearchStrategy[dict[str, Any]]:
+def _bundle(dice: Random, times: _Times) -> dict[str, Any]:
     ends = ["0x00000000_0x80000000", "0x80000000_0xffffffff", "0x00000000_0x40000000", "0x10000000_0x30000000"]
-    stats = st.fixed_dictionaries({"msgThroughputIn": st.sampled_from([0.0, 0.3, 7.7]), "msgThroughputOut": st.just(0.1)})
-    return st.fixed_dictionaries(
-        {
-            "ts": moments,
-            "cluster": st.sampled_from(CLUSTERS),
-            "bundle": st.sampled_from([f"{name}/{bounds}" for name in NAMESPACES[:3] for bounds in ends]),
-            "stats": stats.map(json.dumps),
-        }
-    )
+    stats = {"msgThroughputIn": dice.choice([0.0, 0.3, 7.7]), "msgThroughputOut": 0.1}
+    return {
+        "ts": times.any(dice),
+        "cluster": dice.choice(CLUSTERS),
+        "bundle": f"{dice.choice(NAMESPACES[:3])}/{dice.choice(ends)}",
+        "stats": json.dumps(stats),
+    }
 
 
-@st.composite
-def _sections(draw: st.DrawFn, mode: str, tick_s: int, has_loads: bool) -> dict[str, Any]:
+_KINDS: Mapping[str, tuple[Callable[[Random, _Times], dict[str, Any]], int]] = {
+    "brokers": (_registration, 40),
+    "ownership": (_ownership, 60),
+    "loads": (_load, 12),
+    "bundles": (_bundle, 8),
+}
+
+
+def _section(dice: Random, mode: str, tick_s: int, *, has_loads: bool) -> dict[str, Any]:
     return {
         "incumbent": "p0",
         "ownership": mode,
-        "owner_loss": draw(st.sampled_from(["next-lookup", "leader"])),
-        "load": draw(st.sampled_from(["simulated", "reported"])) if has_loads else "simulated",
+        "owner_loss": dice.choice(["next-lookup", "leader"]),
+        "load": dice.choice(["simulated", "reported"]) if has_loads else "simulated",
         "tick_s": tick_s,
-        "session_s": tick_s * draw(st.sampled_from([1, 3])),
-        "balance_s": tick_s * draw(st.sampled_from([1, 2, 40])),
-        "warmup_s": draw(st.sampled_from([0, 0, 0, 60, tick_s * 3])),
-        "seeds": draw(st.sampled_from([[1], [1], [7, 3]])),
+        "session_s": tick_s * dice.choice([1, 3]),
+        "balance_s": tick_s * dice.choice([1, 2, 40]),
+        "warmup_s": dice.choice([0, 0, 0, 60, tick_s * 2]),
+        "seeds": dice.choice([[1], [1], [7, 3]]),
         "default_bundles": 2,
-        "overload_threshold": draw(st.sampled_from([0.85, 0.01])),
-        "bytes_per_weight": draw(st.sampled_from([None, 1e6])),
-        "window_s": 120,
+        "overload_threshold": dice.choice([0.85, 0.01]),
+        "bytes_per_weight": dice.choice([None, 1e6]),
+        "window_s": dice.choice([120, 3600]),
         "max_quarantine_ratio": 1.0,
     }
 
 
-def _settings(draw: st.DrawFn, section: dict[str, Any], has_registry: bool) -> dict[str, Any]:
+def _settings(dice: Random, section: dict[str, Any], *, has_registry: bool) -> dict[str, Any]:
     pool = _STATELESS if section["ownership"] == "shared" else _STATELESS + _OWNING
-    chosen = draw(st.lists(st.sampled_from(pool), min_size=1, max_size=3))
+    chosen = dice.sample(pool, dice.randint(1, 3))
     return {
         "evaluation": section,
         "policies": [{"name": f"p{number}", **policy} for number, policy in enumerate(chosen)],
-        "brokers": [] if has_registry and draw(st.booleans()) else _brokers(draw, has_registry=has_registry),
-        "clients": draw(st.sampled_from([[], _RULES])),
+        "brokers": [] if has_registry and dice.random() < 0.5 else _brokers(dice, has_registry=has_registry),
+        "clients": dice.choice([[], _RULES]),
         "namespaces": [
-            {"name": "t1/a", "bundles": draw(st.sampled_from([1, 2, 4])), "anti_affinity_group": "g"},
+            {"name": "t1/a", "bundles": dice.choice([1, 2, 4]), "anti_affinity_group": "g"},
             {"name": "t2/b", "anti_affinity_group": "G", "isolation": [{"primary": ["broker-[ab]"], "min_limit": 1}]},
         ],
         "failure_domains": {"d1": list(BROKERS[:2])},
     }
 
 
-def _brokers(draw: st.DrawFn, *, has_registry: bool) -> list[dict[str, Any]]:
-    capacities = draw(st.sampled_from([(None,), (0.05,), (0.05, 0.2)]))
+def _brokers(dice: Random, *, has_registry: bool) -> list[dict[str, Any]]:
+    capacities = dice.choice([(None,), (0.05,), (0.05, 0.2)])
     entries = [
         {"id": broker, "properties": {"lookup.rack": rack}, "capacity": capacities[place % len(capacities)]}
         for place, (broker, rack) in enumerate(zip(BROKERS, "abca", strict=True))
     ]
-    kept = entries[: draw(st.integers(1, 4))]
+    kept = entries[: dice.randint(1, 4)]
     kept[0]["location"] = {"region": "eu", "zone": "z1", "rack": "a"}
     if not has_registry and len(kept) > 1:
         # One broker leaves and comes back with another label and capacity.
-        leaves, returns = "2026-01-01T23:58:00Z", draw(st.sampled_from(["2026-01-01T23:58:00Z", "2026-01-01T23:59:30Z"]))
+        leaves, returns = "2026-01-01T23:58:00Z", dice.choice(["2026-01-01T23:58:00Z", "2026-01-01T23:59:30Z"])
         again = {**kept[1], "from": returns, "properties": {"lookup.rack": "c"}}
         again["capacity"] = None if kept[1]["capacity"] is None else 0.1
         kept[1]["until"] = leaves
