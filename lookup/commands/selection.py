@@ -9,6 +9,7 @@ from typing import Any
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import Registry, load_plugins
 from lookup.engine.policy import Policy
+from lookup.engine.sharing import shared_problems
 from lookup.errors import PluginError, SettingsError
 from lookup.score.verdict import check_rules
 from lookup.settings import EvaluationFile, Findings, PolicySpec, VerdictSection, examine_evaluation
@@ -56,6 +57,8 @@ def examine(
     try:
         conf = {} if findings.settings is None else load_manager_keys(findings.settings)
         policies = build_policies(registry, _specs(findings.tables), conf)
+        if findings.settings is not None and findings.settings.evaluation.ownership == "shared":
+            problems += shared_problems(policies)
     except SettingsError as error:
         problems += error.problems
     try:

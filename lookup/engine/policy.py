@@ -162,6 +162,8 @@ class Policy:
             odds = self.odds(request, brokers, scores, instant)
         except _ClosedError as closed:
             return Ballot(rejected=closed.rejected or rejected, declined=Reason.POLICY_ERROR)
+        except ContractError as breach:
+            raise type(breach)(f"policy {self.name!r}: {breach}") from breach
         return _tallied(brokers, scores, odds, rejected, are_scored=bool(self.scorers))
 
     def _filtered(self, request: LookupRequest, instant: Instant) -> Kept:

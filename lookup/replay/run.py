@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lookup.engine.ledger import MICRO
 from lookup.engine.policy import Policy
+from lookup.engine.sharing import shared_problems
 from lookup.errors import InputError, SettingsError
 from lookup.replay.clusters import SmallInputs, day_parts, plan_cluster, read_small_inputs
 from lookup.replay.coding import EXTRA_FIELDS, CodingPlan, Share
@@ -110,7 +111,10 @@ class _Run:
     def outcome(self) -> ReplayOutcome:
         run = run_plan(self.settings, self.by)
         check_by(self.by, run.balance_us)
-        policies = _checked(built_here(self.settings), is_shared=run.is_shared)
+        policies = built_here(self.settings)
+        problems = shared_problems(policies) if run.is_shared else []
+        if problems:
+            raise SettingsError(problems)
         recipe = ship(self._context, self.settings)
         inputs = read_small_inputs(self.settings, f"{self.output}/quarantine")
         coded = self._code(policies, inputs, run)
@@ -242,31 +246,6 @@ def _successes(found: Sequence[Any]) -> list[Any]:
         if isinstance(one, Failed):
             raise one.error()
     return list(found)
-
-
-def _checked(policies: tuple[Policy, ...], *, is_shared: bool) -> tuple[Policy, ...]:
-    """Refuse policies that make no sense where every lookup is decided alone.
-
-    Raises:
-        SettingsError: naming every policy and why.
-    """
-    problems = [
-        f'policy {policy.name!r} cannot be replayed under ownership = "shared": it {reason}'
-        for policy in policies
-        for reason in _needs_ownership(policy)
-    ]
-    if is_shared and problems:
-        raise SettingsError(problems)
-    return policies
-
-
-def _needs_ownership(policy: Policy) -> list[str]:
-    found = {
-        f"has a shedder ({policy.shedder.name})" if policy.shedder else "": policy.shedder is not None,
-        "keeps memory between decisions": policy.is_stateful,
-        "reads view.ownership": "view.ownership" in policy.reads,
-    }
-    return [reason for reason, holds in found.items() if holds]
 
 
 def _tasks(rows: int, cores: int) -> int:
