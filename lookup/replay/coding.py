@@ -35,6 +35,8 @@ DAY_US = 86_400_000_000
 #: Fields of a request that are coded only where a policy reads them, beside atom and properties.
 EXTRA_FIELDS = ("domain", "topic", "client", "listener")
 _DOMAINS = ("persistent://", "non-persistent://")
+#: Stands for the `seq` of a row that has none, before all numbers.
+_UNNUMBERED = np.iinfo(np.int64).min
 #: Rows a coder holds before it writes them.
 _HELD_ROWS = 4_000_000
 
@@ -411,10 +413,10 @@ def used_columns(present: Sequence[str], plan: CodingPlan) -> list[str]:
 
 
 def _sequence(rows: pa.RecordBatch) -> Ints:
+    # A row without number comes first at its instant, whatever file it is in; file and row break the tie.
     if "seq" not in rows.schema.names or rows.column("seq").null_count == rows.num_rows:
-        return np.zeros(rows.num_rows, dtype=np.int64)
-    # A row without number among numbered ones comes first at its instant; file and row break the tie.
-    values: Ints = pc.fill_null(rows.column("seq").cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
+        return np.full(rows.num_rows, _UNNUMBERED)
+    values: Ints = pc.fill_null(rows.column("seq").cast(pa.int64()), _UNNUMBERED).to_numpy(zero_copy_only=False)
     return values
 
 

@@ -1,8 +1,8 @@
 """A replay the slow way: rows as dictionaries, one call of the load manager per lookup, books in plain Python.
 
 Nothing of `lookup.replay` is used but the names of columns, so that whatever the fast replay gets wrong shows as a
-difference. It knows no atoms, no codes, no partitions: a bundle is found by the topic's CRC-32 among the boundaries of the
-moment, a load is a sum over the lookups of the last cells. Figures are those of `tests.score.oracle`.
+difference. It knows no atoms, no codes, no partitions: a bundle is found by the topic's CRC-32 among the boundaries of
+the moment, a load is a sum over the lookups of the last cells. Figures are those of `tests.score.oracle`.
 
 Source: `design/architecture.md` sections 3 and 6.
 """
@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -260,6 +261,7 @@ class _World:
                 split_bundle(self.first_boundaries, event["bundle"], children_of(event))
         self.ticks = self._ticks(first)
         self.roster: Roster = self.ticks[0].registry[0] if self.ticks[0].registry else Roster(())
+        self.broker_ids = self._broker_ids()
         self.initial = self._initial_owners(first)
         self.assumed = self._assumed()
         self.loads = self._table(settings.inputs.loads) if self.section.load == "reported" else None
@@ -352,20 +354,21 @@ class _World:
 
     def roster_id(self, name: str | None) -> str | None:
         """Return the id of the broker a log calls by a name: its id or one of its addresses."""
-        if name is None:
-            return None
-        for tick in self.ticks:
-            for broker in tick.registry[0] if tick.registry else ():
-                data = broker.lookup_data
-                if name in (
-                    broker.id,
-                    data.pulsar_service_url,
-                    data.pulsar_service_url_tls,
-                    data.web_service_url,
-                    data.web_service_url_tls,
-                ):
-                    return broker.id
-        return None
+        return None if name is None else self.broker_ids.get(name)
+
+    def _broker_ids(self) -> dict[str, str]:
+        found: dict[str, str] = {broker.id: broker.id for broker in self.roster}
+        for broker in [broker for tick in self.ticks if tick.registry for broker in tick.registry[0]]:
+            data = broker.lookup_data
+            urls = (
+                data.pulsar_service_url,
+                data.pulsar_service_url_tls,
+                data.web_service_url,
+                data.web_service_url_tls,
+            )
+            for url in filter(None, urls):
+                found.setdefault(url, broker.id)
+        return found
 
     def unit_of(self, bundle: str) -> str:
         """Return the bundle of the run's beginning that a bundle lies in."""
@@ -441,6 +444,10 @@ class _World:
         return above / below if below else None
 
 
+def _both(data: BrokerLookupData, name: str) -> list[str]:
+    return [url for url in (getattr(data, name), getattr(data, f"{name}_tls")) if url is not None]
+
+
 def _registry_order(event: Row) -> tuple[int, int, str]:
     return event["ts"], ("unregistered", "updated", "registered").index(event["event"]), event["broker"]
 
@@ -450,7 +457,7 @@ def _is_exogenous(event: Row) -> bool:
 
 
 def _updated(broker: Broker, event: Row) -> Broker:
-    """Return a broker after a registry event: settings of an interval, then what it registered; labels tell where it is."""
+    """Return a broker after a registry event; where settings do not place it, its labels tell where it is."""
     if event["described"] is not None:
         return event["described"]  # type: ignore[no-any-return]  # a Broker
     if event["data"] is None:
@@ -484,14 +491,14 @@ def children_of(event: Row) -> list[str]:
     namespace, (low, high) = event["bundle"].rpartition("/")[0], ends_of(event["bundle"])
     inside = sorted({int(text, 16) for text in event["boundaries"] if low < int(text, 16) < high})
     points = [low, *inside, high]
-    return [f"{namespace}/0x{a:08x}_0x{b:08x}" for a, b in zip(points[:-1], points[1:], strict=True)]
+    return [f"{namespace}/0x{a:08x}_0x{b:08x}" for a, b in pairwise(points)]
 
 
 def split_bundle(boundaries: dict[str, list[int]], bundle: str, children: Sequence[str]) -> bool:
     """Split a bundle if there is such a bundle now and the split leaves at least two; tell whether it did."""
     namespace, (low, high) = bundle.rpartition("/")[0], ends_of(bundle)
     known = boundaries.get(namespace, [])
-    if len(children) < 2 or (low, high) not in zip(known[:-1], known[1:], strict=True):
+    if len(children) < 2 or (low, high) not in pairwise(known):
         return False
     boundaries[namespace] = sorted({*known, *(end for child in children for end in ends_of(child))})
     return True
@@ -550,7 +557,9 @@ class _Walk:
             for key, value in one.properties.items():
                 sums[key][value] += one.micro
         per_second = {
-            key: {value: micro / (MICRO * self.world.section.tick_s) for value, micro in sorted(values.items()) if micro}
+            key: {
+                value: micro / (MICRO * self.world.section.tick_s) for value, micro in sorted(values.items()) if micro
+            }
             for key, values in sums.items()
         }
         return {key: values for key, values in per_second.items() if values}
@@ -576,7 +585,9 @@ class _Walk:
         """Put together what metrics are about."""
         world = self.world
         cells = {cell: ids for cell, ids in world.registered_cells().items() if hour is None or _hour(cell[1]) == hour}
-        usage = [(known, over) for (cell, _), (known, over) in self.usage_s.items() if hour is None or _hour(cell) == hour]
+        usage = [
+            (known, over) for (cell, _), (known, over) in self.usage_s.items() if hour is None or _hour(cell) == hour
+        ]
         return Happenings(
             lookups=lookups,
             changes=changes,
@@ -674,7 +685,7 @@ class _Exclusive(_Walk):
     def _exists(self, bundle: str) -> bool:
         namespace = bundle.rpartition("/")[0]
         known = self.boundaries.get(namespace, [])
-        return ends_of(bundle) in list(zip(known[:-1], known[1:], strict=True))
+        return ends_of(bundle) in list(pairwise(known))
 
     def _grid_instant(self, tick: _Tick) -> None:
         if tick.start > self.world.start:
@@ -869,9 +880,7 @@ class _Shared(_Walk):
         micro = [0.0] * count
         for cell in self.served[-(section.session_s // section.tick_s) :]:
             micro = [a + b for a, b in zip(micro, cell, strict=True)]
-        carried = [
-            micro[n] / (section.session_s * MICRO) if self.registered[n] else float("nan") for n in range(count)
-        ]
+        carried = [micro[n] / (section.session_s * MICRO) if self.registered[n] else float("nan") for n in range(count)]
         usage = [carried[n] / float(self.manager.capacity[n]) for n in range(count)]
         return LoadFigures(
             np.array(usage), np.array(carried), np.zeros(count, np.int64), nothing, self.demand_by_label()
@@ -896,8 +905,7 @@ class _Shared(_Walk):
             micro, odds = sum(one.micro for one, _, _ in groups[key]), groups[key][0][1].odds
             # Sums of floats depend on their order, and the order is that of the keys.
             total = [
-                sum_ + micro * odds.get(broker.id, 0.0)
-                for sum_, broker in zip(total, self.world.roster, strict=True)
+                sum_ + micro * odds.get(broker.id, 0.0) for sum_, broker in zip(total, self.world.roster, strict=True)
             ]
         self.serving = [a + b for a, b in zip(self.serving, total, strict=True)]
         for number, broker in enumerate(self.world.roster):

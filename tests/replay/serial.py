@@ -1,4 +1,4 @@
-"""Runs the jobs of a replay in this process, one task after the other: what a session's context does, without a session."""
+"""Runs the jobs of a replay in this process, one task after the other, as a session's context does with its workers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Broadcast:
 
 
 class _Context:
-    defaultParallelism = 2
+    defaultParallelism = 2  # noqa: N815  the name Spark gives it
 
     def broadcast(self, value: Any) -> _Broadcast:
         return _Broadcast(pickle.loads(pickle.dumps(value)))
@@ -42,4 +42,4 @@ class _Context:
 class SerialSession:
     """Stands where a Spark session stands; plug-in files cannot be shipped."""
 
-    sparkContext = _Context()
+    sparkContext = _Context()  # noqa: N815  the name Spark gives it

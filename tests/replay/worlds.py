@@ -1,7 +1,7 @@
 """Small worlds for replays, drawn by Hypothesis: logs, registries, owners, loads, settings, and how files are laid out.
 
-Times come from few instants, so that events meet lookups at their own microsecond; names from few names, so that bundles
-are lost, split and asked for again.
+Times come from few instants, so that events meet lookups at their own microsecond; names from few names, so that
+bundles are lost, split and asked for again.
 """
 
 from __future__ import annotations
@@ -55,7 +55,6 @@ _RULES = [
     {"match": {"cidr": "10.1.0.0/16"}, "properties": {"rack": "a", "zone": "z1"}},
     {"match": {"client": "*.example.com"}, "properties": {"rack": "b"}},
 ]
-_HALF, _QUARTER = "0x80000000", "0x40000000"
 
 
 def _matching(**parameters: Any) -> dict[str, Any]:
@@ -228,7 +227,9 @@ def _row(
         "client": dice.choice(CLIENTS),
         "properties": dice.choice(("[1]", "{", '{"rack":1}') if is_odd and dice.random() < 0.3 else PROPERTIES),
         "broker": dice.choice(names[1]),
-        "result": dice.choice(["redirect", "redirect", "unknown"] if is_odd else ["connect", "connect", "failed", None]),
+        "result": dice.choice(
+            ["redirect", "redirect", "unknown"] if is_odd else ["connect", "connect", "failed", None]
+        ),
         "read_only": dice.choice([False, False, False, True, None]),
         "listener": dice.choice([None, "inside"]),
         "weight": dice.choice([1.0, 1.0, None, 0.1, 1e-6, 3.7, 0.0]),
@@ -292,7 +293,9 @@ def _ownership(dice: Random, times: _Times) -> dict[str, Any]:
         "event": dice.choice(["owned", "owned", "unloaded", "unloaded", "split"]),
         "broker": dice.choice(BROKERS),
         "by": dice.choice(["admin", "admin", "policy", None]),
-        "boundaries": dice.choice([["0x80000000"], ["0x40000000", "0xc0000000"], ["0x20000000", "0x40000000", "0xa0000000"]]),
+        "boundaries": dice.choice(
+            [["0x80000000"], ["0x40000000", "0xc0000000"], ["0x20000000", "0x40000000", "0xa0000000"]]
+        ),
     }
 
 
