@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.errors import InputError
+from lookup.model.json_fields import flag, mapping, parsed_object, text, texts, whole_number
 
 __all__ = [
     "EXTENSIBLE_MANAGER",
@@ -67,22 +67,15 @@ class BrokerLookupData:
     properties: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def from_json(cls, text: str) -> BrokerLookupData:
+    def from_json(cls, source: str) -> BrokerLookupData:
         """Read Pulsar's JSON; keys an older broker does not write take their defaults, unknown keys are ignored.
 
         Raises:
-            InputError: where the text is no JSON object.
+            InputError: where the text is no JSON object, or a key's value is not what Pulsar writes there.
         """
-        try:
-            record = json.loads(text)
-        except ValueError as error:
-            raise InputError(f"broker lookup data is no JSON: {error}") from None
-        if not isinstance(record, dict):
-            raise InputError(f"broker lookup data is no JSON object but {type(record).__name__}")
-        values = {name: record[key] for name, key in _JSON_KEYS.items() if record.get(key) is not None}
-        listeners = values.get("advertised_listeners", {})
-        values["advertised_listeners"] = {name: _listener(entry) for name, entry in listeners.items()}
-        return cls(**values)
+        record = parsed_object(source, "broker lookup data")
+        given = ((name, key, record.get(key)) for name, key in _JSON_KEYS.items())
+        return cls(**{name: _READERS[name](value, key) for name, key, value in given if value is not None})
 
     def to_json(self) -> str:
         """Write Pulsar's JSON, keys sorted."""
@@ -117,8 +110,25 @@ _LISTENER_KEYS = {
 }
 
 
-def _listener(entry: Mapping[str, Any]) -> AdvertisedListener:
-    return AdvertisedListener(**{name: entry.get(key) for name, key in _LISTENER_KEYS.items()})
+def _listeners(value: object, key: str) -> dict[str, AdvertisedListener]:
+    return {name: _listener(entry, f"{key}.{name}") for name, entry in mapping(value, key).items()}
+
+
+def _listener(value: object, key: str) -> AdvertisedListener:
+    given = ((name, part, mapping(value, key).get(part)) for name, part in _LISTENER_KEYS.items())
+    return AdvertisedListener(**{name: text(url, f"{key}.{part}") for name, part, url in given if url is not None})
+
+
+#: What each field has to be, absent or null apart.
+_READERS: Mapping[str, Callable[[object, str], Any]] = {
+    **dict.fromkeys(_JSON_KEYS, text),
+    "advertised_listeners": _listeners,
+    "protocols": texts,
+    "persistent_topics_enabled": flag,
+    "non_persistent_topics_enabled": flag,
+    "start_timestamp": whole_number,
+    "properties": texts,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,11 @@ Source: `facts/loadmanager.md` sections 2.2 to 2.6.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
-from lookup.errors import InputError
+from lookup.model.json_fields import mapping, number, parsed_object, whole_number
 
 __all__ = [
     "BrokerLoadData",
@@ -80,57 +79,43 @@ class TopBundlesLoadData:
     top_bundles_load_data: Mapping[str, NamespaceBundleStats] = field(default_factory=dict)
 
 
-_RESOURCES = ("cpu", "memory", "direct_memory", "bandwidth_in", "bandwidth_out")
-_Record = TypeVar("_Record", BrokerLoadData, NamespaceBundleStats)
+_Record = TypeVar("_Record", BrokerLoadData, NamespaceBundleStats, ResourceUsage)
 
 
-def broker_load_from_json(text: str) -> BrokerLoadData:
+def broker_load_from_json(source: str) -> BrokerLoadData:
     """Read `BrokerLoadData` from Pulsar's JSON; absent keys take their defaults.
 
     Raises:
-        InputError: where the text is no JSON object or a figure is no number.
+        InputError: where the text is no JSON object or a figure is no finite number.
     """
-    record = _object(text, "broker load data")
-    resources = {name: _resource(record.pop(_camel(name), None)) for name in _RESOURCES}
-    return _filled(BrokerLoadData, record, resources)
+    return _filled(BrokerLoadData, parsed_object(source, "broker load data"))
 
 
-def bundle_stats_from_json(text: str) -> NamespaceBundleStats:
+def bundle_stats_from_json(source: str) -> NamespaceBundleStats:
     """Read `NamespaceBundleStats` from Pulsar's JSON; absent keys take their defaults.
 
     Raises:
-        InputError: where the text is no JSON object or a figure is no number.
+        InputError: where the text is no JSON object or a figure is no finite number.
     """
-    return _filled(NamespaceBundleStats, _object(text, "bundle stats"), {})
+    return _filled(NamespaceBundleStats, parsed_object(source, "bundle stats"))
 
 
-def _object(text: str, what: str) -> dict[str, Any]:
-    try:
-        record = json.loads(text)
-    except ValueError as error:
-        raise InputError(f"{what} is no JSON: {error}") from None
-    if not isinstance(record, dict):
-        raise InputError(f"{what} is no JSON object but {type(record).__name__}")
-    return record
+def _filled(kind: type[_Record], record: Mapping[str, Any], place: str = "") -> _Record:
+    given = ((entry, _camel(entry.name)) for entry in fields(kind))
+    present = ((entry, key, record[key]) for entry, key in given if record.get(key) is not None)
+    return kind(**{entry.name: _READERS[str(entry.type)](value, place + key) for entry, key, value in present})
 
 
-def _resource(entry: Any) -> ResourceUsage:
-    return (
-        ResourceUsage(**{name: entry[name] for name in ("usage", "limit") if name in entry})
-        if entry
-        else ResourceUsage()
-    )
+def _resource(value: object, key: str) -> ResourceUsage:
+    return _filled(ResourceUsage, mapping(value, key), f"{key}.")
 
 
-def _filled(kind: type[_Record], record: Mapping[str, Any], given: Mapping[str, ResourceUsage]) -> _Record:
-    values: dict[str, Any] = dict(given)
-    for name in (entry.name for entry in fields(kind)):
-        value = record.get(_camel(name))
-        if value is not None:
-            if not isinstance(value, int | float) or isinstance(value, bool):
-                raise InputError(f"{_camel(name)} is {value!r}, not a number")
-            values[name] = value
-    return kind(**values)
+#: What a field has to be, by its type's name: annotations are not evaluated.
+_READERS: Mapping[str, Callable[[object, str], Any]] = {
+    "float": number,
+    "int": whole_number,
+    "ResourceUsage": _resource,
+}
 
 
 def _camel(name: str) -> str:

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
 
 from lookup.errors import InputError
 from lookup.model import AdvertisedListener, Broker, BrokerLookupData, Candidates, Location, Roster
 from lookup.model.broker import EXTENSIBLE_MANAGER
 from lookup.testing import broker
+from tests.model.records import JSON, either, records
 from tests.model.vectors import vectors
 
 FULL = BrokerLookupData(
@@ -62,12 +64,29 @@ def test_nulls_and_unknown_keys_are_passed_over() -> None:
         ("{", "broker lookup data is no JSON: "),
         ("[]", "is no JSON object but list"),
         ("7", "is no JSON object but int"),
+        ('{"webServiceUrl": 5}', "webServiceUrl is 5, not a text"),
+        ('{"advertisedListeners": 5}', "advertisedListeners is 5, not an object"),
+        ('{"advertisedListeners": {"a": 5}}', r"advertisedListeners\.a is 5, not an object"),
+        ('{"advertisedListeners": {"a": {"brokerHttpUrl": 5}}}', r"Listeners\.a\.brokerHttpUrl is 5, not a text"),
+        ('{"protocols": ["kafka"]}', r"protocols is \['kafka'\], not an object"),
+        ('{"properties": []}', r"properties is \[\], not an object"),
+        ('{"properties": {"a": 5}}', r"properties\.a is 5, not a text"),
+        ('{"persistentTopicsEnabled": "yes"}', "persistentTopicsEnabled is 'yes', not true or false"),
+        ('{"startTimestamp": "x"}', "startTimestamp is 'x', not a whole number of at most 64 bits"),
     ],
 )
 def test_what_is_no_record_is_refused(text: str, sentence: str) -> None:
-    """The sentence says what it is instead."""
+    """The sentence says where, what it is instead and what would be right."""
     with pytest.raises(InputError, match=sentence):
         BrokerLookupData.from_json(text)
+
+
+@given(JSON | records(BrokerLookupData))
+def test_no_json_is_worse_than_refused(value: Any) -> None:
+    """Whatever the text holds, a record comes out that is written and read again alike, or an `InputError`."""
+    data = either(BrokerLookupData.from_json, json.dumps(value))
+
+    assert data is None or BrokerLookupData.from_json(data.to_json()) == data
 
 
 def test_a_property_is_found_under_the_prefix() -> None:

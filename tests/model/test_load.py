@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
 
 from lookup.errors import InputError
 from lookup.model import BrokerLoadData, NamespaceBundleStats, ResourceUsage
 from lookup.model.load import broker_load_from_json, bundle_stats_from_json
+from tests.model.records import JSON, either, records
 from tests.model.vectors import vectors
 
 
@@ -30,11 +33,11 @@ def test_a_broker_report_is_read() -> None:
     text = json.dumps(
         {
             "cpu": {"usage": 40.0, "limit": 100.0},
-            "directMemory": {"usage": 5},
+            "directMemory": {"usage": 5, "limit": None},
             "msgThroughputIn": 12,
             "weightedMaxEMA": 0.4,
             "maxResourceUsage": 0.5,
-            "topics": 7,
+            "topics": 7.0,
             "updatedAt": 1700000000000,
             "unknown": "x",
         }
@@ -63,13 +66,28 @@ def test_bundle_stats_are_read() -> None:
     [
         (broker_load_from_json, "{", "broker load data is no JSON"),
         (broker_load_from_json, "[]", "broker load data is no JSON object but list"),
-        (broker_load_from_json, '{"topics": "7"}', "topics is '7', not a number"),
+        (broker_load_from_json, '{"topics": "7"}', "topics is '7', not a whole number of at most 64 bits"),
+        (broker_load_from_json, '{"topics": 7.5}', "topics is 7.5, not a whole number"),
+        (broker_load_from_json, '{"cpu": 5}', "cpu is 5, not an object"),
+        (broker_load_from_json, '{"cpu": []}', r"cpu is \[\], not an object"),
+        (broker_load_from_json, '{"bandwidthIn": {"usage": "x"}}', r"bandwidthIn\.usage is 'x', not a number"),
+        (broker_load_from_json, '{"memory": {"limit": NaN}}', r"memory\.limit is nan, not a finite number"),
         (broker_load_from_json, '{"weightedMaxEMA": true}', "weightedMaxEMA is True, not a number"),
         (bundle_stats_from_json, "nonsense", "bundle stats is no JSON"),
         (bundle_stats_from_json, '{"msgRateIn": []}', r"msgRateIn is \[\], not a number"),
+        (bundle_stats_from_json, '{"msgRateIn": 1e999}', "msgRateIn is inf, not a finite number"),
     ],
 )
 def test_what_is_no_report_is_refused(read: Any, text: str, sentence: str) -> None:
     """The sentence names the figure and its value."""
     with pytest.raises(InputError, match=sentence):
         read(text)
+
+
+@given(JSON | records(BrokerLoadData, NamespaceBundleStats, ResourceUsage))
+def test_no_json_is_worse_than_refused(value: Any) -> None:
+    """Whatever the text holds, a report comes out or an `InputError`; a report has finite figures only."""
+    report = either(broker_load_from_json, json.dumps(value))
+    either(bundle_stats_from_json, json.dumps(value))
+
+    assert report is None or np.isfinite([report.msg_rate_in, report.cpu.usage, report.weighted_max_ema]).all()
