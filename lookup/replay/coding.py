@@ -1,14 +1,13 @@
 """From rows to codes: each task reads its share of the log and writes what a replay needs as small integers.
 
-Strings are met once per dictionary, not once per row: a topic is parsed and hashed when it first occurs. What cannot
-be used goes to quarantine here. Codes are the task's own; `ordering.py` makes them the cluster's.
+Strings are met once per dictionary, not once per row. What cannot be used goes to quarantine here; `rows.py` and, for
+topics, `topics.py` say why it cannot. Codes are the task's own; `ordering.py` makes them the cluster's.
 
 Source: `design/performance.md` section 2; `design/architecture.md` section 6.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,23 +19,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from lookup.engine.ledger import MICRO
-from lookup.errors import InvalidNameError
-from lookup.model.names import TopicName, is_internal_topic, looks_like_pattern
 from lookup.model.namespaces import NamespacePolicies
 from lookup.replay.atoms import AtomRule
+from lookup.replay.rows import Checks, LogBatch, Quarantined, flags, sequence, text_column
 from lookup.replay.schema import LOOKUP_DEFAULTS, RESULTS
+from lookup.replay.topics import TopicCodes
 from lookup.replay.work import WorkDir
 from lookup.settings.resolve import ClientRule
 
-__all__ = ["DAY_US", "EXTRA_FIELDS", "Coder", "CodingPlan", "LogBatch", "Quarantined", "Share", "used_columns"]
+__all__ = ["DAY_US", "EXTRA_FIELDS", "Coder", "CodingPlan", "Share", "used_columns"]
 
 DAY_US = 86_400_000_000
 #: Fields of a request that are coded only where a policy reads them, beside atom and properties.
 EXTRA_FIELDS = ("domain", "topic", "client", "listener")
-_DOMAINS = ("persistent://", "non-persistent://")
-#: Stands for the `seq` of a row that has none, before all numbers.
-_UNNUMBERED = np.iinfo(np.int64).min
 #: Rows a coder holds before it writes them.
 _HELD_ROWS = 4_000_000
 
@@ -58,33 +53,6 @@ class CodingPlan:
     def rule(self, cluster: str) -> AtomRule:
         """Return the atoms' rule of one cluster."""
         return AtomRule(self.policies, self.cuts.get(cluster, {}))
-
-
-@dataclass(frozen=True)
-class LogBatch:
-    """Some rows of LOOKUPS, where they come from, and the cluster if the path says it."""
-
-    rows: pa.RecordBatch
-    source: str
-    first_row: int
-    cluster: str | None
-    #: number of each row in its source, from 1, where they are not consecutive
-    lines: Ints | None = None
-
-    @property
-    def line_numbers(self) -> Ints:
-        """Return the number of each row in its source, from 1."""
-        return np.arange(self.rows.num_rows) + self.first_row + 1 if self.lines is None else self.lines
-
-
-@dataclass(frozen=True, slots=True)
-class Quarantined:
-    """A row that cannot be used."""
-
-    source: str
-    line: int
-    reason: str
-    text: str
 
 
 @dataclass
@@ -116,6 +84,7 @@ class _Vocabulary:
         self.codes: dict[str | None, int] = {}
 
     def code(self, value: str | None) -> int:
+        """Return a string's code, the next one where it is new."""
         known = self.codes.get(value)
         if known is None:
             known = self.codes[value] = len(self.codes)
@@ -123,6 +92,7 @@ class _Vocabulary:
 
     @property
     def values(self) -> list[Any]:
+        """Return the strings, by code."""
         return list(self.codes)
 
 
@@ -138,7 +108,7 @@ class Coder:
         self.quarantined: list[Quarantined] = []
         self._plan, self._work, self._task = plan, work, task
         self._rule = plan.rule(cluster)
-        self._atoms = _AtomCodes(self._rule)
+        self._atoms = TopicCodes(self._rule)
         self._properties, self._brokers, self._clients = _Vocabulary(), _Vocabulary(), _Vocabulary()
         self._extras = {name: _Vocabulary() for name in EXTRA_FIELDS if name in plan.extras}
         self._by_broker = self._by_properties = np.empty(0, dtype=np.int64)
@@ -151,7 +121,7 @@ class Coder:
         """Code some rows."""
         rows = batch.rows
         columns, usable = self._columns(batch)
-        self._atoms.note(_text_column(rows, "topic"), usable)
+        self._atoms.note(text_column(rows, "topic"), usable)
         self.share.counts["rows"] += rows.num_rows
         if not usable.all():
             columns = {name: values[usable] for name, values in columns.items()}
@@ -186,11 +156,11 @@ class Coder:
         self._held, self._rows = {}, 0
 
     def _columns(self, batch: LogBatch) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_]]:
-        checks = _Checks(batch)
+        checks = Checks(batch)
         ts = checks.timestamps()
         atoms = self._coded(batch, "topic", self._atoms.code)
         checks.refuse(
-            atoms == _AtomCodes.BAD, lambda text: self._atoms.reasons.get(text, "the topic is missing"), "topic"
+            atoms == TopicCodes.BAD, lambda text: self._atoms.reasons.get(text, "the topic is missing"), "topic"
         )
         properties = self._property_codes(batch)
         checks.refuse(properties < 0, lambda _: "properties is not a JSON object of texts", "properties")
@@ -200,17 +170,17 @@ class Coder:
         self.quarantined.extend(checks.quarantined)
         usable = checks.usable
         self.share.counts["redirects"] += int(np.sum(usable & (results == RESULTS.index("redirect"))))
-        self.share.counts["internal"] += int(np.sum(usable & (atoms == _AtomCodes.INTERNAL)))
+        self.share.counts["internal"] += int(np.sum(usable & (atoms == TopicCodes.INTERNAL)))
         usable = usable & (atoms >= 0) & (results != RESULTS.index("redirect"))
         columns: dict[str, NDArray[Any]] = {
             "ts": ts,
-            "seq": _sequence(batch.rows),
+            "seq": sequence(batch.rows),
             "atom": atoms,
             "properties": properties,
             "weight": weights,
         }
         columns["broker"] = self._coded(batch, "broker", lambda text: -1 if text is None else self._brokers.code(text))
-        columns["read_only"] = _flags(batch.rows, "read_only")
+        columns["read_only"] = flags(batch.rows, "read_only")
         for name in self._extras:
             columns[name] = self._extra_codes(batch, name)
         return columns, usable
@@ -248,7 +218,7 @@ class Coder:
         self, batch: LogBatch, name: str, code: Callable[[str | None], int], *, memo: str | None = None
     ) -> NDArray[np.int32]:
         """Return the code of each row of a text column; `code` is asked once per distinct text of a dictionary."""
-        column = _text_column(batch.rows, name)
+        column = text_column(batch.rows, name)
         if column is None:
             return np.full(batch.rows.num_rows, code(LOOKUP_DEFAULTS.get(name)), dtype=np.int32)  # type: ignore[arg-type]  # texts
         known = self._maps.get(memo or name)
@@ -292,148 +262,11 @@ class Coder:
             yield day, {name: values[mask] for name, values in columns.items()}
 
 
-class _AtomCodes:
-    """Atom codes of topics as they occur: the task's own numbering, by namespace in order of first occurrence."""
-
-    BAD = -1
-    INTERNAL = -2
-
-    def __init__(self, rule: AtomRule) -> None:
-        #: first code of each namespace
-        self.bases: dict[str, int] = {}
-        #: why a text is no topic
-        self.reasons: dict[str | None, str] = {None: "the topic is missing"}
-        self._rule = rule
-        self._boundaries: dict[str, tuple[int, ...]] = {}
-        self._codes: dict[str | None, int] = {None: self.BAD}
-        self._next = 0
-        #: topics of demand, and by place in the dictionary of the last rows whether they are
-        self._met: set[str] = set()
-        self._last: tuple[pa.Array, NDArray[np.bool_]] = pa.array([], pa.string()), np.zeros(1, dtype=bool)
-
-    def code(self, topic: str | None) -> int:
-        known = self._codes.get(topic)
-        if known is None:
-            known = self._codes[topic] = self._learnt(str(topic))
-        return known
-
-    def note(self, topics: pa.DictionaryArray | None, usable: NDArray[np.bool_]) -> None:
-        """Note the topics of rows that are demand: a dictionary also holds those of other rows."""
-        if topics is None:
-            return
-        if not self._last[0].equals(topics.dictionary):
-            self._fold()
-            self._last = topics.dictionary, np.zeros(len(topics.dictionary) + 1, dtype=bool)
-        places = pc.fill_null(topics.indices, len(topics.dictionary)).to_numpy(zero_copy_only=False)
-        self._last[1][places if usable.all() else places[usable]] = True
-
-    def digests(self) -> Ints:
-        """Return (digest, code) of every topic of demand, shape (n_topics, 2)."""
-        self._fold()
-        met = [(_digest(topic), self._codes[topic]) for topic in self._met]
-        return np.array(met, dtype=np.int64).reshape(-1, 2)
-
-    def _fold(self) -> None:
-        dictionary, noted = self._last
-        self._met.update(dictionary.filter(pa.array(noted[:-1])).to_pylist())
-
-    def _learnt(self, topic: str) -> int:
-        if looks_like_pattern(topic):
-            self.reasons[topic] = "the topic is a regular expression, which topic list watchers look up"
-            return self.BAD
-        namespace = _namespace_part(topic)
-        if namespace not in self.bases or not topic.startswith(_DOMAINS):
-            try:
-                namespace = str(TopicName.parse(topic).namespace)
-            except InvalidNameError as error:
-                self.reasons[topic] = str(error)
-                return self.BAD
-        if is_internal_topic(topic):
-            return self.INTERNAL
-        if namespace not in self.bases:
-            boundaries = self._boundaries[namespace] = self._rule.boundaries(namespace)
-            self.bases[namespace] = self._next
-            self._next += len(boundaries) - 1
-        return self.bases[namespace] + self._rule.place(topic, self._boundaries[namespace])
-
-
-def _namespace_part(topic: str) -> str:
-    """Return what stands where a topic's namespace stands, "" where a local name is missing."""
-    parts = topic.partition("://")[2].split("/", 2)
-    return f"{parts[0]}/{parts[1]}" if len(parts) == 3 and parts[2] else ""
-
-
-class _Checks:
-    """Finds the rows of a batch that cannot be used."""
-
-    def __init__(self, batch: LogBatch) -> None:
-        self.usable = np.ones(batch.rows.num_rows, dtype=bool)
-        self.quarantined: list[Quarantined] = []
-        self._batch = batch
-
-    def refuse(self, wrong: NDArray[np.bool_], reason: Callable[[str | None], str], column: str) -> None:
-        """Quarantine rows; each row is reported once, for the first thing that is wrong with it."""
-        wrong = wrong & self.usable
-        if not wrong.any():
-            return
-        names = self._batch.rows.schema.names
-        lines = self._batch.line_numbers
-        for row in np.flatnonzero(wrong).tolist():
-            value = self._batch.rows.column(column)[row].as_py() if column in names else None
-            text = None if value is None else str(value)
-            self.quarantined.append(Quarantined(self._batch.source, int(lines[row]), reason(text), (text or "")[:200]))
-        self.usable &= ~wrong
-
-    def timestamps(self) -> Ints:
-        column = self._batch.rows.column("ts")
-        if pa.types.is_timestamp(column.type):
-            column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
-        values: Ints = pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
-        if column.null_count:
-            self.refuse(column.is_null().to_numpy(zero_copy_only=False), lambda _: "the timestamp is missing", "ts")
-        return values
-
-    def weights(self) -> Ints:
-        names = self._batch.rows.schema.names
-        if "weight" not in names or self._batch.rows.column("weight").null_count == self._batch.rows.num_rows:
-            return np.full(self._batch.rows.num_rows, MICRO, dtype=np.int64)
-        column = self._batch.rows.column("weight").cast(pa.float64())
-        weights = pc.fill_null(column, 1.0).to_numpy(zero_copy_only=False)
-        wrong = ~((weights >= 0.0) & (weights < np.inf))
-        self.refuse(wrong, lambda text: f"weight {text} is not a finite number of at least 0", "weight")
-        micro: Ints = np.rint(np.where(wrong, 0.0, weights) * MICRO).astype(np.int64)
-        return micro
-
-
 def used_columns(present: Sequence[str], plan: CodingPlan) -> list[str]:
     """Return which columns of a log a task reads."""
     wanted = {"ts", "seq", "cluster", "topic", "properties", "broker", "result", "read_only", "weight"}
     wanted |= {name for name in plan.extras if name != "domain"} | ({"client"} if plan.client_rules else set())
     return [name for name in present if name in wanted]
-
-
-def _sequence(rows: pa.RecordBatch) -> Ints:
-    # A row without number comes first at its instant, whatever file it is in; file and row break the tie.
-    if "seq" not in rows.schema.names or rows.column("seq").null_count == rows.num_rows:
-        return np.full(rows.num_rows, _UNNUMBERED)
-    values: Ints = pc.fill_null(rows.column("seq").cast(pa.int64()), _UNNUMBERED).to_numpy(zero_copy_only=False)
-    return values
-
-
-def _flags(rows: pa.RecordBatch, name: str) -> NDArray[np.bool_]:
-    if name not in rows.schema.names or rows.column(name).null_count == rows.num_rows:
-        return np.zeros(rows.num_rows, dtype=bool)
-    values: NDArray[np.bool_] = pc.fill_null(rows.column(name), False).to_numpy(zero_copy_only=False)
-    return values
-
-
-def _text_column(rows: pa.RecordBatch, name: str) -> pa.DictionaryArray | None:
-    if name not in rows.schema.names:
-        return None
-    column = rows.column(name)
-    if column.null_count == rows.num_rows and rows.num_rows:
-        return None
-    return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
 
 
 def _added(a: Ints, b: Ints) -> Ints:
@@ -465,10 +298,6 @@ def _canonical(text: str | None, words: _Vocabulary) -> int:
 
 def _json(properties: Mapping[str, str]) -> str:
     return json.dumps(properties, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-
-
-def _digest(topic: str) -> int:
-    return int.from_bytes(hashlib.blake2b(topic.encode(), digest_size=8).digest(), "big", signed=True)
 
 
 def _sorted(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

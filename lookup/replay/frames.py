@@ -13,7 +13,8 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
 from lookup.errors import InputError
-from lookup.replay.coding import CodingPlan, LogBatch, used_columns
+from lookup.replay.coding import CodingPlan, used_columns
+from lookup.replay.rows import LogBatch
 from lookup.replay.schema import REQUIRED
 from lookup.replay.tasks import Coded, Failed, attempt, code_batches
 from lookup.replay.work import WorkDir

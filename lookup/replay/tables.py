@@ -20,8 +20,8 @@ from lookup.model.bundles import NamespaceBundle
 from lookup.model.load import broker_load_from_json, bundle_stats_from_json
 from lookup.model.records import TableName
 from lookup.replay.atoms import Atoms
-from lookup.replay.coding import Quarantined
 from lookup.replay.parquet import list_log, open_parquet
+from lookup.replay.rows import Quarantined
 from lookup.replay.schema import CANONICAL, REQUIRED
 from lookup.replay.timeline import OwnershipEvent, Registration
 

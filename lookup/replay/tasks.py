@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from lookup.errors import PulsarLookupError
 from lookup.hooks import Metric
-from lookup.replay.coding import Coder, CodingPlan, LogBatch, Quarantined, Share, used_columns
+from lookup.replay.coding import Coder, CodingPlan, Share, used_columns
 from lookup.replay.counted import Counted
 from lookup.replay.exclusive import ExclusiveReplay
 from lookup.replay.facts import ClusterFacts, InducedMarks, gather_facts
@@ -24,6 +24,7 @@ from lookup.replay.outcome import LOGGED, MetricSums
 from lookup.replay.parquet import Split, open_parquet
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.recipe import Recipe, built
+from lookup.replay.rows import LogBatch, Quarantined
 from lookup.replay.shared import SharedReplay
 from lookup.replay.work import WorkDir
 from lookup.replay.written import (

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lookup.engine.manager import Decided
-from lookup.replay.coding import Quarantined
 from lookup.replay.owners import OwnerInterval
+from lookup.replay.rows import Quarantined
 from lookup.replay.schema import DECISIONS, OWNERS, QUARANTINE
 from lookup.replay.shared import KeyDecision
 from lookup.replay.sources import locate

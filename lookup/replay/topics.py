@@ -1,0 +1,98 @@
+"""Topics as they occur in one task's share of the log: each is parsed and hashed once, and gets its atom's code.
+
+Source: `design/performance.md` section 2.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lookup.errors import InvalidNameError
+from lookup.model.names import TopicName, is_internal_topic, looks_like_pattern
+from lookup.replay.atoms import AtomRule
+
+__all__ = ["TopicCodes"]
+
+_DOMAINS = ("persistent://", "non-persistent://")
+
+
+class TopicCodes:
+    """Atom codes of topics as they occur: the task's own numbering, by namespace in order of first occurrence."""
+
+    #: code of a text that is no topic, and of a topic of the load manager's own
+    BAD = -1
+    INTERNAL = -2
+
+    def __init__(self, rule: AtomRule) -> None:
+        #: first code of each namespace
+        self.bases: dict[str, int] = {}
+        #: why a text is no topic
+        self.reasons: dict[str | None, str] = {None: "the topic is missing"}
+        self._rule = rule
+        self._boundaries: dict[str, tuple[int, ...]] = {}
+        self._codes: dict[str | None, int] = {None: self.BAD}
+        self._next = 0
+        #: topics of demand, and by place in the dictionary of the last rows whether they are
+        self._met: set[str] = set()
+        self._last: tuple[pa.Array, NDArray[np.bool_]] = pa.array([], pa.string()), np.zeros(1, dtype=bool)
+
+    def code(self, topic: str | None) -> int:
+        """Return the code of a topic's atom, BAD or INTERNAL where it has none."""
+        known = self._codes.get(topic)
+        if known is None:
+            known = self._codes[topic] = self._learnt(str(topic))
+        return known
+
+    def note(self, topics: pa.DictionaryArray | None, usable: NDArray[np.bool_]) -> None:
+        """Note the topics of rows that are demand: a dictionary also holds those of other rows."""
+        if topics is None:
+            return
+        if not self._last[0].equals(topics.dictionary):
+            self._fold()
+            self._last = topics.dictionary, np.zeros(len(topics.dictionary) + 1, dtype=bool)
+        places = pc.fill_null(topics.indices, len(topics.dictionary)).to_numpy(zero_copy_only=False)
+        self._last[1][places if usable.all() else places[usable]] = True
+
+    def digests(self) -> NDArray[np.int64]:
+        """Return (digest, code) of every topic of demand, shape (n_topics, 2)."""
+        self._fold()
+        met = [(_digest(topic), self._codes[topic]) for topic in self._met]
+        return np.array(met, dtype=np.int64).reshape(-1, 2)
+
+    def _fold(self) -> None:
+        dictionary, noted = self._last
+        self._met.update(dictionary.filter(pa.array(noted[:-1])).to_pylist())
+
+    def _learnt(self, topic: str) -> int:
+        if looks_like_pattern(topic):
+            self.reasons[topic] = "the topic is a regular expression, which topic list watchers look up"
+            return self.BAD
+        namespace = _namespace_part(topic)
+        if namespace not in self.bases or not topic.startswith(_DOMAINS):
+            try:
+                namespace = str(TopicName.parse(topic).namespace)
+            except InvalidNameError as error:
+                self.reasons[topic] = str(error)
+                return self.BAD
+        if is_internal_topic(topic):
+            return self.INTERNAL
+        if namespace not in self.bases:
+            boundaries = self._boundaries[namespace] = self._rule.boundaries(namespace)
+            self.bases[namespace] = self._next
+            self._next += len(boundaries) - 1
+        return self.bases[namespace] + self._rule.place(topic, self._boundaries[namespace])
+
+
+def _namespace_part(topic: str) -> str:
+    """Return what stands where a topic's namespace stands, "" where a local name is missing."""
+    parts = topic.partition("://")[2].split("/", 2)
+    return f"{parts[0]}/{parts[1]}" if len(parts) == 3 and parts[2] else ""
+
+
+def _digest(topic: str) -> int:
+    return int.from_bytes(hashlib.blake2b(topic.encode(), digest_size=8).digest(), "big", signed=True)
