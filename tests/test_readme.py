@@ -1,0 +1,61 @@
+"""What README.md prints of the demo is what the demo prints."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from lookup.cli import main
+
+_ROOT = Path(__file__).parent.parent
+_README = (_ROOT / "README.md").read_text(encoding="utf-8")
+_CONFIG = str(_ROOT / "configs" / "evaluation.toml")
+_INPUTS = ("lookups", "brokers", "loads", "ownership")
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make the sample log as `make demo` does."""
+    output = tmp_path_factory.mktemp("demo") / "sample"
+
+    assert main(["generate", "--output", str(output)]) == 0
+    return output
+
+
+def _flags(sample: Path) -> list[str]:
+    return [word for name in _INPUTS for word in ("--set", f"inputs.{name}={sample / name}")]
+
+
+def _shown(before: str) -> list[str]:
+    """Return the lines of tables in the block behind a text."""
+    block = re.search(r"```\w*\n(.*?)^```", _README[_README.index(before) :], re.MULTILINE | re.DOTALL)
+    assert block is not None
+    return [line for line in block[1].splitlines() if line.startswith(("|", "+"))]
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_the_comparison_in_the_readme_is_that_of_the_demo(
+    sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every line of the shortened table is printed, and they stand in the same order."""
+    code = main(["evaluate", "--config", _CONFIG, "--output", str(tmp_path / "report"), *_flags(sample)])
+    printed = capsys.readouterr().out.splitlines()
+    shown = [line for line in _shown("<!-- compared by tests/test_readme.py -->") if line.startswith("|")]
+
+    assert code == 0
+    assert shown == [line for line in printed if line in shown]
+    assert len(shown) == 8
+
+
+def test_the_explanation_in_the_readme_is_that_of_the_command(sample: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The table of odds and scores is printed line by line."""
+    command = re.search(r"^\$ lookup (explain .*?)\n\.\.\.", _README, re.MULTILINE | re.DOTALL)
+    assert command is not None
+    words = command[1].replace("\\\n", " ").replace("configs/evaluation.toml", _CONFIG).split()
+
+    assert main([*words, *_flags(sample)]) == 0
+    printed = capsys.readouterr().out
+    assert "\n".join(_shown("**Why this broker?**")) in printed
