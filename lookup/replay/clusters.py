@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lookup.engine.ledger import MICRO
 from lookup.errors import InputError
 from lookup.replay.atoms import AtomRule
 from lookup.replay.coding import Share
@@ -30,13 +31,16 @@ from lookup.replay.timeline import (
     cut_points,
     registrations_of,
 )
-from lookup.replay.vocabulary import merge_words, recoding_of
+from lookup.replay.vocabulary import ClusterWords, merge_words, recoding_of
 from lookup.replay.work import WorkDir
 from lookup.replay.written import write_quarantine
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.resolve import broker_intervals
 
 __all__ = ["SmallInputs", "day_parts", "plan_cluster", "read_small_inputs"]
+
+#: Time does not stop where nothing is asked, so one timestamp that is wrong by millennia would take years to walk to.
+_MOST_TICKS = 5_000_000
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,7 @@ def plan_cluster(
     """Put together everything about one cluster but its rows.
 
     Raises:
-        InputError: where nothing says which brokers the cluster has.
+        InputError: where nothing says which brokers the cluster has, or the log spans more time than can be.
     """
     words = merge_words(cluster, AtomRule(run.namespaces, inputs.cuts().get(cluster, {})), shares)
     intervals = broker_intervals(inputs.settings, cluster)
@@ -115,6 +119,7 @@ def plan_cluster(
             "the BROKERS table has no row of it" if inputs.settings.inputs.brokers else "no [[brokers]] entry is for it"
         )
         raise InputError(f"cluster {cluster!r} of the log has no broker: {where}")
+    _check_span(words, run.tick_us)
     timeline = build_timeline(events, first_us=words.first_us, last_us=words.last_us, tick_us=run.tick_us)
     loads, bundles = f"loads/{place}.arrow", f"bundles/{place}.arrow"
     if run.is_reported:
@@ -162,6 +167,19 @@ def broker_names(timeline: Timeline) -> dict[str, int]:
                 if name is not None:
                     names.setdefault(name, number)
     return names
+
+
+def _check_span(words: ClusterWords, tick_us: int) -> None:
+    ticks = (words.last_us - words.first_us) // tick_us
+    if ticks > _MOST_TICKS:
+        raise InputError(
+            f"cluster {words.cluster!r} of the log has lookups from {_day(words.first_us)} to {_day(words.last_us)}, "
+            f"{ticks:,} ticks of {tick_us // MICRO} s: more than {_MOST_TICKS:,}; is a timestamp wrong?"
+        )
+
+
+def _day(ts_us: int) -> str:
+    return str(np.datetime64(ts_us, "us").astype("datetime64[D]"))
 
 
 def _assumed(timeline: Timeline, micro: int) -> float | None:

@@ -5,7 +5,8 @@ Only footers are read here. Order matters: where rows carry no `seq`, the sorted
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -16,10 +17,34 @@ import pyarrow.parquet as pq
 
 from lookup.errors import InputError
 from lookup.model.records import TableName
-from lookup.replay.schema import REQUIRED
+from lookup.replay.schema import CANONICAL, REQUIRED
 from lookup.replay.sources import locate
 
 __all__ = ["LogFile", "Split", "list_log", "open_parquet", "share_out"]
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(plain) or pa.types.is_large_string(plain) or pa.types.is_string_view(plain))
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind)) and _is_text(kind.value_type)
+
+
+#: By type in the schema: what a column may hold, and how to say so.
+_KINDS: tuple[tuple[pa.DataType, Callable[[pa.DataType], bool], str], ...] = (
+    (pa.timestamp("us", tz="UTC"), lambda kind: pa.types.is_timestamp(kind) or pa.types.is_int64(kind), "timestamps"),
+    (pa.string(), _is_text, "texts"),
+    (pa.int64(), pa.types.is_integer, "whole numbers"),
+    (pa.bool_(), pa.types.is_boolean, "true or false"),
+    (
+        pa.float64(),
+        lambda kind: pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind),
+        "numbers",
+    ),
+    (pa.list_(pa.string()), _is_list, "lists of texts"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +90,8 @@ def list_log(path: str, table: TableName = "lookups") -> tuple[LogFile, ...]:
     if not names:
         raise InputError(f"{path}: holds no Parquet file; `lookup ingest` makes them from other formats")
     files = tuple(_described(prefix + name, name[len(root) :], table) for name in names)
-    if not sum(file.rows for file in files):
+    # That nothing was owned or reported is no mistake; that nothing was asked is.
+    if table == "lookups" and not sum(file.rows for file in files):
         raise InputError(f"{path}: the table {table} has no row")
     return files
 
@@ -87,22 +113,24 @@ def share_out(files: Sequence[LogFile], tasks: int) -> tuple[tuple[Split, ...], 
     return tuple(_joined(share) for share in shares if share)
 
 
-def open_parquet(path: str, **options: Any) -> pq.ParquetFile:
-    """Open a Parquet file anywhere.
+@contextmanager
+def open_parquet(path: str, **options: Any) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file anywhere; what goes wrong while it is read is told in the same words.
 
     Raises:
-        InputError: where it is none, or is cut off.
+        InputError: where it is none, is cut off or damaged.
     """
     system, name = locate(path)
     is_local = isinstance(system, pafs.LocalFileSystem)
     try:
-        return pq.ParquetFile(name if is_local else system.open_input_file(name), memory_map=is_local, **options)
+        with pq.ParquetFile(name if is_local else system.open_input_file(name), memory_map=is_local, **options) as file:
+            yield file
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{path}: cannot be read as Parquet: {str(error).splitlines()[0]}") from None
 
 
 def _is_data(entry: pafs.FileInfo, root: str) -> bool:
-    if entry.type != pafs.FileType.File or not entry.size:
+    if entry.type != pafs.FileType.File:
         return False
     inner = entry.path[len(root) :].split("/")
     is_hidden = any(step.startswith(("_", ".")) for step in inner if step)
@@ -111,14 +139,25 @@ def _is_data(entry: pafs.FileInfo, root: str) -> bool:
 
 def _described(path: str, inner: str, table: TableName) -> LogFile:
     with open_parquet(path) as parquet:
-        metadata, columns = parquet.metadata, tuple(parquet.schema_arrow.names)
+        metadata, schema = parquet.metadata, parquet.schema_arrow
+    columns = tuple(schema.names)
     cluster = next((unquote(step[8:]) for step in inner.split("/") if step.startswith("cluster=")), None)
     known = {*columns, *(("cluster",) if cluster is not None else ())}
     missing = [column for column in REQUIRED[table] if column not in known]
     if missing:
         raise InputError(f"{path}: has no column {', '.join(map(repr, missing))}, which the table {table} needs")
+    _check_types(path, schema, table)
     groups = tuple(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
     return LogFile(path, groups, columns, cluster)
+
+
+def _check_types(path: str, schema: pa.Schema, table: TableName) -> None:
+    for wanted in CANONICAL[table]:
+        place = schema.get_field_index(wanted.name)
+        found = schema.field(place).type if place >= 0 else pa.null()
+        is_right, says = next((test, says) for kind, test, says in _KINDS if kind == wanted.type)
+        if not (pa.types.is_null(found) or is_right(found)):
+            raise InputError(f"{path}: column {wanted.name!r} of the table {table} holds {found}, not {says}")
 
 
 def _joined(share: Sequence[Split]) -> tuple[Split, ...]:
