@@ -24,6 +24,9 @@ def _needs(policy: Policy) -> list[str]:
         needs.append(f"has a shedder, {policy.shedder.name!r}, and no bundle has an owner to be taken from")
     if policy.is_stateful:
         needs.append("keeps memory between decisions, whose order is not defined")
-    if "view.ownership" in policy.reads:
-        needs.append("reads view.ownership, and nobody owns anything")
+    readers = [
+        part.name for part, reads in zip(policy.parts, policy.part_reads, strict=True) if "view.ownership" in reads
+    ]
+    if readers:
+        needs.append(f"reads view.ownership ({', '.join(readers)}), and nobody owns anything")
     return needs
