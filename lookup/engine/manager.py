@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.engine.dice import roll
+from lookup.engine.booking import Cause, Counters, Decided, Draws, OwnerBook, OwnerChange
 from lookup.engine.ledger import LoadFigures, no_load
 from lookup.engine.ownership import Ownership
 from lookup.engine.policy import Ballot, Failures, Instant, Policy, memory_key
@@ -30,55 +30,13 @@ from lookup.model.request import LookupOptions, LookupRequest, request_of
 from lookup.model.topology import Topology
 from lookup.model.view import ClusterView
 
-__all__ = ["Counters", "Decided", "LoadManager", "OwnerChange", "OwnerLoss"]
+__all__ = ["GRACE_US", "LoadManager", "OwnerLoss"]
 
 OwnerLoss = Literal["next-lookup", "leader"]
-Cause = Literal["first", "forced", "shed", "admin", "split"]
 _Column = TypeVar("_Column", NDArray[np.bool_], NDArray[np.float64], NDArray[np.int64])
 
 #: Pulsar: loadBalancerSheddingGracePeriodMinutes, 30.
 GRACE_US = 30 * 60 * 1_000_000
-
-
-@dataclass
-class Counters:
-    """Pulsar's assignment counters: selections made, lookups of owned bundles, selections that failed."""
-
-    success: int = 0
-    skip: int = 0
-    failure: int = 0
-
-
-@dataclass
-class Decided:
-    """A decision, when it was taken, and how many requests it answered: declined ones are not decided twice."""
-
-    ts_us: int
-    decision: Decision
-    count: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class OwnerChange:
-    """A bundle got an owner or lost it (`broker` is None)."""
-
-    ts_us: int
-    bundle: str
-    #: number of the last owner, None where it never had one
-    source: int | None
-    broker: int | None
-    #: why the bundle lost its last owner
-    cause: Cause
-    #: a policy's odds made this owner
-    decided: bool = False
-
-
-@dataclass(slots=True)
-class _Past:
-    """What is remembered of a bundle's last owner."""
-
-    owner: int
-    cause: Cause
 
 
 @dataclass(frozen=True)
@@ -122,18 +80,17 @@ class LoadManager:
         #: memory by `memory_key`, JSON-able
         self.memory: dict[str, dict[str, Any]] = {}
         self.registered: NDArray[np.bool_] = np.zeros(len(roster), dtype=bool)
-        self._seed, self._owner_loss, self._grace_us = seed, owner_loss, grace_us
+        self._owner_loss, self._grace_us = owner_loss, grace_us
+        self._draws = Draws(policy.name, cluster, seed)
+        self._book = OwnerBook(self.ownership)
         self._assumed = assumed_capacity
         self._setting = _Setting(namespaces or NamespacePolicies(), topology or Topology())
         self._load = no_load(len(roster))
         #: weight per second at usage 1.0, shape (n_brokers,), NaN where unknown
         self.capacity = self._capacities(roster)
         self._epoch_us = self._tick_us = self._changes_in_tick = 0
-        self._past: dict[str, _Past] = {}
-        self._rolls: dict[str, int] = {}
         self._unloaded: dict[str, int] = {}
         self._decisions: list[Decided] = []
-        self._changes: list[OwnerChange] = []
         self._instant: Instant | None = None
         self._fingerprint = ""
         self._ballots: dict[Hashable, Ballot] = {}
@@ -238,14 +195,14 @@ class LoadManager:
             repeated.count += 1
             return repeated.decision
         ballot, fingerprint = self.decide(request)
-        decision = self._rolled(request, ballot, fingerprint)
+        decision = self._draws.decision(request.bundle, ballot, self.roster, fingerprint)
         entry = Decided(ts_us, decision)
         self._decisions.append(entry)
         if decision.broker is None:
             self._declined[asked] = entry
             self.counters.failure += decision.declined is Reason.POLICY_ERROR
         else:
-            self._book(request, decision, ts_us)
+            self._carry_through(request, decision, ts_us)
         return decision
 
     def decide(self, request: LookupRequest) -> tuple[Ballot, str]:
@@ -299,16 +256,9 @@ class LoadManager:
 
     def split(self, bundle: str, children: Sequence[str]) -> None:
         """Replace a bundle by its children, which keep its owner and its past."""
-        owner, past = self.ownership.owner(bundle), self._past.pop(bundle, None)
-        if owner is not None:
-            self.ownership.take(bundle)
-        for child in children:
-            if past is not None:
-                self._past[child] = _Past(past.owner, past.cause)
-            if bundle in self._unloaded:
-                self._unloaded[child] = self._unloaded[bundle]
-            if owner is not None:
-                self.ownership.give(child, owner)
+        self._book.split(bundle, children)
+        if bundle in self._unloaded:
+            self._unloaded.update(dict.fromkeys(children, self._unloaded[bundle]))
         self._changed()
 
     def shed(self) -> CycleReport | None:
@@ -329,8 +279,7 @@ class LoadManager:
 
     def take_changes(self) -> list[OwnerChange]:
         """Return the changes of ownership since the last call."""
-        taken, self._changes = self._changes, []
-        return taken
+        return self._book.take_changes()
 
     def view(self) -> ClusterView:
         """Return the view as of now."""
@@ -374,28 +323,7 @@ class LoadManager:
             self._fingerprint = fingerprint
             self._ballots, self._declined = {}, {}
 
-    def _rolled(self, request: LookupRequest, ballot: Ballot, fingerprint: str) -> Decision:
-        broker: str | None = None
-        if len(ballot.numbers) == 1:
-            broker = self.roster[ballot.numbers[0]].id
-        elif ballot.numbers:
-            rolls = self._rolls.get(request.bundle, 0)
-            self._rolls[request.bundle] = rolls + 1
-            broker = self.roster[ballot.pick(roll(self._seed, self.cluster, request.bundle, rolls))].id
-        return Decision(
-            policy=self.policy.name,
-            bundle=request.bundle,
-            broker=broker,
-            declined=ballot.declined,
-            propensity=None if broker is None else ballot.odds[broker],
-            odds=ballot.odds,
-            rejected=ballot.rejected,
-            margin=ballot.margin,
-            ties=ballot.ties,
-            fingerprint=fingerprint,
-        )
-
-    def _book(self, request: LookupRequest, decision: Decision, ts_us: int) -> None:
+    def _carry_through(self, request: LookupRequest, decision: Decision, ts_us: int) -> None:
         self.counters.success += 1
         number = self._registered_number(str(decision.broker))
         if number is None:
@@ -413,17 +341,11 @@ class LoadManager:
                 self._give(unload.bundle, number, self._tick_us, decided=False)
 
     def _give(self, bundle: str, number: int, ts_us: int, *, decided: bool) -> None:
-        past = self._past.get(bundle)
-        self.ownership.give(bundle, number)
-        source, cause = (None, "first") if past is None else (past.owner, past.cause)
-        self._changes.append(OwnerChange(ts_us, bundle, source, number, cause, decided))  # type: ignore[arg-type]  # both are Cause
+        self._book.give(bundle, number, ts_us, decided=decided)
         self._changed()
 
     def _take(self, bundle: str, cause: Cause, ts_us: int) -> None:
-        owner = self.ownership.take(bundle)
-        if owner is not None:
-            self._past[bundle] = _Past(owner, cause)
-            self._changes.append(OwnerChange(ts_us, bundle, owner, None, cause))
+        if self._book.take(bundle, cause, ts_us):
             self._changed()
 
     def _changed(self) -> None:

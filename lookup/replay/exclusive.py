@@ -11,8 +11,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.engine.booking import Decided, OwnerChange
 from lookup.engine.ledger import MICRO
-from lookup.engine.manager import Decided, LoadManager, OwnerChange
+from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Policy
 from lookup.replay.bundle_map import BundleMap
 from lookup.replay.counted import Counted

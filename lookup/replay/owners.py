@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lookup.engine.manager import OwnerChange
+from lookup.engine.booking import OwnerChange
 from lookup.model.broker import Roster
 
 __all__ = ["OwnerInterval", "OwnerIntervals"]

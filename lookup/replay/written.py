@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lookup.engine.manager import Decided
+from lookup.engine.booking import Decided
 from lookup.replay.owners import OwnerInterval
 from lookup.replay.rows import Quarantined
 from lookup.replay.schema import DECISIONS, OWNERS, QUARANTINE

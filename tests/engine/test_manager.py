@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lookup.engine.booking import OwnerChange
 from lookup.engine.ledger import LoadFigures
-from lookup.engine.manager import LoadManager, OwnerChange
+from lookup.engine.manager import LoadManager
 from lookup.errors import InputError
 from lookup.model import Assigned, BrokerLookupData, LookupOptions, Reason, Roster
 from lookup.model.names import INTERNAL_TOPICS
