@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from lookup.model.namespaces import NamespacePolicies
 from lookup.replay.atoms import AtomRule
-from lookup.replay.rows import Checks, LogBatch, Quarantined, flags, sequence, text_column
+from lookup.replay.rows import Checks, LogBatch, Quarantined, flags, sequence, text_column, texts_of
 from lookup.replay.schema import LOOKUP_DEFAULTS, RESULTS
 from lookup.replay.topics import TopicCodes
 from lookup.replay.work import WorkDir
@@ -223,7 +223,7 @@ class Coder:
             return np.full(batch.rows.num_rows, code(LOOKUP_DEFAULTS.get(name)), dtype=np.int32)  # type: ignore[arg-type]  # texts
         known = self._maps.get(memo or name)
         if known is None or not known[0].equals(column.dictionary):
-            texts = column.dictionary.to_pylist()
+            texts = texts_of(column.dictionary)
             known = column.dictionary, np.fromiter((code(text) for text in texts), np.int32, len(texts))
             self._maps[memo or name] = known
         if column.indices.null_count:
@@ -289,11 +289,14 @@ def _result_code(text: str | None) -> int:
 def _canonical(text: str | None, words: _Vocabulary) -> int:
     try:
         found = json.loads(text or "{}")
-    except ValueError:
+        canonical = _json(found)
+        canonical.encode()
+    except (ValueError, RecursionError):
+        # No JSON, JSON that is nested without end, or half of a surrogate pair, which is no text.
         return -1
     if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
         return -1
-    return words.code(_json(found))
+    return words.code(canonical)
 
 
 def _json(properties: Mapping[str, str]) -> str:

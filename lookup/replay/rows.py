@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO
 
-__all__ = ["Checks", "LogBatch", "Quarantined", "flags", "sequence", "text_column"]
+__all__ = ["Checks", "LogBatch", "Quarantined", "flags", "sequence", "text_column", "texts_of"]
 
 Ints = NDArray[np.int64]
 
@@ -66,7 +66,7 @@ class Checks:
         names = self._batch.rows.schema.names
         lines = self._batch.line_numbers
         for row in np.flatnonzero(wrong).tolist():
-            value = self._batch.rows.column(column)[row].as_py() if column in names else None
+            value = _value(self._batch.rows.column(column), row) if column in names else None
             text = None if value is None else str(value)
             self.quarantined.append(Quarantined(self._batch.source, int(lines[row]), reason(text), (text or "")[:200]))
         self.usable &= ~wrong
@@ -111,6 +111,16 @@ def flags(rows: pa.RecordBatch, name: str) -> NDArray[np.bool_]:
     return values
 
 
+def texts_of(column: pa.Array) -> list[str | None]:
+    """Return texts as Python has them; bytes that are no UTF-8 become U+FFFD, as in logs that are read as text."""
+    try:
+        texts: list[str | None] = column.to_pylist()
+    except UnicodeDecodeError:
+        raw = column.cast(pa.large_binary()).to_pylist()
+        return [None if text is None else text.decode(errors="replace") for text in raw]
+    return texts
+
+
 def text_column(rows: pa.RecordBatch, name: str) -> pa.DictionaryArray | None:
     """Return a column of texts as a dictionary, None where the batch has none."""
     if name not in rows.schema.names:
@@ -119,3 +129,8 @@ def text_column(rows: pa.RecordBatch, name: str) -> pa.DictionaryArray | None:
     if column.null_count == rows.num_rows and rows.num_rows:
         return None
     return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+
+
+def _value(column: pa.Array, row: int) -> object:
+    one = column.slice(row, 1)
+    return texts_of(one.dictionary_decode() if pa.types.is_dictionary(one.type) else one)[0]

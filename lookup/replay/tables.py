@@ -23,7 +23,7 @@ from lookup.replay.atoms import Atoms
 from lookup.replay.parquet import list_log, open_parquet
 from lookup.replay.rows import Quarantined
 from lookup.replay.schema import CANONICAL, REQUIRED
-from lookup.replay.timeline import OwnershipEvent, Registration
+from lookup.replay.timeline import OwnershipEvent, Registration, cut_points
 
 __all__ = [
     "SmallTable",
@@ -37,6 +37,7 @@ __all__ = [
 
 _EVENTS = ("registered", "updated", "unregistered")
 _OWNERSHIP_EVENTS = ("owned", "unloaded", "split")
+_CAUSES = (None, "policy", "admin")
 
 
 @dataclass
@@ -64,9 +65,9 @@ def _read_small(path: str | None, table: TableName, convert: Callable[[dict[str,
     for file in list_log(path, table) if path is not None else ():
         names = [name for name in CANONICAL[table].names if name in file.columns]
         with open_parquet(file.path) as parquet:
-            rows = _with_integer_ts(parquet.read(columns=names, use_threads=False)).to_pylist()
+            rows = _records(file.path, parquet.read(columns=names, use_threads=False))
         for line, row in enumerate(rows, start=1):
-            row.setdefault("cluster", file.cluster)
+            row["cluster"] = row.get("cluster") if file.cluster is None else file.cluster
             try:
                 row["value"] = convert(_complete(row, table))
             except (InputError, InvalidNameError) as error:
@@ -97,9 +98,14 @@ def ownership_events(path: str | None) -> SmallTable:
             raise InputError(f"event {row['event']!r} is none of {', '.join(_OWNERSHIP_EVENTS)}")
         bundle = str(NamespaceBundle.parse(row["bundle"]))
         boundaries = tuple(_hash(text) for text in row.get("boundaries") or ())
-        if row["event"] == "split" and not boundaries:
-            raise InputError("a split has no boundaries")
-        return OwnershipEvent(row["ts"], bundle, row["event"], row.get("broker"), row.get("by"), boundaries)
+        event = OwnershipEvent(row["ts"], bundle, row["event"], row.get("broker"), row.get("by"), boundaries)
+        if event.by not in _CAUSES:
+            raise InputError(f"by {event.by!r} is none of policy, admin")
+        if event.event == "owned" and event.broker is None:
+            raise InputError("an `owned` row names no broker")
+        if event.event == "split" and not cut_points(event):
+            raise InputError(f"a `split` row needs boundaries inside its bundle {bundle}")
+        return event
 
     return _read_small(path, "ownership", convert)
 
@@ -147,6 +153,14 @@ def _complete(row: dict[str, Any], table: TableName) -> dict[str, Any]:
     return row
 
 
+def _records(path: str, rows: pa.Table) -> list[dict[str, Any]]:
+    try:
+        records: list[dict[str, Any]] = _with_integer_ts(rows).to_pylist()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: holds bytes that are no text in UTF-8: {error}") from None
+    return records
+
+
 def _with_integer_ts(table: pa.Table) -> pa.Table:
     place = table.column_names.index("ts")
     column = table.column("ts")
@@ -155,8 +169,8 @@ def _with_integer_ts(table: pa.Table) -> pa.Table:
     return table.set_column(place, "ts", column.cast(pa.int64()))
 
 
-def _hash(text: str) -> int:
+def _hash(text: str | None) -> int:
     try:
-        return int(text, 16)
+        return int(text or "", 16)
     except ValueError:
         raise InputError(f"boundary {text!r} is no hexadecimal hash like 0x40000000") from None

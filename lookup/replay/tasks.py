@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from lookup.errors import PulsarLookupError
+from lookup.errors import PluginError, PulsarLookupError
 from lookup.hooks import Metric
+from lookup.model.batch import Batch
 from lookup.replay.coding import Coder, CodingPlan, Share, used_columns
 from lookup.replay.counted import Counted
 from lookup.replay.exclusive import ExclusiveReplay
@@ -24,7 +27,7 @@ from lookup.replay.outcome import LOGGED, MetricSums
 from lookup.replay.parquet import Split, open_parquet
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.recipe import Recipe, built
-from lookup.replay.rows import LogBatch, Quarantined
+from lookup.replay.rows import LogBatch, Quarantined, texts_of
 from lookup.replay.shared import SharedReplay
 from lookup.replay.work import WorkDir
 from lookup.replay.written import (
@@ -202,11 +205,29 @@ def metric_sums(counted: Counted, metrics: Sequence[Metric], name: tuple[str, in
     for by, batches in counted.parts():
         starts = batches[-1].cells.start
         for metric in metrics:
-            for key in dict.fromkeys(key for batch in batches for key in metric.keys(batch)):
-                sums = sum((metric.accumulate(batch, key) for batch in batches[1:]), metric.accumulate(batches[0], key))
+            for key in _keys(metric, batches):
+                sums = _accumulated(metric, batches, key)
                 first = int(starts[0]) if len(starts) else 0
                 found.append(MetricSums(counted.cluster.name, *name, metric.name, key, by, sums, first))
     return found
+
+
+def _keys(metric: Metric, batches: Sequence[Batch]) -> Sequence[str | None]:
+    with _named(metric):
+        return tuple(dict.fromkeys(key for batch in batches for key in metric.keys(batch)))
+
+
+def _accumulated(metric: Metric, batches: Sequence[Batch], key: str | None) -> NDArray[np.float64]:
+    with _named(metric):
+        return sum((metric.accumulate(batch, key) for batch in batches[1:]), metric.accumulate(batches[0], key))
+
+
+@contextmanager
+def _named(metric: Metric) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # a third party's code may raise anything
+        raise PluginError(f"metric {metric.name!r} raised {type(error).__name__}: {error}") from error
 
 
 def _by_cluster(batch: LogBatch) -> Iterator[tuple[str | None, LogBatch]]:
@@ -218,7 +239,7 @@ def _by_cluster(batch: LogBatch) -> Iterator[tuple[str | None, LogBatch]]:
     names = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     codes = names.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     for code in sorted(set(codes.tolist())):
-        cluster = None if code < 0 else str(names.dictionary[code])
+        cluster = None if code < 0 else texts_of(names.dictionary)[code]
         if (codes == code).all():
             yield cluster, batch
         else:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from lookup.errors import InvalidNameError
 from lookup.model.names import TopicName, is_internal_topic, looks_like_pattern
 from lookup.replay.atoms import AtomRule
+from lookup.replay.rows import texts_of
 
 __all__ = ["TopicCodes"]
 
@@ -66,7 +67,7 @@ class TopicCodes:
 
     def _fold(self) -> None:
         dictionary, noted = self._last
-        self._met.update(dictionary.filter(pa.array(noted[:-1])).to_pylist())
+        self._met.update(filter(None, texts_of(dictionary.filter(pa.array(noted[:-1])))))
 
     def _learnt(self, topic: str) -> int:
         if looks_like_pattern(topic):
