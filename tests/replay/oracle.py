@@ -107,6 +107,9 @@ class Tale:
 def tell(settings: EvaluationFile, *, by: Sequence[str] = ()) -> Tale:
     """Replay every policy of an evaluation, cluster by cluster and seed by seed."""
     quarantined: dict[str, int] = defaultdict(int)
+    if settings.inputs.ownership is not None:
+        refused = [event for event in read_table(settings.inputs.ownership) if not _is_usable(event)]
+        quarantined["a row of OWNERSHIP"] = len(refused)
     logs = {name: log for name, log in sorted(read_log(settings, quarantined).items()) if log.demand}
     worlds = [_World(settings, name, log.demand) for name, log in logs.items()]
     policies = build_policies(load_plugins(settings.plugin_files), settings.policies)
@@ -250,7 +253,7 @@ class _World:
         first, last = demand[0].ts, demand[-1].ts
         self.start, self.end = first // self.tick_us * self.tick_us, (last // self.tick_us + 1) * self.tick_us
         self.scored_from = self.start + self.section.warmup_s * MICRO
-        self.history = self._table(settings.inputs.ownership)
+        self.history = [event for event in self._table(settings.inputs.ownership) if _is_usable(event)]
         self.registrations = sorted(self._registrations(), key=_registry_order)
         self.topics = {(one.topic, one.namespace, one.hashed) for one in demand}
         self.splits = [event for event in self.history if event["event"] == "split"]
@@ -446,6 +449,12 @@ class _World:
 
 def _both(data: BrokerLookupData, name: str) -> list[str]:
     return [url for url in (getattr(data, name), getattr(data, f"{name}_tls")) if url is not None]
+
+
+def _is_usable(event: Row) -> bool:
+    if event["event"] == "split":
+        return len(children_of(event)) > 1
+    return event["event"] != "owned" or event.get("broker") is not None
 
 
 def _registry_order(event: Row) -> tuple[int, int, str]:

@@ -1,0 +1,384 @@
+"""Whole replays that cannot be: a mistake of a log, a table or a plug-in is one sentence, or a row in quarantine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from lookup.errors import ContractError, InputError, PluginError, PolicyError, PulsarLookupError, SettingsError
+from lookup.replay.outcome import ReplayOutcome
+from lookup.replay.run import replay
+from lookup.settings.evaluation import EvaluationFile
+from tests.replay.serial import SerialSession
+from tests.replay.worlds import MICRO, START_US, write_rows
+
+_LOOKUP = {"ts": START_US, "cluster": "east", "topic": "persistent://t/n/topic", "properties": "{}"}
+_BROKER = {"id": "b1:8080", "properties": {"lookup.rack": "a"}}
+_REGISTERED = {"ts": START_US, "cluster": "east", "broker": "b1:8080", "event": "registered"}
+
+
+def _settings(folder: Path, **given: Any) -> EvaluationFile:
+    inputs = {
+        name: str(folder / name) for name in ("brokers", "ownership", "loads", "bundles") if (folder / name).exists()
+    }
+    base: dict[str, Any] = {
+        "evaluation": {"incumbent": "p", "max_quarantine_ratio": 1.0},
+        "inputs": {"lookups": str(folder / "lookups"), **inputs},
+        "brokers": [_BROKER],
+        "policies": [{"name": "p", "selector": "random"}],
+    }
+    base["evaluation"] |= given.pop("evaluation", {})
+    return EvaluationFile.model_validate(base | given)
+
+
+def _replayed(folder: Path, **given: Any) -> ReplayOutcome:
+    return replay(SerialSession(), _settings(folder, **given), str(folder / "output"))  # type: ignore[arg-type]  # stands for a session
+
+
+def _log(folder: Path, *rows: dict[str, Any]) -> None:
+    write_rows([{**_LOOKUP, **row} for row in rows or ({},)], "lookups", folder / "lookups" / "part.parquet")
+
+
+def _table(folder: Path, name: str, *rows: dict[str, Any]) -> None:
+    write_rows(rows, name, folder / name / "part.parquet")
+
+
+def _quarantine(folder: Path) -> list[tuple[str, int, str, str]]:
+    rows = pq.read_table(folder / "output" / "quarantine").to_pylist()
+    return [(row["table"], row["line"], row["reason"], row["text"]) for row in rows]
+
+
+def _column(folder: Path, name: str, values: pa.Array) -> None:
+    table = pa.table({**{key: pa.array([value]) for key, value in _LOOKUP.items()}, name: values})
+    (folder / "lookups").mkdir()
+    pq.write_table(table, folder / "lookups" / "part.parquet")
+
+
+def _nothing(folder: Path) -> None:
+    (folder / "lookups").mkdir()
+
+
+def _no_rows(folder: Path) -> None:
+    write_rows([], "lookups", folder / "lookups" / "part.parquet")
+
+
+def _no_bytes(folder: Path) -> None:
+    (folder / "lookups").mkdir()
+    (folder / "lookups" / "part.parquet").touch()
+
+
+def _garbage(folder: Path) -> None:
+    (folder / "lookups").mkdir()
+    (folder / "lookups" / "part.parquet").write_bytes(b"\x00\xffno Parquet at all" * 99)
+
+
+def _cut_off(folder: Path) -> None:
+    _log(folder)
+    whole = (folder / "lookups" / "part.parquet").read_bytes()
+    (folder / "lookups" / "part.parquet").write_bytes(whole[: len(whole) // 2])
+
+
+def _damaged(folder: Path) -> None:
+    _log(folder, *({"topic": f"persistent://t/n/{number}"} for number in range(500)))
+    whole = bytearray((folder / "lookups" / "part.parquet").read_bytes())
+    whole[4:2000] = b"\xff" * 1996
+    (folder / "lookups" / "part.parquet").write_bytes(whole)
+
+
+def _without_topic(folder: Path) -> None:
+    (folder / "lookups").mkdir()
+    pq.write_table(pa.table({"ts": [START_US], "cluster": ["east"]}), folder / "lookups" / "part.parquet")
+
+
+_UNUSABLE: Sequence[tuple[Callable[[Path], None], str]] = (
+    (lambda folder: None, r"lookups: there is no such file or directory$"),
+    (_nothing, r"lookups: holds no Parquet file; `lookup ingest` makes them from other formats$"),
+    (_no_rows, r"lookups: the table lookups has no row$"),
+    (_no_bytes, r"part\.parquet: cannot be read as Parquet: "),
+    (_garbage, r"part\.parquet: cannot be read as Parquet: "),
+    (_cut_off, r"part\.parquet: cannot be read as Parquet: "),
+    (_damaged, r"part\.parquet: cannot be read as Parquet: "),
+    (_without_topic, r"part\.parquet: has no column 'topic', which the table lookups needs$"),
+    (
+        lambda folder: _column(folder, "topic", pa.array([5])),
+        r"part\.parquet: column 'topic' of the table lookups holds int64, not texts$",
+    ),
+    (
+        lambda folder: _column(folder, "ts", pa.array(["2026-01-01"])),
+        r"part\.parquet: column 'ts' of the table lookups holds string, not timestamps$",
+    ),
+    (
+        lambda folder: _column(folder, "weight", pa.array(["1.0"])),
+        r"column 'weight' of the table lookups holds string, not numbers$",
+    ),
+    (
+        lambda folder: _column(folder, "read_only", pa.array([1])),
+        r"column 'read_only' of the table lookups holds int64, not true or false$",
+    ),
+    (
+        lambda folder: _log(folder, {"topic": "a.*"}, {"topic": "no-topic"}),
+        r"lookups: none of the 2 rows is a lookup that asks for a broker$",
+    ),
+    (
+        lambda folder: _log(folder, {}, {"ts": 0}, {"ts": 8 * 10**18}),
+        r"cluster 'east' of the log has lookups from 1970-01-01 to 255479-11-28, 133,333,333,333 ticks of 60 s: more "
+        r"than 5,000,000; is a timestamp wrong\?$",
+    ),
+)
+
+
+@pytest.mark.parametrize(("make", "sentence"), _UNUSABLE)
+def test_a_log_that_cannot_be_used_is_one_sentence(tmp_path: Path, make: Callable[[Path], None], sentence: str) -> None:
+    """A log that is missing, empty, garbage, cut off, damaged, of wrong types or of wrong times ends in one sentence."""
+    make(tmp_path)
+
+    with pytest.raises(InputError, match=sentence) as raised:
+        _replayed(tmp_path)
+    assert "\n" not in str(raised.value)
+    assert not (tmp_path / "output" / "decisions").exists()
+
+
+_ODD_ROWS: Sequence[tuple[dict[str, Any], str, str]] = (
+    ({"cluster": None}, "the cluster is missing", ""),
+    ({"ts": None}, "the timestamp is missing", ""),
+    ({"topic": None}, "the topic is missing", ""),
+    ({"topic": "persistent://t/n/.*"}, "the topic is a regular expression, which topic list watchers look up", ""),
+    ({"topic": "t"}, "topic 't' does not begin with persistent:// or non-persistent://", "t"),
+    (
+        {"topic": "persistent://t/n"},
+        "topic 'persistent://t/n' is not of the form persistent://tenant/namespace/topic",
+        "",
+    ),
+    ({"properties": "{rack: a}"}, "properties is not a JSON object of texts", "{rack: a}"),
+    ({"properties": '{"rack":1}'}, "properties is not a JSON object of texts", '{"rack":1}'),
+    ({"properties": '["rack"]'}, "properties is not a JSON object of texts", '["rack"]'),
+    ({"properties": "[" * 100_000}, "properties is not a JSON object of texts", "[" * 200),
+    ({"properties": '{"rack":"\\ud800"}'}, "properties is not a JSON object of texts", '{"rack":"\\ud800"}'),
+    ({"result": "maybe"}, "result 'maybe' is none of connect, redirect, failed, unknown", "maybe"),
+    ({"weight": -1.0}, "weight -1.0 is not a finite number of at least 0", "-1.0"),
+    ({"weight": float("nan")}, "weight nan is not a finite number of at least 0", "nan"),
+    ({"weight": float("inf")}, "weight inf is not a finite number of at least 0", "inf"),
+)
+
+
+@pytest.mark.parametrize(("odd", "reason", "text"), _ODD_ROWS)
+def test_a_row_that_cannot_be_used_goes_to_quarantine(
+    tmp_path: Path, odd: dict[str, Any], reason: str, text: str
+) -> None:
+    """A row of the log that cannot be used is told with its line, why, and what stood there; the others are replayed."""
+    _log(tmp_path, {}, odd, {})
+
+    outcome = _replayed(tmp_path)
+
+    (found,) = _quarantine(tmp_path)
+    assert found[:3] == ("lookups", 2, reason)
+    assert found[3] == text or not text
+    assert (outcome.inputs["quarantined"], outcome.inputs["lookups"]) == (1, 2)
+
+
+def test_too_many_rows_in_quarantine_fail_the_run(tmp_path: Path) -> None:
+    """A share of unusable rows above max_quarantine_ratio ends the run with the most frequent reason."""
+    _log(tmp_path, {}, {"topic": None}, {"topic": None}, {"result": "maybe"})
+
+    with pytest.raises(
+        InputError, match=r"3 of 4 rows cannot be used.*0\.5 allows; most often \(2 rows\): the topic is m"
+    ):
+        _replayed(tmp_path, evaluation={"max_quarantine_ratio": 0.5})
+
+
+def test_bytes_that_are_no_text_do_not_stop_a_run(tmp_path: Path) -> None:
+    """Bytes of a topic that are no UTF-8 are replaced, as readers of logs do; the row is a lookup like any other."""
+    topics = pa.array([b"persistent://t/n/\xff\xfe"]).cast(pa.binary())
+    _column(tmp_path, "topic", pa.StringArray.from_buffers(1, topics.buffers()[1], topics.buffers()[2]))
+
+    assert _replayed(tmp_path).inputs["lookups"] == 1
+
+
+def test_a_cluster_without_brokers_is_named(tmp_path: Path) -> None:
+    """A cluster of the log that no broker is registered in ends the run, and the sentence says where one should be."""
+    _log(tmp_path, {"cluster": "west"})
+    elsewhere = {**_BROKER, "clusters": ["east"]}
+
+    with pytest.raises(
+        InputError, match=r"cluster 'west' of the log has no broker: no \[\[brokers\]\] entry is for it$"
+    ):
+        _replayed(tmp_path, brokers=[elsewhere])
+    _table(tmp_path, "brokers", _REGISTERED)
+    with pytest.raises(InputError, match=r"'west' of the log has no broker: the BROKERS table has no row of it$"):
+        _replayed(tmp_path)
+
+
+_SMALL: Sequence[tuple[str, dict[str, Any], str]] = (
+    ("brokers", {**_REGISTERED, "event": "joined"}, r"event 'joined' is none of registered, updated, unregistered"),
+    ("brokers", {**_REGISTERED, "broker": None}, r"broker is missing"),
+    ("brokers", {**_REGISTERED, "lookup_data": "{"}, r"broker lookup data is no JSON: .*"),
+    ("brokers", {**_REGISTERED, "lookup_data": '{"properties": 5}'}, r".*properties.*5.*"),
+    ("ownership", {"bundle": "t/n", "event": "owned"}, r"namespace 't' is not of the form tenant/namespace"),
+    ("ownership", {"event": "stolen"}, r"event 'stolen' is none of owned, unloaded, split"),
+    ("ownership", {"event": "owned", "broker": None}, r"an `owned` row names no broker"),
+    ("ownership", {"event": "split", "boundaries": ["0xZ"]}, r"boundary '0xZ' is no hexadecimal hash like 0x40000000"),
+    ("ownership", {"event": "split", "boundaries": [None]}, r"boundary None is no hexadecimal hash like 0x40000000"),
+    ("ownership", {"event": "split", "boundaries": None}, r"a `split` row needs boundaries inside its bundle .*"),
+    ("ownership", {"event": "split", "boundaries": ["0x0"]}, r"a `split` row needs boundaries inside its bundle .*"),
+    ("ownership", {"event": "unloaded", "by": "nobody"}, r"by 'nobody' is none of policy, admin"),
+    ("bundles", {"stats": "[]"}, r"bundle stats is no JSON object but list"),
+    ("loads", {"load": '{"topics": "many"}'}, r".*topics.*'many'.*"),
+)
+_WHOLE = {"ts": START_US, "cluster": "east", "bundle": "t/n/0x00000000_0x80000000", "broker": "b1:8080"}
+
+
+@pytest.mark.parametrize(("table", "row", "reason"), _SMALL)
+def test_a_row_of_a_small_table_that_cannot_be_used_goes_to_quarantine(
+    tmp_path: Path, table: str, row: dict[str, Any], reason: str
+) -> None:
+    """A row of BROKERS, OWNERSHIP, LOADS or BUNDLES that cannot be used is told with its line and why."""
+    _log(tmp_path)
+    _table(tmp_path, "brokers", _REGISTERED, *([row] if table == "brokers" else []))
+    if table != "brokers":
+        _table(tmp_path, table, {**_WHOLE, **row})
+
+    outcome = _replayed(tmp_path, evaluation={"load": "reported" if table == "loads" else "simulated"})
+
+    ((name, line, found, _),) = _quarantine(tmp_path)
+    assert (name, line) == (table, 2 if table == "brokers" else 1)
+    assert re.fullmatch(reason, found), found
+    assert outcome.inputs["quarantined"] == 1
+
+
+def test_a_small_table_may_be_empty(tmp_path: Path) -> None:
+    """That nothing was owned is no mistake."""
+    _log(tmp_path)
+    _table(tmp_path, "ownership")
+
+    assert _replayed(tmp_path).inputs["lookups"] == 1
+
+
+def test_unloads_by_a_policy_are_ignored_and_counted(tmp_path: Path) -> None:
+    """What the logged policy unloaded is not repeated, and told."""
+    _log(tmp_path)
+    _table(tmp_path, "ownership", *({**_WHOLE, "event": "unloaded", "by": by} for by in ("policy", None, "admin")))
+
+    assert _replayed(tmp_path).inputs["ignored_unloads"] == 2
+
+
+@pytest.mark.parametrize(
+    ("policy", "reason"),
+    [
+        ({"selector": "round-robin"}, r"it keeps memory between decisions, whose order is not defined"),
+        ({"selector": "random", "shedder": "threshold"}, r"it has a shedder, 'threshold', and no bundle has an owner to be taken from"),
+        ({"scorers": ["fewest-bundles"], "selector": "best"}, r"it reads view\.ownership, and nobody owns anything"),
+    ],
+)
+def test_policies_that_need_owners_are_refused_where_there_are_none(
+    tmp_path: Path, policy: dict[str, Any], reason: str
+) -> None:
+    """Under shared ownership stateful parts, shedders and parts that read owners are refused with a sentence."""
+    _log(tmp_path)
+
+    with pytest.raises(SettingsError, match=rf"policy 'p' cannot be replayed under ownership = \"shared\": {reason}$"):
+        _replayed(tmp_path, policies=[{"name": "p", **policy}], evaluation={"ownership": "shared"})
+
+
+def test_a_warmup_longer_than_the_log_scores_nothing(tmp_path: Path) -> None:
+    """A log that ends before the warm-up is simulated, and there is nothing to measure."""
+    _log(tmp_path, {"broker": "b1:8080"})
+
+    outcome = _replayed(tmp_path, evaluation={"warmup_s": 3600})
+
+    assert outcome.inputs["lookups"] == 1
+    assert not any(one.sums.any() for one in outcome.sums)
+
+
+_PART = """
+from typing import ClassVar
+from dataclasses import dataclass
+from lookup.hooks import hookimpl
+
+@dataclass(frozen=True)
+class Broken:
+    name: ClassVar[str] = "broken"
+    reads: ClassVar[frozenset[str]] = frozenset()
+
+    def odds(self, request, brokers, scores, view):
+        {body}
+
+@hookimpl
+def lookup_register_selectors():
+    return [Broken]
+"""
+_BODIES: Sequence[tuple[str, type[PulsarLookupError], str]] = (
+    ("raise KeyError('rack')", PolicyError, r"policy 'p': part 'broken' raised KeyError: 'rack'; it was asked about "),
+    (
+        "return [float('nan')] * len(brokers)",
+        ContractError,
+        r"part 'broken' answered odds nan for broker 1, not a finite",
+    ),
+    ("return [-0.5] * len(brokers)", ContractError, r"part 'broken' answered odds -0\.5 for broker 1, not a finite"),
+    ("return [1.0] * 7", ContractError, r"part 'broken' answered odds of shape \(7,\) for 1 brokers"),
+    ("return request.client", ContractError, r"part 'broken' read request\.client without 'client' in its reads"),
+)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("mode", ["exclusive", "shared"])
+@pytest.mark.parametrize(("body", "kind", "sentence"), _BODIES)
+def test_a_part_that_fails_on_a_worker_is_one_sentence(
+    spark: SparkSession, tmp_path: Path, body: str, kind: type[PulsarLookupError], sentence: str, mode: str
+) -> None:
+    """A plug-in that raises, or answers what it may not, ends the run on Spark with a sentence that names it."""
+    (tmp_path / "broken.py").write_text(_PART.format(body=body))
+    _log(tmp_path, {}, {"ts": START_US + 90 * MICRO})
+    policies = [{"name": "p", "selector": "broken"}]
+    files = [str(tmp_path / "broken.py")]
+    settings = _settings(tmp_path, policies=policies, plugin_files=files, evaluation={"ownership": mode})
+
+    with pytest.raises(kind, match=sentence) as raised:
+        replay(spark, settings, str(tmp_path / "output"))
+    assert "\n" not in str(raised.value)
+    assert not (tmp_path / "output" / ".work").exists()
+
+
+_METRIC = """
+from typing import ClassVar
+from dataclasses import dataclass
+from lookup.hooks import hookimpl
+
+@dataclass(frozen=True)
+class Broken:
+    name: ClassVar[str] = "broken_ratio"
+    unit: ClassVar[str] = "ratio"
+    better: ClassVar[str] = "up"
+    grain: ClassVar[str] = "lookup"
+    resample: ClassVar[str] = "bundle"
+
+    def keys(self, batch):
+        return (None,)
+
+    def accumulate(self, batch, key):
+        raise ZeroDivisionError("by nothing")
+
+    def value(self, sums):
+        return sums[..., 0]
+
+@hookimpl
+def lookup_register_metrics():
+    return [Broken]
+"""
+
+
+@pytest.mark.spark
+def test_a_metric_that_fails_on_a_worker_is_one_sentence(spark: SparkSession, tmp_path: Path) -> None:
+    """A metric that raises ends the run on Spark with a sentence that names it."""
+    (tmp_path / "metric.py").write_text(_METRIC)
+    _log(tmp_path)
+    settings = _settings(tmp_path, plugin_files=[str(tmp_path / "metric.py")])
+
+    with pytest.raises(PluginError, match=r"^metric 'broken_ratio' raised ZeroDivisionError: by nothing$"):
+        replay(spark, settings, str(tmp_path / "output"))
