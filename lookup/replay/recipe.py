@@ -1,6 +1,8 @@
 """How tasks come to policies and metrics: as settings and plug-in files, built once per worker process.
 
-Objects do not travel: a class from a plug-in file has no module on a worker until that file is loaded there.
+Objects do not travel: a class from a plug-in file has no module on a worker until that file is loaded there. Nor does a
+file by its name: a session keeps the first of a name for good, so one that was edited would be refused, or stay as it
+was.
 """
 
 from __future__ import annotations
@@ -10,8 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-
-from pyspark import SparkContext, SparkFiles
+from tempfile import TemporaryDirectory
 
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import Registry, load_plugins
@@ -26,22 +27,21 @@ __all__ = ["Recipe", "built", "built_here", "metrics_of", "ship"]
 
 @dataclass(frozen=True)
 class Recipe:
-    """The policies of a run as written, and the names of the plug-in files that were shipped."""
+    """The policies of a run as written, and the plug-in files they need."""
 
     #: JSON of each `PolicySpec`
     policies: tuple[str, ...]
-    plugin_files: tuple[str, ...]
+    #: name and content of each file
+    plugin_files: tuple[tuple[str, bytes], ...]
     #: JSON of the keys of the brokers' `broker.conf`, which fill parameters
     conf: str
 
 
-def ship(context: SparkContext, settings: EvaluationFile) -> Recipe:
-    """Send plug-in files to all workers and return what tasks need to build the policies."""
-    for file in settings.plugin_files:
-        context.addFile(file)
+def ship(settings: EvaluationFile) -> Recipe:
+    """Return what tasks need to build the policies."""
     return Recipe(
         policies=tuple(policy.model_dump_json() for policy in settings.policies),
-        plugin_files=tuple(Path(file).name for file in settings.plugin_files),
+        plugin_files=tuple((Path(file).name, Path(file).read_bytes()) for file in settings.plugin_files),
         conf=json.dumps(dict(load_manager_keys(settings))),
     )
 
@@ -59,7 +59,10 @@ def built_here(settings: EvaluationFile) -> tuple[Policy, ...]:
 @lru_cache(maxsize=4)
 def built(recipe: Recipe) -> tuple[tuple[Policy, ...], tuple[Metric, ...]]:
     """Build policies and metrics on a worker; the same recipe is built once per process."""
-    registry = load_plugins([SparkFiles.get(name) for name in recipe.plugin_files])
+    with TemporaryDirectory() as folder:
+        for name, content in recipe.plugin_files:
+            (Path(folder) / name).write_bytes(content)
+        registry = load_plugins([Path(folder) / name for name, _ in recipe.plugin_files])
     policies = [PolicySpec.model_validate_json(text) for text in recipe.policies]
     return build_policies(registry, policies, json.loads(recipe.conf)), metrics_of(registry)
 

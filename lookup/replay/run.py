@@ -115,7 +115,7 @@ class _Run:
         problems = shared_problems(policies) if run.is_shared else []
         if problems:
             raise SettingsError(problems)
-        recipe = ship(self._context, self.settings)
+        recipe = ship(self.settings)
         inputs = read_small_inputs(self.settings, f"{self.output}/quarantine")
         coded = self._code(policies, inputs, run)
         shares = _shares(coded)

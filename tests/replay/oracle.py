@@ -715,8 +715,9 @@ class _Exclusive(_Walk):
         owners = {bundle: self._owner(bundle) for bundle in {*micro, *self._topic_bundles()}}
         topics = [0] * count
         for bundle, found in self._topic_bundles().items():
-            if owners[bundle] is not None:
-                topics[owners[bundle]] += found
+            owner = owners[bundle]
+            if owner is not None:
+                topics[owner] += found
         is_known = bool(self.cells) or self.world.bundles is not None
         if self.world.loads is None and not is_known:
             nothing = np.full(count, np.nan)

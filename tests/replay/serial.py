@@ -40,6 +40,6 @@ class _Context:
 
 
 class SerialSession:
-    """Stands where a Spark session stands; plug-in files cannot be shipped."""
+    """Stands where a Spark session stands."""
 
     sparkContext = _Context()  # noqa: N815  the name Spark gives it

@@ -128,15 +128,14 @@ _UNUSABLE: Sequence[tuple[Callable[[Path], None], str]] = (
     ),
     (
         lambda folder: _log(folder, {}, {"ts": 0}, {"ts": 8 * 10**18}),
-        r"cluster 'east' of the log has lookups from 1970-01-01 to 255479-11-28, 133,333,333,333 ticks of 60 s: more "
-        r"than 5,000,000; is a timestamp wrong\?$",
+        r"lookups from 1970-01-01 to 255479-11-28, 133,333,333,333 ticks of 60 s: more than 5,000,000; is a timestamp ",
     ),
 )
 
 
 @pytest.mark.parametrize(("make", "sentence"), _UNUSABLE)
-def test_a_log_that_cannot_be_used_is_one_sentence(tmp_path: Path, make: Callable[[Path], None], sentence: str) -> None:
-    """A log that is missing, empty, garbage, cut off, damaged, of wrong types or of wrong times ends in one sentence."""
+def test_an_unusable_log_is_one_sentence(tmp_path: Path, make: Callable[[Path], None], sentence: str) -> None:
+    """A log that is missing, empty, garbage, cut off, damaged, of wrong types or times ends in one sentence."""
     make(tmp_path)
 
     with pytest.raises(InputError, match=sentence) as raised:
@@ -172,7 +171,7 @@ _ODD_ROWS: Sequence[tuple[dict[str, Any], str, str]] = (
 def test_a_row_that_cannot_be_used_goes_to_quarantine(
     tmp_path: Path, odd: dict[str, Any], reason: str, text: str
 ) -> None:
-    """A row of the log that cannot be used is told with its line, why, and what stood there; the others are replayed."""
+    """A row of the log that cannot be used is told with its line, why, and what stood there; others are replayed."""
     _log(tmp_path, {}, odd, {})
 
     outcome = _replayed(tmp_path)
@@ -272,8 +271,14 @@ def test_unloads_by_a_policy_are_ignored_and_counted(tmp_path: Path) -> None:
     ("policy", "reason"),
     [
         ({"selector": "round-robin"}, r"it keeps memory between decisions, whose order is not defined"),
-        ({"selector": "random", "shedder": "threshold"}, r"it has a shedder, 'threshold', and no bundle has an owner to be taken from"),
-        ({"scorers": ["fewest-bundles"], "selector": "best"}, r"it reads view\.ownership, and nobody owns anything"),
+        (
+            {"selector": "random", "shedder": "threshold"},
+            r"it has a shedder, 'threshold', and no bundle has an owner to be taken from",
+        ),
+        (
+            {"scorers": ["fewest-bundles"], "selector": "best"},
+            r"it reads view\.ownership \(fewest-bundles\), and nobody owns anything",
+        ),
     ],
 )
 def test_policies_that_need_owners_are_refused_where_there_are_none(
@@ -382,3 +387,18 @@ def test_a_metric_that_fails_on_a_worker_is_one_sentence(spark: SparkSession, tm
 
     with pytest.raises(PluginError, match=r"^metric 'broken_ratio' raised ZeroDivisionError: by nothing$"):
         replay(spark, settings, str(tmp_path / "output"))
+
+
+@pytest.mark.spark
+def test_a_plug_in_file_may_be_edited_between_runs_of_a_session(spark: SparkSession, tmp_path: Path) -> None:
+    """A second run in the same session uses the file as it is by then, under the same name."""
+    _log(tmp_path, {}, {"ts": START_US + 90 * MICRO})
+    policies, file = [{"name": "p", "selector": "broken"}], tmp_path / "edited.py"
+    settings = _settings(tmp_path, policies=policies, plugin_files=[str(file)])
+    answered = []
+    for odds in ("0.0", "1.0"):
+        file.write_text(_PART.format(body=f"return [{odds}] * len(brokers)"))
+        outcome = replay(spark, settings, str(tmp_path / odds))
+        answered += [one.sums[:, 0].sum() for one in outcome.sums if one.metric == "answered_ratio"]
+
+    assert answered == [0.0, 2.0]
