@@ -1,4 +1,7 @@
-"""The wrapper `explore`: now and then anybody, so that logs can judge other policies later."""
+"""The wrapper `explore`: now and then anybody, so that logs can judge other policies later.
+
+With it, what wrappers around one child have in common.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,34 @@ from lookup.hooks import Ge, Le, Remembering, Selector, reads_of
 from lookup.model import Broker, Candidates, ClusterView, LookupRequest
 from lookup_policies.best import Best
 
-__all__ = ["Explore", "shares_of"]
+__all__ = ["ChildAsking", "Explore", "shares_of"]
 
 FloatArray = NDArray[np.float64]
 
 
+class ChildAsking:
+    """A selector with one child: it is order sensitive, and keeps something, where its child does."""
+
+    #: declared by the wrapper, with its default
+    child: Selector
+
+    @property
+    def order_sensitive(self) -> bool:
+        """Tell whether the child is."""
+        return getattr(self.child, "order_sensitive", False)
+
+    @property
+    def remember(self) -> Callable[[MutableMapping[str, Any], LookupRequest, Broker], None]:
+        """Return the child's own `remember`; the memory it is handed is the wrapper's.
+
+        Raises:
+            AttributeError: where the child has none, so that the wrapper does not seem to keep anything.
+        """
+        return cast("Remembering", self.child).remember
+
+
 @dataclass(frozen=True)
-class Explore:
+class Explore(ChildAsking):
     """Follow a child selector, except for a share of the decisions that any candidate gets with equal odds.
 
         odds = (1 - epsilon) * child + epsilon / number of candidates
@@ -44,20 +68,6 @@ class Explore:
     def reads(self) -> frozenset[str]:
         """Return what the child reads."""
         return reads_of(self.child)
-
-    @property
-    def order_sensitive(self) -> bool:
-        """Tell whether the child is."""
-        return getattr(self.child, "order_sensitive", False)
-
-    @property
-    def remember(self) -> Callable[[MutableMapping[str, Any], LookupRequest, Broker], None]:
-        """Return the child's own `remember`; the memory it is handed is the wrapper's.
-
-        Raises:
-            AttributeError: where the child has none, so that the wrapper does not seem to keep anything.
-        """
-        return cast("Remembering", self.child).remember
 
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
         """Mix the child's distribution with the uniform one."""

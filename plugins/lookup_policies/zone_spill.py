@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, cast
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.hooks import Ge, Remembering, Selector, reads_of
-from lookup.model import Broker, Candidates, ClusterView, LookupRequest
+from lookup.hooks import Ge, Selector, reads_of
+from lookup.model import Candidates, ClusterView, LookupRequest
 from lookup_policies.best import Best
-from lookup_policies.explore import shares_of
+from lookup_policies.explore import ChildAsking, shares_of
 
 __all__ = ["ZoneSpill"]
 
@@ -23,7 +22,7 @@ _Shares = dict[str | None, float]
 
 
 @dataclass(frozen=True)
-class ZoneSpill:
+class ZoneSpill(ChildAsking):
     """Keep clients in their zone as far as its share of capacity covers its share of demand.
 
     A zone's origin share is its part of the demand, in weight of the last grid cell by the clients' property; its
@@ -54,20 +53,6 @@ class ZoneSpill:
     def reads(self) -> frozenset[str]:
         """Return the client's zone, the demand, and what the child reads."""
         return reads_of(self.child) | {f"properties.{self.key}", "view.load"}
-
-    @property
-    def order_sensitive(self) -> bool:
-        """Tell whether the child is."""
-        return getattr(self.child, "order_sensitive", False)
-
-    @property
-    def remember(self) -> Callable[[MutableMapping[str, Any], LookupRequest, Broker], None]:
-        """Return the child's own `remember`; the memory it is handed is the wrapper's.
-
-        Raises:
-            AttributeError: where the child has none, so that the wrapper does not seem to keep anything.
-        """
-        return cast("Remembering", self.child).remember
 
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
         """Spread the request over zones, and in each as the child says."""
