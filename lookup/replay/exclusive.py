@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 
 from lookup.engine.booking import Decided, OwnerChange
 from lookup.engine.ledger import MICRO
-from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Policy
 from lookup.replay.bundle_map import BundleMap
 from lookup.replay.counted import Counted
 from lookup.replay.loads import AtomLoads, BrokerLoads, Demand
 from lookup.replay.ordering import DayRows
 from lookup.replay.owners import OwnerIntervals
-from lookup.replay.plan import ClusterPlan, RunPlan
+from lookup.replay.plan import ClusterPlan, RunPlan, new_manager
 from lookup.replay.requests import RequestMaker
 from lookup.replay.tally import CellLedger, ChangeRecord, OwnerTally
 from lookup.replay.walk import Registry, Tick, walk_ticks
@@ -36,16 +35,7 @@ class ExclusiveReplay:
 
     def __init__(self, cluster: ClusterPlan, run: RunPlan, policy: Policy, *, seed: int, work: WorkDir) -> None:
         timeline, n_brokers = cluster.timeline, len(cluster.timeline.roster)
-        self.manager = LoadManager(
-            policy,
-            cluster.name,
-            timeline.roster,
-            seed=seed,
-            owner_loss=run.owner_loss,
-            namespaces=run.namespaces,
-            topology=run.topology,
-            assumed_capacity=cluster.assumed_capacity,
-        )
+        self.manager = new_manager(cluster, run, policy, seed)
         self.decisions: list[Decided] = []
         self.intervals = OwnerIntervals(timeline.roster)
         self._cluster, self._run, self._work = cluster, run, work

@@ -13,7 +13,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.engine.manager import OwnerLoss
+from lookup.engine.manager import LoadManager, OwnerLoss
+from lookup.engine.policy import Policy
 from lookup.model.batch import ClientClass
 from lookup.model.broker import Location
 from lookup.model.names import pinned_broker
@@ -23,7 +24,7 @@ from lookup.replay.bundle_map import BundleMap
 from lookup.replay.timeline import Timeline
 from lookup.replay.vocabulary import ClusterWords
 
-__all__ = ["ClusterPlan", "RunPlan"]
+__all__ = ["ClusterPlan", "RunPlan", "new_manager"]
 
 Ints = NDArray[np.int64]
 
@@ -97,3 +98,17 @@ class ClusterPlan:
                 number = self.timeline.roster.number(broker)
                 pinned[place] = -2 if number is None else number
         return pinned
+
+
+def new_manager(cluster: ClusterPlan, run: RunPlan, policy: Policy, seed: int) -> LoadManager:
+    """Put a policy in charge of a cluster; nothing has happened yet. Under shared ownership nobody loses an owner."""
+    return LoadManager(
+        policy,
+        cluster.name,
+        cluster.timeline.roster,
+        seed=seed,
+        owner_loss=run.owner_loss,
+        namespaces=run.namespaces,
+        topology=run.topology,
+        assumed_capacity=cluster.assumed_capacity,
+    )

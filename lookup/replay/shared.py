@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO
-from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Ballot, Policy
 from lookup.replay.bundle_map import BundleMap
 from lookup.replay.counted import Counted
@@ -23,7 +22,7 @@ from lookup.replay.expected import ExpectedTally
 from lookup.replay.keys import KeyCoder, key_text
 from lookup.replay.loads import SharedLoads
 from lookup.replay.ordering import DayRows
-from lookup.replay.plan import ClusterPlan, RunPlan
+from lookup.replay.plan import ClusterPlan, RunPlan, new_manager
 from lookup.replay.requests import RequestMaker
 from lookup.replay.stretches import Classes, Stretch, StretchCounts, classes_of, count_clients, count_stretch
 from lookup.replay.tally import CellLedger
@@ -58,15 +57,7 @@ class SharedReplay:
 
     def __init__(self, cluster: ClusterPlan, run: RunPlan, policy: Policy, *, seed: int, work: WorkDir) -> None:
         timeline, n_brokers = cluster.timeline, len(cluster.timeline.roster)
-        self.manager = LoadManager(
-            policy,
-            cluster.name,
-            timeline.roster,
-            seed=seed,
-            namespaces=run.namespaces,
-            topology=run.topology,
-            assumed_capacity=cluster.assumed_capacity,
-        )
+        self.manager = new_manager(cluster, run, policy, seed)
         self.decisions: list[KeyDecision] = []
         self._cluster, self._run, self._work, self._policy = cluster, run, work, policy
         self._bundles = BundleMap(cluster.words.atoms, timeline.initial_splits)
