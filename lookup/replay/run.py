@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
@@ -70,11 +71,12 @@ def replay(  # noqa: PLR0913  each is a choice of its own, and only the first th
         PolicyError: where a part of a policy fails and its policy says stop.
         SettingsError: where policies or `by` are wrong.
     """
-    work = WorkDir(f"{output}/.work")
+    # A worker keeps counts by the name of the file they are of, so no two runs may share one.
+    work = WorkDir(f"{output}/.work/{uuid4().hex}")
     try:
         return _Run(spark, settings, output, work, tuple(by), progress, partitions, lookups).outcome()
     finally:
-        work.remove()
+        WorkDir(f"{output}/.work").remove()
 
 
 def run_plan(settings: EvaluationFile, by: Sequence[str] = ()) -> RunPlan:
@@ -109,6 +111,7 @@ class _Run:
     lookups: DataFrame | None
 
     def outcome(self) -> ReplayOutcome:
+        """Replay every policy in every cluster; return the sums."""
         run = run_plan(self.settings, self.by)
         check_by(self.by, run.balance_us)
         policies = built_here(self.settings)

@@ -402,3 +402,27 @@ def test_a_plug_in_file_may_be_edited_between_runs_of_a_session(spark: SparkSess
         answered += [one.sums[:, 0].sum() for one in outcome.sums if one.metric == "answered_ratio"]
 
     assert answered == [0.0, 2.0]
+
+
+def test_a_second_run_to_the_same_place_counts_anew(tmp_path: Path) -> None:
+    """What a worker keeps of one run never answers for another, also where both have rows at the same times."""
+    _log(tmp_path, *({"ts": START_US + second * MICRO, "client": "web.example.com"} for second in range(9)))
+    labels = [{"match": {"client": "web.*"}, "properties": {"rack": rack}} for rack in "ab"]
+
+    ratios = []
+    for label in labels:
+        outcome = _replayed(tmp_path, clients=[label], evaluation={"ownership": "shared", "default_bundles": 1})
+        ratios += [one.sums.sum(axis=0).tolist() for one in outcome.sums if one.metric == "match_ratio"]
+
+    assert ratios == [[9.0, 9.0], [0.0, 9.0]]
+
+
+def test_weights_count_anew_in_a_second_run_to_the_same_place(tmp_path: Path) -> None:
+    """A log that was rewritten between two runs of a session is read as it is by then."""
+    served = []
+    for weight in (1.0, 3.0):
+        _log(tmp_path, *({"ts": START_US + second * MICRO, "weight": weight} for second in range(9)))
+        outcome = _replayed(tmp_path, evaluation={"ownership": "shared"})
+        served += [one.sums[:, 1].sum() for one in outcome.sums if one.metric == "imbalance_cv"]
+
+    assert served == [9.0, 27.0]
