@@ -86,6 +86,7 @@ def _interrupted_later() -> Iterator[None]:
     held: list[int] = []
 
     def hold(number: int, frame: FrameType | None) -> None:
+        """Keep a signal's number for later."""
         held.append(number)
 
     before = {number: signal.signal(number, hold) for number in _SIGNALS}

@@ -64,6 +64,7 @@ def progress(start: str) -> Iterator[Callable[[str], None]]:
         return
 
     def line(text: str) -> None:
+        """Say one thing, with the seconds since the start."""
         say(f"[{time.monotonic() - began:6.1f} s] {text}")
 
     line(start)

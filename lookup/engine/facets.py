@@ -83,6 +83,7 @@ def request_facet(part: str, reads: frozenset[str]) -> Callable[[LookupRequest],
     whole = "properties" in reads
 
     def cut(request: LookupRequest) -> LookupRequest:
+        """Return what the part may read of a request."""
         allowed: dict[str, Any] = {name: getattr(request, name) for name in names}
         if whole:
             allowed["property_of"] = request.properties.get

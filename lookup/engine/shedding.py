@@ -109,6 +109,7 @@ def run_cycle(
     rejected: dict[Reason, int] = {}
 
     def answer(proposal: Proposal) -> Ruling:
+        """Rule on what the shedder yields, and carry out what is accepted."""
         unload = proposal.unload if isinstance(proposal, Probe) else proposal
         if not isinstance(unload, Unload):
             raise ContractError(f"shedder {shedder.name!r} proposed {proposal!r}, not an Unload or a Probe")

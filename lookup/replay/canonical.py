@@ -152,6 +152,7 @@ def _number(low: float, high: float, *, excludes_low: bool = False) -> _Check:
     )
 
     def check(value: Any) -> float:
+        """Return a number within the bounds."""
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ValueError(f"{value!r} is no number")
         if not low <= value <= high or abs(value) > sys.float_info.max or (excludes_low and value == low):
@@ -163,6 +164,7 @@ def _number(low: float, high: float, *, excludes_low: bool = False) -> _Check:
 
 def _one_of(*known: str) -> _Check:
     def check(value: Any) -> str:
+        """Return a text that is one of those known."""
         if value not in known:
             raise ValueError(f"{value!r} is none of {', '.join(known)}")
         return str(value)

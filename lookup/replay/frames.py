@@ -36,6 +36,7 @@ def code_frame(frame: DataFrame, plan: CodingPlan, *, work: WorkDir, quarantine:
         )
 
     def code(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Code one partition, as a single row of bytes."""
         context = TaskContext.get()
         task = 0 if context is None else context.partitionId()
         coded = attempt(lambda: code_batches(task, _numbered(batches, task), plan, work=work, quarantine=quarantine))

@@ -136,6 +136,7 @@ class _Steps:
         self._current = np.zeros(n_atoms, dtype=np.int64)
 
     def at(self, now_us: int) -> Ints:
+        """Return the load of every atom at an instant no earlier than the last asked for, shape (n_atoms,)."""
         stop = int(np.searchsorted(self._columns["ts"], now_us, side="right"))
         for row in range(self._next, stop):
             # The first atom carries the bundle's load: an atom has no report of its own.

@@ -163,6 +163,7 @@ class _Run:
         work = self.work
 
         def code(item: tuple[int, Sequence[Split]], held: CodingPlan) -> Coded:
+            """Code one share of the log's files."""
             return code_share(*item, held, work=work, quarantine=quarantine)
 
         return self._run(list(enumerate(shares)), plan, code)
@@ -219,6 +220,7 @@ class _Run:
         has_log = _has_log(clusters)
 
         def task(item: tuple[int, tuple[int, int] | None], held: Sequence[ClusterPlan]) -> Replayed | Gathered:
+            """Replay one policy in one cluster, or gather the facts of one."""
             place, which = item
             if which is None:
                 log = (reconnect_us, has_log)

@@ -81,6 +81,7 @@ def registrations(path: str | None) -> SmallTable:
     """Read BROKERS; each row's `value` is a `Registration`."""
 
     def convert(row: dict[str, Any]) -> Registration:
+        """Return what a row says of a broker's registration."""
         if row["event"] not in _EVENTS:
             raise InputError(f"event {row['event']!r} is none of {', '.join(_EVENTS)}")
         text = row.get("lookup_data")
@@ -94,6 +95,7 @@ def ownership_events(path: str | None) -> SmallTable:
     """Read OWNERSHIP; each row's `value` is an `OwnershipEvent`."""
 
     def convert(row: dict[str, Any]) -> OwnershipEvent:
+        """Return what a row says happened to a bundle."""
         if row["event"] not in _OWNERSHIP_EVENTS:
             raise InputError(f"event {row['event']!r} is none of {', '.join(_OWNERSHIP_EVENTS)}")
         bundle = str(NamespaceBundle.parse(row["bundle"]))

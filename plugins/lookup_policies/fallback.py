@@ -65,6 +65,7 @@ class Fallback:
             raise AttributeError("no child of this fallback keeps anything")
 
         def tell(memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker) -> None:
+            """Tell every child that keeps something of a new owner."""
             for child in remembering:
                 child.remember(memory, request, broker)
 

@@ -55,6 +55,7 @@ class TopologyDistance:
         topology = _Same(view.topology)
 
         def closeness(broker: Broker) -> float:
+            """Score one broker: 1.0 at the client's place, 0.0 at the greatest distance."""
             distance = view.topology.distance(place, broker.location)
             return self.unknown if distance is None else 1.0 - distance / (_greatest(topology) or 1.0)
 

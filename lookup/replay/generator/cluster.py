@@ -43,6 +43,7 @@ class _Dice:
 
     @classmethod
     def roll(cls, count: int, dice: np.random.Generator) -> _Dice:
+        """Roll for every lookup, a number of 16 bits for each thing that is left to luck."""
         words = dice.integers(0, 2**64, (2, count), dtype=np.uint64)
         columns = [(word >> np.uint64(16 * place)).astype(np.uint16) for word in words for place in range(4)]
         return cls(*columns[:7])

@@ -144,6 +144,7 @@ def _answered(result: str, pattern: re.Pattern[str]) -> Callable[[BrokerLog, int
     """Take a line about a lookup over HTTP, which says everything at once."""
 
     def take(log: BrokerLog, line: int, event: LogEvent) -> bool:
+        """Take a line that the pattern fits; others are left to other messages."""
         found = pattern.search(event.message)
         if found is None:
             return False

@@ -124,6 +124,7 @@ def _by_pattern(text: str) -> _Cutter:
         raise ValueError("`pattern` must have named groups, (?P<name>...), and no others")
 
     def cut(line: str) -> Sequence[str]:
+        """Return the values of the pattern's groups."""
         found = pattern.fullmatch(line)
         if found is None:
             raise ValueError("the line does not match `pattern`")
@@ -137,6 +138,7 @@ def _by_quotes(delimiter: str, quote: str) -> _Cutter:
         raise ValueError("`delimiter` and `quote` must be single characters where values are quoted")
 
     def cut(line: str) -> Sequence[str]:
+        """Return the values between delimiters, unquoted."""
         try:
             return next(csv.reader([line], delimiter=delimiter, quotechar=quote, strict=True))
         except csv.Error as error:

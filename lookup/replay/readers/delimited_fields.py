@@ -133,6 +133,7 @@ def _number(given: Mapping[str, Any] | str, where: str) -> tuple[Template, Calla
     default, low = _figure(table, "default", where), _figure(table, "min", where)
 
     def make(record: _Record) -> float | None:
+        """Return a record's number, None where it has none."""
         text = template.fill(record).strip()
         value = default if text in ("", "-") else number_of(text, where) * scale
         return value if value is None or low is None else max(value, low)

@@ -81,6 +81,7 @@ def _domain_label(table: Mapping[str, Any]) -> _Finder:
     index, numeric = int(table.get("index", -1)), table.get("numeric")
 
     def find(text: str) -> str | None:
+        """Return one label of a host's name."""
         host = text.strip().rstrip(".").lower()
         if _NUMERIC.match(host):
             return numeric
@@ -99,6 +100,7 @@ def _regex(table: Mapping[str, Any]) -> _Finder:
     group = "value" if "value" in pattern.groupindex else min(1, pattern.groups)
 
     def find(text: str) -> str | None:
+        """Return what the pattern finds."""
         found = pattern.search(text)
         return found[group] if found else None
 
@@ -115,6 +117,7 @@ def _cidr(table: Mapping[str, Any]) -> _Finder:
     networks.sort(key=lambda entry: -entry[0].prefixlen)
 
     def find(text: str) -> str | None:
+        """Return the label of the narrowest network that an address is in."""
         try:
             address = ipaddress.ip_address(text.strip())
         except ValueError:

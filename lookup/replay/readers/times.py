@@ -91,6 +91,7 @@ def time_parser(form: str, zone: tzinfo) -> TimeParser:
 
 def _counter(scale: int, form: str) -> TimeParser:
     def parse(text: str) -> int:
+        """Return µs since the epoch of a counted time."""
         found = _NUMBER.match(text)
         if found is None:
             raise ValueError(f"timestamp {text!r} is not a number ({form})")
@@ -102,6 +103,7 @@ def _counter(scale: int, form: str) -> TimeParser:
 
 def _patterned(form: str, zone: tzinfo) -> TimeParser:
     def parse(text: str) -> int:
+        """Return µs since the epoch of a time written by the pattern."""
         try:
             moment = datetime.strptime(text, form)
             return to_us(moment if moment.tzinfo else moment.replace(tzinfo=zone))
