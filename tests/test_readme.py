@@ -42,10 +42,11 @@ def test_the_comparison_in_the_readme_is_that_of_the_demo(
 ) -> None:
     """Every line of the shortened table is printed, and they stand in the same order."""
     code = main(["evaluate", "--config", _CONFIG, "--output", str(tmp_path / "report"), *_flags(sample)])
-    printed = capsys.readouterr().out.splitlines()
+    captured = capsys.readouterr()
+    printed = captured.out.splitlines()
     shown = [line for line in _shown("<!-- compared by tests/test_readme.py -->") if line.startswith("|")]
 
-    assert code == 0
+    assert code == 0, captured.err
     assert shown == [line for line in printed if line in shown]
     assert len(shown) == 8
 

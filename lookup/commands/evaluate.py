@@ -24,13 +24,19 @@ def _add_arguments(parser: Parser) -> None:
     add_format(parser, "table", "json", "markdown")
 
 
+def _settings(arguments: argparse.Namespace) -> dict[str, object]:
+    """Return what flags set, by key path; `--lookups` wins over `--set`, being the shorter way to say the same."""
+    named = {} if arguments.lookups is None else {"inputs.lookups": arguments.lookups}
+    return {**settings_flags(arguments), **named}
+
+
 def _run(arguments: argparse.Namespace) -> int:
     require_extra("evaluate", "pyspark", "pyarrow", "pandas")
     from lookup.commands.evaluation import Wanted, evaluate  # noqa: PLC0415  Spark only where it runs
 
     wanted = Wanted(
         config=arguments.config,
-        flags={**settings_flags(arguments), "inputs.lookups": arguments.lookups},
+        flags=_settings(arguments),
         output=arguments.output,
         is_forced=arguments.force,
         master=arguments.master,

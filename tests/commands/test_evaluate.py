@@ -153,6 +153,18 @@ def test_all_missing_inputs_are_named(lookup: Run, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(("flags", "meant"), [((), "a"), (("--set",), "b"), (("--set", "--lookups"), "c")])
+def test_the_log_may_be_named_in_three_places(lookup: Run, tmp_path: Path, flags: tuple[str, ...], meant: str) -> None:
+    """`--lookups` wins over `--set`, and that over the file."""
+    config = evaluation(tmp_path, '[inputs]\nlookups = "a"\n')
+    given = {"--set": f"inputs.lookups={tmp_path}/b", "--lookups": f"{tmp_path}/c"}
+    words = [word for flag in flags for word in (flag, given[flag])]
+
+    (mistake,) = lookup("evaluate", "--config", config, "--output", tmp_path / "o", *words).mistakes
+
+    assert mistake == f"inputs.lookups: {tmp_path}/{meant}: there is no such file or directory"
+
+
 def test_an_unknown_part_is_one_sentence(lookup: Run, tmp_path: Path, log: Path) -> None:
     """A policy whose part does not exist is refused with a suggestion."""
     config = _config(tmp_path, log, '[[policies]]\nname = "new"\nselector = "rendezvos"\n')
