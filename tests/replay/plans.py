@@ -1,0 +1,111 @@
+"""Plans of one small cluster for unit tests, made by the jobs themselves from rows and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lookup.engine.build import build_policies
+from lookup.engine.plugins import load_plugins
+from lookup.engine.policy import Policy
+from lookup.replay.clusters import SmallInputs, day_parts, plan_cluster, read_small_inputs
+from lookup.replay.coding import EXTRA_FIELDS, CodingPlan, Share
+from lookup.replay.ordering import DayRows, order_day, read_day
+from lookup.replay.parquet import list_log, share_out
+from lookup.replay.plan import ClusterPlan, RunPlan
+from lookup.replay.run import run_plan
+from lookup.replay.tasks import code_share
+from lookup.replay.work import WorkDir
+from lookup.settings.evaluation import EvaluationFile
+from lookup.settings.resolve import client_rules
+from tests.replay.worlds import MICRO, Layout, write_lookups, write_rows
+
+#: 2026-01-01T12:00:00Z, a grid instant of ticks of a minute.
+NOON = 1_767_268_800 * MICRO
+TOPIC = "persistent://t/n/topic"
+#: The bundle of TOPIC where its namespace has one.
+WHOLE = "t/n/0x00000000_0xffffffff"
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A cluster ready to be replayed."""
+
+    cluster: ClusterPlan
+    run: RunPlan
+    work: WorkDir
+    shares: Sequence[Share]
+    inputs: SmallInputs
+
+    @property
+    def rows(self) -> DayRows:
+        """Return the first day's rows."""
+        return read_day(self.work, next(iter(self.cluster.days.values())))
+
+    @property
+    def bounds(self) -> list[int]:
+        """Return the ticks' bounds in µs since noon."""
+        return [bound - NOON for bound in self.cluster.timeline.bounds.tolist()]
+
+
+def lookup(second: float = 0.0, **values: Any) -> dict[str, Any]:
+    """Return a row of LOOKUPS, some seconds after noon."""
+    return {"ts": NOON + round(second * MICRO), "cluster": "east", "topic": TOPIC, **values}
+
+
+def policy(**parts: Any) -> Policy:
+    """Build a policy, by default `best` of equals."""
+    spec = settings(policies=[{"name": "p", "selector": "best", **parts}]).policies
+    return build_policies(load_plugins(), spec)[0]
+
+
+def settings(**given: Any) -> EvaluationFile:
+    """Return settings: two brokers with racks a and b, one bundle per namespace."""
+    racks = {"a:1": "a", "b:1": "b"}
+    base: dict[str, Any] = {
+        "evaluation": {"incumbent": "p", "default_bundles": 1, **given.pop("evaluation", {})},
+        "brokers": [{"id": name, "properties": {"lookup.rack": rack}} for name, rack in racks.items()],
+        "policies": [{"name": "p", "selector": "best"}],
+    }
+    return EvaluationFile.model_validate(base | given)
+
+
+def planned(
+    folder: Path,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    tasks: int = 1,
+    tables: Mapping[str, Any] | None = None,
+    **given: Any,
+) -> Planned:
+    """Run the jobs before a replay over rows of one cluster.
+
+    Args:
+        tables: rows of the small tables by name.
+        given: settings by table of the evaluation file.
+    """
+    columns = sorted({name for row in rows for name in row})
+    full = [{name: row.get(name) for name in columns} for row in rows]
+    write_lookups(full, folder / "lookups", Layout(with_seq="seq" in columns, file_rows=len(full), group_rows=1))
+    for name, held in (tables or {}).items():
+        write_rows(held, name, folder / f"{name}.parquet")
+    inputs = {name: str(folder / f"{name}.parquet") for name in tables or {}} | {"lookups": str(folder / "lookups")}
+    file = settings(inputs=inputs, **given)
+    run, work, small = (
+        run_plan(file),
+        WorkDir(str(folder / "work")),
+        read_small_inputs(file, str(folder / "quarantine")),
+    )
+    plan = CodingPlan(frozenset(EXTRA_FIELDS), client_rules(file), run.namespaces, small.cuts(), run.tick_us)
+    splits = share_out(list_log(str(folder / "lookups")), tasks)
+    coded = [
+        code_share(task, share, plan, work=work, quarantine=str(folder / "quarantine"))
+        for task, share in enumerate(splits)
+    ]
+    shares = [share for one in coded for share in one.shares]
+    cluster = plan_cluster("east", 0, shares, inputs=small, run=run, work=work)
+    for day, parts in day_parts(cluster, shares).items():
+        order_day(work, cluster.days[day], parts)
+    return Planned(cluster, run, work, shares, small)

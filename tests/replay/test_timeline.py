@@ -1,0 +1,125 @@
+"""From events to ticks."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+
+from lookup.model.broker import Broker, BrokerLookupData, Location
+from lookup.replay.timeline import (
+    ClusterEvents,
+    OwnershipEvent,
+    Registration,
+    Timeline,
+    build_timeline,
+    children_of,
+    cut_points,
+)
+
+WHOLE = "t/n/0x00000000_0xffffffff"
+
+
+def _data(rack: str) -> BrokerLookupData:
+    return BrokerLookupData(properties={"lookup.rack": rack})
+
+
+def _built(events: ClusterEvents, first: int = 5, last: int = 25) -> Timeline:
+    return build_timeline(events, first_us=first, last_us=last, tick_us=10)
+
+
+def test_ticks_are_cells_of_the_grid_cut_at_events() -> None:
+    """Ticks run from the first lookup's cell to the last's; registry changes, splits and admin unloads cut them."""
+    registry = [
+        Registration(3, "a", "registered"),
+        Registration(17, "b", "registered"),
+        Registration(99, "c", "updated"),
+    ]
+    owners = [OwnershipEvent(12, WHOLE, "unloaded", by="admin"), OwnershipEvent(14, WHOLE, "unloaded", by="policy")]
+    timeline = _built(ClusterEvents(registry, owners))
+
+    assert timeline.bounds.tolist() == [0, 3, 10, 12, 17, 20, 30]
+    assert timeline.is_grid.tolist() == [True, False, True, False, False, True]
+    assert timeline.events[3].unloads == (WHOLE,)
+    assert timeline.ignored_unloads == 1
+    assert [broker.id for broker in timeline.roster] == ["a", "b"]
+
+
+@pytest.mark.parametrize("order", tuple(permutations(range(3))))
+def test_events_of_one_instant_have_an_order_of_their_own(order: tuple[int, ...]) -> None:
+    """However they are logged, a broker that leaves and comes at once is there, with what it registered last."""
+    events = [
+        Registration(0, "a", "unregistered"),
+        Registration(0, "a", "updated", _data("x")),
+        Registration(0, "a", "registered", _data("y")),
+    ]
+    timeline = _built(ClusterEvents([events[place] for place in order]))
+    registry = timeline.events[0].registry
+    assert registry is not None
+    roster, registered = registry
+
+    assert (roster[0].property_of("rack"), registered.tolist()) == ("y", [True])
+
+
+def test_labels_tell_where_a_broker_stands_until_they_change() -> None:
+    """The place follows the labels of every epoch, unless settings place the broker."""
+    events = [Registration(0, name, "registered", _data("x")) for name in ("a", "b")]
+    events += [Registration(10, name, "updated", _data("y")) for name in ("a", "b")]
+    timeline = _built(ClusterEvents(events, brokers={"b": Broker("b", location=Location(rack="fixed"))}))
+    rosters = [event.registry[0] for event in timeline.events.values() if event.registry]
+
+    assert [[broker.location.rack for broker in roster] for roster in rosters] == [["x", "fixed"], ["y", "fixed"]]
+
+
+def test_each_interval_of_a_broker_has_its_own_settings() -> None:
+    """A broker that settings describe twice has the capacity of the time."""
+    described = [Broker("a", capacity=1.0), Broker("a", capacity=2.0)]
+    events = [
+        Registration(0, "a", "registered", described=described[0]),
+        Registration(10, "a", "unregistered"),
+        Registration(20, "a", "registered", described=described[1]),
+    ]
+    timeline = _built(ClusterEvents(events, brokers={"a": described[1]}))
+
+    held = [event.registry for event in timeline.events.values() if event.registry]
+    assert [(roster[0].capacity, mask[0]) for roster, mask in held] == [(1.0, True), (1.0, False), (2.0, True)]
+
+
+def test_nobody_is_registered_before_the_first_event() -> None:
+    """A cluster whose first broker comes late begins with nobody, who already shows what it will register."""
+    timeline = _built(ClusterEvents([Registration(12, "a", "registered", _data("x"))]))
+    registry = timeline.events[0].registry
+    assert registry is not None
+
+    assert (registry[1].tolist(), timeline.roster[0].property_of("rack")) == ([False], "x")
+
+
+def test_what_the_log_says_before_the_first_lookup_is_where_it_begins() -> None:
+    """Owners, unloads and splits up to the first lookup set the initial state and cut nothing."""
+    halves = ("t/n/0x00000000_0x80000000", "t/n/0x80000000_0xffffffff")
+    owners = [
+        OwnershipEvent(1, WHOLE, "owned", "a"),
+        OwnershipEvent(2, WHOLE, "split", boundaries=(0x80000000,)),
+        OwnershipEvent(5, halves[1], "unloaded", by="policy"),
+        OwnershipEvent(6, halves[0], "owned", "b"),
+    ]
+    timeline = _built(ClusterEvents([Registration(0, "a", "registered")], owners))
+
+    assert timeline.owners == {halves[0]: "a"}
+    assert timeline.initial_splits == ((WHOLE, halves),)
+    assert timeline.bounds.tolist() == [0, 10, 20, 30]
+
+
+def test_owners_are_restored_in_the_tick_of_the_first_lookup() -> None:
+    """A cut between the cell's start and the first lookup puts the initial owners into the tick after it."""
+    timeline = _built(ClusterEvents([Registration(3, "a", "registered")]))
+
+    assert timeline.restore_tick == 1
+
+
+def test_a_split_cuts_inside_its_bundle_only() -> None:
+    """Boundaries on or beyond the ends are no cuts."""
+    event = OwnershipEvent(0, "t/n/0x00000000_0x80000000", "split", boundaries=(0, 0x40000000, 0x80000000, 0xF0000000))
+
+    assert cut_points(event) == (0x40000000,)
+    assert children_of(event) == ("t/n/0x00000000_0x40000000", "t/n/0x40000000_0x80000000")
