@@ -1,74 +1,65 @@
-"""Rows of LOOKUPS as they are read."""
+"""Columns of rows as they are read."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
 import pyarrow as pa
+import pytest
 
-from lookup.replay.rows import Checks, LogBatch, flags, sequence, text_column
-
-
-def batch(**columns: Any) -> LogBatch:
-    """Build a batch of one file, its first row the eleventh."""
-    return LogBatch(pa.RecordBatch.from_pydict(columns), "log.parquet", 10, None)
+from lookup.replay.rows import Checks, LogBatch, flags, sequence, text_column, texts_of
+from tests.replay.worlds import MICRO
 
 
-def test_a_row_is_refused_once() -> None:
-    """For the first thing that is wrong with it, under its number in its source."""
-    checks = Checks(batch(ts=pa.array([1, None, 3]), weight=pa.array([1.0, -1.0, float("nan")])))
+def _batch(**columns: pa.Array) -> LogBatch:
+    return LogBatch(pa.RecordBatch.from_pydict(columns), "file", 10, None)
+
+
+def test_rows_without_number_come_before_all_others() -> None:
+    """A missing `seq` sorts first, alike where some rows of a batch have one and where none has."""
+    some = sequence(_batch(seq=pa.array([-5, None])).rows).tolist()
+    none = sequence(_batch(seq=pa.array([None, None], pa.int64())).rows).tolist()
+    absent = sequence(_batch(ts=pa.array([1, 2])).rows).tolist()
+
+    assert some[1] < some[0] == -5
+    assert {*none, *absent} == {some[1]}
+
+
+def test_absent_truths_are_false() -> None:
+    """A flag that is null or has no column is not set."""
+    assert flags(_batch(read_only=pa.array([True, None])).rows, "read_only").tolist() == [True, False]
+    assert flags(_batch(ts=pa.array([1])).rows, "read_only").tolist() == [False]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", None])
+def test_timestamps_of_every_unit_are_microseconds(unit: str, zone: str | None) -> None:
+    """Whatever unit and zone a column has, instants are µs since the epoch; without zone they are UTC."""
+    ts = pa.array([5], pa.timestamp("s")).cast(pa.timestamp(unit)).view(pa.timestamp(unit, tz=zone))
+
+    assert Checks(_batch(ts=ts)).timestamps().tolist() == [5 * MICRO]
+
+
+def test_a_row_is_refused_once_with_its_line() -> None:
+    """The first thing that is wrong with a row is told; lines count from 1."""
+    checks = Checks(_batch(ts=pa.array([None, 1], pa.int64()), weight=pa.array([-1.0, -2.0])))
     checks.timestamps()
     checks.weights()
 
-    assert checks.usable.tolist() == [True, False, False]
-    assert [(one.line, one.reason) for one in checks.quarantined] == [
-        (12, "the timestamp is missing"),
-        (13, "weight nan is not a finite number of at least 0"),
-    ]
+    assert [(row.line, row.reason.partition(" ")[0]) for row in checks.quarantined] == [(11, "the"), (12, "weight")]
+    assert not checks.usable.any()
 
 
-def test_numbers_of_a_source_may_have_gaps() -> None:
-    """Where lines are given they are reported; else they are counted from the first row."""
-    rows = batch(ts=pa.array([1, 2])).rows
+def test_bytes_that_are_no_text_are_replaced() -> None:
+    """What is no UTF-8 becomes U+FFFD, nothing stays nothing."""
+    raw = pa.array([b"a\xff", None, b"b"], pa.binary())
+    texts = pa.StringArray.from_buffers(3, raw.buffers()[1], raw.buffers()[2], raw.buffers()[0])
 
-    assert LogBatch(rows, "s", 10, None).line_numbers.tolist() == [11, 12]
-    assert LogBatch(rows, "s", 0, None, np.array([3, 9])).line_numbers.tolist() == [3, 9]
-
-
-def test_timestamps_are_microseconds() -> None:
-    """Whatever unit their column has."""
-    seconds = Checks(batch(ts=pa.array([1, 2], pa.timestamp("s")))).timestamps()
-
-    assert seconds.tolist() == [1_000_000, 2_000_000]
-    assert Checks(batch(ts=pa.array([1, 2]))).timestamps().tolist() == [1, 2]
+    assert texts_of(texts) == ["a\ufffd", None, "b"]
 
 
-def test_weights_are_one_where_they_are_absent() -> None:
-    """In micro-units, for a row as for a column."""
-    assert Checks(batch(ts=pa.array([1]))).weights().tolist() == [1_000_000]
-    assert Checks(batch(ts=pa.array([1, 2]), weight=pa.array([None, 0.5]))).weights().tolist() == [1_000_000, 500_000]
+def test_a_column_of_nothing_is_no_column() -> None:
+    """Texts that are all null are as absent as a column that is not there."""
+    rows = _batch(broker=pa.array([None], pa.string()), topic=pa.array(["t"])).rows
 
-
-def test_rows_without_number_come_first() -> None:
-    """Below every number, in a column of them as in one without any."""
-    some = sequence(pa.RecordBatch.from_pydict({"seq": pa.array([-5, None])}))
-    none = sequence(pa.RecordBatch.from_pydict({"ts": pa.array([1])}))
-
-    assert some[1] == none[0] < some[0]
-
-
-def test_absent_columns_take_their_defaults() -> None:
-    """False, and no texts; a column of nulls is absent too."""
-    rows = pa.RecordBatch.from_pydict({"a": pa.array([None, True]), "b": pa.array([None, None], pa.string())})
-
-    assert (flags(rows, "a").tolist(), flags(rows, "x").tolist()) == ([False, True], [False, False])
-    assert text_column(rows, "b") is text_column(rows, "x") is None
-
-
-def test_texts_become_a_dictionary() -> None:
-    """Written as one or not."""
-    texts = pa.array(["x", "y", "x"])
-    columns = [text_column(pa.RecordBatch.from_pydict({"a": a}), "a") for a in (texts, texts.dictionary_encode())]
-
-    assert [column.dictionary.to_pylist() for column in columns if column is not None] == [["x", "y"]] * 2
+    assert text_column(rows, "broker") is None
+    assert text_column(rows, "client") is None
+    assert text_column(rows, "topic") is not None

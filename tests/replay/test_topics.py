@@ -1,4 +1,4 @@
-"""Codes of topics as one task meets them."""
+"""Codes of topics as they occur."""
 
 from __future__ import annotations
 
@@ -10,53 +10,52 @@ from lookup.model.namespaces import NamespacePolicies
 from lookup.replay.atoms import AtomRule
 from lookup.replay.topics import TopicCodes
 
+TOPIC = "persistent://t/n/a"
 
+
+@pytest.fixture
 def codes() -> TopicCodes:
-    """Build codes of namespaces with Pulsar's number of bundles each."""
-    return TopicCodes(AtomRule(NamespacePolicies(), {}))
+    """Return codes of namespaces with two bundles."""
+    return TopicCodes(AtomRule(NamespacePolicies(default_bundles=2), {}))
 
 
-def test_namespaces_are_numbered_as_they_occur() -> None:
-    """One after the other, each with as many codes as it has atoms; the same topic keeps its code."""
-    some = codes()
-    first, second = some.code("persistent://t/b/x"), some.code("persistent://t/a/x")
+def test_namespaces_are_numbered_as_they_occur(codes: TopicCodes) -> None:
+    """Each namespace takes as many codes as it has atoms; domains share them."""
+    found = {codes.code(f"persistent://t/n/{number}") for number in range(50)}
+    other = {codes.code(f"non-persistent://t/o/{number}") for number in range(50)}
 
-    assert some.bases == {"t/b": 0, "t/a": len(NamespacePolicies().boundaries_of("t/b")) - 1}
-    assert 0 <= first < some.bases["t/a"] <= second
-    assert some.code("persistent://t/b/x") == first
+    assert (found, other, codes.bases) == ({0, 1}, {2, 3}, {"t/n": 0, "t/o": 2})
 
 
 @pytest.mark.parametrize(
-    ("topic", "reason"),
+    ("text", "reason"),
     [
+        ("persistent://t/n/.*", "the topic is a regular expression, which topic list watchers look up"),
+        ("other://t/n/a", "topic 'other://t/n/a' does not begin with persistent:// or non-persistent://"),
+        ("persistent://t/n/", "topic 'persistent://t/n/' is not of the form persistent://tenant/namespace/topic"),
         (None, "the topic is missing"),
-        ("persistent://t/n/x.*", "the topic is a regular expression"),
-        ("ftp://t/n/x", "ftp"),
     ],
 )
-def test_what_is_no_topic_has_a_reason(topic: str | None, reason: str) -> None:
-    """It is bad, and why is kept for quarantine."""
-    some = codes()
+def test_what_is_no_topic_is_told_why(codes: TopicCodes, text: str | None, reason: str) -> None:
+    """Bad texts have no code but a reason, also in namespaces that are known already."""
+    codes.code(TOPIC)
 
-    assert some.code(topic) == TopicCodes.BAD
-    assert reason in some.reasons[topic]
-
-
-def test_topics_of_the_load_manager_are_no_demand() -> None:
-    """They have a code of their own, and their namespace no atoms."""
-    some = codes()
-
-    assert some.code("persistent://pulsar/system/loadbalancer-service-unit-state") == TopicCodes.INTERNAL
-    assert some.bases == {}
+    assert codes.code(text) == TopicCodes.BAD
+    assert codes.reasons[text] == reason
 
 
-def test_only_topics_of_usable_rows_are_digested() -> None:
-    """A dictionary also holds topics of rows that are left out; each is counted once, whatever the batches."""
-    some = codes()
-    topics = pa.array(["persistent://t/n/a", "persistent://t/n/b", "persistent://t/n/a"]).dictionary_encode()
-    known = {text: some.code(text) for text in topics.dictionary.to_pylist()}
+def test_topics_of_the_load_manager_are_told_apart(codes: TopicCodes) -> None:
+    """Internal topics have a code of their own and do not make their namespace known."""
+    assert codes.code("non-persistent://pulsar/system/loadbalancer-broker-load-data") == TopicCodes.INTERNAL
+    assert codes.bases == {}
 
-    some.note(topics, np.array([True, False, True]))
-    some.note(pa.array(["persistent://t/n/a"]).dictionary_encode(), np.array([True]))
 
-    assert some.digests()[:, 1].tolist() == [known["persistent://t/n/a"]]
+def test_only_topics_of_usable_rows_are_digested(codes: TopicCodes) -> None:
+    """A topic counts once if any usable row has it, whatever else a dictionary holds."""
+    column = pa.DictionaryArray.from_arrays([0, 0, 1, None], [TOPIC, "persistent://t/n/b", "persistent://t/n/c"])
+    for text in column.dictionary.to_pylist():
+        codes.code(text)
+    codes.note(column, np.array([True, True, False, False]))
+    codes.note(column, np.array([True, True, False, False]))
+
+    assert codes.digests()[:, 1].tolist() == [codes.code(TOPIC)]

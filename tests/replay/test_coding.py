@@ -1,0 +1,104 @@
+"""From rows to codes, in the tasks that read a share of the log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from lookup.model.namespaces import NamespacePolicies
+from lookup.replay.coding import Coder, CodingPlan, used_columns
+from lookup.replay.rows import LogBatch
+from lookup.replay.work import WorkDir
+from lookup.settings.resolve import ClientRule
+from tests.replay.plans import NOON, TOPIC
+from tests.replay.worlds import MICRO
+
+DAY = 86_400 * MICRO
+
+
+def _plan(*, extras: frozenset[str] = frozenset(), rules: tuple[ClientRule, ...] = (), tick_s: int = 60) -> CodingPlan:
+    return CodingPlan(extras, rules, NamespacePolicies(default_bundles=2), {}, tick_s * MICRO)
+
+
+def _coder(folder: Path, plan: CodingPlan | None = None) -> Coder:
+    return Coder(plan or _plan(), "east", WorkDir(str(folder)), 0)
+
+
+def _batch(**columns: list[object]) -> LogBatch:
+    size = len(next(iter(columns.values())))
+    rows = {"ts": [NOON] * size, "topic": [TOPIC] * size, **columns}
+    return LogBatch(pa.RecordBatch.from_pydict(rows), "file", 0, "east")
+
+
+def test_weights_become_whole_micro_units(tmp_path: Path) -> None:
+    """Weights are rounded to micro-units, and one that is missing is 1.0."""
+    coder = _coder(tmp_path)
+    coder.add(_batch(weight=[0.1, 1e-6, 3.7, None]))
+
+    assert coder.finish().counts["micro"] == 100_000 + 1 + 3_700_000 + 1_000_000
+
+
+def test_equal_properties_have_one_code_however_they_are_written(tmp_path: Path) -> None:
+    """Order and spaces of JSON make no difference; nothing is the same as no properties."""
+    coder = _coder(tmp_path)
+    coder.add(_batch(properties=['{"b":"2","a":"1"}', '{"a": "1", "b": "2"}', None, "{}", ""]))
+
+    assert coder.finish().properties == ['{"a":"1","b":"2"}', "{}"]
+
+
+def test_labels_of_the_first_rule_fill_what_the_client_did_not_send(tmp_path: Path) -> None:
+    """Of several rules that match the first counts, and what was logged wins."""
+    rules = (ClientRule(None, "w*", {"rack": "x", "zone": "z"}), ClientRule(None, "*", {"rack": "y"}))
+    coder = _coder(tmp_path, _plan(rules=rules))
+    coder.add(_batch(client=["web", "app", "web", None], properties=["{}", "{}", '{"rack":"own"}', "{}"]))
+
+    texts = [text for text in coder.finish().properties if text is not None]
+    assert sorted(texts) == ['{"rack":"own","zone":"z"}', '{"rack":"x","zone":"z"}', '{"rack":"y"}', "{}"]
+
+
+def test_hops_and_internal_topics_are_counted_apart(tmp_path: Path) -> None:
+    """Redirects and lookups of the load manager's own topics are no demand; failed lookups are."""
+    internal = "persistent://pulsar/system/loadbalancer-service-unit-state"
+    coder = _coder(tmp_path)
+    coder.add(_batch(topic=[TOPIC, internal, TOPIC], result=["redirect", "connect", "failed"]))
+
+    assert coder.finish().counts == {"rows": 3, "redirects": 1, "internal": 1, "demand": 1, "micro": MICRO}
+
+
+def test_only_what_demand_has_is_in_the_vocabularies(tmp_path: Path) -> None:
+    """Topics, labels and brokers of rows that are left out have no say, also where a dictionary holds them."""
+    other = "persistent://t/other/topic"
+    coder = _coder(tmp_path)
+    topics = pa.DictionaryArray.from_arrays([0, 1, 0], [TOPIC, other, "persistent://t/unused/topic"])
+    rows = {
+        "ts": [NOON] * 3,
+        "topic": topics,
+        "properties": ["{}", '{"rack":"a"}', "{}"],
+        "result": ["connect", "redirect", "connect"],
+        "broker": ["b1", "b2", "b1"],
+    }
+    coder.add(LogBatch(pa.RecordBatch.from_pydict(rows), "file", 0, "east"))
+    share = coder.finish()
+
+    assert (len(share.topics), share.properties, share.by_broker) == (1, ["{}", None], [2, 0])
+
+
+def test_rows_are_parted_by_the_day_in_which_their_cell_begins(tmp_path: Path) -> None:
+    """Where a cell of the grid crosses midnight, its rows after midnight belong to the day before."""
+    midnight = NOON + 12 * 3600 * MICRO
+    coder = _coder(tmp_path, _plan(tick_s=7))
+    coder.add(_batch(ts=[midnight, midnight + 7 * MICRO]))
+
+    days = [(day, first) for _, day, first, _ in coder.finish().parts]
+    assert midnight // (7 * MICRO) * 7 * MICRO < midnight
+    assert days == [(midnight // DAY - 1, midnight), (midnight // DAY, midnight + 7 * MICRO)]
+
+
+def test_a_task_reads_the_columns_that_matter(tmp_path: Path) -> None:
+    """Clients and listeners are read only where a policy or a rule asks for them."""
+    present = ["ts", "topic", "client", "listener", "latency_ms"]
+
+    assert used_columns(present, _plan()) == ["ts", "topic"]
+    assert used_columns(present, _plan(extras=frozenset({"listener", "domain"}))) == ["ts", "topic", "listener"]
+    assert used_columns(present, _plan(rules=(ClientRule(None, "*", {}),))) == ["ts", "topic", "client"]
