@@ -34,9 +34,9 @@ def _batch(**columns: list[object]) -> LogBatch:
 def test_weights_become_whole_micro_units(tmp_path: Path) -> None:
     """Weights are rounded to micro-units, and one that is missing is 1.0."""
     coder = _coder(tmp_path)
-    coder.add(_batch(weight=[0.1, 1e-6, 3.7, None]))
+    coder.add(_batch(weight=[0.1, 1e-6, 1.005, None]))
 
-    assert coder.finish().counts["micro"] == 100_000 + 1 + 3_700_000 + 1_000_000
+    assert coder.finish().counts["micro"] == 100_000 + 1 + 1_005_000 + 1_000_000
 
 
 def test_equal_properties_have_one_code_however_they_are_written(tmp_path: Path) -> None:

@@ -232,7 +232,7 @@ def _row(
         ),
         "read_only": dice.choice([False, False, False, True, None]),
         "listener": dice.choice([None, "inside"]),
-        "weight": dice.choice([1.0, 1.0, None, 0.1, 1e-6, 3.7, 0.57, 0.0]),
+        "weight": dice.choice([1.0, 1.0, None, 0.1, 1e-6, 3.7, 1.005, 0.0]),
     }
 
 

@@ -1,0 +1,58 @@
+"""Ticks with their rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from lookup.model.broker import Broker, BrokerLookupData, Roster
+from lookup.replay.walk import Registry, walk_ticks
+from tests.replay.plans import lookup, planned
+from tests.replay.worlds import MICRO
+
+
+def test_every_row_is_in_the_tick_of_its_time(tmp_path: Path) -> None:
+    """Ticks run without gaps, an instant on a border belongs to the tick that begins there."""
+    plan = planned(tmp_path, [lookup(0), lookup(59.9), lookup(60), lookup(200)])
+    ticks = list(walk_ticks(plan.cluster, plan.run, plan.work))
+
+    assert [tick.rows.ts[tick.low : tick.high].tolist() for tick in ticks] == [
+        [lookup(0)["ts"], lookup(59.9)["ts"]],
+        [lookup(60)["ts"]],
+        [],
+        [lookup(200)["ts"]],
+    ]
+    assert [tick.end_us for tick in ticks[:-1]] == [tick.start_us for tick in ticks[1:]]
+
+
+def test_quiet_days_have_ticks_and_no_rows(tmp_path: Path) -> None:
+    """Between two days with lookups time goes on; the last tick of each day says so."""
+    plan = planned(tmp_path, [lookup(0), lookup(2 * 86_400)], evaluation={"tick_s": 3600, "session_s": 3600})
+    ticks = list(walk_ticks(plan.cluster, plan.run, plan.work))
+
+    assert (len(ticks), sum(tick.high - tick.low for tick in ticks)) == (49, 2)
+    assert [number for number, tick in enumerate(ticks) if tick.is_last_of_day] == [11, 35, 48]
+    assert {len(tick.rows) for tick in ticks[12:36]} == {0}
+
+
+def test_a_cell_that_crosses_midnight_stays_whole(tmp_path: Path) -> None:
+    """Where tick_s does not divide a day, rows after midnight are in the cell that began before it."""
+    midnight = 12 * 3600
+    section = {"tick_s": 7, "session_s": 7, "balance_s": 7}
+    plan = planned(tmp_path, [lookup(midnight - 1), lookup(midnight), lookup(midnight + 7)], evaluation=section)
+    ticks = list(walk_ticks(plan.cluster, plan.run, plan.work))
+
+    assert [tick.high - tick.low for tick in ticks] == [2, 1]
+    assert all(tick.start_us % (7 * MICRO) == 0 for tick in ticks)
+
+
+def test_a_registry_keeps_apart_only_rosters_that_differ() -> None:
+    """Joins and leaves change the mask; only changed lookup data begin another roster."""
+    first = Roster([Broker("a")])
+    registry = Registry(first)
+    registry.apply((Roster([Broker("a")]), np.array([True])))
+    assert (registry.epoch, registry.registered.tolist()) == (0, [True])
+
+    registry.apply((Roster([Broker("a", BrokerLookupData(properties={"lookup.rack": "x"}))]), np.array([True])))
+    assert registry.epoch == 1

@@ -1,0 +1,93 @@
+"""DECISIONS, OWNERS and quarantine as files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from lookup.engine.booking import Decided
+from lookup.engine.policy import Ballot
+from lookup.model.decision import Decision, Reason
+from lookup.replay.owners import OwnerInterval
+from lookup.replay.rows import Quarantined
+from lookup.replay.schema import DECISIONS, OWNERS
+from lookup.replay.shared import KeyDecision
+from lookup.replay.written import (
+    RunName,
+    decision_table,
+    key_decision_table,
+    owner_table,
+    write_quarantine,
+    write_table,
+)
+
+NAME = RunName("east", "p", 7)
+
+
+def _decided(odds: dict[str, float], rejected: dict[Reason, int], broker: str | None, count: int = 1) -> Decided:
+    declined = None if broker else Reason.NO_ODDS
+    decision = Decision("p", "t/n/0x0", broker, declined, 0.5, odds, rejected, None, 1, "1/2")
+    return Decided(5, decision, count)
+
+
+def test_odds_of_shared_ballots_stand_in_every_row() -> None:
+    """Mappings that are one object, equal ones, and empty ones all come out as they are."""
+    shared = {"a": 0.25, "b": 0.75}
+    odds = [shared, {}, dict(shared), shared]
+    made = [_decided(one, {Reason.VERSION: 2}, "b" if one else None) for one in odds]
+    table = decision_table(NAME, made)
+
+    assert table.schema == DECISIONS
+    assert [dict(row) for row in table.column("odds").to_pylist()] == odds
+    assert [dict(row) for row in table.column("rejected").to_pylist()] == [{str(Reason.VERSION): 2}] * 4
+    assert table.column("declined").to_pylist() == [None, str(Reason.NO_ODDS), None, None]
+
+
+def test_every_row_says_which_replay_it_is_of() -> None:
+    """Cluster, policy and seed stand in each row; counts and times are those of the decision."""
+    row = decision_table(NAME, [_decided({"a": 1.0}, {}, "a", 3)]).to_pylist()[0]
+
+    assert (row["cluster"], row["policy"], row["seed"], row["count"], row["key"]) == ("east", "p", 7, 3, None)
+
+
+def test_no_decision_is_a_table_without_rows() -> None:
+    """Empty tables have the same columns."""
+    assert decision_table(NAME, []).schema == DECISIONS
+    assert key_decision_table(NAME, []).num_rows == owner_table(NAME, []).num_rows == 0
+
+
+def test_shared_decisions_have_a_key_and_a_weight_instead_of_a_bundle() -> None:
+    """One row per tick and key, with the lookups and weight behind it."""
+    ballot = Ballot((0,), (1.0,), {"a": 1.0}, {}, None, 0.5, 1)
+    row = key_decision_table(NAME, [KeyDecision(5, '{"rack":"a"}', ballot, "1", 4, 2.5)]).to_pylist()[0]
+
+    assert (row["key"], row["bundle"], row["broker"], row["count"], row["weight"]) == (
+        '{"rack":"a"}',
+        None,
+        None,
+        4,
+        2.5,
+    )
+
+
+def test_intervals_are_written_with_their_end(tmp_path: Path) -> None:
+    """An interval that lasts has no end; a table of another run lies in a file of its own."""
+    intervals = [OwnerInterval("x", "a", 1, 2, "shed"), OwnerInterval("y", "a", 1)]
+    write_table(owner_table(NAME, intervals), str(tmp_path / "owners"), "0.parquet")
+    table = pq.read_table(tmp_path / "owners")
+
+    assert table.schema.names == OWNERS.names
+    assert table.column("ended_by").to_pylist() == ["shed", None]
+    assert table.column("to").cast("int64").to_pylist() == [2, None]
+
+
+def test_nothing_in_quarantine_is_no_file(tmp_path: Path) -> None:
+    """A run in which all could be used leaves no quarantine."""
+    write_quarantine([], "lookups", str(tmp_path / "quarantine"), "x.parquet")
+    assert not (tmp_path / "quarantine").exists()
+
+    write_quarantine([Quarantined("f", 3, "why", "text")], "lookups", str(tmp_path / "quarantine"), "x.parquet")
+    assert pq.read_table(tmp_path / "quarantine").to_pylist() == [
+        {"table": "lookups", "source": "f", "line": 3, "reason": "why", "text": "text"}
+    ]
