@@ -1,0 +1,103 @@
+"""Counting rows by bundle, broker and client class."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lookup.replay.tally import CellLedger, Groups, OwnerTally, compacted, grouped
+from tests.replay.plans import NOON, Planned, lookup, planned
+from tests.replay.worlds import MICRO
+
+NOBODY = np.empty(0, np.int64)
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 9)), min_size=1), st.sampled_from([51, 1 << 24]))
+def test_groups_are_counted_alike_however_many_keys_there_may_be(rows: list[tuple[int, int]], bound: int) -> None:
+    """Dense and sparse counting give the same keys, counts and sums."""
+    keys, weights = (np.array(column, dtype=np.float64) for column in zip(*rows, strict=True))
+    found, counts, sums = grouped(keys.astype(np.int64), weights, bound)
+
+    expected, weight = Counter(key for key, _ in rows), Counter[int]()
+    for key, each in rows:
+        weight[key] += each
+    assert dict(zip(found.tolist(), counts.tolist(), strict=True)) == dict(expected)
+    assert sums.tolist() == [weight[key] for key in found.tolist()]
+
+
+@given(st.lists(st.integers(0, 30), min_size=1))
+def test_compacted_codes_number_what_occurs(codes: list[int]) -> None:
+    """The codes that occur ascend, and each row's number leads back to its code."""
+    found, numbers = compacted(np.array(codes))
+
+    assert found.tolist() == sorted(set(codes))
+    assert found[numbers].tolist() == codes
+
+
+def _tally(plan: Planned) -> OwnerTally:
+    return OwnerTally(plan.cluster, plan.run)
+
+
+def _served(groups: list[Groups]) -> dict[int, float]:
+    found: Counter[int] = Counter()
+    for group in groups:
+        for broker, lookups in zip(group.broker.tolist(), group.lookups.tolist(), strict=True):
+            found[broker] += lookups
+    return dict(found)
+
+
+def test_rows_go_to_the_owner_of_their_time(tmp_path: Path) -> None:
+    """A change of owner settles the rows before it; rows that came too early stay unanswered."""
+    plan = planned(tmp_path, [lookup(second) for second in range(5)])
+    tally, rows = _tally(plan), plan.rows
+    tally.begin(rows, NOON, 0)
+    tally.set_owner(slice(0, 1), 0, rows)
+    tally.end(0, 3, np.array([0]))
+    tally.set_owner(slice(0, 1), 1, rows)
+    tally.end(3, 5, NOBODY)
+    tally.flush(rows)
+
+    assert _served(tally.groups) == {-1: 1.0, 0: 2.0, 1: 2.0}
+
+
+def test_cells_and_roster_epochs_are_counted_apart(tmp_path: Path) -> None:
+    """A new balance cell or a new roster begins new groups."""
+    plan = planned(tmp_path, [lookup(second) for second in range(3)])
+    tally, rows = _tally(plan), plan.rows
+    for row, (start, epoch) in enumerate(((NOON, 0), (NOON, 1), (NOON + 3600 * MICRO, 1))):
+        tally.begin(rows, start, epoch)
+        tally.end(row, row + 1, NOBODY)
+    tally.flush(rows)
+
+    assert [(group.cell_us - NOON, group.epoch) for group in tally.groups] == [(0, 0), (0, 1), (3600 * MICRO, 1)]
+
+
+def test_agreement_is_about_answered_lookups_with_a_logged_broker(tmp_path: Path) -> None:
+    """A stranger in the log disagrees; what the log leaves open does not count."""
+    rows = [lookup(0, broker="a:1"), lookup(1, broker="b:1"), lookup(2, broker="stranger"), lookup(3, broker=None)]
+    plan = planned(tmp_path, rows)
+    tally = _tally(plan)
+    tally.begin(plan.rows, NOON, 0)
+    tally.set_owner(slice(0, 1), 0, plan.rows)
+    tally.end(0, 4, NOBODY)
+    tally.flush(plan.rows)
+
+    assert (tally.logged.tolist(), tally.agreed.tolist()) == ([3.0], [1.0])
+
+
+def test_broker_time_is_known_only_with_a_usage(tmp_path: Path) -> None:
+    """Time counts for registered brokers with a usage, and as overloaded strictly above the threshold."""
+    plan = planned(tmp_path, [lookup()], evaluation={"overload_threshold": 0.5})
+    ledger = CellLedger(plan.run, 3)
+    ledger.add(NOON, NOON + 60 * MICRO, np.array([True, True, False]), np.array([0.5, 0.6, 9.0]))
+    ledger.add(NOON + 60 * MICRO, NOON + 90 * MICRO, np.array([True, True, True]), np.array([0.6, np.nan, np.nan]))
+    cells = ledger.cells((), is_known=True)
+    assert cells.known_s is not None
+    assert cells.overloaded_s is not None
+
+    assert cells.registered.tolist() == [[True, True, True]]
+    assert (cells.known_s.tolist(), cells.overloaded_s.tolist()) == ([[90.0, 60.0, 0.0]], [[30.0, 60.0, 0.0]])
