@@ -11,9 +11,11 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from lookup.errors import InputError
 from lookup.replay.coding import CodingPlan, used_columns
+from lookup.replay.parquet import check_types
 from lookup.replay.rows import LogBatch
 from lookup.replay.schema import REQUIRED
 from lookup.replay.tasks import Coded, Failed, attempt, code_batches
@@ -26,7 +28,8 @@ def code_frame(frame: DataFrame, plan: CodingPlan, *, work: WorkDir, quarantine:
     """Code the rows of a DataFrame with the columns of LOOKUPS, one share per partition.
 
     Raises:
-        InputError: where a required column is missing, or `seq`: a DataFrame has no order of its own.
+        InputError: where a required column is missing, or `seq`: a DataFrame has no order of its own; or where a column
+            has the wrong type.
     """
     missing = [name for name in (*REQUIRED["lookups"], "seq") if name not in frame.columns]
     if missing:
@@ -34,6 +37,8 @@ def code_frame(frame: DataFrame, plan: CodingPlan, *, work: WorkDir, quarantine:
             f"the DataFrame of lookups has no column {', '.join(map(repr, missing))}; it needs "
             f"{', '.join(REQUIRED['lookups'])}, and seq, which tells the order of lookups of one instant"
         )
+
+    check_types("the DataFrame of lookups", to_arrow_schema(frame.schema, timezone="UTC"), "lookups")
 
     def code(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Code one partition, as a single row of bytes."""

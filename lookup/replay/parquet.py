@@ -20,7 +20,7 @@ from lookup.model.records import TableName
 from lookup.replay.schema import CANONICAL, REQUIRED
 from lookup.replay.sources import locate
 
-__all__ = ["LogFile", "Split", "list_log", "open_parquet", "share_out"]
+__all__ = ["LogFile", "Split", "check_types", "list_log", "open_parquet", "share_out"]
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -146,18 +146,23 @@ def _described(path: str, inner: str, table: TableName) -> LogFile:
     missing = [column for column in REQUIRED[table] if column not in known]
     if missing:
         raise InputError(f"{path}: has no column {', '.join(map(repr, missing))}, which the table {table} needs")
-    _check_types(path, schema, table)
+    check_types(path, schema, table)
     groups = tuple(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
     return LogFile(path, groups, columns, cluster)
 
 
-def _check_types(path: str, schema: pa.Schema, table: TableName) -> None:
+def check_types(source: str, schema: pa.Schema, table: TableName) -> None:
+    """Refuse columns that cannot hold what the table says; columns of nothing but nulls may have any type.
+
+    Raises:
+        InputError: naming source, column, and both types.
+    """
     for wanted in CANONICAL[table]:
         place = schema.get_field_index(wanted.name)
         found = schema.field(place).type if place >= 0 else pa.null()
         is_right, says = next((test, says) for kind, test, says in _KINDS if kind == wanted.type)
         if not (pa.types.is_null(found) or is_right(found)):
-            raise InputError(f"{path}: column {wanted.name!r} of the table {table} holds {found}, not {says}")
+            raise InputError(f"{source}: column {wanted.name!r} of the table {table} holds {found}, not {says}")
 
 
 def _joined(share: Sequence[Split]) -> tuple[Split, ...]:

@@ -182,9 +182,7 @@ class _Run:
                 f"max_quarantine_ratio = {allowed} allows; most often ({count:,} rows): {reason}"
             )
         if not any(share.counts["demand"] for one in coded for share in one.shares):
-            raise InputError(
-                f"{self.settings.inputs.lookups}: none of the {rows:,} rows is a lookup that asks for a broker"
-            )
+            raise InputError(f"{source}: none of the {rows:,} rows is a lookup that asks for a broker")
         if refused:
             self.progress(f"{refused:,} rows went to quarantine")
 

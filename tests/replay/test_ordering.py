@@ -28,6 +28,13 @@ def test_rows_are_in_order_of_time_number_and_place(
     assert len(found) == len(rows)
 
 
+def test_parts_that_meet_in_one_instant_are_ordered_by_number(tmp_path: Path) -> None:
+    """Where one task's last lookup and the next task's first come at the same time, `seq` decides."""
+    log = [lookup(0, seq=2, weight=2.0), lookup(0, seq=1, weight=1.0)]
+
+    assert planned(tmp_path, log, tasks=2).rows.column("weight", slice(None)).tolist() == [1e6, 2e6]
+
+
 def test_a_column_of_one_value_is_kept_as_that_value(tmp_path: Path) -> None:
     """Constants take no room and read like columns."""
     rows = planned(tmp_path, [lookup(0), lookup(1)]).rows

@@ -37,5 +37,8 @@ def test_brokers_are_roster_numbers(tmp_path: Path) -> None:
 
 
 def test_absent_texts_come_first(tmp_path: Path) -> None:
-    """None is a word, sorted before all others."""
-    assert planned(tmp_path, ROWS).cluster.words.extras["client"] == (None, "x", "y")
+    """None is a word, sorted before all others, which ascend."""
+    names = [f"client-{number}" for number in range(9)]
+    rows = [lookup(number, client=name) for number, name in enumerate([*reversed(names), None])]
+
+    assert planned(tmp_path, rows).cluster.words.extras["client"] == (None, *names)

@@ -1,0 +1,76 @@
+"""DataFrames as logs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lookup.errors import InputError
+from lookup.replay.outcome import ReplayOutcome
+from lookup.replay.run import replay
+from tests.replay.plans import lookup, settings
+from tests.replay.worlds import Layout, world_of, write_lookups
+
+pytestmark = pytest.mark.spark
+
+
+def _sums(outcome: ReplayOutcome) -> list[Any]:
+    return [(one.cluster, one.policy, one.seed, one.metric, one.key, one.sums.tobytes()) for one in outcome.sums]
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.glob("[do]*/*.parquet"))}
+
+
+def _frame(spark: SparkSession, folder: Path) -> DataFrame:
+    write_lookups(
+        [lookup(0, seq=1, weight=1.0), lookup(1, seq=2, weight=2.0)], folder / "log", Layout(True, is_hive=False)
+    )
+    return spark.read.parquet(str(folder / "log"))
+
+
+@pytest.mark.parametrize("seed", [3, 14])
+def test_a_frame_gives_the_same_as_its_files(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+    """Rows that come through Spark, in any order, are decided and counted like rows read from files."""
+    world = world_of(seed, 100)
+    rows = [{**row, "seq": place} for place, row in enumerate(world.lookups)]
+    layout = Layout(with_seq=True, is_hive=False, file_rows=10, group_rows=3)
+    written = type(world)(rows, world.settings, layout, world.tables).written(tmp_path)
+    frame = spark.read.parquet(str(tmp_path / "lookups")).orderBy(F.desc("ts")).repartition(3)
+
+    files = replay(spark, written, str(tmp_path / "files"))
+    frames = replay(spark, written, str(tmp_path / "frames"), lookups=frame)
+
+    assert _sums(frames) == _sums(files)
+    assert dict(frames.inputs) == dict(files.inputs)
+    assert _files(tmp_path / "frames") == _files(tmp_path / "files") != {}
+
+
+def test_a_frame_without_order_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """A DataFrame needs `seq`: its rows have no place in a file."""
+    frame = _frame(spark, tmp_path).drop("seq")
+
+    with pytest.raises(
+        InputError, match=r"^the DataFrame of lookups has no column 'seq'; it needs ts, cluster, topic, and"
+    ):
+        replay(spark, settings(), str(tmp_path / "output"), lookups=frame)
+
+
+def test_a_frame_of_wrong_types_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """A column that cannot hold what the table says is named before anything runs."""
+    frame = _frame(spark, tmp_path).withColumn("ts", F.col("ts").cast("string"))
+
+    with pytest.raises(InputError, match=r"column 'ts' of the table lookups holds string, not timestamps$"):
+        replay(spark, settings(), str(tmp_path / "output"), lookups=frame)
+
+
+def test_a_frame_without_rows_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """An empty DataFrame is as little of a log as an empty file."""
+    frame = _frame(spark, tmp_path).limit(0)
+
+    with pytest.raises(InputError, match=r"^the DataFrame of lookups: none of the 0 rows is a lookup that asks for a "):
+        replay(spark, settings(), str(tmp_path / "output"), lookups=frame)
