@@ -33,8 +33,7 @@ setup: $(VENV)/.installed-test
 demo: $(VENV)/.installed-demo
 	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && \
 	{ [ -e sample ] || $(BIN)/lookup generate --output sample; } && \
-	$(BIN)/lookup evaluate --config configs/evaluation.toml --output report --force && \
-	echo "The report is report/report.md; its figures are in report/summary.json."
+	$(BIN)/lookup evaluate --config configs/evaluation.toml --output report --force
 
 test: $(VENV)/.installed-test
 	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && $(BIN)/python -m pytest $(ARGS)

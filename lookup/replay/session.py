@@ -32,6 +32,8 @@ _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\d+)?\])?\Z")
 
 #: Settings of every session.
 _EVERYWHERE = {
+    # Workers put the working folder on their path: run inside another checkout they would load half of each.
+    "spark.executorEnv.PYTHONSAFEPATH": "1",
     # Nobody looks at the page of a batch command, and its port may be taken.
     "spark.ui.enabled": "false",
     # Spark's bar writes over the lines of the command line's own progress.
