@@ -12,16 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache, partial
-from pathlib import Path
+from functools import lru_cache, partial
 from typing import TypeVar
 from uuid import uuid4
 
 from pyarrow import fs as arrow_fs
-from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
-from lookup.engine.plugins import load_plugins
 from lookup.errors import InputError, PluginError
 from lookup.hooks import LogReader
 from lookup.model.records import Row, Unreadable
@@ -36,6 +33,7 @@ from lookup.replay.ingest_tasks import (
     stitch_quarantine,
     write_part,
 )
+from lookup.replay.recipe import PluginContents, contents_of, load_contents
 from lookup.replay.schema import CANONICAL
 from lookup.replay.sources import list_files, locate, open_lines
 
@@ -109,7 +107,7 @@ def ingest(  # noqa: PLR0913  the flags of the command, by keyword
         stage = f"{draft}/.stage"
         packed = pickle.dumps(reader)
         jobs = [SourceJob(path, place, packed, cluster, stage) for place, path in enumerate(files)]
-        reports = _on_workers(spark, _shipped(spark, plugin_files), jobs)
+        reports = _on_workers(spark, partial(_read_shipped, contents_of(plugin_files)), jobs)
         _require_readable(reports, reader, max_quarantine_ratio)
         staged = [file for report in reports for file in report.staged]
         _on_workers(spark, write_part, list(_parts(staged, draft)))
@@ -133,23 +131,16 @@ def _on_workers(spark: SparkSession, work: Callable[[_Job], _Answer], jobs: Sequ
     return answers
 
 
-def _shipped(spark: SparkSession, plugin_files: Sequence[str]) -> Callable[[SourceJob], SourceReport]:
-    """Send plug-in files to all workers and return what reads a source there."""
-    for file in plugin_files:
-        spark.sparkContext.addFile(file)
-    return partial(_read_shipped, tuple(Path(file).name for file in plugin_files))
-
-
-def _read_shipped(plugin_files: tuple[str, ...], job: SourceJob) -> SourceReport:
+def _read_shipped(plugin_files: PluginContents, job: SourceJob) -> SourceReport:
     _load_shipped(plugin_files)
     return read_source(job)
 
 
-@cache
-def _load_shipped(plugin_files: tuple[str, ...]) -> None:
-    """Load plug-in files once per worker, so that the classes in them can be unpickled."""
+@lru_cache(maxsize=1)
+def _load_shipped(plugin_files: PluginContents) -> None:
+    """Load plug-in files, so that the classes in them can be unpickled; again where they differ from the last."""
     if plugin_files:
-        load_plugins([SparkFiles.get(name) for name in plugin_files])
+        load_contents(plugin_files)
 
 
 def _absolute(path: str) -> str:

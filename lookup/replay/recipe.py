@@ -8,7 +8,7 @@ was.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -22,7 +22,10 @@ from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.policy import PolicySpec
 from lookup.settings.resolve import load_manager_keys
 
-__all__ = ["Recipe", "built", "built_here", "metrics_of", "ship"]
+__all__ = ["PluginContents", "Recipe", "built", "built_here", "contents_of", "load_contents", "metrics_of", "ship"]
+
+#: Name and content of each plug-in file.
+PluginContents = tuple[tuple[str, bytes], ...]
 
 
 @dataclass(frozen=True)
@@ -31,8 +34,7 @@ class Recipe:
 
     #: JSON of each `PolicySpec`
     policies: tuple[str, ...]
-    #: name and content of each file
-    plugin_files: tuple[tuple[str, bytes], ...]
+    plugin_files: PluginContents
     #: JSON of the keys of the brokers' `broker.conf`, which fill parameters
     conf: str
 
@@ -41,7 +43,7 @@ def ship(settings: EvaluationFile) -> Recipe:
     """Return what tasks need to build the policies."""
     return Recipe(
         policies=tuple(policy.model_dump_json() for policy in settings.policies),
-        plugin_files=tuple((Path(file).name, Path(file).read_bytes()) for file in settings.plugin_files),
+        plugin_files=contents_of(settings.plugin_files),
         conf=json.dumps(dict(load_manager_keys(settings))),
     )
 
@@ -59,12 +61,22 @@ def built_here(settings: EvaluationFile) -> tuple[Policy, ...]:
 @lru_cache(maxsize=4)
 def built(recipe: Recipe) -> tuple[tuple[Policy, ...], tuple[Metric, ...]]:
     """Build policies and metrics on a worker; the same recipe is built once per process."""
-    with TemporaryDirectory() as folder:
-        for name, content in recipe.plugin_files:
-            (Path(folder) / name).write_bytes(content)
-        registry = load_plugins([Path(folder) / name for name, _ in recipe.plugin_files])
+    registry = load_contents(recipe.plugin_files)
     policies = [PolicySpec.model_validate_json(text) for text in recipe.policies]
     return build_policies(registry, policies, json.loads(recipe.conf)), metrics_of(registry)
+
+
+def contents_of(plugin_files: Sequence[str]) -> PluginContents:
+    """Read plug-in files where they are."""
+    return tuple((Path(file).name, Path(file).read_bytes()) for file in plugin_files)
+
+
+def load_contents(plugin_files: PluginContents) -> Registry:
+    """Load plug-ins where the files themselves are not."""
+    with TemporaryDirectory() as folder:
+        for name, content in plugin_files:
+            (Path(folder) / name).write_bytes(content)
+        return load_plugins([Path(folder) / name for name, _ in plugin_files])
 
 
 def metrics_of(registry: Registry) -> tuple[Metric, ...]:
