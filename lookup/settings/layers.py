@@ -1,14 +1,12 @@
-"""The layers of settings: a file, the environment and flags, each a tree of values that know where they came from.
+"""Layers of settings: trees of values that know where they came from, and paths that start where they are named.
 
-pydantic-settings' own environment source neither reports misspelt variables nor says which source set a value
-(`facts/dependencies.md`, pitfall 3), so the layers are built here and the models only validate what comes out.
+`sources.py` makes them of flags, variables and files, and has pydantic-settings lay them over one another.
 """
 
 from __future__ import annotations
 
-import json
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,26 +14,19 @@ from typing import Any
 from pydantic import BaseModel
 
 from lookup.errors import SettingsError
-from lookup.settings.problems import Loc, choices_at, descend, key_path, suggestion
+from lookup.settings.problems import Loc
 
 __all__ = [
-    "PREFIX",
     "Sourced",
     "Tree",
     "anchored",
-    "from_environment",
     "from_file",
-    "from_flags",
     "leaves",
-    "merged",
     "origins_of",
     "read_toml",
     "sourced",
     "values_of",
 ]
-
-#: Variables that begin so are settings; two underscores go one table down.
-PREFIX = "LOOKUP_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,35 +69,6 @@ def sourced(values: Mapping[str, Any], source: str) -> Tree:
 def from_file(path: Path) -> Tree:
     """Read a TOML file as a layer, its paths made absolute from its folder."""
     return sourced(anchored(read_toml(path), path.parent), str(path))
-
-
-def from_flags(flags: Mapping[str, object], model: type[BaseModel]) -> tuple[Tree, list[str]]:
-    """Read flags, `{"evaluation.tick_s": 30}`, as a layer; None is a flag that was not given.
-
-    Values that are texts are read as `from_environment` reads them. Returns the layer and a sentence for every flag
-    that names no setting.
-    """
-    given = {key: value for key, value in flags.items() if value is not None}
-    return _layer([_Given(tuple(key.split(".")), value, "command line") for key, value in given.items()], model)
-
-
-def from_environment(environ: Mapping[str, str], model: type[BaseModel]) -> tuple[Tree, list[str]]:
-    """Read variables, `LOOKUP_EVALUATION__TICK_S=30`, as a layer.
-
-    Texts are taken as they are where the setting is a text, else as TOML or JSON values. Returns the layer and a
-    sentence for every variable that names no setting.
-    """
-    names = sorted(name for name in environ if name.upper().startswith(PREFIX))
-    return _layer([_Given(_loc_of(name), environ[name], f"environment variable {name}") for name in names], model)
-
-
-def merged(low: Tree, high: Tree) -> Tree:
-    """Lay one layer over another: tables are joined key by key, everything else is replaced."""
-    joined = dict(low)
-    for key, value in high.items():
-        below = joined.get(key)
-        joined[key] = merged(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
-    return joined
 
 
 def values_of(tree: Tree) -> dict[str, Any]:
@@ -179,67 +141,3 @@ _PATHS = {
     "policies": _all_absolute,
     "plugin_files": _all_absolute,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """A value somebody gave for one setting, outside a file."""
-
-    loc: tuple[str, ...]
-    value: object
-    source: str
-
-
-def _loc_of(variable: str) -> tuple[str, ...]:
-    return tuple(variable[len(PREFIX) :].lower().split("__"))
-
-
-def _layer(named: Sequence[_Given], model: type[BaseModel]) -> tuple[Tree, list[str]]:
-    tree: Tree = {}
-    problems = []
-    for given in named:
-        hint = _unknown(given.loc, model)
-        if hint is None:
-            tree = merged(tree, _branch(given, model))
-        else:
-            problems.append(f"{given.source}: there is no setting {key_path(given.loc)}; {hint}")
-    return tree, problems
-
-
-def _unknown(loc: tuple[str, ...], model: type[BaseModel]) -> str | None:
-    reached: object = model
-    for place, step in enumerate(loc):
-        inner = descend(reached, step)
-        if inner is None:
-            return suggestion(step, choices_at(model, loc[:place]))
-        reached = inner
-    return None
-
-
-def _branch(given: _Given, model: type[BaseModel]) -> Tree:
-    annotation: object = model
-    for step in given.loc:
-        annotation = descend(annotation, step)
-    nested: Any = given.value
-    if isinstance(nested, str) and not _takes_text(annotation):
-        nested = _literal(nested)
-    for step in reversed(given.loc):
-        nested = {step: nested}
-    return sourced(anchored(nested, Path.cwd()), given.source)
-
-
-def _takes_text(annotation: object) -> bool:
-    return annotation in (str, str | None)
-
-
-def _literal(text: str) -> object:
-    for parse in (_toml_value, json.loads):
-        try:
-            return parse(text)
-        except ValueError:
-            continue
-    return text
-
-
-def _toml_value(text: str) -> object:
-    return tomllib.loads(f"value = {text}")["value"]

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from lookup.errors import SettingsError
 from lookup.settings.evaluation import EvaluationFile
-from lookup.settings.layers import from_environment, from_file, from_flags, leaves, merged
+from lookup.settings.layers import leaves
 from lookup.settings.problems import key_path
 from lookup.settings.reading import Findings, Reading
+from lookup.settings.sources import FileSource, FlagSource, TopologyFileSource, VariableSource, joined
 
 __all__ = ["describe", "examine_evaluation", "load_evaluation"]
 
@@ -45,14 +46,15 @@ def examine_evaluation(
     environ: Mapping[str, str] | None = None,
 ) -> Findings:
     """Read an evaluation as `load_evaluation` does, but return the mistakes, for a caller who has more to check."""
-    flags, flag_problems = from_flags(overrides or {}, EvaluationFile)
-    variables, variable_problems = from_environment(os.environ if environ is None else environ, EvaluationFile)
-    reading = Reading(str(path), [*flag_problems, *variable_problems])
+    flags, topology = FlagSource(overrides or {}), TopologyFileSource()
+    variables = VariableSource(os.environ if environ is None else environ)
     try:
-        layer = from_file(Path(path))
+        tree = joined(flags, variables, FileSource(Path(path)), topology)
     except SettingsError as error:
-        return Findings(None, {}, (*reading.problems, *error.problems))
-    return reading.finish(merged(merged(layer, variables), flags))
+        return Findings(None, {}, (*flags.problems, *variables.problems, *error.problems))
+    reading = Reading(str(path), [*flags.problems, *variables.problems, *topology.problems])
+    reading.incomplete |= {"topology"} if topology.problems else set()
+    return reading.finish(tree)
 
 
 def describe(resolved: EvaluationFile) -> list[tuple[str, object, str]]:

@@ -1,4 +1,4 @@
-"""One reading of an evaluation: joins the layers, reads the files they name, and gathers every mistake."""
+"""One reading of an evaluation: takes the joined layers, reads the files they name, and gathers every mistake."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pydantic import TypeAdapter, ValidationError
 from lookup.errors import SettingsError
 from lookup.settings.checks import cross_problems
 from lookup.settings.evaluation import EvaluationFile
-from lookup.settings.files import load_broker_profile, load_policies, load_topology
-from lookup.settings.layers import Tree, leaves, merged, origins_of, sourced, values_of
+from lookup.settings.files import load_broker_profile, load_policies
+from lookup.settings.layers import Tree, leaves, origins_of, values_of
 from lookup.settings.problems import Loc, key_path, place, problems_of, unknown_keys, without
 
 __all__ = ["Findings", "Reading"]
@@ -47,7 +47,6 @@ class Reading:
 
     def finish(self, tree: Tree) -> Findings:
         """Read the files that are named, validate everything and gather the mistakes."""
-        tree = self._with_topology(tree)
         self.origins = origins_of(tree)
         values = self._with_profiles(self._with_policies(values_of(tree)))
         self._check_plugin_files(values.get("plugin_files"))
@@ -83,14 +82,6 @@ class Reading:
         if len(loc) > 1 and loc[0] == "policies" and isinstance(loc[1], int):
             return (loc[0], self.written.get(loc[1], loc[1]), *loc[2:])
         return loc
-
-    def _with_topology(self, tree: Tree) -> Tree:
-        section = tree.get("topology")
-        file = values_of(section).get("file") if isinstance(section, dict) else None
-        found = self._read(load_topology, file, "topology") if isinstance(file, str) else None
-        if found is None:
-            return tree
-        return merged({"topology": sourced(found.model_dump(exclude_unset=True), str(file))}, tree)
 
     def _with_policies(self, values: dict[str, Any]) -> dict[str, Any]:
         written = values.get("policies")

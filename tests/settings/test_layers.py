@@ -1,4 +1,4 @@
-"""Layers: where values come from and how they are laid over one another."""
+"""Layers: values with their sources, and paths that start where they are named."""
 
 from __future__ import annotations
 
@@ -10,13 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookup.errors import SettingsError
-from lookup.settings import EvaluationFile
 from lookup.settings.layers import (
     anchored,
-    from_environment,
-    from_flags,
     leaves,
-    merged,
     origins_of,
     read_toml,
     sourced,
@@ -31,78 +27,13 @@ _TABLES = st.recursive(
 )
 
 
-@given(low=_TABLES, high=_TABLES)
-def test_the_higher_layer_wins(low: dict[str, Any], high: dict[str, Any]) -> None:
-    """Every value of the higher layer is in the result with its source; what is left comes from the lower one."""
-    joined = merged(sourced(low, "low"), sourced(high, "high"))
-
-    values, origins = values_of(joined), origins_of(joined)
-    for loc, value in origins_of(sourced(high, "high")).items():
-        assert origins[loc] == value
-    assert set(origins.values()) <= {"low", "high"}
-    assert set(values) == set(low) | set(high)
-
-
 @given(table=_TABLES)
-def test_a_layer_over_itself_changes_nothing(table: dict[str, Any]) -> None:
-    """Merging is idempotent, and a layer gives back the values it was made of."""
+def test_a_layer_gives_back_what_it_was_made_of(table: dict[str, Any]) -> None:
+    """Every value of a layer has its source, and the values are as they were."""
     tree = sourced(table, "here")
 
-    assert merged(tree, tree) == tree
     assert values_of(tree) == table
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [("30", 30), ("0.5", 0.5), ("true", True), ("[1, 2]", [1, 2]), ('{"moves": 0.1}', {"moves": 0.1}), ("x y", "x y")],
-)
-def test_a_variable_is_read_as_toml_or_json(text: str, value: object) -> None:
-    """Numbers, truth values, lists and tables are recognised; anything else stays a text for the models to judge."""
-    tree, problems = from_environment({"LOOKUP_VERDICT__MARGINS": text}, EvaluationFile)
-
-    assert (values_of(tree), problems) == ({"verdict": {"margins": value}}, [])
-
-
-def test_a_text_setting_takes_its_variable_literally() -> None:
-    """A policy may be called 42."""
-    tree, _ = from_environment({"LOOKUP_EVALUATION__INCUMBENT": "42"}, EvaluationFile)
-
-    assert values_of(tree) == {"evaluation": {"incumbent": "42"}}
-
-
-def test_other_variables_are_nobody_s_business() -> None:
-    """Only names that begin with the prefix are settings."""
-    assert from_environment({"PATH": "/bin", "LOOKUPS": "1", "MY_LOOKUP_X": "1"}, EvaluationFile) == ({}, [])
-
-
-@pytest.mark.parametrize(
-    ("name", "sentence"),
-    [
-        ("LOOKUP_EVALUATION__TIK_S", "there is no setting evaluation.tik_s; did you mean 'tick_s'?"),
-        ("LOOKUP_EVALUATON__TICK_S", "there is no setting evaluaton.tick_s; did you mean 'evaluation'?"),
-        ("LOOKUP_EVALUATION__TICK_S__X", "there is no setting evaluation.tick_s.x; there are none"),
-        ("LOOKUP_", "there is no setting"),
-    ],
-)
-def test_a_misspelt_variable_is_a_mistake(name: str, sentence: str) -> None:
-    """A variable with the prefix that names no setting is told with the nearest name of its table."""
-    tree, problems = from_environment({name: "1"}, EvaluationFile)
-
-    assert tree == {}
-    assert problems[0].startswith(f"environment variable {name}: {sentence}")
-
-
-def test_a_misspelt_flag_is_a_mistake() -> None:
-    """A flag that names no setting is told like a variable."""
-    assert from_flags({"verdict.margn": 1}, EvaluationFile) == (
-        {},
-        ["command line: there is no setting verdict.margn; did you mean 'margin'?"],
-    )
-
-
-def test_a_flag_that_was_not_given_sets_nothing() -> None:
-    """None stands for a flag that was left out."""
-    assert from_flags({"inputs.lookups": None}, EvaluationFile) == ({}, [])
+    assert set(origins_of(tree).values()) <= {"here"}
 
 
 def test_paths_start_from_the_folder_that_names_them(tmp_path: Path) -> None:
