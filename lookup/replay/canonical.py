@@ -23,7 +23,7 @@ from lookup.engine.plugins import suggestion
 from lookup.errors import InvalidNameError
 from lookup.model.bundles import HASH_END, NamespaceBundle
 from lookup.model.names import TopicName, looks_like_pattern
-from lookup.replay.schema import CANONICAL, LOOKUP_DEFAULTS, REQUIRED, RESULTS
+from lookup.replay.schema import CANONICAL, LOOKUP_DEFAULTS, MAX_WEIGHT, REQUIRED, RESULTS
 
 __all__ = ["ROWS_PER_FILE", "canonical_json", "check_row", "partition_of", "write_parquet"]
 
@@ -243,7 +243,7 @@ _CHECKS: Mapping[str, Mapping[str, _Check]] = {
         "read_only": _flag,
         "authoritative": _flag,
         "listener": _text,
-        "weight": _ANY_NUMBER_FROM_0,
+        "weight": _number(0.0, MAX_WEIGHT),
         "propensity": _number(0.0, 1.0, excludes_low=True),
         "latency_ms": _ANY_NUMBER_FROM_0,
     },

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO
+from lookup.replay.schema import MAX_WEIGHT
 
 __all__ = ["Checks", "LogBatch", "Quarantined", "flags", "sequence", "text_column", "texts_of"]
 
@@ -90,6 +91,9 @@ class Checks:
         weights = pc.fill_null(column, 1.0).to_numpy(zero_copy_only=False)
         wrong = ~((weights >= 0.0) & (weights < np.inf))
         self.refuse(wrong, lambda text: f"weight {text} is not a finite number of at least 0", "weight")
+        heavy = weights > MAX_WEIGHT
+        self.refuse(heavy, lambda text: f"weight {text} is above {MAX_WEIGHT:g}; a larger unit would do", "weight")
+        wrong |= heavy
         micro: Ints = np.rint(np.where(wrong, 0.0, weights) * MICRO).astype(np.int64)
         return micro
 

@@ -11,7 +11,16 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-__all__ = ["CANONICAL", "DECISIONS", "LOOKUP_DEFAULTS", "OWNERS", "QUARANTINE", "REQUIRED", "RESULTS"]
+__all__ = [
+    "CANONICAL",
+    "DECISIONS",
+    "LOOKUP_DEFAULTS",
+    "MAX_WEIGHT",
+    "OWNERS",
+    "QUARANTINE",
+    "REQUIRED",
+    "RESULTS",
+]
 
 _TS = pa.timestamp("us", tz="UTC")
 
@@ -80,6 +89,10 @@ LOOKUP_DEFAULTS: Mapping[str, object] = {
     "authoritative": False,
     "weight": 1.0,
 }
+
+#: Greatest weight of a lookup, and greatest load of a bundle per second: in micro-units, hundreds of them still add up
+#: in 64 bits.
+MAX_WEIGHT = 1e10
 
 #: What could not be used: where it stood, why, and the beginning of the record.
 QUARANTINE = pa.schema(

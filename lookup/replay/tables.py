@@ -17,12 +17,12 @@ from lookup.engine.ledger import MICRO
 from lookup.errors import InputError, InvalidNameError
 from lookup.model.broker import BrokerLookupData, Roster
 from lookup.model.bundles import NamespaceBundle
-from lookup.model.load import broker_load_from_json, bundle_stats_from_json
+from lookup.model.load import NamespaceBundleStats, broker_load_from_json, bundle_stats_from_json
 from lookup.model.records import TableName
 from lookup.replay.atoms import Atoms
 from lookup.replay.parquet import list_log, open_parquet
 from lookup.replay.rows import Quarantined
-from lookup.replay.schema import CANONICAL, REQUIRED
+from lookup.replay.schema import CANONICAL, MAX_WEIGHT, REQUIRED
 from lookup.replay.timeline import OwnershipEvent, Registration, cut_points
 
 __all__ = [
@@ -119,7 +119,14 @@ def load_rows(path: str | None) -> SmallTable:
 
 def bundle_rows(path: str | None) -> SmallTable:
     """Read BUNDLES; each row's `value` is a `NamespaceBundleStats`."""
-    return _read_small(path, "bundles", lambda row: bundle_stats_from_json(row["stats"]))
+
+    def convert(row: dict[str, Any]) -> NamespaceBundleStats:
+        stats = bundle_stats_from_json(row["stats"])
+        if stats.msg_throughput_in + stats.msg_throughput_out > MAX_WEIGHT:
+            raise InputError(f"msgThroughputIn + msgThroughputOut is above {MAX_WEIGHT:g} bytes per second")
+        return stats
+
+    return _read_small(path, "bundles", convert)
 
 
 def broker_numbers(rows: Iterable[dict[str, Any]], roster: Roster) -> Mapping[str, NDArray[Any]]:

@@ -163,6 +163,7 @@ _ODD_ROWS: Sequence[tuple[dict[str, Any], str, str]] = (
     ({"result": "maybe"}, "result 'maybe' is none of connect, redirect, failed, unknown", "maybe"),
     ({"weight": -1.0}, "weight -1.0 is not a finite number of at least 0", "-1.0"),
     ({"weight": float("nan")}, "weight nan is not a finite number of at least 0", "nan"),
+    ({"weight": 2e10}, "weight 20000000000.0 is above 1e+10; a larger unit would do", "20000000000.0"),
     ({"weight": float("inf")}, "weight inf is not a finite number of at least 0", "inf"),
 )
 
