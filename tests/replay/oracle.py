@@ -32,7 +32,7 @@ from lookup.engine.policy import Policy
 from lookup.errors import InvalidNameError
 from lookup.model.batch import ClientClass
 from lookup.model.broker import Broker, BrokerLookupData, Location, Roster
-from lookup.model.load import broker_load_from_json, bundle_stats_from_json
+from lookup.model.load import BrokerLoadData, broker_load_from_json, bundle_stats_from_json
 from lookup.model.names import TopicName, is_internal_topic, is_system_namespace, looks_like_pattern, pinned_broker
 from lookup.model.request import LookupOptions, request_of
 from lookup.model.view import BundleLoad
@@ -545,6 +545,9 @@ class _Walk:
         self.usage_s: dict[tuple[int, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
         self.decisions: list[Row] = []
         self.registered: list[bool] = [False] * len(world.roster)
+        #: the last report of each broker, and those to come, the next one last
+        self.reports: dict[str, BrokerLoadData] = {}
+        self.unread = list(reversed(world.loads or ()))
 
     def bundle(self, one: Demand) -> str:
         """Return the bundle of a lookup as of now."""
@@ -575,15 +578,15 @@ class _Walk:
 
     def reported_at(self, now: int) -> tuple[list[float], list[float], list[int]]:
         """Return usage, load and topics by broker as last reported."""
-        count = len(self.world.roster)
-        usage, load, topics = [float("nan")] * count, [float("nan")] * count, [0] * count
-        for row in self.world.loads or ():
-            number = self.world.roster.number(row["broker"])
-            if row["ts"] <= now and number is not None:
-                data = broker_load_from_json(row["load"])
-                usage[number] = data.weighted_max_ema
-                load[number], topics[number] = data.msg_throughput_in + data.msg_throughput_out, data.topics
-        return usage, load, topics
+        while self.unread and self.unread[-1]["ts"] <= now:
+            row = self.unread.pop()
+            self.reports[row["broker"]] = broker_load_from_json(row["load"])
+        found = [self.reports.get(broker.id) for broker in self.world.roster]
+        return (
+            [float("nan") if data is None else data.weighted_max_ema for data in found],
+            [float("nan") if data is None else data.msg_throughput_in + data.msg_throughput_out for data in found],
+            [0 if data is None else data.topics for data in found],
+        )
 
     def window(self) -> list[Demand]:
         """Return the lookups of the last `session_s`."""
