@@ -47,6 +47,10 @@ class ExclusiveReplay:
         self._loads = AtomLoads(cluster, run, work)
         self._brokers = BrokerLoads(cluster, self._loads, self._bundles, work)
         self._usage = np.full(n_brokers, np.nan)
+        #: usage means something, and is counted in every tick
+        self._has_usage = cluster.assumed_capacity is None
+        #: a grid instant whose figures nobody has asked for: when, each atom's owner then, and the demand before
+        self._instant: tuple[int, NDArray[np.int32], Demand] | None = None
         self._spans: list[tuple[DayRows, int, int]] = []
         self._tally, self._cells = OwnerTally(cluster, run), CellLedger(run, n_brokers)
         self._changes: list[ChangeRecord] = []
@@ -73,8 +77,10 @@ class ExclusiveReplay:
         return self._counted()
 
     def _events(self, tick: Tick) -> None:
-        self.manager.begin_tick(tick.start_us)
         events = tick.events
+        if events.registry is not None or events.splits or events.unloads:
+            self._settle_load()
+        self.manager.begin_tick(tick.start_us)
         if events.registry is not None:
             self._registry.apply(events.registry)
             self.manager.set_registry(*events.registry)
@@ -95,18 +101,27 @@ class ExclusiveReplay:
 
     def _grid_instant(self, tick: Tick) -> None:
         self._loads.close_cell(tick.start_us)
-        figures = self._brokers.at(
-            tick.start_us,
-            self._owners,
-            capacity=self.manager.capacity,
-            registered=self._registry.registered,
-            demand=Demand(self._cluster, self._spans, self._run.tick_us / MICRO),
-        )
-        self._usage, self._spans = figures.usage, []
-        self.manager.set_load(figures)
+        demand = Demand(self._cluster, self._spans, self._run.tick_us / MICRO)
+        self._instant, self._spans = (tick.start_us, self._owners.copy(), demand), []
+        if self._has_usage or self.manager.policy.shedder is not None:
+            self._settle_load()
         if self.manager.policy.shedder is not None:
             self.manager.shed()
             self._follow(tick)
+
+    def _settle_load(self) -> None:
+        """Put the figures of the last grid instant into the view, if they are not there: few ticks need any."""
+        if self._instant is not None:
+            (now_us, owners, demand), self._instant = self._instant, None
+            figures = self._brokers.at(
+                now_us,
+                owners,
+                capacity=self.manager.capacity,
+                registered=self._registry.registered,
+                demand=demand,
+            )
+            self._usage = figures.usage
+            self.manager.set_load(figures)
 
     def _lookups(self, tick: Tick) -> Ints:
         """Let the engine decide where a bundle has no owner; return the rows that came too early to be answered."""
@@ -116,6 +131,7 @@ class ExclusiveReplay:
         unowned = (self._owners[atoms] < 0) & self._is_free[atoms]
         if not unowned.any():
             return np.empty(0, np.int64)
+        self._settle_load()
         before = self._owners.copy()
         may_assign = unowned & (tick.rows.column("read_only", slice(tick.low, tick.high)) == 0)
         made = np.full(len(before), -1, dtype=np.int64)
@@ -173,5 +189,5 @@ class ExclusiveReplay:
             changes=self._changes,
             logged=self._tally.logged,
             agreed=self._tally.agreed,
-            has_usage=self._cluster.assumed_capacity is None,
+            has_usage=self._has_usage,
         )

@@ -25,40 +25,68 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
+class _Cell:
+    """The lookups of one cell of the grid; what each atom weighed is summed when somebody asks."""
+
+    def __init__(self, n_atoms: int) -> None:
+        self.spans: list[tuple[DayRows, int, int]] = []
+        self._n_atoms = n_atoms
+        self._micro: Ints | None = None
+
+    def micro(self) -> Ints:
+        """Return the weight of each atom in micro-units, shape (n_atoms,); no rows may come after."""
+        if self._micro is None:
+            self._micro = np.zeros(self._n_atoms, dtype=np.int64)
+            for rows, low, high in self.spans:
+                self._micro += _weights(rows, slice(low, high), self._n_atoms)
+            self.spans = []
+        return self._micro
+
+
+def _weights(rows: DayRows, span: slice, n_atoms: int) -> Ints:
+    constant = rows.constant("weight")
+    atoms = rows.column("atom", span)
+    if constant is not None:
+        return np.bincount(atoms, minlength=n_atoms) * constant
+    return np.bincount(atoms, rows.column("weight", span), minlength=n_atoms).astype(np.int64)
+
+
 class AtomLoads:
     """What each atom weighed in the last `session_s` before a grid instant."""
 
     def __init__(self, cluster: ClusterPlan, run: RunPlan, work: WorkDir) -> None:
-        n_atoms = cluster.words.atoms.count
-        self._cells: deque[Ints] = deque(maxlen=run.session_us // run.tick_us)
-        self._open = np.zeros(n_atoms, dtype=np.int64)
-        self._is_first = True
+        self._n_atoms = n_atoms = cluster.words.atoms.count
+        self._cells: deque[_Cell] = deque(maxlen=run.session_us // run.tick_us)
+        self._open = _Cell(n_atoms)
+        self._instant_us: int | None = None
         self._session_s = run.session_us / MICRO
         self._reported = None if cluster.bundle_loads is None else _Steps(work.read(cluster.bundle_loads)[0], n_atoms)
-        #: weight in micro-units of the window, shape (n_atoms,); None before the first complete cell
-        self.window: Ints | None = None
+        self._window: Ints | None = None
 
     def add(self, rows: DayRows, low: int, high: int) -> None:
         """Add the lookups of a tick to the open cell."""
         if high > low and self._reported is None:
-            span = slice(low, high)
-            constant = rows.constant("weight")
-            if constant is None:
-                weights = np.bincount(rows.column("atom", span), rows.column("weight", span), minlength=len(self._open))
-                self._open += weights.astype(np.int64)
-            else:
-                self._open += np.bincount(rows.column("atom", span), minlength=len(self._open)) * constant
+            self._open.spans.append((rows, low, high))
 
     def close_cell(self, now_us: int) -> None:
         """Note a grid instant."""
-        if self._reported is not None:
-            self.window = self._reported.at(now_us)
-        elif self._is_first:
-            self._is_first = False
-        else:
+        if self._instant_us is not None and self._reported is None:
             self._cells.append(self._open)
-            self._open = np.zeros_like(self._open)
-            self.window = np.sum(self._cells, axis=0)
+            self._open = _Cell(self._n_atoms)
+        self._instant_us, self._window = now_us, None
+
+    @property
+    def window(self) -> Ints | None:
+        """Return the weight of each atom at the last grid instant, micro-units, shape (n_atoms,).
+
+        None before the first complete cell. Summed when first asked for: most ticks of most policies decide nothing.
+        """
+        if self._window is None and self._instant_us is not None:
+            if self._reported is not None:
+                self._window = self._reported.at(self._instant_us)
+            elif self._cells:
+                self._window = np.sum([cell.micro() for cell in self._cells], axis=0)
+        return self._window
 
     @property
     def seconds(self) -> float:
@@ -67,7 +95,8 @@ class AtomLoads:
 
     def weight_of(self, atoms: slice) -> float:
         """Return the load of a bundle at the last grid instant, weight per second."""
-        return 0.0 if self.window is None else int(self.window[atoms].sum()) / (MICRO * self.seconds)
+        window = self.window
+        return 0.0 if window is None else int(window[atoms].sum()) / (MICRO * self.seconds)
 
 
 class ReportedLoads:
