@@ -132,7 +132,7 @@ def test_rows_that_break_the_schema_go_to_quarantine_with_their_line(spark: Spar
     assert report.rows == {"lookups": 20}
     bad = _table(tmp_path / "out" / "quarantine")
     assert [(row["table"], row["line"], row["reason"]) for row in bad] == [
-        ("lookups", 21, "weight: -1 is not a finite number, 0 or more"),
+        ("lookups", 21, "weight: -1 is not a finite number, 0 or more and at most 1e+10"),
         ("lookups", 22, "topic: topic 'orders' does not begin with persistent:// or non-persistent://"),
     ]
     assert bad[1]["text"] == '{"ts":3,"topic":"orders"}'
