@@ -35,6 +35,8 @@ COMMANDS: tuple[Command, ...] = (
 
 _GROUPS = {"plugins": "see which parts, log readers and metrics there are", "config": "look at settings and check them"}
 _INTERRUPTED = 130
+#: What Spark says of a job that its own handler of Ctrl-C has cancelled.
+_CANCELLED = "cancelled as part of cancellation of all jobs"
 #: A class of ours before its sentence, as a traceback from a Spark task ends.
 _WRAPPED = re.compile(
     r"^(?:\w+: )?lookup\.errors\.(?P<kind>\w+): (?P<sentence>.*?)(?=\n\s+at |\n\n|\n\tat |\nDriver stacktrace|\Z)",
@@ -47,26 +49,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with _terminated_like_interrupted():
             return _run(sys.argv[1:] if argv is None else argv)
-    except SettingsError as error:
+    except (KeyboardInterrupt, Exception) as error:  # noqa: BLE001  the one catch site; what is no mistake is raised again
+        if _is_interruption(error):
+            say("interrupted; nothing was written")
+            return _INTERRUPTED
+        return _answer(error)
+
+
+def _answer(error: BaseException) -> int:
+    """Tell a user's mistake in a sentence; what is none of that is raised again."""
+    if isinstance(error, SettingsError):
         return _refuse(*error.problems)
-    except PulsarLookupError as error:
+    if isinstance(error, PulsarLookupError):
         return _refuse(str(error))
-    except KeyboardInterrupt:
-        say("interrupted; nothing was written")
-        return _INTERRUPTED
-    except BrokenPipeError:
+    if isinstance(error, BrokenPipeError):
         # Whoever read our output has seen enough; what is still in the buffer has nowhere to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except OSError as error:
-        if error.filename is None or error.strerror is None:
-            raise
+    if isinstance(error, OSError) and error.filename is not None and error.strerror is not None:
         return _refuse(f"{error.filename}: {error.strerror}")
-    except Exception as error:
-        sentence = _sentence_of_a_task(error)
-        if sentence is None:
-            raise
-        return _refuse(*sentence.splitlines())
+    sentence = _sentence_of_a_task(error)
+    if sentence is None:
+        raise error
+    return _refuse(*sentence.splitlines())
 
 
 def root_parser() -> Parser:
@@ -117,6 +122,15 @@ def _run(argv: Sequence[str]) -> int:
     code: int = arguments.run(arguments)
     sys.stdout.flush()
     return code
+
+
+def _is_interruption(error: BaseException | None) -> bool:
+    """Tell Ctrl-C, and what Spark makes of it: its handler cancels all jobs, and who waits for one may fail first."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt) or _CANCELLED in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _refuse(*sentences: str) -> int:

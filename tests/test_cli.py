@@ -192,3 +192,22 @@ def test_a_core_installation_works(tmp_path: Path, words: str, code: int, senten
 
     assert done.returncode == code, done.stderr
     assert done.stderr.startswith(sentence)
+
+
+@pytest.mark.parametrize("said", ["Job 3 cancelled as part of cancellation of all jobs", None])
+def test_what_spark_makes_of_an_interruption_is_one(
+    said: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A job that Spark's own handler of Ctrl-C has cancelled, or a failure on the way out of it, exits with 130."""
+
+    def fail(argv: object) -> int:
+        try:
+            if said is None:
+                raise KeyboardInterrupt
+        finally:
+            raise RuntimeError(said or "the connection to Java is gone")
+
+    monkeypatch.setattr(cli, "_run", fail)
+
+    assert cli.main([]) == 130
+    assert capsys.readouterr().err == "interrupted; nothing was written\n"

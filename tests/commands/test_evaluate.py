@@ -353,7 +353,7 @@ def test_an_interruption_leaves_nothing(tmp_path: Path, log: Path, number: signa
     process.send_signal(number)
     _, err = process.communicate(timeout=120)
 
-    assert process.returncode == 130
+    assert process.returncode == 130, err
     assert err.splitlines()[-1] == "interrupted; nothing was written"
     assert "Traceback" not in err
     assert _names(tmp_path) == ["evaluation.toml"]
