@@ -11,7 +11,7 @@ from lookup.engine.ledger import MICRO
 from lookup.errors import InputError
 from lookup.replay.atoms import AtomRule
 from lookup.replay.coding import Share
-from lookup.replay.ordering import Part, day_name
+from lookup.replay.ordering import Part
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.tables import (
     SmallTable,
@@ -37,7 +37,7 @@ from lookup.replay.written import write_quarantine
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.resolve import broker_intervals
 
-__all__ = ["SmallInputs", "day_parts", "plan_cluster", "read_small_inputs"]
+__all__ = ["SmallInputs", "plan_cluster", "read_small_inputs"]
 
 #: Time does not stop where nothing is asked, so one timestamp that is wrong by millennia would take years to walk to.
 _MOST_TICKS = 5_000_000
@@ -126,28 +126,17 @@ def plan_cluster(
         work.write(loads, broker_numbers(inputs.loads.of(cluster), timeline.roster))
     if inputs.settings.inputs.bundles is not None:
         work.write(bundles, bundle_numbers(inputs.bundles.of(cluster), words.atoms))
-    days = sorted({day for share in shares for _, day, _, _ in share.parts})
+    brokers = broker_names(timeline)
     return ClusterPlan(
         place=place,
         words=words,
         timeline=timeline,
-        days={day: day_name(place, day) for day in days},
+        days=_day_parts(words, shares, brokers),
         assumed_capacity=_assumed(timeline, words.counts["micro"]),
-        logged=sum(words.by_broker.get(name, 0) for name in broker_names(timeline)),
+        logged=sum(words.by_broker.get(name, 0) for name in brokers),
         loads=loads if run.is_reported else None,
         bundle_loads=bundles if inputs.settings.inputs.bundles is not None else None,
     )
-
-
-def day_parts(cluster: ClusterPlan, shares: Sequence[Share]) -> Mapping[int, list[Part]]:
-    """Return the parts of each day, in order of the log's files."""
-    names = broker_names(cluster.timeline)
-    parts: dict[int, list[Part]] = {day: [] for day in cluster.days}
-    for share in shares:
-        recoding = recoding_of(cluster.words, share, names)
-        for name, day, first, last in share.parts:
-            parts[day].append(Part(name, first, last, recoding))
-    return parts
 
 
 def broker_names(timeline: Timeline) -> dict[str, int]:
@@ -167,6 +156,16 @@ def broker_names(timeline: Timeline) -> dict[str, int]:
                 if name is not None:
                     names.setdefault(name, number)
     return names
+
+
+def _day_parts(words: ClusterWords, shares: Sequence[Share], brokers: Mapping[str, int]) -> Mapping[int, list[Part]]:
+    """Return the parts of each day, in order of the log's files."""
+    parts: dict[int, list[Part]] = {}
+    for share in shares:
+        recoding = recoding_of(words, share, brokers)
+        for name, day, first, last in share.parts:
+            parts.setdefault(day, []).append(Part(name, first, last, recoding))
+    return parts
 
 
 def _check_span(words: ClusterWords, tick_us: int) -> None:

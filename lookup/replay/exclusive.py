@@ -8,6 +8,8 @@ Source: `design/architecture.md` sections 6.2 and 6.3.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,12 +24,10 @@ from lookup.replay.owners import OwnerIntervals
 from lookup.replay.plan import ClusterPlan, RunPlan, new_manager
 from lookup.replay.requests import RequestMaker
 from lookup.replay.tally import CellLedger, ChangeRecord, OwnerTally
-from lookup.replay.walk import Registry, Tick, walk_ticks
+from lookup.replay.walk import Registry, Tick
 from lookup.replay.work import WorkDir
 
 __all__ = ["ExclusiveReplay"]
-
-Ints = NDArray[np.int64]
 
 
 class ExclusiveReplay:
@@ -38,10 +38,12 @@ class ExclusiveReplay:
         self.manager = new_manager(cluster, run, policy, seed)
         self.decisions: list[Decided] = []
         self.intervals = OwnerIntervals(timeline.roster)
-        self._cluster, self._run, self._work = cluster, run, work
+        self._cluster, self._run = cluster, run
         self._bundles = BundleMap(cluster.words.atoms, timeline.initial_splits)
         self._owners = np.full(cluster.words.atoms.count, -1, dtype=np.int32)
         self._is_free = cluster.pinned == -1
+        #: whether a lookup of the atom makes the policy choose, shape (n_atoms,)
+        self._is_open = self._is_free.copy()
         self._requests = RequestMaker(cluster, self._bundles)
         self._registry = Registry(timeline.roster)
         self._loads = AtomLoads(cluster, run, work)
@@ -55,26 +57,29 @@ class ExclusiveReplay:
         self._tally, self._cells = OwnerTally(cluster, run), CellLedger(run, n_brokers)
         self._changes: list[ChangeRecord] = []
         self._scored_from = int(timeline.bounds[0]) + run.warmup_us
+        #: whether the current tick counts
+        self._is_scored = False
 
-    def run(self) -> Counted:
-        """Walk all ticks; return what was counted."""
-        for tick in walk_ticks(self._cluster, self._run, self._work):
-            self._events(tick)
-            if tick.is_grid:
-                self._grid_instant(tick)
-            is_scored = tick.start_us >= self._scored_from
-            if is_scored:
-                self._tally.begin(tick.rows, tick.start_us, self._registry.epoch)
-            late = self._lookups(tick)
-            self._loads.add(tick.rows, tick.low, tick.high)
-            self._spans.append((tick.rows, tick.low, tick.high))
-            if is_scored:
-                self._cells.add(tick.start_us, tick.end_us, self._registry.registered, self._usage)
-                self._tally.end(tick.low, tick.high, late)
-            if tick.is_last_of_day:
-                self._tally.flush(tick.rows)
-            self.decisions.extend(self.manager.take_decisions())
-        return self._counted()
+    def day(self, ticks: Sequence[Tick]) -> None:
+        """Replay the ticks of one day."""
+        for tick in ticks:
+            self._tick(tick)
+        self._tally.flush(ticks[-1].rows)
+
+    def _tick(self, tick: Tick) -> None:
+        self._is_scored = tick.start_us >= self._scored_from
+        self._events(tick)
+        if tick.is_grid:
+            self._grid_instant(tick)
+        if self._is_scored:
+            self._tally.begin(tick.rows, tick.start_us, self._registry.epoch)
+        self._lookups(tick)
+        self._loads.add(tick.rows, tick.low, tick.high)
+        self._spans.append((tick.rows, tick.low, tick.high))
+        if self._is_scored:
+            self._cells.add(tick.start_us, tick.end_us, self._registry.registered, self._usage)
+            self._tally.end(tick.low, tick.high)
+        self.decisions.extend(self.manager.take_decisions())
 
     def _events(self, tick: Tick) -> None:
         events = tick.events
@@ -84,8 +89,8 @@ class ExclusiveReplay:
         if events.registry is not None:
             self._registry.apply(events.registry)
             self.manager.set_registry(*events.registry)
-            self._follow(tick)
-            self._pin(tick)
+            self._follow(tick.low)
+            self._pin(tick.low)
         for parent, children in events.splits:
             if self._bundles.split(parent, children):
                 self.manager.split(parent, children)
@@ -93,11 +98,11 @@ class ExclusiveReplay:
         for bundle in events.unloads:
             if self.manager.ownership.owner(bundle) is not None:
                 self.manager.unload(bundle)
-                self._follow(tick)
+                self._follow(tick.low)
         if tick.number == self._cluster.timeline.restore_tick:
             owners = self._cluster.timeline.owners
             self.manager.restore({bundle: broker for bundle, broker in owners.items() if bundle in self._bundles})
-            self._follow(tick)
+            self._follow(tick.low)
 
     def _grid_instant(self, tick: Tick) -> None:
         self._loads.close_cell(tick.start_us)
@@ -107,7 +112,7 @@ class ExclusiveReplay:
             self._settle_load()
         if self.manager.policy.shedder is not None:
             self.manager.shed()
-            self._follow(tick)
+            self._follow(tick.low)
 
     def _settle_load(self) -> None:
         """Put the figures of the last grid instant into the view, if they are not there: few ticks need any."""
@@ -123,42 +128,38 @@ class ExclusiveReplay:
             self._usage = figures.usage
             self.manager.set_load(figures)
 
-    def _lookups(self, tick: Tick) -> Ints:
-        """Let the engine decide where a bundle has no owner; return the rows that came too early to be answered."""
-        if tick.high == tick.low:
-            return np.empty(0, np.int64)
-        atoms = tick.rows.column("atom", slice(tick.low, tick.high))
-        unowned = (self._owners[atoms] < 0) & self._is_free[atoms]
-        if not unowned.any():
-            return np.empty(0, np.int64)
+    def _lookups(self, tick: Tick) -> None:
+        """Let the engine decide where a bundle has no owner."""
+        if tick.low == tick.high:
+            return
+        span = slice(tick.low, tick.high)
+        atoms = tick.rows.column("atom", span)
+        is_open = self._is_open[atoms]
+        if not is_open.any():
+            return
         self._settle_load()
-        before = self._owners.copy()
-        may_assign = unowned & (tick.rows.column("read_only", slice(tick.low, tick.high)) == 0)
-        made = np.full(len(before), -1, dtype=np.int64)
-        for row in (tick.low + np.flatnonzero(may_assign)).tolist():
-            atom = int(atoms[row - tick.low])
-            if self._owners[atom] < 0:
-                request = self._requests.request(tick.rows, row)
-                self.manager.select(request, int(tick.rows.ts[row]))
-                self._follow(tick)
-                made[self._bundles.atoms_of(request.bundle)] = row
-        gained = (before < 0) & (self._owners >= 0)
-        rows = np.arange(tick.low, tick.high)
-        early: Ints = rows[gained[atoms] & (made[atoms] > rows)]
-        return early
+        may_assign = is_open & (tick.rows.column("read_only", span) == 0)
+        for place in np.flatnonzero(may_assign).tolist():
+            if self._is_open[atoms[place]]:
+                row = tick.low + place
+                self.manager.select(self._requests.request(tick.rows, row), int(tick.rows.ts[row]))
+                self._follow(row)
 
-    def _follow(self, tick: Tick) -> None:
-        """Note the changes of ownership the manager made."""
+    def _follow(self, row: int) -> None:
+        """Note the changes of ownership the manager made, which hold from a row of the day on."""
         for change in self.manager.take_changes():
             if change.bundle not in self._bundles:
                 continue
             atoms = self._bundles.atoms_of(change.bundle)
-            owner = -1 if change.broker is None else change.broker
-            self._owners[atoms] = owner
-            self._tally.set_owner(atoms, owner, tick.rows)
+            self._set_owner(atoms, -1 if change.broker is None else change.broker, row)
             self.intervals.note(change)
-            if change.broker is not None and tick.start_us >= self._scored_from:
+            if change.broker is not None and self._is_scored:
                 self._changes.append(self._record(change, change.broker, atoms))
+
+    def _set_owner(self, atoms: slice, owner: int, row: int) -> None:
+        self._owners[atoms] = owner
+        self._is_open[atoms] = self._is_free[atoms] & (owner < 0)
+        self._tally.set_owner(atoms, owner, row)
 
     def _record(self, change: OwnerChange, broker: int, atoms: slice) -> ChangeRecord:
         return ChangeRecord(
@@ -171,15 +172,15 @@ class ExclusiveReplay:
             weight=self._loads.weight_of(atoms),
         )
 
-    def _pin(self, tick: Tick) -> None:
+    def _pin(self, row: int) -> None:
         """Give the bundles of heartbeat and SLA namespaces to the broker in their name while it is registered."""
         for atom in np.flatnonzero(~self._is_free).tolist():
             number = int(self._cluster.pinned[atom])
             owner = number if number >= 0 and self._registry.registered[number] else -1
-            self._owners[atom] = owner
-            self._tally.set_owner(slice(atom, atom + 1), owner, tick.rows)
+            self._set_owner(slice(atom, atom + 1), owner, row)
 
-    def _counted(self) -> Counted:
+    def counted(self) -> Counted:
+        """Return what was counted."""
         return Counted(
             cluster=self._cluster,
             run=self._run,

@@ -8,20 +8,20 @@ Source: `design/architecture.md` sections 6.2 (induced_ratio), 6.4 (floor) and 6
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lookup.replay.counted import Counted
+from lookup.replay.ordering import DayRows
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.tally import CellLedger, Groups, compacted, grouped
 from lookup.replay.timeline import OwnershipEvent, Registration, children_of
-from lookup.replay.walk import Registry, Tick, walk_ticks
-from lookup.replay.work import WorkDir
+from lookup.replay.walk import Registry, Tick
 
-__all__ = ["ClusterFacts", "InducedMarks", "gather_facts", "induced_marks"]
+__all__ = ["ClusterFacts", "FactsWalk", "InducedMarks", "induced_marks"]
 
 Ints = NDArray[np.int64]
 
@@ -49,39 +49,61 @@ class ClusterFacts:
     ticks: int
 
 
-def gather_facts(
-    cluster: ClusterPlan, run: RunPlan, marks: InducedMarks, *, reconnect_us: int, has_log: bool, work: WorkDir
-) -> ClusterFacts:
-    """Walk the ticks once and gather the facts; only scored ticks count for balance and the logged choice."""
-    registry = Registry(cluster.timeline.roster)
-    cells = CellLedger(run, len(cluster.timeline.roster))
-    unknown = np.full(len(cluster.timeline.roster), np.nan)
-    logged = _LoggedTally(cluster, run)
-    weights: dict[int, list[NDArray[np.float64]]] = {}
-    induced = demand = 0
-    scored_from = int(cluster.timeline.bounds[0]) + run.warmup_us
-    for tick in walk_ticks(cluster, run, work):
-        if tick.events.registry is not None:
-            registry.apply(tick.events.registry)
-        demand += tick.high - tick.low
-        induced += _induced(tick, marks, reconnect_us)
-        if tick.start_us < scored_from:
-            continue
-        cells.add(tick.start_us, tick.end_us, registry.registered, unknown)
-        if has_log:
-            logged.add(tick, registry.epoch)
-        if tick.high > tick.low:
-            cell = tick.start_us // run.balance_us * run.balance_us
-            weights.setdefault(cell, []).append(tick.rows.column("weight", slice(tick.low, tick.high)))
-    held, nothing = cells.cells((), is_known=False), np.zeros(len(cluster.units[0]))
-    counted = Counted(cluster, run, registry.rosters, logged.groups, cells, None, nothing, nothing, has_usage=False)
-    return ClusterFacts(
-        logged=counted if has_log else None,
-        floor=_floor(weights, held.start, held.registered),
-        induced=induced,
-        demand=demand,
-        ticks=cluster.timeline.n_ticks,
-    )
+class FactsWalk:
+    """Gathers the facts; only scored ticks count for balance and the logged choice.
+
+    Args:
+        reconnect_us: how long after a bundle lost its owner its lookups count as induced.
+        has_log: whether the logged choice is to be scored.
+    """
+
+    def __init__(
+        self, cluster: ClusterPlan, run: RunPlan, marks: InducedMarks, reconnect_us: int, has_log: bool
+    ) -> None:
+        self._cluster, self._run = cluster, run
+        self._marks, self._reconnect_us = marks, reconnect_us
+        self._registry = Registry(cluster.timeline.roster)
+        self._cells = CellLedger(run, len(cluster.timeline.roster))
+        self._unknown = np.full(len(cluster.timeline.roster), np.nan)
+        self._logged = _LoggedTally(cluster, run) if has_log else None
+        self._floor = _Floor(run, len(cluster.timeline.roster))
+        self._induced = self._demand = 0
+        self._scored_from = int(cluster.timeline.bounds[0]) + run.warmup_us
+
+    def day(self, ticks: Sequence[Tick]) -> None:
+        """Look at the ticks of one day."""
+        for tick in ticks:
+            if tick.events.registry is not None:
+                self._registry.apply(tick.events.registry)
+            self._demand += tick.high - tick.low
+            self._induced += _induced(tick, self._marks, self._reconnect_us)
+            if tick.start_us >= self._scored_from:
+                self._scored(tick)
+        if self._logged is not None:
+            self._logged.flush(ticks[-1].rows)
+
+    def _scored(self, tick: Tick) -> None:
+        self._cells.add(tick.start_us, tick.end_us, self._registry.registered, self._unknown)
+        if self._logged is not None:
+            self._logged.add(tick, self._registry.epoch)
+        self._floor.add(tick, self._registry.registered)
+
+    def facts(self) -> ClusterFacts:
+        """Return what was found."""
+        return ClusterFacts(
+            logged=None if self._logged is None else self._counted(self._logged),
+            floor=self._floor.sums(),
+            induced=self._induced,
+            demand=self._demand,
+            ticks=self._cluster.timeline.n_ticks,
+        )
+
+    def _counted(self, logged: _LoggedTally) -> Counted:
+        nothing = np.zeros(len(self._cluster.units[0]))
+        rosters = self._registry.rosters
+        return Counted(
+            self._cluster, self._run, rosters, logged.groups, self._cells, None, nothing, nothing, has_usage=False
+        )
 
 
 def induced_marks(
@@ -138,46 +160,61 @@ class _LoggedTally:
         self._low = self._high = 0
 
     def add(self, tick: Tick, epoch: int) -> None:
-        """Add a tick; rows of one cell, roster epoch and day are counted at once."""
+        """Add a tick; rows of one cell and roster epoch are counted at once."""
         place = tick.start_us // self._run.balance_us * self._run.balance_us, epoch
         if place != self._place:
-            self.flush(tick)
+            self.flush(tick.rows)
             self._place = place
         if self._low == self._high:
             self._low = tick.low
         self._high = tick.high
-        if tick.is_last_of_day:
-            self.flush(tick)
 
-    def flush(self, tick: Tick) -> None:
-        """Count what is held; it came from the tick's day."""
+    def flush(self, rows: DayRows) -> None:
+        """Count what is held; `rows` is the day it came from."""
         if self._low == self._high:
             return
         span = slice(self._low, self._high)
         width, n_clients = len(self._cluster.timeline.roster) + 1, max(len(self._cluster.clients), 1)
-        brokers = np.maximum(tick.rows.column("broker", span).astype(np.int64), -1) + 1
-        pairs, pair = compacted(self._cluster.units[1][tick.rows.column("atom", span)] * width + brokers)
-        keys = pair * n_clients + tick.rows.column("properties", span)
-        found, lookups, weight = grouped(keys, tick.rows.column("weight", span), len(pairs) * n_clients)
+        brokers = np.maximum(rows.column("broker", span).astype(np.int64), -1) + 1
+        pairs, pair = compacted(self._cluster.units[1][rows.column("atom", span)] * width + brokers)
+        keys = pair * n_clients + rows.column("properties", span)
+        found, lookups, weight = grouped(keys, rows.column("weight", span), len(pairs) * n_clients)
         held = pairs[found // n_clients]
         groups = Groups(*self._place, held // width, held % width - 1, found % n_clients, lookups, weight)
         self.groups.append(groups)
         self._low = self._high
 
 
-def _floor(
-    weights: dict[int, list[NDArray[np.float64]]], starts: Ints, registered: NDArray[np.bool_]
-) -> tuple[float, float]:
-    sums = [_round_robin(np.concatenate(held), int(n)) for held, n in _cells(weights, starts, registered)]
-    return sum(part for part, _ in sums), sum(weight for _, weight in sums)
+class _Floor:
+    """The balance of a per-lookup round-robin over the brokers registered in a cell, cell by cell."""
 
+    def __init__(self, run: RunPlan, n_brokers: int) -> None:
+        self._run = run
+        self._registered = np.zeros(n_brokers, dtype=bool)
+        self._weights: list[NDArray[np.float64]] = []
+        self._cell = -1
+        self._sums = (0.0, 0.0)
 
-def _cells(
-    weights: dict[int, list[NDArray[np.float64]]], starts: Ints, registered: NDArray[np.bool_]
-) -> Iterator[tuple[list[NDArray[np.float64]], int]]:
-    for place, start in enumerate(starts.tolist()):
-        if start in weights and registered[place].any():
-            yield weights[start], int(registered[place].sum())
+    def add(self, tick: Tick, registered: NDArray[np.bool_]) -> None:
+        """Add the lookups of a tick."""
+        cell = tick.start_us // self._run.balance_us
+        if cell != self._cell:
+            self._close()
+            self._cell = cell
+        self._registered |= registered
+        if tick.high > tick.low:
+            self._weights.append(tick.rows.column("weight", slice(tick.low, tick.high)))
+
+    def sums(self) -> tuple[float, float]:
+        """Return the sums of (max / mean x weight, weight) over the cells."""
+        self._close()
+        return self._sums
+
+    def _close(self) -> None:
+        if self._weights and self._registered.any():
+            worst, weight = _round_robin(np.concatenate(self._weights), int(self._registered.sum()))
+            self._sums = self._sums[0] + worst, self._sums[1] + weight
+        self._weights, self._registered = [], np.zeros_like(self._registered)
 
 
 def _round_robin(weights: NDArray[np.float64], brokers: int) -> tuple[float, float]:

@@ -1,15 +1,15 @@
-"""From parts to days: one task per cluster and day puts the parts together in the total order (ts, seq, file, row).
+"""From parts to days: the rows of one cluster and day, put together in the total order (ts, seq, file, row).
 
-A day holds the log as codes in the order in which lookups happened; everything downstream walks or gathers these
-columns.
+A day is made in the memory of the task that replays it, once for all policies of that task; everything downstream walks
+or gathers its columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,10 @@ from numpy.typing import NDArray
 from lookup.replay.vocabulary import Recoding
 from lookup.replay.work import WorkDir
 
-__all__ = ["DayRows", "Part", "day_name", "order_day", "read_day"]
+__all__ = ["DayRows", "Part", "day_rows"]
+
+_Made = TypeVar("_Made")
+_Columns = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,66 +33,100 @@ class Part:
     recoding: Recoding
 
 
-@dataclass(frozen=True)
 class DayRows:
     """The demand of one cluster and day in total order; columns of shape (n_rows,).
 
     A column that holds one value only is kept as that value.
     """
 
-    columns: Mapping[str, NDArray[Any]]
-    constants: Mapping[str, int]
-    #: tells the rows of one run and day from all others
-    name: str = ""
+    def __init__(self, columns: Mapping[str, NDArray[Any]], constants: Mapping[str, int]) -> None:
+        self._columns, self._constants = columns, constants
+        self._made: dict[Hashable, object] = {}
 
     @property
     def ts(self) -> NDArray[np.int64]:
         """Return when each lookup came, µs."""
-        return self.columns["ts"]
+        return self._columns["ts"]
 
     def __len__(self) -> int:
-        return len(self.columns["ts"])
+        return len(self.ts)
 
     def column(self, name: str, rows: slice) -> NDArray[Any]:
         """Return some rows of a column."""
-        held = self.columns.get(name)
+        held = self._columns.get(name)
         if held is not None:
             return held[rows]
         start, stop, _ = rows.indices(len(self))
         # Micro-units of weight are whole numbers below 2**53, exact as float64, which sums want.
-        return np.full(stop - start, self.constants[name], dtype=np.float64 if name == "weight" else np.int64)
+        return np.full(stop - start, self._constants[name], dtype=np.float64 if name == "weight" else np.int64)
 
     def constant(self, name: str) -> int | None:
         """Return the one value of a column, None where it varies."""
-        return self.constants.get(name)
+        return self._constants.get(name)
+
+    def once(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
+        """Return what was made of these rows under a key, made now if nobody asked before: policies share a day."""
+        if key not in self._made:
+            self._made[key] = make()
+        return cast("_Made", self._made[key])
 
 
-def day_name(place: int, day: int) -> str:
-    """Return the name of a day's file; `place` is the cluster's in the sorted clusters of the run."""
-    return f"days/{place}/{day}.arrow"
+class _Read:
+    """A part as its task wrote it, and its values in the cluster's codes."""
+
+    def __init__(self, work: WorkDir, part: Part) -> None:
+        self._columns, self._constants = work.read(part.name)
+        recoding = part.recoding
+        self._maps = {
+            "atom": recoding.atom,
+            "properties": recoding.properties,
+            "broker": recoding.broker,
+            **recoding.extras,
+        }
+
+    def __len__(self) -> int:
+        return len(self._columns["ts"])
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of all columns."""
+        return sorted({*self._columns, *self._constants})
+
+    def constant(self, name: str) -> int | None:
+        """Return the one value of a column, None where it varies."""
+        value, codes = self._constants.get(name), self._maps.get(name)
+        return value if value is None or codes is None else int(codes[value])
+
+    def dtype(self, name: str) -> np.dtype[Any]:
+        """Return the type that holds a column's values."""
+        codes, held = self._maps.get(name), self._columns.get(name)
+        if name == "weight":
+            return np.dtype(np.float64)
+        return codes.dtype if codes is not None else np.dtype(np.int64) if held is None else held.dtype
+
+    def write_to(self, target: NDArray[Any], name: str) -> None:
+        """Write a column's values."""
+        constant, codes = self.constant(name), self._maps.get(name)
+        if constant is not None:
+            target[:] = constant
+        elif codes is None:
+            target[:] = self._columns[name]
+        else:
+            # -1 stands for the last code, as it does where a code is an index.
+            np.take(codes, self._columns[name], out=target, mode="wrap")
 
 
-def order_day(work: WorkDir, name: str, parts: Sequence[Part]) -> int:
-    """Put the parts of one cluster and day together; return the number of rows."""
-    read = [_recoded(work, part) for part in parts]
+def day_rows(work: WorkDir, parts: Sequence[Part]) -> DayRows:
+    """Put the parts of one cluster and day together."""
+    read = [_Read(work, part) for part in parts]
     is_ordered = _is_ordered(parts)
-    names = [column for column in read[0] if not (is_ordered and column == "seq")]
-    columns = {column: np.concatenate([part[column] for part in read]) for column in names}
+    found = {name: {one.constant(name) for one in read} for name in read[0].names}
+    constants = {name: value for name, (value, *others) in found.items() if value is not None and not others}
+    unused = {*constants, *(("seq",) if is_ordered else ())}
+    columns = {name: _joined(read, name) for name in found if name not in unused}
     if not is_ordered:
-        order = np.lexsort((columns["seq"], columns["ts"]))
-        columns = {column: values[order] for column, values in columns.items()}
-        del columns["seq"]
-    constants = {
-        column: int(values[0]) for column, values in columns.items() if column != "ts" and _is_constant(values)
-    }
-    work.write(name, {column: values for column, values in columns.items() if column not in constants}, constants)
-    return len(columns["ts"])
-
-
-def read_day(work: WorkDir, name: str) -> DayRows:
-    """Read a day's rows."""
-    columns, constants = work.read(name)
-    return DayRows(columns, constants, f"{work.root}/{name}")
+        columns = _in_order(columns)
+    return DayRows(columns, constants)
 
 
 def _is_ordered(parts: Sequence[Part]) -> bool:
@@ -97,22 +134,17 @@ def _is_ordered(parts: Sequence[Part]) -> bool:
     return all(before.last_us < after.first_us for before, after in pairwise(parts))
 
 
-def _recoded(work: WorkDir, part: Part) -> dict[str, NDArray[Any]]:
-    columns, constants = work.read(part.name)
-    full = {name: np.full(len(columns["ts"]), value) for name, value in constants.items()}
-    maps = {
-        "atom": part.recoding.atom,
-        "properties": part.recoding.properties,
-        "broker": part.recoding.broker,
-        **part.recoding.extras,
-    }
-    merged = {**columns, **full}
-    for name, codes in maps.items():
-        if name in merged:
-            merged[name] = codes[merged[name]]
-    merged.update({name: values.astype(np.float64) for name, values in merged.items() if name == "weight"})
-    return dict(sorted(merged.items()))
+def _joined(read: Sequence[_Read], name: str) -> NDArray[Any]:
+    joined = np.empty(sum(map(len, read)), dtype=np.result_type(*(one.dtype(name) for one in read)))
+    low = 0
+    for one in read:
+        one.write_to(joined[low : low + len(one)], name)
+        low += len(one)
+    return joined
 
 
-def _is_constant(values: NDArray[Any]) -> bool:
-    return bool(values[0] == values[-1] and (values == values[0]).all())
+def _in_order(columns: _Columns) -> _Columns:
+    seq = columns.pop("seq", None)
+    keys = (columns["ts"],) if seq is None else (seq, columns["ts"])
+    order = np.lexsort(keys)
+    return {name: values[order] for name, values in columns.items()}

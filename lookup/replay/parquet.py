@@ -98,17 +98,17 @@ def list_log(path: str, table: TableName = "lookups") -> tuple[LogFile, ...]:
 
 def share_out(files: Sequence[LogFile], tasks: int) -> tuple[tuple[Split, ...], ...]:
     """Divide files into about `tasks` shares of neighbouring row groups, in order; no share is empty."""
-    wanted = max(1, -(-sum(file.rows for file in files) // max(tasks, 1)))
-    shares: list[list[Split]] = [[]]
-    held = 0
+    total = max(1, sum(file.rows for file in files))
+    shares: list[list[Split]] = [[] for _ in range(max(tasks, 1))]
+    before = 0
     for file in files:
         row = 0
         for group, rows in enumerate(file.row_groups):
-            if held >= wanted:
-                shares.append([])
-                held = 0
-            shares[-1].append(Split(file, group, 1, row))
-            held += rows
+            # A group belongs where its middle lies, so that no share is longer than another by more than a group.
+            shares[min((2 * before + rows) * len(shares) // (2 * total), len(shares) - 1)].append(
+                Split(file, group, 1, row)
+            )
+            before += rows
             row += rows
     return tuple(_joined(share) for share in shares if share)
 

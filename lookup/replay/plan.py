@@ -6,7 +6,7 @@ from a plug-in file does not unpickle elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,6 +21,7 @@ from lookup.model.names import pinned_broker
 from lookup.model.namespaces import NamespacePolicies
 from lookup.model.topology import LEVELS, Topology
 from lookup.replay.bundle_map import BundleMap
+from lookup.replay.ordering import Part
 from lookup.replay.timeline import Timeline
 from lookup.replay.vocabulary import ClusterWords
 
@@ -57,8 +58,8 @@ class ClusterPlan:
     place: int
     words: ClusterWords
     timeline: Timeline
-    #: file of each day that has rows, by day since the epoch
-    days: Mapping[int, str]
+    #: parts of each day that has rows, by day since the epoch; in order of the log's files
+    days: Mapping[int, Sequence[Part]]
     #: weight per second at usage 1.0 of every broker where no broker of the cluster has one; None: their own
     assumed_capacity: float | None
     #: lookups whose logged broker is one of the cluster's

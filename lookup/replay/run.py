@@ -1,8 +1,7 @@
 """One evaluation on Spark from end to end: code the log, put it in order, replay every policy, return what they scored.
 
-Four jobs, and files between them: shares of the log are coded; each cluster's days are put in order; each (cluster,
-policy, seed) is replayed, all from the same files; facts about each cluster are gathered beside them. Nothing
-collects the log.
+Two jobs, and files between them: shares of the log are coded; every (cluster, policy, seed) is replayed from the codes,
+and facts about each cluster are gathered beside. Nothing collects the log.
 
 Source: `design/architecture.md` sections 6.3 and 8; `design/performance.md` section 2.
 """
@@ -10,7 +9,7 @@ Source: `design/architecture.md` sections 6.3 and 8; `design/performance.md` sec
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -22,17 +21,17 @@ from lookup.engine.ledger import MICRO
 from lookup.engine.policy import Policy
 from lookup.engine.sharing import shared_problems
 from lookup.errors import InputError, SettingsError
-from lookup.replay.clusters import SmallInputs, day_parts, plan_cluster, read_small_inputs
+from lookup.replay.clusters import SmallInputs, plan_cluster, read_small_inputs
 from lookup.replay.coding import EXTRA_FIELDS, CodingPlan, Share
 from lookup.replay.counted import check_by
-from lookup.replay.facts import induced_marks
+from lookup.replay.division import TaskRuns, divide
+from lookup.replay.facts import FactsWalk, induced_marks
 from lookup.replay.frames import code_frame
-from lookup.replay.ordering import order_day
 from lookup.replay.outcome import ReplayOutcome
 from lookup.replay.parquet import Split, list_log, share_out
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.recipe import Recipe, built_here, ship
-from lookup.replay.tasks import Coded, Failed, Gathered, Replayed, attempt, code_share, gather, replay_policy
+from lookup.replay.tasks import Coded, Failed, Gathered, Output, Replayed, attempt, code_share, replay_runs
 from lookup.replay.work import WorkDir
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.resolve import client_rules, namespace_policies, topology
@@ -43,7 +42,9 @@ __all__ = ["FIDELITY_RATIO", "replay", "run_plan"]
 FIDELITY_RATIO = 0.95
 #: A task codes at most about this many rows: every task meets every topic, so few are better as long as they fit in
 #: memory.
-_ROWS_PER_TASK = 4_000_000
+_ROWS_PER_TASK = 6_000_000
+#: How much longer a policy takes that has a shedder: it is asked in every tick, and bundles move.
+_SHEDDING = 3.0
 
 
 def replay(  # noqa: PLR0913  each is a choice of its own, and only the first three are needed
@@ -126,7 +127,6 @@ class _Run:
             plan_cluster(name, place, held, inputs=inputs, run=run, work=self.work)
             for place, (name, held) in enumerate(shares.items())
         ]
-        self._order(clusters, shares)
         replayed, gathered = self._replay(clusters, run, recipe, inputs)
         return _outcome(self.settings, clusters, coded, inputs, (replayed, gathered))
 
@@ -186,47 +186,32 @@ class _Run:
         if refused:
             self.progress(f"{refused:,} rows went to quarantine")
 
-    def _order(self, clusters: Sequence[ClusterPlan], shares: Mapping[str, list[Share]]) -> None:
-        """Job 2: every task puts one day of one cluster in order."""
-        items = [
-            (cluster.days[day], parts)
-            for cluster in clusters
-            for day, parts in sorted(day_parts(cluster, shares[cluster.name]).items())
-        ]
-        self.progress(f"ordering {len(items)} cluster-days")
-        work = self.work
-        self._run(items, None, lambda item, _: order_day(work, item[0], item[1]))
-
     def _replay(
         self, clusters: Sequence[ClusterPlan], run: RunPlan, recipe: Recipe, inputs: SmallInputs
     ) -> tuple[list[Replayed], list[Gathered]]:
-        """Job 3: every task replays one policy with one seed over one cluster, or gathers one cluster's facts."""
+        """Job 2: every task replays some policies over one cluster; some gather its facts as well."""
         section, policies = self.settings.evaluation, self.settings.policies
-        runs = [
-            (place, (number, seed))
-            for places in _together(len(clusters), self._context.defaultParallelism)
-            for number in range(len(policies))
-            for seed in section.seeds
-            for place in places
-        ]
-        self.progress(f"replaying {len(policies)} policies over {len(clusters)} clusters in {len(runs)} runs")
+        tasks = divide(
+            [cluster.words.counts["demand"] for cluster in clusters],
+            [1.0 if policy.shedder is None else _SHEDDING for policy in policies],
+            section.seeds,
+            cores=self._context.defaultParallelism,
+        )
+        runs = sum(len(task.runs) for task in tasks)
+        self.progress(f"replaying {len(policies)} policies over {len(clusters)} clusters in {runs} runs")
         marks = [
             induced_marks(cluster, inputs.ownership_events(cluster.name), inputs.registrations(cluster.name))
             for cluster in clusters
         ]
-        work, output, reconnect_us = self.work, self.output, section.reconnect_s * MICRO
-        has_log = _has_log(clusters)
+        output, log = Output(self.output, self.work), (section.reconnect_s * MICRO, _has_log(clusters))
 
-        def task(item: tuple[int, tuple[int, int] | None], held: Sequence[ClusterPlan]) -> Replayed | Gathered:
-            """Replay one policy in one cluster, or gather the facts of one."""
-            place, which = item
-            if which is None:
-                log = (reconnect_us, has_log)
-                return gather(held[place], run, recipe, marks=marks[place], log=log, work=work)
-            return replay_policy(held[place], run, recipe, which=which, work=work, output=output)
+        def replay(task: TaskRuns, held: Sequence[ClusterPlan]) -> tuple[list[Replayed], Gathered | None]:
+            """Replay some policies over one cluster."""
+            cluster = held[task.cluster]
+            facts = FactsWalk(cluster, run, marks[task.cluster], *log) if task.with_facts else None
+            return replay_runs(cluster, run, recipe, task, facts=facts, output=output)
 
-        found = self._run([*runs, *((place, None) for place in range(len(clusters)))], clusters, task)
-        return found[: len(runs)], found[len(runs) :]
+        return _by_policy(tasks, self._run(tasks, clusters, replay))
 
     def _run(self, items: Sequence[Any], shared: Any, task: Callable[[Any, Any], Any]) -> list[Any]:
         """Run one task per item, in the items' order; a user's mistake in a task is raised here.
@@ -256,9 +241,17 @@ def _tasks(rows: int, cores: int) -> int:
     return cores * max(1, -(-rows // (cores * _ROWS_PER_TASK)))
 
 
-def _together(clusters: int, cores: int) -> list[range]:
-    """Return which clusters are replayed at a time: one per core, so that workers stay with a cluster's rows."""
-    return [range(first, min(first + cores, clusters)) for first in range(0, clusters, max(cores, 1))]
+def _by_policy(
+    tasks: Sequence[TaskRuns], found: Sequence[tuple[list[Replayed], Gathered | None]]
+) -> tuple[list[Replayed], list[Gathered]]:
+    """Return what the runs left by policy, seed and cluster, and the facts by cluster, however they were divided."""
+    replayed = {
+        (run, task.cluster): one
+        for task, (ones, _) in zip(tasks, found, strict=True)
+        for run, one in zip(task.runs, ones, strict=True)
+    }
+    gathered = {task.cluster: facts for task, (_, facts) in zip(tasks, found, strict=True) if facts is not None}
+    return [replayed[key] for key in sorted(replayed)], [gathered[place] for place in sorted(gathered)]
 
 
 def _shares(coded: Sequence[Coded]) -> dict[str, list[Share]]:

@@ -26,7 +26,7 @@ from lookup.replay.plan import ClusterPlan, RunPlan, new_manager
 from lookup.replay.requests import RequestMaker
 from lookup.replay.stretches import Classes, Stretch, StretchCounts, classes_of, count_clients, count_stretch
 from lookup.replay.tally import CellLedger
-from lookup.replay.walk import Registry, Tick, walk_ticks
+from lookup.replay.walk import Registry, Tick
 from lookup.replay.work import WorkDir
 
 __all__ = ["KeyDecision", "SharedReplay"]
@@ -59,7 +59,7 @@ class SharedReplay:
         timeline, n_brokers = cluster.timeline, len(cluster.timeline.roster)
         self.manager = new_manager(cluster, run, policy, seed)
         self.decisions: list[KeyDecision] = []
-        self._cluster, self._run, self._work, self._policy = cluster, run, work, policy
+        self._cluster, self._run, self._policy = cluster, run, policy
         self._bundles = BundleMap(cluster.words.atoms, timeline.initial_splits)
         self._requests = RequestMaker(cluster, self._bundles)
         self._keys = KeyCoder(cluster, policy, self._bundles)
@@ -74,9 +74,9 @@ class SharedReplay:
         self._scored_from = int(timeline.bounds[0]) + run.warmup_us
         self._held: list[Tick] = []
 
-    def run(self) -> Counted:
-        """Walk all ticks; return what was counted."""
-        for tick in walk_ticks(self._cluster, self._run, self._work):
+    def day(self, ticks: Sequence[Tick]) -> None:
+        """Replay the ticks of one day."""
+        for tick in ticks:
             if self._held and self._is_cut(self._held[-1], tick):
                 self._settle()
             if not self._held:
@@ -84,14 +84,12 @@ class SharedReplay:
             self._events(tick)
             self._held.append(tick)
         self._settle()
-        return self._counted()
 
     def _is_cut(self, last: Tick, tick: Tick) -> bool:
         """Tell whether a tick cannot be taken together with those before it."""
         events = tick.events
         return (
             self._asks_every_tick
-            or last.is_last_of_day
             or events.registry is not None
             or bool(events.splits)
             or (last.start_us >= self._scored_from) != (tick.start_us >= self._scored_from)
@@ -202,7 +200,8 @@ class SharedReplay:
     def _cell(self, tick: Tick) -> int:
         return tick.start_us // self._run.balance_us * self._run.balance_us
 
-    def _counted(self) -> Counted:
+    def counted(self) -> Counted:
+        """Return what was counted."""
         return Counted(
             cluster=self._cluster,
             run=self._run,

@@ -1,7 +1,7 @@
 """Counts of the rows of a stretch of ticks by tick, bundle, class and logged broker, for shared ownership.
 
 A class is what a policy's odds and the metrics can tell lookups apart by. Where that is the client class alone, the
-counts do not depend on the policy: they are kept for the next one that a worker replays over the same rows.
+counts do not depend on the policy: they are kept with the rows, for the next policy.
 """
 
 from __future__ import annotations
@@ -21,9 +21,6 @@ __all__ = ["Classes", "Stretch", "StretchCounts", "classes_of", "count_clients",
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-#: Counts by client class of the day that was counted last in this process, by what they were counted of.
-_KEPT: dict[tuple[str, int, int, bytes], tuple[Classes, StretchCounts]] = {}
 
 
 @dataclass(frozen=True)
@@ -109,15 +106,14 @@ def classes_of(cluster: ClusterPlan, stretch: Stretch, keys: Ints | None = None)
 
 
 def count_clients(cluster: ClusterPlan, stretch: Stretch) -> tuple[Classes, StretchCounts]:
-    """Count the rows of a stretch by what no policy changes, or return what was counted for the policy before."""
-    rows = stretch.rows
-    key = (rows.name, stretch.low, stretch.high, stretch.sizes.tobytes())
-    if key not in _KEPT:
-        for other in [held for held in _KEPT if held[0] != rows.name]:
-            del _KEPT[other]
+    """Count the rows of a stretch by what no policy changes, once for all policies."""
+
+    def count() -> tuple[Classes, StretchCounts]:
+        """Count them now."""
         classes = classes_of(cluster, stretch)
-        _KEPT[key] = classes, count_stretch(cluster, stretch, classes)
-    return _KEPT[key]
+        return classes, count_stretch(cluster, stretch, classes)
+
+    return stretch.rows.once(("by client", stretch.low, stretch.high, stretch.sizes.tobytes()), count)
 
 
 def count_stretch(cluster: ClusterPlan, stretch: Stretch, classes: Classes) -> StretchCounts:

@@ -1,7 +1,7 @@
 """Counts what a replay did, cell by cell, until the metrics' batches are all that is left of the log.
 
-The walk says after every tick which broker owns each atom; here the rows of whole stretches are then counted at once,
-by bundle, answering broker and client class. No row is touched in Python.
+The walk says which broker owns each atom from which row on; here the rows of a whole cell are then counted at once, by
+bundle, answering broker and client class. No row is touched in Python.
 """
 
 from __future__ import annotations
@@ -131,35 +131,49 @@ class CellLedger:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class _SpanCounts:
+    """Lookups of some rows of a day, which no policy changes."""
+
+    #: by atom and client class, columns of shape (n_groups,)
+    atom: Ints
+    client: Ints
+    lookups: Floats
+    #: micro-units
+    weight: Floats
+    #: lookups with a logged broker by atom and broker (-2: one the roster does not know), columns of shape (n_pairs,)
+    logged_atom: Ints
+    logged_broker: Ints
+    logged: Floats
+
+
 class OwnerTally:
-    """Counts rows under exclusive ownership, from the owners of the atoms at the end of each tick."""
+    """Counts rows under exclusive ownership, from the changes of owners and the rows at which they took place.
+
+    Most atoms keep their owner through a balance cell: their rows were counted for all policies at once. Rows of the
+    others are looked at one by one, in numpy.
+    """
 
     def __init__(self, cluster: ClusterPlan, run: RunPlan) -> None:
         self.groups: list[Groups] = []
         n_units = len(cluster.units[0])
         self.logged, self.agreed = np.zeros(n_units), np.zeros(n_units)
-        self._run = run
+        self._cluster, self._run = cluster, run
         self._unit = cluster.units[1]
-        self._n_clients = max(len(cluster.clients), 1)
         self._has_log = any(cluster.words.by_broker.values())
-        self._pairs: dict[tuple[int, int], int] = {}
-        nobody = np.array([self._pair(unit, -1) for unit in range(n_units)], dtype=np.int64)
-        #: key of each atom: number of its pair (unit, owner) times the client classes
-        self._keys = nobody[self._unit]
-        self._nobody = nobody
-        self._owners = np.full(len(self._unit), -1, dtype=np.int16)
-        #: rows [low, high) that the owners of this moment serve, and those of them that came too early
+        #: owner of each atom now, and when the span began, shape (n_atoms,)
+        self._owners = np.full(len(self._unit), -1, dtype=np.int64)
+        self._first_owners = self._owners.copy()
+        #: (row from which it holds, first atom, atom after the last, owner) of each change since the span began
+        self._changes: list[tuple[int, int, int, int]] = []
+        #: rows of the span
         self._low = self._high = 0
-        self._early: list[Ints] = []
-        self._row_keys: list[Ints] = []
-        self._weights: list[Floats | float] = []
         self._cell, self._epoch = -1, 0
 
-    def set_owner(self, atoms: slice, broker: int, rows: DayRows) -> None:
-        """Note the owner of the atoms of one bundle, -1 for none; `rows` is the day of the ticks so far."""
-        self._settle(rows)
-        self._keys[atoms] = self._pair(int(self._unit[atoms.start]), broker)
+    def set_owner(self, atoms: slice, broker: int, row: int) -> None:
+        """Note who owns the atoms of one bundle from a row of the day on, -1 for nobody."""
         self._owners[atoms] = broker
+        self._changes.append((row, atoms.start, atoms.stop, broker))
 
     def begin(self, rows: DayRows, start_us: int, epoch: int) -> None:
         """Begin a tick; what was held of another cell or roster epoch is counted first."""
@@ -168,57 +182,84 @@ class OwnerTally:
             self.flush(rows)
             self._cell, self._epoch = cell, epoch
 
-    def end(self, low: int, high: int, early: Ints) -> None:
-        """End a tick whose rows are [low, high); `early` are rows that came before their bundle had its owner."""
+    def end(self, low: int, high: int) -> None:
+        """End a tick whose rows are [low, high)."""
         if self._low == self._high:
             self._low = low
         self._high = high
-        if len(early):
-            self._early.append(early)
 
     def flush(self, rows: DayRows) -> None:
         """Count what is held of the current cell; `rows` is the day it came from."""
-        self._settle(rows)
-        if not self._row_keys:
-            return
-        keys = np.concatenate(self._row_keys)
-        weights = _weights_of(self._weights)
-        found, lookups, weight = grouped(keys, weights, len(self._pairs) * self._n_clients)
-        pairs = np.array(list(self._pairs), dtype=np.int64)[found // self._n_clients]
-        client = found % self._n_clients
-        self.groups.append(Groups(self._cell, self._epoch, pairs[:, 0], pairs[:, 1], client, lookups, weight))
-        self._row_keys, self._weights = [], []
-
-    def _settle(self, rows: DayRows) -> None:
-        """Give the rows since the last change of owners the keys of their bundles' owners."""
-        if self._low == self._high:
-            return
-        span = slice(self._low, self._high)
-        atoms = rows.column("atom", span)
-        keys = self._keys[atoms]
-        early = np.concatenate(self._early) - self._low if self._early else np.empty(0, np.int64)
-        keys[early] = self._nobody[self._unit[atoms[early]]]
-        if self._has_log:
-            self._compare(rows.column("broker", span), self._owners[atoms], self._unit[atoms], early)
-        if self._n_clients > 1:
-            keys += rows.column("properties", span)
-        constant = rows.constant("weight")
-        self._row_keys.append(keys)
-        self._weights.append(rows.column("weight", span) if constant is None else float(constant))
+        if self._low < self._high:
+            self._count(rows, slice(self._low, self._high))
         self._low = self._high
-        self._early = []
+        self._first_owners, self._changes = self._owners.copy(), []
 
-    def _compare(self, logged: NDArray[np.int16], owners: NDArray[np.int16], units: Ints, early: Ints) -> None:
-        owners[early] = -1
-        has_both = (logged != -1) & (owners >= 0)
-        self.logged += np.bincount(units[has_both], minlength=len(self.logged))
-        self.agreed += np.bincount(units[has_both & (logged == owners)], minlength=len(self.agreed))
+    def _count(self, rows: DayRows, span: slice) -> None:
+        counts = rows.once(("by atom", span.start, span.stop), lambda: _counted(self._cluster, rows, span))
+        has_moved = np.zeros(len(self._unit), dtype=bool)
+        for _, first, stop, _ in self._changes:
+            has_moved[first:stop] = True
+        kept = ~has_moved[counts.atom]
+        atom = counts.atom[kept]
+        owner = self._first_owners[atom]
+        columns = self._unit[atom], owner, counts.client[kept], counts.lookups[kept], counts.weight[kept]
+        self.groups.append(Groups(self._cell, self._epoch, *columns))
+        if self._has_log:
+            kept = ~has_moved[counts.logged_atom]
+            atom = counts.logged_atom[kept]
+            self._compare(atom, self._first_owners[atom], counts.logged_broker[kept], counts.logged[kept])
+        if self._changes:
+            self._count_moved(rows, span, np.flatnonzero(has_moved[rows.column("atom", span)]))
 
-    def _pair(self, unit: int, broker: int) -> int:
-        return self._pairs.setdefault((unit, broker), len(self._pairs)) * self._n_clients
+    def _count_moved(self, rows: DayRows, span: slice, places: Ints) -> None:
+        """Count rows of atoms that changed hands within a span, given by their places in it."""
+        if not len(places):
+            return
+        atoms = rows.column("atom", span)[places].astype(np.int64)
+        owners = self._owners_at(atoms, places + span.start, len(rows))
+        n_clients, width = max(len(self._cluster.clients), 1), len(self._cluster.timeline.roster) + 1
+        pairs, pair = compacted(self._unit[atoms] * width + owners + 1)
+        keys = pair * n_clients + rows.column("properties", span)[places]
+        weights = rows.column("weight", span)[places]
+        found, lookups, weight = grouped(keys, weights, len(pairs) * n_clients)
+        held = pairs[found // n_clients]
+        columns = held // width, held % width - 1, found % n_clients, lookups, weight
+        self.groups.append(Groups(self._cell, self._epoch, *columns))
+        if self._has_log:
+            self._compare(atoms, owners, rows.column("broker", span)[places], np.ones(len(places)))
+
+    def _owners_at(self, atoms: Ints, rows: Ints, n_rows: int) -> Ints:
+        """Return who owned each row's atom when it came: the last change of the atom at or before the row says."""
+        changes = np.array(self._changes, dtype=np.int64)
+        sizes = changes[:, 2] - changes[:, 1]
+        since = np.cumsum(sizes) - sizes
+        changed = np.repeat(changes[:, 1] - since, sizes) + np.arange(sizes.sum())
+        keys = changed * (n_rows + 1) + np.repeat(changes[:, 0], sizes)
+        # Of changes at one row the last holds, so the sort must be stable.
+        order = np.argsort(keys, kind="stable")
+        places = np.searchsorted(keys[order], atoms * (n_rows + 1) + rows, side="right") - 1
+        last = order[np.maximum(places, 0)]
+        is_known = (places >= 0) & (changed[last] == atoms)
+        return np.where(is_known, np.repeat(changes[:, 3], sizes)[last], self._first_owners[atoms])
+
+    def _compare(self, atoms: Ints, owners: Ints, logged: Ints, lookups: Floats) -> None:
+        """Count the lookups that were answered both by a logged broker and by an owner, and those where they agree."""
+        lookups = np.where((logged != -1) & (owners >= 0), lookups, 0.0)
+        units, n_units = self._unit[atoms], len(self.logged)
+        self.logged += np.bincount(units, weights=lookups, minlength=n_units)
+        self.agreed += np.bincount(units, weights=lookups * (logged == owners), minlength=n_units)
 
 
-def _weights_of(held: Sequence[Floats | float]) -> Floats | float:
-    # Within a day a column either varies or holds one value.
-    first = held[0]
-    return first if isinstance(first, float) else np.concatenate([part for part in held if not isinstance(part, float)])
+def _counted(cluster: ClusterPlan, rows: DayRows, span: slice) -> _SpanCounts:
+    atoms = rows.column("atom", span).astype(np.int64)
+    n_atoms, n_clients = cluster.words.atoms.count, max(len(cluster.clients), 1)
+    keys = atoms * n_clients + rows.column("properties", span)
+    constant = rows.constant("weight")
+    weights = rows.column("weight", span) if constant is None else float(constant)
+    found, lookups, weight = grouped(keys, weights, n_atoms * n_clients)
+    # -1 for none and -2 for an unknown broker come first, so that keys start at 0.
+    width = len(cluster.timeline.roster) + 2
+    pairs, logged, _ = grouped(atoms * width + rows.column("broker", span) + 2, 1.0, n_atoms * width)
+    columns = found // n_clients, found % n_clients, lookups, weight
+    return _SpanCounts(*columns, pairs // width, pairs % width - 2, logged)

@@ -1,4 +1,4 @@
-"""What runs inside Spark tasks: code a share of the log, order a day, replay one policy, gather a cluster's facts.
+"""What runs inside Spark tasks: code a share of the log, replay policies over one cluster and gather facts about it.
 
 Each function takes plain data and a work folder and returns something small. A user's mistake comes back as a value,
 so that the driver can raise it as the sentence it is.
@@ -21,14 +21,16 @@ from lookup.hooks import Metric
 from lookup.model.batch import Batch
 from lookup.replay.coding import Coder, CodingPlan, Share, used_columns
 from lookup.replay.counted import Counted
+from lookup.replay.division import TaskRuns
 from lookup.replay.exclusive import ExclusiveReplay
-from lookup.replay.facts import ClusterFacts, InducedMarks, gather_facts
+from lookup.replay.facts import ClusterFacts, FactsWalk
 from lookup.replay.outcome import LOGGED, MetricSums
 from lookup.replay.parquet import Split, open_parquet
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.recipe import Recipe, built
 from lookup.replay.rows import LogBatch, Quarantined, texts_of
 from lookup.replay.shared import SharedReplay
+from lookup.replay.walk import walk_together
 from lookup.replay.work import WorkDir
 from lookup.replay.written import (
     RunName,
@@ -43,14 +45,14 @@ __all__ = [
     "Coded",
     "Failed",
     "Gathered",
+    "Output",
     "Replayed",
     "attempt",
     "code_batches",
     "code_share",
-    "gather",
     "metric_sums",
     "read_splits",
-    "replay_policy",
+    "replay_runs",
 ]
 
 _Result = TypeVar("_Result")
@@ -68,6 +70,14 @@ class Failed:
     def error(self) -> PulsarLookupError:
         """Return the mistake as it was raised in the task."""
         return self.kind(self.message)
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where a replay writes: its tables, and what passes between its jobs."""
+
+    folder: str
+    work: WorkDir
 
 
 @dataclass
@@ -153,45 +163,51 @@ def read_splits(splits: Sequence[Split], plan: CodingPlan) -> Iterator[LogBatch]
                     row += rows.num_rows
 
 
-def replay_policy(
-    cluster: ClusterPlan, run: RunPlan, recipe: Recipe, *, which: tuple[int, int], work: WorkDir, output: str
-) -> Replayed:
-    """Replay one policy with one seed over one cluster, write DECISIONS and OWNERS, and return the metrics' sums.
+def replay_runs(
+    cluster: ClusterPlan, run: RunPlan, recipe: Recipe, task: TaskRuns, *, facts: FactsWalk | None, output: Output
+) -> tuple[list[Replayed], Gathered | None]:
+    """Replay policies over one cluster, all of them day by day, and write DECISIONS and OWNERS.
 
     Args:
-        which: place of the policy among the recipe's, and the seed.
+        facts: walks along, None where another task gathers the cluster's facts.
+
+    Returns:
+        What each run left, in order of the task's runs, and the cluster's facts.
     """
     policies, metrics = built(recipe)
-    policy, seed = policies[which[0]], which[1]
-    name = RunName(cluster.name, policy.name, seed)
-    file = f"{cluster.place:04d}-{which[0]:04d}-{seed}.parquet"
-    replay = (SharedReplay if run.is_shared else ExclusiveReplay)(cluster, run, policy, seed=seed, work=work)
-    counted = replay.run()
+    kind = SharedReplay if run.is_shared else ExclusiveReplay
+    replays = [kind(cluster, run, policies[place], seed=seed, work=output.work) for place, seed in task.runs]
+    walk_together([*replays, *([facts] if facts else ())], cluster, run, output.work)
+    replayed = []
+    for replay, (place, seed) in zip(replays, task.runs, strict=True):
+        name = RunName(cluster.name, policies[place].name, seed)
+        _write(replay, name, output.folder, f"{cluster.place:04d}-{place:04d}-{seed}.parquet")
+        replayed.append(_replayed(replay, metrics, seed))
+    return replayed, _gathered(facts.facts(), metrics) if facts else None
+
+
+def _write(replay: ExclusiveReplay | SharedReplay, name: RunName, folder: str, file: str) -> None:
     if isinstance(replay, ExclusiveReplay):
-        write_table(decision_table(name, replay.decisions), f"{output}/decisions", file)
-        write_table(owner_table(name, replay.intervals.all), f"{output}/owners", file)
+        decisions, owners = decision_table(name, replay.decisions), owner_table(name, replay.intervals.all)
     else:
-        write_table(key_decision_table(name, replay.decisions), f"{output}/decisions", file)
-        write_table(owner_table(name, ()), f"{output}/owners", file)
+        decisions, owners = key_decision_table(name, replay.decisions), owner_table(name, ())
+    write_table(decisions, f"{folder}/decisions", file)
+    write_table(owners, f"{folder}/owners", file)
+
+
+def _replayed(replay: ExclusiveReplay | SharedReplay, metrics: Sequence[Metric], seed: int) -> Replayed:
+    manager = replay.manager
     return Replayed(
-        sums=metric_sums(counted, metrics, (policy.name, seed)),
+        sums=metric_sums(replay.counted(), metrics, (manager.policy.name, seed)),
         decisions=len(replay.decisions),
         rolled=_has_rolled(replay),
-        failures=replay.manager.failures.count,
-        first_failure=replay.manager.failures.first,
+        failures=manager.failures.count,
+        first_failure=manager.failures.first,
     )
 
 
-def gather(
-    cluster: ClusterPlan, run: RunPlan, recipe: Recipe, *, marks: InducedMarks, log: tuple[int, bool], work: WorkDir
-) -> Gathered:
-    """Gather a cluster's facts and the sums of the logged choice.
-
-    Args:
-        log: `reconnect_s` in µs, and whether the logged choice is to be scored.
-    """
-    facts = gather_facts(cluster, run, marks, reconnect_us=log[0], has_log=log[1], work=work)
-    sums = [] if facts.logged is None else metric_sums(facts.logged, built(recipe)[1], (LOGGED, 0))
+def _gathered(facts: ClusterFacts, metrics: Sequence[Metric]) -> Gathered:
+    sums = [] if facts.logged is None else metric_sums(facts.logged, metrics, (LOGGED, 0))
     return replace(facts, logged=None), sums
 
 

@@ -1,24 +1,25 @@
-"""What the walks of both ownership modes share: the ticks of a cluster with their rows, day by day, and the registry.
+"""What all walks over a cluster share: its ticks with their rows, day by day, and the registry.
 
 Days without lookups have ticks too: time does not stop for a quiet cluster.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lookup.model.broker import Roster
 from lookup.replay.coding import DAY_US
-from lookup.replay.ordering import DayRows, read_day
+from lookup.replay.ordering import DayRows, day_rows
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.timeline import TickEvents
 from lookup.replay.work import WorkDir
 
-__all__ = ["Registry", "Tick", "walk_ticks"]
+__all__ = ["Registry", "Tick", "Walker", "walk_days", "walk_together"]
 
 _NOTHING = TickEvents()
 _NO_ROWS = DayRows({"ts": np.empty(0, np.int64)}, {})
@@ -36,8 +37,6 @@ class Tick:
     rows: DayRows
     low: int
     high: int
-    #: the next tick belongs to another day, or there is none
-    is_last_of_day: bool
 
 
 class Registry:
@@ -60,18 +59,32 @@ class Registry:
             self.rosters.append(roster)
 
 
-def walk_ticks(cluster: ClusterPlan, run: RunPlan, work: WorkDir) -> Iterator[Tick]:
-    """Yield every tick in order; one day's rows are held at a time."""
+class Walker(Protocol):
+    """Somebody who wants to see every day of a cluster, in order."""
+
+    def day(self, ticks: Sequence[Tick]) -> None:
+        """See the ticks of one day, of which there is at least one."""
+
+
+def walk_together(walkers: Sequence[Walker], cluster: ClusterPlan, run: RunPlan, work: WorkDir) -> None:
+    """Show every day to every walker before the next day is read."""
+    for ticks in walk_days(cluster, run, work):
+        for walker in walkers:
+            walker.day(ticks)
+
+
+def walk_days(cluster: ClusterPlan, run: RunPlan, work: WorkDir) -> Iterator[list[Tick]]:
+    """Yield the ticks of each day in order; one day's rows are held at a time."""
     timeline = cluster.timeline
     starts = timeline.bounds[:-1]
     days = starts // run.tick_us * run.tick_us // DAY_US
     for day in np.unique(days).tolist():
-        name = cluster.days.get(day)
-        rows = _NO_ROWS if name is None else read_day(work, name)
+        parts = cluster.days.get(day)
+        rows = _NO_ROWS if parts is None else day_rows(work, parts)
         first, stop = np.searchsorted(days, [day, day + 1]).tolist()
         places = np.searchsorted(rows.ts, timeline.bounds[first : stop + 1]).tolist()
-        for number in range(first, stop):
-            yield Tick(
+        yield [
+            Tick(
                 number,
                 int(starts[number]),
                 int(timeline.bounds[number + 1]),
@@ -80,5 +93,6 @@ def walk_ticks(cluster: ClusterPlan, run: RunPlan, work: WorkDir) -> Iterator[Ti
                 rows,
                 places[number - first],
                 places[number - first + 1],
-                number + 1 == stop,
             )
+            for number in range(first, stop)
+        ]

@@ -5,22 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import load_plugins
 from lookup.engine.policy import Policy
-from lookup.replay.clusters import SmallInputs, day_parts, plan_cluster, read_small_inputs
+from lookup.replay.clusters import SmallInputs, plan_cluster, read_small_inputs
 from lookup.replay.coding import EXTRA_FIELDS, CodingPlan, Share
-from lookup.replay.ordering import DayRows, order_day, read_day
+from lookup.replay.ordering import DayRows, day_rows
 from lookup.replay.parquet import list_log, share_out
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.run import run_plan
 from lookup.replay.tasks import code_share
+from lookup.replay.walk import Tick, Walker, walk_days, walk_together
 from lookup.replay.work import WorkDir
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.resolve import client_rules
 from tests.replay.worlds import MICRO, Layout, write_lookups, write_rows
+
+_Walker = TypeVar("_Walker", bound=Walker)
 
 #: 2026-01-01T12:00:00Z, a grid instant of ticks of a minute.
 NOON = 1_767_268_800 * MICRO
@@ -42,7 +45,17 @@ class Planned:
     @property
     def rows(self) -> DayRows:
         """Return the first day's rows."""
-        return read_day(self.work, next(iter(self.cluster.days.values())))
+        return day_rows(self.work, next(iter(self.cluster.days.values())))
+
+    @property
+    def ticks(self) -> list[Tick]:
+        """Return the ticks of all days."""
+        return [tick for ticks in walk_days(self.cluster, self.run, self.work) for tick in ticks]
+
+    def shown_to(self, walker: _Walker) -> _Walker:
+        """Show every day to a walker and return it."""
+        walk_together([walker], self.cluster, self.run, self.work)
+        return walker
 
     @property
     def bounds(self) -> list[int]:
@@ -106,6 +119,4 @@ def planned(
     ]
     shares = [share for one in coded for share in one.shares]
     cluster = plan_cluster("east", 0, shares, inputs=small, run=run, work=work)
-    for day, parts in day_parts(cluster, shares).items():
-        order_day(work, cluster.days[day], parts)
     return Planned(cluster, run, work, shares, small)

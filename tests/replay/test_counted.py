@@ -25,7 +25,8 @@ ROWS = [
 def _parts(folder: Path, *by: str, **given: Any) -> dict[tuple[tuple[str, str], ...], list[Batch]]:
     plan = planned(folder, ROWS, **given)
     run = run_plan(settings(**given), by)
-    return dict(ExclusiveReplay(plan.cluster, run, policy(), seed=1, work=plan.work).run().parts())
+    replay = plan.shown_to(ExclusiveReplay(plan.cluster, run, policy(), seed=1, work=plan.work))
+    return dict(replay.counted().parts())
 
 
 def _lookups(batches: list[Batch]) -> float:

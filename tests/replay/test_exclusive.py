@@ -14,9 +14,10 @@ A, B = '{"rack":"a"}', '{"rack":"b"}'
 
 
 def _replayed(plan: Planned, **parts: Any) -> tuple[ExclusiveReplay, dict[int, float]]:
-    replay = ExclusiveReplay(plan.cluster, plan.run, policy(**(parts or RACK)), seed=1, work=plan.work)
+    made = policy(**(parts or RACK))
+    replay = plan.shown_to(ExclusiveReplay(plan.cluster, plan.run, made, seed=1, work=plan.work))
     served: dict[int, float] = {}
-    for batch in replay.run().batches():
+    for batch in replay.counted().batches():
         for broker, lookups in zip(batch.served.broker.tolist(), batch.served.lookups.tolist(), strict=True):
             served[broker] = served.get(broker, 0.0) + lookups
     return replay, served

@@ -9,7 +9,6 @@ import numpy as np
 from lookup.model.broker import Broker, BrokerLookupData, Roster
 from lookup.replay.expected import ExpectedTally
 from lookup.replay.stretches import Stretch, classes_of, count_stretch
-from lookup.replay.walk import walk_ticks
 from tests.replay.plans import lookup, planned
 
 ROSTER = Roster(
@@ -24,7 +23,7 @@ def _tally(folder: Path, *, by_class: bool) -> ExpectedTally:
         lookup(1, properties='{"k":"1"}', broker="a:1"),
     ]
     plan = planned(folder, rows)
-    stretch = Stretch(list(walk_ticks(plan.cluster, plan.run, plan.work)), 0, 0)
+    stretch = Stretch(plan.ticks, 0, 0)
     classes = classes_of(plan.cluster, stretch)
     tally = ExpectedTally(1, by_class=by_class)
     tally.add(stretch, count_stretch(plan.cluster, stretch, classes), (classes.client, classes.client), ODDS, ROSTER)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lookup.replay.facts import ClusterFacts, gather_facts, induced_marks
+from lookup.replay.facts import ClusterFacts, FactsWalk, induced_marks
 from tests.replay.plans import NOON, WHOLE, Planned, lookup, planned
 from tests.replay.worlds import MICRO
 
@@ -20,8 +20,7 @@ def _event(second: int, event: str, **values: Any) -> dict[str, Any]:
 
 def _facts(plan: Planned, *, has_log: bool = False) -> ClusterFacts:
     marks = induced_marks(plan.cluster, plan.inputs.ownership_events("east"), plan.inputs.registrations("east"))
-    log = {"reconnect_us": 30 * MICRO, "has_log": has_log}
-    return gather_facts(plan.cluster, plan.run, marks, work=plan.work, **log)  # type: ignore[arg-type]  # by keyword
+    return plan.shown_to(FactsWalk(plan.cluster, plan.run, marks, 30 * MICRO, has_log)).facts()
 
 
 def test_lookups_soon_after_a_logged_unload_are_induced(tmp_path: Path) -> None:

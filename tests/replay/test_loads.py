@@ -11,7 +11,6 @@ import pytest
 
 from lookup.replay.bundle_map import BundleMap
 from lookup.replay.loads import AtomLoads, BrokerLoads, Demand, ReportedLoads
-from lookup.replay.walk import walk_ticks
 from tests.replay.plans import NOON, TOPIC, WHOLE, Planned, lookup, planned
 from tests.replay.worlds import MICRO
 
@@ -20,7 +19,7 @@ OTHER = "persistent://t/o/x"
 
 def _windows(plan: Planned) -> list[list[int] | None]:
     loads, found = AtomLoads(plan.cluster, plan.run, plan.work), []
-    for tick in walk_ticks(plan.cluster, plan.run, plan.work):
+    for tick in plan.ticks:
         if tick.is_grid:
             loads.close_cell(tick.start_us)
             found.append(None if loads.window is None else loads.window.tolist())

@@ -13,8 +13,6 @@ from lookup.replay.tally import CellLedger, Groups, OwnerTally, compacted, group
 from tests.replay.plans import NOON, Planned, lookup, planned
 from tests.replay.worlds import MICRO
 
-NOBODY = np.empty(0, np.int64)
-
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 9)), min_size=1), st.sampled_from([51, 1 << 24]))
 def test_groups_are_counted_alike_however_many_keys_there_may_be(rows: list[tuple[int, int]], bound: int) -> None:
@@ -51,17 +49,31 @@ def _served(groups: list[Groups]) -> dict[int, float]:
 
 
 def test_rows_go_to_the_owner_of_their_time(tmp_path: Path) -> None:
-    """A change of owner settles the rows before it; rows that came too early stay unanswered."""
-    plan = planned(tmp_path, [lookup(second) for second in range(5)])
+    """A change holds from its row on, the last of several at one row; rows before the first stay unanswered."""
+    plan = planned(tmp_path, [lookup(second) for second in range(6)])
     tally, rows = _tally(plan), plan.rows
     tally.begin(rows, NOON, 0)
-    tally.set_owner(slice(0, 1), 0, rows)
-    tally.end(0, 3, np.array([0]))
-    tally.set_owner(slice(0, 1), 1, rows)
-    tally.end(3, 5, NOBODY)
+    for owner, row in ((0, 1), (-1, 3), (1, 3), (-1, 5)):
+        tally.set_owner(slice(0, 1), owner, row)
+    tally.end(0, 6)
     tally.flush(rows)
 
-    assert _served(tally.groups) == {-1: 1.0, 0: 2.0, 1: 2.0}
+    assert _served(tally.groups) == {-1: 2.0, 0: 2.0, 1: 2.0}
+
+
+def test_an_owner_stays_from_cell_to_cell(tmp_path: Path) -> None:
+    """A bundle that does not change hands in a cell is served by who owned it before."""
+    plan = planned(tmp_path, [lookup(0), lookup(1, topic="persistent://t/o/x"), lookup(2)])
+    tally, rows = _tally(plan), plan.rows
+    tally.begin(rows, NOON, 0)
+    tally.set_owner(slice(0, 1), 1, 0)
+    tally.end(0, 1)
+    tally.begin(rows, NOON + 3600 * MICRO, 0)
+    tally.set_owner(slice(1, 2), 0, 1)
+    tally.end(1, 3)
+    tally.flush(rows)
+
+    assert [_served([group]) for group in tally.groups if len(group.unit)] == [{1: 1.0}, {1: 1.0}, {0: 1.0}]
 
 
 def test_cells_and_roster_epochs_are_counted_apart(tmp_path: Path) -> None:
@@ -70,7 +82,7 @@ def test_cells_and_roster_epochs_are_counted_apart(tmp_path: Path) -> None:
     tally, rows = _tally(plan), plan.rows
     for row, (start, epoch) in enumerate(((NOON, 0), (NOON, 1), (NOON + 3600 * MICRO, 1))):
         tally.begin(rows, start, epoch)
-        tally.end(row, row + 1, NOBODY)
+        tally.end(row, row + 1)
     tally.flush(rows)
 
     assert [(group.cell_us - NOON, group.epoch) for group in tally.groups] == [(0, 0), (0, 1), (3600 * MICRO, 1)]
@@ -82,8 +94,8 @@ def test_agreement_is_about_answered_lookups_with_a_logged_broker(tmp_path: Path
     plan = planned(tmp_path, rows)
     tally = _tally(plan)
     tally.begin(plan.rows, NOON, 0)
-    tally.set_owner(slice(0, 1), 0, plan.rows)
-    tally.end(0, 4, NOBODY)
+    tally.set_owner(slice(0, 1), 0, 0)
+    tally.end(0, 4)
     tally.flush(plan.rows)
 
     assert (tally.logged.tolist(), tally.agreed.tolist()) == ([3.0], [1.0])

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from lookup.model.broker import Broker, BrokerLookupData, Roster
-from lookup.replay.walk import Registry, walk_ticks
+from lookup.replay.walk import Registry, walk_days
 from tests.replay.plans import lookup, planned
 from tests.replay.worlds import MICRO
 
@@ -15,7 +15,7 @@ from tests.replay.worlds import MICRO
 def test_every_row_is_in_the_tick_of_its_time(tmp_path: Path) -> None:
     """Ticks run without gaps, an instant on a border belongs to the tick that begins there."""
     plan = planned(tmp_path, [lookup(0), lookup(59.9), lookup(60), lookup(200)])
-    ticks = list(walk_ticks(plan.cluster, plan.run, plan.work))
+    ticks = plan.ticks
 
     assert [tick.rows.ts[tick.low : tick.high].tolist() for tick in ticks] == [
         [lookup(0)["ts"], lookup(59.9)["ts"]],
@@ -27,13 +27,12 @@ def test_every_row_is_in_the_tick_of_its_time(tmp_path: Path) -> None:
 
 
 def test_quiet_days_have_ticks_and_no_rows(tmp_path: Path) -> None:
-    """Between two days with lookups time goes on; the last tick of each day says so."""
+    """Between two days with lookups time goes on."""
     plan = planned(tmp_path, [lookup(0), lookup(2 * 86_400)], evaluation={"tick_s": 3600, "session_s": 3600})
-    ticks = list(walk_ticks(plan.cluster, plan.run, plan.work))
+    days = list(walk_days(plan.cluster, plan.run, plan.work))
 
-    assert (len(ticks), sum(tick.high - tick.low for tick in ticks)) == (49, 2)
-    assert [number for number, tick in enumerate(ticks) if tick.is_last_of_day] == [11, 35, 48]
-    assert {len(tick.rows) for tick in ticks[12:36]} == {0}
+    assert [len(ticks) for ticks in days] == [12, 24, 13]
+    assert [[tick.number for tick in ticks if tick.high > tick.low] for ticks in days] == [[0], [], [48]]
 
 
 def test_a_cell_that_crosses_midnight_stays_whole(tmp_path: Path) -> None:
@@ -41,7 +40,7 @@ def test_a_cell_that_crosses_midnight_stays_whole(tmp_path: Path) -> None:
     midnight = 12 * 3600
     section = {"tick_s": 7, "session_s": 7, "balance_s": 7}
     plan = planned(tmp_path, [lookup(midnight - 1), lookup(midnight), lookup(midnight + 7)], evaluation=section)
-    ticks = list(walk_ticks(plan.cluster, plan.run, plan.work))
+    ticks = plan.ticks
 
     assert [tick.high - tick.low for tick in ticks] == [2, 1]
     assert all(tick.start_us % (7 * MICRO) == 0 for tick in ticks)

@@ -1,0 +1,50 @@
+"""How the runs of an evaluation are divided among tasks."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lookup.replay.division import divide
+
+
+@given(
+    st.lists(st.integers(1, 100), min_size=1, max_size=4),
+    st.lists(st.sampled_from([1.0, 3.0]), min_size=1, max_size=6),
+    st.lists(st.integers(0, 9), min_size=1, max_size=3, unique=True),
+    st.integers(1, 32),
+)
+def test_every_run_is_in_one_task_and_every_cluster_has_its_facts_once(
+    clusters: list[int], policies: list[float], seeds: list[int], cores: int
+) -> None:
+    """However many cores there are, nothing is left out and nothing is done twice."""
+    tasks = divide(clusters, policies, seeds, cores=cores)
+
+    expected = [
+        (cluster, (policy, seed))
+        for cluster in range(len(clusters))
+        for policy in range(len(policies))
+        for seed in seeds
+    ]
+    assert sorted((task.cluster, run) for task in tasks for run in task.runs) == sorted(expected)
+    assert sorted(task.cluster for task in tasks if task.with_facts) == list(range(len(clusters)))
+    assert all(task.runs for task in tasks)
+
+
+def test_costly_policies_are_kept_apart() -> None:
+    """Two tasks for one cluster on one core: the policy that takes as long as the others together is alone."""
+    tasks = divide([10], [3.0, 1.0, 1.0, 1.0], [1], cores=1)
+
+    assert sorted(task.runs for task in tasks) == [((0, 1),), ((1, 1), (2, 1), (3, 1))]
+
+
+def test_the_longest_task_comes_first() -> None:
+    """A big cluster's runs begin before those of small ones, so that no core waits for it at the end."""
+    tasks = divide([1, 100, 10], [1.0], [1], cores=1)
+
+    assert [task.cluster for task in tasks] == [1, 2, 0]
+
+
+def test_there_are_no_more_tasks_than_runs() -> None:
+    """With more cores than runs every run is a task of its own."""
+    assert len(divide([5, 5], [1.0, 1.0], [1, 2], cores=64)) == 8
