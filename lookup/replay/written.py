@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lookup.engine.booking import Decided
+from lookup.engine.policy import Ballot
+from lookup.model.decision import Decision
 from lookup.replay.owners import OwnerInterval
 from lookup.replay.rows import Quarantined
 from lookup.replay.schema import DECISIONS, OWNERS, QUARANTINE
@@ -44,35 +46,26 @@ def decision_table(name: RunName, decisions: Sequence[Decided]) -> pa.Table:
             "bundle": [decision.bundle for decision in made],
             "broker": [decision.broker for decision in made],
             "propensity": [decision.propensity for decision in made],
-            "declined": [decision.declined for decision in made],
             "count": [entry.count for entry in decisions],
-            "odds": _maps([decision.odds for decision in made], DECISIONS.field("odds").type),
-            "rejected": _maps([decision.rejected for decision in made], DECISIONS.field("rejected").type),
-            "margin": [decision.margin for decision in made],
-            "ties": [decision.ties for decision in made],
             "fingerprint": [decision.fingerprint for decision in made],
+            **_said(made),
         },
     )
 
 
 def key_decision_table(name: RunName, decisions: Sequence[KeyDecision]) -> pa.Table:
     """Return DECISIONS of a replay under shared ownership, one row per tick and decision key."""
-    ballots = [decision.ballot for decision in decisions]
     return _table(
         DECISIONS,
         name,
-        len(ballots),
+        len(decisions),
         {
             "ts": [decision.ts_us for decision in decisions],
             "key": [decision.key for decision in decisions],
-            "declined": [ballot.declined for ballot in ballots],
             "count": [decision.count for decision in decisions],
             "weight": [decision.weight for decision in decisions],
-            "odds": _maps([ballot.odds for ballot in ballots], DECISIONS.field("odds").type),
-            "rejected": _maps([ballot.rejected for ballot in ballots], DECISIONS.field("rejected").type),
-            "margin": [ballot.margin for ballot in ballots],
-            "ties": [ballot.ties for ballot in ballots],
             "fingerprint": [decision.fingerprint for decision in decisions],
+            **_said([decision.ballot for decision in decisions]),
         },
     )
 
@@ -107,6 +100,17 @@ def write_quarantine(found: Sequence[Quarantined], table: str, folder: str, file
     if found:
         columns = [[table] * len(found)] + [[getattr(row, key) for row in found] for key in QUARANTINE.names[1:]]
         write_table(pa.table(columns, schema=QUARANTINE), folder, file)
+
+
+def _said(made: Sequence[Decision | Ballot]) -> dict[str, Any]:
+    """Return the columns that say how policies decided, whoever then got what."""
+    return {
+        "declined": [one.declined for one in made],
+        "odds": _maps([one.odds for one in made], DECISIONS.field("odds").type),
+        "rejected": _maps([one.rejected for one in made], DECISIONS.field("rejected").type),
+        "margin": [one.margin for one in made],
+        "ties": [one.ties for one in made],
+    }
 
 
 def _table(schema: pa.Schema, name: RunName, count: int, columns: Mapping[str, Any]) -> pa.Table:

@@ -1,43 +1,22 @@
-"""The load manager: lookups, owners and what the world tells it."""
+"""The load manager: lookups, what is asked again, dice and the view."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lookup.engine.booking import OwnerChange
-from lookup.engine.ledger import LoadFigures
 from lookup.engine.manager import LoadManager
-from lookup.errors import InputError
-from lookup.model import Assigned, BrokerLookupData, LookupOptions, Reason, Roster
+from lookup.model import Assigned, BrokerLookupData, LookupOptions, Reason
 from lookup.model.names import INTERNAL_TOPICS
 from lookup.testing import broker, cluster, request
 from tests.engine.parts import Counting, Keep, Odds, Score, manager, policy, raising
+from tests.engine.trio import BUNDLE, IDS, OTHER, TOPIC, VIEW, broker_of, figures, registered
 
-VIEW = cluster("b1:1", "b2:1", "b3:1")
-IDS = ("b1:1", "b2:1", "b3:1")
-BUNDLE, OTHER = "public/default/0x00000000_0x80000000", "public/default/0x80000000_0xffffffff"
-TOPIC = "persistent://public/default/t"
 READ_ONLY = LookupOptions(read_only=True)
-
-
-def _broker(answer: Assigned | None) -> str | None:
-    return None if answer is None else answer.broker
-
-
-def _registered(*ids: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    return np.array([broker_id in ids for broker_id in IDS])
-
-
-def _figures(**changes: Any) -> LoadFigures:
-    nothing = np.zeros(3)
-    return replace(LoadFigures(nothing, nothing, np.zeros(3, np.int64), [()] * 3), **changes)
-
 
 # Lookups
 
@@ -51,7 +30,7 @@ def test_the_first_lookup_assigns_and_the_others_share_its_answer() -> None:
 
     assert first is not None
     assert first.decision is not None
-    assert (_broker(first), _broker(second), len(asked.asked)) == ("b2:1", "b2:1", 1)
+    assert (broker_of(first), broker_of(second), len(asked.asked)) == ("b2:1", "b2:1", 1)
     assert (made.counters.success, made.counters.skip, made.counters.failure) == (1, 1, 0)
     assert second == Assigned("b2:1", BrokerLookupData(), None)
 
@@ -78,7 +57,7 @@ def test_a_read_only_lookup_never_assigns() -> None:
     assert made.assign(TOPIC, BUNDLE, READ_ONLY) is None
     assert asked.asked == []
     made.assign(TOPIC, BUNDLE)
-    assert _broker(made.assign(TOPIC, BUNDLE, READ_ONLY)) == "b1:1"
+    assert broker_of(made.assign(TOPIC, BUNDLE, READ_ONLY)) == "b1:1"
 
 
 def test_without_registered_brokers_nobody_is_asked() -> None:
@@ -97,7 +76,7 @@ def test_heartbeat_and_sla_bundles_go_to_the_broker_in_their_name(namespace: str
     made = manager(policy(asked), VIEW)
     bundle = f"{namespace.format('b2:1')}/0x00000000_0xffffffff"
 
-    assert _broker(made.assign(None, bundle)) == "b2:1"
+    assert broker_of(made.assign(None, bundle)) == "b2:1"
     assert made.assign(None, f"{namespace.format('gone:1')}/0x00000000_0xffffffff") is None
     assert (made.owned(bundle, "b2:1"), made.owned(bundle, "b1:1")) == (True, False)
     assert (asked.asked, made.take_changes(), made.counters.skip) == ([], [], 0)
@@ -106,9 +85,9 @@ def test_heartbeat_and_sla_bundles_go_to_the_broker_in_their_name(namespace: str
 @pytest.mark.parametrize("topic", [*INTERNAL_TOPICS, f"{INTERNAL_TOPICS[0]}-partition-0"])
 def test_the_managers_own_topics_go_to_the_leader(topic: str) -> None:
     """They are served by the first registered broker without becoming anybody's bundle."""
-    made = manager(policy(Odds({"b3:1": 1.0})), replace(VIEW, registered=_registered("b2:1", "b3:1")))
+    made = manager(policy(Odds({"b3:1": 1.0})), replace(VIEW, registered=registered("b2:1", "b3:1")))
 
-    assert _broker(made.assign(topic, "pulsar/system/0x00000000_0xffffffff")) == "b2:1"
+    assert broker_of(made.assign(topic, "pulsar/system/0x00000000_0xffffffff")) == "b2:1"
     assert len(made.ownership) == 0
 
 
@@ -117,7 +96,7 @@ def test_other_system_topics_are_ordinary() -> None:
     made = manager(policy(Odds({"b3:1": 1.0})), VIEW)
 
     answer = made.assign("persistent://pulsar/system/__events", "pulsar/system/0x00000000_0xffffffff")
-    assert _broker(answer) == "b3:1"
+    assert broker_of(answer) == "b3:1"
 
 
 # Declines
@@ -142,7 +121,7 @@ def test_a_decline_is_not_decided_again_under_one_fingerprint() -> None:
     [entry] = made.take_decisions()
     made.assign(TOPIC, BUNDLE)
     made.begin_tick(60)
-    made.set_load(_figures())
+    made.set_load(figures())
     made.assign(TOPIC, BUNDLE)
 
     assert (entry.count, made.take_decisions(), len(asked.asked)) == (3, [], 1)
@@ -159,7 +138,7 @@ def test_a_decline_is_decided_again_when_what_it_read_may_have_changed(reads: fr
     made = manager(policy(Odds({}, reads=reads)), VIEW)
     made.assign(TOPIC, BUNDLE)
     made.begin_tick(60)
-    made.set_load(_figures())
+    made.set_load(figures())
     made.assign(TOPIC, BUNDLE)
 
     assert [entry.count for entry in made.take_decisions()] == ([1, 1] if again else [2])
@@ -221,11 +200,11 @@ def test_new_figures_and_a_new_registry_are_asked_about_again() -> None:
     asked = Odds(reads=frozenset({"view.load"}))
     made = manager(policy(asked), VIEW)
     made.assign(TOPIC, "public/default/0")
-    made.set_load(_figures())
+    made.set_load(figures())
     made.assign(TOPIC, "public/default/1")
-    made.set_registry(VIEW.brokers, _registered("b3:1"))
+    made.set_registry(VIEW.brokers, registered("b3:1"))
 
-    assert _broker(made.assign(TOPIC, "public/default/2")) == "b3:1"
+    assert broker_of(made.assign(TOPIC, "public/default/2")) == "b3:1"
     assert len(asked.asked) == 3
 
 
@@ -260,17 +239,18 @@ def test_parts_remember_once_per_assignment() -> None:
 def test_a_bundles_draw_depends_on_no_other_bundle(seed: int, order: list[int]) -> None:
     """Whatever is assigned before, a bundle's first owner under a seed is the same."""
     alone = [
-        _broker(manager(policy(Odds()), VIEW, seed=seed).assign(TOPIC, f"public/default/{number}")) for number in order
+        broker_of(manager(policy(Odds()), VIEW, seed=seed).assign(TOPIC, f"public/default/{number}"))
+        for number in order
     ]
     made = manager(policy(Odds()), VIEW, seed=seed)
 
-    assert [_broker(made.assign(TOPIC, f"public/default/{number}")) for number in order] == alone
+    assert [broker_of(made.assign(TOPIC, f"public/default/{number}")) for number in order] == alone
 
 
 def test_draws_follow_the_odds() -> None:
     """Over a thousand bundles each broker is drawn about as often as its odds say."""
     made = manager(policy(Odds({"b1:1": 1.0, "b2:1": 3.0})), VIEW)
-    drawn = [_broker(made.assign(TOPIC, f"public/default/{number}")) for number in range(1000)]
+    drawn = [broker_of(made.assign(TOPIC, f"public/default/{number}")) for number in range(1000)]
 
     assert drawn.count("b2:1") == pytest.approx(750, abs=4 * 14)
     assert drawn.count("b3:1") == 0
@@ -281,7 +261,7 @@ def test_a_bundle_that_is_assigned_again_rolls_anew() -> None:
     made = manager(policy(Odds()), VIEW)
     owners = []
     for _ in range(40):
-        owners.append(_broker(made.assign(TOPIC, BUNDLE)))
+        owners.append(broker_of(made.assign(TOPIC, BUNDLE)))
         made.unload(BUNDLE)
 
     assert set(owners) == set(IDS)
@@ -292,151 +272,9 @@ def test_two_policies_with_the_same_odds_meet_the_same_luck() -> None:
     bundles = [f"public/default/{number}" for number in range(50)]
     first, second = manager(policy(Odds()), VIEW), manager(policy(Odds(dict.fromkeys(IDS, 7.0)), name="other"), VIEW)
 
-    assert [_broker(first.assign(TOPIC, one)) for one in bundles] == [
-        _broker(second.assign(TOPIC, one)) for one in bundles
+    assert [broker_of(first.assign(TOPIC, one)) for one in bundles] == [
+        broker_of(second.assign(TOPIC, one)) for one in bundles
     ]
-
-
-# Owners
-
-
-def test_a_lost_owners_bundles_wait_for_the_next_lookup() -> None:
-    """Under next-lookup they have no owner until somebody asks, with that request's properties."""
-    asked = Score({"b1:1": 1.0, "b3:1": 0.5}, reads=frozenset({"topic"}))
-    made = manager(policy(asked, Odds({"b1:1": 4.0, "b3:1": 1.0})), replace(VIEW, registered=_registered("b1:1")))
-    made.assign(TOPIC, BUNDLE)
-    made.begin_tick(60)
-    made.set_registry(VIEW.brokers, _registered("b2:1", "b3:1"))
-
-    assert made.ownership.owner(BUNDLE) is None
-    assert _broker(made.assign(TOPIC, BUNDLE, ts_us=70)) == "b3:1"
-    assert made.take_changes() == [
-        OwnerChange(0, BUNDLE, None, 0, "first", decided=True),
-        OwnerChange(60, BUNDLE, 0, None, "forced"),
-        OwnerChange(70, BUNDLE, 0, 2, "forced", decided=True),
-    ]
-
-
-def test_the_leader_gives_a_lost_owners_bundles_away_at_once() -> None:
-    """In bundle order, by requests without topic, client or properties, and never to the lost broker."""
-    asked = Odds({"b1:1": 9.0, "b2:1": 1.0}, reads=frozenset({"bundle", "topic", "client", "properties"}))
-    made = manager(policy(asked), replace(VIEW, registered=_registered("b1:1")), owner_loss="leader")
-    for bundle in (OTHER, BUNDLE):
-        made.assign(TOPIC, bundle, LookupOptions(properties={"rack": "a"}), client="c")
-    asked.asked.clear()
-    made.set_registry(VIEW.brokers, _registered("b2:1", "b3:1"))
-
-    assert [(one.bundle, one.topic, one.client, dict(one.properties)) for one in asked.asked] == [
-        (BUNDLE, None, None, {}),
-        (OTHER, None, None, {}),
-    ]
-    assert made.owned(BUNDLE, "b2:1")
-    assert made.owned(OTHER, "b2:1")
-
-
-def test_what_the_leader_cannot_place_stays_unowned() -> None:
-    """Nobody selectable: the next lookup tries again."""
-    made = manager(policy(Odds({"b1:1": 1.0})), replace(VIEW, registered=_registered("b1:1")), owner_loss="leader")
-    made.assign(TOPIC, BUNDLE)
-    made.set_registry(VIEW.brokers, _registered("b2:1"))
-
-    assert made.ownership.owner(BUNDLE) is None
-
-
-def test_a_broker_that_changes_its_data_keeps_its_bundles() -> None:
-    """Only leaving the registry ends ownership; the answer carries the new data."""
-    made = manager(policy(Odds({"b1:1": 1.0})), VIEW)
-    made.assign(TOPIC, BUNDLE)
-    made.set_registry(Roster([broker("b1:1", rack="z"), *list(VIEW.brokers)[1:]]), VIEW.registered)
-    answer = made.assign(TOPIC, BUNDLE)
-
-    assert answer is not None
-    assert answer.lookup_data.properties == {"lookup.rack": "z"}
-
-
-def test_an_admin_unloads_and_transfers() -> None:
-    """Without destination the bundle is free, with one it is there; both are the admin's doing."""
-    made = manager(policy(Odds({"b1:1": 1.0})), VIEW)
-    made.assign(TOPIC, BUNDLE)
-    made.unload(BUNDLE, "b2:1")
-    made.unload(BUNDLE)
-
-    assert [(change.source, change.broker, change.cause, change.decided) for change in made.take_changes()] == [
-        (None, 0, "first", True),
-        (0, None, "admin", False),
-        (0, 1, "admin", False),
-        (1, None, "admin", False),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("bundle", "dest", "sentence"),
-    [
-        (OTHER, None, f"bundle {OTHER} is not owned by any broker"),
-        (BUNDLE, "b1:1", "cannot be transferred to b1:1, which owns it already"),
-        (BUNDLE, "nobody:1", "cannot be transferred to nobody:1, which is not registered"),
-    ],
-)
-def test_impossible_unloads_are_refused(bundle: str, dest: str | None, sentence: str) -> None:
-    """The sentence says why, and nothing changes."""
-    made = manager(policy(Odds({"b1:1": 1.0})), VIEW)
-    made.assign(TOPIC, BUNDLE)
-    with pytest.raises(InputError, match=sentence):
-        made.unload(bundle, dest)
-
-    assert made.owned(BUNDLE, "b1:1")
-
-
-def test_pinned_bundles_are_not_unloaded() -> None:
-    """As in Pulsar, nothing happens."""
-    manager(policy(Odds()), VIEW).unload("pulsar/b1:1/0x00000000_0xffffffff")
-
-
-def test_children_of_a_split_keep_owner_and_past() -> None:
-    """Each child is served by the parent's owner, and its next move comes from there."""
-    made = manager(policy(Odds({"b1:1": 1.0})), VIEW)
-    made.assign(TOPIC, BUNDLE)
-    children = ("public/default/0x00000000_0x40000000", "public/default/0x40000000_0x80000000")
-    made.split(BUNDLE, children)
-    made.take_changes()
-
-    assert made.ownership.owner(BUNDLE) is None
-    assert all(made.owned(child, "b1:1") for child in children)
-    assert made.ownership.bundles().tolist() == [2, 0, 0]
-    made.unload(children[0])
-    assert made.take_changes()[0].source == 0
-
-
-def test_children_of_an_unowned_bundle_are_unowned() -> None:
-    """They remember the parent's last owner."""
-    made = manager(policy(Odds({"b1:1": 1.0})), VIEW)
-    made.assign(TOPIC, BUNDLE)
-    made.unload(BUNDLE)
-    made.split(BUNDLE, [OTHER])
-    made.take_changes()
-    made.assign(TOPIC, OTHER)
-
-    assert [(change.source, change.cause) for change in made.take_changes()] == [(0, "admin")]
-
-
-def test_restored_owners_are_first_owners() -> None:
-    """Those that are not registered, unknown or pinned are left out; nobody decided them."""
-    made = manager(policy(Odds()), replace(VIEW, registered=_registered("b1:1")))
-    made.restore({BUNDLE: "b1:1", OTHER: "b2:1", "a/b/c": "gone:1", "pulsar/b1:1/0x00000000_0xffffffff": "b1:1"})
-
-    assert made.take_changes() == [OwnerChange(0, BUNDLE, None, 0, "first", decided=False)]
-    assert made.ownership.bundles().tolist() == [1, 0, 0]
-
-
-def test_ownership_is_told_by_bundle_and_broker() -> None:
-    """A broker serves what it owns and nothing else."""
-    made = manager(policy(Odds({"b1:1": 1.0})), VIEW)
-    made.assign(TOPIC, BUNDLE)
-
-    assert made.owned(BUNDLE, "b1:1")
-    assert not made.owned(BUNDLE, "b2:1")
-    assert not made.owned(OTHER, "b1:1")
-    assert not made.owned(BUNDLE, "gone:1")
 
 
 # The view
@@ -446,7 +284,7 @@ def test_the_view_shows_the_moment() -> None:
     """Epoch and tick, figures, owners and capacities stand in it, read-only."""
     made = manager(policy(Odds({"b1:1": 1.0})), cluster(*(broker(one, capacity=5.0) for one in IDS)))
     made.begin_tick(60)
-    made.set_load(_figures(usage=np.array([0.5, 0.25, 0.0]), demand={"rack": {"a": 1.0}}))
+    made.set_load(figures(usage=np.array([0.5, 0.25, 0.0]), demand={"rack": {"a": 1.0}}))
     made.assign(TOPIC, BUNDLE)
     view = made.view()
 
@@ -460,7 +298,7 @@ def test_the_view_shows_the_moment() -> None:
 def test_an_assumed_capacity_outlives_registry_changes() -> None:
     """Where nobody's capacity is known, one stands for all."""
     made = manager(policy(Odds()), VIEW, assumed_capacity=12.5)
-    made.set_registry(VIEW.brokers, _registered("b1:1"))
+    made.set_registry(VIEW.brokers, registered("b1:1"))
 
     assert made.view().capacity.tolist() == [12.5] * 3
 
@@ -487,4 +325,4 @@ def _step(made: LoadManager, place: int, what: int, which: int) -> None:
         made.unload(bundle)
     elif what > 3:
         made.begin_tick(place)
-        made.set_registry(VIEW.brokers, _registered(*(one for bit, one in enumerate(IDS) if which >> bit & 1)))
+        made.set_registry(VIEW.brokers, registered(*(one for bit, one in enumerate(IDS) if which >> bit & 1)))

@@ -12,20 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.engine.policy import Ballot, Policy, WeightedScorer, memory_key
+from lookup.engine.policy import Ballot, WeightedScorer, memory_key
 from lookup.errors import ContractError, PolicyError
 from lookup.model import Broker, Candidates, Reason
-from lookup.testing import candidates, cluster, request
+from lookup.testing import candidates, cluster
+from tests.engine.asked import ASKED, VIEW, ballot_of
 from tests.engine.parts import Counting, Keep, Odds, Score, instant, policy, raising
-
-VIEW = cluster("b1", "b2", "b3")
-ASKED = request("persistent://public/default/t", properties={"rack": "a"}, client="c")
-
-
-def _ballot(*parts: Any, **changes: Any) -> Ballot:
-    tested = policy(*parts, **changes)
-    return tested.ballot(ASKED, instant(tested, VIEW))
-
 
 # Filters
 
@@ -38,7 +30,7 @@ def test_filters_are_asked_in_order_about_those_left() -> None:
         seen.append(brokers.ids)
         return [broker.id != "b2" for broker in brokers]
 
-    ballot = _ballot(Keep(ids=("b2", "b3")), Keep(answer=remember, reason=Reason.VERSION))
+    ballot = ballot_of(Keep(ids=("b2", "b3")), Keep(answer=remember, reason=Reason.VERSION))
 
     assert seen == [("b2", "b3")]
     assert dict(ballot.odds) == {"b3": 1.0}
@@ -47,13 +39,13 @@ def test_filters_are_asked_in_order_about_those_left() -> None:
 
 def test_rejections_of_one_reason_add_up() -> None:
     """Two filters with one reason count together."""
-    assert _ballot(Keep(ids=("b1", "b2")), Keep(ids=("b1",))).rejected == {Reason.FILTERED: 2}
+    assert ballot_of(Keep(ids=("b1", "b2")), Keep(ids=("b1",))).rejected == {Reason.FILTERED: 2}
 
 
 def test_without_candidates_nobody_is_asked_further() -> None:
     """Once nobody is left, neither the next filter nor the selector is asked."""
     asked = Odds()
-    ballot = _ballot(Keep(), Keep(answer=raising(ValueError("never"))), asked)
+    ballot = ballot_of(Keep(), Keep(answer=raising(ValueError("never"))), asked)
 
     assert ballot.declined is Reason.NO_CANDIDATES
     assert ballot.rejected == {Reason.FILTERED: 3}
@@ -71,7 +63,7 @@ def test_without_registered_brokers_nobody_is_asked_at_all() -> None:
 @pytest.mark.parametrize("answer", [np.array([True, False, True]), (True, False, True), iter([True, False, True])])
 def test_a_filter_answers_as_it_likes(answer: Any) -> None:
     """An array, a sequence and an iterator are the same."""
-    assert set(_ballot(Keep(answer=lambda _: answer)).odds) == {"b1", "b3"}
+    assert set(ballot_of(Keep(answer=lambda _: answer)).odds) == {"b1", "b3"}
 
 
 def _endless(brokers: Candidates) -> Iterator[bool]:
@@ -93,7 +85,7 @@ def _endless(brokers: Candidates) -> Iterator[bool]:
 def test_a_filter_that_breaks_its_protocol_ends_the_run(answer: Any, sentence: str, on_error: str) -> None:
     """Whatever `on_error` says."""
     with pytest.raises(ContractError, match=sentence):
-        _ballot(Keep(answer=answer), on_error=on_error)
+        ballot_of(Keep(answer=answer), on_error=on_error)
 
 
 # Scores
@@ -109,7 +101,7 @@ def test_scores_are_a_weighted_sum() -> None:
 
 def test_without_scorers_all_scores_are_one() -> None:
     """So a selector by scores chooses anybody."""
-    assert dict(_ballot().odds) == dict.fromkeys(("b1", "b2", "b3"), 1 / 3)
+    assert dict(ballot_of().odds) == dict.fromkeys(("b1", "b2", "b3"), 1 / 3)
 
 
 def test_selectors_cannot_write_into_the_scores() -> None:
@@ -121,7 +113,7 @@ def test_selectors_cannot_write_into_the_scores() -> None:
             held.append(scores)
             return scores
 
-    _ballot(Score({"b1": 1.0}), Holding())
+    ballot_of(Score({"b1": 1.0}), Holding())
 
     with pytest.raises(ValueError, match="read-only"):
         held[0][0] = 5.0
@@ -132,7 +124,7 @@ def test_selectors_cannot_write_into_the_scores() -> None:
 def test_a_forgotten_return_is_a_breach(part: Any, on_error: str) -> None:
     """None is no answer, and not a decline either."""
     with pytest.raises(ContractError, match=r"answered None, not (scores|odds), one for each broker"):
-        _ballot(part, on_error=on_error)
+        ballot_of(part, on_error=on_error)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +137,7 @@ def test_a_forgotten_return_is_a_breach(part: Any, on_error: str) -> None:
 )
 def test_the_margin_is_the_lead_over_what_is_not_tied(by_id: dict[str, float], margin: float | None, ties: int) -> None:
     """Scores within 1e-9 of the best are tied with it."""
-    ballot = _ballot(Score(by_id))
+    ballot = ballot_of(Score(by_id))
 
     assert ballot.ties == ties
     assert ballot.margin == (margin if margin is None else pytest.approx(margin, abs=1e-9))
@@ -156,7 +148,7 @@ def test_the_margin_is_the_lead_over_what_is_not_tied(by_id: dict[str, float], m
 
 def test_odds_are_normalised_and_only_those_above_zero_are_kept() -> None:
     """Odds are by broker id, brokers by number, in ascending order."""
-    ballot = _ballot(Odds({"b3": 3.0, "b1": 1.0}))
+    ballot = ballot_of(Odds({"b3": 3.0, "b1": 1.0}))
 
     assert dict(ballot.odds) == {"b1": 0.25, "b3": 0.75}
     assert list(ballot.odds) == ["b1", "b3"]
@@ -166,7 +158,7 @@ def test_odds_are_normalised_and_only_those_above_zero_are_kept() -> None:
 
 def test_odds_that_are_all_zero_decline() -> None:
     """A selector may decline."""
-    ballot = _ballot(Keep(ids=("b1", "b2")), Odds({}))
+    ballot = ballot_of(Keep(ids=("b1", "b2")), Odds({}))
 
     assert (ballot.declined, dict(ballot.odds), ballot.margin) == (Reason.NO_ODDS, {}, None)
     assert ballot.rejected == {Reason.FILTERED: 1}
@@ -175,92 +167,17 @@ def test_odds_that_are_all_zero_decline() -> None:
 @pytest.mark.parametrize(("rolled", "number"), [(0.0, 0), (0.2499, 0), (0.25, 2), (0.99, 2), (1.0, 2)])
 def test_a_roll_picks_by_the_cumulative_odds(rolled: float, number: int) -> None:
     """A roll at a boundary belongs to the next broker, and 1.0 to the last."""
-    assert _ballot(Odds({"b1": 1.0, "b3": 3.0})).pick(rolled) == number
+    assert ballot_of(Odds({"b1": 1.0, "b3": 3.0})).pick(rolled) == number
 
 
 @given(st.lists(st.floats(0, 1.7e308, allow_nan=False), min_size=3, max_size=3).filter(any), st.floats(0, 1))
 def test_any_odds_make_a_distribution(odds: list[float], rolled: float) -> None:
     """However great or small the odds, they add up to 1 and a roll picks a broker with odds above 0."""
-    ballot = _ballot(Odds(answer=lambda _: odds))
+    ballot = ballot_of(Odds(answer=lambda _: odds))
 
     assert sum(ballot.odds.values()) == pytest.approx(1.0)
     assert all(odd > 0 for odd in ballot.odds.values())
     assert ballot.odds[VIEW.brokers[ballot.pick(rolled)].id] > 0
-
-
-# Failures
-
-
-def _half_way(brokers: Candidates) -> Iterator[bool]:
-    yield False
-    raise KeyError("gone")
-
-
-def _half_scores(brokers: Candidates) -> Iterator[float]:
-    yield 0.5
-    raise KeyError("gone")
-
-
-_zero = raising(ZeroDivisionError("0"))
-
-
-@pytest.mark.parametrize(
-    "part",
-    [
-        Keep(answer=_half_way),
-        Score(answer=_half_scores),
-        Odds(answer=_half_scores),
-        Odds(answer=raising(ZeroDivisionError("0"))),
-    ],
-)
-def test_stop_names_policy_part_and_request(part: Any) -> None:
-    """The sentence says whose part failed, how, and what it was asked about."""
-    sentence = (
-        rf"policy 'tested': part '{part.name}' raised (KeyError: 'gone'|ZeroDivisionError: 0); "
-        r"it was asked about persistent://public/default/t \{'rack': 'a'\}"
-    )
-    with pytest.raises(PolicyError, match=sentence):
-        _ballot(part)
-
-
-def test_skip_keeps_the_rejections_so_far_of_a_filter() -> None:
-    """A generator that raises half way has rejected the first broker and admits the rest."""
-    tested = policy(Keep(answer=_half_way), on_error="skip")
-    now = instant(tested, VIEW)
-    ballot = tested.ballot(ASKED, now)
-
-    assert set(ballot.odds) == {"b2", "b3"}
-    assert (now.failures.count, "KeyError: 'gone'" in str(now.failures.first)) == (1, True)
-
-
-def test_skip_lets_a_failed_scorer_add_nothing() -> None:
-    """The other scorers decide."""
-    ballot = _ballot(Score(answer=_half_scores), Score({"b2": 1.0}), on_error="skip")
-
-    assert dict(ballot.odds) == {"b2": 1.0}
-
-
-def test_skip_lets_a_failed_selector_decline() -> None:
-    """Nobody is chosen, for want of odds."""
-    assert _ballot(Odds(answer=_half_scores), on_error="skip").declined is Reason.NO_ODDS
-
-
-@pytest.mark.parametrize("part", [Keep(answer=_half_way), Score(answer=_half_scores), Odds(answer=_half_scores)])
-def test_fail_closed_declines(part: Any) -> None:
-    """Any failure declines the request, with the rejections before it."""
-    ballot = _ballot(Keep(ids=("b1", "b2")), part, on_error="fail-closed")
-
-    assert ballot == Ballot(rejected={Reason.FILTERED: 1}, declined=Reason.POLICY_ERROR)
-
-
-def test_the_first_failure_is_kept_and_all_are_counted() -> None:
-    """Of many failures the first message is printed."""
-    tested = policy(Score(answer=_half_scores), Odds(answer=raising(ZeroDivisionError("0"))), on_error="skip")
-    now = instant(tested, VIEW)
-    tested.ballot(ASKED, now)
-
-    assert now.failures.count == 2
-    assert "part 'score'" in str(now.failures.first)
 
 
 # Keys and fingerprints
@@ -301,7 +218,7 @@ def test_the_fingerprint_names_what_the_odds_depend_on(reads: frozenset[str], fi
 def test_unknown_reads_of_a_part_are_refused_before_it_is_asked() -> None:
     """A declaration of something that does not exist is no traceback."""
     with pytest.raises(ContractError, match="part 'odds' declares to read 'usage'; known: bundle"):
-        _ballot(Odds(reads=frozenset({"usage"})))
+        ballot_of(Odds(reads=frozenset({"usage"})))
 
 
 def test_a_policy_with_memory_is_stateful() -> None:
@@ -331,24 +248,6 @@ def test_remembering_tells_whether_anybody_does() -> None:
     assert not policy(Odds()).remember(memory, ASKED, Broker("b1"), now.failures)
 
 
-@pytest.mark.parametrize(("on_error", "raises"), [("stop", True), ("skip", False), ("fail-closed", False)])
-def test_a_part_that_fails_to_remember_fails_like_any_other(on_error: str, raises: bool) -> None:
-    """With stop the run ends with a sentence, else the failure is counted and the assignment stands."""
-
-    class Forgetful(Counting):
-        def remember(self, memory: Any, request: Any, broker: Any) -> None:
-            raise KeyError("gone")
-
-    tested: Policy = policy(Forgetful(), on_error=on_error)
-    failures = instant(tested, VIEW).failures
-    if raises:
-        with pytest.raises(PolicyError, match="part 'counting' raised KeyError: 'gone'"):
-            tested.remember({}, ASKED, Broker("b1"), failures)
-    else:
-        assert tested.remember({}, ASKED, Broker("b1"), failures)
-        assert failures.count == 1
-
-
 def test_memory_cannot_be_written_while_deciding() -> None:
     """What a part remembers changes by assignments alone."""
 
@@ -358,7 +257,7 @@ def test_memory_cannot_be_written_while_deciding() -> None:
             return scores
 
     with pytest.raises(PolicyError, match="does not support item assignment"):
-        _ballot(Scribbling(reads=frozenset({"view.memory"})))
+        ballot_of(Scribbling(reads=frozenset({"view.memory"})))
 
 
 def test_a_policy_survives_pickle_after_use() -> None:

@@ -12,42 +12,17 @@ import pytest
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from lookup.settings import (
-    BrokerEntry,
-    BrokerProfile,
-    ClientEntry,
-    ClientMatch,
-    EdgeEntry,
-    EvaluationFile,
-    EvaluationSection,
-    InputsSection,
-    IsolationEntry,
-    LocationEntry,
-    NamespaceEntry,
-    PartSpec,
-    PolicySpec,
-    TopologySection,
-    VerdictSection,
-)
+import lookup.settings
+from lookup.settings import PartSpec
 from lookup.settings.schema import FILES, schema_text, write_schemas
 
 _DOCS = Path(__file__).parents[2] / "docs"
-_MODELS: tuple[type[BaseModel], ...] = (
-    BrokerEntry,
-    BrokerProfile,
-    ClientEntry,
-    ClientMatch,
-    EdgeEntry,
-    EvaluationFile,
-    EvaluationSection,
-    InputsSection,
-    IsolationEntry,
-    LocationEntry,
-    NamespaceEntry,
-    PolicySpec,
-    TopologySection,
-    VerdictSection,
-)
+#: All tables of the files but a part's, whose parameters stand with its class.
+_MODELS = [
+    model
+    for model in (getattr(lookup.settings, name) for name in lookup.settings.__all__)
+    if isinstance(model, type) and issubclass(model, BaseModel) and model is not PartSpec
+]
 _FIELDS = [(model, name, field) for model in _MODELS for name, field in model.model_fields.items()]
 
 

@@ -24,37 +24,40 @@ CAUSES = ("forced", "shed", "admin", "split")
 
 
 @dataclass(frozen=True)
-class Assignments:
-    """Decisions that gave a bundle an owner; transfers, where the shedder names the destination, are moves only."""
+class _Total:
+    """A sum over changes of owner."""
 
-    name: ClassVar[str] = "assignments"
-    unit: ClassVar[str] = "decisions"
     better: ClassVar[Better] = "down"
     grain: ClassVar[Grain] = "change"
     resample: ClassVar[Resample] = "bundle"
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
         """Return one whole, nothing where nobody owns."""
-        return _whole(batch)
+        return () if batch.changes is None else (None,)
+
+    def value(self, sums: FloatArray) -> FloatArray:
+        """Return the sum."""
+        return first(sums)
+
+
+@dataclass(frozen=True)
+class Assignments(_Total):
+    """Decisions that gave a bundle an owner; transfers, where the shedder names the destination, are moves only."""
+
+    name: ClassVar[str] = "assignments"
+    unit: ClassVar[str] = "decisions"
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return decisions, shape (n_bundles, 1)."""
         return _counted(batch, lambda changes: changes.decided.astype(np.float64))
 
-    def value(self, sums: FloatArray) -> FloatArray:
-        """Return how many there were."""
-        return first(sums)
-
 
 @dataclass(frozen=True)
-class Moves:
+class Moves(_Total):
     """Ownership changes to a different owner, by cause; a bundle's first assignment is none."""
 
     name: ClassVar[str] = "moves"
     unit: ClassVar[str] = "moves"
-    better: ClassVar[Better] = "down"
-    grain: ClassVar[Grain] = "change"
-    resample: ClassVar[Resample] = "bundle"
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
         """Return the whole and every cause, nothing where nobody owns."""
@@ -64,59 +67,29 @@ class Moves:
         """Return moves, all or those of one cause, shape (n_bundles, 1)."""
         return _counted(batch, lambda changes: (_moved(changes) & _because(changes, key)).astype(np.float64))
 
-    def value(self, sums: FloatArray) -> FloatArray:
-        """Return how many there were."""
-        return first(sums)
-
 
 @dataclass(frozen=True)
-class RedundantMoves:
+class RedundantMoves(_Total):
     """Moves that lead back: when one returns to an owner left at most `window_s` ago, all moves from there to here."""
 
     name: ClassVar[str] = "redundant_moves"
     unit: ClassVar[str] = "moves"
-    better: ClassVar[Better] = "down"
-    grain: ClassVar[Grain] = "change"
-    resample: ClassVar[Resample] = "bundle"
-
-    def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return one whole, nothing where nobody owns."""
-        return _whole(batch)
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return redundant moves, shape (n_bundles, 1)."""
         return _counted(batch, lambda changes: _redundant(changes, batch.window_s * 1_000_000).astype(np.float64))
 
-    def value(self, sums: FloatArray) -> FloatArray:
-        """Return how many there were."""
-        return first(sums)
-
 
 @dataclass(frozen=True)
-class MovedWeight:
+class MovedWeight(_Total):
     """The bundle's ledger weight at each move, added up: what reconnects because of moves."""
 
     name: ClassVar[str] = "moved_weight"
     unit: ClassVar[str] = "weight/s"
-    better: ClassVar[Better] = "down"
-    grain: ClassVar[Grain] = "change"
-    resample: ClassVar[Resample] = "bundle"
-
-    def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return one whole, nothing where nobody owns."""
-        return _whole(batch)
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return moved weight per second, shape (n_bundles, 1)."""
         return _counted(batch, lambda changes: np.where(_moved(changes), changes.weight, 0.0))
-
-    def value(self, sums: FloatArray) -> FloatArray:
-        """Return the sum over moves."""
-        return first(sums)
-
-
-def _whole(batch: Batch) -> Sequence[str | None]:
-    return () if batch.changes is None else (None,)
 
 
 def _counted(batch: Batch, figure: Callable[[OwnerChanges], FloatArray]) -> FloatArray:

@@ -1,0 +1,153 @@
+"""The load manager: how bundles lose their owners and get others, by losses, admins, splits and from before the run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lookup.engine.booking import OwnerChange
+from lookup.errors import InputError
+from lookup.model import LookupOptions, Roster
+from lookup.testing import broker
+from tests.engine.parts import Odds, Score, manager, policy
+from tests.engine.trio import BUNDLE, OTHER, TOPIC, VIEW, broker_of, registered
+
+
+def test_a_lost_owners_bundles_wait_for_the_next_lookup() -> None:
+    """Under next-lookup they have no owner until somebody asks, with that request's properties."""
+    asked = Score({"b1:1": 1.0, "b3:1": 0.5}, reads=frozenset({"topic"}))
+    made = manager(policy(asked, Odds({"b1:1": 4.0, "b3:1": 1.0})), replace(VIEW, registered=registered("b1:1")))
+    made.assign(TOPIC, BUNDLE)
+    made.begin_tick(60)
+    made.set_registry(VIEW.brokers, registered("b2:1", "b3:1"))
+
+    assert made.ownership.owner(BUNDLE) is None
+    assert broker_of(made.assign(TOPIC, BUNDLE, ts_us=70)) == "b3:1"
+    assert made.take_changes() == [
+        OwnerChange(0, BUNDLE, None, 0, "first", decided=True),
+        OwnerChange(60, BUNDLE, 0, None, "forced"),
+        OwnerChange(70, BUNDLE, 0, 2, "forced", decided=True),
+    ]
+
+
+def test_the_leader_gives_a_lost_owners_bundles_away_at_once() -> None:
+    """In bundle order, by requests without topic, client or properties, and never to the lost broker."""
+    asked = Odds({"b1:1": 9.0, "b2:1": 1.0}, reads=frozenset({"bundle", "topic", "client", "properties"}))
+    made = manager(policy(asked), replace(VIEW, registered=registered("b1:1")), owner_loss="leader")
+    for bundle in (OTHER, BUNDLE):
+        made.assign(TOPIC, bundle, LookupOptions(properties={"rack": "a"}), client="c")
+    asked.asked.clear()
+    made.set_registry(VIEW.brokers, registered("b2:1", "b3:1"))
+
+    assert [(one.bundle, one.topic, one.client, dict(one.properties)) for one in asked.asked] == [
+        (BUNDLE, None, None, {}),
+        (OTHER, None, None, {}),
+    ]
+    assert made.owned(BUNDLE, "b2:1")
+    assert made.owned(OTHER, "b2:1")
+
+
+def test_what_the_leader_cannot_place_stays_unowned() -> None:
+    """Nobody selectable: the next lookup tries again."""
+    made = manager(policy(Odds({"b1:1": 1.0})), replace(VIEW, registered=registered("b1:1")), owner_loss="leader")
+    made.assign(TOPIC, BUNDLE)
+    made.set_registry(VIEW.brokers, registered("b2:1"))
+
+    assert made.ownership.owner(BUNDLE) is None
+
+
+def test_a_broker_that_changes_its_data_keeps_its_bundles() -> None:
+    """Only leaving the registry ends ownership; the answer carries the new data."""
+    made = manager(policy(Odds({"b1:1": 1.0})), VIEW)
+    made.assign(TOPIC, BUNDLE)
+    made.set_registry(Roster([broker("b1:1", rack="z"), *list(VIEW.brokers)[1:]]), VIEW.registered)
+    answer = made.assign(TOPIC, BUNDLE)
+
+    assert answer is not None
+    assert answer.lookup_data.properties == {"lookup.rack": "z"}
+
+
+def test_an_admin_unloads_and_transfers() -> None:
+    """Without destination the bundle is free, with one it is there; both are the admin's doing."""
+    made = manager(policy(Odds({"b1:1": 1.0})), VIEW)
+    made.assign(TOPIC, BUNDLE)
+    made.unload(BUNDLE, "b2:1")
+    made.unload(BUNDLE)
+
+    assert [(change.source, change.broker, change.cause, change.decided) for change in made.take_changes()] == [
+        (None, 0, "first", True),
+        (0, None, "admin", False),
+        (0, 1, "admin", False),
+        (1, None, "admin", False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("bundle", "dest", "sentence"),
+    [
+        (OTHER, None, f"bundle {OTHER} is not owned by any broker"),
+        (BUNDLE, "b1:1", "cannot be transferred to b1:1, which owns it already"),
+        (BUNDLE, "nobody:1", "cannot be transferred to nobody:1, which is not registered"),
+    ],
+)
+def test_impossible_unloads_are_refused(bundle: str, dest: str | None, sentence: str) -> None:
+    """The sentence says why, and nothing changes."""
+    made = manager(policy(Odds({"b1:1": 1.0})), VIEW)
+    made.assign(TOPIC, BUNDLE)
+    with pytest.raises(InputError, match=sentence):
+        made.unload(bundle, dest)
+
+    assert made.owned(BUNDLE, "b1:1")
+
+
+def test_pinned_bundles_are_not_unloaded() -> None:
+    """As in Pulsar, nothing happens."""
+    manager(policy(Odds()), VIEW).unload("pulsar/b1:1/0x00000000_0xffffffff")
+
+
+def test_children_of_a_split_keep_owner_and_past() -> None:
+    """Each child is served by the parent's owner, and its next move comes from there."""
+    made = manager(policy(Odds({"b1:1": 1.0})), VIEW)
+    made.assign(TOPIC, BUNDLE)
+    children = ("public/default/0x00000000_0x40000000", "public/default/0x40000000_0x80000000")
+    made.split(BUNDLE, children)
+    made.take_changes()
+
+    assert made.ownership.owner(BUNDLE) is None
+    assert all(made.owned(child, "b1:1") for child in children)
+    assert made.ownership.bundles().tolist() == [2, 0, 0]
+    made.unload(children[0])
+    assert made.take_changes()[0].source == 0
+
+
+def test_children_of_an_unowned_bundle_are_unowned() -> None:
+    """They remember the parent's last owner."""
+    made = manager(policy(Odds({"b1:1": 1.0})), VIEW)
+    made.assign(TOPIC, BUNDLE)
+    made.unload(BUNDLE)
+    made.split(BUNDLE, [OTHER])
+    made.take_changes()
+    made.assign(TOPIC, OTHER)
+
+    assert [(change.source, change.cause) for change in made.take_changes()] == [(0, "admin")]
+
+
+def test_restored_owners_are_first_owners() -> None:
+    """Those that are not registered, unknown or pinned are left out; nobody decided them."""
+    made = manager(policy(Odds()), replace(VIEW, registered=registered("b1:1")))
+    made.restore({BUNDLE: "b1:1", OTHER: "b2:1", "a/b/c": "gone:1", "pulsar/b1:1/0x00000000_0xffffffff": "b1:1"})
+
+    assert made.take_changes() == [OwnerChange(0, BUNDLE, None, 0, "first", decided=False)]
+    assert made.ownership.bundles().tolist() == [1, 0, 0]
+
+
+def test_ownership_is_told_by_bundle_and_broker() -> None:
+    """A broker serves what it owns and nothing else."""
+    made = manager(policy(Odds({"b1:1": 1.0})), VIEW)
+    made.assign(TOPIC, BUNDLE)
+
+    assert made.owned(BUNDLE, "b1:1")
+    assert not made.owned(BUNDLE, "b2:1")
+    assert not made.owned(OTHER, "b1:1")
+    assert not made.owned(BUNDLE, "gone:1")

@@ -1,0 +1,101 @@
+"""A policy whose parts fail: it stops, goes on without them, or declines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from lookup.engine.policy import Ballot, Policy
+from lookup.errors import PolicyError
+from lookup.model import Broker, Candidates, Reason
+from tests.engine.asked import ASKED, VIEW, ballot_of
+from tests.engine.parts import Counting, Keep, Odds, Score, instant, policy, raising
+
+
+def _half_way(brokers: Candidates) -> Iterator[bool]:
+    yield False
+    raise KeyError("gone")
+
+
+def _half_scores(brokers: Candidates) -> Iterator[float]:
+    yield 0.5
+    raise KeyError("gone")
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        Keep(answer=_half_way),
+        Score(answer=_half_scores),
+        Odds(answer=_half_scores),
+        Odds(answer=raising(ZeroDivisionError("0"))),
+    ],
+)
+def test_stop_names_policy_part_and_request(part: Any) -> None:
+    """The sentence says whose part failed, how, and what it was asked about."""
+    sentence = (
+        rf"policy 'tested': part '{part.name}' raised (KeyError: 'gone'|ZeroDivisionError: 0); "
+        r"it was asked about persistent://public/default/t \{'rack': 'a'\}"
+    )
+    with pytest.raises(PolicyError, match=sentence):
+        ballot_of(part)
+
+
+def test_skip_keeps_the_rejections_so_far_of_a_filter() -> None:
+    """A generator that raises half way has rejected the first broker and admits the rest."""
+    tested = policy(Keep(answer=_half_way), on_error="skip")
+    now = instant(tested, VIEW)
+    ballot = tested.ballot(ASKED, now)
+
+    assert set(ballot.odds) == {"b2", "b3"}
+    assert (now.failures.count, "KeyError: 'gone'" in str(now.failures.first)) == (1, True)
+
+
+def test_skip_lets_a_failed_scorer_add_nothing() -> None:
+    """The other scorers decide."""
+    ballot = ballot_of(Score(answer=_half_scores), Score({"b2": 1.0}), on_error="skip")
+
+    assert dict(ballot.odds) == {"b2": 1.0}
+
+
+def test_skip_lets_a_failed_selector_decline() -> None:
+    """Nobody is chosen, for want of odds."""
+    assert ballot_of(Odds(answer=_half_scores), on_error="skip").declined is Reason.NO_ODDS
+
+
+@pytest.mark.parametrize("part", [Keep(answer=_half_way), Score(answer=_half_scores), Odds(answer=_half_scores)])
+def test_fail_closed_declines(part: Any) -> None:
+    """Any failure declines the request, with the rejections before it."""
+    ballot = ballot_of(Keep(ids=("b1", "b2")), part, on_error="fail-closed")
+
+    assert ballot == Ballot(rejected={Reason.FILTERED: 1}, declined=Reason.POLICY_ERROR)
+
+
+def test_the_first_failure_is_kept_and_all_are_counted() -> None:
+    """Of many failures the first message is printed."""
+    tested = policy(Score(answer=_half_scores), Odds(answer=raising(ZeroDivisionError("0"))), on_error="skip")
+    now = instant(tested, VIEW)
+    tested.ballot(ASKED, now)
+
+    assert now.failures.count == 2
+    assert "part 'score'" in str(now.failures.first)
+
+
+@pytest.mark.parametrize(("on_error", "raises"), [("stop", True), ("skip", False), ("fail-closed", False)])
+def test_a_part_that_fails_to_remember_fails_like_any_other(on_error: str, raises: bool) -> None:
+    """With stop the run ends with a sentence, else the failure is counted and the assignment stands."""
+
+    class Forgetful(Counting):
+        def remember(self, memory: Any, request: Any, broker: Any) -> None:
+            raise KeyError("gone")
+
+    tested: Policy = policy(Forgetful(), on_error=on_error)
+    failures = instant(tested, VIEW).failures
+    if raises:
+        with pytest.raises(PolicyError, match="part 'counting' raised KeyError: 'gone'"):
+            tested.remember({}, ASKED, Broker("b1"), failures)
+    else:
+        assert tested.remember({}, ASKED, Broker("b1"), failures)
+        assert failures.count == 1

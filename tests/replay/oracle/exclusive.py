@@ -1,0 +1,217 @@
+"""Exclusive ownership: every lookup asks the load manager for the owner of its bundle; loads are sums over lookups."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from lookup.engine.ledger import LoadFigures
+from lookup.engine.policy import Policy
+from lookup.model.load import bundle_stats_from_json
+from lookup.model.names import is_system_namespace, pinned_broker
+from lookup.model.request import LookupOptions
+from lookup.model.view import BundleLoad
+from tests.replay.oracle.bundles import bundle_at, ends_of, split_bundle
+from tests.replay.oracle.reading import MICRO, Demand, Row
+from tests.replay.oracle.walking import Told, Walk, counted
+from tests.replay.oracle.world import Tick, World
+from tests.score.oracle import Change, measure_all
+
+__all__ = ["ExclusiveWalk"]
+
+
+class ExclusiveWalk(Walk):
+    """Every lookup asks the load manager for the owner of its bundle."""
+
+    def __init__(self, world: World, policy: Policy, seed: int) -> None:
+        super().__init__(world, policy, seed)
+        self.owners: list[Row] = []
+        self.held: dict[str, Row] = {}
+        self.changes: list[Change] = []
+        self.weights: dict[str, float] = {}
+        self.answers: list[str | None] = []
+        self.decided: list[Any] = []
+        #: the last grid instant whose load is in the books
+        self.last_grid = -(10**18)
+
+    def told(self, by: Sequence[str]) -> Told:
+        """Walk and tell."""
+        for tick in self.world.ticks:
+            self._events(tick)
+            if tick.is_grid:
+                self._grid_instant(tick)
+            for one in tick.lookups:
+                self._lookup(tick, one)
+            if tick.start >= self.world.scored_from:
+                self.note_usage(tick)
+            self.decided += self.manager.take_decisions()
+        rows = [_decision_row(entry.ts_us, entry.decision, entry.count) for entry in self.decided]
+        figures = measure_all(self.happenings(self.lookups, self.changes, None))
+        return Told(rows, self.owners, figures, self.parts(by, self.changes), self.answers)
+
+    def _events(self, tick: Tick) -> None:
+        self.manager.begin_tick(tick.start)
+        if tick.registry is not None:
+            roster, self.registered = tick.registry
+            self.manager.set_registry(roster, np.array(self.registered))
+            self._follow(tick)
+        for parent, children in tick.splits:
+            if split_bundle(self.boundaries, parent, children):
+                self.manager.split(parent, children)
+                held = self._end(parent, tick.start, "split")
+                for child in children if held else ():
+                    self._begin(child, str(held and held["broker"]), tick.start)
+        for bundle in tick.unloads:
+            if self.manager.ownership.owner(bundle) is not None:
+                self.manager.unload(bundle)
+                self._follow(tick)
+        if tick.restores:
+            self.manager.restore({name: broker for name, broker in self.world.initial.items() if self._exists(name)})
+            self._follow(tick)
+
+    def _exists(self, bundle: str) -> bool:
+        namespace = bundle.rpartition("/")[0]
+        known = self.boundaries.get(namespace, [])
+        return ends_of(bundle) in list(pairwise(known))
+
+    def _grid_instant(self, tick: Tick) -> None:
+        if tick.start > self.world.start:
+            self.cells.append(self.open)
+            self.open = []
+        self.last_grid = tick.start
+        figures = self._load(tick.start)
+        self.usage = figures.usage.tolist()
+        self.manager.set_load(figures)
+        self.manager.shed()
+        self._follow(tick)
+
+    def _load(self, now: int) -> LoadFigures:
+        """Say what every broker carries by the books of this moment."""
+        count = len(self.world.roster)
+        micro, seconds = self._bundle_loads(now)
+        self.weights = {bundle: load / (MICRO * seconds) for bundle, load in micro.items()}
+        owners = {bundle: self._owner(bundle) for bundle in {*micro, *self._topic_bundles()}}
+        topics = [0] * count
+        for bundle, found in self._topic_bundles().items():
+            owner = owners[bundle]
+            if owner is not None:
+                topics[owner] += found
+        is_known = bool(self.cells) or self.world.bundles is not None
+        if self.world.loads is None and not is_known:
+            nothing = np.full(count, np.nan)
+            return LoadFigures(nothing, nothing, np.array(topics), [()] * count)
+        top = [_top(owner, owners, self.weights) for owner in range(count)]
+        if self.world.loads is not None:
+            usage, load, reported = self.reported_at(now)
+            return LoadFigures(
+                np.array(usage), np.array(load), np.array(reported), top, self.demand_by_label(), "reported"
+            )
+        sums = [sum(micro[bundle] for bundle in micro if owners[bundle] == number) for number in range(count)]
+        carried = [sums[n] / (MICRO * seconds) if self.registered[n] else float("nan") for n in range(count)]
+        usage = [carried[n] / float(self.manager.capacity[n]) for n in range(count)]
+        return LoadFigures(np.array(usage), np.array(carried), np.array(topics), top, self.demand_by_label())
+
+    def _bundle_loads(self, now: int) -> tuple[dict[str, int], float]:
+        loads: dict[str, int] = defaultdict(int)
+        if self.world.bundles is None:
+            for one in self.window():
+                loads[self.bundle(one)] += one.micro
+            return loads, float(self.world.section.session_s)
+        points: dict[tuple[str, int], int] = {}
+        for row in self.world.bundles:
+            namespace, (low, high) = row["bundle"].rpartition("/")[0], ends_of(row["bundle"])
+            if row["ts"] <= now and {low, high} <= self.world.all_boundaries.get(namespace, set()):
+                points = {at: v for at, v in points.items() if at[0] != namespace or not low <= at[1] < high}
+                stats = bundle_stats_from_json(row["stats"])
+                points[namespace, low] = round((stats.msg_throughput_in + stats.msg_throughput_out) * MICRO)
+        for (namespace, hashed), micro in points.items():
+            loads[bundle_at(namespace, hashed, self.boundaries[namespace])] += micro
+        return loads, 1.0
+
+    def _topic_bundles(self) -> dict[str, int]:
+        found: dict[str, int] = defaultdict(int)
+        for _, namespace, hashed in self.world.topics:
+            found[bundle_at(namespace, hashed, self.boundaries[namespace])] += 1
+        return found
+
+    def _owner(self, bundle: str) -> int | None:
+        pinned = pinned_broker(bundle.rpartition("/")[0])
+        if pinned is None:
+            return self.manager.ownership.owner(bundle)
+        number = self.world.roster.number(pinned)
+        return number if number is not None and self.registered[number] else None
+
+    def _lookup(self, tick: Tick, one: Demand) -> None:
+        bundle = self.bundle(one)
+        options = LookupOptions(
+            read_only=one.read_only, advertised_listener_name=one.listener, properties=one.properties
+        )
+        assigned = self.manager.assign(one.topic, bundle, options, client=one.client, ts_us=one.ts)
+        self._follow(tick)
+        self.open.append(one)
+        answer = None if assigned is None else assigned.broker
+        self.answers.append(answer)
+        if tick.start >= self.world.scored_from:
+            number = None if answer is None else self.manager.roster.number(answer)
+            broker = None if number is None else self.manager.roster[number]
+            self.lookups.append(counted(self.world, one, broker, 1.0))
+
+    def _follow(self, tick: Tick) -> None:
+        for change in self.manager.take_changes():
+            if change.broker is None:
+                self._end(change.bundle, change.ts_us, change.cause)
+                continue
+            broker = self.world.roster[change.broker].id
+            self._begin(change.bundle, broker, change.ts_us)
+            if tick.start >= self.world.scored_from:
+                source = None if change.source is None else self.world.roster[change.source].id
+                unit, weight = self.world.unit_of(change.bundle), self._weight(change.bundle)
+                self.changes.append(
+                    Change(self.world.name, change.ts_us, unit, source, broker, change.cause, change.decided, weight)
+                )
+
+    def _weight(self, bundle: str) -> float:
+        # Bundles that came of a split since the last grid instant are weighed by what lies in them.
+        micro, seconds = self._bundle_loads(self.last_grid)
+        return micro[bundle] / (MICRO * seconds)
+
+    def _begin(self, bundle: str, broker: str, ts: int) -> None:
+        self.held[bundle] = {"bundle": bundle, "broker": broker, "from": ts, "to": None, "ended_by": None}
+        self.owners.append(self.held[bundle])
+
+    def _end(self, bundle: str, ts: int, cause: str) -> Row | None:
+        held = self.held.pop(bundle, None)
+        if held is not None:
+            held["to"], held["ended_by"] = ts, cause
+        return held
+
+
+def _top(owner: int, owners: Mapping[str, int | None], weights: Mapping[str, float]) -> list[BundleLoad]:
+    found = [
+        BundleLoad(bundle, weight)
+        for bundle, weight in weights.items()
+        if weight > 0 and owners[bundle] == owner and not is_system_namespace(bundle.rpartition("/")[0])
+    ]
+    return sorted(found, key=lambda entry: (entry.load, entry.bundle))
+
+
+def _decision_row(ts: int, decision: Any, count: int) -> Row:
+    return {
+        "ts": ts,
+        "bundle": decision.bundle,
+        "key": None,
+        "broker": decision.broker,
+        "propensity": decision.propensity,
+        "declined": None if decision.declined is None else str(decision.declined),
+        "count": count,
+        "weight": None,
+        "odds": sorted(decision.odds.items()),
+        "rejected": sorted((str(reason), found) for reason, found in decision.rejected.items()),
+        "margin": decision.margin,
+        "ties": decision.ties,
+        "fingerprint": decision.fingerprint,
+    }

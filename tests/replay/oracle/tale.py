@@ -1,0 +1,81 @@
+"""The whole evaluation: every policy, cluster and seed, and the figures of the brokers the log says were answered."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lookup.engine.build import build_policies
+from lookup.engine.plugins import load_plugins
+from lookup.settings.evaluation import EvaluationFile
+from tests.replay.oracle.exclusive import ExclusiveWalk
+from tests.replay.oracle.reading import read_log, read_table
+from tests.replay.oracle.shared import SharedWalk
+from tests.replay.oracle.walking import Figures, Told, counted
+from tests.replay.oracle.world import World, is_usable
+from tests.score.oracle import Lookup, measure_all
+
+__all__ = ["Tale", "tell"]
+
+
+@dataclass
+class Tale:
+    """Everything an evaluation is about."""
+
+    #: by cluster, policy, seed
+    runs: dict[tuple[str, str, int], Told]
+    #: by cluster; empty where too few lookups carry a broker
+    logged: dict[str, Figures]
+    quarantined: dict[str, int]
+    facts: dict[str, Any]
+
+
+def tell(settings: EvaluationFile, *, by: Sequence[str] = ()) -> Tale:
+    """Replay every policy of an evaluation, cluster by cluster and seed by seed."""
+    quarantined: dict[str, int] = defaultdict(int)
+    if settings.inputs.ownership is not None:
+        refused = [event for event in read_table(settings.inputs.ownership) if not is_usable(event)]
+        quarantined["a row of OWNERSHIP"] = len(refused)
+    logs = {name: log for name, log in sorted(read_log(settings, quarantined).items()) if log.demand}
+    worlds = [World(settings, name, log.demand) for name, log in logs.items()]
+    policies = build_policies(load_plugins(settings.plugin_files), settings.policies)
+    walk = SharedWalk if settings.evaluation.ownership == "shared" else ExclusiveWalk
+    runs = {
+        (world.name, policy.name, seed): walk(world, policy, seed).told(by)
+        for world in worlds
+        for policy in policies
+        for seed in settings.evaluation.seeds
+    }
+    known = sum(world.roster_id(one.logged) is not None for world in worlds for one in world.demand)
+    lookups = sum(len(world.demand) for world in worlds)
+    logged = {world.name: _of_the_log(world) for world in worlds} if known >= 0.95 * lookups else {}
+    facts = {
+        "lookups": lookups,
+        "ticks": {world.name: len(world.ticks) for world in worlds},
+        "induced": sum(world.induced() for world in worlds),
+        "floor": {world.name: world.floor() for world in worlds},
+        "assumed": any(world.assumed is not None for world in worlds),
+    }
+    return Tale(runs, logged, dict(quarantined), facts)
+
+
+def _of_the_log(world: World) -> Figures:
+    """Return the figures of the brokers the log says were answered."""
+    lookups: list[Lookup] = []
+    for tick, roster in world.rosters():
+        for one in tick.lookups if tick.start >= world.scored_from else ():
+            number = roster.number(world.roster_id(one.logged) or "")
+            lookups.append(counted(world, one, None if number is None else roster[number], 1.0))
+    cells = world.registered_cells()
+    everyone = dict.fromkeys(cells, frozenset(broker.id for broker in world.roster))
+    # The log may name a broker that was not registered; only balance is about registered ones alone.
+    registered = [
+        one for one in lookups if one.broker is None or one.broker.id in cells[world.name, world.cell(one.ts)]
+    ]
+    figures = measure_all(world.happenings(lookups, everyone))
+    balance = measure_all(world.happenings(registered, cells))
+    figures.update({name: value for name, value in balance.items() if name[0].startswith("imbalance")})
+    figures.pop(("agreement_ratio", None))
+    return figures

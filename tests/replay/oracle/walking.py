@@ -1,0 +1,159 @@
+"""What the walks of both ownership modes share: one policy, cluster and seed, and its figures, whole and by part."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from lookup.engine.manager import LoadManager
+from lookup.engine.policy import Policy
+from lookup.model.broker import Broker
+from lookup.model.load import BrokerLoadData, broker_load_from_json
+from tests.replay.oracle.bundles import bundle_at
+from tests.replay.oracle.reading import MICRO, Demand, Row
+from tests.replay.oracle.world import Tick, World
+from tests.score.oracle import Change, Happenings, Lookup, measure_all
+
+__all__ = ["Figures", "Told", "Walk", "counted"]
+
+Figures = dict[tuple[str, str | None], float]
+
+
+@dataclass
+class Told:
+    """What one policy with one seed did in one cluster."""
+
+    decisions: list[Row]
+    owners: list[Row]
+    figures: Figures
+    #: by part of the demand, `(("tenant", "t1"),)`
+    parts: dict[tuple[tuple[str, str], ...], Figures] = field(default_factory=dict)
+    #: broker of each lookup, None for unanswered, as one line per lookup; empty under shared ownership
+    answers: list[str | None] = field(default_factory=list)
+
+
+class Walk:
+    """One policy, cluster and seed; what both ownership modes share."""
+
+    def __init__(self, world: World, policy: Policy, seed: int) -> None:
+        self.world, self.policy, self.seed = world, policy, seed
+        section = world.section
+        self.manager = LoadManager(
+            policy,
+            world.name,
+            world.roster,
+            seed=seed,
+            owner_loss=section.owner_loss,
+            namespaces=world.namespaces,
+            topology=world.topology,
+            assumed_capacity=world.assumed,
+        )
+        self.boundaries = {name: list(known) for name, known in world.first_boundaries.items()}
+        #: lookups of the complete cells, newest last, and of the open one
+        self.cells: list[list[Demand]] = []
+        self.open: list[Demand] = []
+        self.lookups: list[Lookup] = []
+        self.usage = [float("nan")] * len(world.roster)
+        self.usage_s: dict[tuple[int, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
+        self.decisions: list[Row] = []
+        self.registered: list[bool] = [False] * len(world.roster)
+        #: the last report of each broker, and those to come, the next one last
+        self.reports: dict[str, BrokerLoadData] = {}
+        self.unread = list(reversed(world.loads or ()))
+
+    def bundle(self, one: Demand) -> str:
+        """Return the bundle of a lookup as of now."""
+        return bundle_at(one.namespace, one.hashed, self.boundaries[one.namespace])
+
+    def note_usage(self, tick: Tick) -> None:
+        """Book a tick's broker-time."""
+        for number, broker in enumerate(self.manager.roster):
+            if self.registered[number] and self.usage[number] == self.usage[number]:
+                booked = self.usage_s[self.world.cell(tick.start), broker.id]
+                seconds = (tick.end - tick.start) / MICRO
+                booked[0] += seconds
+                booked[1] += seconds * (self.usage[number] > self.world.section.overload_threshold)
+
+    def demand_by_label(self) -> dict[str, dict[str, float]]:
+        """Return the weight per second of the last cell by value of every label."""
+        sums: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+        for one in self.cells[-1] if self.cells else ():
+            for key, value in one.properties.items():
+                sums[key][value] += one.micro
+        per_second = {
+            key: {
+                value: micro / (MICRO * self.world.section.tick_s) for value, micro in sorted(values.items()) if micro
+            }
+            for key, values in sums.items()
+        }
+        return {key: values for key, values in per_second.items() if values}
+
+    def reported_at(self, now: int) -> tuple[list[float], list[float], list[int]]:
+        """Return usage, load and topics by broker as last reported."""
+        while self.unread and self.unread[-1]["ts"] <= now:
+            row = self.unread.pop()
+            self.reports[row["broker"]] = broker_load_from_json(row["load"])
+        found = [self.reports.get(broker.id) for broker in self.world.roster]
+        return (
+            [float("nan") if data is None else data.weighted_max_ema for data in found],
+            [float("nan") if data is None else data.msg_throughput_in + data.msg_throughput_out for data in found],
+            [0 if data is None else data.topics for data in found],
+        )
+
+    def window(self) -> list[Demand]:
+        """Return the lookups of the last `session_s`."""
+        size = self.world.section.session_s // self.world.section.tick_s
+        return [one for cell in self.cells[-size:] for one in cell]
+
+    def happenings(self, lookups: Sequence[Lookup], changes: Sequence[Change] | None, hour: int | None) -> Happenings:
+        """Put together what metrics are about, in the whole run or in one hour of it."""
+        world = self.world
+        cells = {cell: ids for cell, ids in world.registered_cells().items() if hour is None or _hour(cell[1]) == hour}
+        usage = [
+            (known, over) for (cell, _), (known, over) in self.usage_s.items() if hour is None or _hour(cell) == hour
+        ]
+        return world.happenings(lookups, cells, changes=changes, usage_s=None if world.assumed is not None else usage)
+
+    def parts(self, by: Sequence[str], changes: Sequence[Change] | None) -> dict[Any, Figures]:
+        """Return the figures of every part of the demand."""
+        return {
+            ((dimension, value),): _figures_of(self, dimension, value, changes)
+            for dimension in by
+            for value in sorted({_value_of(dimension, one) for one in self.lookups} - {None})
+        }
+
+
+def counted(world: World, one: Demand, broker: Broker | None, count: float) -> Lookup:
+    """Return a lookup as metrics see it, answered by a broker or nobody; counted in part under shared ownership."""
+    logged = world.roster_id(one.logged) or one.logged
+    return Lookup(
+        world.name, one.ts, world.unit(one), broker, one.client_class, one.micro / MICRO, logged=logged, count=count
+    )
+
+
+def _hour(ts: int) -> int:
+    return ts // (3600 * MICRO)
+
+
+def _value_of(dimension: str, one: Lookup | Change) -> Any:
+    if dimension == "hour":
+        return datetime.fromtimestamp(_hour(one.ts) * 3600, tz=UTC).strftime("%Y-%m-%dT%H:00Z")
+    if dimension == "rack":
+        return one.client.properties.get("rack") if isinstance(one, Lookup) else None
+    namespace = one.bundle.rpartition("/")[0]
+    return namespace if dimension == "namespace" else namespace.partition("/")[0]
+
+
+def _figures_of(walk: Walk, dimension: str, value: Any, changes: Sequence[Change] | None) -> Figures:
+    lookups = [one for one in walk.lookups if _value_of(dimension, one) == value]
+    kept = None if changes is None or dimension == "rack" else [c for c in changes if _value_of(dimension, c) == value]
+    hour = _hour(lookups[0].ts) if dimension == "hour" else None
+    figures = measure_all(walk.happenings(lookups, kept, hour))
+    if dimension in ("rack", "hour"):
+        figures.pop(("agreement_ratio", None))
+    if dimension != "hour":
+        figures.pop(("overload_ratio", None), None)
+    return figures
