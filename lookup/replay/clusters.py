@@ -163,8 +163,8 @@ def _day_parts(words: ClusterWords, shares: Sequence[Share], brokers: Mapping[st
     parts: dict[int, list[Part]] = {}
     for share in shares:
         recoding = recoding_of(words, share, brokers)
-        for name, day, first, last in share.parts:
-            parts.setdefault(day, []).append(Part(name, first, last, recoding))
+        for written in share.parts:
+            parts.setdefault(written.day, []).append(Part(written, recoding))
     return parts
 
 

@@ -9,10 +9,9 @@ Source: `design/performance.md` section 2; `design/architecture.md` section 6.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
@@ -21,23 +20,21 @@ from numpy.typing import NDArray
 
 from lookup.model.namespaces import NamespacePolicies
 from lookup.replay.atoms import AtomRule
+from lookup.replay.parts import PartWriter, WrittenPart, narrowed
 from lookup.replay.rows import Checks, LogBatch, Quarantined, flags, sequence, text_column, texts_of
 from lookup.replay.schema import LOOKUP_DEFAULTS, RESULTS
 from lookup.replay.topics import TopicCodes
 from lookup.replay.work import WorkDir
 from lookup.settings.resolve import ClientRule
 
-__all__ = ["DAY_US", "EXTRA_FIELDS", "Coder", "CodingPlan", "Share", "used_columns"]
+__all__ = ["EXTRA_FIELDS", "Coder", "CodingPlan", "Share", "used_columns"]
 
-DAY_US = 86_400_000_000
 #: Fields of a request that are coded only where a policy reads them, beside atom and properties.
 EXTRA_FIELDS = ("domain", "topic", "client", "listener")
-#: Rows a coder holds before it writes them.
-_HELD_ROWS = 4_000_000
-
-_NARROW = (np.int8, np.int16, np.int32)
 
 Ints = NDArray[np.int64]
+#: Codes in the smallest integers that hold them.
+Codes = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -70,8 +67,8 @@ class Share:
     by_broker: list[int] = field(default_factory=list)
     #: strings of the coded extras, by field
     extras: dict[str, list[str | None]] = field(default_factory=dict)
-    #: (name, day, first ts, last ts) of each part
-    parts: list[tuple[str, int, int, int]] = field(default_factory=list)
+    #: in order of the log's files
+    parts: list[WrittenPart] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     #: distinct topics of the demand: 64-bit digest and the task's atom code, shape (n_topics, 2)
     topics: Ints = field(default_factory=lambda: np.empty((0, 2), np.int64))
@@ -108,16 +105,15 @@ class Coder:
     def __init__(self, plan: CodingPlan, cluster: str, work: WorkDir, task: int) -> None:
         self.share = Share(cluster, counts={"rows": 0, "redirects": 0, "internal": 0, "demand": 0, "micro": 0})
         self.quarantined: list[Quarantined] = []
-        self._plan, self._work, self._task = plan, work, task
+        self._plan = plan
+        self._writer = PartWriter(work, cluster, task, tick_us=plan.tick_us)
         self._rule = plan.rule(cluster)
         self._atoms = TopicCodes(self._rule)
         self._properties, self._brokers, self._clients = _Vocabulary(), _Vocabulary(), _Vocabulary()
         self._extras = {name: _Vocabulary() for name in EXTRA_FIELDS if name in plan.extras}
         self._by_broker = self._by_properties = np.empty(0, dtype=np.int64)
         self._rules: dict[str | None, int] = {}
-        self._maps: dict[str, tuple[pa.Array, NDArray[np.int32]]] = {}
-        self._held: dict[int, list[dict[str, NDArray[Any]]]] = {}
-        self._rows = 0
+        self._maps: dict[str, tuple[pa.Array, Codes]] = {}
 
     def add(self, batch: LogBatch) -> None:
         """Code some rows."""
@@ -128,13 +124,12 @@ class Coder:
         if not usable.all():
             columns = {name: values[usable] for name, values in columns.items()}
         self._keep(columns)
-        if self._rows >= _HELD_ROWS:
-            self.flush()
 
     def finish(self) -> Share:
         """Write what is held and return the share."""
-        self.flush()
+        self._writer.flush()
         share = self.share
+        share.parts = self._writer.parts
         share.namespaces = list(self._atoms.bases)
         asked = _added(self._by_properties, np.zeros(len(self._properties.codes), np.int64)).tolist()
         share.properties = [text if count else None for text, count in zip(self._properties.values, asked, strict=True)]
@@ -143,18 +138,6 @@ class Coder:
         share.extras = {name: words.values for name, words in self._extras.items()}
         share.topics = self._atoms.digests()
         return share
-
-    def flush(self) -> None:
-        """Write the held rows, one part per day."""
-        for day, chunks in sorted(self._held.items()):
-            columns = _sorted({name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]})
-            name = (
-                f"parts/{quote(self.share.cluster, safe='')}/{day}/{self._task:05d}-{len(self.share.parts):04d}.arrow"
-            )
-            note = _drop_constants(columns)
-            self._work.write(name, {key: _narrowed(values) for key, values in columns.items()}, note)
-            self.share.parts.append((name, day, int(columns["ts"][0]), int(columns["ts"][-1])))
-        self._held, self._rows = {}, 0
 
     def _columns(self, batch: LogBatch) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_]]:
         checks = Checks(batch)
@@ -186,13 +169,13 @@ class Coder:
             columns[name] = self._extra_codes(batch, name)
         return columns, usable
 
-    def _extra_codes(self, batch: LogBatch, name: str) -> NDArray[np.int32]:
+    def _extra_codes(self, batch: LogBatch, name: str) -> Codes:
         words = self._extras[name]
         if name == "domain":
             return self._coded(batch, "topic", lambda text: words.code((text or "").partition("://")[0]), memo="domain")
         return self._coded(batch, name, words.code, memo=f"extra {name}")
 
-    def _property_codes(self, batch: LogBatch) -> NDArray[np.int32]:
+    def _property_codes(self, batch: LogBatch) -> Codes:
         words = self._properties
         logged = self._coded(batch, "properties", lambda text: _canonical(text, words))
         if not self._plan.client_rules or "client" not in batch.rows.schema.names:
@@ -217,7 +200,7 @@ class Coder:
 
     def _coded(
         self, batch: LogBatch, name: str, code: Callable[[str | None], int], *, memo: str | None = None
-    ) -> NDArray[np.int32]:
+    ) -> Codes:
         """Return the code of each row of a text column; `code` is asked once per distinct text of a dictionary."""
         column = text_column(batch.rows, name)
         if column is None:
@@ -225,11 +208,11 @@ class Coder:
         known = self._maps.get(memo or name)
         if known is None or not known[0].equals(column.dictionary):
             texts = texts_of(column.dictionary)
-            known = column.dictionary, np.fromiter((code(text) for text in texts), np.int32, len(texts))
+            known = column.dictionary, narrowed(np.fromiter((code(text) for text in texts), np.int32, len(texts)))
             self._maps[memo or name] = known
         if column.indices.null_count:
             absent = code(LOOKUP_DEFAULTS.get(name))  # type: ignore[arg-type]  # texts
-            table = np.append(known[1], np.int32(absent))
+            table = narrowed(np.append(known[1].astype(np.int32), np.int32(absent)))
             return _taken(table, pc.fill_null(column.indices, len(known[1])).to_numpy(zero_copy_only=False))
         return _taken(known[1], column.indices.to_numpy(zero_copy_only=False))
 
@@ -244,23 +227,7 @@ class Coder:
         counts["micro"] += int(columns["weight"].sum())
         first, last = int(ts.min()), int(ts.max())
         self.share.first_us, self.share.last_us = min(first, self.share.first_us), max(last, self.share.last_us)
-        for day, chunk in self._by_day(columns, first, last):
-            self._held.setdefault(day, []).append(chunk)
-        self._rows += len(ts)
-
-    def _by_day(
-        self, columns: dict[str, NDArray[Any]], first: int, last: int
-    ) -> Iterator[tuple[int, dict[str, NDArray[Any]]]]:
-        # A tick belongs to the day in which its cell of the grid begins, also where tick_s does not divide a day.
-        grid = self._plan.tick_us
-        ends = first // grid * grid // DAY_US, last // grid * grid // DAY_US
-        if ends[0] == ends[1]:
-            yield ends[0], columns
-            return
-        days = columns["ts"] // grid * grid // DAY_US
-        for day in np.unique(days).tolist():
-            mask = days == day
-            yield day, {name: values[mask] for name, values in columns.items()}
+        self._writer.add(columns)
 
 
 def used_columns(present: Sequence[str], plan: CodingPlan) -> list[str]:
@@ -278,8 +245,8 @@ def _added(a: Ints, b: Ints) -> Ints:
     return total
 
 
-def _taken(table: NDArray[np.int32], places: NDArray[Any]) -> NDArray[np.int32]:
-    taken: NDArray[np.int32] = table[places]
+def _taken(table: Codes, places: NDArray[Any]) -> Codes:
+    taken: Codes = table[places]
     return taken
 
 
@@ -302,33 +269,3 @@ def _canonical(text: str | None, words: _Vocabulary) -> int:
 
 def _json(properties: Mapping[str, str]) -> str:
     return json.dumps(properties, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-
-
-def _sorted(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    ts, seq = columns["ts"], columns["seq"]
-    later, equal = ts[1:] > ts[:-1], ts[1:] == ts[:-1]
-    if (later | (equal & (seq[1:] >= seq[:-1]))).all():
-        return columns
-    order = np.lexsort((seq, ts))
-    return {name: values[order] for name, values in columns.items()}
-
-
-def _narrowed(values: NDArray[Any]) -> NDArray[Any]:
-    """Return numbers in the smallest integers that hold them: half the bytes is half the time to write and read."""
-    if values.dtype.kind != "i":
-        return values
-    least, most = int(values.min()), int(values.max())
-    holding = (kind for kind in _NARROW if np.iinfo(kind).min <= least and most <= np.iinfo(kind).max)
-    return values.astype(next(holding, values.dtype), copy=False)
-
-
-def _drop_constants(columns: dict[str, NDArray[Any]]) -> dict[str, int]:
-    """Take out the columns that hold one value only, and return these values."""
-    constant = {
-        name: int(values[0])
-        for name, values in columns.items()
-        if name != "ts" and values[0] == values[-1] and (values == values[0]).all()
-    }
-    for name in constant:
-        del columns[name]
-    return constant

@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.replay.parts import WrittenPart
 from lookup.replay.vocabulary import Recoding
 from lookup.replay.work import WorkDir
 
@@ -25,11 +26,9 @@ _Columns = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part file and the maps of the task that wrote it."""
+    """A part, and what the codes of the task that wrote it mean."""
 
-    name: str
-    first_us: int
-    last_us: int
+    written: WrittenPart
     recoding: Recoding
 
 
@@ -75,7 +74,7 @@ class _Read:
     """A part as its task wrote it, and its values in the cluster's codes."""
 
     def __init__(self, work: WorkDir, part: Part) -> None:
-        self._columns, self._constants = work.read(part.name)
+        self._columns, self._constants = work.read(part.written.name)
         recoding = part.recoding
         self._maps = {
             "atom": recoding.atom,
@@ -130,8 +129,8 @@ def day_rows(work: WorkDir, parts: Sequence[Part]) -> DayRows:
 
 
 def _is_ordered(parts: Sequence[Part]) -> bool:
-    # Parts come in order of their files, so parts that do not overlap in time need no sort.
-    return all(before.last_us < after.first_us for before, after in pairwise(parts))
+    # Parts come in order of their files, which breaks ties; so parts that do not overlap need no sort.
+    return all(before.written.last <= after.written.first for before, after in pairwise(parts))
 
 
 def _joined(read: Sequence[_Read], name: str) -> NDArray[Any]:

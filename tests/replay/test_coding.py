@@ -90,7 +90,7 @@ def test_rows_are_parted_by_the_day_in_which_their_cell_begins(tmp_path: Path) -
     coder = _coder(tmp_path, _plan(tick_s=7))
     coder.add(_batch(ts=[midnight, midnight + 7 * MICRO]))
 
-    days = [(day, first) for _, day, first, _ in coder.finish().parts]
+    days = [(part.day, part.first[0]) for part in coder.finish().parts]
     assert midnight // (7 * MICRO) * 7 * MICRO < midnight
     assert days == [(midnight // DAY - 1, midnight), (midnight // DAY, midnight + 7 * MICRO)]
 
