@@ -99,8 +99,6 @@ class _Read:
     def dtype(self, name: str) -> np.dtype[Any]:
         """Return the type that holds a column's values."""
         codes, held = self._maps.get(name), self._columns.get(name)
-        if name == "weight":
-            return np.dtype(np.float64)
         return codes.dtype if codes is not None else np.dtype(np.int64) if held is None else held.dtype
 
     def write_to(self, target: NDArray[Any], name: str) -> None:
@@ -112,7 +110,7 @@ class _Read:
             target[:] = self._columns[name]
         else:
             # -1 stands for the last code, as it does where a code is an index.
-            np.take(codes, self._columns[name], out=target, mode="wrap")
+            np.take(codes.astype(target.dtype, copy=False), self._columns[name], out=target, mode="wrap")
 
 
 def day_rows(work: WorkDir, parts: Sequence[Part]) -> DayRows:

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from lookup.replay.atoms import AtomRule, Atoms
 from lookup.replay.coding import EXTRA_FIELDS, Share
+from lookup.replay.parts import narrowed
 
 __all__ = ["ClusterWords", "Recoding", "merge_words", "recoding_of"]
 
-Codes = NDArray[np.int32] | NDArray[np.int16]
+Codes = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def recoding_of(words: ClusterWords, share: Share, brokers: Mapping[str, int]) -
     places = {_text(properties): place for place, properties in enumerate(words.properties)}
     extras = {name: _places(words.extras[name]) for name in share.extras if name in words.extras}
     return Recoding(
-        atom=_narrowest(_atom_map(words.atoms, share)),
+        atom=narrowed(_atom_map(words.atoms, share)),
         properties=_codes(-1 if text is None else places[text] for text in share.properties),
         broker=_codes([*(brokers.get(text, -2) for text in share.brokers), -1]),
         extras={name: _codes(known[text] for text in share.extras[name]) for name, known in extras.items()},
@@ -126,12 +127,8 @@ def _places(words: Sequence[str | None]) -> dict[str | None, int]:
 
 
 def _codes(values: Iterable[int]) -> Codes:
-    return _narrowest(np.array(list(values), dtype=np.int32))
-
-
-def _narrowest(codes: NDArray[np.int32]) -> Codes:
-    """Return codes in 16 bits where they fit: what they map is as long as the log."""
-    return codes.astype(np.int16) if codes.size and codes.max() < 1 << 15 else codes
+    # What they map is as long as the log, so they are as short as can be.
+    return narrowed(np.array(list(values), dtype=np.int32))
 
 
 def _text(properties: Mapping[str, Any]) -> str:

@@ -35,6 +35,17 @@ def test_parts_that_meet_in_one_instant_are_ordered_by_number(tmp_path: Path) ->
     assert planned(tmp_path, log, tasks=2).rows.column("weight", slice(None)).tolist() == [1e6, 2e6]
 
 
+def test_tasks_whose_codes_differ_in_width_are_joined(tmp_path: Path) -> None:
+    """One task met one namespace, the next two hundred, whose codes need more bits."""
+    names = ["n000", *(f"n{number:03d}" for number in range(200))]
+    rows = planned(
+        tmp_path, [lookup(place, topic=f"persistent://t/{name}/x") for place, name in enumerate(names)], tasks=2
+    )
+
+    assert rows.rows.column("atom", slice(None)).tolist() == [0, *range(200)]
+    assert rows.cluster.words.atoms.count == 200
+
+
 def test_a_column_of_one_value_is_kept_as_that_value(tmp_path: Path) -> None:
     """Constants take no room and read like columns."""
     rows = planned(tmp_path, [lookup(0), lookup(1)]).rows
