@@ -83,9 +83,17 @@ class Atoms:
         if namespace not in self.base:
             return None
         ends = BundleRange.parse(bounds)
-        known = self.boundaries[self.namespaces.index(namespace)]
-        return self._slice(namespace, ends.lower, ends.upper) if {ends.lower, ends.upper} <= set(known) else None
+        known = self._starts[namespace]
+        return self._slice(namespace, ends.lower, ends.upper) if {ends.lower, ends.upper} <= known.keys() else None
+
+    @cached_property
+    def _starts(self) -> Mapping[str, Mapping[int, int]]:
+        """Return the number of the atom that begins at each boundary, by namespace."""
+        return {
+            namespace: {bound: self.base[namespace] + place for place, bound in enumerate(boundaries)}
+            for namespace, boundaries in zip(self.namespaces, self.boundaries, strict=True)
+        }
 
     def _slice(self, namespace: str, low: int, high: int) -> slice:
-        base, known = self.base[namespace], self.rule.boundaries(namespace)
-        return slice(base + known.index(low), base + known.index(high))
+        known = self._starts[namespace]
+        return slice(known[low], known[high])
