@@ -81,6 +81,9 @@ def request_facet(part: str, reads: frozenset[str]) -> Callable[[LookupRequest],
         return lambda request: request
     declared = frozenset(name.removeprefix("properties.") for name in reads if name.startswith("properties."))
     whole = "properties" in reads
+    if not names and not declared:
+        nothing = cast("LookupRequest", _Facet(part, "request", {}))
+        return lambda request: nothing
 
     def cut(request: LookupRequest) -> LookupRequest:
         """Return what the part may read of a request."""

@@ -83,9 +83,7 @@ class LazyTopBundles(Sequence[Sequence[BundleLoad]]):
 
 
 def _ascending(loads: Iterator[tuple[str, float]]) -> tuple[BundleLoad, ...]:
-    loaded = [
-        BundleLoad(bundle, load)
-        for bundle, load in loads
-        if load > 0 and not is_system_namespace(bundle.rpartition("/")[0])
-    ]
-    return tuple(sorted(loaded, key=lambda entry: (entry.load, entry.bundle)))
+    loaded = sorted(
+        (load, bundle) for bundle, load in loads if load > 0 and not is_system_namespace(bundle.rpartition("/")[0])
+    )
+    return tuple([BundleLoad(bundle, load) for load, bundle in loaded])

@@ -189,12 +189,13 @@ class LoadManager:
         if not self.registered.any():
             return None
         self._prepared()
-        asked = (request.bundle, self.policy.decision_key(request))
+        key = self.policy.decision_key(request)
+        asked = (request.bundle, key)
         repeated = self._declined.get(asked)
         if repeated is not None:
             repeated.count += 1
             return repeated.decision
-        ballot, fingerprint = self.decide(request)
+        ballot, fingerprint = self._decided(request, key)
         decision = self._draws.decision(request.bundle, ballot, self.roster, fingerprint)
         entry = Decided(ts_us, decision)
         self._decisions.append(entry)
@@ -207,10 +208,12 @@ class LoadManager:
 
     def decide(self, request: LookupRequest) -> tuple[Ballot, str]:
         """Return what the policy says to a request now, and the fingerprint that holds under; nothing is booked."""
+        return self._decided(request, self.policy.decision_key(request))
+
+    def _decided(self, request: LookupRequest, key: Hashable) -> tuple[Ballot, str]:
         instant = self._prepared()
         if "view.memory" in self.policy.reads:
             return self.policy.ballot(request, instant), self._fingerprint
-        key = self.policy.decision_key(request)
         known = self._ballots.get(key)
         if known is None:
             known = self._ballots[key] = self.policy.ballot(request, instant)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, islice
 from types import MappingProxyType
@@ -31,6 +31,8 @@ __all__ = ["TIED", "Ballot", "Failures", "Instant", "OnError", "Policy", "Weight
 #: Scores this close to the best are tied.
 TIED = 1e-9
 
+#: What every assignment may change.
+_UNSETTLED: Final = frozenset({"view.ownership", "view.memory"})
 #: Odds are divided by the greatest above this, so that no sum of them overflows.
 _HUGE = 1e290
 
@@ -158,13 +160,37 @@ class Policy:
             brokers, rejected = self._filtered(request, instant)
             if not len(brokers):
                 return Ballot(rejected=rejected, declined=Reason.NO_CANDIDATES)
-            scores = self.scores(request, brokers, instant)
-            odds = self.odds(request, brokers, scores, instant)
+            chosen = self._chosen(request, brokers, instant)
         except _ClosedError as closed:
             return Ballot(rejected=closed.rejected or rejected, declined=Reason.POLICY_ERROR)
         except ContractError as breach:
             raise type(breach)(f"policy {self.name!r}: {breach}") from breach
-        return _tallied(brokers, scores, odds, rejected, are_scored=bool(self.scorers))
+        return replace(chosen, rejected=rejected) if rejected else chosen
+
+    def _chosen(self, request: LookupRequest, brokers: Candidates, instant: Instant) -> Ballot:
+        """Ask scorers and selector about those the filters left; once per instant where only a filter sees changes."""
+        if self._choice_reads is None:
+            return self._choice(request, brokers, instant)
+        key = tuple([_field(request, name) for name in self._choice_reads]), brokers.index.tobytes()
+        known = instant.chosen.get(key)
+        if known is None:
+            known = instant.chosen[key] = self._choice(request, brokers, instant)
+        return known
+
+    def _choice(self, request: LookupRequest, brokers: Candidates, instant: Instant) -> Ballot:
+        scores = self.scores(request, brokers, instant)
+        odds = self.odds(request, brokers, scores, instant)
+        return _tallied(brokers, scores, odds, are_scored=bool(self.scorers))
+
+    @cached_property
+    def _choice_reads(self) -> tuple[str, ...] | None:
+        """Return what scorers and selector read of a request; None where an assignment changes their answers.
+
+        Also None where it changes no filter's: then whole ballots are kept, by decision key.
+        """
+        reads = frozenset[str]().union(*self.part_reads[len(self.filters) :])
+        keeps = self._settled < len(self.filters) and not reads & _UNSETTLED
+        return _request_fields(reads) if keeps else None
 
     def _filtered(self, request: LookupRequest, instant: Instant) -> Kept:
         """Ask the filters in order, until one leaves nobody; once per instant those no assignment can change."""
@@ -194,7 +220,7 @@ class Policy:
     @cached_property
     def _settled(self) -> int:
         """Return how many filters come before the first whose answer an assignment can change."""
-        reads = [bool(part & {"view.ownership", "view.memory"}) for part in self.part_reads[: len(self.filters)]]
+        reads = [bool(part & _UNSETTLED) for part in self.part_reads[: len(self.filters)]]
         return reads.index(True) if True in reads else len(reads)
 
     @cached_property
@@ -266,8 +292,7 @@ class Policy:
         Raises:
             PolicyError: where a part raises and `on_error` is stop.
         """
-        keepers = [(part, cut) for part, cut in zip(self.parts, self._cuts, strict=True) if hasattr(part, "remember")]
-        for part, cut in keepers:
+        for part, cut in self._keepers:
             try:
                 part.remember(memory.setdefault(memory_key(part), {}), cut(request), broker)
             except ContractError:
@@ -275,7 +300,13 @@ class Policy:
             except Exception as error:  # noqa: BLE001  a third party's code may raise anything; on_error decides
                 with suppress(_ClosedError):
                     self._failed(part.name, request, error, failures)
-        return bool(keepers)
+        return bool(self._keepers)
+
+    @cached_property
+    def _keepers(self) -> tuple[tuple[Any, Callable[[LookupRequest], LookupRequest]], ...]:
+        """Return the parts that keep memory, with their cuts of a request."""
+        named = zip(self.parts, self._cuts, strict=True)
+        return tuple((part, cut) for part, cut in named if hasattr(part, "remember"))
 
     @cached_property
     def _cuts(self) -> tuple[Callable[[LookupRequest], LookupRequest], ...]:
@@ -284,7 +315,7 @@ class Policy:
 
     def __getstate__(self) -> dict[str, Any]:
         # The cuts are closures, which do not pickle; they are made again where they are needed.
-        return {name: value for name, value in self.__dict__.items() if name != "_cuts"}
+        return {name: value for name, value in self.__dict__.items() if name not in {"_cuts", "_keepers"}}
 
     def _asked(self, part: str, request: LookupRequest, instant: Instant, ask: Callable[[], Any]) -> Any:
         try:
@@ -308,7 +339,7 @@ class Policy:
 class Instant:
     """One view prepared for one policy: who is offered, and each part's own cut of the view."""
 
-    __slots__ = ("failures", "kept", "offered", "view", "views")
+    __slots__ = ("chosen", "failures", "kept", "offered", "view", "views")
 
     def __init__(self, policy: Policy, view: ClusterView, failures: Failures | None = None) -> None:
         self.view = view
@@ -322,6 +353,8 @@ class Instant:
         self.failures = Failures() if failures is None else failures
         #: what the filters that no assignment can change have left, by what they read of the request
         self.kept: dict[tuple[Hashable, ...], Kept] = {}
+        #: what scorers and selector said, by what they read of the request and whom they were asked about
+        self.chosen: dict[Hashable, Ballot] = {}
 
 
 def memory_key(part: object) -> str:
@@ -354,13 +387,12 @@ def _tallied(
     brokers: Candidates,
     scores: NDArray[np.float64],
     odds: NDArray[np.float64],
-    rejected: Mapping[Reason, int],
     *,
     are_scored: bool,
 ) -> Ballot:
     peak = float(odds.max())
     if peak == 0.0:
-        return Ballot(rejected=rejected, declined=Reason.NO_ODDS)
+        return Ballot(declined=Reason.NO_ODDS)
     if peak > _HUGE:
         odds = odds / peak
     margin, ties = _margin(scores) if are_scored else (None, len(scores))
@@ -371,7 +403,6 @@ def _tallied(
         numbers=tuple(brokers.index[places].tolist()),
         cumulative=tuple(accumulate(probabilities)),
         odds=dict(zip(brokers.ids_at(places), probabilities, strict=True)),
-        rejected=rejected,
         margin=margin,
         ties=ties,
     )

@@ -270,8 +270,9 @@ class _BundleLoads:
         if self._known is None:
             self._known = self._owners[self._starts], np.add.reduceat(self._window, self._starts)
         owners, micro = self._known
-        for place in np.flatnonzero((owners == broker) & (micro > 0)).tolist():
-            yield self._names[place], int(micro[place]) / (MICRO * self._seconds)
+        places = np.flatnonzero((owners == broker) & (micro > 0))
+        loads = micro[places] / (MICRO * self._seconds)
+        return zip(self._names[places].tolist(), loads.tolist(), strict=True)
 
 
 def _by_broker(owners: NDArray[np.int32], values: Ints, n_brokers: int) -> Ints:

@@ -59,6 +59,11 @@ class DayRows:
         # Micro-units of weight are whole numbers below 2**53, exact as float64, which sums want.
         return np.full(stop - start, self._constants[name], dtype=np.float64 if name == "weight" else np.int64)
 
+    def value(self, name: str, row: int) -> int:
+        """Return the value of one row."""
+        held = self._columns.get(name)
+        return self._constants[name] if held is None else int(held[row])
+
     def constant(self, name: str) -> int | None:
         """Return the one value of a column, None where it varies."""
         return self._constants.get(name)

@@ -19,14 +19,13 @@ class RequestMaker:
 
     def request(self, rows: DayRows, row: int) -> LookupRequest:
         """Return the request of one row of a day."""
-        one = slice(row, row + 1)
-        bundle = str(self._bundles.names[int(rows.column("atom", one)[0])])
+        bundle: str = self._bundles.names[rows.value("atom", row)]
         namespace = bundle.rpartition("/")[0]
-        extras = {name: words[int(rows.column(name, one)[0])] for name, words in self._words.extras.items()}
+        extras = {name: words[rows.value(name, row)] for name, words in self._words.extras.items()}
         return LookupRequest(
             tenant=namespace.partition("/")[0],
             namespace=namespace,
             bundle=bundle,
-            properties=self._words.properties[int(rows.column("properties", one)[0])],
+            properties=self._words.properties[rows.value("properties", row)],
             **extras,
         )

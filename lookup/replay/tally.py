@@ -213,10 +213,12 @@ class OwnerTally:
             self._count_moved(rows, span, np.flatnonzero(has_moved[rows.column("atom", span)]))
 
     def _count_moved(self, rows: DayRows, span: slice, places: Ints) -> None:
-        """Count rows of atoms that changed hands within a span, given by their places in it."""
+        """Count rows of atoms that changed hands within a span, given by their places in it, ascending."""
         if not len(places):
             return
-        atoms = rows.column("atom", span)[places].astype(np.int64)
+        codes = rows.column("atom", span)[places]
+        order = np.argsort(codes, kind="stable")
+        places, atoms = places[order], codes[order].astype(np.int64)
         owners = self._owners_at(atoms, places + span.start, len(rows))
         n_clients, width = max(len(self._cluster.clients), 1), len(self._cluster.timeline.roster) + 1
         pairs, pair = compacted(self._unit[atoms] * width + owners + 1)
@@ -230,18 +232,27 @@ class OwnerTally:
             self._compare(atoms, owners, rows.column("broker", span)[places], np.ones(len(places)))
 
     def _owners_at(self, atoms: Ints, rows: Ints, n_rows: int) -> Ints:
-        """Return who owned each row's atom when it came: the last change of the atom at or before the row says."""
+        """Return who owned each row's atom when it came; rows are in order of (atom, row), all of atoms that changed.
+
+        A change holds for the rows of its atom up to the next change: so many rows in a row.
+        """
+        changed, since, owner = self._change_columns()
+        order = np.lexsort((since, changed))
+        starts = np.searchsorted(atoms * (n_rows + 1) + rows, (changed * (n_rows + 1) + since)[order])
+        return np.repeat(owner[order], np.diff(np.append(starts, len(rows))))
+
+    def _change_columns(self) -> tuple[Ints, Ints, Ints]:
+        """Return atom, first row and owner of every change, after an entry for each such atom's owner at the start."""
         changes = np.array(self._changes, dtype=np.int64)
         sizes = changes[:, 2] - changes[:, 1]
-        since = np.cumsum(sizes) - sizes
-        changed = np.repeat(changes[:, 1] - since, sizes) + np.arange(sizes.sum())
-        keys = changed * (n_rows + 1) + np.repeat(changes[:, 0], sizes)
-        # Of changes at one row the last holds, so the sort must be stable.
-        order = np.argsort(keys, kind="stable")
-        places = np.searchsorted(keys[order], atoms * (n_rows + 1) + rows, side="right") - 1
-        last = order[np.maximum(places, 0)]
-        is_known = (places >= 0) & (changed[last] == atoms)
-        return np.where(is_known, np.repeat(changes[:, 3], sizes)[last], self._first_owners[atoms])
+        places = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        changed = np.repeat(changes[:, 1], sizes) + places
+        met = np.unique(changed)
+        return (
+            np.concatenate([met, changed]),
+            np.concatenate([np.zeros(len(met), np.int64), np.repeat(changes[:, 0], sizes)]),
+            np.concatenate([self._first_owners[met], np.repeat(changes[:, 3], sizes)]),
+        )
 
     def _compare(self, atoms: Ints, owners: Ints, logged: Ints, lookups: Floats) -> None:
         """Count the lookups that were answered both by a logged broker and by an owner, and those where they agree."""
