@@ -1,7 +1,7 @@
 """Divides the runs of an evaluation among tasks.
 
-Every task puts the days of its cluster together once and shows them to all its runs, so few tasks do the least work; a
-few per core keep all cores busy to the end.
+Every task puts the days of its cluster together once, counts their rows once, and shows them to all its runs: few tasks
+do the least work, more keep all cores busy.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["PolicyRun", "TaskRuns", "divide"]
+__all__ = ["Costs", "PolicyRun", "TaskRuns", "divide"]
 
 #: Place of a policy among the evaluation's, and a seed.
 PolicyRun = tuple[int, int]
 
-#: So many tasks per core: cores are busy to the end though nobody knows how long a run takes.
+#: At most so many tasks per core are worth while: cores are busy to the end though nobody knows how long a run takes.
 _TASKS_PER_CORE = 2
 
 
@@ -28,23 +28,39 @@ class TaskRuns:
     with_facts: bool
 
 
-def divide(
-    clusters: Sequence[int], policies: Sequence[float], seeds: Sequence[int], *, cores: int
-) -> tuple[TaskRuns, ...]:
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """About how long things take, by row of the log, in any unit."""
+
+    #: what every task does before its first run
+    task: float
+    #: one run of each policy
+    policies: Sequence[float]
+
+
+def divide(clusters: Sequence[int], costs: Costs, seeds: Sequence[int], *, cores: int) -> tuple[TaskRuns, ...]:
     """Return the tasks for every policy and seed in every cluster, the longest first.
+
+    Clusters are divided so that the last core is done as early as can be; of equals, into the fewest tasks.
 
     Args:
         clusters: rows of each.
-        policies: about how much longer than the others each takes.
     """
-    groups = max(1, -(-cores * _TASKS_PER_CORE // len(clusters)))
-    runs = [(policy, seed) for policy in range(len(policies)) for seed in seeds]
+    most = max(1, -(-cores * _TASKS_PER_CORE // len(clusters)))
+    divided = [_divided(clusters, costs, seeds, groups) for groups in range(1, most + 1)]
+    best = min(divided, key=lambda tasks: _makespan([length for length, _ in tasks], cores))
+    return tuple(task for _, task in best)
+
+
+def _divided(clusters: Sequence[int], costs: Costs, seeds: Sequence[int], groups: int) -> list[tuple[float, TaskRuns]]:
+    """Return tasks and their lengths, the longest first, where every cluster's runs are divided into so many groups."""
+    runs = [(policy, seed) for policy in range(len(costs.policies)) for seed in seeds]
     found = [
-        (rows * cost, TaskRuns(place, held, with_facts=number == 0))
+        (rows * (costs.task + cost), TaskRuns(place, held, with_facts=number == 0))
         for place, rows in enumerate(clusters)
-        for number, (cost, held) in enumerate(_groups(runs, policies, groups))
+        for number, (cost, held) in enumerate(_groups(runs, costs.policies, groups))
     ]
-    return tuple(task for _, task in sorted(found, key=lambda entry: -entry[0]))
+    return sorted(found, key=lambda entry: -entry[0])
 
 
 def _groups(
@@ -58,3 +74,11 @@ def _groups(
         costs[place] += policies[run[0]]
         held[place].append(run)
     return sorted((cost, tuple(sorted(group))) for cost, group in zip(costs, held, strict=True))
+
+
+def _makespan(lengths: Sequence[float], cores: int) -> float:
+    """Return when the last core is done where each takes the next task as soon as it is free."""
+    free = [0.0] * cores
+    for length in lengths:
+        free[free.index(min(free))] += length
+    return max(free)

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.replay.counted import Counted
+from lookup.replay.counts import count_rows
 from lookup.replay.ordering import DayRows
 from lookup.replay.plan import ClusterPlan, RunPlan
-from lookup.replay.tally import CellLedger, Groups, compacted, grouped
+from lookup.replay.tally import CellLedger, Groups
 from lookup.replay.timeline import OwnershipEvent, Registration, children_of
 from lookup.replay.walk import Registry, Tick
 
@@ -173,15 +174,9 @@ class _LoggedTally:
         """Count what is held; `rows` is the day it came from."""
         if self._low == self._high:
             return
-        span = slice(self._low, self._high)
-        width, n_clients = len(self._cluster.timeline.roster) + 1, max(len(self._cluster.clients), 1)
-        brokers = np.maximum(rows.column("broker", span).astype(np.int64), -1) + 1
-        pairs, pair = compacted(self._cluster.units[1][rows.column("atom", span)] * width + brokers)
-        keys = pair * n_clients + rows.column("properties", span)
-        found, lookups, weight = grouped(keys, rows.column("weight", span), len(pairs) * n_clients)
-        held = pairs[found // n_clients]
-        groups = Groups(*self._place, held // width, held % width - 1, found % n_clients, lookups, weight)
-        self.groups.append(groups)
+        counts = count_rows(self._cluster, rows, slice(self._low, self._high))
+        unit, broker = self._cluster.units[1][counts.atom], np.maximum(counts.logged, -1)
+        self.groups.append(Groups(*self._place, unit, broker, counts.client, counts.lookups, counts.weight))
         self._low = self._high
 
 

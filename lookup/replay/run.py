@@ -24,7 +24,7 @@ from lookup.errors import InputError, SettingsError
 from lookup.replay.clusters import SmallInputs, plan_cluster, read_small_inputs
 from lookup.replay.coding import EXTRA_FIELDS, CodingPlan, Share
 from lookup.replay.counted import check_by
-from lookup.replay.division import TaskRuns, divide
+from lookup.replay.division import Costs, TaskRuns, divide
 from lookup.replay.facts import FactsWalk, induced_marks
 from lookup.replay.frames import code_frame
 from lookup.replay.outcome import ReplayOutcome
@@ -43,8 +43,11 @@ FIDELITY_RATIO = 0.95
 #: A task codes at most about this many rows: every task meets every topic, so few are better as long as they fit in
 #: memory.
 _ROWS_PER_TASK = 6_000_000
-#: How much longer a policy takes that has a shedder: it is asked in every tick, and bundles move.
-_SHEDDING = 3.0
+#: What a task does before its first run, and a run with a shedder, which is asked in every tick and moves bundles: how
+#: many times as long as a run without shedder they take (measured: `benchmarks/`).
+_PREPARING, _SHEDDING = 1.0, 3.0
+#: The same of preparing where every lookup is decided alone: runs are short there, since rows are counted before them.
+_PREPARING_SHARED = 5.0
 
 
 def replay(  # noqa: PLR0913  each is a choice of its own, and only the first three are needed
@@ -193,7 +196,7 @@ class _Run:
         section, policies = self.settings.evaluation, self.settings.policies
         tasks = divide(
             [cluster.words.counts["demand"] for cluster in clusters],
-            [1.0 if policy.shedder is None else _SHEDDING for policy in policies],
+            _costs(self.settings),
             section.seeds,
             cores=self._context.defaultParallelism,
         )
@@ -239,6 +242,11 @@ def _successes(found: Sequence[Any]) -> list[Any]:
 def _tasks(rows: int, cores: int) -> int:
     """Return how many tasks read the log: as many for each core, so that none waits for another."""
     return cores * max(1, -(-rows // (cores * _ROWS_PER_TASK)))
+
+
+def _costs(settings: EvaluationFile) -> Costs:
+    preparing = _PREPARING_SHARED if settings.evaluation.ownership == "shared" else _PREPARING
+    return Costs(preparing, [1.0 if policy.shedder is None else _SHEDDING for policy in settings.policies])
 
 
 def _by_policy(

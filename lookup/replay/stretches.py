@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.replay.counts import compacted, grouped, summed
 from lookup.replay.ordering import DayRows
 from lookup.replay.plan import ClusterPlan
-from lookup.replay.tally import compacted, grouped
 from lookup.replay.walk import Tick
 
 __all__ = ["Classes", "Stretch", "StretchCounts", "classes_of", "count_clients", "count_stretch"]
@@ -123,36 +123,27 @@ def count_stretch(cluster: ClusterPlan, stretch: Stretch, classes: Classes) -> S
 
 def _counted(cluster: ClusterPlan, stretch: Stretch, codes: Ints, n_classes: int) -> StretchCounts:
     span, sizes = slice(stretch.low, stretch.high), stretch.sizes
-    weights = stretch.rows.column("weight", span)
+    weights, width = stretch.rows.column("weight", span), len(cluster.timeline.roster) + 2
     place = np.repeat(np.arange(len(sizes)) * n_classes, sizes) + codes
     shape, cells = (len(sizes), n_classes), len(sizes) * n_classes
-    keys = (cluster.units[1] * n_classes)[stretch.rows.column("atom", span)]
-    keys += codes
-    found, lookups, weight = grouped(keys, weights, len(cluster.units[0]) * n_classes)
-    logged = _logged(cluster, stretch, codes, n_classes)
+    # -1 for none and -2 for an unknown broker come first, so that columns start at 0. A bundle meets few brokers in a
+    # stretch: only the pairs that occur are told apart by class.
+    logged = (cluster.units[1] * width)[stretch.rows.column("atom", span)] + stretch.rows.column("broker", span) + 2
+    pairs, pair = compacted(logged)
+    found, lookups, weight = grouped(pair * n_classes + codes, weights, len(pairs) * n_classes)
+    pair, klass = pairs[found // n_classes], found % n_classes
+    keys, (by_class, weight) = summed(pair // width * n_classes + klass, lookups, weight)
+    named = pair % width != 1
     return StretchCounts(
         np.bincount(place, minlength=cells).reshape(shape),
         np.bincount(place, weights=weights, minlength=cells).reshape(shape).astype(np.float64),
-        found // n_classes,
-        found % n_classes,
-        lookups,
+        keys // n_classes,
+        keys % n_classes,
+        by_class,
         weight,
-        *logged,
+        *(pair[named] // width, klass[named], pair[named] % width - 2, lookups[named]),
         stretch.low + _first_rows(codes, n_classes),
     )
-
-
-def _logged(cluster: ClusterPlan, stretch: Stretch, codes: Ints, n_classes: int) -> tuple[Ints, Ints, Ints, Floats]:
-    span = slice(stretch.low, stretch.high)
-    # -1 for none and -2 for an unknown broker come first, so that columns start at 0.
-    brokers, width = stretch.rows.column("broker", span).astype(np.int64) + 2, len(cluster.timeline.roster) + 2
-    brokers += (cluster.units[1] * width)[stretch.rows.column("atom", span)]
-    # A bundle meets few brokers in a stretch: only the pairs that occur are told apart by class.
-    pairs, places = compacted(brokers)
-    found, lookups, _ = grouped(places * n_classes + codes, 1.0, len(pairs) * n_classes)
-    pair = pairs[found // n_classes]
-    named = pair % width != 1
-    return pair[named] // width, found[named] % n_classes, pair[named] % width - 2, lookups[named]
 
 
 def _first_rows(codes: Ints, bound: int) -> Ints:

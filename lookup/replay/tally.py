@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO
 from lookup.model.batch import Cells
+from lookup.replay.counts import compacted, count_rows, grouped
 from lookup.replay.ordering import DayRows
 from lookup.replay.plan import ClusterPlan, RunPlan
 
-__all__ = ["CellLedger", "ChangeRecord", "Groups", "OwnerTally", "compacted", "grouped"]
+__all__ = ["CellLedger", "ChangeRecord", "Groups", "OwnerTally"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-#: Keys are counted into an array where that has at most this many times as many places as there are rows.
-_SPARSE = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,34 +52,6 @@ class ChangeRecord:
     cause: str
     decided: bool
     weight: float
-
-
-def grouped(keys: Ints, weights: Floats | float, n_keys: int) -> tuple[Ints, Floats, Floats]:
-    """Return the distinct keys, how often each occurs, and the sum of its weights.
-
-    Args:
-        keys: in [0, n_keys), shape (n_rows,).
-        weights: shape (n_rows,), or one number for every row.
-    """
-    if n_keys > _SPARSE * max(len(keys), 1 << 16):
-        found, keys = np.unique(keys, return_inverse=True)
-        counts, places = np.bincount(keys, minlength=len(found)), np.arange(len(found))
-    else:
-        counts = np.bincount(keys, minlength=n_keys)
-        found = places = np.flatnonzero(counts)
-    sums = counts * weights if isinstance(weights, float) else np.bincount(keys, weights=weights, minlength=len(counts))
-    return found, counts[places].astype(np.float64), sums[places].astype(np.float64)
-
-
-def compacted(codes: Ints) -> tuple[Ints, Ints]:
-    """Number the codes that occur; return these codes, ascending, and each row's number."""
-    if int(codes.max()) > _SPARSE * max(len(codes), 1 << 16):
-        found, places = np.unique(codes, return_inverse=True)
-        return found, places
-    occurs = np.zeros(int(codes.max()) + 1, dtype=bool)
-    occurs[codes] = True
-    numbers = np.cumsum(occurs) - 1
-    return np.flatnonzero(occurs), numbers[codes]
 
 
 class CellLedger:
@@ -131,22 +103,6 @@ class CellLedger:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class _SpanCounts:
-    """Lookups of some rows of a day, which no policy changes."""
-
-    #: by atom and client class, columns of shape (n_groups,)
-    atom: Ints
-    client: Ints
-    lookups: Floats
-    #: micro-units
-    weight: Floats
-    #: lookups with a logged broker by atom and broker (-2: one the roster does not know), columns of shape (n_pairs,)
-    logged_atom: Ints
-    logged_broker: Ints
-    logged: Floats
-
-
 class OwnerTally:
     """Counts rows under exclusive ownership, from the changes of owners and the rows at which they took place.
 
@@ -196,19 +152,16 @@ class OwnerTally:
         self._first_owners, self._changes = self._owners.copy(), []
 
     def _count(self, rows: DayRows, span: slice) -> None:
-        counts = rows.once(("by atom", span.start, span.stop), lambda: _counted(self._cluster, rows, span))
+        counts = count_rows(self._cluster, rows, span)
         has_moved = np.zeros(len(self._unit), dtype=bool)
         for _, first, stop, _ in self._changes:
             has_moved[first:stop] = True
-        kept = ~has_moved[counts.atom]
-        atom = counts.atom[kept]
+        atom, client, lookups, weight = _kept(counts.by_client, has_moved)
         owner = self._first_owners[atom]
-        columns = self._unit[atom], owner, counts.client[kept], counts.lookups[kept], counts.weight[kept]
-        self.groups.append(Groups(self._cell, self._epoch, *columns))
+        self.groups.append(Groups(self._cell, self._epoch, self._unit[atom], owner, client, lookups, weight))
         if self._has_log:
-            kept = ~has_moved[counts.logged_atom]
-            atom = counts.logged_atom[kept]
-            self._compare(atom, self._first_owners[atom], counts.logged_broker[kept], counts.logged[kept])
+            atom, logged, lookups = _kept(counts.by_logged, has_moved)
+            self._compare(atom, self._first_owners[atom], logged, lookups)
         if self._changes:
             self._count_moved(rows, span, np.flatnonzero(has_moved[rows.column("atom", span)]))
 
@@ -262,15 +215,7 @@ class OwnerTally:
         self.agreed += np.bincount(units, weights=lookups * (logged == owners), minlength=n_units)
 
 
-def _counted(cluster: ClusterPlan, rows: DayRows, span: slice) -> _SpanCounts:
-    atoms = rows.column("atom", span).astype(np.int64)
-    n_atoms, n_clients = cluster.words.atoms.count, max(len(cluster.clients), 1)
-    keys = atoms * n_clients + rows.column("properties", span)
-    constant = rows.constant("weight")
-    weights = rows.column("weight", span) if constant is None else float(constant)
-    found, lookups, weight = grouped(keys, weights, n_atoms * n_clients)
-    # -1 for none and -2 for an unknown broker come first, so that keys start at 0.
-    width = len(cluster.timeline.roster) + 2
-    pairs, logged, _ = grouped(atoms * width + rows.column("broker", span) + 2, 1.0, n_atoms * width)
-    columns = found // n_clients, found % n_clients, lookups, weight
-    return _SpanCounts(*columns, pairs // width, pairs % width - 2, logged)
+def _kept(columns: tuple[NDArray[Any], ...], has_moved: NDArray[np.bool_]) -> list[NDArray[Any]]:
+    """Return the rows of columns whose first says an atom that kept its owner."""
+    kept = ~has_moved[columns[0]]
+    return [column[kept] for column in columns]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.replay.division import divide
+from lookup.replay.division import Costs, divide
 
 
 @given(
@@ -18,7 +18,7 @@ def test_every_run_is_in_one_task_and_every_cluster_has_its_facts_once(
     clusters: list[int], policies: list[float], seeds: list[int], cores: int
 ) -> None:
     """However many cores there are, nothing is left out and nothing is done twice."""
-    tasks = divide(clusters, policies, seeds, cores=cores)
+    tasks = divide(clusters, Costs(1.0, policies), seeds, cores=cores)
 
     expected = [
         (cluster, (policy, seed))
@@ -32,19 +32,27 @@ def test_every_run_is_in_one_task_and_every_cluster_has_its_facts_once(
 
 
 def test_costly_policies_are_kept_apart() -> None:
-    """Two tasks for one cluster on one core: the policy that takes as long as the others together is alone."""
-    tasks = divide([10], [3.0, 1.0, 1.0, 1.0], [1], cores=1)
+    """One cluster on two cores: the policy that takes as long as the others together is alone."""
+    tasks = divide([10], Costs(1.0, [3.0, 1.0, 1.0, 1.0]), [1], cores=2)
 
     assert sorted(task.runs for task in tasks) == [((0, 1),), ((1, 1), (2, 1), (3, 1))]
 
 
 def test_the_longest_task_comes_first() -> None:
     """A big cluster's runs begin before those of small ones, so that no core waits for it at the end."""
-    tasks = divide([1, 100, 10], [1.0], [1], cores=1)
+    tasks = divide([1, 100, 10], Costs(1.0, [1.0]), [1], cores=1)
 
     assert [task.cluster for task in tasks] == [1, 2, 0]
 
 
 def test_there_are_no_more_tasks_than_runs() -> None:
     """With more cores than runs every run is a task of its own."""
-    assert len(divide([5, 5], [1.0, 1.0], [1, 2], cores=64)) == 8
+    assert len(divide([5, 5], Costs(1.0, [1.0, 1.0]), [1, 2], cores=64)) == 8
+
+
+def test_where_preparing_takes_long_a_cluster_stays_whole() -> None:
+    """Dividing three clusters would prepare each twice, which two cores would have to do as well."""
+    clusters, policies = [8, 5, 6], [1.0] * 4
+
+    assert len(divide(clusters, Costs(5.0, policies), [1], cores=2)) == 3
+    assert len(divide(clusters, Costs(0.0, policies), [1], cores=2)) == 6

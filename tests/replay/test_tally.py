@@ -9,7 +9,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.replay.tally import CellLedger, Groups, OwnerTally, compacted, grouped
+from lookup.replay.counts import compacted, grouped
+from lookup.replay.tally import CellLedger, Groups, OwnerTally
 from tests.replay.plans import NOON, Planned, lookup, planned
 from tests.replay.worlds import MICRO
 

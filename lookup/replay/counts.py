@@ -1,0 +1,99 @@
+"""Counts of rows that no policy changes, made once for all who look at a day, and how rows are counted by keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.replay.ordering import DayRows
+from lookup.replay.plan import ClusterPlan
+
+__all__ = ["RowCounts", "compacted", "count_rows", "grouped", "summed"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+#: Keys are counted into an array where that has at most this many times as many places as there are rows.
+_SPARSE = 16
+
+
+@dataclass(frozen=True, eq=False)
+class RowCounts:
+    """Lookups of some rows of a day by atom, logged broker and client class; columns of shape (n_groups,)."""
+
+    n_clients: int
+    atom: Ints
+    #: roster number, -1 for none, -2 for a broker the roster does not know
+    logged: Ints
+    client: Ints
+    lookups: Floats
+    #: micro-units
+    weight: Floats
+
+    @cached_property
+    def by_client(self) -> tuple[Ints, Ints, Floats, Floats]:
+        """Return atom, client class, lookups and weight, whatever broker was logged."""
+        keys = self.atom * self.n_clients + self.client
+        found, (lookups, weight) = summed(keys, self.lookups, self.weight)
+        return found // self.n_clients, found % self.n_clients, lookups, weight
+
+    @cached_property
+    def by_logged(self) -> tuple[Ints, Ints, Floats]:
+        """Return atom, logged broker and lookups, whatever the client class."""
+        width = int(self.logged.max()) + 3
+        found, (lookups,) = summed(self.atom * width + self.logged + 2, self.lookups)
+        return found // width, found % width - 2, lookups
+
+
+def count_rows(cluster: ClusterPlan, rows: DayRows, span: slice) -> RowCounts:
+    """Count some rows of a day, at least one, once for all who ask."""
+    return rows.once(("counts", span.start, span.stop), lambda: _counted(cluster, rows, span))
+
+
+def _counted(cluster: ClusterPlan, rows: DayRows, span: slice) -> RowCounts:
+    n_clients, width = max(len(cluster.clients), 1), len(cluster.timeline.roster) + 2
+    # -1 for none and -2 for an unknown broker come first, so that keys start at 0. A bundle meets few brokers in a
+    # cell: only the pairs that occur are told apart by client.
+    pairs, pair = compacted(rows.column("atom", span) * np.int64(width) + rows.column("broker", span) + 2)
+    keys = pair * n_clients + rows.column("properties", span)
+    constant = rows.constant("weight")
+    weights = rows.column("weight", span) if constant is None else float(constant)
+    found, lookups, weight = grouped(keys, weights, len(pairs) * n_clients)
+    held = pairs[found // n_clients]
+    return RowCounts(n_clients, held // width, held % width - 2, found % n_clients, lookups, weight)
+
+
+def grouped(keys: Ints, weights: Floats | float, n_keys: int) -> tuple[Ints, Floats, Floats]:
+    """Return the distinct keys, how often each occurs, and the sum of its weights.
+
+    Args:
+        keys: in [0, n_keys), shape (n_rows,).
+        weights: shape (n_rows,), or one number for every row.
+    """
+    if n_keys > _SPARSE * max(len(keys), 1 << 16):
+        found, keys = np.unique(keys, return_inverse=True)
+        counts, places = np.bincount(keys, minlength=len(found)), np.arange(len(found))
+    else:
+        counts = np.bincount(keys, minlength=n_keys)
+        found = places = np.flatnonzero(counts)
+    sums = counts * weights if isinstance(weights, float) else np.bincount(keys, weights=weights, minlength=len(counts))
+    return found, counts[places].astype(np.float64), sums[places].astype(np.float64)
+
+
+def compacted(codes: Ints) -> tuple[Ints, Ints]:
+    """Number the codes that occur; return these codes, ascending, and each row's number."""
+    if int(codes.max()) > _SPARSE * max(len(codes), 1 << 16):
+        found, places = np.unique(codes, return_inverse=True)
+        return found, places
+    occurs = np.zeros(int(codes.max()) + 1, dtype=bool)
+    occurs[codes] = True
+    numbers = np.cumsum(occurs) - 1
+    return np.flatnonzero(occurs), numbers[codes]
+
+
+def summed(keys: Ints, *columns: Floats) -> tuple[Ints, list[Floats]]:
+    """Return the distinct keys, ascending, and each column's sums by key; all of shape (n_rows,), n_rows > 0."""
+    found, places = compacted(keys)
+    return found, [np.bincount(places, weights=column).astype(np.float64) for column in columns]
