@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from lookup.model.bundles import BundleRange, topic_hash
+from lookup.model.bundles import BundleRange
 from lookup.model.namespaces import NamespacePolicies
 
 __all__ = ["AtomRule", "Atoms"]
@@ -31,9 +31,9 @@ class AtomRule:
         """Return the boundaries of a namespace's atoms, ascending."""
         return tuple(sorted({*self.policies.boundaries_of(namespace), *self.cuts.get(namespace, ())}))
 
-    def place(self, topic: str, boundaries: Sequence[int]) -> int:
-        """Return the number of a topic's atom within its namespace."""
-        return min(bisect_right(boundaries, topic_hash(topic)) - 1, len(boundaries) - 2)
+    def place(self, hashed: int, boundaries: Sequence[int]) -> int:
+        """Return the number of a topic's atom within its namespace, by the topic's hash."""
+        return min(bisect_right(boundaries, hashed) - 1, len(boundaries) - 2)
 
 
 @dataclass(frozen=True)

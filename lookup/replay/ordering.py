@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.replay.parts import WrittenPart
+from lookup.replay.parts import STEPPED, WrittenPart
 from lookup.replay.vocabulary import Recoding
 from lookup.replay.work import WorkDir
 
@@ -80,6 +80,7 @@ class _Read:
 
     def __init__(self, work: WorkDir, part: Part) -> None:
         self._columns, self._constants = work.read(part.written.name)
+        self._first = dict(zip(STEPPED, part.written.first, strict=True))
         recoding = part.recoding
         self._maps = {
             "atom": recoding.atom,
@@ -103,14 +104,17 @@ class _Read:
 
     def dtype(self, name: str) -> np.dtype[Any]:
         """Return the type that holds a column's values."""
-        codes, held = self._maps.get(name), self._columns.get(name)
-        return codes.dtype if codes is not None else np.dtype(np.int64) if held is None else held.dtype
+        held = self._maps.get(name, self._columns.get(name))
+        return np.dtype(np.int64) if held is None or name in STEPPED else held.dtype
 
     def write_to(self, target: NDArray[Any], name: str) -> None:
         """Write a column's values."""
         constant, codes = self.constant(name), self._maps.get(name)
         if constant is not None:
             target[:] = constant
+        elif name in STEPPED:
+            np.cumsum(self._columns[name], dtype=np.int64, out=target)
+            target += self._first[name]
         elif codes is None:
             target[:] = self._columns[name]
         else:

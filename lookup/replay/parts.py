@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 
 from lookup.replay.work import WorkDir
 
-__all__ = ["DAY_US", "PartWriter", "WrittenPart", "narrowed"]
+__all__ = ["DAY_US", "STEPPED", "PartWriter", "WrittenPart", "narrowed"]
 
 DAY_US = 86_400_000_000
 #: Rows a writer holds before it writes them; row groups of about a million are written as they come.
 _HELD_ROWS = 500_000
 _NARROW = (np.int8, np.int16, np.int32)
+#: Columns that are written as steps from row to row, which are short; `WrittenPart.first` holds where they begin.
+STEPPED = ("ts", "seq")
 
 _Columns = dict[str, NDArray[Any]]
 
@@ -65,6 +67,7 @@ class PartWriter:
             first, last = ((int(columns["ts"][row]), int(columns["seq"][row])) for row in (0, -1))
             name = f"{self._folder}/{day}/{self._task:05d}-{len(self.parts):04d}.arrow"
             constants = _drop_constants(columns)
+            columns |= {key: _steps(columns[key]) for key in STEPPED if key in columns}
             self._work.write(name, {key: narrowed(values) for key, values in columns.items()}, constants)
             self.parts.append(WrittenPart(name, day, first, last))
         self._held, self._rows = {}, 0
@@ -89,6 +92,11 @@ def narrowed(values: NDArray[Any]) -> NDArray[Any]:
     least, most = int(values.min()), int(values.max())
     holding = (kind for kind in _NARROW if np.iinfo(kind).min <= least and most <= np.iinfo(kind).max)
     return values.astype(next(holding, values.dtype), copy=False)
+
+
+def _steps(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    # Steps too wide for 64 bits wrap around, and do so once more when they are added up.
+    return np.diff(values, prepend=values[:1])
 
 
 def _joined(chunks: list[NDArray[Any]]) -> NDArray[Any]:

@@ -6,6 +6,8 @@ Source: `design/performance.md` section 2.
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,13 +15,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lookup.errors import InvalidNameError
-from lookup.model.names import TopicName, is_internal_topic, looks_like_pattern
+from lookup.model.bundles import topic_hash
+from lookup.model.names import NamespaceName, TopicName, is_internal_topic, looks_like_pattern
 from lookup.replay.atoms import AtomRule
 from lookup.replay.rows import texts_of
 
 __all__ = ["TopicCodes"]
 
 _DOMAINS = ("persistent://", "non-persistent://")
+#: Topics a process remembers from one task to the next, some 60 MB at most.
+_MOST_TOPICS = 1 << 17
 
 
 class TopicCodes:
@@ -62,7 +67,7 @@ class TopicCodes:
     def digests(self) -> NDArray[np.int64]:
         """Return (digest, code) of every topic of demand, shape (n_topics, 2)."""
         self._fold()
-        met = [(_digest(topic), self._codes[topic]) for topic in self._met]
+        met = [(read.digest, self._codes[topic]) for topic in self._met if (read := _read(topic)) is not None]
         return np.array(met, dtype=np.int64).reshape(-1, 2)
 
     def _fold(self) -> None:
@@ -70,30 +75,48 @@ class TopicCodes:
         self._met.update(filter(None, texts_of(dictionary.filter(pa.array(noted[:-1])))))
 
     def _learnt(self, topic: str) -> int:
-        if looks_like_pattern(topic):
-            self.reasons[topic] = "the topic is a regular expression, which topic list watchers look up"
+        try:
+            read = _read(topic)
+        except InvalidNameError as error:
+            self.reasons[topic] = str(error)
             return self.BAD
-        namespace = _namespace_part(topic)
-        if namespace not in self.bases or not topic.startswith(_DOMAINS):
-            try:
-                namespace = str(TopicName.parse(topic).namespace)
-            except InvalidNameError as error:
-                self.reasons[topic] = str(error)
-                return self.BAD
-        if is_internal_topic(topic):
+        if read is None:
             return self.INTERNAL
-        if namespace not in self.bases:
-            boundaries = self._boundaries[namespace] = self._rule.boundaries(namespace)
-            self.bases[namespace] = self._next
+        if read.namespace not in self.bases:
+            boundaries = self._boundaries[read.namespace] = self._rule.boundaries(read.namespace)
+            self.bases[read.namespace] = self._next
             self._next += len(boundaries) - 1
-        return self.bases[namespace] + self._rule.place(topic, self._boundaries[namespace])
+        return self.bases[read.namespace] + self._rule.place(read.hashed, self._boundaries[read.namespace])
 
 
-def _namespace_part(topic: str) -> str:
-    """Return what stands where a topic's namespace stands, "" where a local name is missing."""
+class _Topic(NamedTuple):
+    """What coding wants to know of a topic's name."""
+
+    namespace: str
+    hashed: int
+    #: 64 bits that tell it from all others
+    digest: int
+
+
+@lru_cache(maxsize=_MOST_TOPICS)
+def _read(topic: str) -> _Topic | None:
+    """Take a topic's name apart, once per process; None for a topic of the load manager's own.
+
+    Raises:
+        InvalidNameError: where it is no topic.
+    """
+    if looks_like_pattern(topic):
+        raise InvalidNameError("the topic is a regular expression, which topic list watchers look up")
     parts = topic.partition("://")[2].split("/", 2)
-    return f"{parts[0]}/{parts[1]}" if len(parts) == 3 and parts[2] else ""
+    if not topic.startswith(_DOMAINS) or len(parts) != 3 or not parts[2]:
+        TopicName.parse(topic)
+    namespace = _namespace(f"{parts[0]}/{parts[1]}")
+    if is_internal_topic(topic):
+        return None
+    digest = hashlib.blake2b(topic.encode(), digest_size=8).digest()
+    return _Topic(namespace, topic_hash(topic), int.from_bytes(digest, "big", signed=True))
 
 
-def _digest(topic: str) -> int:
-    return int.from_bytes(hashlib.blake2b(topic.encode(), digest_size=8).digest(), "big", signed=True)
+@lru_cache(maxsize=1 << 14)
+def _namespace(text: str) -> str:
+    return str(NamespaceName.parse(text))
