@@ -59,7 +59,7 @@ class _Bench:
             return self._once(f"{config} x{times}", arguments, allowed=(0, 3, 4), variables=variables)
 
     def steady(self, config: str) -> list[float]:
-        """Return the seconds of three evaluations in one session."""
+        """Return the seconds of several evaluations in one session."""
         arguments = [str(_HERE / "steady.py"), "--config", str(_HERE / config), "--lookups", str(self.log())]
         measured = self._once(f"steady {config}", [*arguments, "--master", _MASTER])
         return [float(spent) for spent in json.loads(measured.output.splitlines()[-1])]

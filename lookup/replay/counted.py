@@ -13,6 +13,7 @@ from lookup.engine.ledger import MICRO
 from lookup.errors import SettingsError
 from lookup.model.batch import Batch, Cells, OwnerChanges, Served
 from lookup.model.broker import Roster
+from lookup.replay.counts import summed
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.tally import CellLedger, ChangeRecord, Groups
 
@@ -157,13 +158,13 @@ def _served(groups: Sequence[Groups]) -> Served:
     if not len(unit):
         return Served(unit, broker, client, lookups, weight)
     n_clients, n_brokers = int(client.max()) + 1, int(broker.max()) + 2
-    keys, places = np.unique((unit * n_brokers + broker + 1) * n_clients + client, return_inverse=True)
+    keys, (lookups, weight) = summed((unit * n_brokers + broker + 1) * n_clients + client, lookups, weight)
     return Served(
         bundle=keys // n_clients // n_brokers,
         broker=keys // n_clients % n_brokers - 1,
         client=keys % n_clients,
-        lookups=np.bincount(places, weights=lookups).astype(np.float64),
-        weight=np.bincount(places, weights=weight) / MICRO,
+        lookups=lookups,
+        weight=weight / MICRO,
     )
 
 

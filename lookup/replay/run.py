@@ -42,7 +42,7 @@ __all__ = ["FIDELITY_RATIO", "replay", "run_plan"]
 FIDELITY_RATIO = 0.95
 #: A task codes at most about this many rows: every task meets every topic, so few are better as long as they fit in
 #: memory.
-_ROWS_PER_TASK = 6_000_000
+_ROWS_PER_TASK = 10_000_000
 #: What a task does before its first run, and a run with a shedder, which is asked in every tick and moves bundles: how
 #: many times as long as a run without shedder they take (measured: `benchmarks/`).
 _PREPARING, _SHEDDING = 1.0, 3.0

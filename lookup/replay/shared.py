@@ -67,6 +67,8 @@ class SharedReplay:
         self._registry = Registry(timeline.roster)
         self._loads = SharedLoads(cluster, run, work)
         self._usage = np.full(n_brokers, np.nan)
+        #: usage means something, and is counted in every tick
+        self._has_usage = cluster.assumed_capacity is None
         self._tally = ExpectedTally(len(cluster.units[0]), by_class=not run.by)
         self._cells = CellLedger(run, n_brokers)
         self._has_pinned = bool((cluster.pinned != -1).any())
@@ -189,13 +191,17 @@ class SharedReplay:
     def _follow(self, ticks: Sequence[Tick], served: Floats) -> None:
         """Keep the books of load and of the balance cells, tick by tick."""
         for place, tick in enumerate(ticks):
-            if tick.is_grid:
-                self._usage = self._loads.usage(tick, self.manager.capacity, self._registry.registered)
-            self._loads.serve(tick, served[place])
+            if self._has_usage or self._asks_every_tick:
+                self._follow_load(tick, served[place])
             if tick.start_us >= self._scored_from:
                 self._cells.add(tick.start_us, tick.end_us, self._registry.registered, self._usage)
                 if not self._run.by:
                     self._cells.serve(tick.start_us, served[place])
+
+    def _follow_load(self, tick: Tick, served: Floats) -> None:
+        if tick.is_grid:
+            self._usage = self._loads.usage(tick, self.manager.capacity, self._registry.registered)
+        self._loads.serve(tick, served)
 
     def _cell(self, tick: Tick) -> int:
         return tick.start_us // self._run.balance_us * self._run.balance_us
@@ -211,7 +217,7 @@ class SharedReplay:
             changes=None,
             logged=self._tally.logged,
             agreed=self._tally.agreed,
-            has_usage=self._cluster.assumed_capacity is None,
+            has_usage=self._has_usage,
         )
 
 
