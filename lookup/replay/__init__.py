@@ -1,4 +1,4 @@
-"""From logs to decisions on Spark: reading and ordering the log, walking its ticks, writing what was decided."""
+"""From logs to decisions on Spark: coding and ordering the log, walking its ticks, writing what was decided."""
 
 from __future__ import annotations
 

@@ -40,8 +40,7 @@ __all__ = ["FIDELITY_RATIO", "replay", "run_plan"]
 
 #: Below this share of lookups with a known broker, the logged choice is not scored.
 FIDELITY_RATIO = 0.95
-#: A task codes at most about this many rows: every task meets every topic, so few are better as long as they fit in
-#: memory.
+#: A task codes at most about this many rows: every task meets every topic, so few are better.
 _ROWS_PER_TASK = 10_000_000
 #: What a task does before its first run, and a run with a shedder, which is asked in every tick and moves bundles: how
 #: many times as long as a run without shedder they take (measured: `benchmarks/`).
