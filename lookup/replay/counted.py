@@ -13,9 +13,9 @@ from lookup.engine.ledger import MICRO
 from lookup.errors import SettingsError
 from lookup.model.batch import Batch, Cells, OwnerChanges, Served
 from lookup.model.broker import Roster
-from lookup.replay.counts import summed
+from lookup.replay.cells import CellLedger, Groups, added_up
 from lookup.replay.plan import ClusterPlan, RunPlan
-from lookup.replay.tally import CellLedger, ChangeRecord, Groups
+from lookup.replay.tally import ChangeRecord
 
 __all__ = ["BY_DIMENSIONS", "By", "Counted", "check_by"]
 
@@ -153,24 +153,11 @@ def _chosen(clients: Mask | None, group: Groups) -> Mask:
 
 
 def _served(groups: Sequence[Groups]) -> Served:
-    unit, broker, client = (_joined(groups, name).astype(np.int64) for name in ("unit", "broker", "client"))
-    lookups, weight = (_joined(groups, name) for name in ("lookups", "weight"))
-    if not len(unit):
-        return Served(unit, broker, client, lookups, weight)
-    n_clients, n_brokers = int(client.max()) + 1, int(broker.max()) + 2
-    keys, (lookups, weight) = summed((unit * n_brokers + broker + 1) * n_clients + client, lookups, weight)
-    return Served(
-        bundle=keys // n_clients // n_brokers,
-        broker=keys // n_clients % n_brokers - 1,
-        client=keys % n_clients,
-        lookups=lookups,
-        weight=weight / MICRO,
-    )
-
-
-def _joined(groups: Sequence[Groups], name: str) -> Floats:
-    found: Floats = np.concatenate([getattr(group, name) for group in groups] or [np.empty(0)])
-    return found
+    if not groups:
+        nobody, nothing = np.empty(0, np.int64), np.empty(0)
+        return Served(nobody, nobody, nobody, nothing, nothing)
+    total = added_up(groups)
+    return Served(total.unit, total.broker, total.client, total.lookups, total.weight / MICRO)
 
 
 def _columns(changes: Sequence[ChangeRecord]) -> OwnerChanges:

@@ -17,13 +17,14 @@ from lookup.engine.booking import Decided, OwnerChange
 from lookup.engine.ledger import MICRO
 from lookup.engine.policy import Policy
 from lookup.replay.bundle_map import BundleMap
+from lookup.replay.cells import CellLedger
 from lookup.replay.counted import Counted
 from lookup.replay.loads import AtomLoads, BrokerLoads, Demand
 from lookup.replay.ordering import DayRows
 from lookup.replay.owners import OwnerIntervals
 from lookup.replay.plan import ClusterPlan, RunPlan, new_manager
 from lookup.replay.requests import RequestMaker
-from lookup.replay.tally import CellLedger, ChangeRecord, OwnerTally
+from lookup.replay.tally import ChangeRecord, OwnerTally
 from lookup.replay.walk import Registry, Tick
 from lookup.replay.work import WorkDir
 
@@ -54,7 +55,8 @@ class ExclusiveReplay:
         #: a grid instant whose figures nobody has asked for: when, each atom's owner then, and the demand before
         self._instant: tuple[int, NDArray[np.int32], Demand] | None = None
         self._spans: list[tuple[DayRows, int, int]] = []
-        self._tally, self._cells = OwnerTally(cluster, run), CellLedger(run, n_brokers)
+        self._cells = CellLedger(run, n_brokers)
+        self._tally = OwnerTally(cluster, run, self._cells)
         self._changes: list[ChangeRecord] = []
         self._scored_from = int(timeline.bounds[0]) + run.warmup_us
         #: whether the current tick counts
@@ -65,6 +67,7 @@ class ExclusiveReplay:
         for tick in ticks:
             self._tick(tick)
         self._tally.flush(ticks[-1].rows)
+        self._tally.groups.settle()
 
     def _tick(self, tick: Tick) -> None:
         self._is_scored = tick.start_us >= self._scored_from
@@ -185,7 +188,7 @@ class ExclusiveReplay:
             cluster=self._cluster,
             run=self._run,
             rosters=self._registry.rosters,
-            groups=self._tally.groups,
+            groups=self._tally.groups.all,
             cells=self._cells,
             changes=self._changes,
             logged=self._tally.logged,

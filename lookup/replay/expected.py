@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.model.broker import Roster
+from lookup.replay.cells import Groups, GroupSums
+from lookup.replay.plan import RunPlan
 from lookup.replay.stretches import Stretch, StretchCounts
-from lookup.replay.tally import Groups
 
 __all__ = ["ExpectedTally"]
 
@@ -18,15 +19,14 @@ Ints = NDArray[np.int64]
 class ExpectedTally:
     """Adds up expectations over the stretches of one replay.
 
-    Args:
-        by_class: brokers with the same lookup properties in the same place are counted under the first of them: no
-            metric of lookups can tell them apart, and there are far fewer.
+    Where `--by` asks for nothing, brokers with the same lookup properties in the same place are counted under the first
+    of them: no metric of lookups can tell them apart, and there are far fewer.
     """
 
-    def __init__(self, n_units: int, *, by_class: bool) -> None:
-        self.groups: list[Groups] = []
+    def __init__(self, n_units: int, run: RunPlan) -> None:
+        self.groups = GroupSums(run)
         self.logged, self.agreed = np.zeros(n_units), np.zeros(n_units)
-        self._by_class = by_class
+        self._by_class = not run.by
 
     def add(
         self, stretch: Stretch, counts: StretchCounts, classes: tuple[Ints, Ints], odds: Floats, roster: Roster
@@ -43,7 +43,7 @@ class ExpectedTally:
         keys = key_of[counts.klass]
         row, column = np.nonzero(spread[keys])
         share = spread[keys[row], column]
-        self.groups.append(
+        self.groups.add(
             Groups(
                 stretch.cell_us,
                 stretch.epoch,

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.replay.cells import CellLedger, Groups, GroupSums
 from lookup.replay.counted import Counted
 from lookup.replay.counts import count_rows
 from lookup.replay.ordering import DayRows
 from lookup.replay.plan import ClusterPlan, RunPlan
-from lookup.replay.tally import CellLedger, Groups
 from lookup.replay.timeline import OwnershipEvent, Registration, children_of
 from lookup.replay.walk import Registry, Tick
 
@@ -66,7 +66,7 @@ class FactsWalk:
         self._registry = Registry(cluster.timeline.roster)
         self._cells = CellLedger(run, len(cluster.timeline.roster))
         self._unknown = np.full(len(cluster.timeline.roster), np.nan)
-        self._logged = _LoggedTally(cluster, run) if has_log else None
+        self._logged = _LoggedTally(cluster, run, self._cells) if has_log else None
         self._floor = _Floor(run, len(cluster.timeline.roster))
         self._induced = self._demand = 0
         self._scored_from = int(cluster.timeline.bounds[0]) + run.warmup_us
@@ -82,6 +82,7 @@ class FactsWalk:
                 self._scored(tick)
         if self._logged is not None:
             self._logged.flush(ticks[-1].rows)
+            self._logged.groups.settle()
 
     def _scored(self, tick: Tick) -> None:
         self._cells.add(tick.start_us, tick.end_us, self._registry.registered, self._unknown)
@@ -103,7 +104,7 @@ class FactsWalk:
         nothing = np.zeros(len(self._cluster.units[0]))
         rosters = self._registry.rosters
         return Counted(
-            self._cluster, self._run, rosters, logged.groups, self._cells, None, nothing, nothing, has_usage=False
+            self._cluster, self._run, rosters, logged.groups.all, self._cells, None, nothing, nothing, has_usage=False
         )
 
 
@@ -154,9 +155,9 @@ def _induced(tick: Tick, marks: InducedMarks, reconnect_us: int) -> int:
 class _LoggedTally:
     """Counts rows by the broker the log says; a broker the roster does not know counts as no answer."""
 
-    def __init__(self, cluster: ClusterPlan, run: RunPlan) -> None:
-        self.groups: list[Groups] = []
-        self._cluster, self._run = cluster, run
+    def __init__(self, cluster: ClusterPlan, run: RunPlan, cells: CellLedger) -> None:
+        self.groups = GroupSums(run)
+        self._cluster, self._run, self._cells = cluster, run, cells
         self._place = (-1, 0)
         self._low = self._high = 0
 
@@ -176,7 +177,10 @@ class _LoggedTally:
             return
         counts = count_rows(self._cluster, rows, slice(self._low, self._high))
         unit, broker = self._cluster.units[1][counts.atom], np.maximum(counts.logged, -1)
-        self.groups.append(Groups(*self._place, unit, broker, counts.client, counts.lookups, counts.weight))
+        group = Groups(*self._place, unit, broker, counts.client, counts.lookups, counts.weight)
+        self.groups.add(group)
+        if not self._run.by:
+            self._cells.serve_groups(group)
         self._low = self._high
 
 

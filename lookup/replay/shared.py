@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from lookup.engine.ledger import MICRO
 from lookup.engine.policy import Ballot, Policy
 from lookup.replay.bundle_map import BundleMap
+from lookup.replay.cells import CellLedger
 from lookup.replay.counted import Counted
 from lookup.replay.expected import ExpectedTally
 from lookup.replay.keys import KeyCoder, key_text
@@ -25,7 +26,6 @@ from lookup.replay.ordering import DayRows
 from lookup.replay.plan import ClusterPlan, RunPlan, new_manager
 from lookup.replay.requests import RequestMaker
 from lookup.replay.stretches import Classes, Stretch, StretchCounts, classes_of, count_clients, count_stretch
-from lookup.replay.tally import CellLedger
 from lookup.replay.walk import Registry, Tick
 from lookup.replay.work import WorkDir
 
@@ -69,7 +69,7 @@ class SharedReplay:
         self._usage = np.full(n_brokers, np.nan)
         #: usage means something, and is counted in every tick
         self._has_usage = cluster.assumed_capacity is None
-        self._tally = ExpectedTally(len(cluster.units[0]), by_class=not run.by)
+        self._tally = ExpectedTally(len(cluster.units[0]), run)
         self._cells = CellLedger(run, n_brokers)
         self._has_pinned = bool((cluster.pinned != -1).any())
         self._asks_every_tick = bool(policy.reads & {"view.load", "view.now"})
@@ -86,6 +86,7 @@ class SharedReplay:
             self._events(tick)
             self._held.append(tick)
         self._settle()
+        self._tally.groups.settle()
 
     def _is_cut(self, last: Tick, tick: Tick) -> bool:
         """Tell whether a tick cannot be taken together with those before it."""
@@ -212,7 +213,7 @@ class SharedReplay:
             cluster=self._cluster,
             run=self._run,
             rosters=self._registry.rosters,
-            groups=self._tally.groups,
+            groups=self._tally.groups.all,
             cells=self._cells,
             changes=None,
             logged=self._tally.logged,

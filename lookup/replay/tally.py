@@ -6,39 +6,21 @@ bundle, answering broker and client class. No row is touched in Python.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.engine.ledger import MICRO
-from lookup.model.batch import Cells
+from lookup.replay.cells import CellLedger, Groups, GroupSums
 from lookup.replay.counts import compacted, count_rows, grouped
 from lookup.replay.ordering import DayRows
 from lookup.replay.plan import ClusterPlan, RunPlan
 
-__all__ = ["CellLedger", "ChangeRecord", "Groups", "OwnerTally"]
+__all__ = ["ChangeRecord", "OwnerTally"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Groups:
-    """Counts of one stretch of ticks in one balance cell; columns of shape (n_groups,)."""
-
-    #: start of the balance cell, µs
-    cell_us: int
-    #: number of the roster epoch the stretch lies in
-    epoch: int
-    unit: Ints
-    broker: Ints
-    client: Ints
-    lookups: Floats
-    #: micro-units
-    weight: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,55 +36,6 @@ class ChangeRecord:
     weight: float
 
 
-class CellLedger:
-    """Broker-time by balance cell: who was registered, whose usage was known, who was overloaded."""
-
-    def __init__(self, run: RunPlan, n_brokers: int) -> None:
-        self._run = run
-        self._n_brokers = n_brokers
-        self._cells: dict[int, tuple[NDArray[np.bool_], Floats, Floats]] = {}
-        self._served: dict[int, Floats] = {}
-
-    def add(self, start_us: int, end_us: int, registered: NDArray[np.bool_], usage: Floats) -> None:
-        """Add one tick."""
-        cell = start_us // self._run.balance_us * self._run.balance_us
-        held = self._cells.get(cell)
-        if held is None:
-            held = np.zeros(self._n_brokers, bool), np.zeros(self._n_brokers), np.zeros(self._n_brokers)
-            self._cells[cell] = held
-        known = registered & ~np.isnan(usage)
-        held[0][registered] = True
-        held[1][known] += (end_us - start_us) / MICRO
-        held[2][known & (usage > self._run.overload_threshold)] += (end_us - start_us) / MICRO
-
-    def serve(self, start_us: int, micro: Floats) -> None:
-        """Add what each broker served in a tick, micro-units, shape (n_brokers,), where groups do not tell."""
-        cell = start_us // self._run.balance_us * self._run.balance_us
-        held = self._served.get(cell)
-        self._served[cell] = micro if held is None else held + micro
-
-    def cells(self, groups: Sequence[Groups], *, is_known: bool) -> Cells:
-        """Put broker-time and the weight served together."""
-        starts = sorted(self._cells)
-        place = {start: row for row, start in enumerate(starts)}
-        served = np.zeros((len(starts), self._n_brokers))
-        for start, micro in self._served.items():
-            served[place[start]] = micro
-        for group in groups if not self._served else ():
-            answered = group.broker >= 0
-            sums = np.bincount(group.broker[answered], weights=group.weight[answered], minlength=self._n_brokers)
-            served[place[group.cell_us]] += sums
-        shape = (len(starts), self._n_brokers)
-        columns = [np.array([self._cells[start][part] for start in starts]).reshape(shape) for part in range(3)]
-        return Cells(
-            start=np.array(starts, dtype=np.int64),
-            served=served / MICRO,
-            registered=columns[0].astype(bool),
-            known_s=columns[1] if is_known else None,
-            overloaded_s=columns[2] if is_known else None,
-        )
-
-
 class OwnerTally:
     """Counts rows under exclusive ownership, from the changes of owners and the rows at which they took place.
 
@@ -110,11 +43,11 @@ class OwnerTally:
     others are looked at one by one, in numpy.
     """
 
-    def __init__(self, cluster: ClusterPlan, run: RunPlan) -> None:
-        self.groups: list[Groups] = []
+    def __init__(self, cluster: ClusterPlan, run: RunPlan, cells: CellLedger) -> None:
+        self.groups = GroupSums(run)
         n_units = len(cluster.units[0])
         self.logged, self.agreed = np.zeros(n_units), np.zeros(n_units)
-        self._cluster, self._run = cluster, run
+        self._cluster, self._run, self._cells = cluster, run, cells
         self._unit = cluster.units[1]
         self._has_log = any(cluster.words.by_broker.values())
         #: owner of each atom now, and when the span began, shape (n_atoms,)
@@ -151,6 +84,11 @@ class OwnerTally:
         self._low = self._high
         self._first_owners, self._changes = self._owners.copy(), []
 
+    def _add(self, group: Groups) -> None:
+        self.groups.add(group)
+        if not self._run.by:
+            self._cells.serve_groups(group)
+
     def _count(self, rows: DayRows, span: slice) -> None:
         counts = count_rows(self._cluster, rows, span)
         has_moved = np.zeros(len(self._unit), dtype=bool)
@@ -158,7 +96,7 @@ class OwnerTally:
             has_moved[first:stop] = True
         atom, client, lookups, weight = _kept(counts.by_client, has_moved)
         owner = self._first_owners[atom]
-        self.groups.append(Groups(self._cell, self._epoch, self._unit[atom], owner, client, lookups, weight))
+        self._add(Groups(self._cell, self._epoch, self._unit[atom], owner, client, lookups, weight))
         if self._has_log:
             atom, logged, lookups = _kept(counts.by_logged, has_moved)
             self._compare(atom, self._first_owners[atom], logged, lookups)
@@ -180,7 +118,7 @@ class OwnerTally:
         found, lookups, weight = grouped(keys, weights, len(pairs) * n_clients)
         held = pairs[found // n_clients]
         columns = held // width, held % width - 1, found % n_clients, lookups, weight
-        self.groups.append(Groups(self._cell, self._epoch, *columns))
+        self._add(Groups(self._cell, self._epoch, *columns))
         if self._has_log:
             self._compare(atoms, owners, rows.column("broker", span)[places], np.ones(len(places)))
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lookup.replay.cells import CellLedger, Groups, GroupSums
 from lookup.replay.counts import compacted, grouped
-from lookup.replay.tally import CellLedger, Groups, OwnerTally
+from lookup.replay.tally import OwnerTally
 from tests.replay.plans import NOON, Planned, lookup, planned
 from tests.replay.worlds import MICRO
 
@@ -38,10 +41,10 @@ def test_compacted_codes_number_what_occurs(codes: list[int]) -> None:
 
 
 def _tally(plan: Planned) -> OwnerTally:
-    return OwnerTally(plan.cluster, plan.run)
+    return OwnerTally(plan.cluster, plan.run, CellLedger(plan.run, len(plan.cluster.timeline.roster)))
 
 
-def _served(groups: list[Groups]) -> dict[int, float]:
+def _served(groups: Sequence[Groups]) -> dict[int, float]:
     found: Counter[int] = Counter()
     for group in groups:
         for broker, lookups in zip(group.broker.tolist(), group.lookups.tolist(), strict=True):
@@ -59,7 +62,7 @@ def test_rows_go_to_the_owner_of_their_time(tmp_path: Path) -> None:
     tally.end(0, 6)
     tally.flush(rows)
 
-    assert _served(tally.groups) == {-1: 2.0, 0: 2.0, 1: 2.0}
+    assert _served(tally.groups.all) == {-1: 2.0, 0: 2.0, 1: 2.0}
 
 
 def test_an_owner_stays_from_cell_to_cell(tmp_path: Path) -> None:
@@ -74,7 +77,7 @@ def test_an_owner_stays_from_cell_to_cell(tmp_path: Path) -> None:
     tally.end(1, 3)
     tally.flush(rows)
 
-    assert [_served([group]) for group in tally.groups if len(group.unit)] == [{1: 1.0}, {1: 1.0}, {0: 1.0}]
+    assert [_served([group]) for group in tally.groups.all if len(group.unit)] == [{1: 1.0}, {1: 1.0}, {0: 1.0}]
 
 
 def test_cells_and_roster_epochs_are_counted_apart(tmp_path: Path) -> None:
@@ -86,7 +89,7 @@ def test_cells_and_roster_epochs_are_counted_apart(tmp_path: Path) -> None:
         tally.end(row, row + 1)
     tally.flush(rows)
 
-    assert [(group.cell_us - NOON, group.epoch) for group in tally.groups] == [(0, 0), (0, 1), (3600 * MICRO, 1)]
+    assert [(group.cell_us - NOON, group.epoch) for group in tally.groups.all] == [(0, 0), (0, 1), (3600 * MICRO, 1)]
 
 
 def test_agreement_is_about_answered_lookups_with_a_logged_broker(tmp_path: Path) -> None:
@@ -114,3 +117,31 @@ def test_broker_time_is_known_only_with_a_usage(tmp_path: Path) -> None:
 
     assert cells.registered.tolist() == [[True, True, True]]
     assert (cells.known_s.tolist(), cells.overloaded_s.tolist()) == ([[90.0, 60.0, 0.0]], [[30.0, 60.0, 0.0]])
+
+
+def _groups(cell_us: int, epoch: int, broker: int) -> Groups:
+    one = np.array([1])
+    return Groups(cell_us, epoch, np.array([0]), np.array([broker]), np.array([0]), one * 1.0, one * 2e6)
+
+
+def test_groups_of_a_day_are_added_up_by_roster_epoch(tmp_path: Path) -> None:
+    """Three cells of one epoch leave one group for each bundle, broker and client; another epoch stays apart."""
+    sums = GroupSums(planned(tmp_path, [lookup()]).run)
+    for group in (_groups(NOON, 0, 1), _groups(NOON + 1, 0, -1), _groups(NOON + 2, 0, 1), _groups(NOON + 2, 1, 1)):
+        sums.add(group)
+        sums.settle()
+
+    assert [(group.epoch, group.broker.tolist(), group.lookups.tolist()) for group in sums.all] == [
+        (0, [-1, 1], [1.0, 2.0]),
+        (1, [1], [1.0]),
+    ]
+
+
+def test_groups_keep_their_cells_where_demand_is_told_apart(tmp_path: Path) -> None:
+    """`--by` needs every cell's groups."""
+    sums = GroupSums(replace(planned(tmp_path, [lookup()]).run, by=("hour",)))
+    for cell in (NOON, NOON + 1):
+        sums.add(_groups(cell, 0, 1))
+        sums.settle()
+
+    assert [group.cell_us for group in sums.all] == [NOON, NOON + 1]

@@ -1,0 +1,129 @@
+"""What was counted: groups of lookups, and broker-time by balance cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.engine.ledger import MICRO
+from lookup.model.batch import Cells
+from lookup.replay.counts import summed
+from lookup.replay.plan import RunPlan
+
+__all__ = ["CellLedger", "GroupSums", "Groups", "added_up"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Counts by bundle, answering broker and client class; columns of shape (n_groups,)."""
+
+    #: start of the balance cell, µs; 0 where cells were added up
+    cell_us: int
+    #: number of the roster epoch
+    epoch: int
+    unit: Ints
+    broker: Ints
+    client: Ints
+    lookups: Floats
+    #: micro-units
+    weight: Floats
+
+
+class CellLedger:
+    """Broker-time by balance cell: who was registered, whose usage was known, who was overloaded."""
+
+    def __init__(self, run: RunPlan, n_brokers: int) -> None:
+        self._run = run
+        self._n_brokers = n_brokers
+        self._cells: dict[int, tuple[NDArray[np.bool_], Floats, Floats]] = {}
+        self._served: dict[int, Floats] = {}
+
+    def add(self, start_us: int, end_us: int, registered: NDArray[np.bool_], usage: Floats) -> None:
+        """Add one tick."""
+        cell = start_us // self._run.balance_us * self._run.balance_us
+        held = self._cells.get(cell)
+        if held is None:
+            held = np.zeros(self._n_brokers, bool), np.zeros(self._n_brokers), np.zeros(self._n_brokers)
+            self._cells[cell] = held
+        known = registered & ~np.isnan(usage)
+        held[0][registered] = True
+        held[1][known] += (end_us - start_us) / MICRO
+        held[2][known & (usage > self._run.overload_threshold)] += (end_us - start_us) / MICRO
+
+    def serve(self, start_us: int, micro: Floats) -> None:
+        """Add what each broker served in a tick, micro-units, shape (n_brokers,), where groups do not tell."""
+        cell = start_us // self._run.balance_us * self._run.balance_us
+        held = self._served.get(cell)
+        self._served[cell] = micro if held is None else held + micro
+
+    def serve_groups(self, group: Groups) -> None:
+        """Add what each broker served by the groups of one cell."""
+        answered = group.broker >= 0
+        served = np.bincount(group.broker[answered], group.weight[answered], minlength=self._n_brokers)
+        self.serve(group.cell_us, served.astype(np.float64))
+
+    def cells(self, groups: Sequence[Groups], *, is_known: bool) -> Cells:
+        """Put broker-time and the weight served together."""
+        starts = sorted(self._cells)
+        place = {start: row for row, start in enumerate(starts)}
+        served = np.zeros((len(starts), self._n_brokers))
+        for start, micro in self._served.items():
+            served[place[start]] = micro
+        for group in groups if not self._served else ():
+            answered = group.broker >= 0
+            sums = np.bincount(group.broker[answered], weights=group.weight[answered], minlength=self._n_brokers)
+            served[place[group.cell_us]] += sums
+        shape = (len(starts), self._n_brokers)
+        columns = [np.array([self._cells[start][part] for start in starts]).reshape(shape) for part in range(3)]
+        return Cells(
+            start=np.array(starts, dtype=np.int64),
+            served=served / MICRO,
+            registered=columns[0].astype(bool),
+            known_s=columns[1] if is_known else None,
+            overloaded_s=columns[2] if is_known else None,
+        )
+
+
+class GroupSums:
+    """Groups as they are counted; where nothing is told apart by cell they are added up at the end of every day.
+
+    So what is held does not grow with the log. Where `--by` tells demand apart, every cell keeps its groups.
+    """
+
+    def __init__(self, run: RunPlan) -> None:
+        self._held: list[Groups] = []
+        self._is_by_cell = bool(run.by)
+
+    def add(self, group: Groups) -> None:
+        """Add counts."""
+        self._held.append(group)
+
+    def settle(self) -> None:
+        """End a day."""
+        if not self._is_by_cell:
+            epochs = sorted({group.epoch for group in self._held})
+            self._held = [added_up([group for group in self._held if group.epoch == epoch]) for epoch in epochs]
+
+    @property
+    def all(self) -> Sequence[Groups]:
+        """Return what is held."""
+        return self._held
+
+
+def added_up(groups: Sequence[Groups]) -> Groups:
+    """Add groups of one roster epoch up, in their order; there is at least one."""
+    unit, broker, client, lookups, weight = (
+        np.concatenate([getattr(group, name) for group in groups])
+        for name in ("unit", "broker", "client", "lookups", "weight")
+    )
+    if len(unit):
+        n_clients, n_brokers = int(client.max()) + 1, int(broker.max()) + 2
+        keys, (lookups, weight) = summed((unit * n_brokers + broker + 1) * n_clients + client, lookups, weight)
+        unit, broker, client = keys // n_clients // n_brokers, keys // n_clients % n_brokers - 1, keys % n_clients
+    return Groups(0, groups[0].epoch, unit, broker, client, lookups, weight)
