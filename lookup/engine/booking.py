@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from lookup.engine.ballot import Ballot
 from lookup.engine.dice import roll
 from lookup.engine.ownership import Ownership
-from lookup.engine.policy import Ballot
 from lookup.model.broker import Roster
 from lookup.model.decision import Decision
 

@@ -16,10 +16,11 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.engine.ballot import Ballot
 from lookup.engine.booking import Cause, Counters, Decided, Draws, OwnerBook, OwnerChange
 from lookup.engine.ledger import LoadFigures, no_load
 from lookup.engine.ownership import Ownership
-from lookup.engine.policy import Ballot, Failures, Instant, Policy, memory_key
+from lookup.engine.policy import Failures, Instant, Policy, memory_key
 from lookup.engine.shedding import CycleReport, Judge, run_cycle
 from lookup.errors import InputError
 from lookup.model.broker import Broker, Roster

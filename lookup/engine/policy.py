@@ -5,12 +5,11 @@ Nothing is rolled and nothing is remembered here; `manager.py` does both.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, islice
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.engine.answers import checked_mask, checked_odds, checked_reads, checked_scores, listed
+from lookup.engine.ballot import Ballot, tallied
 from lookup.engine.facets import request_facet, view_facet
 from lookup.errors import ContractError, PolicyError
 from lookup.hooks.protocols import Filter, Scorer, Selector, Shedder
@@ -26,15 +26,10 @@ from lookup.model.decision import Reason
 from lookup.model.request import LookupRequest
 from lookup.model.view import ClusterView
 
-__all__ = ["TIED", "Ballot", "Failures", "Instant", "OnError", "Policy", "WeightedScorer", "memory_key"]
-
-#: Scores this close to the best are tied.
-TIED = 1e-9
+__all__ = ["Failures", "Instant", "OnError", "Policy", "WeightedScorer", "memory_key"]
 
 #: What every assignment may change.
 _UNSETTLED: Final = frozenset({"view.ownership", "view.memory"})
-#: Odds are divided by the greatest above this, so that no sum of them overflows.
-_HUGE = 1e290
 
 OnError = Literal["stop", "fail-closed", "skip"]
 #: Stands for the answer of a part that raised; a part that answers None breaks its protocol.
@@ -60,25 +55,6 @@ class Failures:
         """Count a failure; keep its message if it is the first."""
         self.count += 1
         self.first = self.first or message
-
-
-@dataclass(frozen=True, slots=True)
-class Ballot:
-    """What a policy said to one decision key at one instant: a distribution over brokers, or why there is none."""
-
-    #: brokers with odds above 0, ascending by number; empty where the policy declined
-    numbers: tuple[int, ...] = ()
-    cumulative: tuple[float, ...] = ()
-    #: normalised odds by broker id
-    odds: Mapping[str, float] = field(default_factory=dict)
-    rejected: Mapping[Reason, int] = field(default_factory=dict)
-    declined: Reason | None = None
-    margin: float | None = None
-    ties: int = 0
-
-    def pick(self, rolled: float) -> int:
-        """Return the number of the broker a roll in [0, 1] falls on."""
-        return self.numbers[min(bisect_right(self.cumulative, rolled), len(self.numbers) - 1)]
 
 
 class _ClosedError(Exception):
@@ -180,7 +156,7 @@ class Policy:
     def _choice(self, request: LookupRequest, brokers: Candidates, instant: Instant) -> Ballot:
         scores = self.scores(request, brokers, instant)
         odds = self.odds(request, brokers, scores, instant)
-        return _tallied(brokers, scores, odds, are_scored=bool(self.scorers))
+        return tallied(brokers, scores, odds, are_scored=bool(self.scorers))
 
     @cached_property
     def _choice_reads(self) -> tuple[str, ...] | None:
@@ -381,35 +357,3 @@ def _one_by_one(part: str, answer: Any, count: int) -> Iterable[Any]:
         raise ContractError(f"filter {part!r} answered {answer!r}, not true or false for each broker")
     # One more than there should be, so that too many are noticed and endless ones end.
     return islice(answer, count + 1)
-
-
-def _tallied(
-    brokers: Candidates,
-    scores: NDArray[np.float64],
-    odds: NDArray[np.float64],
-    *,
-    are_scored: bool,
-) -> Ballot:
-    peak = float(odds.max())
-    if peak == 0.0:
-        return Ballot(declined=Reason.NO_ODDS)
-    if peak > _HUGE:
-        odds = odds / peak
-    margin, ties = _margin(scores) if are_scored else (None, len(scores))
-    shares = odds / odds.sum()
-    places = np.flatnonzero(shares)
-    probabilities: list[float] = shares[places].tolist()
-    return Ballot(
-        numbers=tuple(brokers.index[places].tolist()),
-        cumulative=tuple(accumulate(probabilities)),
-        odds=dict(zip(brokers.ids_at(places), probabilities, strict=True)),
-        margin=margin,
-        ties=ties,
-    )
-
-
-def _margin(scores: NDArray[np.float64]) -> tuple[float | None, int]:
-    best = float(scores.max())
-    tied = scores >= best - TIED
-    ties = int(tied.sum())
-    return (None if ties == len(scores) else best - float(scores[~tied].max())), ties

@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.engine.ballot import Ballot
 from lookup.engine.ledger import MICRO
-from lookup.engine.policy import Ballot, Policy
+from lookup.engine.policy import Policy
 from lookup.replay.bundle_map import BundleMap
 from lookup.replay.cells import CellLedger
 from lookup.replay.counted import Counted

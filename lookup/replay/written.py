@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lookup.engine.ballot import Ballot
 from lookup.engine.booking import Decided
-from lookup.engine.policy import Ballot
 from lookup.model.decision import Decision
 from lookup.replay.owners import OwnerInterval
 from lookup.replay.rows import Quarantined

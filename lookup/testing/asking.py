@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.engine.answers import listed
+from lookup.engine.ballot import Ballot
 from lookup.engine.ledger import LoadFigures
 from lookup.engine.manager import LoadManager
-from lookup.engine.policy import Ballot, Instant, Policy, memory_key
+from lookup.engine.policy import Instant, Policy, memory_key
 from lookup.hooks.protocols import Filter, Scorer, Selector, Shedder
 from lookup.model.broker import Candidates
 from lookup.model.decision import CycleOutcome, Proposal, Ruling

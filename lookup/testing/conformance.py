@@ -26,10 +26,11 @@ import pytest
 from numpy.typing import NDArray
 
 from lookup.engine.answers import checked_mask, checked_odds, checked_reads, checked_scores
+from lookup.engine.ballot import Ballot
 from lookup.engine.build import PartBuilder, part_table
 from lookup.engine.explain import explain
 from lookup.engine.plugins import registry_of
-from lookup.engine.policy import Ballot, Instant, Policy, WeightedScorer
+from lookup.engine.policy import Instant, Policy, WeightedScorer
 from lookup.errors import ReadsError
 from lookup.hooks.protocols import Filter, Scorer, Selector, Shedder
 from lookup.model.broker import Candidates

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lookup.engine.ballot import Ballot
 from lookup.engine.booking import Draws, OwnerBook, OwnerChange
 from lookup.engine.dice import roll
 from lookup.engine.ownership import Ownership
-from lookup.engine.policy import Ballot
 from lookup.model.broker import Broker, Roster
 from lookup.model.decision import Reason
 

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.engine.policy import Ballot, WeightedScorer, memory_key
+from lookup.engine.ballot import Ballot
+from lookup.engine.policy import WeightedScorer, memory_key
 from lookup.errors import ContractError, PolicyError
 from lookup.model import Broker, Candidates, Reason
 from lookup.testing import candidates, cluster

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from lookup.engine.policy import Ballot, Policy
+from lookup.engine.ballot import Ballot
+from lookup.engine.policy import Policy
 from lookup.errors import PolicyError
 from lookup.model import Broker, Candidates, Reason
 from tests.engine.asked import ASKED, VIEW, ballot_of

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from lookup.engine.ballot import Ballot
 from lookup.engine.booking import Decided
-from lookup.engine.policy import Ballot
 from lookup.model.decision import Decision, Reason
 from lookup.replay.owners import OwnerInterval
 from lookup.replay.rows import Quarantined
