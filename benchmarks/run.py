@@ -1,7 +1,8 @@
 """`make bench`: every figure the project is held to, each against its floor or rival of the same run.
 
     python benchmarks/run.py                      all of it, about ten minutes on two cores
-    python benchmarks/run.py --only decision      one part: rival, four, sixteen, doubling, steady, shared, decision
+    python benchmarks/run.py --only decision      one part: rival, four, sixteen, doubling, steady, shared, closed,
+                                                  decision
     python benchmarks/run.py --write              and keep the table in docs/benchmarks.md
 
 Logs are made under `bench-data/` where they are missing (7 seconds, 200 MB for 20 million lookups).
@@ -64,6 +65,13 @@ class _Bench:
         measured = self._once(f"steady {config}", [*arguments, "--master", _MASTER])
         return [float(spent) for spent in json.loads(measured.output.splitlines()[-1])]
 
+    def closed_loop(self, bundles: int, hours: int) -> float:
+        """Return the seconds of one policy with a shedder over some hours of one cluster, on one core."""
+        size = ["--bundles", str(bundles), "--hours", str(hours)]
+        arguments = [str(_HERE / "closed_loop.py"), "--data", str(self._data), *size]
+        measured = self._once(f"closed loop, {bundles} bundles, {hours} h", arguments)
+        return float(json.loads(measured.output.splitlines()[-1])["seconds"])
+
     def _once(
         self,
         name: str,
@@ -120,6 +128,14 @@ def _shared(bench: _Bench) -> Iterator[Figure]:
     yield Figure("shared ownership", bench.rows / min(later) / 1e6, "M lookups/s", 6.0, least=True, note=note)
 
 
+def _closed(bench: _Bench) -> Iterator[Figure]:
+    whole, bundles, ticks = bench.closed_loop(10_000, 24), bench.closed_loop(5_000, 24), bench.closed_loop(10_000, 12)
+    note = "one core, session up, 100 brokers, 10,000 bundles, `stock` with `threshold`"
+    yield Figure("closed loop over a day", whole, "s", 60.0, note=note)
+    yield Figure("closed loop, twice the bundles / once", whole / bundles, "", 2.0, note="as many lookups per bundle")
+    yield Figure("closed loop, twice the ticks / once", whole / ticks, "", 2.0)
+
+
 def _decision(_: _Bench) -> Iterator[Figure]:
     for n_brokers, most_us in ((100, 150.0), (1_000, 1_500.0)):
         times = measure_decision(n_brokers)
@@ -143,6 +159,7 @@ _PARTS: Mapping[str, Callable[[_Bench], Iterator[Figure]]] = {
     "doubling": _doubling,
     "steady": _steady,
     "shared": _shared,
+    "closed": _closed,
     "decision": _decision,
 }
 
