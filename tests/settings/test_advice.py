@@ -61,6 +61,20 @@ def test_keys_given_twice_are_told_once_per_file(tmp_path: Path) -> None:
     assert found == [f"{tmp_path}/b.conf: lookup.rack is given more than once; the last one counts, as in Pulsar"]
 
 
+def test_a_key_that_was_probably_misspelt_is_told_once_per_file(tmp_path: Path) -> None:
+    """Pulsar passes over a key it does not know without a word; a near miss is said here, another is not."""
+    write(tmp_path, "b.conf", "loadManagerClassName=my.Manager\nloadBalancerBrokerMaxTopic=1\nloadBalancerQuuxes=2")
+
+    found = warnings_of(evaluation(tmp_path, _TEMPLATE + _TEMPLATE.replace("b-", "c-")))
+
+    assert found == [
+        (
+            f"{tmp_path}/b.conf: Pulsar would ignore loadBalancerBrokerMaxTopic, which it does not know;"
+            " did you mean 'loadBalancerBrokerMaxTopics'?"
+        )
+    ]
+
+
 def test_profiles_that_disagree_are_told(tmp_path: Path) -> None:
     """A policy is the cluster's, so a key that brokers set differently fills nobody's parameter."""
     head = "loadManagerClassName=my.Manager\nloadBalancerEnabled=true\n"
