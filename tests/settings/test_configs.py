@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from importlib.resources import files
 from pathlib import Path
 
@@ -41,6 +42,14 @@ def test_a_policy_file_is_named_like_its_policy(path: Path) -> None:
 
     assert [policy.name for policy in policies] == [path.stem]
     build_policies(load_plugins(), policies)
+
+
+def test_the_mapping_of_client_logs_invents_no_label() -> None:
+    """As shipped it labels nobody; with the comment mark taken away all clients are in one rack."""
+    text = (_CONFIGS / "mappings" / "cpp-client.toml").read_text(encoding="utf-8")
+
+    assert "properties" not in tomllib.loads(text)
+    assert tomllib.loads(text.replace("# properties = ", "properties = "))["properties"] == {"rack": "a"}
 
 
 def test_the_default_topology_is_the_one_that_ships() -> None:
