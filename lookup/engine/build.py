@@ -89,7 +89,7 @@ class PartBuilder:
         try:
             built = found(**values)
             checked_reads(built)
-        except Exception as error:  # noqa: BLE001  a third party's class may raise anything
+        except (Exception, SystemExit) as error:  # noqa: BLE001  a third party's class may raise anything
             self.problems.append(f"{where}: {error}")
             return None
         return built

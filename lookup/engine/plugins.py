@@ -113,7 +113,7 @@ def _enter(manager: pluggy.PluginManager, point: EntryPoint) -> PluginSource:
     origin = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
     try:
         module = point.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PluginError(f"plug-in {point.name!r} of {origin} cannot be loaded: {_said(error)}") from error
     _register(manager, module, point.name, origin)
     return PluginSource(point.name, origin)
@@ -160,7 +160,7 @@ def _module_of(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PluginError(f"plug-in file {path} cannot be loaded: {_said(error)}") from error
     return module
 
@@ -179,7 +179,7 @@ def _registered(manager: pluggy.PluginManager, kind: str) -> Iterator[Any]:
     for implementation in getattr(manager.hook, hook).get_hookimpls():
         try:
             answer = list(implementation.function() or ())
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise PluginError(f"plug-in {implementation.plugin_name!r} failed in {hook}: {_said(error)}") from error
         yield from answer
 
@@ -216,7 +216,7 @@ def _name_of(kind: str, found: Any) -> str:
     return name
 
 
-def _said(error: Exception) -> str:
+def _said(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 

@@ -278,21 +278,21 @@ def test_no_brokers_is_one_sentence(lookup: Run, tmp_path: Path) -> None:
             'scorers = [{ use = "broken" }]\nselector = "best"',
             "policy 'mine': part 'broken' raised ValueError: no table of racks; it was asked about persistent://public/",
         ),
-        ('scorers = [{ use = "broken", say = "nan" }]\nselector = "best"', "'broken' answered score nan for broker 1"),
+        ('scorers = [{ use = "broken", say = "nan" }]\nselector = "best"', "answered score nan for broker 'broker-a:"),
         (
             'scorers = [{ use = "broken", say = "big" }]\nselector = "best"',
-            "score 7.0 for broker 1, not a number in [0, 1]",
+            "score 7.0 for broker 'broker-a:8080', not a number in [0, 1]",
         ),
         (
             'scorers = [{ use = "broken", say = "text" }]\nselector = "best"',
             "'broken' answered scores that are no numbers",
         ),
-        ('selector = { use = "broken-odds", say = "nan" }', "'broken-odds' answered odds nan for broker 1"),
+        ('selector = { use = "broken-odds", say = "nan" }', "answered odds nan for broker 'broker-a:8080'"),
         (
             'selector = { use = "broken-odds", say = "negative" }',
-            "odds -1.0 for broker 1, not a finite number of at least 0",
+            "odds -1.0 for broker 'broker-a:8080', not a finite number of at least 0",
         ),
-        ('selector = { use = "broken-odds", say = "infinite" }', "odds inf for broker 1, not a finite number"),
+        ('selector = { use = "broken-odds", say = "infinite" }', "odds inf for broker 'broker-a:8080', not a"),
         ('selector = { use = "broken-odds", say = "long" }', "answered odds of shape (4,) for 3 brokers"),
     ],
 )

@@ -117,6 +117,11 @@ def test_suggestions_are_sorted() -> None:
     ("source", "sentence"),
     [
         ("import nowhere_to_be_found", r"plug-in file .*broken\.py cannot be loaded: ModuleNotFoundError: No module"),
+        ("raise SystemExit(3)", r"plug-in file .*broken\.py cannot be loaded: SystemExit: 3"),
+        (
+            "@hookimpl\ndef lookup_register_scorers():\n    raise SystemExit(3)",
+            "plug-in 'broken' failed in lookup_register_scorers: SystemExit: 3",
+        ),
         ("1 / 0", r"plug-in file .*broken\.py cannot be loaded: ZeroDivisionError: division by zero"),
         ("def broken(:", r"plug-in file .*broken\.py cannot be loaded: SyntaxError"),
         (
