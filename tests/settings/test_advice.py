@@ -82,10 +82,19 @@ def test_profiles_that_disagree_are_told(tmp_path: Path) -> None:
     write(tmp_path, "c.conf", head + "loadBalancerBrokerMaxTopics=2")
     settings = evaluation(tmp_path, _TEMPLATE + _TEMPLATE.replace("b-", "c-").replace("b.conf", "c.conf"))
 
-    assert load_manager_keys(settings) == {"loadBalancerEnabled": True}
+    assert load_manager_keys(settings) == {"loadBalancerEnabled": True, "loadManagerClassName": "my.Manager"}
     assert warnings_of(settings) == [
         "profiles disagree on loadBalancerBrokerMaxTopics (1, 2), so no parameter of a policy takes it from them"
     ]
+
+
+@pytest.mark.parametrize("other", ["", 'profile = { load_manager_class_name = "other.Manager" }'])
+def test_a_manager_is_that_of_all_brokers_or_nobody_knows(tmp_path: Path, other: str) -> None:
+    """A broker without a profile may run anything, so nothing is taken from those of the others."""
+    write(tmp_path, "b.conf", "loadManagerClassName=my.Manager")
+    settings = evaluation(tmp_path, f'{_TEMPLATE}[[brokers]]\nid = "x:1"\n{other}\n')
+
+    assert load_manager_keys(settings) == {}
 
 
 def test_a_failure_domain_of_strangers_is_told(tmp_path: Path) -> None:
