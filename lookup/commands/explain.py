@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 from rich.console import Console
@@ -13,7 +14,7 @@ from rich.text import Text
 from lookup.commands.options import Command, Parser, add_config, add_format, moment, pairs, settings_flags
 from lookup.commands.scene import Asked, Scene, scene_of
 from lookup.commands.selection import select
-from lookup.commands.streams import data_console, plain_table, print_json, say
+from lookup.commands.streams import data_console, plain_table, print_json, say, warn
 from lookup.commands.times import time_text
 from lookup.engine.explain import Explanation, explain
 from lookup.engine.policy import Policy
@@ -21,6 +22,7 @@ from lookup.errors import SettingsError
 from lookup.model.decision import BrokerVote
 from lookup.model.names import is_internal_topic, pinned_broker
 from lookup.model.request import LookupRequest
+from lookup.settings import EvaluationFile
 
 __all__ = ["COMMAND"]
 
@@ -65,6 +67,7 @@ def _run(arguments: argparse.Namespace) -> int:
         usage=dict(_usages(arguments.usage)),
     )
     selection = select(arguments.config, settings_flags(arguments))
+    _warn_of_prefixes(selection.settings, asked.properties)
     scene = scene_of(selection.settings, asked)
     special = _answered_without_policy(scene.request)
     policies = () if special else selection.policies
@@ -91,6 +94,14 @@ def _usages(written: Sequence[str]) -> Iterator[tuple[str, float]]:
         if not 0.0 <= usage < math.inf:
             raise SettingsError(f"--usage: {text!r} is not a number of at least 0, like 0.7")
         yield broker, usage
+
+
+def _warn_of_prefixes(settings: EvaluationFile, properties: Iterable[str]) -> None:
+    prefixes = sorted({"lookup.", *(entry.prefix for entry in settings.brokers)})
+    for key, prefix in product(properties, prefixes):
+        if key.startswith(prefix) and key != prefix:
+            bare = key.removeprefix(prefix)
+            warn(f'--property {key}: "{prefix}" is the prefix of what brokers publish; clients send {bare}')
 
 
 def _answered_without_policy(request: LookupRequest) -> str | None:

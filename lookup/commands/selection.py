@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from lookup.engine.policy import Policy
 from lookup.engine.sharing import shared_problems
 from lookup.errors import PluginError, SettingsError
 from lookup.score.verdict import check_rules
-from lookup.settings import EvaluationFile, Findings, PolicySpec, VerdictSection, examine_evaluation
+from lookup.settings import EvaluationFile, Findings, VerdictSection, examine_evaluation
 from lookup.settings.resolve import load_manager_keys
 
 __all__ = ["Selection", "examine", "select"]
@@ -53,26 +53,31 @@ def examine(
     except PluginError as error:
         # A file that is not there was already complained of.
         return findings, None, (), [*problems, str(error)] if "plugin_files" in findings.tables else problems
-    policies: tuple[Policy, ...] = ()
+    policies, wrong = _built(findings, registry)
+    problems += wrong
+    if getattr(findings.sound.get("evaluation"), "ownership", None) == "shared":
+        problems += shared_problems(policies)
     try:
-        conf = {} if findings.settings is None else load_manager_keys(findings.settings)
-        policies = build_policies(registry, _specs(findings.tables), conf)
-        if findings.settings is not None and findings.settings.evaluation.ownership == "shared":
-            problems += shared_problems(policies)
-    except SettingsError as error:
-        problems += error.problems
-    try:
-        check_rules(_rules(findings.tables), [found() for found in registry.classes["metrics"].values()])
+        check_rules(_rules(findings.sound), [found() for found in registry.classes["metrics"].values()])
     except SettingsError as error:
         problems += error.problems
     return findings, registry, policies, problems
 
 
-def _specs(tables: Mapping[str, Any]) -> Sequence[PolicySpec]:
-    specs: Sequence[PolicySpec] = tables.get("policies") or ()
-    return specs
+def _built(findings: Findings, registry: Registry) -> tuple[tuple[Policy, ...], list[str]]:
+    """Build what policies can be built, each by itself, so that one that is wrong hides nothing of the others."""
+    conf = {} if findings.settings is None else load_manager_keys(findings.settings)
+    policies: list[Policy] = []
+    problems: list[str] = []
+    for spec in findings.sound.get("policies", ()):
+        try:
+            policies += build_policies(registry, [spec], conf)
+        except SettingsError as error:
+            problems += error.problems
+    return tuple(policies), problems
 
 
-def _rules(tables: Mapping[str, Any]) -> VerdictSection:
-    rules: VerdictSection = tables.get("verdict") or VerdictSection()
-    return rules
+def _rules(sound: Mapping[str, Any]) -> VerdictSection:
+    rules = sound.get("verdict")
+    # Of a table that is wrong only the right keys are known.
+    return rules if isinstance(rules, VerdictSection) else VerdictSection(**vars(rules or VerdictSection()))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from lookup.engine.plugins import suggestion
 from lookup.errors import ContractError
 from lookup.hooks.protocols import ALL_READS
+from lookup.model.broker import Candidates
 
 __all__ = ["checked_mask", "checked_odds", "checked_reads", "checked_scores", "listed"]
 
@@ -26,41 +27,46 @@ def listed(answer: Any) -> Any:
     return list(answer) if isinstance(answer, Iterable) and not hasattr(answer, "__len__") else answer
 
 
-def checked_scores(part: str, answer: Any, count: int) -> Floats:
-    """Return a scorer's answer as an array of shape (count,), every number in [0, 1].
+def checked_scores(part: str, answer: Any, brokers: Candidates) -> Floats:
+    """Return a scorer's answer as an array of shape (n_brokers,), every number in [0, 1].
 
     Raises:
-        ContractError: naming the part and the first number that is wrong.
+        ContractError: naming the part, the first number that is wrong and whose it is.
     """
-    scores = _numbers(part, "scores", answer, count)
-    _refuse(part, "score", scores, ~((scores >= 0.0) & (scores <= 1.0)), "a number in [0, 1]")
+    scores = _numbers(part, "scores", answer, len(brokers))
+    wrong = ~((scores >= 0.0) & (scores <= 1.0))
+    if wrong.any():
+        raise ContractError(f"part {part!r} answered score {_first(scores, wrong, brokers)}, not a number in [0, 1]")
     return scores
 
 
-def checked_odds(part: str, answer: Any, count: int) -> Floats:
-    """Return a selector's answer as an array of shape (count,), every number finite and at least 0.
+def checked_odds(part: str, answer: Any, brokers: Candidates) -> Floats:
+    """Return a selector's answer as an array of shape (n_brokers,), every number finite and at least 0.
 
     Raises:
-        ContractError: naming the part and the first number that is wrong.
+        ContractError: naming the part, the first number that is wrong and whose it is.
     """
-    odds = _numbers(part, "odds", answer, count)
-    _refuse(part, "odds", odds, ~((odds >= 0.0) & (odds < np.inf)), "a finite number of at least 0")
+    odds = _numbers(part, "odds", answer, len(brokers))
+    wrong = ~((odds >= 0.0) & (odds < np.inf))
+    if wrong.any():
+        told = _first(odds, wrong, brokers)
+        raise ContractError(f"part {part!r} answered odds {told}, not a finite number of at least 0")
     return odds
 
 
-def checked_mask(part: str, answers: Sequence[Any] | NDArray[Any], count: int) -> Bools:
-    """Return a filter's answers as a mask of shape (count,).
+def checked_mask(part: str, answers: Sequence[Any] | NDArray[Any], brokers: Candidates) -> Bools:
+    """Return a filter's answers as a mask of shape (n_brokers,).
 
     Raises:
         ContractError: where there are too many or too few, or one is neither true nor false.
     """
-    if len(answers) != count:
-        raise ContractError(f"filter {part!r} gave {len(answers)} answers for {count} brokers")
+    if len(answers) != len(brokers):
+        raise ContractError(f"filter {part!r} gave {len(answers)} answers for {len(brokers)} brokers")
     try:
         mask = np.asarray(answers)
     except ValueError:
         mask = np.empty(0)
-    if mask.dtype != np.bool_ or mask.shape != (count,):
+    if mask.dtype != np.bool_ or mask.shape != (len(brokers),):
         wrong = next((answer for answer in answers if not isinstance(answer, bool | np.bool_)), answers)
         raise ContractError(f"filter {part!r} answered {wrong!r}, not true or false")
     return mask
@@ -97,7 +103,6 @@ def _numbers(part: str, what: str, answer: Any, count: int) -> Floats:
     return values
 
 
-def _refuse(part: str, what: str, values: Floats, wrong: Bools, right: str) -> None:
-    if wrong.any():
-        place = int(np.argmax(wrong))
-        raise ContractError(f"part {part!r} answered {what} {values[place]} for broker {place + 1}, not {right}")
+def _first(values: Floats, wrong: Bools, brokers: Candidates) -> str:
+    place = int(np.argmax(wrong))
+    return f"{values[place]} for broker {brokers[place].id!r}"

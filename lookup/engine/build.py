@@ -80,7 +80,7 @@ class PartBuilder:
     def _configured(self, found: type[Any]) -> dict[str, Any]:
         marks = {name: _conf_of(hint) for name, hint in _hints(found).items()}
         return {
-            name: mark.scale * self._conf[mark.key] if mark.scale != 1.0 else self._conf[mark.key]
+            name: _scaled(self._conf[mark.key], mark.scale)
             for name, mark in marks.items()
             if mark is not None and mark.key in self._conf
         }
@@ -89,7 +89,7 @@ class PartBuilder:
         try:
             built = found(**values)
             checked_reads(built)
-        except Exception as error:  # noqa: BLE001  a third party's class may raise anything
+        except (Exception, SystemExit) as error:  # noqa: BLE001  a third party's class may raise anything
             self.problems.append(f"{where}: {error}")
             return None
         return built
@@ -183,6 +183,11 @@ def _plain(value: Any) -> Any:
 
 def _conf_of(annotation: Any) -> Conf | None:
     return next((mark for mark in getattr(annotation, "__metadata__", ()) if isinstance(mark, Conf)), None)
+
+
+def _scaled(value: Any, scale: float) -> Any:
+    # What is no number stays as it is and will be refused like any other value.
+    return value * scale if scale != 1.0 and isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
 def _slot_in(annotation: Any) -> ChildSlot | None:

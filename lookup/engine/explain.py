@@ -113,7 +113,7 @@ class _Walk:
         for broker in brokers:
             try:
                 detail = str(part.detail(cut, broker, view)) if hasattr(part, "detail") else None
-            except Exception as error:  # noqa: BLE001  words of a third party; failing to find them rejects nobody
+            except (Exception, SystemExit) as error:  # noqa: BLE001  words of a third party; failing to find them rejects nobody
                 detail = f"(its detail raised {type(error).__name__}: {error})"
             self._rejected[broker.id] = BrokerVote(broker.id, reason=part.reason, detail=detail)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
@@ -27,6 +27,7 @@ __all__ = ["KINDS", "PluginSource", "Registry", "load_plugins", "registry_of", "
 
 #: Kinds of classes a plug-in can register; each has its hook `lookup_register_<kind>`.
 KINDS = ("filters", "scorers", "selectors", "shedders", "log_readers", "metrics")
+_HOOKS = tuple(f"lookup_register_{kind}" for kind in KINDS)
 #: What a class of each kind has besides its name; protocols with attributes cannot be asked by `issubclass`.
 _NEEDED: Mapping[str, tuple[str, ...]] = {
     "filters": ("reason", "admit"),
@@ -84,8 +85,8 @@ def load_plugins(files: Sequence[Path | str] = ()) -> Registry:
         files: plain Python files that hold hook implementations, beside the installed distributions.
 
     Raises:
-        PluginError: naming the plug-in, where one cannot be imported, misspells a hook, or registers a class that is no
-            frozen dataclass with a name or whose name is taken.
+        PluginError: naming the plug-in, where one cannot be imported, misspells a hook or implements none, or registers
+            a class that is no frozen dataclass with a name or whose name is taken.
     """
     manager = pluggy.PluginManager(PROJECT)
     manager.add_hookspecs(specs)
@@ -112,7 +113,7 @@ def _enter(manager: pluggy.PluginManager, point: EntryPoint) -> PluginSource:
     origin = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
     try:
         module = point.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PluginError(f"plug-in {point.name!r} of {origin} cannot be loaded: {_said(error)}") from error
     _register(manager, module, point.name, origin)
     return PluginSource(point.name, origin)
@@ -134,6 +135,19 @@ def _register(manager: pluggy.PluginManager, module: object, name: str, origin: 
         # A module entered under two names, or a hook with arguments.
         why = " ".join(str(error).split())
         raise PluginError(f"plug-in {name!r} of {origin} cannot be registered: {why}") from None
+    found = {caller.name for caller in manager.get_hookcallers(module) or ()}
+    _refuse_undecorated(module, found, f"{name!r} of {origin}")
+
+
+def _refuse_undecorated(module: object, found: Collection[str], title: str) -> None:
+    """Complain of hooks that pluggy would pass over without a word, for want of their decorator."""
+    for hook in _HOOKS:
+        if hook not in found and callable(getattr(module, hook, None)):
+            raise PluginError(f"plug-in {title} has {hook} without @hookimpl before it, so nobody would ever call it")
+    if not found:
+        raise PluginError(
+            f"plug-in {title} implements no hook; put @hookimpl before a function like lookup_register_scorers"
+        )
 
 
 def _module_of(path: Path) -> ModuleType:
@@ -146,7 +160,7 @@ def _module_of(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PluginError(f"plug-in file {path} cannot be loaded: {_said(error)}") from error
     return module
 
@@ -156,9 +170,8 @@ def _refuse_misspelt(manager: pluggy.PluginManager) -> None:
         manager.check_pending()
     except pluggy.PluginValidationError as error:
         hooks = (caller.name for caller in manager.get_hookcallers(error.plugin) or () if not caller.has_spec())
-        hook, known = next(hooks, ""), [f"lookup_register_{kind}" for kind in KINDS]
-        plugin = manager.get_name(error.plugin)
-        raise PluginError(f"plug-in {plugin!r} has the unknown hook {hook!r}; {suggestion(hook, known)}") from None
+        plugin, hook = manager.get_name(error.plugin), next(hooks, "")
+        raise PluginError(f"plug-in {plugin!r} has the unknown hook {hook!r}; {suggestion(hook, _HOOKS)}") from None
 
 
 def _registered(manager: pluggy.PluginManager, kind: str) -> Iterator[Any]:
@@ -166,7 +179,7 @@ def _registered(manager: pluggy.PluginManager, kind: str) -> Iterator[Any]:
     for implementation in getattr(manager.hook, hook).get_hookimpls():
         try:
             answer = list(implementation.function() or ())
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise PluginError(f"plug-in {implementation.plugin_name!r} failed in {hook}: {_said(error)}") from error
         yield from answer
 
@@ -203,7 +216,7 @@ def _name_of(kind: str, found: Any) -> str:
     return name
 
 
-def _said(error: Exception) -> str:
+def _said(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 

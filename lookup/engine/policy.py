@@ -210,15 +210,15 @@ class Policy:
         try:
             answer = part.admit(self._cuts[place](request), brokers, view)
             if isinstance(answer, np.ndarray) and answer.ndim:
-                return checked_mask(part.name, answer, len(brokers))
+                return checked_mask(part.name, answer, brokers)
             for admitted in _one_by_one(part.name, answer, len(brokers)):
                 answers.append(admitted)  # noqa: PERF402  a generator that raises half way keeps its answers so far
-        except ContractError:
+        except (ContractError, KeyboardInterrupt):
             raise
-        except Exception as error:  # noqa: BLE001  a third party's code may raise anything; on_error decides
+        except BaseException as error:  # noqa: BLE001  a third party's code may raise anything; on_error decides
             self._failed(part.name, request, error, instant.failures)
             answers.extend([True] * (len(brokers) - len(answers)))
-        return checked_mask(part.name, answers, len(brokers))
+        return checked_mask(part.name, answers, brokers)
 
     def scores(self, request: LookupRequest, brokers: Candidates, instant: Instant) -> NDArray[np.float64]:
         """Return the weighted sum of the scorers, shape (n_candidates,), all 1.0 where there are none."""
@@ -238,7 +238,7 @@ class Policy:
             instant,
             lambda: scorer.score(self._cuts[slot](request), brokers, instant.views[slot]),
         )
-        return np.zeros(len(brokers)) if answer is _FAILED else checked_scores(scorer.name, answer, len(brokers))
+        return np.zeros(len(brokers)) if answer is _FAILED else checked_scores(scorer.name, answer, brokers)
 
     def odds(
         self, request: LookupRequest, brokers: Candidates, scores: NDArray[np.float64], instant: Instant
@@ -253,7 +253,7 @@ class Policy:
             instant,
             lambda: selector.odds(self._cuts[-1](request), brokers, scores, instant.views[-1]),
         )
-        return np.zeros(len(brokers)) if answer is _FAILED else checked_odds(selector.name, answer, len(brokers))
+        return np.zeros(len(brokers)) if answer is _FAILED else checked_odds(selector.name, answer, brokers)
 
     def remember(
         self, memory: dict[str, dict[str, Any]], request: LookupRequest, broker: Broker, failures: Failures
@@ -271,9 +271,9 @@ class Policy:
         for part, cut in self._keepers:
             try:
                 part.remember(memory.setdefault(memory_key(part), {}), cut(request), broker)
-            except ContractError:
+            except (ContractError, KeyboardInterrupt):
                 raise
-            except Exception as error:  # noqa: BLE001  a third party's code may raise anything; on_error decides
+            except BaseException as error:  # noqa: BLE001  a third party's code may raise anything; on_error decides
                 with suppress(_ClosedError):
                     self._failed(part.name, request, error, failures)
         return bool(self._keepers)
@@ -296,13 +296,13 @@ class Policy:
     def _asked(self, part: str, request: LookupRequest, instant: Instant, ask: Callable[[], Any]) -> Any:
         try:
             return listed(ask())
-        except ContractError:
+        except (ContractError, KeyboardInterrupt):
             raise
-        except Exception as error:  # noqa: BLE001  a third party's code may raise anything; on_error decides
+        except BaseException as error:  # noqa: BLE001  a third party's code may raise anything; on_error decides
             self._failed(part, request, error, instant.failures)
             return _FAILED
 
-    def _failed(self, part: str, request: LookupRequest, error: Exception, failures: Failures) -> None:
+    def _failed(self, part: str, request: LookupRequest, error: BaseException, failures: Failures) -> None:
         what = f"policy {self.name!r}: part {part!r} raised {type(error).__name__}: {error}"
         message = f"{what}; it was asked about {request.topic or request.bundle} {dict(request.properties)}"
         if self.on_error == "stop":

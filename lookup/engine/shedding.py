@@ -125,9 +125,9 @@ def run_cycle(
     view = view_facet(shedder.name, checked_reads(shedder), instant.view, memory)
     try:
         outcome = _drained(shedder.propose(view, memory), answer)
-    except ContractError:
+    except (ContractError, KeyboardInterrupt):
         raise
-    except Exception as error:  # a third party's code may raise anything; on_error decides
+    except BaseException as error:  # a third party's code may raise anything; on_error decides
         message = f"policy {policy.name!r}: shedder {shedder.name!r} raised {type(error).__name__}: {error}"
         if policy.on_error == "stop":
             raise PolicyError(message) from error

@@ -21,6 +21,7 @@ def warnings_of(settings: EvaluationFile, reads: Mapping[str, Collection[str]] |
     return [
         *_ignored_properties(settings, reads or {}),
         *_duplicate_keys(settings),
+        *_misspelt_keys(settings),
         *_conflicting_keys(settings),
         *_unknown_domain_members(settings),
     ]
@@ -36,10 +37,20 @@ def _ignored_properties(settings: EvaluationFile, reads: Mapping[str, Collection
 
 
 def _duplicate_keys(settings: EvaluationFile) -> Iterator[str]:
-    profiles = {entry.profile.file: entry.profile for entry in settings.brokers if entry.profile is not None}
-    for file, profile in profiles.items():
+    for file, profile in _profiles(settings).items():
         for key in profile.duplicates:
             yield f"{file}: {key} is given more than once; the last one counts, as in Pulsar"
+
+
+def _misspelt_keys(settings: EvaluationFile) -> Iterator[str]:
+    for file, profile in _profiles(settings).items():
+        for key, known in profile.slips.items():
+            yield f"{file}: Pulsar would ignore {key}, which it does not know; did you mean {known!r}?"
+
+
+def _profiles(settings: EvaluationFile) -> Mapping[str | None, BrokerProfile]:
+    """Return the profiles by file, so that of one that several brokers have each thing is said once."""
+    return {entry.profile.file: entry.profile for entry in settings.brokers if entry.profile is not None}
 
 
 def _conflicting_keys(settings: EvaluationFile) -> Iterator[str]:

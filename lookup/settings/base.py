@@ -58,9 +58,17 @@ Truth = Annotated[bool, Field(strict=True)]
 
 
 def _moment(value: object) -> object:
-    if isinstance(value, str) or (isinstance(value, datetime) and value.tzinfo is not None):
-        return value
+    read = _instant(value) if isinstance(value, str) else value
+    if isinstance(read, datetime) and read.tzinfo is not None:
+        return read
     raise ValueError(f"should be a date and time with offset, like 2026-01-01T00:00:00Z, not {_plain(value)}")
+
+
+def _instant(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None
 
 
 def _plain(value: object) -> str:
@@ -72,7 +80,11 @@ Moment = Annotated[AwareDatetime, BeforeValidator(_moment, json_schema_input_typ
 
 
 def _listed(value: object) -> object:
-    return (value,) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return (value,)
+    if isinstance(value, (list, tuple)):
+        return value
+    raise ValueError(f"should be a text or a list of texts, not {_plain(value)}")
 
 
 def _unlisted(values: Sequence[str]) -> str | list[str]:

@@ -7,7 +7,6 @@ in `resolve.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, PlainValidator, PrivateAttr, model_validator
@@ -26,7 +25,7 @@ from lookup.settings.base import (
     numbered,
     refuse,
 )
-from lookup.settings.broker_keys import LOAD_MANAGER_KEYS, is_load_manager_key
+from lookup.settings.broker_keys import is_load_manager_key, near_miss
 
 __all__ = ["BrokerEntry", "BrokerProfile", "LocationEntry", "Scalar", "parse_listeners", "unprefixed"]
 
@@ -118,14 +117,31 @@ class BrokerProfile(Strict):
         self._duplicates = keys
         return self
 
+    @property
+    def slips(self) -> Mapping[str, str]:
+        """Return the unknown keys in `load_balancer` that were probably misspelt, and what was meant."""
+        found = {key: near_miss(key) for key in self.load_balancer}
+        return {key: known for key, known in found.items() if known is not None}
+
     @model_validator(mode="after")
     def _check(self) -> Self:
-        problems = [*_bad_listeners(self.advertised_listeners), *_bad_keys(self.load_balancer)]
+        problems = [*_bad_listeners(self.advertised_listeners), *self._bad_keys()]
         problems += unprefixed(self.properties, self.lookup_property_prefix)
         if self.internal_listener_name is not None and self.internal_listener_name not in self.advertised_listeners:
             problems.append(f"internal_listener_name: there is no listener {self.internal_listener_name!r}")
         refuse(problems)
         return self
+
+    def _bad_keys(self) -> list[str]:
+        # Pulsar ignores keys it does not know, and versions differ in what they know: a broker.conf is taken as it is.
+        if self.file is not None and not self.file.endswith(".toml"):
+            return []
+        slips = self.slips
+        strange = [key for key in self.load_balancer if key not in slips and not is_load_manager_key(key)]
+        return [
+            *(f"load_balancer.{key}: there is no such key; did you mean {known!r}?" for key, known in slips.items()),
+            *(f"load_balancer.{key}: is no key of Pulsar's load manager" for key in strange),
+        ]
 
 
 class LocationEntry(Strict):
@@ -230,15 +246,4 @@ def _bad_listeners(listeners: Mapping[str, tuple[str, ...]]) -> list[str]:
         problems += [f"advertised_listeners: {url!r} should begin with one of {', '.join(_SCHEMES)}" for url in unknown]
         if len(set(schemes)) < len(schemes):
             problems.append(f"advertised_listeners: listener {name!r} has two addresses of one kind: {', '.join(urls)}")
-    return problems
-
-
-def _bad_keys(keys: Mapping[str, object]) -> list[str]:
-    problems = []
-    for key in keys:
-        close = get_close_matches(key, LOAD_MANAGER_KEYS, n=1, cutoff=0.8) if key not in LOAD_MANAGER_KEYS else []
-        if close:
-            problems.append(f"load_balancer.{key}: there is no such key; did you mean {close[0]!r}?")
-        elif not is_load_manager_key(key):
-            problems.append(f"load_balancer.{key}: is no key of Pulsar's load manager")
     return problems

@@ -48,7 +48,8 @@ def read_broker_conf(path: str | os.PathLike[str], *, encoding: str = "latin-1")
     """Read a `broker.conf`.
 
     An empty value means Pulsar's default, except for a lookup property, which may be empty. Of a key given several
-    times the last one counts, as in Java; the profile's `duplicates` names such keys.
+    times the last one counts, as in Java; the profile's `duplicates` names such keys. A key that Pulsar does not know
+    is no mistake; the profile's `slips` names those that resemble one it knows.
 
     Args:
         encoding: Java reads Latin-1, whatever an editor wrote.
@@ -96,8 +97,8 @@ def _fields(values: Mapping[str, str]) -> dict[str, Any]:
 
 def _scalar(text: str) -> bool | int | float | str:
     bare = text.strip()
-    if bare in ("true", "false"):
-        return bare == "true"
+    if bare.lower() in ("true", "false"):  # in any case, as Java has it
+        return bare.lower() == "true"
     for number in (int, float):
         try:
             return number(bare)

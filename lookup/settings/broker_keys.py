@@ -1,11 +1,13 @@
 """Keys of Pulsar's `broker.conf` by which load managers are configured.
 
-Source: `facts/loadmanager.md` section 13.
+Source: `facts/loadmanager.md` section 13; the deprecated ones: ServiceConfiguration of Pulsar 4.
 """
 
 from __future__ import annotations
 
-__all__ = ["LOAD_MANAGER_KEYS", "MODULAR_MANAGER", "is_load_manager_key"]
+from difflib import get_close_matches
+
+__all__ = ["LOAD_MANAGER_KEYS", "MODULAR_MANAGER", "is_load_manager_key", "near_miss"]
 
 #: What a broker runs whose configuration does not say otherwise.
 MODULAR_MANAGER = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
@@ -15,6 +17,7 @@ LOAD_MANAGER_KEYS = (
     "atLeastOneBundleSelected",
     "defaultNamespaceBundleSplitAlgorithm",
     "defaultNumberOfNamespaceBundles",
+    "failureDomainsEnabled",
     "flowOrQpsDifferenceThresholdPercentage",
     "loadBalanceSheddingDelayInSeconds",
     "loadBalancerAutoBundleSplitEnabled",
@@ -28,11 +31,13 @@ LOAD_MANAGER_KEYS = (
     "loadBalancerBandwidthOutResourceWeight",
     "loadBalancerBandwithInResourceWeight",
     "loadBalancerBandwithOutResourceWeight",
+    "loadBalancerBrokerComfortLoadLevelPercentage",
     "loadBalancerBrokerLoadDataTTLInSeconds",
     "loadBalancerBrokerLoadTargetStd",
     "loadBalancerBrokerMaxTopics",
     "loadBalancerBrokerOverloadedThresholdPercentage",
     "loadBalancerBrokerThresholdShedderPercentage",
+    "loadBalancerBrokerUnderloadedThresholdPercentage",
     "loadBalancerBundleUnloadMinThroughputThreshold",
     "loadBalancerCPUResourceWeight",
     "loadBalancerDebugModeEnabled",
@@ -58,9 +63,11 @@ LOAD_MANAGER_KEYS = (
     "loadBalancerNamespaceBundleSplitConditionHitCountThreshold",
     "loadBalancerNamespaceMaximumBundles",
     "loadBalancerOverrideBrokerNicSpeedGbps",
+    "loadBalancerPlacementStrategy",
     "loadBalancerReportUpdateMaxIntervalMinutes",
     "loadBalancerReportUpdateMinIntervalMillis",
     "loadBalancerReportUpdateThresholdPercentage",
+    "loadBalancerResourceQuotaUpdateIntervalMinutes",
     "loadBalancerServiceUnitStateMaxConcurrentOverrides",
     "loadBalancerServiceUnitStateMonitorIntervalInSeconds",
     "loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds",
@@ -88,3 +95,9 @@ LOAD_MANAGER_KEYS = (
 def is_load_manager_key(key: str) -> bool:
     """Tell the keys of the load manager from the rest of a `broker.conf`."""
     return key.startswith("loadBalancer") or key in LOAD_MANAGER_KEYS
+
+
+def near_miss(key: str) -> str | None:
+    """Return the known key that an unknown one was probably meant to be."""
+    close = [] if key in LOAD_MANAGER_KEYS else get_close_matches(key, LOAD_MANAGER_KEYS, n=1, cutoff=0.8)
+    return close[0] if close else None

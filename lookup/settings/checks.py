@@ -1,6 +1,6 @@
 """What no single table of an evaluation can see: names that must meet, intervals that must not.
 
-Every check names the tables it needs, so that it still speaks where other tables are wrong.
+Every check names the tables and keys it needs, so that it still speaks where others are wrong.
 """
 
 from __future__ import annotations
@@ -8,48 +8,61 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from lookup.settings.broker import BrokerEntry
-from lookup.settings.namespace import NamespaceEntry
-from lookup.settings.policy import PolicySpec
 from lookup.settings.problems import Loc, suggestion
-from lookup.settings.sections import EvaluationSection, InputsSection
 
-__all__ = ["cross_problems"]
+__all__ = ["Named", "cross_problems"]
 
 Found = Iterator[tuple[Loc, str]]
+_ABSENT = object()
+
+
+class Named(Protocol):
+    """What of an entry matters where names are compared."""
+
+    @property
+    def name(self) -> str:
+        """Return the entry's name."""
 
 
 def cross_problems(tables: Mapping[str, Any]) -> list[tuple[Loc, str]]:
     """Return place and sentence of every mistake between tables.
 
     Args:
-        tables: by its key in the file, every table that is right in itself.
+        tables: by its key in the file, every table that is right in itself; of a table that is not, an object with the
+            keys that are.
     """
-    due = ((check, needs) for check, needs in _CHECKS if all(name in tables for name in needs))
-    return [found for check, needs in due for found in check(*(tables[name] for name in needs))]
+    given = ((check, [_value(tables, path) for path in needs]) for check, needs in _CHECKS)
+    return [found for check, values in given if _ABSENT not in values for found in check(*values)]
 
 
-def _policies_named_once(policies: Sequence[PolicySpec]) -> Found:
+def _value(tables: Mapping[str, Any], path: str) -> Any:
+    table, _, key = path.partition(".")
+    found = tables.get(table, _ABSENT)
+    return getattr(found, key, _ABSENT) if key else found
+
+
+def _policies_named_once(policies: Sequence[Named]) -> Found:
     for name, count in Counter(policy.name for policy in policies).items():
         if count > 1:
             yield ("policies",), f"{count} policies are named {name!r}; a name should occur once"
 
 
-def _incumbent_known(evaluation: EvaluationSection, policies: Sequence[PolicySpec]) -> Found:
+def _incumbent_known(incumbent: str, policies: Sequence[Named]) -> Found:
     names = [policy.name for policy in policies]
-    if evaluation.incumbent not in names:
-        hint = suggestion(evaluation.incumbent, names)
-        yield ("evaluation", "incumbent"), f"there is no policy named {evaluation.incumbent!r}; {hint}"
+    if incumbent not in names:
+        hint = suggestion(incumbent, names)
+        yield ("evaluation", "incumbent"), f"there is no policy named {incumbent!r}; {hint}"
 
 
-def _loads_given(evaluation: EvaluationSection, inputs: InputsSection) -> Found:
-    if evaluation.load == "reported" and inputs.loads is None:
+def _loads_given(load: str, loads: str | None) -> Found:
+    if load == "reported" and loads is None:
         yield ("evaluation", "load"), '"reported" needs a LOADS table: give inputs.loads'
 
 
-def _namespaces_named_once(namespaces: Sequence[NamespaceEntry]) -> Found:
+def _namespaces_named_once(namespaces: Sequence[Named]) -> Found:
     for name, count in Counter(entry.name for entry in namespaces).items():
         if count > 1:
             yield ("namespaces",), f"{count} entries are named {name!r}; a namespace should occur once"
@@ -84,8 +97,8 @@ def _before(start: datetime | None, end: datetime | None) -> bool:
 
 _CHECKS: tuple[tuple[Callable[..., Found], tuple[str, ...]], ...] = (
     (_policies_named_once, ("policies",)),
-    (_incumbent_known, ("evaluation", "policies")),
-    (_loads_given, ("evaluation", "inputs")),
+    (_incumbent_known, ("evaluation.incumbent", "policies")),
+    (_loads_given, ("evaluation.load", "inputs.loads")),
     (_namespaces_named_once, ("namespaces",)),
     (_domains_disjoint, ("failure_domains",)),
     (_intervals_disjoint, ("brokers",)),

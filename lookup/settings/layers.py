@@ -114,9 +114,11 @@ def _absolute(path: object, folder: Path) -> object:
     return str((folder / Path(path).expanduser()).resolve())
 
 
-def _all_absolute(paths: object, folder: Path) -> object:
-    if isinstance(paths, Mapping):
-        return {key: _absolute(path, folder) for key, path in paths.items()}
+def _values_absolute(paths: object, folder: Path) -> object:
+    return {key: _absolute(path, folder) for key, path in paths.items()} if isinstance(paths, Mapping) else paths
+
+
+def _items_absolute(paths: object, folder: Path) -> object:
     return [_absolute(path, folder) for path in paths] if isinstance(paths, list) else paths
 
 
@@ -135,9 +137,9 @@ def _key_absolute(table: object, key: str, folder: Path) -> object:
 
 
 _PATHS = {
-    "inputs": _all_absolute,
+    "inputs": _values_absolute,
     "topology": _file_absolute,
     "brokers": _profiles_absolute,
-    "policies": _all_absolute,
-    "plugin_files": _all_absolute,
+    "policies": _items_absolute,
+    "plugin_files": _items_absolute,
 }

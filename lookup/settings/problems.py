@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from difflib import get_close_matches
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -98,6 +99,8 @@ def _sentences(detail: ErrorDetails, model: object) -> list[str]:
         return ["is missing"]
     if detail["type"] == "value_error":
         return str(detail["ctx"]["error"]).split("\n")
+    if detail["type"] == "too_short" and not detail["input"]:
+        return ["should not be empty"]
     wanted = f"should be {_KINDS[detail['type']]}" if detail["type"] in _KINDS else _WORDS.sub("should", detail["msg"])
     return [f"{wanted}, not {_short(detail['input'])}"]
 
@@ -105,6 +108,7 @@ def _sentences(detail: ErrorDetails, model: object) -> list[str]:
 # TOML's words for what pydantic calls by Python's.
 _KINDS = {
     "bool_type": "true or false",
+    "dict_type": "a table",
     "float_type": "a number",
     "int_type": "a whole number",
     "mapping_type": "a table",
@@ -119,7 +123,8 @@ _WORDS = re.compile(r"\A\w+ should")
 
 
 def _short(value: object) -> str:
-    text = repr(value)
+    # As TOML writes it, true and 2026-01-01 not as Python does.
+    text = str(value).lower() if isinstance(value, bool) else str(value) if isinstance(value, date) else repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from lookup.errors import SettingsError
 from lookup.settings.checks import cross_problems
@@ -15,6 +15,7 @@ from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.files import load_broker_profile, load_policies
 from lookup.settings.layers import Tree, leaves, origins_of, values_of
 from lookup.settings.problems import Loc, key_path, place, problems_of, unknown_keys, without
+from lookup.settings.salvage import named_policies, right_values, sound_tables
 
 __all__ = ["Findings", "Reading"]
 
@@ -30,6 +31,8 @@ class Findings:
     tables: Mapping[str, Any]
     #: one sentence each, with source and key path
     problems: tuple[str, ...]
+    #: the same tables, and of those that are wrong what is right: an object with the right keys, the right policies
+    sound: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -51,15 +54,16 @@ class Reading:
         values = self._with_profiles(self._with_policies(values_of(tree)))
         self._check_plugin_files(values.get("plugin_files"))
         settings, known, wrong = self._validated(values)
-        tables = dict(_tables(known, {*wrong, *self.incomplete}))
-        self._add(cross_problems(tables))
+        tables = right_values(EvaluationFile, known, {*(loc[0] for loc in wrong), *self.incomplete})
+        sound = {**sound_tables(known, wrong), **tables}
+        self._add(cross_problems(self._comparable(sound, known)))
         if self.problems or settings is None:
-            return Findings(None, tables, tuple(dict.fromkeys(self.problems)))
+            return Findings(None, tables, tuple(dict.fromkeys(self.problems)), sound)
         sources = {key_path(loc): self._origin(loc) for loc, _ in leaves(values)}
-        return Findings(settings.note_sources(sources), tables, ())
+        return Findings(settings.note_sources(sources), tables, (), sound)
 
-    def _validated(self, values: Mapping[str, Any]) -> tuple[EvaluationFile | None, Mapping[str, Any], set[str]]:
-        """Return settings or None, the values without unknown keys, and the tables that are wrong even so."""
+    def _validated(self, values: Mapping[str, Any]) -> tuple[EvaluationFile | None, Mapping[str, Any], set[Loc]]:
+        """Return settings or None, the values without unknown keys, and the places that are wrong even so."""
         try:
             return EvaluationFile.model_validate(values), values, set()
         except ValidationError as error:
@@ -69,7 +73,13 @@ class Reading:
         self._add((loc, text) for loc, text in found if loc and not (len(loc) == 1 and loc[0] in self.incomplete))
         if unknown:  # pydantic checks a table as a whole only where each of its keys is right
             return (None, *self._validated(without(values, unknown))[1:])
-        return None, values, {str(loc[0]) for loc, _ in found if loc}
+        return None, values, {loc for loc, _ in found if loc}
+
+    def _comparable(self, sound: Mapping[str, Any], values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what can be compared between tables: of policies the names, where those of all are known."""
+        names = None if "policies" in self.incomplete else named_policies(values.get("policies"))
+        others = {name: table for name, table in sound.items() if name != "policies"}
+        return others if names is None else {**others, "policies": names}
 
     def _add(self, found: Iterable[tuple[Loc, str]]) -> None:
         self.problems += [f"{self._origin(loc)}: {place(self._as_written(loc), sentence)}" for loc, sentence in found]
@@ -113,7 +123,8 @@ class Reading:
         return {**entry, "profile": profile}
 
     def _check_plugin_files(self, files: object) -> None:
-        missing = [file for file in files if not Path(str(file)).is_file()] if isinstance(files, list) else []
+        named = [file for file in files if isinstance(file, str)] if isinstance(files, list) else []
+        missing = [file for file in named if not Path(file).is_file()]
         self._add((("plugin_files",), f"there is no file {file}") for file in missing)
         self.incomplete |= {"plugin_files"} if missing else set()
 
@@ -124,11 +135,3 @@ class Reading:
             self.problems += error.problems
             self.incomplete.add(table)
             return None
-
-
-def _tables(values: Mapping[str, Any], wrong: set[str]) -> Iterator[tuple[str, Any]]:
-    for name, info in EvaluationFile.model_fields.items():
-        if name in values and name not in wrong:
-            yield name, TypeAdapter(info.rebuild_annotation()).validate_python(values[name])
-        elif name not in wrong:
-            yield name, info.get_default(call_default_factory=True)

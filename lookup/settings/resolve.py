@@ -107,13 +107,18 @@ def load_manager_keys(settings: EvaluationFile) -> Mapping[str, Scalar]:
     """Return the load manager's keys, under Pulsar's names, that profiles give and agree on.
 
     These may fill parameters of parts that name such a key (`Conf`). A cluster has one policy: where its brokers are
-    configured differently, nobody can tell whose value would count.
+    configured differently, nobody can tell whose value would count. What every broker runs is known where each has a
+    profile.
     """
     given: dict[str, list[Scalar]] = {}
     for entry in settings.brokers:
         for key, value in entry.profile.load_balancer.items() if entry.profile else ():
             given.setdefault(key, []).append(value)
-    return {key: values[0] for key, values in sorted(given.items()) if values.count(values[0]) == len(values)}
+    managers = {entry.profile.load_manager_class_name if entry.profile else None for entry in settings.brokers}
+    if None not in managers:
+        given["loadManagerClassName"] = sorted(filter(None, managers))
+    agreed = {key: values[0] for key, values in given.items() if values and values.count(values[0]) == len(values)}
+    return dict(sorted(agreed.items()))
 
 
 def lookup_data(profile: BrokerProfile, broker_id: str, properties: Mapping[str, str]) -> BrokerLookupData:

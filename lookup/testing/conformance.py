@@ -80,7 +80,7 @@ __all__ = [
 _CLOSE = 1e-9
 
 Check = Callable[..., None]
-_SOUND: Mapping[str, Callable[[str, Any, int], Any]] = {
+_SOUND: Mapping[str, Callable[[str, Any, Candidates], Any]] = {
     "filters": checked_mask,
     "scorers": checked_scores,
     "selectors": checked_odds,
@@ -162,7 +162,7 @@ def check_answers_are_sound(policy: Policy, worlds: Sequence[World] = WORLDS) ->
         for part in policy.parts:
             answer = answer_of(part, world)
             checked = next(check for kind, check in _SOUND.items() if kind_of(part) == kind)
-            checked(part.name, answer, len(offered_in(world)))
+            checked(part.name, answer, offered_in(world))
 
 
 def check_nobody_is_preferred_without_properties(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:

@@ -119,6 +119,32 @@ def test_all_mistakes_are_found_at_once(lookup: Run, tmp_path: Path) -> None:
         assert any(sentence in mistake for mistake in mistakes), (sentence, mistakes)
 
 
+def test_a_mistake_hides_no_part_and_no_metric(lookup: Run, tmp_path: Path) -> None:
+    """Misspelt names are told beside what is wrong with a policy, the replay or the verdict as such."""
+    start = """
+    evaluation = { incumbent = "stock", ownership = "shared", tick_s = "60" }
+    verdict = { primary = ["match_ratoi:rack"], margin = -1.0 }
+    policies = [
+        { name = "stock", selector = 3 },
+        { name = "other", selector = "bets" },
+        { name = "turns", selector = "round-robin" },
+    ]
+    """
+
+    mistakes = lookup("config", "check", "--config", evaluation(tmp_path, start=start)).mistakes
+
+    assert len(mistakes) == 6
+    for sentence in (
+        "evaluation.tick_s: should be a whole number, not '60'",
+        "verdict.margin: should be greater than or equal to 0, not -1.0",
+        "policies[0].selector: should be a part's name or a table like",
+        "policy 'other' selector: no selector named 'bets'; did you mean 'best'?",
+        "verdict.primary: no metric is named 'match_ratoi'; did you mean 'match_ratio'?",
+        "policy 'turns' cannot be replayed under ownership = \"shared\": it keeps memory between decisions",
+    ):
+        assert any(sentence in mistake for mistake in mistakes), (sentence, mistakes)
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [

@@ -99,6 +99,29 @@ def _cells(text: str, broker: str) -> list[str]:
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_a_broker_s_name_of_a_property_is_warned_of(lookup: Run, tmp_path: Path, output: str) -> None:
+    """The prefix is the brokers': a client's `rack` meets their `lookup.rack`, a client's `lookup.rack` nothing."""
+    flags = ("--topic", "t", "--property", "lookup.rack=a", "--property", "lookup.=b", "--property", "app=c")
+
+    ran = lookup("explain", "--config", evaluation(tmp_path), *flags, "--format", output)
+
+    (warning,) = (line for line in ran.err.splitlines() if line.startswith("warning: "))
+    assert ran.code == 0
+    assert warning.removeprefix("warning: --property lookup.rack: ") == (
+        '"lookup." is the prefix of what brokers publish; clients send rack'
+    )
+
+
+def test_the_prefix_is_the_brokers_own(lookup: Run, tmp_path: Path) -> None:
+    """Where brokers publish under another prefix, that one is warned of as well."""
+    broker = '[[brokers]]\nid = "p:1"\nprofile = { lookup_property_prefix = "my." }\n'
+
+    ran = lookup("explain", "--config", evaluation(tmp_path, broker), "--topic", "t", "--property", "my.rack=a")
+
+    assert 'warning: --property my.rack: "my." is the prefix of what brokers publish; clients send rack\n' in ran.err
+
+
 def test_rejections_are_reasoned(lookup: Run, tmp_path: Path) -> None:
     """A rejected broker is listed with the filter's reason and words; with no broker left the policy declines."""
     ran = lookup("explain", "--config", evaluation(tmp_path, FILTERED), "--topic", "orders")
@@ -278,21 +301,21 @@ def test_no_brokers_is_one_sentence(lookup: Run, tmp_path: Path) -> None:
             'scorers = [{ use = "broken" }]\nselector = "best"',
             "policy 'mine': part 'broken' raised ValueError: no table of racks; it was asked about persistent://public/",
         ),
-        ('scorers = [{ use = "broken", say = "nan" }]\nselector = "best"', "'broken' answered score nan for broker 1"),
+        ('scorers = [{ use = "broken", say = "nan" }]\nselector = "best"', "answered score nan for broker 'broker-a:"),
         (
             'scorers = [{ use = "broken", say = "big" }]\nselector = "best"',
-            "score 7.0 for broker 1, not a number in [0, 1]",
+            "score 7.0 for broker 'broker-a:8080', not a number in [0, 1]",
         ),
         (
             'scorers = [{ use = "broken", say = "text" }]\nselector = "best"',
             "'broken' answered scores that are no numbers",
         ),
-        ('selector = { use = "broken-odds", say = "nan" }', "'broken-odds' answered odds nan for broker 1"),
+        ('selector = { use = "broken-odds", say = "nan" }', "answered odds nan for broker 'broker-a:8080'"),
         (
             'selector = { use = "broken-odds", say = "negative" }',
-            "odds -1.0 for broker 1, not a finite number of at least 0",
+            "odds -1.0 for broker 'broker-a:8080', not a finite number of at least 0",
         ),
-        ('selector = { use = "broken-odds", say = "infinite" }', "odds inf for broker 1, not a finite number"),
+        ('selector = { use = "broken-odds", say = "infinite" }', "odds inf for broker 'broker-a:8080', not a"),
         ('selector = { use = "broken-odds", say = "long" }', "answered odds of shape (4,) for 3 brokers"),
     ],
 )

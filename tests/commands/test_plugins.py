@@ -55,6 +55,13 @@ def test_every_class_is_listed_with_its_origin(lookup: Run) -> None:
     assert all(entry["summary"] and entry["origin"] for entry in entries)
 
 
+def test_every_summary_stands_alone(lookup: Run) -> None:
+    """A line of the list refers to no other, since kinds are listed by name."""
+    entries = json.loads(lookup("plugins", "list", "--format", "json").out)
+
+    assert [entry["name"] for entry in entries if "as above" in entry["summary"]] == []
+
+
 def test_one_kind_as_a_table(lookup: Run) -> None:
     """A kind on the command line leaves out the others."""
     ran = lookup("plugins", "list", "selectors")

@@ -97,7 +97,7 @@ class Proposing:
 
     proposals: tuple[Any, ...] = ()
     outcome: Any = DONE
-    error: Exception | None = None
+    error: BaseException | None = None
 
     def propose(
         self, view: ClusterView, memory: MutableMapping[str, Any]
@@ -112,7 +112,7 @@ class Proposing:
         return self.outcome  # type: ignore[no-any-return]  # a test may hand in anything
 
 
-def raising(error: Exception) -> Callable[[Candidates], Any]:
+def raising(error: BaseException) -> Callable[[Candidates], Any]:
     """Return an answer that raises."""
 
     def answer(brokers: Candidates) -> Any:

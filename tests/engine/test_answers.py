@@ -13,7 +13,11 @@ from hypothesis import strategies as st
 
 from lookup.engine.answers import checked_mask, checked_odds, checked_reads, checked_scores, listed
 from lookup.errors import ContractError
+from lookup.model.broker import Broker, Candidates, Roster
 from tests.engine.parts import Score
+
+#: The first and the last of three brokers.
+TWO = Candidates(Roster([Broker("b1:1"), Broker("b2:1"), Broker("b3:1")]), np.array([0, 2]))
 
 
 def _generator() -> Iterator[float]:
@@ -23,7 +27,7 @@ def _generator() -> Iterator[float]:
 @pytest.mark.parametrize("answer", [[0.25, 1], (0.25, True), np.array([0.25, 1.0]), _generator(), [Decimal("0.25"), 1]])
 def test_numbers_of_any_kind_are_taken(answer: Any) -> None:
     """Lists, arrays, generators, whole numbers and decimals all become an array of floats."""
-    assert checked_scores("s", answer, 2).tolist() == [0.25, 1.0]
+    assert checked_scores("s", answer, TWO).tolist() == [0.25, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -34,10 +38,10 @@ def test_numbers_of_any_kind_are_taken(answer: Any) -> None:
         ([[0.1], [0.2]], r"scores of shape \(2, 1\) for 2 brokers"),
         (0.5, "0.5, not scores, one for each broker"),
         (None, "None, not scores, one for each broker"),
-        ([0.1, float("nan")], r"score nan for broker 2, not a number in \[0, 1\]"),
-        ([0.1, -0.5], "score -0.5 for broker 2"),
-        ([1.5, 0.5], "score 1.5 for broker 1"),
-        ([0.1, None], "score nan for broker 2"),
+        ([0.1, float("nan")], r"score nan for broker 'b3:1', not a number in \[0, 1\]"),
+        ([0.1, -0.5], "score -0.5 for broker 'b3:1'"),
+        ([1.5, 0.5], "score 1.5 for broker 'b1:1'"),
+        ([0.1, None], "score nan for broker 'b3:1'"),
         (["0.1", "0.2"], r"scores that are no numbers: \['0.1'\]"),
         ("ab", r"scores that are no numbers: \['ab'\]"),
         ([1j, 1.0], r"scores that are no numbers: \[1j\]"),
@@ -48,21 +52,23 @@ def test_numbers_of_any_kind_are_taken(answer: Any) -> None:
 def test_scores_that_break_the_protocol_are_refused(answer: Any, sentence: str) -> None:
     """The sentence names the part, the first wrong number and what would be right."""
     with pytest.raises(ContractError, match=f"part 'mine' answered {sentence}"):
-        checked_scores("mine", answer, 2)
+        checked_scores("mine", answer, TWO)
 
 
 @pytest.mark.parametrize("wrong", [-1e-300, float("nan"), float("inf"), -float("inf")])
 def test_odds_are_finite_and_not_negative(wrong: float) -> None:
     """Odds may be greater than 1, but neither negative nor infinite nor no number."""
-    assert checked_odds("mine", [0.0, 1e300], 2).tolist() == [0.0, 1e300]
-    with pytest.raises(ContractError, match="for broker 2, not a finite number of at least 0"):
-        checked_odds("mine", [1.0, wrong], 2)
+    assert checked_odds("mine", [0.0, 1e300], TWO).tolist() == [0.0, 1e300]
+    with pytest.raises(ContractError, match="for broker 'b3:1', not a finite number of at least 0"):
+        checked_odds("mine", [1.0, wrong], TWO)
 
 
 @given(st.lists(st.floats(0, 1), max_size=20))
 def test_sound_scores_pass_unchanged(scores: list[float]) -> None:
     """What is in [0, 1] comes back as it was."""
-    assert checked_scores("mine", scores, len(scores)).tolist() == scores
+    brokers = Candidates(Roster([Broker(f"b{n}:1") for n in range(len(scores))]), np.arange(len(scores)))
+
+    assert checked_scores("mine", scores, brokers).tolist() == scores
 
 
 @pytest.mark.parametrize(
@@ -80,12 +86,12 @@ def test_sound_scores_pass_unchanged(scores: list[float]) -> None:
 def test_masks_are_true_or_false(answers: Any, sentence: str) -> None:
     """The sentence names the filter and the answer that is neither."""
     with pytest.raises(ContractError, match=f"filter 'mine' {sentence}"):
-        checked_mask("mine", answers, 2)
+        checked_mask("mine", answers, TWO)
 
 
 def test_numpy_booleans_are_booleans() -> None:
     """Answers picked out of an array are taken like Python's own."""
-    assert checked_mask("mine", [np.True_, False], 2).tolist() == [True, False]
+    assert checked_mask("mine", [np.True_, False], TWO).tolist() == [True, False]
 
 
 @pytest.mark.parametrize(

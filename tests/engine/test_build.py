@@ -333,9 +333,19 @@ def test_what_is_not_written_may_come_from_broker_conf() -> None:
     assert built.shedder == Threshold(0.25)
 
 
-def test_a_wrong_value_of_broker_conf_is_a_problem_like_any_other() -> None:
-    """The parameter's range holds for it too."""
-    builder = PartBuilder(REGISTRY, {"loadBalancerBrokerMaxTopics": 0})
+@pytest.mark.parametrize(
+    ("kind", "part", "key", "value", "problem"),
+    [
+        ("filters", "max-topics", "loadBalancerBrokerMaxTopics", 0, "max_topics = 0: input should be greater than"),
+        ("shedders", "threshold", "loadBalancerBrokerThresholdShedderPercentage", "ten", "threshold = 'ten': input"),
+        ("shedders", "threshold", "loadBalancerBrokerThresholdShedderPercentage", True, "threshold = True: input"),
+    ],
+)
+def test_a_wrong_value_of_broker_conf_is_a_problem_like_any_other(
+    kind: str, part: str, key: str, value: object, problem: str
+) -> None:
+    """The parameter's kind and range hold for it too, whatever its unit."""
+    builder = PartBuilder(REGISTRY, {key: value})
 
-    assert builder.part("filters", PartSpec(use="max-topics"), "here") is None
-    assert builder.problems == ["here: max_topics = 0: input should be greater than or equal to 1"]
+    assert builder.part(kind, PartSpec(use=part), "here") is None
+    assert [found.startswith(f"here: {problem}") for found in builder.problems] == [True]

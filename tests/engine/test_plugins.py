@@ -35,6 +35,12 @@ def lookup_register_scorers():
     return [Mine]
 """
 
+SILENT = """
+@hookimpl
+def lookup_register_filters():
+    pass
+"""
+
 
 def _file(folder: Path, source: str, name: str = "broken.py") -> Path:
     path = folder / name
@@ -82,12 +88,9 @@ def test_loading_twice_is_the_same() -> None:
     assert load_plugins([ASSETS / "plain_policy.py"]).sources == load_plugins([ASSETS / "plain_policy.py"]).sources
 
 
-def test_a_plug_in_without_hooks_adds_nothing(tmp_path: Path) -> None:
-    """And a hook that returns nothing adds nothing either."""
-    empty = _file(tmp_path, "", "empty.py")
-    silent = _file(tmp_path, "@hookimpl\ndef lookup_register_filters():\n    pass\n", "silent.py")
-
-    assert load_plugins([empty, silent]).classes == load_plugins().classes
+def test_a_hook_that_returns_nothing_adds_nothing(tmp_path: Path) -> None:
+    """A plug-in may find out only when it is asked that it has nothing to offer."""
+    assert load_plugins([_file(tmp_path, SILENT)]).classes == load_plugins().classes
 
 
 def test_an_unknown_name_is_answered_with_the_closest_one() -> None:
@@ -114,11 +117,26 @@ def test_suggestions_are_sorted() -> None:
     ("source", "sentence"),
     [
         ("import nowhere_to_be_found", r"plug-in file .*broken\.py cannot be loaded: ModuleNotFoundError: No module"),
+        ("raise SystemExit(3)", r"plug-in file .*broken\.py cannot be loaded: SystemExit: 3"),
+        (
+            "@hookimpl\ndef lookup_register_scorers():\n    raise SystemExit(3)",
+            "plug-in 'broken' failed in lookup_register_scorers: SystemExit: 3",
+        ),
         ("1 / 0", r"plug-in file .*broken\.py cannot be loaded: ZeroDivisionError: division by zero"),
         ("def broken(:", r"plug-in file .*broken\.py cannot be loaded: SyntaxError"),
         (
             "@hookimpl\ndef lookup_register_scorer():\n    return []",
             "plug-in 'broken' has the unknown hook 'lookup_register_scorer'; did you mean 'lookup_register_scorers'?",
+        ),
+        ("", r"plug-in 'broken' of .*broken\.py implements no hook; put @hookimpl before a function like lookup_reg"),
+        (SCORER, r"plug-in 'broken' of .*broken\.py implements no hook; put @hookimpl before"),
+        (
+            SCORER + HOOK.replace("@hookimpl", ""),
+            r"plug-in 'broken' of .*broken\.py has lookup_register_scorers without @hookimpl before it",
+        ),
+        (
+            SCORER + HOOK + SILENT.replace("@hookimpl", ""),
+            r"plug-in 'broken' of .*broken\.py has lookup_register_filters without @hookimpl before it",
         ),
         (
             "@hookimpl\ndef lookup_register_scorers(settings):\n    return []",
@@ -190,7 +208,7 @@ def test_what_is_no_python_file_is_refused(tmp_path: Path, name: str) -> None:
 def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
     """One would take the other's place in the eyes of Spark's workers."""
     (tmp_path / "other").mkdir()
-    files = [_file(tmp_path, "", "same.py"), _file(tmp_path / "other", "", "same.py")]
+    files = [_file(tmp_path, SILENT, "same.py"), _file(tmp_path / "other", SILENT, "same.py")]
 
     with pytest.raises(PluginError, match="would be called 'same', as another plug-in is; rename the file"):
         load_plugins(files)

@@ -44,6 +44,22 @@ def test_stop_names_policy_part_and_request(part: Any) -> None:
         ballot_of(part)
 
 
+@pytest.mark.parametrize("error", [SystemExit(7), GeneratorExit(), BaseException("odd")])
+@pytest.mark.parametrize("kind", [Keep, Score, Odds])
+def test_a_part_cannot_end_the_run_by_itself(kind: Any, error: BaseException) -> None:
+    """`sys.exit` in a plug-in fails like anything else it may raise, and `on_error` decides."""
+    with pytest.raises(PolicyError, match=rf"part '{kind.name}' raised {type(error).__name__}: "):
+        ballot_of(kind(answer=raising(error)))
+    assert ballot_of(kind(answer=raising(error)), on_error="fail-closed").declined is Reason.POLICY_ERROR
+
+
+@pytest.mark.parametrize("kind", [Keep, Score, Odds])
+def test_an_interruption_passes_through(kind: Any) -> None:
+    """Whoever presses Ctrl-C while a part is at work means the run."""
+    with pytest.raises(KeyboardInterrupt):
+        ballot_of(kind(answer=raising(KeyboardInterrupt())), on_error="skip")
+
+
 def test_skip_keeps_the_rejections_so_far_of_a_filter() -> None:
     """A generator that raises half way has rejected the first broker and admits the rest."""
     tested = policy(Keep(answer=_half_way), on_error="skip")
@@ -84,18 +100,19 @@ def test_the_first_failure_is_kept_and_all_are_counted() -> None:
     assert "part 'score'" in str(now.failures.first)
 
 
+@pytest.mark.parametrize("error", [KeyError("gone"), SystemExit("gone")])
 @pytest.mark.parametrize(("on_error", "raises"), [("stop", True), ("skip", False), ("fail-closed", False)])
-def test_a_part_that_fails_to_remember_fails_like_any_other(on_error: str, raises: bool) -> None:
+def test_a_part_that_fails_to_remember_fails_like_any_other(on_error: str, raises: bool, error: BaseException) -> None:
     """With stop the run ends with a sentence, else the failure is counted and the assignment stands."""
 
     class Forgetful(Counting):
         def remember(self, memory: Any, request: Any, broker: Any) -> None:
-            raise KeyError("gone")
+            raise error
 
     tested: Policy = policy(Forgetful(), on_error=on_error)
     failures = instant(tested, VIEW).failures
     if raises:
-        with pytest.raises(PolicyError, match="part 'counting' raised KeyError: 'gone'"):
+        with pytest.raises(PolicyError, match=r"part 'counting' raised (KeyError|SystemExit): '?gone'?"):
             tested.remember({}, ASKED, Broker("b1"), failures)
     else:
         assert tested.remember({}, ASKED, Broker("b1"), failures)

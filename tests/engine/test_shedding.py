@@ -173,6 +173,18 @@ def test_a_shedder_that_raises_stops_the_run() -> None:
         _at_work(error=KeyError("gone")).shed()
 
 
+@pytest.mark.parametrize("error", [SystemExit(7), GeneratorExit(), BaseException("odd")])
+def test_a_shedder_cannot_end_the_run_by_itself(error: BaseException) -> None:
+    """`sys.exit` in a plug-in fails the cycle like anything else; Ctrl-C ends the run."""
+    made = _at_work(error=error, on_error="skip")
+    report = made.shed()
+
+    assert report is not None
+    assert report.outcome.label is CycleLabel.FAILURE
+    with pytest.raises(KeyboardInterrupt):
+        _at_work(error=KeyboardInterrupt(), on_error="skip").shed()
+
+
 @pytest.mark.parametrize(
     ("made", "sentence"),
     [

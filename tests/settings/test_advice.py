@@ -61,6 +61,20 @@ def test_keys_given_twice_are_told_once_per_file(tmp_path: Path) -> None:
     assert found == [f"{tmp_path}/b.conf: lookup.rack is given more than once; the last one counts, as in Pulsar"]
 
 
+def test_a_key_that_was_probably_misspelt_is_told_once_per_file(tmp_path: Path) -> None:
+    """Pulsar passes over a key it does not know without a word; a near miss is said here, another is not."""
+    write(tmp_path, "b.conf", "loadManagerClassName=my.Manager\nloadBalancerBrokerMaxTopic=1\nloadBalancerQuuxes=2")
+
+    found = warnings_of(evaluation(tmp_path, _TEMPLATE + _TEMPLATE.replace("b-", "c-")))
+
+    assert found == [
+        (
+            f"{tmp_path}/b.conf: Pulsar would ignore loadBalancerBrokerMaxTopic, which it does not know;"
+            " did you mean 'loadBalancerBrokerMaxTopics'?"
+        )
+    ]
+
+
 def test_profiles_that_disagree_are_told(tmp_path: Path) -> None:
     """A policy is the cluster's, so a key that brokers set differently fills nobody's parameter."""
     head = "loadManagerClassName=my.Manager\nloadBalancerEnabled=true\n"
@@ -68,10 +82,19 @@ def test_profiles_that_disagree_are_told(tmp_path: Path) -> None:
     write(tmp_path, "c.conf", head + "loadBalancerBrokerMaxTopics=2")
     settings = evaluation(tmp_path, _TEMPLATE + _TEMPLATE.replace("b-", "c-").replace("b.conf", "c.conf"))
 
-    assert load_manager_keys(settings) == {"loadBalancerEnabled": True}
+    assert load_manager_keys(settings) == {"loadBalancerEnabled": True, "loadManagerClassName": "my.Manager"}
     assert warnings_of(settings) == [
         "profiles disagree on loadBalancerBrokerMaxTopics (1, 2), so no parameter of a policy takes it from them"
     ]
+
+
+@pytest.mark.parametrize("other", ["", 'profile = { load_manager_class_name = "other.Manager" }'])
+def test_a_manager_is_that_of_all_brokers_or_nobody_knows(tmp_path: Path, other: str) -> None:
+    """A broker without a profile may run anything, so nothing is taken from those of the others."""
+    write(tmp_path, "b.conf", "loadManagerClassName=my.Manager")
+    settings = evaluation(tmp_path, f'{_TEMPLATE}[[brokers]]\nid = "x:1"\n{other}\n')
+
+    assert load_manager_keys(settings) == {}
 
 
 def test_a_failure_domain_of_strangers_is_told(tmp_path: Path) -> None:

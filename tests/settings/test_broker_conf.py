@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lookup.errors import SettingsError
 from lookup.model.broker import EXTENSIBLE_MANAGER
 from lookup.settings import BrokerProfile, load_broker_profile, read_broker_conf
-from lookup.settings.broker_keys import MODULAR_MANAGER
+from lookup.settings.broker_keys import LOAD_MANAGER_KEYS, MODULAR_MANAGER
 
 # Pieces of the file that Pulsar ships, with its comments and its way of leaving values empty.
 _SHIPPED = """\
@@ -48,6 +48,90 @@ loadBalancerServiceUnitTableViewSyncer=None
 maxUnloadPercentage=0.2
 """
 
+# Every key of Pulsar 4 about load managers, lookups and bundles, with a value of the kind it takes: those of the
+# broker.conf that ships, those that have a default only, and the deprecated ones that old files still have.
+_LOAD_MANAGEMENT = """\
+loadManagerClassName=org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl
+loadManagerServiceUnitStateTableViewClassName=org.apache.pulsar.broker.loadbalance.extensions.channel.ServiceUnitStateTableViewImpl
+loadBalancerEnabled=true
+loadBalancerDebugModeEnabled=false
+loadBalancerTransferEnabled=true
+loadBalancerMultiPhaseBundleUnload=true
+loadBalancerSheddingEnabled=true
+loadBalancerSheddingBundlesWithPoliciesEnabled=false
+loadBalancerDistributeBundlesEvenlyEnabled=true
+loadBalancerAutoBundleSplitEnabled=true
+loadBalancerAutoUnloadSplitBundlesEnabled=true
+lowerBoundarySheddingEnabled=false
+preferLaterVersions=false
+loadBalancerLoadSheddingStrategy=org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder
+loadBalancerLoadPlacementStrategy=org.apache.pulsar.broker.loadbalance.impl.LeastLongTermMessageRate
+loadBalancerPlacementStrategy=leastLoadedServer
+loadBalancerServiceUnitTableViewSyncer=None
+loadBalancerOverrideBrokerNicSpeedGbps=
+loadBalancerHostUsageCheckIntervalMinutes=1
+loadBalancerSplitIntervalMinutes=1
+loadBalancerSheddingIntervalMinutes=1
+loadBalancerSheddingGracePeriodMinutes=30
+loadBalancerReportUpdateMinIntervalMillis=5000
+loadBalancerReportUpdateMaxIntervalMinutes=15
+loadBalancerReportUpdateThresholdPercentage=10
+loadBalancerResourceQuotaUpdateIntervalMinutes=15
+loadBalancerServiceUnitStateMonitorIntervalInSeconds=60
+loadBalancerServiceUnitStateMaxConcurrentOverrides=64
+loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds=3600
+loadBalancerInFlightServiceUnitStateWaitingTimeInMillis=30000
+loadBalancerBrokerLoadDataTTLInSeconds=1800
+loadBalanceSheddingDelayInSeconds=180
+namespaceBundleUnloadingTimeoutMs=60000
+loadBalancerBrokerMaxTopics=50000
+loadBalancerBrokerLoadTargetStd=0.25
+loadBalancerBrokerUnderloadedThresholdPercentage=50
+loadBalancerBrokerComfortLoadLevelPercentage=65
+loadBalancerBrokerOverloadedThresholdPercentage=85
+loadBalancerBrokerThresholdShedderPercentage=10
+loadBalancerAverageResourceUsageDifferenceThresholdPercentage=10
+loadBalancerMsgRateDifferenceShedderThreshold=50
+loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold=4
+loadBalancerBundleUnloadMinThroughputThreshold=10
+loadBalancerHistoryResourcePercentage=0.9
+loadBalancerCPUResourceWeight=1.0
+loadBalancerMemoryResourceWeight=0
+loadBalancerDirectMemoryResourceWeight=0
+loadBalancerBandwidthInResourceWeight=1.0
+loadBalancerBandwidthOutResourceWeight=1.0
+loadBalancerBandwithInResourceWeight=1.0
+loadBalancerBandwithOutResourceWeight=1.0
+loadBalancerAvgShedderLowThreshold=15
+loadBalancerAvgShedderHighThreshold=40
+loadBalancerAvgShedderHitCountLowThreshold=8
+loadBalancerAvgShedderHitCountHighThreshold=2
+loadBalancerSheddingConditionHitCountThreshold=3
+loadBalancerMaxNumberOfBrokerSheddingPerCycle=3
+loadBalancerMaxNumberOfBundlesInBundleLoadReport=10
+loadBalancerMaxNumberOfBundlesToSplitPerCycle=10
+loadBalancerNamespaceBundleSplitConditionHitCountThreshold=3
+loadBalancerNamespaceBundleMaxTopics=1000
+loadBalancerNamespaceBundleMaxSessions=1000
+loadBalancerNamespaceBundleMaxMsgRate=30000
+loadBalancerNamespaceBundleMaxBandwidthMbytes=100
+loadBalancerNamespaceMaximumBundles=128
+defaultNumberOfNamespaceBundles=4
+minUnloadMessage=1000
+minUnloadMessageThroughput=1048576
+maxUnloadPercentage=0.2
+maxUnloadBundleNumPerShedding=-1
+atLeastOneBundleSelected=true
+flowOrQpsDifferenceThresholdPercentage=10
+defaultNamespaceBundleSplitAlgorithm=range_equally_divide
+supportedNamespaceBundleSplitAlgorithms=range_equally_divide,topic_count_equally_divide,specified_positions_divide
+topicBundleAssignmentStrategy=org.apache.pulsar.common.naming.ConsistentHashingTopicBundleAssigner
+failureDomainsEnabled=false
+lookupPropertyPrefix=lookup.
+maxConcurrentLookupRequest=50000
+maxLookupRequestPerSecond=0
+"""
+
 
 def _read(folder: Path, text: str | bytes) -> BrokerProfile:
     path = folder / "broker.conf"
@@ -71,6 +155,33 @@ def test_what_matters_for_lookups_is_read(tmp_path: Path) -> None:
             "maxUnloadPercentage": 0.2,
         },
     )
+
+
+def test_all_of_pulsar_s_own_keys_are_known(tmp_path: Path) -> None:
+    """Nothing in the file that Pulsar ships is refused or taken for a slip, and every load manager's key is kept."""
+    profile = _read(tmp_path, _LOAD_MANAGEMENT)
+
+    assert profile.slips == {}
+    # Empty in the file, so Pulsar's default.
+    assert set(LOAD_MANAGER_KEYS) - set(profile.load_balancer) == {"loadBalancerOverrideBrokerNicSpeedGbps"}
+    assert profile.load_balancer["loadBalancerResourceQuotaUpdateIntervalMinutes"] == 15
+
+
+def test_a_key_that_pulsar_does_not_know_is_no_mistake(tmp_path: Path) -> None:
+    """Pulsar ignores such keys, so they are kept, and only noted where they resemble one that it knows."""
+    profile = _read(tmp_path, "loadBalancerBrokerMaxTopic=5\nloadBalancerQuuxes=TRUE\nzookeeperServer=x")
+
+    assert profile.load_balancer == {"loadBalancerBrokerMaxTopic": 5, "loadBalancerQuuxes": True}
+    assert profile.slips == {"loadBalancerBrokerMaxTopic": "loadBalancerBrokerMaxTopics"}
+    assert BrokerProfile.model_validate(profile.model_dump()) == profile
+
+
+@pytest.mark.parametrize(("text", "wanted"), [("TRUE", True), ("False", False), ("true ", True), ("fALSE", False)])
+def test_truth_is_written_in_any_case(tmp_path: Path, text: str, wanted: bool) -> None:
+    """Java reads true and false without regard to case."""
+    profile = _read(tmp_path, f"enablePersistentTopics={text}\nloadBalancerEnabled={text}")
+
+    assert (profile.enable_persistent_topics, profile.load_balancer) == (wanted, {"loadBalancerEnabled": wanted})
 
 
 def test_an_empty_file_is_pulsar_s_default_broker(tmp_path: Path) -> None:

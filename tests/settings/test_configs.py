@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import tomllib
 from importlib.resources import files
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import load_plugins
+from lookup.hooks import Conf
 from lookup.settings import (
     broker_intervals,
     load_broker_profile,
     load_evaluation,
+    load_manager_keys,
     load_policies,
     load_topology,
     warnings_of,
 )
+from tests.settings.files import evaluation, write
 
 _CONFIGS = Path(__file__).parents[2] / "configs"
 #: Shipped evaluations and their incumbents: the sample's brokers were chosen at random, the trace had none.
@@ -41,6 +46,27 @@ def test_a_policy_file_is_named_like_its_policy(path: Path) -> None:
 
     assert [policy.name for policy in policies] == [path.stem]
     build_policies(load_plugins(), policies)
+
+
+def test_the_mapping_of_client_logs_invents_no_label() -> None:
+    """As shipped it labels nobody; with the comment mark taken away all clients are in one rack."""
+    text = (_CONFIGS / "mappings" / "cpp-client.toml").read_text(encoding="utf-8")
+
+    assert "properties" not in tomllib.loads(text)
+    assert tomllib.loads(text.replace("# properties = ", "properties = "))["properties"] == {"rack": "a"}
+
+
+def test_every_key_that_a_parameter_names_comes_out_of_a_broker_conf(tmp_path: Path) -> None:
+    """A parameter of a part that ships and names a key of Pulsar's is filled from the file."""
+    classes = [found for kind in load_plugins().classes.values() for found in kind.values()]
+    hints = [hint for found in classes for hint in get_type_hints(found, include_extras=True).values()]
+    keys = {mark.key for hint in hints for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, Conf)}
+    write(tmp_path, "b.conf", "".join(f"{key}=1\n" for key in keys))
+
+    settings = evaluation(tmp_path, '[[brokers]]\nid = "b:1"\nprofile = "b.conf"')
+
+    assert len(keys) > 5
+    assert set(load_manager_keys(settings)) == keys
 
 
 def test_the_default_topology_is_the_one_that_ships() -> None:

@@ -164,6 +164,7 @@ def test_all_mistakes_of_all_sources_are_told_together(tmp_path: Path) -> None:
         ),
         "e.toml: namespaces[0].name: namespace 'public' is not of the form tenant/namespace",
         "e.toml: policies[1].filter: there is no such key; did you mean 'filters'?",
+        'e.toml: evaluation.load: "reported" needs a LOADS table: give inputs.loads',
     ]
 
 
@@ -174,7 +175,61 @@ def test_an_unknown_key_hides_no_other_mistake(tmp_path: Path) -> None:
     assert mistakes(write(tmp_path, "e.toml", text)) == [
         "e.toml: evaluation.tik_s: there is no such key; did you mean 'tick_s'?",
         "e.toml: evaluation.session_s: 90 should be a multiple of tick_s, which is 60",
+        "e.toml: evaluation.incumbent: there is no policy named 'stok'; did you mean 'stock'?",
     ]
+
+
+def test_a_mistake_in_a_table_hides_no_other_between_tables(tmp_path: Path) -> None:
+    """What two tables say is compared wherever both say it, whatever is wrong beside it."""
+    text = """
+        inputs = { lookups = 3 }
+        evaluation = { incumbent = "stok", load = "reported", tick_s = "60" }
+        policies = [{ name = "stock", selector = 3 }, { name = "stock", selector = "best" }]
+        """
+
+    assert mistakes(write(tmp_path, "e.toml", text)) == [
+        "e.toml: evaluation.tick_s: should be a whole number, not '60'",
+        "e.toml: inputs.lookups: should be a text, not 3",
+        'e.toml: policies[0].selector: should be a part\'s name or a table like { use = "best" }, not 3',
+        "e.toml: policies: 2 policies are named 'stock'; a name should occur once",
+        "e.toml: evaluation.incumbent: there is no policy named 'stok'; did you mean 'stock'?",
+        'e.toml: evaluation.load: "reported" needs a LOADS table: give inputs.loads',
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'policies = ["no.toml", { name = "a", selector = "x" }]\nevaluation = { incumbent = "stock" }',
+        'policies = [{ selector = "x" }, { name = "a", selector = "x" }]\nevaluation = { incumbent = "stock" }',
+        'policies = [3, { name = "a", selector = "x" }]\nevaluation = { incumbent = "stock" }',
+        'policies = [{ name = "a", selector = "x" }]\nevaluation = { incumbent = 3 }',
+        'policies = [{ name = "a", selector = "x" }]\nevaluation = 3',
+        "inputs = { loads = 3 }\n" + MINIMAL.replace('"stock"\n\n', '"stock"\nload = "reported"\n\n'),
+        "inputs = 3\n" + MINIMAL.replace('"stock"\n\n', '"stock"\nload = "reported"\n\n'),
+    ],
+)
+def test_what_is_not_known_is_not_compared(tmp_path: Path, text: str) -> None:
+    """No mistake follows from another: whose names or values cannot be read is not blamed for them."""
+    assert len(mistakes(write(tmp_path, "e.toml", text))) == 1
+
+
+def test_the_right_part_of_a_wrong_table_is_found(tmp_path: Path) -> None:
+    """Whoever checks parts gets the policies beside a wrong one, and the keys beside a wrong one."""
+    text = """
+        evaluation = { incumbent = "a", ownership = "shared", session_s = 90 }
+        verdict = { primary = ["moves"], margin = -1.0 }
+        policies = [{ name = "a", selector = 3 }, { name = "b", selector = "x" }, "no.toml"]
+        """
+
+    findings = examine_evaluation(write(tmp_path, "e.toml", text), environ={})
+
+    assert not {"evaluation", "verdict", "policies"} & set(findings.tables)
+    assert [policy.name for policy in findings.sound["policies"]] == ["b"]
+    assert (findings.sound["evaluation"].ownership, findings.sound["evaluation"].tick_s) == ("shared", 60)
+    assert findings.sound["verdict"].primary == ("moves",)
+    assert not hasattr(findings.sound["verdict"], "margin")
+    assert findings.sound["clients"] == ()
 
 
 @pytest.mark.parametrize(
@@ -193,6 +248,25 @@ def test_an_unknown_key_hides_no_other_mistake(tmp_path: Path) -> None:
             "verdict.margins.moves: should be greater than or equal to 0, not -1",
         ),
         ("plugin_files = 3", "plugin_files: should be a list, not 3"),
+        ("plugin_files = [3]", "plugin_files[0]: should be a text, not 3"),
+        ("verdict = { primary = true }", "verdict.primary: should be a list, not true"),
+        ("verdict = { min_units = 2026-01-01 }", "verdict.min_units: should be a whole number, not 2026-01-01"),
+        ("clients = [{ match = { client = '*' }, properties = {} }]", "clients[0].properties: should not be empty"),
+        ("clients = [{ match = { client = '*' }, properties = 3 }]", "clients[0].properties: should be a table, not 3"),
+        ("topology = { price_per_gb = 3 }", "topology.price_per_gb: should be a table, not 3"),
+        ("brokers = [{ id = 'b:1', clusters = [] }]", "brokers[0].clusters: should not be empty"),
+        (
+            "brokers = [{ id = 'b:1', until = 'soon' }]",
+            "brokers[0].until: should be a date and time with offset, like 2026-01-01T00:00:00Z, not 'soon'",
+        ),
+        (
+            "brokers = [{ id = 'b:1', until = '2026-01-01T00:00:00' }]",
+            "brokers[0].until: should be a date and time with offset, like 2026-01-01T00:00:00Z, not '2026-",
+        ),
+        (
+            "brokers = [{ id = 'b:1', properties = { 'lookup.a' = 3 } }]",
+            'brokers[0].properties."lookup.a": should be a text or a list of texts, not 3',
+        ),
         ("topology = { file = 3 }", "topology.file: should be a text, not 3"),
         ("topology = { file = 'no.toml' }", "no.toml: there is no such file"),
         ("topology = { levels = ['rack', 'zone'] }", 'topology.levels: should be "region", "zone" and "rack"'),
@@ -226,6 +300,15 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, text: str | None) ->
     assert told[0].startswith("environment variable LOOKUP_X: there is no setting x")
     assert all(problem.startswith("e.toml: ") for problem in told[1:])
     assert len(told) > 1
+
+
+def test_policies_are_a_list_of_tables(tmp_path: Path) -> None:
+    """Single brackets make one table; what stands in it is told as it was written."""
+    text = '[evaluation]\nincumbent = "x"\n[policies]\nname = "x"\nselector = "best"'
+
+    assert mistakes(write(tmp_path, "e.toml", text)) == [
+        "e.toml: policies: should be a list, not {'name': 'x', 'selector': 'best'}"
+    ]
 
 
 def test_right_tables_are_found_beside_wrong_ones(tmp_path: Path) -> None:

@@ -45,7 +45,10 @@ class ImbalanceMaxMean:
 
 @dataclass(frozen=True)
 class ImbalanceCv:
-    """Per cell the population standard deviation of the weight registered brokers served / its mean; then as above."""
+    """Per cell the standard deviation of the weight brokers served / their mean; then the mean over cells by weight.
+
+    The deviation is that of a population, and the brokers are those that are registered.
+    """
 
     name: ClassVar[str] = "imbalance_cv"
     unit: ClassVar[str] = "ratio"
