@@ -131,7 +131,7 @@ def read_source(job: SourceJob) -> SourceReport:
         stage.flush()
     except (OSError, EOFError, UnicodeError) as error:
         stage.report.failure = f"cannot be read: {error}"
-    except Exception as error:  # noqa: BLE001  a plug-in's reader may raise anything; the driver names it
+    except (Exception, SystemExit) as error:  # noqa: BLE001  a plug-in's reader may raise anything; the driver names it
         stage.report.failure = f"line {lines.number}: {type(error).__name__}: {error}"
         stage.report.is_reader_fault = True
     stage.report.lines = lines.number

@@ -242,7 +242,7 @@ def _accumulated(metric: Metric, batches: Sequence[Batch], key: str | None) -> N
 def _named(metric: Metric) -> Iterator[None]:
     try:
         yield
-    except Exception as error:  # a third party's code may raise anything
+    except (Exception, SystemExit) as error:  # a third party's code may raise anything
         raise PluginError(f"metric {metric.name!r} raised {type(error).__name__}: {error}") from error
 
 
