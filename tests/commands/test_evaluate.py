@@ -193,6 +193,36 @@ def test_a_full_folder_is_kept(lookup: Run, tmp_path: Path, log: Path) -> None:
     assert _names(full) == ["mine.txt"]
 
 
+@pytest.mark.parametrize(
+    ("output", "sentences"),
+    [
+        ("log/lookups", ["--output: {folder}/log/lookups is {folder}/log/lookups, which is inputs.lookups; name a "]),
+        ("log/loads/o", ["--output: {folder}/log/loads/o lies in {folder}/log/loads, which is inputs.loads; name a "]),
+        (
+            "log/brokers/",
+            ["--output: {folder}/log/brokers/ is {folder}/log/brokers, which is inputs.brokers; name a folder that "],
+        ),
+        ("settings", ["--output: {folder}/settings holds {folder}/settings/evaluation.toml, which is --config; "]),
+        ("log", ["--output: {folder}/log holds {folder}/log/" + name for name in ("lookups", "brokers", "loads")]),
+    ],
+)
+def test_an_output_among_the_inputs_is_refused(lookup: Run, tmp_path: Path, output: str, sentences: list[str]) -> None:
+    """An output that is an input, lies in one or holds one is a sentence each, and nothing is written."""
+    for name in ("lookups", "brokers", "loads"):
+        (tmp_path / "log" / name).mkdir(parents=True)
+    (tmp_path / "settings").mkdir()
+    inputs = "".join(f'{name} = "../log/{name}"\n' for name in ("lookups", "brokers", "loads"))
+    config = evaluation(tmp_path / "settings", f"[inputs]\n{inputs}")
+    before = sorted(tmp_path.rglob("*"))
+
+    mistakes = lookup("evaluate", "--config", config, "--output", f"{tmp_path}/{output}", "--force").mistakes
+
+    assert len(mistakes) == len(sentences)
+    for mistake, sentence in zip(mistakes, sentences, strict=True):
+        assert mistake.startswith(sentence.format(folder=tmp_path))
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 def test_without_spark_it_says_what_to_install(lookup: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A core installation says in one sentence what to install."""
     monkeypatch.setattr(extras, "find_spec", lambda name: None)

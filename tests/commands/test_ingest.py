@@ -93,6 +93,36 @@ def test_a_full_folder_is_kept(lookup: Run, tmp_path: Path) -> None:
     ]
 
 
+def _everything(folder: Path) -> dict[str, str]:
+    return {str(path.relative_to(folder)): path.read_text() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("source", "output", "sentence"),
+    [
+        ("x/lookups", "x", "source '{folder}/x/lookups' is {folder}/x/lookups, which --output {folder}/x replaces"),
+        ("x/lookups/a.tsv", "x", "source '{folder}/x/lookups/a.tsv' lies in {folder}/x/lookups, which "),
+        ("x/*/a.tsv", "x", "source '{folder}/x/lookups/a.tsv' lies in {folder}/x/lookups, which "),
+        ("x", "x/", "source '{folder}/x' holds {folder}/x/lookups, which --output {folder}/x/ replaces"),
+        ("x", "x/tables", "source '{folder}/x' holds {folder}/x/tables/lookups, which --output {folder}/x/tables "),
+        ("alias", "x", "source '{folder}/alias' is {folder}/x/lookups, which --output {folder}/x replaces"),
+    ],
+)
+def test_a_source_is_never_replaced(lookup: Run, tmp_path: Path, source: str, output: str, sentence: str) -> None:
+    """What lies where tables will be written, or holds that place, is no source, and nothing is touched."""
+    (tmp_path / "x" / "lookups").mkdir(parents=True)
+    _files(tmp_path, **{"mapping": MAPPING, "x/lookups/a.tsv": LOG})
+    (tmp_path / "alias").symlink_to(tmp_path / "x" / "lookups")
+    before = _everything(tmp_path)
+
+    (mistake,) = lookup(
+        *("ingest", tmp_path / source, "--mapping", tmp_path / "mapping"), "--output", f"{tmp_path}/{output}", "--force"
+    ).mistakes
+
+    assert mistake.startswith(sentence.format(folder=tmp_path))
+    assert _everything(tmp_path) == before
+
+
 def test_all_mistakes_of_a_mapping_are_named(lookup: Run, tmp_path: Path) -> None:
     """A mapping with several mistakes is several sentences, each with file and key."""
     files = _files(tmp_path, log=LOG, mapping=MAPPING + 'clinet = "host"\nheader = "yes"\n')
