@@ -139,7 +139,7 @@ def _check_output(wanted: Wanted, inputs: Mapping[TableName, str]) -> None:
     """Refuse an output among the inputs: the next run would read results as a table, or lose its settings."""
     named = {"--config": wanted.config, **{f"inputs.{name}": path for name, path in inputs.items()}}
     problems = [
-        f"--output: {wanted.output} {found} {path}, which is {name}; name a folder that has nothing to do with the inputs"
+        f"--output: {wanted.output} {found} {path}, which is {name}; name a folder apart from the inputs"
         for name, path in named.items()
         if (found := relation(wanted.output, path)) is not None
     ]

@@ -21,7 +21,7 @@ from lookup.engine.ledger import MICRO
 from lookup.engine.policy import Policy
 from lookup.engine.sharing import shared_problems
 from lookup.errors import InputError, SettingsError
-from lookup.replay.clusters import SmallInputs, plan_cluster, read_small_inputs
+from lookup.replay.clusters import SmallInputs, plan_cluster, read_small_inputs, require_scored
 from lookup.replay.coding import EXTRA_FIELDS, CodingPlan, Share
 from lookup.replay.counted import check_by
 from lookup.replay.division import TaskRuns, divide
@@ -127,6 +127,7 @@ class _Run:
             plan_cluster(name, place, held, inputs=inputs, run=run, work=self.work)
             for place, (name, held) in enumerate(shares.items())
         ]
+        require_scored(clusters, run.warmup_us)
         replayed, gathered = self._replay(clusters, run, recipe, inputs)
         return _outcome(self.settings, clusters, coded, inputs, (replayed, gathered))
 

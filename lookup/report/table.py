@@ -71,7 +71,7 @@ def _pages(figures: Sequence[Line], policies: Sequence[str], width: int) -> Iter
     """Divide the candidates into runs that fit beside the incumbent; at least one candidate each."""
     heads = _heads(policies)
     widths = [
-        max(len(heads[place]), *(len(line.cells[place].value) + 2 for line in figures)) + _AROUND
+        max([len(heads[place]), *(len(line.cells[place].value) + 2 for line in figures)]) + _AROUND
         for place in range(len(policies))
     ]
     page, used = [0], _NAMES + widths[0]

@@ -200,7 +200,7 @@ def test_a_full_folder_is_kept(lookup: Run, tmp_path: Path, log: Path) -> None:
         ("log/loads/o", ["--output: {folder}/log/loads/o lies in {folder}/log/loads, which is inputs.loads; name a "]),
         (
             "log/brokers/",
-            ["--output: {folder}/log/brokers/ is {folder}/log/brokers, which is inputs.brokers; name a folder that "],
+            ["--output: {folder}/log/brokers/ is {folder}/log/brokers, which is inputs.brokers; name a folder "],
         ),
         ("settings", ["--output: {folder}/settings holds {folder}/settings/evaluation.toml, which is --config; "]),
         ("log", ["--output: {folder}/log holds {folder}/log/" + name for name in ("lookups", "brokers", "loads")]),

@@ -106,3 +106,11 @@ def test_names_are_no_markup() -> None:
     """Keys in brackets are printed as they are."""
     assert "moves[" not in printed(wide(2))
     assert "network_ms_p95" in printed(wide(2))
+
+
+def test_nothing_measured_is_an_empty_table() -> None:
+    """Where no line is left the head stands alone, and the sentences below say what was left out."""
+    text = printed(scored([], plan("stock", "new", primary=())))
+
+    assert "stock (incumbent)" in text
+    assert "left out, no figure or 0 for every policy: answered_ratio" in text
