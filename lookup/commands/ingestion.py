@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
+from rich.text import Text
+
 from lookup.commands.drafts import require_free, write_beside
 from lookup.commands.overlaps import relation
 from lookup.commands.sessions import java_version, spark_session
@@ -17,6 +19,7 @@ from lookup.engine.plugins import load_plugins
 from lookup.errors import InputError
 from lookup.replay.ingest import MAX_QUARANTINE_RATIO, QUARANTINE_TABLE, IngestReport, ingest
 from lookup.replay.mapping import load_reader
+from lookup.replay.quantities import quantity
 from lookup.replay.schema import CANONICAL
 from lookup.replay.sources import list_files
 from lookup.report.fingerprints import fingerprint
@@ -63,7 +66,7 @@ def run_ingest(wanted: Wanted) -> int:
     _require_apart(dict.fromkeys([*wanted.sources, *files]), wanted.output)
     require_free(wanted.output, force=wanted.is_forced)
     with progress("starting Spark") as tell, spark_session(wanted.master) as spark:
-        tell(f"reading {len(files)} {'file' if len(files) == 1 else 'files'} with {reader.name}")
+        tell(f"reading {quantity(len(files), 'file')} with {reader.name}")
         report = ingest(
             spark,
             wanted.sources,
@@ -106,7 +109,7 @@ def _allowed(wanted: Wanted) -> float:
 
 def _tell(report: IngestReport, form: str) -> None:
     for reason, count in list(report.quarantined.items())[:_SHOWN_REASONS]:
-        warn(f"{count:,} records are in quarantine: {reason}")
+        warn(f"in quarantine: {quantity(count, 'record')}: {reason}")
     if form == "json":
         times = {"first": time_text(report.first_us), "last": time_text(report.last_us)}
         print_json(asdict(report) | {"quarantine_ratio": report.quarantine_ratio, **times})
@@ -115,4 +118,6 @@ def _tell(report: IngestReport, form: str) -> None:
     quarantined = sum(report.quarantined.values())
     if quarantined:
         rows.append(("quarantine", f"{quarantined:,}", f"{report.output}/quarantine"))
-    plain_table(data_console(), ("table", "rows", "path"), rows)
+    console = data_console()
+    plain_table(console, ("table", "rows", "path"), rows)
+    console.print(Text(f"{quantity(report.lines, 'line')} read, {report.skipped:,} of other kinds passed over"))
