@@ -1,7 +1,7 @@
 """The command line: the list of commands, the one place where errors become sentences and exit codes.
 
-Exit codes: 0 done; 2 could not run; 3 and 4 verdicts of `evaluate`; 130 interrupted. What a command does is in
-`lookup.commands`.
+Exit codes: 0 done; 2 could not run; 3 and 4 verdicts of `evaluate`; 130 interrupted; 141 stdout was closed. What a
+command does is in `lookup.commands`.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ COMMANDS: tuple[Command, ...] = (
 
 _GROUPS = {"plugins": "see which parts, log readers and metrics there are", "config": "look at settings and check them"}
 _INTERRUPTED = 130
+#: As of a tool that SIGPIPE has ended, 128 + 13. Not 0: a verdict that nobody got must not look like consent.
+_CLOSED = 141
 #: What Spark says of a job that its own handler of Ctrl-C has cancelled.
 _CANCELLED = "cancelled as part of cancellation of all jobs"
 #: A class of ours before its sentence, as a traceback from a Spark task ends.
@@ -65,7 +67,7 @@ def _answer(error: BaseException) -> int:
     if isinstance(error, BrokenPipeError):
         # Whoever read our output has seen enough; what is still in the buffer has nowhere to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return _CLOSED
     if isinstance(error, OSError) and error.filename is not None and error.strerror is not None:
         return _refuse(f"{error.filename}: {error.strerror}")
     sentence = _sentence_of_a_task(error)

@@ -63,8 +63,9 @@ def _is_idle(line: Line) -> bool:
 
 
 def _plain(console: Console) -> Console:
-    """Return a console on the same file that is wide and writes nothing but text."""
-    return Console(file=console.file, width=max(console.width, _PLAIN_WIDTH), color_system=None, force_terminal=False)
+    """Return a console of the same kind and on the same file that is wide and writes nothing but text."""
+    width = max(console.width, _PLAIN_WIDTH)
+    return type(console)(file=console.file, width=width, color_system=None, force_terminal=False)
 
 
 def _pages(figures: Sequence[Line], policies: Sequence[str], width: int) -> Iterator[list[int]]:

@@ -18,7 +18,7 @@ from lookup.hooks import Metric
 from lookup.score.bootstrap import Draws, interval
 from lookup.score.estimates import Estimate
 from lookup.score.series import Series
-from lookup.score.units import count_units, unit_noun
+from lookup.score.units import count_units, units_text
 from lookup.settings.sections import VerdictSection
 
 __all__ = ["Case", "Name", "Verdict", "Word", "check_measured", "check_rules", "exit_code", "judge"]
@@ -193,7 +193,7 @@ def _too_few(candidate: Estimate, incumbent: Estimate, case: Case) -> str | None
     units = count_units(candidate.series, incumbent.series, case.draws)
     if units >= case.rules.min_units:
         return None
-    return f"it rests on {units} {unit_noun(candidate.series)}, fewer than the {case.rules.min_units} of min_units"
+    return f"it rests on {units_text(candidate.series, units)}, fewer than the {case.rules.min_units} of min_units"
 
 
 def _without_interval(drawn: Verdict, candidate: Estimate) -> str | None:

@@ -99,6 +99,12 @@ class TestReasons:
         assert verdict.verdict == "inconclusive"
         assert verdict.reason == "it rests on 7 bundles, fewer than the 20 of min_units"
 
+    def test_one_bundle(self) -> None:
+        """It is told in the singular."""
+        (verdict,) = scored([ratios("stock", [0.1]), ratios("new", [0.9])]).verdicts
+
+        assert verdict.reason == "it rests on 1 bundle, fewer than the 20 of min_units"
+
     @pytest.mark.parametrize(("units", "word"), [(19, "inconclusive"), (20, "better")])
     def test_enough_bundles(self, units: int, word: str) -> None:
         """As many as `min_units` are enough."""
