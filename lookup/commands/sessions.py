@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # has no annotations
 from pyspark.sql import SparkSession
@@ -72,6 +73,9 @@ def _started(master: str | None) -> SparkSession:
         session = create_session(wanted)
         # What fails is raised here as well, where it becomes a sentence; Java's stack traces are in nobody's way.
         session.sparkContext.setLogLevel("FATAL")
+        # The thread that adds accumulators up prints a traceback of its own where the JVM is ended.
+        adder: Any = session.sparkContext._accumulatorServer
+        adder.handle_error = _keep_quiet
     except Py4JError as error:
         reason = str(getattr(error, "java_exception", error)).partition("\n")[0]
         raise SettingsError(f"--master: Spark did not start with {wanted!r}: {reason}") from None
@@ -94,6 +98,10 @@ def _require_answer(master: str) -> None:
         else:
             return
     raise SettingsError(f"--master: nobody answers at {master}; {'; '.join(reasons)}")
+
+
+def _keep_quiet(request: object, address: object) -> None:
+    """Leave it to the main thread to say what broke."""
 
 
 def _is_no_interruption(record: logging.LogRecord) -> bool:

@@ -387,6 +387,26 @@ def test_a_worker_that_dies_is_one_sentence(tmp_path: Path, log: Path) -> None:
     assert set(_names(tmp_path)) - {"__pycache__"} == {"evaluation.toml", "failing.py"}
 
 
+@pytest.mark.spark
+def test_a_jvm_that_is_ended_is_one_sentence(tmp_path: Path, log: Path) -> None:
+    """A JVM that the system ends, as it does where memory is short, is one sentence, and nothing is left."""
+    process = _process("evaluate", "--config", _config(tmp_path, log), "--output", tmp_path / "o", **_java())
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "replaying" in line:
+            break
+    children = subprocess.run(["ps", "-A", "-o", "ppid=,pid=,comm="], capture_output=True, text=True, check=True).stdout
+    (jvm,) = (words[1] for line in children.splitlines() if (words := line.split())[::2] == [str(process.pid), "java"])
+
+    os.kill(int(jvm), signal.SIGKILL)
+    out, err = process.communicate(timeout=120)
+
+    (mistake,) = Ran(process.returncode, out, err).mistakes
+    assert mistake.startswith("a Spark task failed: ")
+    assert mistake.endswith("; out of memory?")
+    assert _names(tmp_path) == ["evaluation.toml"]
+
+
 @pytest.mark.parametrize(
     ("master", "sentence"),
     [
