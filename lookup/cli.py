@@ -1,13 +1,12 @@
 """The command line: the list of commands, the one place where errors become sentences and exit codes.
 
-Exit codes: 0 done; 2 could not run; 3 and 4 verdicts of `evaluate`; 130 interrupted. What a command does is in
-`lookup.commands`.
+Exit codes: 0 done; 2 could not run; 3 and 4 verdicts of `evaluate`; 130 interrupted; 141 stdout was closed. What a
+command does is in `lookup.commands`.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
 import threading
@@ -17,6 +16,7 @@ from importlib.metadata import version
 from types import FrameType
 
 from lookup.commands import check, evaluate, explain, generate, ingest, plugins, show
+from lookup.commands.failures import is_interruption, sentences_of_spark
 from lookup.commands.options import Command, Parser, parsed
 from lookup.commands.streams import say
 from lookup.errors import PulsarLookupError, SettingsError
@@ -35,13 +35,8 @@ COMMANDS: tuple[Command, ...] = (
 
 _GROUPS = {"plugins": "see which parts, log readers and metrics there are", "config": "look at settings and check them"}
 _INTERRUPTED = 130
-#: What Spark says of a job that its own handler of Ctrl-C has cancelled.
-_CANCELLED = "cancelled as part of cancellation of all jobs"
-#: A class of ours before its sentence, as a traceback from a Spark task ends.
-_WRAPPED = re.compile(
-    r"^(?:\w+: )?lookup\.errors\.(?P<kind>\w+): (?P<sentence>.*?)(?=\n\s+at |\n\n|\n\tat |\nDriver stacktrace|\Z)",
-    re.MULTILINE | re.DOTALL,
-)
+#: As of a tool that SIGPIPE has ended, 128 + 13. Not 0: a verdict that nobody got must not look like consent.
+_CLOSED = 141
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -50,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with _terminated_like_interrupted():
             return _run(sys.argv[1:] if argv is None else argv)
     except (KeyboardInterrupt, Exception) as error:  # noqa: BLE001  the one catch site; what is no mistake is raised again
-        if _is_interruption(error):
+        if is_interruption(error):
             say("interrupted; nothing was written")
             return _INTERRUPTED
         return _answer(error)
@@ -65,13 +60,13 @@ def _answer(error: BaseException) -> int:
     if isinstance(error, BrokenPipeError):
         # Whoever read our output has seen enough; what is still in the buffer has nowhere to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return _CLOSED
     if isinstance(error, OSError) and error.filename is not None and error.strerror is not None:
         return _refuse(f"{error.filename}: {error.strerror}")
-    sentence = _sentence_of_a_task(error)
-    if sentence is None:
+    sentences = sentences_of_spark(error)
+    if not sentences:
         raise error
-    return _refuse(*sentence.splitlines())
+    return _refuse(*sentences)
 
 
 def root_parser() -> Parser:
@@ -124,29 +119,10 @@ def _run(argv: Sequence[str]) -> int:
     return code
 
 
-def _is_interruption(error: BaseException | None) -> bool:
-    """Tell Ctrl-C, and what Spark makes of it: its handler cancels all jobs, and who waits for one may fail first."""
-    while error is not None:
-        if isinstance(error, KeyboardInterrupt) or _CANCELLED in str(error):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
-
-
 def _refuse(*sentences: str) -> int:
     for sentence in sentences:
         say(f"error: {sentence}")
     return 2
-
-
-def _sentence_of_a_task(error: BaseException | None) -> str | None:
-    """Find the sentence of ours in an error of Spark, which carries a worker's traceback as text."""
-    while error is not None:
-        found = list(_WRAPPED.finditer(str(error)))
-        if found:
-            return found[-1]["sentence"].strip()
-        error = error.__cause__ or error.__context__
-    return None
 
 
 @contextmanager

@@ -1,8 +1,7 @@
-"""The newcomer's page, followed to its end: the evaluation it shows is run, and the new policy is in the comparison."""
+"""The newcomer's page, followed to its end: what it says the commands print is what they print."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -23,19 +22,49 @@ def test_the_policy_is_short() -> None:
     assert len(_files()["racks.py"].splitlines()) < 30
 
 
-@pytest.mark.spark
-def test_a_newcomers_policy_is_in_the_comparison(tmp_path: Path) -> None:
-    """With the page's files and commands alone, from an empty folder."""
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Follow the page from an empty folder; return what each command has written to stdout."""
+    folder = tmp_path_factory.mktemp("newcomer")
     for name, text in _files().items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
+        (folder / name).write_text(text, encoding="utf-8")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    for command in re.findall(r"^\$ (lookup .*)$", PAGE, re.MULTILINE):
-        done = subprocess.run(
-            command.split(), cwd=tmp_path, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
+    return {command: _ran(command, folder, path) for command in re.findall(r"^\$ (lookup .*)$", PAGE, re.MULTILINE)}
 
-    assert "racks-first" in done.stdout
-    verdicts = json.loads((tmp_path / "report" / "summary.json").read_text(encoding="utf-8"))["verdicts"]
-    [rack] = [one for one in verdicts if (one["metric"], one["key"]) == ("match_ratio", "rack")]
-    assert (rack["policy"], rack["against"], rack["verdict"]) == ("racks-first", "stock", "better")
+
+def _ran(command: str, folder: Path, path: str) -> str:
+    done = subprocess.run(
+        command.split(), cwd=folder, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def _shown() -> tuple[list[str], list[str]]:
+    """Return the lines of the two blocks of output on the page, without commands and what is left out."""
+    marked = r"^<!-- compared by tests/test_first_policy.py -->\n\n```\w+\n(.*?)^```$"
+    explained, compared = re.findall(marked, PAGE, re.MULTILINE | re.DOTALL)
+    return explained.splitlines(), [line for line in compared.splitlines() if not line.startswith(("$ ", "..."))]
+
+
+def _of(printed: dict[str, str], command: str) -> str:
+    return next(text for words, text in printed.items() if words.startswith(f"lookup {command} "))
+
+
+@pytest.mark.spark
+def test_the_explanation_on_the_page_is_that_of_the_command(printed: dict[str, str]) -> None:
+    """It is the end of what `explain` prints, line by line."""
+    explained, _ = _shown()
+
+    assert _of(printed, "explain").splitlines()[-len(explained) :] == explained
+
+
+@pytest.mark.spark
+def test_the_comparison_on_the_page_is_that_of_the_command(printed: dict[str, str]) -> None:
+    """Every line of the shortened table is printed, and they stand in the same order; the new policy is in it."""
+    _, compared = _shown()
+    lines = _of(printed, "evaluate").splitlines()
+
+    assert compared == [line for line in lines if line in compared]
+    assert len([line for line in compared if line.startswith(("| ↑", "| ↓"))]) == 8
+    assert any("racks-first" in line for line in compared)

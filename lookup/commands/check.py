@@ -9,6 +9,7 @@ from lookup.commands.options import Command, add_config, settings_flags
 from lookup.commands.selection import examine
 from lookup.commands.streams import warn
 from lookup.errors import SettingsError
+from lookup.replay.quantities import quantity
 from lookup.settings import EvaluationFile, warnings_of
 
 __all__ = ["COMMAND"]
@@ -27,13 +28,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _summary(settings: EvaluationFile) -> str:
     brokers = len({broker for entry in settings.brokers for broker in entry.ids})
-    return (
-        f"no mistakes; {_count(len(settings.policies), 'policy', 'policies')}, {_count(brokers, 'broker', 'brokers')}"
-    )
-
-
-def _count(number: int, one: str, several: str) -> str:
-    return f"{number} {one if number == 1 else several}"
+    policies = quantity(len(settings.policies), "policy", "policies")
+    return f"no mistakes; {policies}, {quantity(brokers, 'broker')}"
 
 
 COMMAND = Command(

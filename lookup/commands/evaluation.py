@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lookup.commands.drafts import Draft, draft
+from lookup.commands.overlaps import relation
 from lookup.commands.selection import Selection, select
 from lookup.commands.sessions import java_version, spark_session
 from lookup.commands.streams import data_console, progress, say, warn
@@ -104,6 +105,7 @@ def evaluate(wanted: Wanted) -> int:
     clock = _Clock()
     selection = select(wanted.config, wanted.flags)
     check_by(wanted.by, selection.settings.evaluation.balance_s * MICRO)
+    _check_output(wanted, _inputs(selection.settings))
     with ExitStack() as stack:
         # Entered first, so left last: Spark has stopped writing when the draft is published or removed.
         target = stack.enter_context(draft(wanted.output, OUTPUTS, force=wanted.is_forced))
@@ -127,16 +129,32 @@ def evaluate(wanted: Wanted) -> int:
     return scored.exit_code
 
 
+def _inputs(settings: EvaluationFile) -> dict[TableName, str]:
+    """Return the paths of the tables that are given."""
+    paths = {name: getattr(settings.inputs, name) for name in _TABLES}
+    return {name: path for name, path in paths.items() if path is not None}
+
+
+def _check_output(wanted: Wanted, inputs: Mapping[TableName, str]) -> None:
+    """Refuse an output among the inputs: the next run would read results as a table, or lose its settings."""
+    named = {"--config": wanted.config, **{f"inputs.{name}": path for name, path in inputs.items()}}
+    problems = [
+        f"--output: {wanted.output} {found} {path}, which is {name}; name a folder apart from the inputs"
+        for name, path in named.items()
+        if (found := relation(wanted.output, path)) is not None
+    ]
+    if problems:
+        raise SettingsError(problems)
+
+
 def _check_inputs(settings: EvaluationFile) -> None:
     """Find every input that is missing or no such table before Spark is started."""
     if settings.inputs.lookups is None:
         raise SettingsError("there is no log: give --lookups PATH, or inputs.lookups in the evaluation")
     problems = []
-    for name in _TABLES:
-        path = getattr(settings.inputs, name)
+    for name, path in _inputs(settings).items():
         try:
-            if path is not None:
-                list_log(path, name)
+            list_log(path, name)
         except InputError as error:
             problems.append(f"inputs.{name}: {error}")
     if problems:
@@ -171,14 +189,13 @@ def _facts(
     wanted: Wanted, selection: Selection, scored: Scored, *, versions: Mapping[str, str], clock: _Clock
 ) -> RunFacts:
     settings = selection.settings
-    paths = {name: getattr(settings.inputs, name) for name in _TABLES}
     return RunFacts(
         command=wanted.command,
         exit_code=scored.exit_code,
         settings=settings.model_dump(mode="json"),
         sources=settings.sources,
         seeds=settings.evaluation.seeds,
-        inputs={name: fingerprint(path) for name, path in paths.items() if path is not None},
+        inputs={name: fingerprint(path) for name, path in _inputs(settings).items()},
         wall_clock=clock.figures(scored.inputs),
         versions=versions,
     )

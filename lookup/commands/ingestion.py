@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
+from rich.text import Text
+
 from lookup.commands.drafts import require_free, write_beside
+from lookup.commands.overlaps import relation
 from lookup.commands.sessions import java_version, spark_session
 from lookup.commands.streams import data_console, plain_table, print_json, progress, warn
 from lookup.commands.times import time_text
 from lookup.engine.build import part_table
 from lookup.engine.plugins import load_plugins
-from lookup.replay.ingest import MAX_QUARANTINE_RATIO, IngestReport, ingest
+from lookup.errors import InputError
+from lookup.replay.ingest import MAX_QUARANTINE_RATIO, QUARANTINE_TABLE, IngestReport, ingest
 from lookup.replay.mapping import load_reader
+from lookup.replay.quantities import quantity
+from lookup.replay.schema import CANONICAL
 from lookup.replay.sources import list_files
 from lookup.report.fingerprints import fingerprint
 from lookup.report.manifest import RunFacts, manifest_json
 
 __all__ = ["Wanted", "run_ingest"]
 
+#: Everything an ingest puts into its output, in place of what had that name.
+_REPLACED = (*CANONICAL, QUARANTINE_TABLE, "manifest.json")
 #: Reasons for quarantine that are printed.
 _SHOWN_REASONS = 5
 
@@ -55,9 +63,10 @@ def run_ingest(wanted: Wanted) -> int:
     reader = load_reader(registry, name=wanted.reader, mapping=wanted.mapping)
     # Looked at before Spark, which takes seconds to start.
     files = list_files(wanted.sources)
+    _require_apart(dict.fromkeys([*wanted.sources, *files]), wanted.output)
     require_free(wanted.output, force=wanted.is_forced)
     with progress("starting Spark") as tell, spark_session(wanted.master) as spark:
-        tell(f"reading {len(files)} {'file' if len(files) == 1 else 'files'} with {reader.name}")
+        tell(f"reading {quantity(len(files), 'file')} with {reader.name}")
         report = ingest(
             spark,
             wanted.sources,
@@ -81,13 +90,26 @@ def run_ingest(wanted: Wanted) -> int:
     return 0
 
 
+def _require_apart(sources: Iterable[str], output: str) -> None:
+    """Refuse sources that an ingest would replace or that hold what it writes: they would be gone, or read again."""
+    for source in sources:
+        for name in _REPLACED:
+            replaced = f"{output.rstrip('/')}/{name}"
+            found = relation(source, replaced)
+            if found is not None:
+                raise InputError(
+                    f"source {source!r} {found} {replaced}, which --output {output} replaces; "
+                    "name an output that has nothing to do with what is read"
+                )
+
+
 def _allowed(wanted: Wanted) -> float:
     return MAX_QUARANTINE_RATIO if wanted.max_quarantine_ratio is None else wanted.max_quarantine_ratio
 
 
 def _tell(report: IngestReport, form: str) -> None:
     for reason, count in list(report.quarantined.items())[:_SHOWN_REASONS]:
-        warn(f"{count:,} records are in quarantine: {reason}")
+        warn(f"in quarantine: {quantity(count, 'record')}: {reason}")
     if form == "json":
         times = {"first": time_text(report.first_us), "last": time_text(report.last_us)}
         print_json(asdict(report) | {"quarantine_ratio": report.quarantine_ratio, **times})
@@ -96,4 +118,6 @@ def _tell(report: IngestReport, form: str) -> None:
     quarantined = sum(report.quarantined.values())
     if quarantined:
         rows.append(("quarantine", f"{quarantined:,}", f"{report.output}/quarantine"))
-    plain_table(data_console(), ("table", "rows", "path"), rows)
+    console = data_console()
+    plain_table(console, ("table", "rows", "path"), rows)
+    console.print(Text(f"{quantity(report.lines, 'line')} read, {report.skipped:,} of other kinds passed over"))

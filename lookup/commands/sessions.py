@@ -6,10 +6,12 @@ import logging
 import os
 import re
 import signal
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # has no annotations
 from pyspark.sql import SparkSession
@@ -20,6 +22,8 @@ from lookup.replay.session import create_session
 __all__ = ["java_version", "spark_session"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+#: Seconds a standalone master has to answer; Spark itself would try for a minute and not say why it gave up.
+_PATIENCE_S = 5.0
 _MASTER = re.compile(r"local(\[[^\]]+\])?|yarn|local-cluster\[.+\]|(spark|k8s)://.+")
 
 
@@ -58,16 +62,46 @@ def _started(master: str | None) -> SparkSession:
     if master is not None and not _MASTER.fullmatch(master):
         right = "local[*], local[4], spark://host:7077, yarn or k8s://https://host:443"
         raise SettingsError(f"--master: {master!r} is no master that Spark knows; write {right}")
+    if master is not None and master.startswith("spark://"):
+        _require_answer(master)
     is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     wanted = master or (None if is_submitted else "local[*]")
     # Py4J logs with tracebacks what an interruption cuts off, some to the root logger; all of it is raised as well.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_is_no_interruption)
     try:
-        return create_session(wanted)
+        session = create_session(wanted)
+        # What fails is raised here as well, where it becomes a sentence; Java's stack traces are in nobody's way.
+        session.sparkContext.setLogLevel("FATAL")
+        # The thread that adds accumulators up prints a traceback of its own where the JVM is ended.
+        adder: Any = session.sparkContext._accumulatorServer
+        adder.handle_error = _keep_quiet
     except Py4JError as error:
         reason = str(getattr(error, "java_exception", error)).partition("\n")[0]
         raise SettingsError(f"--master: Spark did not start with {wanted!r}: {reason}") from None
+    return session
+
+
+def _require_answer(master: str) -> None:
+    """Refuse a standalone master where nobody listens; of several, as for high availability, one is enough."""
+    reasons = []
+    for place in master.removeprefix("spark://").split(","):
+        host, colon, port = place.rpartition(":")
+        if not (colon and port.isdecimal()):
+            raise SettingsError(
+                f"--master: {place!r} of {master!r} is not of the form host:port, like spark://host:7077"
+            )
+        try:
+            socket.create_connection((host, int(port)), timeout=_PATIENCE_S).close()
+        except (OSError, OverflowError) as error:
+            reasons.append(f"{place}: {error}")
+        else:
+            return
+    raise SettingsError(f"--master: nobody answers at {master}; {'; '.join(reasons)}")
+
+
+def _keep_quiet(request: object, address: object) -> None:
+    """Leave it to the main thread to say what broke."""
 
 
 def _is_no_interruption(record: logging.LogRecord) -> bool:

@@ -7,22 +7,30 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["data_console", "plain_table", "print_json", "progress", "say", "warn"]
+__all__ = ["DataConsole", "data_console", "plain_table", "print_json", "progress", "say", "warn"]
 
 #: Width where nobody can say one: files and pipes do not wrap.
 _PLAIN_WIDTH = 1000
 
 
-def data_console() -> Console:
+class DataConsole(Console):
+    """A console that leaves a closed pipe to the command line; rich's own would exit with 1."""
+
+    def on_broken_pipe(self) -> NoReturn:
+        """Raise the error again that rich has caught and asks about."""
+        raise  # noqa: PLE0704  rich calls this inside its handler
+
+
+def data_console() -> DataConsole:
     """Return the console of stdout; `NO_COLOR` and pipes are honoured."""
-    console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
+    console = DataConsole(file=sys.stdout, highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
         console.width = _PLAIN_WIDTH
     return console

@@ -37,7 +37,7 @@ from lookup.replay.written import write_quarantine
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.resolve import broker_intervals
 
-__all__ = ["SmallInputs", "plan_cluster", "read_small_inputs"]
+__all__ = ["SmallInputs", "plan_cluster", "read_small_inputs", "require_scored"]
 
 #: Time does not stop where nothing is asked, so one timestamp that is wrong by millennia would take years to walk to.
 _MOST_TICKS = 5_000_000
@@ -137,6 +137,27 @@ def plan_cluster(
         loads=loads if run.is_reported else None,
         bundle_loads=bundles if inputs.settings.inputs.bundles is not None else None,
     )
+
+
+def require_scored(clusters: Sequence[ClusterPlan], warmup_us: int) -> None:
+    """Refuse a warm-up that leaves no lookup of any cluster to score.
+
+    Raises:
+        InputError: naming the warm-up and the longest time there are lookups for.
+    """
+    last = [_start_of(cluster.timeline, cluster.words.last_us) for cluster in clusters]
+    if any(after >= warmup_us for after in last):
+        return
+    raise InputError(
+        f"warmup_s = {warmup_us // MICRO} leaves nothing to score: the last lookup of the log comes in the tick that "
+        f"begins {max(last) // MICRO} s after the first one; a shorter warm-up or a longer log would do"
+    )
+
+
+def _start_of(timeline: Timeline, ts_us: int) -> int:
+    """Return when the tick of an instant begins, µs after the first tick."""
+    place = int(np.searchsorted(timeline.bounds, ts_us, side="right")) - 1
+    return int(timeline.bounds[place] - timeline.bounds[0])
 
 
 def broker_names(timeline: Timeline) -> dict[str, int]:

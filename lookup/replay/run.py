@@ -21,7 +21,7 @@ from lookup.engine.ledger import MICRO
 from lookup.engine.policy import Policy
 from lookup.engine.sharing import shared_problems
 from lookup.errors import InputError, SettingsError
-from lookup.replay.clusters import SmallInputs, plan_cluster, read_small_inputs
+from lookup.replay.clusters import SmallInputs, plan_cluster, read_small_inputs, require_scored
 from lookup.replay.coding import EXTRA_FIELDS, CodingPlan, Share
 from lookup.replay.counted import check_by
 from lookup.replay.division import Costs, TaskRuns, divide
@@ -30,6 +30,7 @@ from lookup.replay.frames import code_frame
 from lookup.replay.outcome import ReplayOutcome
 from lookup.replay.parquet import Split, list_log, share_out
 from lookup.replay.plan import ClusterPlan, RunPlan
+from lookup.replay.quantities import quantity
 from lookup.replay.recipe import Recipe, built_here, ship
 from lookup.replay.tasks import Coded, Failed, Gathered, Output, Replayed, attempt, code_share, replay_runs
 from lookup.replay.work import WorkDir
@@ -129,6 +130,7 @@ class _Run:
             plan_cluster(name, place, held, inputs=inputs, run=run, work=self.work)
             for place, (name, held) in enumerate(shares.items())
         ]
+        require_scored(clusters, run.warmup_us)
         replayed, gathered = self._replay(clusters, run, recipe, inputs)
         return _outcome(self.settings, clusters, coded, inputs, (replayed, gathered))
 
@@ -161,7 +163,9 @@ class _Run:
         files = list_log(self.settings.inputs.lookups)
         rows = sum(file.rows for file in files)
         shares = share_out(files, self.partitions or _tasks(rows, self._context.defaultParallelism))
-        self.progress(f"reading {rows:,} rows of {len(files)} files in {len(shares)} tasks")
+        self.progress(
+            f"reading {quantity(rows, 'row')} of {quantity(len(files), 'file')} in {quantity(len(shares), 'task')}"
+        )
         work = self.work
 
         def code(item: tuple[int, Sequence[Split]], held: CodingPlan) -> Coded:
@@ -186,7 +190,7 @@ class _Run:
         if not any(share.counts["demand"] for one in coded for share in one.shares):
             raise InputError(f"{source}: none of the {rows:,} rows is a lookup that asks for a broker")
         if refused:
-            self.progress(f"{refused:,} rows went to quarantine")
+            self.progress(f"{quantity(refused, 'row')} went to quarantine")
 
     def _replay(
         self, clusters: Sequence[ClusterPlan], run: RunPlan, recipe: Recipe, inputs: SmallInputs
@@ -200,7 +204,8 @@ class _Run:
             cores=self._context.defaultParallelism,
         )
         runs = sum(len(task.runs) for task in tasks)
-        self.progress(f"replaying {len(policies)} policies over {len(clusters)} clusters in {runs} runs")
+        compared, where = quantity(len(policies), "policy", "policies"), quantity(len(clusters), "cluster")
+        self.progress(f"replaying {compared} over {where} in {quantity(runs, 'run')}")
         marks = [
             induced_marks(cluster, inputs.ownership_events(cluster.name), inputs.registrations(cluster.name))
             for cluster in clusters

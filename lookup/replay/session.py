@@ -11,12 +11,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
@@ -143,16 +144,28 @@ def _require_java() -> None:
 def _start(conf: SparkConf) -> SparkContext:
     """Start Spark in a JVM whose start-up noise is taken out of stderr; a stopped session's JVM serves again."""
     if SparkContext._gateway is not None:
-        return SparkContext(conf=conf)
-    quiet = {} if "PYSPARK_GATEWAY_PORT" in os.environ else {"stderr": subprocess.PIPE}
+        return _context(conf, SparkContext._gateway)
+    # A session of its own: Ctrl-C goes to everything in front of the terminal, and workers that it ends print
+    # tracebacks. The JVM ends when its stdin does, with this process, however that ends.
+    how: dict[str, Any] = {"stderr": subprocess.PIPE, "start_new_session": True}
     try:
-        gateway = launch_gateway(conf, popen_kwargs=quiet)
+        gateway = launch_gateway(conf, popen_kwargs={} if "PYSPARK_GATEWAY_PORT" in os.environ else how)
         process = getattr(gateway, "proc", None)
         if process is not None and process.stderr is not None:
             threading.Thread(target=_forward, args=(process.stderr,), daemon=True).start()
-        return SparkContext(conf=conf, gateway=gateway)
+        return _context(conf, gateway)
     except PySparkRuntimeError as error:
         raise SettingsError(f"Spark did not start: {error}; it needs Java 17 or newer, set JAVA_HOME") from error
+
+
+def _context(conf: SparkConf, gateway: Any) -> SparkContext:
+    """Start the context; where somebody has a handler of Ctrl-C, pyspark's own does not stay in its place."""
+    before = signal.getsignal(signal.SIGINT)
+    context = SparkContext(conf=conf, gateway=gateway)
+    is_somebodys = before not in (signal.default_int_handler, None)
+    if is_somebodys and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, before)
+    return context
 
 
 def _forward(source: IO[bytes]) -> None:

@@ -63,15 +63,16 @@ def _is_idle(line: Line) -> bool:
 
 
 def _plain(console: Console) -> Console:
-    """Return a console on the same file that is wide and writes nothing but text."""
-    return Console(file=console.file, width=max(console.width, _PLAIN_WIDTH), color_system=None, force_terminal=False)
+    """Return a console of the same kind and on the same file that is wide and writes nothing but text."""
+    width = max(console.width, _PLAIN_WIDTH)
+    return type(console)(file=console.file, width=width, color_system=None, force_terminal=False)
 
 
 def _pages(figures: Sequence[Line], policies: Sequence[str], width: int) -> Iterator[list[int]]:
     """Divide the candidates into runs that fit beside the incumbent; at least one candidate each."""
     heads = _heads(policies)
     widths = [
-        max(len(heads[place]), *(len(line.cells[place].value) + 2 for line in figures)) + _AROUND
+        max([len(heads[place]), *(len(line.cells[place].value) + 2 for line in figures)]) + _AROUND
         for place in range(len(policies))
     ]
     page, used = [0], _NAMES + widths[0]

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from lookup.replay.quantities import quantity
 from lookup.report.comparison import MARKS, label, policies_in_order
 from lookup.report.numbers import number_text
 from lookup.score.scoring import Scored
@@ -85,8 +86,8 @@ def _about_inputs(scored: Scored) -> Iterator[str]:
             "bundle was unloaded or lost in the log; another policy might not have caused them."
         )
     if _number(inputs.get("quarantined")) > 0:
-        records = number_text(_number(inputs["quarantined"]))
-        yield f"{records} records could not be used; they are in the quarantine table."
+        records = quantity(int(_number(inputs["quarantined"])), "record")
+        yield f"{records} could not be used and went to the quarantine table."
     if evaluation.ownership == "shared":
         yield "Ownership is shared: nobody owns bundles, so metrics of assignments and moves have no meaning."
 

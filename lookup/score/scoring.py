@@ -11,7 +11,7 @@ from lookup.score.bootstrap import Draws, Resampling, draw
 from lookup.score.estimates import Estimate, estimate
 from lookup.score.fidelity import Fidelity, compare_with_log
 from lookup.score.series import Series, series_of
-from lookup.score.verdict import Case, Verdict, check_rules, exit_code, judge
+from lookup.score.verdict import Case, Verdict, check_measured, check_rules, exit_code, judge
 from lookup.settings.sections import EvaluationSection, VerdictSection
 
 __all__ = ["Plan", "Scored", "score"]
@@ -52,7 +52,7 @@ def score(outcome: ReplayOutcome, metrics: Sequence[Metric], plan: Plan) -> Scor
     """Turn the sums of a replay into values, intervals and verdicts.
 
     Raises:
-        SettingsError: where the rules name a metric there is not.
+        SettingsError: where the rules name a metric there is not, or a key that the log does not have.
     """
     check_rules(plan.rules, metrics)
     series = series_of(outcome.sums, metrics, [*plan.policies, LOGGED])
@@ -60,6 +60,7 @@ def score(outcome: ReplayOutcome, metrics: Sequence[Metric], plan: Plan) -> Scor
     replayed = [one for one in series if one.policy != LOGGED]
     draws = draw(replayed, _resampling(plan))
     estimates = estimate(replayed, draws)
+    check_measured(plan.rules, metrics, estimates)
     verdicts = judge(estimates, plan.policies, _case(plan, draws, fidelity))
     return Scored(
         plan=plan,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.replay.quantities import quantity
 from lookup.score.bootstrap import Draws
 from lookup.score.series import Series
 
-__all__ = ["count_units", "unit_noun"]
+__all__ = ["count_units", "units_text"]
 
 BoolArray = NDArray[np.bool_]
 
@@ -25,9 +26,11 @@ def count_units(a: Series, b: Series, draws: Draws) -> int:
     return sum(_bundles(a, b, cluster, draws) for cluster in sorted({*a.clusters, *b.clusters}))
 
 
-def unit_noun(series: Series) -> str:
-    """Name the unit of resampling, in the plural."""
-    return "blocks of time" if series.metric.resample == "time" else "bundles"
+def units_text(series: Series, units: int) -> str:
+    """Write how many units of resampling there are: `7 bundles`, `1 block of time`."""
+    if series.metric.resample == "time":
+        return quantity(units, "block of time", "blocks of time")
+    return quantity(units, "bundle")
 
 
 def _bundles(a: Series, b: Series, cluster: str, draws: Draws) -> int:

@@ -6,7 +6,7 @@ Numbers in, words out; where the numbers come from is `estimates`. The rules sta
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Literal
@@ -18,10 +18,10 @@ from lookup.hooks import Metric
 from lookup.score.bootstrap import Draws, interval
 from lookup.score.estimates import Estimate
 from lookup.score.series import Series
-from lookup.score.units import count_units, unit_noun
+from lookup.score.units import count_units, units_text
 from lookup.settings.sections import VerdictSection
 
-__all__ = ["Case", "Name", "Verdict", "Word", "check_rules", "exit_code", "judge"]
+__all__ = ["Case", "Name", "Verdict", "Word", "check_measured", "check_rules", "exit_code", "judge"]
 
 #: Metric and key.
 Name = tuple[str, str | None]
@@ -62,22 +62,35 @@ class Case:
 
 
 def check_rules(rules: VerdictSection, metrics: Sequence[Metric]) -> None:
-    """Refuse primary metrics and margins that name no metric.
+    """Refuse primary metrics and margins that name no metric, or a key their metric never has.
 
     Raises:
         SettingsError: all wrong names together.
     """
     known = {metric.name: metric for metric in metrics}
     named = [("primary", name) for name in rules.primary or ()] + [("margins", name) for name in rules.margins]
-    problems = [
-        f"verdict.{where}: no metric is named {_metric(name)!r}; {_meant(_metric(name), known)}"
-        for where, name in named
-        if _metric(name) not in known
-    ]
+    problems = [f"verdict.{where}: {reason}" for where, name in named for reason in _misnamed(name, known)]
     problems += [
         f"verdict.primary: {name!r} has no direction and gets no verdict; a metric that goes up or down would be right"
         for name in rules.primary or ()
         if _metric(name) in known and known[_metric(name)].better == "info"
+    ]
+    if problems:
+        raise SettingsError(problems)
+
+
+def check_measured(rules: VerdictSection, metrics: Sequence[Metric], estimates: Sequence[Estimate]) -> None:
+    """Refuse primary metrics whose key depends on the log where the log has no such key: a gate nobody watches.
+
+    Raises:
+        SettingsError: all such names together, with the keys there are.
+    """
+    closed = {metric.name for metric in metrics if _every_key(metric) is not None}
+    found = {one.series.name for one in estimates if one.cluster is None and not one.series.by}
+    problems = [
+        f"verdict.primary: {named!r} could be measured for no policy; {_keys_of(_metric(named), found)}"
+        for named in rules.primary or ()
+        if ":" in named and _metric(named) not in closed and _name(named) not in found
     ]
     if problems:
         raise SettingsError(problems)
@@ -180,7 +193,7 @@ def _too_few(candidate: Estimate, incumbent: Estimate, case: Case) -> str | None
     units = count_units(candidate.series, incumbent.series, case.draws)
     if units >= case.rules.min_units:
         return None
-    return f"it rests on {units} {unit_noun(candidate.series)}, fewer than the {case.rules.min_units} of min_units"
+    return f"it rests on {units_text(candidate.series, units)}, fewer than the {case.rules.min_units} of min_units"
 
 
 def _without_interval(drawn: Verdict, candidate: Estimate) -> str | None:
@@ -243,6 +256,32 @@ def _metric(named: str) -> str:
     return named.partition(":")[0]
 
 
-def _meant(wrong: str, known: Mapping[str, Metric]) -> str:
+def _every_key(metric: Metric) -> tuple[str, ...] | None:
+    """Return the keys a metric may have, None where they depend on the log."""
+    return getattr(metric, "every_key", None)
+
+
+def _misnamed(named: str, known: Mapping[str, Metric]) -> Iterator[str]:
+    """Say what is wrong with a metric's name or its key."""
+    metric, key = _name(named)
+    if metric not in known:
+        yield f"no metric is named {metric!r}; {_meant(metric, known)}"
+        return
+    keys = _every_key(known[metric])
+    if key is None or keys is None or key in keys:
+        return
+    right = _meant(key, keys) if keys else f"it is one figure, write {metric!r}"
+    yield f"{named!r}: {metric} has no key {key!r}; {right}"
+
+
+def _keys_of(metric: str, found: Iterable[Name]) -> str:
+    keys = sorted(key for name, key in found if name == metric and key is not None)
+    return (
+        f"this log has {', '.join(f'{metric}:{key}' for key in keys)}" if keys else f"this log has no key of {metric}"
+    )
+
+
+def _meant(wrong: str, known: Iterable[str]) -> str:
+    known = sorted(known)
     close = get_close_matches(wrong, known, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(sorted(known))}"
+    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -93,6 +94,36 @@ def test_a_full_folder_is_kept(lookup: Run, tmp_path: Path) -> None:
     ]
 
 
+def _everything(folder: Path) -> dict[str, str]:
+    return {str(path.relative_to(folder)): path.read_text() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("source", "output", "sentence"),
+    [
+        ("x/lookups", "x", "source '{folder}/x/lookups' is {folder}/x/lookups, which --output {folder}/x replaces"),
+        ("x/lookups/a.tsv", "x", "source '{folder}/x/lookups/a.tsv' lies in {folder}/x/lookups, which "),
+        ("x/*/a.tsv", "x", "source '{folder}/x/lookups/a.tsv' lies in {folder}/x/lookups, which "),
+        ("x", "x/", "source '{folder}/x' holds {folder}/x/lookups, which --output {folder}/x/ replaces"),
+        ("x", "x/tables", "source '{folder}/x' holds {folder}/x/tables/lookups, which --output {folder}/x/tables "),
+        ("alias", "x", "source '{folder}/alias' is {folder}/x/lookups, which --output {folder}/x replaces"),
+    ],
+)
+def test_a_source_is_never_replaced(lookup: Run, tmp_path: Path, source: str, output: str, sentence: str) -> None:
+    """What lies where tables will be written, or holds that place, is no source, and nothing is touched."""
+    (tmp_path / "x" / "lookups").mkdir(parents=True)
+    _files(tmp_path, **{"mapping": MAPPING, "x/lookups/a.tsv": LOG})
+    (tmp_path / "alias").symlink_to(tmp_path / "x" / "lookups")
+    before = _everything(tmp_path)
+
+    (mistake,) = lookup(
+        *("ingest", tmp_path / source, "--mapping", tmp_path / "mapping"), "--output", f"{tmp_path}/{output}", "--force"
+    ).mistakes
+
+    assert mistake.startswith(sentence.format(folder=tmp_path))
+    assert _everything(tmp_path) == before
+
+
 def test_all_mistakes_of_a_mapping_are_named(lookup: Run, tmp_path: Path) -> None:
     """A mapping with several mistakes is several sentences, each with file and key."""
     files = _files(tmp_path, log=LOG, mapping=MAPPING + 'clinet = "host"\nheader = "yes"\n')
@@ -146,6 +177,26 @@ def test_a_reader_of_a_plug_in_file_runs_on_workers(lookup: Run, tmp_path: Path)
     assert "lookups" in ran.out
     plugins = json.loads((tmp_path / "o" / "manifest.json").read_text())["plugins"]
     assert [one["blake2b"] is not None for one in plugins if one["name"] == "words"] == [True]
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_lines_that_were_passed_over_are_counted(lookup: Run, tmp_path: Path) -> None:
+    """Below the table stands how many lines there were and how many of them were of other kinds; one is singular."""
+    request = '172.17.0.1 - - [07/Nov/2018:12:27:31 +0000] "GET {} HTTP/1.1" 200 93 "-" "curl" 17'
+    paths = ("/lookup/v2/topic/persistent/t/n/a", "/lookup/v2/topic/persistent/t/n/b", "/metrics")
+    lines = [request.format(path) for path in paths]
+    lines.append(lines[0].partition(" HTTP")[0])
+    files = _files(tmp_path, log="\n".join(lines))
+    flags = ("--reader", "jetty-access", "--cluster", "c", "--max-quarantine-ratio", "0.5")
+
+    ran = lookup("ingest", files["log"], *flags, "--output", tmp_path / "o")
+
+    assert ran.code == 0, ran.err
+    assert re.search(r"^\|lookups +\| 2 ", ran.out, re.MULTILINE)
+    assert ran.out.splitlines()[-1] == "4 lines read, 1 of other kinds passed over"
+    assert "reading 1 file with jetty-access" in ran.err
+    assert "warning: in quarantine: 1 record: the line is neither NCSA's extended form" in ran.err
 
 
 @pytest.mark.spark

@@ -7,7 +7,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import islice
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -202,19 +202,65 @@ def test_a_generated_log_is_replayed_exactly(spark: SparkSession, tmp_path: Path
     _prove_settings(spark, EvaluationFile.model_validate(file), tmp_path, partitions=(8,))
 
 
-@pytest.mark.spark
-def test_the_real_trace_is_replayed_exactly(
-    spark: SparkSession, tmp_path: Path, shared_data: Path, nasa_reader: DelimitedReader
-) -> None:
-    """The replay of the first requests of the NASA trace equals the loop, in both modes."""
-    with (shared_data / "nasa_http_19950801.tsv").open(encoding="latin-1") as whole:
-        (tmp_path / "nasa.tsv").write_text("".join(islice(whole, 3000)), encoding="latin-1")
-    ingest(spark, [str(tmp_path / "nasa.tsv")], nasa_reader, str(tmp_path / "nasa"))
-    brokers = [
+#: When a broker of the real trace leaves, an hour and a half after its first request.
+_LEAVES = "1995-08-01T07:30:00+00:00"
+
+
+def _real_trace(spark: SparkSession, folder: Path, lines: list[str], reader: DelimitedReader) -> str:
+    """Ingest lines of the trace; return the LOOKUPS table, in row groups of 100, which several tasks can share."""
+    (folder / "nasa.tsv").write_text("".join(lines), encoding="latin-1")
+    ingest(spark, [str(folder / "nasa.tsv")], reader, str(folder / "nasa"))
+    for file in sorted((folder / "nasa" / "lookups").rglob("*.parquet")):
+        pq.write_table(pq.ParquetFile(file).read(), file, row_group_size=100)
+    return str(folder / "nasa" / "lookups")
+
+
+def _real_evaluation(lookups: str, mode: str) -> EvaluationFile:
+    """Compare two policies over three brokers, one of which leaves."""
+    brokers: list[dict[str, Any]] = [
         {"id": f"b{n}:8080", "properties": {"lookup.rack": rack}} for n, rack in enumerate(("com", "edu", "net"))
     ]
-    brokers[2]["until"] = "1995-08-01T05:00:00Z"
-    for mode, policies in (("exclusive", _POLICIES), ("shared", _SHARED_POLICIES)):
-        file = {"evaluation": {"incumbent": "rack", "ownership": mode}, "brokers": brokers, "policies": list(policies)}
-        file["inputs"] = {"lookups": str(tmp_path / "nasa" / "lookups")}
-        _prove_settings(spark, EvaluationFile.model_validate(file), tmp_path / mode, partitions=(2,))
+    brokers[2]["until"] = _LEAVES
+    policies = list(_SHARED_POLICIES if mode == "shared" else _POLICIES)
+    # With the four bundles of the default `stock` gives the third broker none to lose.
+    evaluation = {"incumbent": "rack", "ownership": mode, "default_bundles": 16}
+    file = {"evaluation": evaluation, "inputs": {"lookups": lookups}, "brokers": brokers, "policies": policies}
+    return EvaluationFile.model_validate(file)
+
+
+def _assert_somebody_lost_bundles(output: Path) -> None:
+    """A log in which nobody leaves proves nothing about leaving."""
+    left = round(datetime.fromisoformat(_LEAVES).timestamp() * 1e6)
+    for run, rows in _rows(output, "owners").items():
+        ended = {(row["broker"], row["to"]) for row in rows if row["ended_by"] == "forced"}
+        assert ended == {("b2:8080", left)}, run
+
+
+@pytest.fixture
+def trace(shared_data: Path) -> list[str]:
+    """Return the lines of the NASA trace, the first of which is its head."""
+    return (shared_data / "nasa_http_19950801.tsv").read_text(encoding="latin-1").splitlines(keepends=True)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("mode", ["exclusive", "shared"])
+def test_the_real_trace_is_replayed_exactly(
+    spark: SparkSession, tmp_path: Path, trace: list[str], nasa_reader: DelimitedReader, mode: str
+) -> None:
+    """The first 3,000 requests of the NASA trace equal the loop, with 1, 8 and 64 tasks; a broker leaves meanwhile."""
+    file = _real_evaluation(_real_trace(spark, tmp_path, trace[:3001], nasa_reader), mode)
+
+    _prove_settings(spark, file, tmp_path, partitions=(1, 8, 64))
+    if mode == "exclusive":
+        _assert_somebody_lost_bundles(tmp_path / "output-1")
+
+
+@pytest.mark.spark
+def test_the_whole_real_trace_is_replayed_exactly(
+    spark: SparkSession, tmp_path: Path, trace: list[str], nasa_reader: DelimitedReader
+) -> None:
+    """All 30,969 requests of the NASA trace equal the loop."""
+    file = _real_evaluation(_real_trace(spark, tmp_path, trace, nasa_reader), "exclusive")
+
+    _prove_settings(spark, file, tmp_path, partitions=(8,), whole=True)
+    _assert_somebody_lost_bundles(tmp_path / "output-8")

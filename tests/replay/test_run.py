@@ -292,14 +292,30 @@ def test_policies_that_need_owners_are_refused_where_there_are_none(
         _replayed(tmp_path, policies=[{"name": "p", **policy}], evaluation={"ownership": "shared"})
 
 
-def test_a_warmup_longer_than_the_log_scores_nothing(tmp_path: Path) -> None:
-    """A log that ends before the warm-up is simulated, and there is nothing to measure."""
-    _log(tmp_path, {"broker": "b1:8080"})
+@pytest.mark.parametrize("ownership", ["exclusive", "shared"])
+@pytest.mark.parametrize("second", [0.0, 59.0, 119.0])
+def test_a_warmup_that_leaves_nothing_to_score_is_refused(tmp_path: Path, ownership: str, second: float) -> None:
+    """A log whose last tick with a lookup begins before the warm-up ends is refused; nothing was replayed."""
+    _log(tmp_path, {}, {"ts": START_US + round(second * MICRO)})
+    begins = int(second) // 60 * 60
 
-    outcome = _replayed(tmp_path, evaluation={"warmup_s": 3600})
+    with pytest.raises(
+        InputError,
+        match=rf"^warmup_s = 61 leaves nothing to score: .* in the tick that begins {begins} s after the first one; ",
+    ):
+        _replayed(tmp_path, evaluation={"ownership": ownership, "warmup_s": 61})
+    assert not (tmp_path / "output" / "decisions").exists()
 
-    assert outcome.inputs["lookups"] == 1
-    assert not any(one.sums.any() for one in outcome.sums)
+
+@pytest.mark.parametrize("ownership", ["exclusive", "shared"])
+def test_one_lookup_after_the_warmup_is_scored(tmp_path: Path, ownership: str) -> None:
+    """The tick that begins when the warm-up ends counts, be it in one cluster of several."""
+    _log(tmp_path, {}, {"ts": START_US + 60 * MICRO}, {"cluster": "west"})
+
+    outcome = _replayed(tmp_path, evaluation={"ownership": ownership, "warmup_s": 60})
+
+    (answered,) = (one for one in outcome.sums if (one.cluster, one.metric) == ("east", "answered_ratio"))
+    assert answered.sums.sum(axis=0).tolist() == [1.0, 1.0]
 
 
 _PART = """

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+import time
 
 import pytest
 from pyspark.sql import SparkSession
@@ -42,3 +44,40 @@ def test_without_java_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("PATH", "")
     with pytest.raises(SettingsError, match="there is no `java` on the path"):
         create_session()
+
+
+_SCRIPT = """
+import os, signal, time
+from lookup.replay.session import create_session
+
+mine = lambda number, frame: None
+signal.signal(signal.SIGINT, mine)
+context = create_session("local[1]").sparkContext
+jvm = context._gateway.proc.pid
+print(jvm, os.getpgid(jvm) != os.getpgid(0), signal.getsignal(signal.SIGINT) is mine, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.spark
+def test_ctrl_c_is_the_callers_and_the_jvm_ends_with_it() -> None:
+    """A handler stays in its place, the JVM is not in front of the terminal, and ends when its caller is killed."""
+    caller = subprocess.Popen([sys.executable, "-c", _SCRIPT], stdout=subprocess.PIPE, text=True)
+    assert caller.stdout is not None
+    jvm, is_apart, is_handler_kept = caller.stdout.readline().split()
+
+    caller.kill()
+    caller.communicate(timeout=60)
+
+    assert (is_apart, is_handler_kept) == ("True", "True")
+    assert _ends(jvm)
+
+
+def _ends(process: str) -> bool:
+    """Tell whether a process is gone, or only waits to be forgotten, within a minute."""
+    for _ in range(120):
+        state = subprocess.run(["ps", "-o", "stat=", "-p", process], capture_output=True, text=True, check=False).stdout
+        if not state.strip() or state.startswith("Z"):
+            return True
+        time.sleep(0.5)
+    return False

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from lookup.commands.streams import DataConsole
 from lookup.report.table import print_report
 from tests.report.results import result, wide
 from tests.score.cases import plan, scored, sums
@@ -106,3 +107,24 @@ def test_names_are_no_markup() -> None:
     """Keys in brackets are printed as they are."""
     assert "moves[" not in printed(wide(2))
     assert "network_ms_p95" in printed(wide(2))
+
+
+def test_nothing_measured_is_an_empty_table() -> None:
+    """Where no line is left the head stands alone, and the sentences below say what was left out."""
+    text = printed(scored([], plan("stock", "new", primary=())))
+
+    assert "stock (incumbent)" in text
+    assert "left out, no figure or 0 for every policy: answered_ratio" in text
+
+
+class _Closed(io.StringIO):
+    """A file whose reader has gone."""
+
+    def flush(self) -> None:
+        raise BrokenPipeError
+
+
+def test_a_closed_pipe_is_the_command_lines_business() -> None:
+    """A comparison whose reader has gone ends with the error as it is, not with an exit of rich's."""
+    with pytest.raises(BrokenPipeError):
+        print_report(result(), DataConsole(file=_Closed()))

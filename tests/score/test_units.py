@@ -6,7 +6,7 @@ import pytest
 
 from lookup.score.bootstrap import Resampling, draw
 from lookup.score.series import series_of
-from lookup.score.units import count_units, unit_noun
+from lookup.score.units import count_units, units_text
 from tests.score.cases import HOUR_US, METRICS, ratios, sums
 
 
@@ -51,4 +51,4 @@ def test_units_have_names() -> None:
     """Reasons speak of bundles or blocks of time."""
     one, other = series_of([ratios("new", [1.0]), ratios("new", [1.0], "imbalance_cv")], METRICS, ["new"])
 
-    assert (unit_noun(one), unit_noun(other)) == ("bundles", "blocks of time")
+    assert (units_text(one, 2), units_text(other, 1)) == ("2 bundles", "1 block of time")

@@ -12,6 +12,7 @@ from lookup.errors import SettingsError
 from lookup.replay.outcome import LOGGED
 from lookup.score.bootstrap import Resampling, draw
 from lookup.score.estimates import Estimate
+from lookup.score.metrics.movement import CAUSES
 from lookup.score.series import series_of
 from lookup.score.verdict import Case, Verdict, check_rules, exit_code, judge
 from lookup.settings.sections import VerdictSection
@@ -97,6 +98,12 @@ class TestReasons:
 
         assert verdict.verdict == "inconclusive"
         assert verdict.reason == "it rests on 7 bundles, fewer than the 20 of min_units"
+
+    def test_one_bundle(self) -> None:
+        """It is told in the singular."""
+        (verdict,) = scored([ratios("stock", [0.1]), ratios("new", [0.9])]).verdicts
+
+        assert verdict.reason == "it rests on 1 bundle, fewer than the 20 of min_units"
 
     @pytest.mark.parametrize(("units", "word"), [(19, "inconclusive"), (20, "better")])
     def test_enough_bundles(self, units: int, word: str) -> None:
@@ -335,14 +342,44 @@ class TestPrimary:
         assert scored(self.PARTS, plan(primary=("moves",))).exit_code == 0
         assert scored(self.PARTS).exit_code == 3
 
-    def test_what_was_not_measured_is_undecided(self) -> None:
+    @pytest.mark.parametrize("named", ["match_ratio", "moves:forced"])
+    def test_what_was_not_measured_is_undecided(self, named: str) -> None:
         """A primary metric that nobody could measure must not pass in silence."""
-        result = scored(self.PARTS, plan(primary=("match_ratio:rack",), require_decision=True))
+        result = scored(self.PARTS, plan(primary=(named,), require_decision=True))
 
         undecided = result.verdicts[-1]
-        assert (undecided.metric, undecided.key, undecided.verdict) == ("match_ratio", "rack", "inconclusive")
-        assert undecided.reason == "it was not measured for either policy"
+        assert (undecided.metric, undecided.key or "") == (*named.split(":"), "")[:2]
+        assert (undecided.verdict, undecided.reason) == ("inconclusive", "it was not measured for either policy")
         assert result.exit_code == 4
+
+    def test_a_key_that_the_log_does_not_have_is_refused(self) -> None:
+        """A misspelt property would be a gate that is always open; the sentence names the keys there are."""
+        parts = [
+            ratios(name, [0.5] * 30, "match_ratio", key=key) for name in ("stock", "new") for key in ("zone", "rack")
+        ]
+        # a part of the demand is no gate
+        parts.append(ratios("stock", [0.5] * 30, "match_ratio", key="rck", by=(("tenant", "t"),)))
+
+        with pytest.raises(SettingsError) as caught:
+            scored(parts, plan(primary=("match_ratio:rck", "match_ratio:rack", "match_ratio:")))
+
+        there_are = "could be measured for no policy; this log has match_ratio:rack, match_ratio:zone"
+        assert list(caught.value.problems) == [
+            f"verdict.primary: {named} {there_are}" for named in ("'match_ratio:rck'", "'match_ratio:'")
+        ]
+
+    def test_a_log_without_any_key_says_so(self) -> None:
+        """Where clients send no property there is none to name."""
+        with pytest.raises(SettingsError, match=r"'match_ratio:rack' could .*; this log has no key of match_ratio$"):
+            scored(self.PARTS, plan(primary=("match_ratio:rack",)))
+
+    def test_one_policy_is_enough(self) -> None:
+        """A key that only the candidate has is undecided, with the reason, and no mistake."""
+        parts = [*self.PARTS, ratios("new", [0.5] * 30, "match_ratio", key="rack")]
+
+        verdict = scored(parts, plan(primary=("match_ratio:rack",))).verdicts[-1]
+
+        assert (verdict.key, verdict.reason) == ("rack", "there is nothing to measure for stock")
 
 
 class TestRules:
@@ -367,3 +404,29 @@ class TestRules:
         """Nobody could say which way is better."""
         with pytest.raises(SettingsError, match="'agreement_ratio' has no direction"):
             check_rules(VerdictSection(primary=("agreement_ratio",)), METRICS)
+
+    @pytest.mark.parametrize(
+        ("named", "sentence"),
+        [
+            ("moves:shedd", "'moves:shedd': moves has no key 'shedd'; did you mean 'shed'?"),
+            ("moves:", "'moves:': moves has no key ''; known: admin, forced, shed, split"),
+            (
+                "answered_ratio:rack",
+                "'answered_ratio:rack': answered_ratio has no key 'rack'; it is one figure, write 'answered_ratio'",
+            ),
+        ],
+    )
+    def test_a_key_that_no_log_has_is_refused(self, named: str, sentence: str) -> None:
+        """Among primary metrics and margins alike, before anything runs."""
+        with pytest.raises(SettingsError) as caught:
+            check_rules(VerdictSection(primary=(named,), margins={named: 0.1}), METRICS)
+
+        assert list(caught.value.problems) == [f"verdict.primary: {sentence}", f"verdict.margins: {sentence}"]
+
+    def test_the_keys_that_metrics_list_are_those_they_have(self) -> None:
+        """All but `match_ratio` say which keys there can be; of `moves` they are the causes."""
+        listed = {metric.name: getattr(metric, "every_key", None) for metric in METRICS}
+
+        assert listed.pop("match_ratio") is None
+        assert listed.pop("moves") == CAUSES
+        assert set(listed.values()) == {()}

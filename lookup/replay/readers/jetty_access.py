@@ -27,8 +27,9 @@ _NCSA = re.compile(
     r"(?: \"[^\"]*\" \"(?:[^\"\\]|\\.)*\")?(?: (?P<latency>\d+))?\s*\Z"
 )
 _URI = re.compile(r"(?:https?://(?P<asked>[^/]+))?/lookup/v2/topic/(?P<path>[^?#]*)(?:\?(?P<query>[^#]*))?")
-#: A line that has the path but neither of these is somebody else's, a client's for instance.
-_MARKS = ("RequestLog", "HTTP/")
+#: A line that has the path but none of these is somebody else's, a client's for instance; the last one is all that is
+#: left of a request whose line was cut off.
+_MARKS = ("RequestLog", "HTTP/", '"GET ')
 _REQUEST = ("uri", "status", "method")
 
 

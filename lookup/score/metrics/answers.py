@@ -25,6 +25,7 @@ class AnsweredRatio:
     better: ClassVar[Better] = "up"
     grain: ClassVar[Grain] = "lookup"
     resample: ClassVar[Resample] = "bundle"
+    every_key: ClassVar[tuple[str, ...]] = ()
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
         """Return one whole."""
@@ -50,6 +51,7 @@ class AgreementRatio:
     better: ClassVar[Better] = "info"
     grain: ClassVar[Grain] = "lookup"
     resample: ClassVar[Resample] = "bundle"
+    every_key: ClassVar[tuple[str, ...]] = ()
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
         """Return one whole."""

@@ -27,6 +27,7 @@ class ImbalanceMaxMean:
     better: ClassVar[Better] = "down"
     grain: ClassVar[Grain] = "cell"
     resample: ClassVar[Resample] = "time"
+    every_key: ClassVar[tuple[str, ...]] = ()
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
         """Return one whole."""
@@ -55,6 +56,7 @@ class ImbalanceCv:
     better: ClassVar[Better] = "down"
     grain: ClassVar[Grain] = "cell"
     resample: ClassVar[Resample] = "time"
+    every_key: ClassVar[tuple[str, ...]] = ()
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
         """Return one whole."""
@@ -82,6 +84,7 @@ class OverloadRatio:
     better: ClassVar[Better] = "down"
     grain: ClassVar[Grain] = "cell"
     resample: ClassVar[Resample] = "time"
+    every_key: ClassVar[tuple[str, ...]] = ()
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
         """Return one whole, nothing where capacities are assumed."""

@@ -30,6 +30,7 @@ class _Total:
     better: ClassVar[Better] = "down"
     grain: ClassVar[Grain] = "change"
     resample: ClassVar[Resample] = "bundle"
+    every_key: ClassVar[tuple[str, ...]] = ()
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
         """Return one whole, nothing where nobody owns."""
@@ -58,6 +59,7 @@ class Moves(_Total):
 
     name: ClassVar[str] = "moves"
     unit: ClassVar[str] = "moves"
+    every_key: ClassVar[tuple[str, ...]] = CAUSES
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
         """Return the whole and every cause, nothing where nobody owns."""

@@ -31,6 +31,7 @@ class NetworkMsMean:
     better: ClassVar[Better] = "down"
     grain: ClassVar[Grain] = "lookup"
     resample: ClassVar[Resample] = "bundle"
+    every_key: ClassVar[tuple[str, ...]] = ()
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
         """Return one whole."""
@@ -55,6 +56,7 @@ class NetworkCoveredRatio:
     better: ClassVar[Better] = "info"
     grain: ClassVar[Grain] = "lookup"
     resample: ClassVar[Resample] = "bundle"
+    every_key: ClassVar[tuple[str, ...]] = ()
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
         """Return one whole."""
@@ -85,6 +87,7 @@ class NetworkMsP95:
     better: ClassVar[Better] = "down"
     grain: ClassVar[Grain] = "lookup"
     resample: ClassVar[Resample] = "none"
+    every_key: ClassVar[tuple[str, ...]] = ()
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
         """Return one whole."""
@@ -120,6 +123,7 @@ class NetworkCost:
     better: ClassVar[Better] = "down"
     grain: ClassVar[Grain] = "lookup"
     resample: ClassVar[Resample] = "bundle"
+    every_key: ClassVar[tuple[str, ...]] = ()
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
         """Return one whole where the bytes of a lookup are known, else nothing."""

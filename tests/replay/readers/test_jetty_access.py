@@ -98,6 +98,10 @@ def test_other_requests_are_passed_over(line: str) -> None:
         ),
         (_ncsa(f"GET {_PATH}").replace("Nov", "Foo"), "timestamp '07/Foo/2018:12:27:31 +0000' is not of the form"),
         (f'1.2.3.4 "GET {_PATH} HTTP/1.1" 200', "neither NCSA's extended form nor an event"),
+        *(
+            (_ncsa(f"GET {_PATH}")[:end], "neither NCSA's extended form nor an event")
+            for end in (71, 85, len(_PATH) + 52, len(_PATH) + 62)
+        ),
     ],
 )
 def test_a_lookup_that_cannot_be_read_says_why(line: str, reason: str) -> None:

@@ -1,0 +1,73 @@
+"""What is said of a Spark job that failed."""
+
+from __future__ import annotations
+
+import pytest
+
+from lookup.commands.failures import is_interruption, sentences_of_spark
+
+_LOST = "Job aborted due to stage failure: Task 2 in stage 1.0 failed 1 times, most recent failure: Lost task 2.0"
+_CRASHED = (
+    "Python worker exited unexpectedly (crashed). Consider setting 'x.faulthandler.enabled' for a better traceback."
+)
+DIED = f"""An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.
+: org.apache.spark.SparkException: {_LOST} (TID 3) (driver): org.apache.spark.SparkException: {_CRASHED}
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator$$anonfun$1.applyOrElse(PythonRunner.scala:1136)
+Caused by: java.io.EOFException
+
+Driver stacktrace:
+\tat org.apache.spark.scheduler.DAGScheduler.$anonfun$abortStage$3(DAGScheduler.scala:4568)
+"""
+RAISED = """An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "/x/worker.py", line 4327, in invoke_udf
+    run_process()
+  File "/x/part.py", line 15, in score
+    raise SystemExit(7)
+SystemExit: 7
+ SQLSTATE: 38000
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(PythonRunner.scala:1097)
+"""
+
+
+class Py4JJavaError(Exception):
+    """What Py4J raises where Java does."""
+
+    __module__ = "py4j.protocol"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (DIED, "a Spark task failed: Python worker exited unexpectedly (crashed); out of memory?"),
+        (RAISED, "a Spark task failed: SystemExit: 7"),
+        (RAISED.replace("SystemExit: 7", "MemoryError"), "a Spark task failed: MemoryError; out of memory?"),
+        (
+            f": org.apache.spark.SparkException: {_LOST}: java.io.IOException: No space left on device\n\tat x.y(z:1)",
+            "a Spark task failed: No space left on device",
+        ),
+        (
+            "An error occurred\n: java.lang.OutOfMemoryError: Java heap space\n\tat x.y(z:1)",
+            "a Spark task failed: Java heap space; out of memory?",
+        ),
+        ("Answer from Java side is empty", "a Spark task failed: Answer from Java side is empty; out of memory?"),
+        ("", "a Spark task failed: Spark does not say why"),
+    ],
+)
+def test_a_failed_job_is_one_sentence(text: str, sentence: str) -> None:
+    """The end of the worker's traceback or what Java says; memory is suspected where somebody was ended."""
+    assert sentences_of_spark(Py4JJavaError(text)) == [sentence]
+
+
+def test_the_error_may_be_a_cause() -> None:
+    """What broke while Spark was stopped comes after the error that matters."""
+    error = RuntimeError("stopping failed")
+    error.__context__ = Py4JJavaError(RAISED)
+
+    assert sentences_of_spark(error) == ["a Spark task failed: SystemExit: 7"]
+
+
+def test_other_errors_are_not_spark_s() -> None:
+    """A mistake of ours keeps its traceback."""
+    assert sentences_of_spark(ZeroDivisionError("division by zero")) == []
+    assert not is_interruption(ZeroDivisionError())
