@@ -28,12 +28,22 @@ def test_a_manifest_has_what_made_the_output() -> None:
     assert json.loads(manifest_json(FACTS)) == found
 
 
+_PLUGIN = """
+from lookup.hooks import hookimpl
+
+
+@hookimpl
+def lookup_register_scorers():
+    return []
+"""
+
+
 def test_plug_in_files_have_a_digest(tmp_path: Path) -> None:
     """A file is known by its content, a distribution by its version."""
     file = tmp_path / "empty_plugin.py"
     digests = []
     for text in ("", "# changed\n"):
-        file.write_text(text)
+        file.write_text(f"{_PLUGIN}{text}")
         plugins = {one["name"]: one for one in manifest(FACTS, load_plugins([file]))["plugins"]}
         digests.append(plugins["empty_plugin"]["blake2b"])
 
