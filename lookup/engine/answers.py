@@ -24,6 +24,8 @@ _NUMERIC_KINDS = "biufO"
 
 def listed(answer: Any) -> Any:
     """Run through a generator, so that what it raises is raised here; return other answers as they are."""
+    if isinstance(answer, np.ndarray):
+        return answer
     return list(answer) if isinstance(answer, Iterable) and not hasattr(answer, "__len__") else answer
 
 

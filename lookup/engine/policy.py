@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from types import MappingProxyType
@@ -141,7 +141,7 @@ class Policy:
             return Ballot(rejected=closed.rejected or rejected, declined=Reason.POLICY_ERROR)
         except ContractError as breach:
             raise type(breach)(f"policy {self.name!r}: {breach}") from breach
-        return replace(chosen, rejected=rejected) if rejected else chosen
+        return chosen.after(rejected) if rejected else chosen
 
     def _chosen(self, request: LookupRequest, brokers: Candidates, instant: Instant) -> Ballot:
         """Ask scorers and selector about those the filters left; once per instant where only a filter sees changes."""
