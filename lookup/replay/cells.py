@@ -44,15 +44,17 @@ class CellLedger:
         self._cells: dict[int, tuple[NDArray[np.bool_], Floats, Floats]] = {}
         self._served: dict[int, Floats] = {}
 
-    def add(self, start_us: int, end_us: int, registered: NDArray[np.bool_], usage: Floats) -> None:
-        """Add one tick."""
+    def add(self, start_us: int, end_us: int, registered: NDArray[np.bool_], usage: Floats | None) -> None:
+        """Add one tick; `usage` is None where it means nothing."""
         cell = start_us // self._run.balance_us * self._run.balance_us
         held = self._cells.get(cell)
         if held is None:
             held = np.zeros(self._n_brokers, bool), np.zeros(self._n_brokers), np.zeros(self._n_brokers)
             self._cells[cell] = held
+        np.logical_or(held[0], registered, out=held[0])
+        if usage is None:
+            return
         known = registered & ~np.isnan(usage)
-        held[0][registered] = True
         held[1][known] += (end_us - start_us) / MICRO
         held[2][known & (usage > self._run.overload_threshold)] += (end_us - start_us) / MICRO
 

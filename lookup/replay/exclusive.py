@@ -80,7 +80,8 @@ class ExclusiveReplay:
         self._loads.add(tick.rows, tick.low, tick.high)
         self._spans.append((tick.rows, tick.low, tick.high))
         if self._is_scored:
-            self._cells.add(tick.start_us, tick.end_us, self._registry.registered, self._usage)
+            usage = self._usage if self._has_usage else None
+            self._cells.add(tick.start_us, tick.end_us, self._registry.registered, usage)
             self._tally.end(tick.low, tick.high)
         self.decisions.extend(self.manager.take_decisions())
 

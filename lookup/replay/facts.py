@@ -65,7 +65,6 @@ class FactsWalk:
         self._marks, self._reconnect_us = marks, reconnect_us
         self._registry = Registry(cluster.timeline.roster)
         self._cells = CellLedger(run, len(cluster.timeline.roster))
-        self._unknown = np.full(len(cluster.timeline.roster), np.nan)
         self._logged = _LoggedTally(cluster, run, self._cells) if has_log else None
         self._floor = _Floor(run, len(cluster.timeline.roster))
         self._induced = self._demand = 0
@@ -85,7 +84,7 @@ class FactsWalk:
             self._logged.groups.settle()
 
     def _scored(self, tick: Tick) -> None:
-        self._cells.add(tick.start_us, tick.end_us, self._registry.registered, self._unknown)
+        self._cells.add(tick.start_us, tick.end_us, self._registry.registered, None)
         if self._logged is not None:
             self._logged.add(tick, self._registry.epoch)
         self._floor.add(tick, self._registry.registered)

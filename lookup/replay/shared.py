@@ -196,7 +196,8 @@ class SharedReplay:
             if self._has_usage or self._asks_every_tick:
                 self._follow_load(tick, served[place])
             if tick.start_us >= self._scored_from:
-                self._cells.add(tick.start_us, tick.end_us, self._registry.registered, self._usage)
+                usage = self._usage if self._has_usage else None
+                self._cells.add(tick.start_us, tick.end_us, self._registry.registered, usage)
                 if not self._run.by:
                     self._cells.serve(tick.start_us, served[place])
 
