@@ -36,17 +36,18 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class KeyDecision:
-    """What a policy said to one decision key in one tick, and to how many lookups."""
+    """What a policy said to one decision key in some ticks, and to how many lookups; arrays of shape (n_ticks,)."""
 
-    ts_us: int
+    #: start of each tick
+    ts_us: Ints
     key: str
     ballot: Ballot
     fingerprint: str
-    count: int
+    count: Ints
     #: weight of these lookups
-    weight: float
+    weight: Floats
 
 
 class SharedReplay:
@@ -180,9 +181,9 @@ class SharedReplay:
         """Decide one key, given by its code and first row; note its decision in every tick that has lookups of it."""
         ballot, fingerprint = self.manager.decide(self._requests.request(stretch.rows, key[1]))
         text, (counts, micro) = self._texts[key[0]], demand
-        for place in np.flatnonzero(counts).tolist():
-            start, count, weight = stretch.ticks[place].start_us, int(counts[place]), float(micro[place]) / MICRO
-            self.decisions.append(KeyDecision(start, text, ballot, fingerprint, count, weight))
+        asked = np.flatnonzero(counts)
+        decision = KeyDecision(stretch.starts[asked], text, ballot, fingerprint, counts[asked], micro[asked] / MICRO)
+        self.decisions.append(decision)
         return _spread(ballot, len(self._registry.registered))
 
     def _answers(self, pinned: NDArray[np.int32]) -> Ints:

@@ -49,6 +49,11 @@ class Stretch:
         return self.ticks[-1].high
 
     @property
+    def starts(self) -> Ints:
+        """Return when each tick begins, µs."""
+        return np.array([tick.start_us for tick in self.ticks], dtype=np.int64)
+
+    @property
     def sizes(self) -> Ints:
         """Return how many rows each tick has."""
         return np.array([tick.high - tick.low for tick in self.ticks], dtype=np.int64)

@@ -181,25 +181,27 @@ def replay_runs(
     replayed = []
     for replay, (place, seed) in zip(replays, task.runs, strict=True):
         name = RunName(cluster.name, policies[place].name, seed)
-        _write(replay, name, output.folder, f"{cluster.place:04d}-{place:04d}-{seed}.parquet")
-        replayed.append(_replayed(replay, metrics, seed))
+        decisions = _write(replay, name, output.folder, f"{cluster.place:04d}-{place:04d}-{seed}.parquet")
+        replayed.append(_replayed(replay, metrics, seed, decisions))
     return replayed, _gathered(facts.facts(), metrics) if facts else None
 
 
-def _write(replay: ExclusiveReplay | SharedReplay, name: RunName, folder: str, file: str) -> None:
+def _write(replay: ExclusiveReplay | SharedReplay, name: RunName, folder: str, file: str) -> int:
+    """Write DECISIONS and OWNERS of one run; return the rows of DECISIONS."""
     if isinstance(replay, ExclusiveReplay):
         decisions, owners = decision_table(name, replay.decisions), owner_table(name, replay.intervals.all)
     else:
         decisions, owners = key_decision_table(name, replay.decisions), owner_table(name, ())
     write_table(decisions, f"{folder}/decisions", file)
     write_table(owners, f"{folder}/owners", file)
+    return int(decisions.num_rows)
 
 
-def _replayed(replay: ExclusiveReplay | SharedReplay, metrics: Sequence[Metric], seed: int) -> Replayed:
+def _replayed(replay: ExclusiveReplay | SharedReplay, metrics: Sequence[Metric], seed: int, decisions: int) -> Replayed:
     manager = replay.manager
     return Replayed(
         sums=metric_sums(replay.counted(), metrics, (manager.policy.name, seed)),
-        decisions=len(replay.decisions),
+        decisions=decisions,
         rolled=_has_rolled(replay),
         failures=manager.failures.count,
         first_failure=manager.failures.first,

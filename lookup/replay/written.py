@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from lookup.engine.ballot import Ballot
 from lookup.engine.booking import Decided
@@ -55,17 +56,21 @@ def decision_table(name: RunName, decisions: Sequence[Decided]) -> pa.Table:
 
 def key_decision_table(name: RunName, decisions: Sequence[KeyDecision]) -> pa.Table:
     """Return DECISIONS of a replay under shared ownership, one row per tick and decision key."""
+    rows = np.repeat(np.arange(len(decisions)), [len(decision.ts_us) for decision in decisions])
+    said = {
+        "key": [decision.key for decision in decisions],
+        "fingerprint": [decision.fingerprint for decision in decisions],
+        **_said([decision.ballot for decision in decisions]),
+    }
     return _table(
         DECISIONS,
         name,
-        len(decisions),
+        len(rows),
         {
-            "ts": [decision.ts_us for decision in decisions],
-            "key": [decision.key for decision in decisions],
-            "count": [decision.count for decision in decisions],
-            "weight": [decision.weight for decision in decisions],
-            "fingerprint": [decision.fingerprint for decision in decisions],
-            **_said([decision.ballot for decision in decisions]),
+            "ts": _in_a_row([decision.ts_us for decision in decisions]),
+            "count": _in_a_row([decision.count for decision in decisions]),
+            "weight": _in_a_row([decision.weight for decision in decisions]),
+            **{key: _array(values, DECISIONS.field(key).type).take(rows) for key, values in said.items()},
         },
     )
 
@@ -118,8 +123,16 @@ def _table(schema: pa.Schema, name: RunName, count: int, columns: Mapping[str, A
     arrays = []
     for entry in schema:
         values = [fixed[entry.name]] * count if entry.name in fixed else columns.get(entry.name, [None] * count)
-        arrays.append(values if isinstance(values, pa.Array) else pa.array(values, entry.type))
+        arrays.append(_array(values, entry.type))
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _array(values: Any, kind: pa.DataType) -> pa.Array:
+    return values if isinstance(values, pa.Array) else pa.array(values, kind)
+
+
+def _in_a_row(parts: Sequence[NDArray[Any]]) -> NDArray[Any] | list[Any]:
+    return np.concatenate(parts) if parts else []
 
 
 def _maps(mappings: Sequence[Mapping[Any, Any]], kind: pa.MapType) -> pa.Array:

@@ -29,6 +29,14 @@ def _replayed(plan: Planned, **parts: Any) -> tuple[SharedReplay, dict[int, floa
     return replay, served
 
 
+def _rows(replay: SharedReplay) -> list[tuple[int, str, int, float]]:
+    return [
+        ((ts - NOON) // MICRO, one.key, count, weight)
+        for one in replay.decisions
+        for ts, count, weight in zip(one.ts_us.tolist(), one.count.tolist(), one.weight.tolist(), strict=True)
+    ]
+
+
 def test_a_key_is_decided_once_per_tick(tmp_path: Path) -> None:
     """One row for each tick and key, with the lookups and weight behind it."""
     rows = [
@@ -39,7 +47,7 @@ def test_a_key_is_decided_once_per_tick(tmp_path: Path) -> None:
     ]
     replay, _ = _replayed(_planned(tmp_path, rows), **RACK)
 
-    assert sorted(((one.ts_us - NOON) // MICRO, one.key, one.count, one.weight) for one in replay.decisions) == [
+    assert sorted(_rows(replay)) == [
         (0, '{"properties.rack": "a"}', 2, 3.0),
         (0, '{"properties.rack": "b"}', 1, 1.0),
         (60, '{"properties.rack": "a"}', 1, 1.0),

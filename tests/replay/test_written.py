@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 
 from lookup.engine.ballot import Ballot
@@ -60,7 +61,9 @@ def test_no_decision_is_a_table_without_rows() -> None:
 def test_shared_decisions_have_a_key_and_a_weight_instead_of_a_bundle() -> None:
     """One row per tick and key, with the lookups and weight behind it."""
     ballot = Ballot((0,), (1.0,), {"a": 1.0}, {}, None, 0.5, 1)
-    row = key_decision_table(NAME, [KeyDecision(5, '{"rack":"a"}', ballot, "1", 4, 2.5)]).to_pylist()[0]
+    row = key_decision_table(
+        NAME, [KeyDecision(np.array([5]), '{"rack":"a"}', ballot, "1", np.array([4]), np.array([2.5]))]
+    ).to_pylist()[0]
 
     assert (row["key"], row["bundle"], row["broker"], row["count"], row["weight"]) == (
         '{"rack":"a"}',
