@@ -44,7 +44,8 @@ class KeyCoder:
     def refresh(self) -> None:
         """Number the bundles again after a split."""
         places = [name for name in ("bundle", "namespace", "tenant") if name in self._reads]
-        self._by_atom = _numbered([_places_of(places, str(name)) for name in self._bundles.names])
+        names = self._bundles.names if places else ()
+        self._by_atom = _numbered([_places_of(places, str(name)) for name in names])
 
     def codes(self, rows: DayRows, low: int, high: int) -> tuple[Ints, int]:
         """Return the key of each row, shape (n_rows,), and a bound above all keys so far."""
