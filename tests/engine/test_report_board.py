@@ -15,7 +15,7 @@ _START_US = 1_700_000_000 * _S
 _COLUMNS = ("usage", "throughput", "throughput_ema", "topics", "reported_us")
 
 #: Usage in 64ths, exact in 32 bits, and traffic, bundles, topics of one broker; None where it is not there.
-_BROKER = st.none() | st.tuples(*[st.integers(0, 40)] * 4)
+_BROKER = st.none() | st.tuples(*[st.integers(0, 40)] * 4) | st.tuples(*[st.integers(37, 42)] * 4)
 _TICKS = st.lists(st.tuples(_BROKER, _BROKER), min_size=1, max_size=12)
 _CADENCES = st.builds(Cadence, st.sampled_from([5_000, 60_000, 70_000]), st.sampled_from([0, 30_000, 900_000]))
 
@@ -99,6 +99,19 @@ def test_a_jump_is_seen_with_an_average_that_has_hardly_moved() -> None:
 
     assert [round(float(shown.usage[0]), 6) for shown in jumped[:16]] == [0.1] * 16
     assert jumped[16].usage[0] == pytest.approx(1.0, abs=1e-6)
+
+
+def test_small_changes_add_up_until_they_are_published() -> None:
+    """Each is measured against what was published, not against the sample before."""
+    board = ReportBoard(1, _START_US, history=0.0)
+    usage = [32, 36, 40, 44]
+
+    shown = [
+        float(board.measure(_measured((used, 10, 1, 1)), _START_US + number * 60 * _S).usage[0])
+        for number, used in enumerate(usage)
+    ]
+
+    assert shown == [0.5, 0.5, 40 / 64, 40 / 64]
 
 
 def test_brokers_whose_role_changed_publish() -> None:
