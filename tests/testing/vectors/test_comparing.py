@@ -124,6 +124,13 @@ def test_an_error_may_stand_beside_other_results() -> None:
     assert differences("any", expected, {"error": StateError("x"), "map_unchanged": True})
 
 
+def test_a_claim_is_known_by_its_word() -> None:
+    """Another claim is not understood, whatever a handler answers."""
+    assert _agree("assign.dedupe", "options_used", "those of the first call", True)
+    with pytest.raises(NotUnderstood):
+        _agree("assign.dedupe", "options_used", "those of the last call", True)
+
+
 @pytest.mark.parametrize(
     ("expected", "actual"),
     [
