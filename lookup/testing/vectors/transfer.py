@@ -265,10 +265,15 @@ def _answers(report: CycleReport, reports: Mapping[str, Report]) -> dict[str, An
     }
     if len(decisions) != 1:
         return {**answers, "single_decision": None}
-    # Whoever is as full as the destination might as well have been it.
-    taken = reports[str(report.accepted[0].destination)].usage
-    pool = [name for name, other in reports.items() if other.usage == taken]
+    pool = _as_full_as(report.accepted[0].destination, reports)
     return {**answers, "single_decision": {**decisions[0], "dest_one_of": pool}}
+
+
+def _as_full_as(destination: str | None, reports: Mapping[str, Report]) -> list[str]:
+    # Which of these is taken goes by the order of a hash map in Pulsar.
+    if destination is None:
+        return []
+    return [name for name, report in reports.items() if report.usage == reports[destination].usage]
 
 
 def _decisions(report: CycleReport) -> list[dict[str, Any]]:
