@@ -128,6 +128,22 @@ def test_a_bundle_that_may_not_come_back_is_not_swapped() -> None:
     assert none[1].reason == CycleReason.NO_BUNDLES
 
 
+def test_a_swap_has_to_help() -> None:
+    """50 for 40 would leave 90 of 100: a quarter of the source's load has to be gone at least."""
+    loads = {"full": {"f1": 50.0, "f2": 50.0}, "less": {"l1": 40.0}}
+
+    assert _cycle(_view(loads), replace(AT_ONCE, target_std=0.1))[1].reason == CycleReason.NO_BUNDLES
+
+
+def test_what_comes_back_leaves_the_destination_below_the_source() -> None:
+    """3 would leave 102 where 60 came to 45, so it stays and only 33 comes back."""
+    loads = {"full": {"f1": 40.0, "f2": 60.0}, "less": {"l1": 3.0, "l2": 33.0}}
+    view = _view(loads, usage={"full": 1.0, "less": 0.45}, load={"full": 100.0, "less": 45.0})
+    accepted, _ = _cycle(view, refuses=lambda unload, asked: unload.bundle == "t/n/f1")
+
+    assert accepted == [("f2", "full", "less"), ("l2", "less", "full")]
+
+
 def test_what_is_refused_after_all_is_not_counted() -> None:
     """A transfer whose probe was accepted may be refused: the model follows what took place."""
     accepted, outcome = _cycle(_view(UNEVEN), refuses=lambda unload, asked: not asked and unload.bundle == "t/n/f1")
