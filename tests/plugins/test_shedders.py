@@ -99,13 +99,10 @@ class Restless:
 class Heard:
     """A shedder that notes what another one proposes, and what it is told."""
 
+    name: ClassVar[str] = "heard"
+
     inner: Shedder
     said: list[tuple[Unload | Probe, Ruling]] = field(default_factory=list, compare=False)
-
-    @property
-    def name(self) -> str:
-        """Return the other's name."""
-        return self.inner.name
 
     @property
     def reads(self) -> frozenset[str]:
@@ -160,12 +157,12 @@ class Town:
             owner = manager.ownership.owner(bundle)
             if owner is not None and load:
                 tops[owner].append(BundleLoad(bundle, load))
-        load = np.array([math.fsum(entry.load for entry in top) for top in tops])
-        load[~manager.registered] = np.nan
+        sums = np.array([math.fsum(entry.load for entry in top) for top in tops])
+        sums[~manager.registered] = np.nan
         if tick == 0:
-            load[list(self.silent)] = np.nan
+            sums[list(self.silent)] = np.nan
         capacities = np.array(self.capacities or [CAPACITY] * self.n_brokers)
-        return LoadFigures(load / capacities, load, np.zeros(self.n_brokers, dtype=np.int64), tops)
+        return LoadFigures(sums / capacities, sums, np.zeros(self.n_brokers, dtype=np.int64), tops)
 
     def managed(self, shedder: Shedder) -> LoadManager:
         """Return a load manager at work here."""
@@ -206,11 +203,15 @@ def towns(draw: st.DrawFn, *, alike: bool = False, everybody: bool = False) -> T
 
 @st.composite
 def pairs(draw: st.DrawFn) -> Town:
-    """Draw two or three brokers of different size that all have bundles which hardly fit: swaps are what helps."""
+    """Draw two or three brokers, all rather full of bundles that hardly fit: swaps are what helps, or does not."""
     n_brokers = draw(st.integers(2, 3))
     bundles = [("t/a", number) for number in range(n_brokers) for _ in range(draw(st.integers(1, 4)))]
     loads = draw(st.lists(st.integers(1, 60).map(float), min_size=len(bundles), max_size=len(bundles)))
-    capacities = tuple(draw(st.sampled_from([20.0, 60.0, 100.0, 400.0])) for _ in range(n_brokers))
+    sums = [
+        math.fsum(load for load, (_, owner) in zip(loads, bundles, strict=True) if owner == number)
+        for number in range(n_brokers)
+    ]
+    capacities = tuple(total / draw(st.floats(0.6, 1.0)) for total in sums)
     return Town(n_brokers, (True,) * n_brokers, tuple(bundles), (tuple(loads),), frozenset(), capacities=capacities)
 
 

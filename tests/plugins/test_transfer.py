@@ -310,8 +310,14 @@ POLICIES = NamespacePolicies(
 
 @pytest.mark.parametrize(
     ("namespace", "shed_with_policies", "moves"),
-    [("t/n", False, True), ("t/i", False, False), ("t/g", False, False), ("t/b", False, True)]
-    + [("t/i", True, True), ("t/g", True, True)],
+    [
+        ("t/n", False, True),
+        ("t/i", False, False),
+        ("t/g", False, False),
+        ("t/b", False, True),
+        ("t/i", True, True),
+        ("t/g", True, True),
+    ],
 )
 def test_bundles_with_policies_stay_unless_they_may_be_shed(
     namespace: str, shed_with_policies: bool, moves: bool
@@ -349,7 +355,7 @@ def test_equals_are_taken_in_the_order_of_the_load_store() -> None:
 def test_the_order_of_the_load_store_is_that_of_the_sums() -> None:
     """As Pulsar's tests have it."""
     usage = {"broker1": 0.02, "broker2": 0.04, "broker3": 0.06, "broker4": 0.8, "broker5": 0.9}
-    view = replace(_view(dict.fromkeys(usage, {}), usage=usage), store_order=[3, 0, 1, 4, 2])
+    view = replace(_view({broker: {} for broker in usage}, usage=usage), store_order=[3, 0, 1, 4, 2])
 
     assert _cycle(view)[1].average == 0.36400000000000005
     assert _cycle(view)[1].average == LoadStats.of([0.8, 0.02, 0.04, 0.9, 0.06]).average
