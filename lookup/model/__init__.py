@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lookup.model.broker import AdvertisedListener, Broker, BrokerLookupData, Candidates, Location, Roster
-from lookup.model.bundles import BundleRange, NamespaceBundle, bundle_of
+from lookup.model.bundles import BundleRange, NamespaceBundle, NamespaceBundles, bundle_of
 from lookup.model.decision import (
     Assigned,
     BrokerVote,
@@ -17,6 +17,7 @@ from lookup.model.decision import (
     Unload,
 )
 from lookup.model.load import BrokerLoadData, NamespaceBundleStats, ResourceUsage, TopBundlesLoadData
+from lookup.model.load_data import LoadSample, ResourceWeights, SystemResourceUsage, updated_load
 from lookup.model.load_stats import LoadStats
 from lookup.model.names import NamespaceName, TopicName
 from lookup.model.namespaces import IsolationPolicy, NamespacePolicies
@@ -42,6 +43,7 @@ __all__ = [
     "Decision",
     "Edge",
     "IsolationPolicy",
+    "LoadSample",
     "LoadStats",
     "Location",
     "LookupOptions",
@@ -49,19 +51,23 @@ __all__ = [
     "LookupResult",
     "NamespaceBundle",
     "NamespaceBundleStats",
+    "NamespaceBundles",
     "NamespaceName",
     "NamespacePolicies",
     "OwnershipView",
     "Probe",
     "Reason",
     "ResourceUsage",
+    "ResourceWeights",
     "Roster",
     "Row",
     "Ruling",
+    "SystemResourceUsage",
     "TopBundlesLoadData",
     "TopicName",
     "Topology",
     "Unload",
     "Unreadable",
     "bundle_of",
+    "updated_load",
 ]

@@ -45,6 +45,7 @@ def _agree(area: str, key: str, expected: Any, actual: Any) -> bool:
         (["a", "b"], ["b", "a"], True),
         (["a", "b"], {"a", "b"}, True),
         (["a", "b"], ["a", "a"], False),
+        (["a", "a"], ["a", "b"], False),
         (["a"], ["a", "b"], False),
         (["a"], "a", False),
         ([{"x": 1.0}, {"x": 2.0}], [{"x": 2.0}, {"x": 1.0 + 1e-12}], True),
