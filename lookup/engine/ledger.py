@@ -36,6 +36,10 @@ class LoadFigures:
     top_bundles: Sequence[Sequence[BundleLoad]]
     demand: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     source: Literal["simulated", "reported"] = "simulated"
+    #: what else load reports say, as in `ClusterView`; None where nobody reports
+    load_ema: Floats | None = None
+    updated_us: Ints | None = None
+    store_order: Sequence[int] | None = None
 
 
 def no_load(n_brokers: int, topics: Ints | None = None) -> LoadFigures:

@@ -21,7 +21,7 @@ from lookup.engine.booking import Cause, Counters, Decided, Draws, OwnerBook, Ow
 from lookup.engine.ledger import LoadFigures, no_load
 from lookup.engine.ownership import Ownership
 from lookup.engine.policy import Failures, Instant, Policy, memory_key
-from lookup.engine.shedding import CycleReport, Judge, run_cycle
+from lookup.engine.shedding import FAILED_CYCLE, CycleReport, Judge, run_cycle
 from lookup.errors import InputError
 from lookup.model.broker import Broker, Roster
 from lookup.model.decision import Assigned, Decision, Reason, Unload
@@ -265,10 +265,16 @@ class LoadManager:
             self._unloaded.update(dict.fromkeys(children, self._unloaded[bundle]))
         self._changed()
 
-    def shed(self) -> CycleReport | None:
-        """Run one cycle of the policy's shedder; None where it has none."""
+    def shed(self, *, registry_known: bool = True) -> CycleReport | None:
+        """Run one cycle of the policy's shedder; None where it has none.
+
+        Args:
+            registry_known: false where reading the registry failed, and with it the cycle.
+        """
         if self.policy.shedder is None:
             return None
+        if not registry_known:
+            return FAILED_CYCLE
         instant = self._prepared()
         memory = self.memory.setdefault(memory_key(self.policy.shedder), {})
         judge = Judge(self.policy, instant, grace_us=self._grace_us)
@@ -315,6 +321,9 @@ class LoadManager:
             load_source=load.source,
             namespaces=self._setting.namespaces,
             topology=self._setting.topology,
+            load_ema=None if load.load_ema is None else _read_only(load.load_ema),
+            updated_us=None if load.updated_us is None else _read_only(load.updated_us),
+            store_order=load.store_order,
         )
 
     def _forget_answers(self) -> None:

@@ -18,6 +18,7 @@ from lookup.model.decision import (
 )
 from lookup.model.load import BrokerLoadData, NamespaceBundleStats, ResourceUsage, TopBundlesLoadData
 from lookup.model.load_data import LoadSample, ResourceWeights, SystemResourceUsage, updated_load
+from lookup.model.load_stats import LoadStats
 from lookup.model.names import NamespaceName, TopicName
 from lookup.model.namespaces import IsolationPolicy, NamespacePolicies
 from lookup.model.records import Row, Unreadable
@@ -43,6 +44,7 @@ __all__ = [
     "Edge",
     "IsolationPolicy",
     "LoadSample",
+    "LoadStats",
     "Location",
     "LookupOptions",
     "LookupRequest",

@@ -84,7 +84,18 @@ def manager_in(policy: Policy, world: World) -> LoadManager:
     manager.set_registry(view.brokers, view.registered)
     owners = view.ownership.owners if isinstance(view.ownership, OwnedBundles) else {}
     manager.restore({bundle: view.brokers[number].id for bundle, number in owners.items()})
-    manager.set_load(LoadFigures(view.usage, view.broker_load, view.topics, view.top_bundles, view.demand))
+    manager.set_load(
+        LoadFigures(
+            view.usage,
+            view.broker_load,
+            view.topics,
+            view.top_bundles,
+            view.demand,
+            load_ema=view.load_ema,
+            updated_us=view.updated_us,
+            store_order=view.store_order,
+        )
+    )
     return manager
 
 

@@ -22,6 +22,7 @@ from lookup_policies.round_robin import RoundRobin
 from lookup_policies.softmax import Softmax
 from lookup_policies.threshold import Threshold
 from lookup_policies.topology_distance import TopologyDistance
+from lookup_policies.transfer import Transfer
 from lookup_policies.version import Version
 from lookup_policies.weighted_random import WeightedRandom
 from lookup_policies.zone_spill import ZoneSpill
@@ -44,7 +45,7 @@ SELECTORS: tuple[type[Selector], ...] = (
     Fallback,
     ZoneSpill,
 )
-SHEDDERS: tuple[type[Shedder], ...] = (Threshold,)
+SHEDDERS: tuple[type[Shedder], ...] = (Threshold, Transfer)
 
 
 @hookimpl

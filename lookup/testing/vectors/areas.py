@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lookup.testing.vectors import loads, names
+from lookup.testing.vectors import loads, names, transfer
 from lookup.testing.vectors.reading import Handler
 
 __all__ = ["AREAS"]
 
-_GROUPS: tuple[Mapping[str, Handler], ...] = (loads.AREAS, names.AREAS)
+_GROUPS: tuple[Mapping[str, Handler], ...] = (loads.AREAS, names.AREAS, transfer.AREAS)
 
 #: Area -> what puts its inputs to the API.
 AREAS: Mapping[str, Handler] = {area: handler for group in _GROUPS for area, handler in group.items()}
