@@ -36,6 +36,9 @@ class LoadFigures:
     top_bundles: Sequence[Sequence[BundleLoad]]
     demand: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     source: Literal["simulated", "reported"] = "simulated"
+    #: percentages by resource, shape (n_brokers, 5), and messages per second, shape (n_brokers,); None where unknown
+    resources: Floats | None = None
+    message_rate: Floats | None = None
 
 
 def no_load(n_brokers: int, topics: Ints | None = None) -> LoadFigures:

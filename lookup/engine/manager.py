@@ -314,6 +314,8 @@ class LoadManager:
             load_source=load.source,
             namespaces=self._setting.namespaces,
             topology=self._setting.topology,
+            resources=None if load.resources is None else _read_only(load.resources),
+            message_rate=None if load.message_rate is None else _read_only(load.message_rate),
         )
 
     def _forget_answers(self) -> None:

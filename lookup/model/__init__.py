@@ -21,10 +21,12 @@ from lookup.model.names import NamespaceName, TopicName
 from lookup.model.namespaces import IsolationPolicy, NamespacePolicies
 from lookup.model.records import Row, Unreadable
 from lookup.model.request import LookupOptions, LookupRequest, LookupResult
+from lookup.model.resources import RESOURCES, weighted_usage
 from lookup.model.topology import Edge, Topology
 from lookup.model.view import BundleLoad, ClusterView, OwnershipView
 
 __all__ = [
+    "RESOURCES",
     "AdvertisedListener",
     "Assigned",
     "Broker",
@@ -62,4 +64,5 @@ __all__ = [
     "Unload",
     "Unreadable",
     "bundle_of",
+    "weighted_usage",
 ]

@@ -33,15 +33,19 @@ VIEW_READS: Mapping[str, str] = {
     "unloaded": "view.ownership",
     "now_us": "view.now",
     "memory": "view.memory",
+    "resources": "view.load",
+    "message_rate": "view.load",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class BundleLoad:
-    """A bundle and its load in weight per second."""
+    """A bundle and its load in weight per second; Pulsar's throughput, in and out together, in bytes per second."""
 
     bundle: str
     load: float
+    #: messages per second, in and out together; 0.0 where unknown
+    rate: float = 0.0
 
 
 class OwnershipView(Protocol):
@@ -93,3 +97,8 @@ class ClusterView:
     load_source: Literal["simulated", "reported"] = "simulated"
     namespaces: NamespacePolicies = field(default_factory=NamespacePolicies)
     topology: Topology = field(default_factory=Topology)
+    #: percentages of Pulsar's resources, columns as in `RESOURCES`, shape (n_brokers, 5), NaN where there is no report;
+    #: None where usage is all there is
+    resources: NDArray[np.float64] | None = None
+    #: messages per second, in and out together, shape (n_brokers,), NaN where there is no report; None where unknown
+    message_rate: NDArray[np.float64] | None = None
