@@ -17,6 +17,7 @@ from lookup.model.decision import (
     Unload,
 )
 from lookup.model.load import BrokerLoadData, NamespaceBundleStats, ResourceUsage, TopBundlesLoadData
+from lookup.model.load_stats import LoadStats
 from lookup.model.names import NamespaceName, TopicName
 from lookup.model.namespaces import IsolationPolicy, NamespacePolicies
 from lookup.model.records import Row, Unreadable
@@ -43,6 +44,7 @@ __all__ = [
     "Decision",
     "Edge",
     "IsolationPolicy",
+    "LoadStats",
     "Location",
     "LookupOptions",
     "LookupRequest",

@@ -90,6 +90,9 @@ def manager_in(policy: Policy, world: World) -> LoadManager:
             view.topics,
             view.top_bundles,
             view.demand,
+            load_ema=view.load_ema,
+            updated_us=view.updated_us,
+            store_order=view.store_order,
             resources=view.resources,
             message_rate=view.message_rate,
         )

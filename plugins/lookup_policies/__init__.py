@@ -24,6 +24,7 @@ from lookup_policies.round_robin import RoundRobin
 from lookup_policies.softmax import Softmax
 from lookup_policies.threshold import Threshold
 from lookup_policies.topology_distance import TopologyDistance
+from lookup_policies.transfer import Transfer
 from lookup_policies.uniform import Uniform
 from lookup_policies.version import Version
 from lookup_policies.weighted_random import WeightedRandom
@@ -47,7 +48,7 @@ SELECTORS: tuple[type[Selector], ...] = (
     Fallback,
     ZoneSpill,
 )
-SHEDDERS: tuple[type[Shedder], ...] = (Threshold, Overload, Uniform, Avg)
+SHEDDERS: tuple[type[Shedder], ...] = (Threshold, Transfer, Overload, Uniform, Avg)
 
 
 @hookimpl
