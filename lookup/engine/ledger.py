@@ -36,6 +36,9 @@ class LoadFigures:
     top_bundles: Sequence[Sequence[BundleLoad]]
     demand: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     source: Literal["simulated", "reported"] = "simulated"
+    #: for placement: see the view's columns of these names
+    long_term_rate: Floats | None = None
+    long_term_bundle_rates: Mapping[str, float] = field(default_factory=dict)
 
 
 def no_load(n_brokers: int, topics: Ints | None = None) -> LoadFigures:

@@ -314,6 +314,8 @@ class LoadManager:
             load_source=load.source,
             namespaces=self._setting.namespaces,
             topology=self._setting.topology,
+            long_term_rate=None if load.long_term_rate is None else _read_only(load.long_term_rate),
+            long_term_bundle_rates=load.long_term_bundle_rates,
         )
 
     def _forget_answers(self) -> None:
@@ -334,8 +336,8 @@ class LoadManager:
         if number is None:
             self.counters.failure += 1
             raise StateError(f"broker {decision.broker} was chosen for {request.bundle} but has not been registered")
-        self._give(request.bundle, number, ts_us, decided=True)
         observed = self.policy.observe(self.memory, request, self.roster[number], (offered, instant))
+        self._give(request.bundle, number, ts_us, decided=True)
         if self.policy.remember(self.memory, request, self.roster[number], self.failures) or observed:
             self._instant = None
 

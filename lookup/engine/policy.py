@@ -76,7 +76,7 @@ class Ballot:
     margin: float | None = None
     ties: int = 0
     #: whom the filters left; only where a part observes that
-    offered: Candidates | None = None
+    offered: Candidates | None = field(default=None, compare=False, repr=False)
 
     def pick(self, rolled: float) -> int:
         """Return the number of the broker a roll in [0, 1] falls on."""

@@ -132,9 +132,7 @@ class Offer:
 class Observing(Protocol):
     """A scorer or selector that keeps something of what it was asked about, not only of who was chosen."""
 
-    def observe(
-        self, memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker, offer: Offer
-    ) -> None:
+    def observe(self, memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker, offer: Offer) -> None:
         """Note an assignment and what was offered for it; as `remember` otherwise, and called before it.
 
         The view is the one the decision was taken on: it does not show the assignment itself.

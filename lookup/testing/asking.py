@@ -83,7 +83,17 @@ def manager_in(policy: Policy, world: World) -> LoadManager:
     manager.set_registry(view.brokers, view.registered)
     owners = view.ownership.owners if isinstance(view.ownership, OwnedBundles) else {}
     manager.restore({bundle: view.brokers[number].id for bundle, number in owners.items()})
-    manager.set_load(LoadFigures(view.usage, view.broker_load, view.topics, view.top_bundles, view.demand))
+    manager.set_load(
+        LoadFigures(
+            view.usage,
+            view.broker_load,
+            view.topics,
+            view.top_bundles,
+            view.demand,
+            long_term_rate=view.long_term_rate,
+            long_term_bundle_rates=view.long_term_bundle_rates,
+        )
+    )
     return manager
 
 

@@ -51,6 +51,10 @@ class Figures(TypedDict, total=False):
     load_source: Literal["simulated", "reported"]
     namespaces: NamespacePolicies
     topology: Topology
+    #: messages per second in the long run by broker; default: unknown, the load stands in
+    long_term_rate: Mapping[str, float]
+    #: messages per second in the long run by bundle
+    long_term_bundle_rates: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -118,6 +122,8 @@ def cluster(*brokers: Broker | str, **figures: Unpack[Figures]) -> ClusterView:
         load_source=figures.get("load_source", "simulated"),
         namespaces=figures.get("namespaces", NamespacePolicies()),
         topology=figures.get("topology", Topology()),
+        long_term_rate=_column(roster, figures["long_term_rate"]) if "long_term_rate" in figures else None,
+        long_term_bundle_rates=figures.get("long_term_bundle_rates", {}),
     )
 
 
