@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.model.names import is_system_namespace
+from lookup.model.traffic import NO_TRAFFIC, Traffic
 from lookup.model.view import BundleLoad
 
 __all__ = ["MICRO", "LazyTopBundles", "LoadFigures", "no_load", "simulated_load"]
@@ -36,6 +37,7 @@ class LoadFigures:
     top_bundles: Sequence[Sequence[BundleLoad]]
     demand: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     source: Literal["simulated", "reported"] = "simulated"
+    traffic: Traffic = NO_TRAFFIC
 
 
 def no_load(n_brokers: int, topics: Ints | None = None) -> LoadFigures:

@@ -14,6 +14,8 @@ from lookup.hooks.protocols import (
     Scorer,
     Selector,
     Shedder,
+    SplitAlgorithm,
+    Splitter,
     reads_of,
 )
 
@@ -34,6 +36,8 @@ __all__ = [
     "Scorer",
     "Selector",
     "Shedder",
+    "SplitAlgorithm",
+    "Splitter",
     "hookimpl",
     "reads_of",
 ]

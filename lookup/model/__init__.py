@@ -14,6 +14,7 @@ from lookup.model.decision import (
     Probe,
     Reason,
     Ruling,
+    Split,
     Unload,
 )
 from lookup.model.load import BrokerLoadData, NamespaceBundleStats, ResourceUsage, TopBundlesLoadData
@@ -22,9 +23,12 @@ from lookup.model.namespaces import IsolationPolicy, NamespacePolicies
 from lookup.model.records import Row, Unreadable
 from lookup.model.request import LookupOptions, LookupRequest, LookupResult
 from lookup.model.topology import Edge, Topology
+from lookup.model.traffic import NO_TRAFFIC, TOPIC_TRAFFIC, Traffic, topic_traffic
 from lookup.model.view import BundleLoad, ClusterView, OwnershipView
 
 __all__ = [
+    "NO_TRAFFIC",
+    "TOPIC_TRAFFIC",
     "AdvertisedListener",
     "Assigned",
     "Broker",
@@ -56,10 +60,13 @@ __all__ = [
     "Roster",
     "Row",
     "Ruling",
+    "Split",
     "TopBundlesLoadData",
     "TopicName",
     "Topology",
+    "Traffic",
     "Unload",
     "Unreadable",
     "bundle_of",
+    "topic_traffic",
 ]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from lookup.model.broker import Roster
 from lookup.model.namespaces import NamespacePolicies
 from lookup.model.topology import Topology
+from lookup.model.traffic import NO_TRAFFIC, Traffic
 
 __all__ = ["REQUEST_READS", "VIEW_READS", "BundleLoad", "ClusterView", "OwnershipView"]
 
@@ -29,6 +30,7 @@ VIEW_READS: Mapping[str, str] = {
     "topics": "view.load",
     "top_bundles": "view.load",
     "demand": "view.load",
+    "traffic": "view.load",
     "ownership": "view.ownership",
     "unloaded": "view.ownership",
     "now_us": "view.now",
@@ -93,3 +95,5 @@ class ClusterView:
     load_source: Literal["simulated", "reported"] = "simulated"
     namespaces: NamespacePolicies = field(default_factory=NamespacePolicies)
     topology: Topology = field(default_factory=Topology)
+    #: what bundles and topics carry; empty in a replay
+    traffic: Traffic = NO_TRAFFIC

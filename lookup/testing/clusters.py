@@ -19,6 +19,7 @@ from lookup.model.names import TopicName, is_system_namespace
 from lookup.model.namespaces import NamespacePolicies
 from lookup.model.request import LookupOptions, LookupRequest, request_of
 from lookup.model.topology import Topology
+from lookup.model.traffic import NO_TRAFFIC, Traffic
 from lookup.model.view import BundleLoad, ClusterView
 
 __all__ = ["Figures", "OwnedBundles", "broker", "candidates", "cluster", "engine_request", "request", "three_racks"]
@@ -51,6 +52,7 @@ class Figures(TypedDict, total=False):
     load_source: Literal["simulated", "reported"]
     namespaces: NamespacePolicies
     topology: Topology
+    traffic: Traffic
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,7 @@ def cluster(*brokers: Broker | str, **figures: Unpack[Figures]) -> ClusterView:
         load_source=figures.get("load_source", "simulated"),
         namespaces=figures.get("namespaces", NamespacePolicies()),
         topology=figures.get("topology", Topology()),
+        traffic=figures.get("traffic", NO_TRAFFIC),
     )
 
 
