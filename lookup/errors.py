@@ -5,6 +5,9 @@
     ├── SettingsError            one or several mistakes in settings, each with its place
     ├── PluginError              a plug-in cannot be loaded or registers something wrong
     ├── InputError               a table, log or file of the user cannot be used
+    ├── ArgumentError            an operation was given a value it cannot work with
+    ├── StateError               an operation does not fit the state things are in
+    ├── NotFoundError            what an operation asks for is not there
     └── PolicyError              a part of a policy failed while deciding
         └── ContractError        a part answered what its protocol forbids; always ends the run
             └── ReadsError       a part touched a field it did not declare in `reads`
@@ -17,14 +20,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 __all__ = [
+    "ArgumentError",
     "ContractError",
     "InputError",
     "InvalidNameError",
+    "NotFoundError",
     "PluginError",
     "PolicyError",
     "PulsarLookupError",
     "ReadsError",
     "SettingsError",
+    "StateError",
 ]
 
 
@@ -54,6 +60,18 @@ class PluginError(PulsarLookupError):
 
 class InputError(PulsarLookupError):
     """A table, log or file of the user cannot be used."""
+
+
+class ArgumentError(PulsarLookupError):
+    """An operation was given a value it cannot work with; Pulsar's illegal argument."""
+
+
+class StateError(PulsarLookupError):
+    """An operation does not fit the state things are in; Pulsar's illegal state."""
+
+
+class NotFoundError(PulsarLookupError):
+    """What an operation asks for is not there: an index outside all ranges, a name nobody carries."""
 
 
 class PolicyError(PulsarLookupError):

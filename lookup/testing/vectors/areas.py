@@ -1,0 +1,15 @@
+"""Which areas there are: the tables of all groups in one. What an area means is in the module of its group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lookup.testing.vectors import names
+from lookup.testing.vectors.reading import Handler
+
+__all__ = ["AREAS"]
+
+_GROUPS: tuple[Mapping[str, Handler], ...] = (names.AREAS,)
+
+#: Area -> what puts its inputs to the API.
+AREAS: Mapping[str, Handler] = {area: handler for group in _GROUPS for area, handler in group.items()}
