@@ -38,6 +38,13 @@ class LoadFigures:
     demand: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     source: Literal["simulated", "reported"] = "simulated"
     traffic: Traffic = NO_TRAFFIC
+    #: what else load reports say, as in `ClusterView`; None where nobody reports
+    load_ema: Floats | None = None
+    updated_us: Ints | None = None
+    store_order: Sequence[int] | None = None
+    #: percentages by resource, shape (n_brokers, 5), and messages per second, shape (n_brokers,); None where unknown
+    resources: Floats | None = None
+    message_rate: Floats | None = None
 
 
 def no_load(n_brokers: int, topics: Ints | None = None) -> LoadFigures:

@@ -323,6 +323,11 @@ class LoadManager:
             namespaces=self._setting.namespaces,
             topology=self._setting.topology,
             traffic=load.traffic,
+            load_ema=None if load.load_ema is None else _read_only(load.load_ema),
+            updated_us=None if load.updated_us is None else _read_only(load.updated_us),
+            store_order=load.store_order,
+            resources=None if load.resources is None else _read_only(load.resources),
+            message_rate=None if load.message_rate is None else _read_only(load.message_rate),
         )
 
     def _forget_answers(self) -> None:

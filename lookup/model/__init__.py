@@ -18,16 +18,19 @@ from lookup.model.decision import (
     Unload,
 )
 from lookup.model.load import BrokerLoadData, NamespaceBundleStats, ResourceUsage, TopBundlesLoadData
+from lookup.model.load_stats import LoadStats
 from lookup.model.names import NamespaceName, TopicName
 from lookup.model.namespaces import IsolationPolicy, NamespacePolicies
 from lookup.model.records import Row, Unreadable
 from lookup.model.request import LookupOptions, LookupRequest, LookupResult
+from lookup.model.resources import RESOURCES, weighted_usage
 from lookup.model.topology import Edge, Topology
 from lookup.model.traffic import NO_TRAFFIC, TOPIC_TRAFFIC, Traffic, topic_traffic
 from lookup.model.view import BundleLoad, ClusterView, OwnershipView
 
 __all__ = [
     "NO_TRAFFIC",
+    "RESOURCES",
     "TOPIC_TRAFFIC",
     "AdvertisedListener",
     "Assigned",
@@ -45,6 +48,7 @@ __all__ = [
     "Decision",
     "Edge",
     "IsolationPolicy",
+    "LoadStats",
     "Location",
     "LookupOptions",
     "LookupRequest",
@@ -69,4 +73,5 @@ __all__ = [
     "Unreadable",
     "bundle_of",
     "topic_traffic",
+    "weighted_usage",
 ]

@@ -125,6 +125,8 @@ class Unload:
     bundle: str
     source: str
     destination: str | None = None
+    #: why, in Pulsar's words, where the shedder tells its unloads apart
+    reason: CycleReason | None = None
 
 
 @dataclass(frozen=True, slots=True)

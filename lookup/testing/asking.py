@@ -91,8 +91,21 @@ def manager_in(policy: Policy, world: World) -> LoadManager:
     manager.set_registry(view.brokers, view.registered)
     owners = view.ownership.owners if isinstance(view.ownership, OwnedBundles) else {}
     manager.restore({bundle: view.brokers[number].id for bundle, number in owners.items()})
-    figures = LoadFigures(view.usage, view.broker_load, view.topics, view.top_bundles, view.demand)
-    manager.set_load(replace(figures, traffic=view.traffic))
+    manager.set_load(
+        LoadFigures(
+            view.usage,
+            view.broker_load,
+            view.topics,
+            view.top_bundles,
+            view.demand,
+            load_ema=view.load_ema,
+            updated_us=view.updated_us,
+            store_order=view.store_order,
+            resources=view.resources,
+            message_rate=view.message_rate,
+            traffic=view.traffic,
+        )
+    )
     return manager
 
 

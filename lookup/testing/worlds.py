@@ -169,6 +169,8 @@ def _other_figures(view: ClusterView) -> dict[str, dict[str, Any]]:
             "top_bundles": tuple((BundleLoad(bundle, 7.0),) for _ in range(count)),
             "demand": {"rack": {"c": 500.0}, "zone": {"z9": 500.0}},
             "traffic": Traffic({bundle: NamespaceBundleStats(topics=5000)}, {}, {"another/one": 1}),
+            "resources": np.outer(turned, np.arange(1.0, 6.0)) * 20.0,
+            "message_rate": turned * 1_000.0,
         },
         "view.ownership": {
             "ownership": OwnedBundles(view.brokers, {f"{bundle}{place}": count - 1 for place in range(5)}),

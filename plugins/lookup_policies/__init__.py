@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lookup.hooks import Filter, Scorer, Selector, Shedder, SplitAlgorithm, Splitter, hookimpl
 from lookup_policies.anti_affinity import AntiAffinity
+from lookup_policies.avg import Avg
 from lookup_policies.best import Best
 from lookup_policies.bounded_consistent_hash import BoundedConsistentHash
 from lookup_policies.default_split import DefaultSplit
@@ -16,6 +17,7 @@ from lookup_policies.isolation import Isolation
 from lookup_policies.least_resource_usage import LeastResourceUsage
 from lookup_policies.load_manager_class import LoadManagerClass
 from lookup_policies.max_topics import MaxTopics
+from lookup_policies.overload import Overload
 from lookup_policies.power_of_two import PowerOfTwo
 from lookup_policies.property_match import PropertyMatch
 from lookup_policies.random import Random
@@ -27,6 +29,8 @@ from lookup_policies.specified_positions_divide import SpecifiedPositionsDivide
 from lookup_policies.threshold import Threshold
 from lookup_policies.topic_count_equally_divide import TopicCountEquallyDivide
 from lookup_policies.topology_distance import TopologyDistance
+from lookup_policies.transfer import Transfer
+from lookup_policies.uniform import Uniform
 from lookup_policies.version import Version
 from lookup_policies.weighted_random import WeightedRandom
 from lookup_policies.zone_spill import ZoneSpill
@@ -49,7 +53,7 @@ SELECTORS: tuple[type[Selector], ...] = (
     Fallback,
     ZoneSpill,
 )
-SHEDDERS: tuple[type[Shedder], ...] = (Threshold,)
+SHEDDERS: tuple[type[Shedder], ...] = (Threshold, Transfer, Overload, Uniform, Avg)
 SPLITTERS: tuple[type[Splitter], ...] = (DefaultSplit,)
 SPLIT_ALGORITHMS: tuple[type[SplitAlgorithm], ...] = (
     RangeEquallyDivide,
