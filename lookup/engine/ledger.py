@@ -45,6 +45,9 @@ class LoadFigures:
     #: percentages by resource, shape (n_brokers, 5), and messages per second, shape (n_brokers,); None where unknown
     resources: Floats | None = None
     message_rate: Floats | None = None
+    #: for placement: see the view's columns of these names
+    long_term_rate: Floats | None = None
+    long_term_bundle_rates: Mapping[str, float] = field(default_factory=dict)
 
 
 def no_load(n_brokers: int, topics: Ints | None = None) -> LoadFigures:

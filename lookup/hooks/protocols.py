@@ -13,6 +13,7 @@ everything.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, MutableMapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -31,6 +32,8 @@ __all__ = [
     "Filter",
     "LogReader",
     "Metric",
+    "Observing",
+    "Offer",
     "Part",
     "Remembering",
     "Scorer",
@@ -118,6 +121,24 @@ class Remembering(Protocol):
         """Note an assignment in a JSON-able mapping; called once per assignment, never by an explanation.
 
         The mapping is the part's own under its `memory_key` (default: its name) per policy, cluster and seed.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a part was asked about when an assignment was decided: the brokers the filters left, and its own view."""
+
+    brokers: Candidates
+    view: ClusterView
+
+
+class Observing(Protocol):
+    """A scorer or selector that keeps something of what it was asked about, not only of who was chosen."""
+
+    def observe(self, memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker, offer: Offer) -> None:
+        """Note an assignment and what was offered for it; as `remember` otherwise, and called before it.
+
+        The view is the one the decision was taken on: it does not show the assignment itself.
         """
 
 

@@ -42,6 +42,8 @@ class Reason(StrEnum):
     ISOLATION = "isolation"
     #: another broker or failure domain holds fewer bundles of the anti-affinity group
     ANTI_AFFINITY = "anti-affinity"
+    #: another broker holds fewer bundles of the namespace
+    EVEN_DISTRIBUTION = "even-distribution"
     #: a filter of a third party said no
     FILTERED = "filtered"
     #: no broker was left to choose from

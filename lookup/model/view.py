@@ -31,6 +31,8 @@ VIEW_READS: Mapping[str, str] = {
     "top_bundles": "view.load",
     "demand": "view.load",
     "traffic": "view.load",
+    "long_term_rate": "view.load",
+    "long_term_bundle_rates": "view.load",
     "ownership": "view.ownership",
     "unloaded": "view.ownership",
     "now_us": "view.now",
@@ -116,3 +118,8 @@ class ClusterView:
     resources: NDArray[np.float64] | None = None
     #: messages per second, in and out together, shape (n_brokers,), NaN where there is no report; None where unknown
     message_rate: NDArray[np.float64] | None = None
+    # What the modular manager's leader knows of the long run; for placement.
+    #: messages per second, in + out, shape (n_brokers,), NaN where there is no report; None: `broker_load` stands in
+    long_term_rate: NDArray[np.float64] | None = None
+    #: the same by bundle, whoever owns it and if nobody does; of a bundle that is not named nothing is known
+    long_term_bundle_rates: Mapping[str, float] = field(default_factory=dict)

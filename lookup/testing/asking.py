@@ -104,6 +104,8 @@ def manager_in(policy: Policy, world: World) -> LoadManager:
             resources=view.resources,
             message_rate=view.message_rate,
             traffic=view.traffic,
+            long_term_rate=view.long_term_rate,
+            long_term_bundle_rates=view.long_term_bundle_rates,
         )
     )
     return manager

@@ -60,6 +60,10 @@ class Figures(TypedDict, total=False):
     message_rate: Mapping[str, float]
     #: messages per second by bundle; default: 0
     bundle_rates: Mapping[str, float]
+    #: messages per second in the long run by broker; default: unknown, the load stands in
+    long_term_rate: Mapping[str, float]
+    #: messages per second in the long run by bundle
+    long_term_bundle_rates: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -130,6 +134,8 @@ def cluster(*brokers: Broker | str, **figures: Unpack[Figures]) -> ClusterView:
         traffic=figures.get("traffic", NO_TRAFFIC),
         resources=_resources(roster, figures["resources"]) if "resources" in figures else None,
         message_rate=_column(roster, figures["message_rate"]) if "message_rate" in figures else None,
+        long_term_rate=_column(roster, figures["long_term_rate"]) if "long_term_rate" in figures else None,
+        long_term_bundle_rates=figures.get("long_term_bundle_rates", {}),
     )
 
 

@@ -167,6 +167,8 @@ def _other_figures(view: ClusterView) -> dict[str, dict[str, Any]]:
             "broker_load": turned * 100.0,
             "topics": np.arange(count, dtype=np.int64) * 30_000,
             "top_bundles": tuple((BundleLoad(bundle, 7.0),) for _ in range(count)),
+            "long_term_rate": turned * 1_000.0,
+            "long_term_bundle_rates": {bundle: 70.0},
             "demand": {"rack": {"c": 500.0}, "zone": {"z9": 500.0}},
             "traffic": Traffic({bundle: NamespaceBundleStats(topics=5000)}, {}, {"another/one": 1}),
             "resources": np.outer(turned, np.arange(1.0, 6.0)) * 20.0,

@@ -5,16 +5,20 @@ from __future__ import annotations
 from lookup.hooks import Filter, Scorer, Selector, Shedder, SplitAlgorithm, Splitter, hookimpl
 from lookup_policies.anti_affinity import AntiAffinity
 from lookup_policies.avg import Avg
+from lookup_policies.avg_placement import AvgPlacement
 from lookup_policies.best import Best
 from lookup_policies.bounded_consistent_hash import BoundedConsistentHash
 from lookup_policies.default_split import DefaultSplit
+from lookup_policies.even_distribution import EvenDistribution
 from lookup_policies.explore import Explore
 from lookup_policies.fallback import Fallback
 from lookup_policies.fewest_bundles import FewestBundles
 from lookup_policies.flow_or_qps_equally_divide import FlowOrQpsEquallyDivide
 from lookup_policies.headroom import Headroom
 from lookup_policies.isolation import Isolation
+from lookup_policies.least_long_term_message_rate import LeastLongTermMessageRate
 from lookup_policies.least_resource_usage import LeastResourceUsage
+from lookup_policies.least_resource_usage_with_weight import LeastResourceUsageWithWeight
 from lookup_policies.load_manager_class import LoadManagerClass
 from lookup_policies.max_topics import MaxTopics
 from lookup_policies.overload import Overload
@@ -37,7 +41,7 @@ from lookup_policies.zone_spill import ZoneSpill
 
 __all__ = ["FILTERS", "SCORERS", "SELECTORS", "SHEDDERS", "SPLITTERS", "SPLIT_ALGORITHMS"]
 
-FILTERS: tuple[type[Filter], ...] = (LoadManagerClass, MaxTopics, Version, AntiAffinity, Isolation)
+FILTERS: tuple[type[Filter], ...] = (LoadManagerClass, MaxTopics, Version, AntiAffinity, Isolation, EvenDistribution)
 SCORERS: tuple[type[Scorer], ...] = (PropertyMatch, TopologyDistance, Headroom, FewestBundles)
 SELECTORS: tuple[type[Selector], ...] = (
     Best,
@@ -46,6 +50,9 @@ SELECTORS: tuple[type[Selector], ...] = (
     Softmax,
     LeastResourceUsage,
     RoundRobin,
+    LeastLongTermMessageRate,
+    LeastResourceUsageWithWeight,
+    AvgPlacement,
     PowerOfTwo,
     Rendezvous,
     BoundedConsistentHash,

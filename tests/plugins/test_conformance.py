@@ -16,7 +16,9 @@ from lookup_policies.fallback import Fallback
 from lookup_policies.flow_or_qps_equally_divide import FlowOrQpsEquallyDivide
 from lookup_policies.headroom import Headroom
 from lookup_policies.isolation import Isolation
+from lookup_policies.least_long_term_message_rate import LeastLongTermMessageRate
 from lookup_policies.least_resource_usage import LeastResourceUsage
+from lookup_policies.least_resource_usage_with_weight import LeastResourceUsageWithWeight
 from lookup_policies.load_manager_class import LoadManagerClass
 from lookup_policies.max_topics import MaxTopics
 from lookup_policies.power_of_two import PowerOfTwo
@@ -49,7 +51,12 @@ _OTHERS: list[Any] = [
     Fallback((Best(min_score=2.0),)),
     Fallback((Best(min_score=2.0), RoundRobin(), Softmax())),
     Headroom(unreported=0.0),
+    Explore(child=LeastLongTermMessageRate(overloaded=0.2, unknown_rate=0.0)),
+    Fallback((Best(min_score=2.0), LeastResourceUsageWithWeight(history=0.5))),
+    Isolation(portless="drop"),
+    LeastLongTermMessageRate(overloaded=0.2, unknown_rate=0.0),
     LeastResourceUsage(0.0),
+    LeastResourceUsageWithWeight(history=0.5, rule="average"),
     LoadManagerClass(class_name="org.example.Ours"),
     MaxTopics(max_topics=10),
     PowerOfTwo(by="bundles"),
