@@ -21,6 +21,7 @@ from lookup.engine.ledger import LoadFigures, no_load
 from lookup.engine.ownership import Ownership
 from lookup.engine.policy import Ballot, Failures, Instant, Policy, memory_key
 from lookup.engine.shedding import CycleReport, Judge, run_cycle
+from lookup.engine.splitting import SplitReport, run_splits
 from lookup.errors import InputError, StateError
 from lookup.model.broker import Broker, Candidates, Roster
 from lookup.model.decision import Assigned, Decision, Reason, Unload
@@ -273,6 +274,13 @@ class LoadManager:
         judge = Judge(self.policy, instant, grace_us=self._grace_us)
         return run_cycle(self.policy, instant, memory, judge, self._carry_out)
 
+    def split_bundles(self) -> SplitReport | None:
+        """Run one cycle of the policy's splitter; None where it has none."""
+        if self.policy.splitter is None:
+            return None
+        memory = self.memory.setdefault(memory_key(self.policy.splitter), {})
+        return run_splits(self.policy, self._prepared(), memory, self.split)
+
     # What was done.
 
     def take_decisions(self) -> list[Decided]:
@@ -314,6 +322,12 @@ class LoadManager:
             load_source=load.source,
             namespaces=self._setting.namespaces,
             topology=self._setting.topology,
+            traffic=load.traffic,
+            load_ema=None if load.load_ema is None else _read_only(load.load_ema),
+            updated_us=None if load.updated_us is None else _read_only(load.updated_us),
+            store_order=load.store_order,
+            resources=None if load.resources is None else _read_only(load.resources),
+            message_rate=None if load.message_rate is None else _read_only(load.message_rate),
             long_term_rate=None if load.long_term_rate is None else _read_only(load.long_term_rate),
             long_term_bundle_rates=load.long_term_bundle_rates,
         )

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from lookup.engine.answers import checked_mask, checked_odds, checked_reads, checked_scores, listed
 from lookup.engine.facets import request_facet, view_facet
 from lookup.errors import ContractError, PolicyError
-from lookup.hooks.protocols import Filter, Offer, Scorer, Selector, Shedder
+from lookup.hooks.protocols import Filter, Offer, Scorer, Selector, Shedder, Splitter
 from lookup.model.broker import Broker, Candidates
 from lookup.model.decision import Reason
 from lookup.model.request import LookupRequest
@@ -104,6 +104,7 @@ class Policy:
     scorers: tuple[WeightedScorer, ...] = ()
     shedder: Shedder | None = None
     on_error: OnError = "stop"
+    splitter: Splitter | None = None
 
     @cached_property
     def parts(self) -> tuple[Filter | Scorer | Selector, ...]:

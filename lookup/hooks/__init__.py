@@ -16,6 +16,8 @@ from lookup.hooks.protocols import (
     Scorer,
     Selector,
     Shedder,
+    SplitAlgorithm,
+    Splitter,
     reads_of,
 )
 
@@ -38,6 +40,8 @@ __all__ = [
     "Scorer",
     "Selector",
     "Shedder",
+    "SplitAlgorithm",
+    "Splitter",
     "hookimpl",
     "reads_of",
 ]

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from lookup.model.batch import Batch
 from lookup.model.broker import Broker, Candidates
-from lookup.model.decision import CycleOutcome, Proposal, Reason, Ruling
+from lookup.model.bundles import NamespaceBundle
+from lookup.model.decision import CycleOutcome, Proposal, Reason, Ruling, Split
 from lookup.model.records import Row, Unreadable
 from lookup.model.request import LookupRequest
 from lookup.model.view import ClusterView
@@ -38,6 +39,8 @@ __all__ = [
     "Scorer",
     "Selector",
     "Shedder",
+    "SplitAlgorithm",
+    "Splitter",
     "reads_of",
 ]
 
@@ -150,6 +153,44 @@ class Shedder(Part, Protocol):
         the source does not own, bundles already moved in this cycle or unloaded within the grace period, and
         destinations that are not registered or that the policy's filters reject. Loads in the view stay those of the
         start of the cycle. `memory` outlives the cycle.
+        """
+
+
+@runtime_checkable
+class SplitAlgorithm(Part, Protocol):
+    """Says where a bundle is cut."""
+
+    def boundaries(
+        self, bundle: NamespaceBundle, topics: NDArray[np.void], positions: Sequence[int] | None
+    ) -> Sequence[int]:
+        """Return hashes strictly inside the bundle, ascending; none where it should stay whole.
+
+        Args:
+            topics: the topics in the bundle, an array of `TOPIC_TRAFFIC` (hash, rate, throughput), in any order.
+            positions: hashes an administrator asked for; None in a splitter's cycle.
+
+        Raises:
+            InputError: where the algorithm cannot work with `positions`; a splitter takes it for a failure.
+        """
+
+
+@runtime_checkable
+class Splitter(Part, Protocol):
+    """Says which bundles are to be divided, once per grid instant; its child `algorithm` says where.
+
+    Scenarios and live brokers split; a replay does not, it honours the splits of the log.
+    """
+
+    @property
+    def algorithm(self) -> SplitAlgorithm:
+        """Return the part that says where a bundle is cut."""
+
+    def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Split, Ruling, CycleOutcome]:
+        """Yield splits; each is judged at once and answered: `ruling = yield Split(bundle, source, boundaries)`.
+
+        An accepted `Split` takes place at once: the children belong to the bundle's owner. The engine refuses bundles
+        the source does not own or that were split in this cycle, and boundaries that do not ascend strictly inside the
+        bundle. `view.traffic` stays that of the start of the cycle. `memory` outlives the cycle.
         """
 
 

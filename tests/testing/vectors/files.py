@@ -1,0 +1,28 @@
+"""Pulsar's own examples by group; they are no part of the repository, so their tests skip where they are absent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lookup.testing.vectors import Outcome, Vector, read_vectors, run_vector
+
+__all__ = ["outcome", "vectors_of"]
+
+_FILE = Path(__file__).parents[4] / "shared" / "vectors" / "loadmanager.json"
+
+
+def vectors_of(areas: Iterable[str]) -> list[Any]:
+    """Return the vectors of areas as parameters; where the file is absent, one that is skipped stands for all."""
+    if not _FILE.is_file():
+        reason = f"{_FILE} is absent: the repository holds no third-party data"
+        return [pytest.param(None, marks=pytest.mark.skip(reason))]
+    return [pytest.param(vector, id=vector.id) for vector in read_vectors(_FILE) if vector.area in set(areas)]
+
+
+def outcome(area: str, given: dict[str, Any], expected: dict[str, Any]) -> Outcome:
+    """Run a vector that is no part of the file."""
+    return run_vector(Vector(f"{area}/0", area, given, expected))
