@@ -14,6 +14,7 @@ from lookup.model.decision import (
     Probe,
     Reason,
     Ruling,
+    Split,
     Unload,
 )
 from lookup.model.load import BrokerLoadData, NamespaceBundleStats, ResourceUsage, TopBundlesLoadData
@@ -24,10 +25,13 @@ from lookup.model.records import Row, Unreadable
 from lookup.model.request import LookupOptions, LookupRequest, LookupResult
 from lookup.model.resources import RESOURCES, weighted_usage
 from lookup.model.topology import Edge, Topology
+from lookup.model.traffic import NO_TRAFFIC, TOPIC_TRAFFIC, Traffic, topic_traffic
 from lookup.model.view import BundleLoad, ClusterView, OwnershipView
 
 __all__ = [
+    "NO_TRAFFIC",
     "RESOURCES",
+    "TOPIC_TRAFFIC",
     "AdvertisedListener",
     "Assigned",
     "Broker",
@@ -60,11 +64,14 @@ __all__ = [
     "Roster",
     "Row",
     "Ruling",
+    "Split",
     "TopBundlesLoadData",
     "TopicName",
     "Topology",
+    "Traffic",
     "Unload",
     "Unreadable",
     "bundle_of",
+    "topic_traffic",
     "weighted_usage",
 ]

@@ -20,6 +20,7 @@ from lookup.model.namespaces import NamespacePolicies
 from lookup.model.request import LookupOptions, LookupRequest, request_of
 from lookup.model.resources import RESOURCES
 from lookup.model.topology import Topology
+from lookup.model.traffic import NO_TRAFFIC, Traffic
 from lookup.model.view import BundleLoad, ClusterView
 
 __all__ = ["Figures", "OwnedBundles", "broker", "candidates", "cluster", "engine_request", "request", "three_racks"]
@@ -52,12 +53,17 @@ class Figures(TypedDict, total=False):
     load_source: Literal["simulated", "reported"]
     namespaces: NamespacePolicies
     topology: Topology
+    traffic: Traffic
     #: percentages by broker, then resource (`lookup.model.RESOURCES`), absent ones 0; default: unknown
     resources: Mapping[str, Mapping[str, float]]
     #: messages per second by broker; default: unknown
     message_rate: Mapping[str, float]
     #: messages per second by bundle; default: 0
     bundle_rates: Mapping[str, float]
+    #: messages per second in the long run by broker; default: unknown, the load stands in
+    long_term_rate: Mapping[str, float]
+    #: messages per second in the long run by bundle
+    long_term_bundle_rates: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -125,8 +131,11 @@ def cluster(*brokers: Broker | str, **figures: Unpack[Figures]) -> ClusterView:
         load_source=figures.get("load_source", "simulated"),
         namespaces=figures.get("namespaces", NamespacePolicies()),
         topology=figures.get("topology", Topology()),
+        traffic=figures.get("traffic", NO_TRAFFIC),
         resources=_resources(roster, figures["resources"]) if "resources" in figures else None,
         message_rate=_column(roster, figures["message_rate"]) if "message_rate" in figures else None,
+        long_term_rate=_column(roster, figures["long_term_rate"]) if "long_term_rate" in figures else None,
+        long_term_bundle_rates=figures.get("long_term_bundle_rates", {}),
     )
 
 

@@ -111,9 +111,7 @@ class Transfer:
             return CycleOutcome(CycleLabel.SKIP, cycle.idle(), stats.average, stats.deviation, stats.deviation)
         memory["hits"] = 0
         cooling.update(dict.fromkeys(cycle.sources, view.now_us))
-        return CycleOutcome(
-            CycleLabel.SUCCESS, cycle.reasons[0], stats.average, stats.deviation, cycle.stats.deviation
-        )
+        return CycleOutcome(CycleLabel.SUCCESS, cycle.reasons[0], stats.average, stats.deviation, cycle.stats.deviation)
 
     def _gathered(
         self, view: ClusterView, cooling: MutableMapping[str, int]
