@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lookup.testing.vectors import legacy, loads, names, splitting, transfer
+from lookup.testing.vectors import legacy, loads, names, placement, splitting, transfer
 from lookup.testing.vectors.reading import Handler
 
 __all__ = ["AREAS"]
@@ -15,6 +15,7 @@ _GROUPS: tuple[Mapping[str, Handler], ...] = (
     splitting.AREAS,
     loads.AREAS,
     transfer.AREAS,
+    placement.AREAS,
 )
 
 #: Area -> what puts its inputs to the API.
