@@ -34,11 +34,15 @@ class Ballot:
     declined: Reason | None = None
     margin: float | None = None
     ties: int = 0
+    #: whom the filters left; only where a part observes that
+    offered: Candidates | None = field(default=None, compare=False, repr=False)
 
     def after(self, rejected: Mapping[Reason, int]) -> Ballot:
         """Return the same ballot with what filters rejected before it."""
         # Written out: every decision comes by here, and `dataclasses.replace` takes four times as long.
-        return Ballot(self.numbers, self.cumulative, self.odds, rejected, self.declined, self.margin, self.ties)
+        return Ballot(
+            self.numbers, self.cumulative, self.odds, rejected, self.declined, self.margin, self.ties, self.offered
+        )
 
     def pick(self, rolled: float) -> int:
         """Return the number of the broker a roll in [0, 1] falls on."""

@@ -17,12 +17,19 @@ from lookup.engine.plugins import Registry, suggestion
 from lookup.engine.policy import Policy, WeightedScorer
 from lookup.errors import PluginError, SettingsError
 from lookup.hooks.parameters import Conf
-from lookup.hooks.protocols import Filter, Scorer, Selector, Shedder
+from lookup.hooks.protocols import Filter, Scorer, Selector, Shedder, SplitAlgorithm, Splitter
 from lookup.settings.policy import PartSpec, PolicySpec
 
-__all__ = ["ChildSlot", "PartBuilder", "build_policies", "child_kinds", "parameters_of", "part_table"]
+__all__ = ["ChildSlot", "PartBuilder", "build_policies", "child_kinds", "parameters_of", "part_table", "policy_table"]
 
-_CHILD_KINDS: Mapping[Any, str] = {Filter: "filters", Scorer: "scorers", Selector: "selectors", Shedder: "shedders"}
+_CHILD_KINDS: Mapping[Any, str] = {
+    Filter: "filters",
+    Scorer: "scorers",
+    Selector: "selectors",
+    Shedder: "shedders",
+    Splitter: "splitters",
+    SplitAlgorithm: "split_algorithms",
+}
 _STRICT = ConfigDict(extra="forbid", protected_namespaces=(), allow_inf_nan=False)
 
 
@@ -45,10 +52,11 @@ def build_policies(
     Raises:
         SettingsError: with all mistakes in all policies.
     """
-    builder = PartBuilder(registry, conf)
-    policies = [_policy(builder, spec) for spec in specs]
-    if builder.problems:
-        raise SettingsError(builder.problems)
+    builders = [PartBuilder(registry, {**(conf or {}), **spec.broker_conf}) for spec in specs]
+    policies = [_policy(builder, spec) for builder, spec in zip(builders, specs, strict=True)]
+    problems = [problem for builder in builders for problem in builder.problems]
+    if problems:
+        raise SettingsError(problems)
     return tuple(policies)
 
 
@@ -145,8 +153,18 @@ def _policy(builder: PartBuilder, spec: PolicySpec) -> Policy:
         filters=tuple(filters),
         scorers=tuple(WeightedScorer(scorer, weight) for scorer, weight in zip(scorers, weights, strict=True)),
         shedder=None if spec.shedder is None else builder.part("shedders", spec.shedder, f"{where} shedder"),
+        splitter=None if spec.splitter is None else builder.part("splitters", spec.splitter, f"{where} splitter"),
         on_error=spec.on_error,
     )
+
+
+def policy_table(policy: Policy) -> dict[str, Any]:
+    """Write a policy as the table of settings that builds it again, every parameter named."""
+    parts = {"filters": [*map(part_table, policy.filters)]}
+    parts["scorers"] = [{**part_table(term.scorer), "weight": term.weight} for term in policy.scorers]
+    single = {"selector": policy.selector, "shedder": policy.shedder, "splitter": policy.splitter}
+    tables = {kind: part_table(part) for kind, part in single.items() if part is not None}
+    return {"name": policy.name, **parts, **tables, "on_error": policy.on_error}
 
 
 def parameters_of(found: type[Any]) -> tuple[Field[Any], ...]:
@@ -186,8 +204,9 @@ def _conf_of(annotation: Any) -> Conf | None:
 
 
 def _scaled(value: Any, scale: float) -> Any:
-    # What is no number stays as it is and will be refused like any other value.
-    return value * scale if scale != 1.0 and isinstance(value, int | float) and not isinstance(value, bool) else value
+    # Divided as in Pulsar, so that 70 % is 0.7 to the last bit. What is no number will be refused like any other value.
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if scale == 1.0 or not is_number else value / (1.0 / scale) if scale < 1.0 else value * scale
 
 
 def _slot_in(annotation: Any) -> ChildSlot | None:
