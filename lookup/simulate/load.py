@@ -5,6 +5,7 @@ Everything follows from the scenario and its seed, so every policy meets the sam
 
 from __future__ import annotations
 
+import hashlib
 import math
 
 import numpy as np
@@ -32,9 +33,9 @@ class TopicLoads:
         self.spec = spec
         #: place of each topic on the hash circle, ascending, shape (n_topics,)
         self.hashes: NDArray[np.int64] = (np.arange(spec.topics) * 2 + 1) * (HASH_END + 1) // (2 * spec.topics)
-        self._seed = seed
+        self._seed = f"{seed}\x1f{spec.name}"
         self._factors = np.ones(spec.topics)
-        self._base = _zipf(spec.topics, spec.skew, seed) * spec.load * MIB
+        self._base = _zipf(spec.topics, spec.skew, self._seed) * spec.load * MIB
 
     def change(self, event: Event) -> None:
         """Let an event change the load, if it is about this namespace."""
@@ -51,7 +52,7 @@ class TopicLoads:
         return loads
 
 
-def _zipf(count: int, exponent: float, seed: int) -> Floats:
+def _zipf(count: int, exponent: float, seed: str) -> Floats:
     """Return shares that add up to 1, in an order that follows from the seed."""
     shares = 1.0 / np.arange(1, count + 1) ** exponent
     ranks = np.argsort(np.argsort(_uniform(count, seed, 0), kind="stable"), kind="stable")
@@ -59,10 +60,10 @@ def _zipf(count: int, exponent: float, seed: int) -> Floats:
     return ordered
 
 
-def _uniform(count: int, seed: int, stream: int) -> Floats:
+def _uniform(count: int, seed: str, stream: int) -> Floats:
     """Return numbers in [0, 1) that follow from their place, the seed and the stream alone, shape (count,)."""
-    mask = (1 << 64) - 1
-    start = (seed * 0x9E3779B97F4A7C15 + stream * 0xD1342543DE82EF95) & mask
+    # Streams begin anywhere on the one long sequence, so that they do not overlap.
+    start = int.from_bytes(hashlib.blake2b(f"{seed}\x1f{stream}".encode(), digest_size=8).digest(), "big")
     words = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(start)
     # Two rounds of SplitMix64's finaliser: neighbours come out unrelated.
     for _ in range(2):

@@ -229,7 +229,7 @@ def read_scenario(path: Path) -> ScenarioFile:
         raise SettingsError(f"{path} is no UTF-8 text") from None
     head, _, expected = f"{text}\n".partition(f"\n{_RULE}\n")
     try:
-        return ScenarioFile(path, Scenario.model_validate(tomllib.loads(head)), head, expected.removesuffix("\n"))
+        return ScenarioFile(path, Scenario.model_validate(tomllib.loads(head)), head, expected.rstrip("\n"))
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{path} is no TOML: {error}") from None
     except ValidationError as error:

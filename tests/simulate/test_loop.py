@@ -70,7 +70,8 @@ def test_reports_may_be_smoothed() -> None:
     """With history a jump is seen slowly; who comes back begins anew."""
     policies = [{"name": "p", "selector": "random", "shedder": {"use": "threshold", "history": 0.0}}]
     events = [{"at": 4, "topics": [0, 1], "factor": 4.0}]
-    even = {"owners": {"b1": 1, "b2": 3}, "policies": policies, "events": events, "minutes": 20}
+    light = [{"name": "t/n", "bundles": 4, "topics": 8, "load": 4.0}]
+    even = {"owners": {"b1": 2, "b2": 2}, "namespaces": light, "policies": policies, "events": events, "minutes": 20}
     (at_once,), (later,) = trends(**even), trends(**even, history=0.9)
 
     first = [next(one.minute for one in trend.samples if one.sheds) for trend in (at_once, later)]

@@ -41,11 +41,11 @@ def test_a_group_is_numbered_from_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        ("minuts = 3", "small.scenario: minuts: unknown key; did you mean 'minutes'?"),
+        ("minuts = 3", "small.scenario: minuts: there is no such key; did you mean 'minutes'?"),
         ("events = [{ at = 1 }]", "events[0]: nothing happens: give leave, join or factor"),
         ("events = [{ at = 1, topics = [1] }]", "factor: the event says whose load changes but not by how much"),
         ("events = [{ at = 12, factor = 1.0 }]", "minute 12 does not come, the scenario has 12 minutes"),
-        ('events = [{ at = 1, leave = ["b3"] }]', "there is no broker 'b3'; did you mean 'b1'?"),
+        ('events = [{ at = 1, leave = ["b3"] }]', "there is no broker 'b3'; known: b1, b2"),
         (
             "events = [{ at = 1, topics = [8], factor = 2.0 }]",
             "minute 1 names topic 8, which a namespace does not have",
