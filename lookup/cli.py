@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from types import FrameType
 
-from lookup.commands import check, evaluate, explain, generate, ingest, plugins, show
+from lookup.commands import check, evaluate, explain, generate, ingest, plugins, show, simulation
 from lookup.commands.failures import is_interruption, sentences_of_spark
 from lookup.commands.options import Command, Parser, parsed
 from lookup.commands.streams import say
@@ -28,6 +28,7 @@ COMMANDS: tuple[Command, ...] = (
     ingest.COMMAND,
     generate.COMMAND,
     explain.COMMAND,
+    simulation.COMMAND,
     plugins.COMMAND,
     show.COMMAND,
     check.COMMAND,
@@ -76,7 +77,8 @@ def root_parser() -> Parser:
         description="Replay lookup logs of Apache Pulsar against placement policies and judge the policies.",
         epilog=(
             "`lookup COMMAND --help` has flags and examples. Data goes to stdout, everything else to stderr.\n"
-            "Exit codes: 0 done; 2 could not run; 3 a candidate is worse; 4 no decision; 130 interrupted."
+            "Exit codes: 0 done; 2 could not run; 3 a candidate is worse; 4 no decision; 130 interrupted;\n"
+            "1 of `simulate`: an assertion or an expectation failed."
         ),
     )
     root.add_argument("--version", action="version", version=f"pulsar-lookup {version('pulsar-lookup')}")

@@ -302,9 +302,9 @@ class Policy:
             kept = memory.setdefault(memory_key(part), {})
             try:
                 part.observe(kept, cut(request), broker, Offer(brokers, instant.views[place]))
-            except ContractError:
+            except (ContractError, KeyboardInterrupt):
                 raise
-            except Exception as error:  # noqa: BLE001  a third party's code may raise anything; on_error decides
+            except BaseException as error:  # noqa: BLE001  a third party's code may raise anything; on_error decides
                 with suppress(_ClosedError):
                     self._failed(part.name, request, error, instant.failures)
         return bool(self._observers)

@@ -86,9 +86,9 @@ def run_splits(
     view = view_facet(splitter.name, checked_reads(splitter), instant.view, memory)
     try:
         outcome = _drained(splitter.name, splitter.propose(view, memory), cycle)
-    except ContractError:
+    except (ContractError, KeyboardInterrupt):
         raise
-    except Exception as error:  # a third party's code may raise anything; on_error decides
+    except BaseException as error:  # a third party's code may raise anything; on_error decides
         message = f"policy {policy.name!r}: splitter {splitter.name!r} raised {type(error).__name__}: {error}"
         if policy.on_error == "stop":
             raise PolicyError(message) from error

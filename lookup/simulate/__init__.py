@@ -1,0 +1,10 @@
+"""Closed loop: scenarios of a cluster under load, run minute by minute against policies, with a trend for each."""
+
+from __future__ import annotations
+
+from lookup.simulate.loop import run_policy
+from lookup.simulate.scenario import Scenario, ScenarioFile, read_scenario
+from lookup.simulate.told import told
+from lookup.simulate.trend import Figures, Sample, Trend
+
+__all__ = ["Figures", "Sample", "Scenario", "ScenarioFile", "Trend", "read_scenario", "run_policy", "told"]

@@ -1,0 +1,163 @@
+"""The closed loop: minute by minute a policy places, sheds and splits, and its own doing is the next minute's load.
+
+A minute is: events, load reports, the shedder, the splitter, then a lookup for every bundle without owner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.engine.ledger import LoadFigures
+from lookup.engine.manager import LoadManager
+from lookup.engine.policy import Policy
+from lookup.model.broker import Broker, BrokerLookupData, Roster
+from lookup.model.request import LookupOptions
+from lookup.model.view import BundleLoad
+from lookup.simulate.bundles import BundleTable, MinuteLoad
+from lookup.simulate.load import MIB
+from lookup.simulate.scenario import Scenario
+from lookup.simulate.trend import Sample, Trend
+
+__all__ = ["run_policy"]
+
+_MINUTE_US = 60 * 1_000_000
+#: Long enough after the epoch that no grace period reaches back beyond it.
+_START_US = 24 * 60 * _MINUTE_US
+
+Floats = NDArray[np.float64]
+
+
+def run_policy(scenario: Scenario, policy: Policy) -> Trend:
+    """Run a scenario against one policy.
+
+    Raises:
+        PolicyError: where a part of the policy fails and it says stop, or breaks its protocol.
+    """
+    return Trend(policy.name, scenario.window, tuple(_Loop(scenario, policy).samples()))
+
+
+class _Loop:
+    def __init__(self, scenario: Scenario, policy: Policy) -> None:
+        self._scenario = scenario
+        self._table = BundleTable(scenario.namespaces, scenario.seed, with_topics=policy.splitter is not None)
+        groups = [(name, group) for group in scenario.brokers for name in group.ids]
+        self._roster = Roster(
+            [
+                Broker(name, BrokerLookupData(properties=group.properties), group.capacity * MIB)
+                for name, group in groups
+            ]
+        )
+        self._away = {name for name, group in groups if not group.present}
+        self._manager = LoadManager(policy, "scenario", self._roster, seed=scenario.seed)
+        self._options = LookupOptions(properties=scenario.properties)
+        #: usage as it was last reported, NaN where there is no report
+        self._usage = np.full(len(self._roster), np.nan)
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield what every minute came to."""
+        manager = self._manager
+        manager.begin_tick(_START_US)
+        manager.set_registry(self._roster, self._registered())
+        manager.restore(self._first_owners())
+        manager.take_changes()
+        for minute in range(self._scenario.minutes):
+            manager.begin_tick(_START_US + minute * _MINUTE_US)
+            self._happen(minute)
+            load = self._table.at(minute)
+            manager.set_load(self._reported(self._figures(load)))
+            shed, split = manager.shed(), manager.split_bundles()
+            splits = () if split is None else split.accepted
+            for one in splits:
+                self._table.split(one)
+            unowned = self._look_up(load, has_split=bool(splits))
+            sample = self._sample(minute)
+            yield replace(sample, sheds=0 if shed is None else len(shed.accepted), splits=len(splits), unowned=unowned)
+
+    def _happen(self, minute: int) -> None:
+        due = [event for event in self._scenario.events if event.at == minute]
+        for event in due:
+            self._away = (self._away | set(event.leave)) - set(event.join)
+            for topics in self._table.topics:
+                topics.change(event)
+        if any(event.leave or event.join for event in due):
+            self._manager.set_registry(self._roster, self._registered())
+
+    def _registered(self) -> NDArray[np.bool_]:
+        return np.array([broker.id not in self._away for broker in self._roster], dtype=np.bool_)
+
+    def _first_owners(self) -> Mapping[str, str]:
+        owners = (broker for broker, count in self._scenario.owners.items() for _ in range(count))
+        return dict(zip(self._table.names(), owners, strict=False))
+
+    def _look_up(self, load: MinuteLoad, *, has_split: bool) -> int:
+        # Answers how many bundles nobody serves; only a minute with splits has other bundles than its load says.
+        names = self._table.names() if has_split else load.loads
+        unowned = [name for name in names if self._manager.ownership.owner(name) is None]
+        answers = [self._manager.assign(load.examples.get(name), name, self._options) for name in unowned]
+        return answers.count(None)
+
+    def _reported(self, figures: LoadFigures) -> LoadFigures:
+        # Who comes back begins anew: usage of brokers that are away is NaN.
+        history = self._scenario.history
+        smoothed = history * self._usage + (1.0 - history) * figures.usage
+        self._usage = np.where(np.isnan(self._usage), figures.usage, smoothed)
+        return replace(figures, usage=self._usage.copy())
+
+    def _figures(self, load: MinuteLoad) -> LoadFigures:
+        count = len(self._roster)
+        loads, rates, topics = np.zeros(count), np.zeros(count), np.zeros(count, dtype=np.int64)
+        bundles: list[list[tuple[float, str]]] = [[] for _ in range(count)]
+        for name, carried in load.loads.items():
+            owner = self._manager.ownership.owner(name)
+            if owner is not None:
+                loads[owner] += carried
+                rates[owner] += load.rates[name]
+                topics[owner] += load.topics[name]
+                bundles[owner].append((carried, name))
+        registered = self._manager.registered
+        broker_load, message_rate = np.where(registered, loads, np.nan), np.where(registered, rates, np.nan)
+        return LoadFigures(
+            usage=broker_load / self._manager.capacity,
+            broker_load=broker_load,
+            topics=topics,
+            top_bundles=[
+                [BundleLoad(name, carried, load.rates[name]) for carried, name in sorted(owned) if carried > 0]
+                for owned in bundles
+            ],
+            source="reported",
+            traffic=load.traffic,
+            message_rate=message_rate,
+            long_term_rate=message_rate,
+            long_term_bundle_rates=load.rates,
+        )
+
+    def _matched(self, figures: LoadFigures) -> float:
+        wanted = self._scenario.properties
+        carried = np.nan_to_num(figures.broker_load)
+        if not wanted or not carried.sum():
+            return float("nan")
+        has_all = [all(one.property_of(key) == value for key, value in wanted.items()) for one in self._roster]
+        return float(carried[np.array(has_all)].sum() / carried.sum())
+
+    def _sample(self, minute: int) -> Sample:
+        after, manager = self._table.at(minute), self._manager
+        figures = self._figures(after)
+        changes = manager.take_changes()
+        # A bundle that was taken and given again within the minute moved once; `source` is the owner before.
+        gained = [change for change in changes if change.broker is not None and change.source is not None]
+        moved = [change for change in gained if change.source != change.broker]
+        return Sample(
+            minute=minute,
+            usage=figures.usage[manager.registered],
+            moves=len(moved),
+            sheds=0,
+            moved_load=sum(after.loads.get(change.bundle, 0.0) for change in moved) / MIB,
+            splits=0,
+            unowned=0,
+            matched=self._matched(figures),
+            by_broker=dict(zip(self._roster.ids, figures.usage.tolist(), strict=True)),
+        )

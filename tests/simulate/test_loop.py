@@ -1,0 +1,147 @@
+"""The closed loop: what a minute is, and what its samples say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pytest
+
+from lookup.engine.policy import Policy
+from lookup.model import Split
+from lookup.simulate import run_policy
+from lookup.simulate.bundles import BundleTable
+from lookup.simulate.load import MIB
+from lookup_policies.default_split import DefaultSplit
+from lookup_policies.random import Random
+from tests.simulate.scenarios import scenario, trends
+
+
+def test_owners_at_the_start_are_no_moves() -> None:
+    """Three of four equal bundles on the smaller broker: usages 0.6 and 0.1."""
+    (trend,) = trends()
+    sample = trend.samples[0]
+
+    assert len(trend.samples) == 12
+    assert sample.by_broker == pytest.approx({"b1": 0.6, "b2": 0.1})
+    assert (sample.balance, sample.usage_max) == pytest.approx((0.6 / 0.35, 0.6))
+    assert (trend.figures.moves, trend.figures.unowned) == (0, 0)
+
+
+def test_bundles_without_owner_are_looked_up_in_the_same_minute() -> None:
+    """Whoever is left serves them all; those that had an owner moved."""
+    (trend,) = trends(events=[{"at": 3, "leave": ["b1"]}, {"at": 5, "join": ["b1"]}])
+
+    assert [sample.moves for sample in trend.samples] == [0, 0, 0, 3] + [0] * 8
+    assert trend.samples[3].by_broker["b2"] == pytest.approx(0.4)
+    assert len(trend.samples[4].usage) == 1
+    assert trend.samples[5].by_broker["b1"] == 0.0
+    assert trend.samples[3].moved_load == pytest.approx(6.0)
+
+
+def test_without_brokers_nobody_serves() -> None:
+    """Bundle-minutes without owner are counted; the first owner later is a move."""
+    (trend,) = trends(events=[{"at": 2, "leave": ["b1", "b2"]}, {"at": 4, "join": ["b2"]}])
+
+    assert [sample.unowned for sample in trend.samples[:5]] == [0, 0, 4, 4, 0]
+    assert trend.figures.unowned == 8
+
+
+def test_a_new_bundle_is_no_move() -> None:
+    """Nobody owned it before."""
+    (trend,) = trends(owners={})
+
+    assert trend.figures.moves == 0
+    assert sum(value > 0 for value in trend.samples[0].by_broker.values()) == 2
+
+
+def test_load_follows_the_policys_own_doing() -> None:
+    """A shedder that balances sees the effect in the next minute and stops."""
+    (trend,) = trends(
+        policies=[{"name": "p", "selector": "least-resource-usage", "shedder": {"use": "threshold", "history": 0.0}}]
+    )
+
+    assert trend.figures.sheds > 0
+    assert trend.figures.usage_max < 0.5
+    assert trend.figures.last_move < 5
+
+
+def test_reports_may_be_smoothed() -> None:
+    """With history a jump is seen slowly; who comes back begins anew."""
+    policies = [{"name": "p", "selector": "random", "shedder": {"use": "threshold", "history": 0.0}}]
+    events = [{"at": 4, "topics": [0, 1], "factor": 4.0}]
+    light = [{"name": "t/n", "bundles": 4, "topics": 8, "load": 4.0}]
+    even = {"owners": {"b1": 2, "b2": 2}, "namespaces": light, "policies": policies, "events": events, "minutes": 20}
+    (at_once,), (later,) = trends(**even), trends(**even, history=0.9)
+
+    first = [next(one.minute for one in trend.samples if one.sheds) for trend in (at_once, later)]
+    assert first[0] < first[1]
+
+
+HOT: dict[str, Any] = {
+    "owners": {"b1": 4},
+    "namespaces": [{"name": "t/n", "bundles": 4, "topics": 8, "load": 800.0, "message_bytes": 1e6}],
+}
+
+
+def test_splits_change_the_bundles_of_the_next_minute() -> None:
+    """Bundles of 200 MiB/s are cut once, after four minutes above the limit, to 100 each, where it stops."""
+    (trend,) = trends(**HOT, policies=[{"name": "p", "selector": "random", "splitter": "default-split"}])
+
+    assert [sample.splits for sample in trend.samples] == [0, 0, 0, 4] + [0] * 8
+    assert trend.samples[-1].by_broker == {"b1": pytest.approx(80.0), "b2": 0.0}
+    assert trend.figures.unowned == 0
+
+
+@dataclass(frozen=True)
+class _Seeing:
+    """A split algorithm that never cuts and keeps what it was shown."""
+
+    name: ClassVar[str] = "seeing"
+    seen: tuple[list[Any], ...] = ([],)
+
+    def boundaries(self, bundle: Any, topics: Any, positions: Any) -> tuple[int, ...]:
+        """Keep the topics."""
+        self.seen[0].append((str(bundle.range), topics["hash"].tolist(), topics["throughput"].tolist()))
+        return ()
+
+
+def test_a_splitter_sees_single_topics() -> None:
+    """Hash and throughput of those inside the bundle."""
+    algorithm = _Seeing()
+    run_policy(scenario(**HOT), Policy("p", Random(), splitter=DefaultSplit(hit_threshold=0, algorithm=algorithm)))
+
+    assert algorithm.seen[0][0] == ("0x00000000_0x40000000", [2**28, 3 * 2**28], [100.0 * MIB] * 2)
+
+
+def test_children_share_what_their_parent_carried() -> None:
+    """A cut between topics divides them; names of bundles follow."""
+    table = BundleTable(scenario().namespaces, 1, with_topics=True)
+    table.split(Split("t/n/0x00000000_0x40000000", "b1", (2**29,)))
+    load = table.at(0)
+
+    assert list(load.loads)[:2] == ["t/n/0x00000000_0x20000000", "t/n/0x20000000_0x40000000"]
+    assert [load.loads[name] for name in table.names()] == [MIB, MIB, 2 * MIB, 2 * MIB, 2 * MIB]
+    assert [stats.topics for stats in load.traffic.stats.values()] == [1, 1, 2, 2, 2]
+    assert load.traffic.bundle_counts == {"t/n": 5}
+
+
+def test_clients_may_have_properties() -> None:
+    """What they send is looked at; the share of the load that is where they are is told."""
+    brokers = [
+        {"id": "b1", "capacity": 10.0, "properties": {"lookup.rack": "a"}},
+        {"id": "b2", "capacity": 20.0, "properties": {"lookup.rack": "b"}},
+    ]
+    follows = [{"name": "p", "scorers": ["property-match"], "selector": "best"}]
+    (trend,) = trends(brokers=brokers, policies=follows, owners={"b2": 1}, properties={"rack": "a"})
+
+    assert trend.figures.matched == pytest.approx(0.75)
+
+
+def test_equal_seeds_give_equal_runs() -> None:
+    """And other seeds others, where there is something to draw."""
+    jittery = {"namespaces": [{"name": "t/n", "load": 8.0, "jitter": 0.5}], "owners": {}}
+    (one,), (same,), (other,) = trends(**jittery), trends(**jittery), trends(**jittery, seed=2)
+
+    assert one.figures == same.figures or repr(one.figures) == repr(same.figures)
+    assert one.figures.thrash != other.figures.thrash

@@ -1,0 +1,88 @@
+"""Scenarios as written: what is read, and what is wrong with them in sentences."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lookup.errors import SettingsError
+from lookup.simulate import read_scenario
+from tests.simulate.scenarios import SMALL, written
+
+
+def test_a_file_is_a_scenario_and_what_it_prints(tmp_path: Path) -> None:
+    """Above the rule stands TOML, below it what is expected, word for word."""
+    file = read_scenario(written(tmp_path, f"{SMALL}----\npolicy stays\n  and so on\n"))
+
+    assert file.scenario.broker_ids == ("b1", "b2")
+    assert file.expected == "policy stays\n  and so on"
+    assert read_scenario(written(tmp_path)).expected == ""
+
+
+def test_rewriting_keeps_what_stands_above_the_rule(tmp_path: Path) -> None:
+    """Comments too; written again it is the same text."""
+    text = f"# a comment\n{SMALL.strip()}\n----\nold\n"
+    file = read_scenario(written(tmp_path, text))
+
+    assert file.rewritten("old") == text
+    assert read_scenario(written(tmp_path, file.rewritten("new"))).expected == "new"
+
+
+def test_a_group_is_numbered_from_one(tmp_path: Path) -> None:
+    """`{n}` stands for the number."""
+    text = SMALL.replace('{ id = "b2", capacity', '{ id = "b{n:02}", count = 2, capacity').replace(
+        '"b2" = 1', '"b02" = 1'
+    )
+
+    assert read_scenario(written(tmp_path, text)).scenario.broker_ids == ("b1", "b01", "b02")
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        ("minuts = 3", "small.scenario: minuts: there is no such key; did you mean 'minutes'?"),
+        ("events = [{ at = 1 }]", "events[0]: nothing happens: give leave, join or factor"),
+        ("events = [{ at = 1, topics = [1] }]", "factor: the event says whose load changes but not by how much"),
+        ("events = [{ at = 12, factor = 1.0 }]", "minute 12 does not come, the scenario has 12 minutes"),
+        ('events = [{ at = 1, leave = ["b3"] }]', "there is no broker 'b3'; known: b1, b2"),
+        (
+            "events = [{ at = 1, topics = [8], factor = 2.0 }]",
+            "minute 1 names topic 8, which a namespace does not have",
+        ),
+        ('events = [{ at = 1, namespace = "t/m", factor = 2.0 }]', "there is no namespace 't/m'; did you mean 't/n'?"),
+        ('assertions = [{ figure = "moves" }]', "assertions[0]: should have at_most or at_least"),
+        ('assertions = [{ figure = "moves", policy = "x", at_most = 1 }]', "there is no policy 'x'; known: stays"),
+        ('assertions = [{ figure = "speed", at_most = 1 }]', "assertions[0].figure"),
+        ("seed = true", "seed"),
+        ("minutes: 3", "small.scenario is no TOML"),
+    ],
+)
+def test_a_mistake_is_a_sentence(tmp_path: Path, more: str, sentence: str) -> None:
+    """With file and place."""
+    with pytest.raises(SettingsError) as caught:
+        read_scenario(written(tmp_path, f"{SMALL}{more}\n"))
+
+    assert any(sentence in problem for problem in caught.value.problems), caught.value.problems
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "sentence"),
+    [
+        ("window = 2", "window = 13", "window: 13 minutes are more than the scenario has, 12"),
+        ('id = "b2"', 'id = "b1"', "brokers: 'b1' occurs more than once"),
+        ('"b2" = 1', '"bb" = 1', "there is no broker 'bb'"),
+    ],
+)
+def test_tables_have_to_meet(tmp_path: Path, before: str, after: str, sentence: str) -> None:
+    """Names are given once and exist, and the window lies within the scenario."""
+    with pytest.raises(SettingsError, match=sentence):
+        read_scenario(written(tmp_path, SMALL.replace(before, after)))
+
+
+def test_a_file_that_is_no_text(tmp_path: Path) -> None:
+    """Bytes that are no UTF-8 are told."""
+    path = tmp_path / "small.scenario"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(SettingsError, match="is no UTF-8 text"):
+        read_scenario(path)
