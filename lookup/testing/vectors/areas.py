@@ -10,10 +10,10 @@ from lookup.testing.vectors.reading import Handler
 __all__ = ["AREAS"]
 
 _GROUPS: tuple[Mapping[str, Handler], ...] = (
-    loads.AREAS,
     names.AREAS,
     legacy.AREAS,
     splitting.AREAS,
+    loads.AREAS,
     transfer.AREAS,
     placement.AREAS,
     assigning.AREAS,
