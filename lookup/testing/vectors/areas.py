@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lookup.testing.vectors import legacy, loads, names, placement, splitting, transfer
+from lookup.testing.vectors import assigning, legacy, loads, names, placement, splitting, transfer
 from lookup.testing.vectors.reading import Handler
 
 __all__ = ["AREAS"]
@@ -16,6 +16,7 @@ _GROUPS: tuple[Mapping[str, Handler], ...] = (
     loads.AREAS,
     transfer.AREAS,
     placement.AREAS,
+    assigning.AREAS,
 )
 
 #: Area -> what puts its inputs to the API.

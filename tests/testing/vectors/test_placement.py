@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from lookup.testing.vectors import Vector, run_vector
-from lookup.testing.vectors.placement import AREAS
+from lookup.testing.vectors import Vector, assigning, placement, run_vector
 from tests.testing.vectors.files import outcome, vectors_of
+
+AREAS = {**placement.AREAS, **assigning.AREAS}
 
 
 @pytest.mark.parametrize("vector", vectors_of(AREAS))
