@@ -39,7 +39,7 @@ _RECORDS = st.builds(
 
 def test_groups_part_the_states() -> None:
     """A state is in flight, settled with an owner, settled without one, or there is no record."""
-    assert ACTIVE - IN_FLIGHT == {_S.OWNED}
+    assert {_S.OWNED} == ACTIVE - IN_FLIGHT
     assert ACTIVE | SEMI_TERMINAL | {_S.INIT} == set(_S)
     assert not ACTIVE & SEMI_TERMINAL
 
