@@ -7,11 +7,13 @@ import sys
 
 from lookup.commands.options import Command, add_config, settings_flags
 from lookup.commands.selection import examine
-from lookup.commands.streams import warn
+from lookup.commands.streams import say, warn
 from lookup.errors import SettingsError
 from lookup.settings import EvaluationFile, warnings_of
 
 __all__ = ["COMMAND"]
+
+_NO_SPLITS = "a replay does not ask it and honours logged splits; `lookup simulate` does"
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -19,6 +21,9 @@ def _run(arguments: argparse.Namespace) -> int:
     if findings.settings is not None:
         for sentence in warnings_of(findings.settings, {policy.name: policy.reads for policy in policies}):
             warn(sentence)
+        for policy in policies:
+            if policy.splitter is not None:
+                say(f"note: policy {policy.name!r} has a splitter, {policy.splitter.name!r}: {_NO_SPLITS}")
     if problems or findings.settings is None:
         raise SettingsError(problems)
     sys.stdout.write(f"{arguments.config}: {_summary(findings.settings)}\n")

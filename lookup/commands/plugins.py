@@ -34,7 +34,7 @@ class Listed:
     summary: str
     #: one text per parameter, `key = default`, or the bare key where it must be given
     parameters: tuple[str, ...]
-    #: what the part declares to read; empty for log readers and metrics
+    #: what the part declares to read; empty for what takes no part in decisions
     reads: tuple[str, ...]
 
 
@@ -77,7 +77,7 @@ def _written(value: object) -> str:
 
 
 def _reads(kind: str, found: type[Any]) -> tuple[str, ...]:
-    if kind in ("log_readers", "metrics", "shedders"):
+    if kind in ("log_readers", "metrics", "shedders", "splitters", "split_algorithms"):
         return ()
     try:
         return tuple(sorted(reads_of(found())))

@@ -17,12 +17,19 @@ from lookup.engine.plugins import Registry, suggestion
 from lookup.engine.policy import Policy, WeightedScorer
 from lookup.errors import PluginError, SettingsError
 from lookup.hooks.parameters import Conf
-from lookup.hooks.protocols import Filter, Scorer, Selector, Shedder
+from lookup.hooks.protocols import Filter, Scorer, Selector, Shedder, SplitAlgorithm, Splitter
 from lookup.settings.policy import PartSpec, PolicySpec
 
 __all__ = ["ChildSlot", "PartBuilder", "build_policies", "child_kinds", "parameters_of", "part_table"]
 
-_CHILD_KINDS: Mapping[Any, str] = {Filter: "filters", Scorer: "scorers", Selector: "selectors", Shedder: "shedders"}
+_CHILD_KINDS: Mapping[Any, str] = {
+    Filter: "filters",
+    Scorer: "scorers",
+    Selector: "selectors",
+    Shedder: "shedders",
+    Splitter: "splitters",
+    SplitAlgorithm: "split_algorithms",
+}
 _STRICT = ConfigDict(extra="forbid", protected_namespaces=(), allow_inf_nan=False)
 
 
@@ -145,6 +152,7 @@ def _policy(builder: PartBuilder, spec: PolicySpec) -> Policy:
         filters=tuple(filters),
         scorers=tuple(WeightedScorer(scorer, weight) for scorer, weight in zip(scorers, weights, strict=True)),
         shedder=None if spec.shedder is None else builder.part("shedders", spec.shedder, f"{where} shedder"),
+        splitter=None if spec.splitter is None else builder.part("splitters", spec.splitter, f"{where} splitter"),
         on_error=spec.on_error,
     )
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.model.names import is_system_namespace
+from lookup.model.traffic import NO_TRAFFIC, Traffic
 from lookup.model.view import BundleLoad
 
 __all__ = ["MICRO", "LazyTopBundles", "LoadFigures", "no_load", "simulated_load"]
@@ -36,6 +37,17 @@ class LoadFigures:
     top_bundles: Sequence[Sequence[BundleLoad]]
     demand: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     source: Literal["simulated", "reported"] = "simulated"
+    traffic: Traffic = NO_TRAFFIC
+    #: what else load reports say, as in `ClusterView`; None where nobody reports
+    load_ema: Floats | None = None
+    updated_us: Ints | None = None
+    store_order: Sequence[int] | None = None
+    #: percentages by resource, shape (n_brokers, 5), and messages per second, shape (n_brokers,); None where unknown
+    resources: Floats | None = None
+    message_rate: Floats | None = None
+    #: for placement: see the view's columns of these names
+    long_term_rate: Floats | None = None
+    long_term_bundle_rates: Mapping[str, float] = field(default_factory=dict)
 
 
 def no_load(n_brokers: int, topics: Ints | None = None) -> LoadFigures:

@@ -20,9 +20,10 @@ from lookup.engine.booking import Cause, Counters, Decided, Draws, OwnerBook, Ow
 from lookup.engine.ledger import LoadFigures, no_load
 from lookup.engine.ownership import Ownership
 from lookup.engine.policy import Ballot, Failures, Instant, Policy, memory_key
-from lookup.engine.shedding import CycleReport, Judge, run_cycle
-from lookup.errors import InputError
-from lookup.model.broker import Broker, Roster
+from lookup.engine.shedding import FAILED_CYCLE, CycleReport, Judge, run_cycle
+from lookup.engine.splitting import SplitReport, run_splits
+from lookup.errors import InputError, StateError
+from lookup.model.broker import Broker, Candidates, Roster
 from lookup.model.decision import Assigned, Decision, Reason, Unload
 from lookup.model.names import is_internal_topic, pinned_broker
 from lookup.model.namespaces import NamespacePolicies
@@ -203,7 +204,7 @@ class LoadManager:
             self._declined[asked] = entry
             self.counters.failure += decision.declined is Reason.POLICY_ERROR
         else:
-            self._carry_through(request, decision, ts_us)
+            self._carry_through(request, decision, ts_us, ballot.offered)
         return decision
 
     def decide(self, request: LookupRequest) -> tuple[Ballot, str]:
@@ -264,14 +265,27 @@ class LoadManager:
             self._unloaded.update(dict.fromkeys(children, self._unloaded[bundle]))
         self._changed()
 
-    def shed(self) -> CycleReport | None:
-        """Run one cycle of the policy's shedder; None where it has none."""
+    def shed(self, *, registry_known: bool = True) -> CycleReport | None:
+        """Run one cycle of the policy's shedder; None where it has none.
+
+        Args:
+            registry_known: false where reading the registry failed, and with it the cycle.
+        """
         if self.policy.shedder is None:
             return None
+        if not registry_known:
+            return FAILED_CYCLE
         instant = self._prepared()
         memory = self.memory.setdefault(memory_key(self.policy.shedder), {})
         judge = Judge(self.policy, instant, grace_us=self._grace_us)
         return run_cycle(self.policy, instant, memory, judge, self._carry_out)
+
+    def split_bundles(self) -> SplitReport | None:
+        """Run one cycle of the policy's splitter; None where it has none."""
+        if self.policy.splitter is None:
+            return None
+        memory = self.memory.setdefault(memory_key(self.policy.splitter), {})
+        return run_splits(self.policy, self._prepared(), memory, self.split)
 
     # What was done.
 
@@ -314,6 +328,14 @@ class LoadManager:
             load_source=load.source,
             namespaces=self._setting.namespaces,
             topology=self._setting.topology,
+            traffic=load.traffic,
+            load_ema=None if load.load_ema is None else _read_only(load.load_ema),
+            updated_us=None if load.updated_us is None else _read_only(load.updated_us),
+            store_order=load.store_order,
+            resources=None if load.resources is None else _read_only(load.resources),
+            message_rate=None if load.message_rate is None else _read_only(load.message_rate),
+            long_term_rate=None if load.long_term_rate is None else _read_only(load.long_term_rate),
+            long_term_bundle_rates=load.long_term_bundle_rates,
         )
 
     def _forget_answers(self) -> None:
@@ -326,13 +348,17 @@ class LoadManager:
             self._fingerprint = fingerprint
             self._ballots, self._declined = {}, {}
 
-    def _carry_through(self, request: LookupRequest, decision: Decision, ts_us: int) -> None:
+    def _carry_through(
+        self, request: LookupRequest, decision: Decision, ts_us: int, offered: Candidates | None
+    ) -> None:
         self.counters.success += 1
-        number = self._registered_number(str(decision.broker))
+        number, instant = self._registered_number(str(decision.broker)), self._prepared()
         if number is None:
-            raise InputError(f"broker {decision.broker} was chosen but is not registered")
+            self.counters.failure += 1
+            raise StateError(f"broker {decision.broker} was chosen for {request.bundle} but has not been registered")
+        observed = self.policy.observe(self.memory, request, self.roster[number], (offered, instant))
         self._give(request.bundle, number, ts_us, decided=True)
-        if self.policy.remember(self.memory, request, self.roster[number], self.failures):
+        if self.policy.remember(self.memory, request, self.roster[number], self.failures) or observed:
             self._instant = None
 
     def _carry_out(self, unload: Unload) -> None:

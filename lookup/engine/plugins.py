@@ -26,18 +26,20 @@ from lookup.model.decision import Reason
 __all__ = ["KINDS", "PluginSource", "Registry", "load_plugins", "registry_of", "suggestion"]
 
 #: Kinds of classes a plug-in can register; each has its hook `lookup_register_<kind>`.
-KINDS = ("filters", "scorers", "selectors", "shedders", "log_readers", "metrics")
+KINDS = ("filters", "scorers", "selectors", "shedders", "splitters", "split_algorithms", "log_readers", "metrics")
 #: What a class of each kind has besides its name; protocols with attributes cannot be asked by `issubclass`.
 _NEEDED: Mapping[str, tuple[str, ...]] = {
     "filters": ("reason", "admit"),
     "scorers": ("score",),
     "selectors": ("odds",),
     "shedders": ("propose",),
+    "splitters": ("propose",),
+    "split_algorithms": ("boundaries",),
     "log_readers": ("parse",),
     "metrics": ("unit", "better", "grain", "resample", "keys", "accumulate", "value"),
 }
 #: Kinds that policies are composed of, and the keys of their tables in settings that are no parameters.
-_PARTS = ("filters", "scorers", "selectors", "shedders")
+_PARTS = ("filters", "scorers", "selectors", "shedders", "splitters", "split_algorithms")
 _RESERVED = ("use", "weight")
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from lookup.engine.answers import checked_mask, checked_odds, checked_reads, checked_scores, listed
 from lookup.engine.facets import request_facet, view_facet
 from lookup.errors import ContractError, PolicyError
-from lookup.hooks.protocols import Filter, Scorer, Selector, Shedder
+from lookup.hooks.protocols import Filter, Offer, Scorer, Selector, Shedder, Splitter
 from lookup.model.broker import Broker, Candidates
 from lookup.model.decision import Reason
 from lookup.model.request import LookupRequest
@@ -75,6 +75,8 @@ class Ballot:
     declined: Reason | None = None
     margin: float | None = None
     ties: int = 0
+    #: whom the filters left; only where a part observes that
+    offered: Candidates | None = field(default=None, compare=False, repr=False)
 
     def pick(self, rolled: float) -> int:
         """Return the number of the broker a roll in [0, 1] falls on."""
@@ -102,6 +104,7 @@ class Policy:
     scorers: tuple[WeightedScorer, ...] = ()
     shedder: Shedder | None = None
     on_error: OnError = "stop"
+    splitter: Splitter | None = None
 
     @cached_property
     def parts(self) -> tuple[Filter | Scorer | Selector, ...]:
@@ -130,7 +133,7 @@ class Policy:
     @cached_property
     def is_stateful(self) -> bool:
         """Tell whether a part keeps memory between decisions."""
-        return "view.memory" in self.reads or any(hasattr(part, "remember") for part in self.parts)
+        return "view.memory" in self.reads or bool(self._keepers or self._observers)
 
     def decision_key(self, request: LookupRequest) -> tuple[Hashable, ...]:
         """Return what the odds of a request depend on, apart from the instant."""
@@ -165,6 +168,8 @@ class Policy:
             return Ballot(rejected=closed.rejected or rejected, declined=Reason.POLICY_ERROR)
         except ContractError as breach:
             raise type(breach)(f"policy {self.name!r}: {breach}") from breach
+        if self._observers:
+            chosen = replace(chosen, offered=brokers)
         return replace(chosen, rejected=rejected) if rejected else chosen
 
     def _chosen(self, request: LookupRequest, brokers: Candidates, instant: Instant) -> Ballot:
@@ -302,6 +307,40 @@ class Policy:
                     self._failed(part.name, request, error, failures)
         return bool(self._keepers)
 
+    def observe(
+        self,
+        memory: dict[str, dict[str, Any]],
+        request: LookupRequest,
+        broker: Broker,
+        offer: tuple[Candidates | None, Instant],
+    ) -> bool:
+        """Let every part that observes note an assignment with what was offered; tell whether there is one.
+
+        Args:
+            memory: by `memory_key`, changed in place.
+            offer: whom the filters left, and the instant the decision was taken at.
+
+        Raises:
+            PolicyError: as `remember` does.
+        """
+        brokers, instant = offer
+        for place, part, cut in self._observers if brokers is not None else ():
+            kept = memory.setdefault(memory_key(part), {})
+            try:
+                part.observe(kept, cut(request), broker, Offer(brokers, instant.views[place]))
+            except ContractError:
+                raise
+            except Exception as error:  # noqa: BLE001  a third party's code may raise anything; on_error decides
+                with suppress(_ClosedError):
+                    self._failed(part.name, request, error, instant.failures)
+        return bool(self._observers)
+
+    @cached_property
+    def _observers(self) -> tuple[tuple[int, Any, Callable[[LookupRequest], LookupRequest]], ...]:
+        """Return the parts that observe what is offered, with their places and their cuts of a request."""
+        named = zip(self.parts, self._cuts, strict=True)
+        return tuple((place, part, cut) for place, (part, cut) in enumerate(named) if hasattr(part, "observe"))
+
     @cached_property
     def _keepers(self) -> tuple[tuple[Any, Callable[[LookupRequest], LookupRequest]], ...]:
         """Return the parts that keep memory, with their cuts of a request."""
@@ -315,7 +354,7 @@ class Policy:
 
     def __getstate__(self) -> dict[str, Any]:
         # The cuts are closures, which do not pickle; they are made again where they are needed.
-        return {name: value for name, value in self.__dict__.items() if name not in {"_cuts", "_keepers"}}
+        return {name: value for name, value in self.__dict__.items() if name not in {"_cuts", "_keepers", "_observers"}}
 
     def _asked(self, part: str, request: LookupRequest, instant: Instant, ask: Callable[[], Any]) -> Any:
         try:

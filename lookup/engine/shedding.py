@@ -3,7 +3,10 @@
 Rules for editing this file: a proposal is judged against the books as they are at that moment, so an accepted unload
 changes what is said to the next; loads are never recomputed inside a cycle.
 
-Source: `design/architecture.md` section 3 (the engine judges); `facts/loadmanager.md` sections 9.4, 9.5.
+What holds for every shedder is decided here: which bundles may move, and whether a cycle takes place at all. Hit counts
+and cool-downs are a shedder's own, kept in its memory.
+
+Source: `design/architecture.md` section 3 (the engine judges); `facts/loadmanager.md` sections 9.1, 9.4, 9.5.
 """
 
 from __future__ import annotations
@@ -16,13 +19,16 @@ from lookup.engine.answers import checked_reads
 from lookup.engine.facets import view_facet
 from lookup.engine.policy import Instant, Policy
 from lookup.errors import ContractError, PolicyError
+from lookup.hooks.protocols import Shedder
 from lookup.model.decision import CycleLabel, CycleOutcome, CycleReason, Probe, Proposal, Reason, Ruling, Unload
 from lookup.model.names import is_system_namespace
 from lookup.model.request import LookupOptions, request_of
 
-__all__ = ["CycleReport", "Judge", "run_cycle"]
+__all__ = ["FAILED_CYCLE", "CycleReport", "Judge", "run_cycle"]
 
 _ACCEPTED = Ruling(accepted=True)
+#: Pulsar: with so few brokers available no cycle takes place.
+_TOO_FEW = 1
 
 
 @dataclass(frozen=True)
@@ -31,7 +37,13 @@ class CycleReport:
 
     outcome: CycleOutcome
     accepted: tuple[Unload, ...]
+    #: how often each reason was given, to proposals and probes alike
     rejected: Mapping[Reason, int]
+
+
+#: The report of a cycle before which the registered brokers could not be read: it fails, and decides nothing.
+FAILED_CYCLE = CycleReport(CycleOutcome(CycleLabel.FAILURE, CycleReason.UNKNOWN), (), {})
+_IDLE_CYCLE = CycleReport(CycleOutcome(CycleLabel.SKIP, CycleReason.NO_BROKERS), (), {})
 
 
 class Judge:
@@ -63,9 +75,14 @@ class Judge:
             return Reason.MOVED_THIS_CYCLE
         if source is None or view.ownership.owner(unload.bundle) != source:
             return Reason.NOT_OWNER
-        if view.now_us - view.unloaded.get(unload.bundle, view.now_us - self._grace_us) < self._grace_us:
+        if self._is_recent(unload.bundle):
             return Reason.GRACE_PERIOD
         return None if unload.destination is None else self._objection_to(unload, unload.destination)
+
+    def _is_recent(self, bundle: str) -> bool:
+        # Pulsar forgets an unload that is older than the period, so at its very end the bundle is still spared.
+        unloaded_us = self._instant.view.unloaded.get(bundle)
+        return unloaded_us is not None and self._instant.view.now_us - unloaded_us <= self._grace_us
 
     def _objection_to(self, unload: Unload, destination: str) -> Reason | None:
         view = self._instant.view
@@ -98,6 +115,8 @@ def run_cycle(
 ) -> CycleReport:
     """Let a policy's shedder propose until it ends, and carry out what the judge accepts.
 
+    With at most one registered broker it is not asked at all: nothing could go anywhere.
+
     Raises:
         PolicyError: where the shedder raises and `on_error` is stop.
         ContractError: where it yields something else than a proposal or ends without an outcome.
@@ -105,6 +124,8 @@ def run_cycle(
     shedder = policy.shedder
     if shedder is None:
         raise ContractError(f"policy {policy.name!r} has no shedder")
+    if len(instant.offered) <= _TOO_FEW:
+        return _IDLE_CYCLE
     accepted: list[Unload] = []
     rejected: dict[Reason, int] = {}
 
@@ -122,9 +143,22 @@ def run_cycle(
             accepted.append(unload)
         return ruling
 
+    outcome = _outcome(policy, shedder, instant, memory, answer)
+    if not isinstance(outcome, CycleOutcome):
+        raise ContractError(f"shedder {shedder.name!r} ended with {outcome!r}, not a CycleOutcome")
+    return CycleReport(outcome, tuple(accepted), rejected)
+
+
+def _outcome(
+    policy: Policy,
+    shedder: Shedder,
+    instant: Instant,
+    memory: MutableMapping[str, Any],
+    answer: Callable[[Proposal], Ruling],
+) -> CycleOutcome:
     view = view_facet(shedder.name, checked_reads(shedder), instant.view, memory)
     try:
-        outcome = _drained(shedder.propose(view, memory), answer)
+        return _drained(shedder.propose(view, memory), answer)
     except ContractError:
         raise
     except Exception as error:  # a third party's code may raise anything; on_error decides
@@ -132,10 +166,7 @@ def run_cycle(
         if policy.on_error == "stop":
             raise PolicyError(message) from error
         instant.failures.note(message)
-        outcome = CycleOutcome(CycleLabel.FAILURE, CycleReason.UNKNOWN)
-    if not isinstance(outcome, CycleOutcome):
-        raise ContractError(f"shedder {shedder.name!r} ended with {outcome!r}, not a CycleOutcome")
-    return CycleReport(outcome, tuple(accepted), rejected)
+        return CycleOutcome(CycleLabel.FAILURE, CycleReason.UNKNOWN)
 
 
 def _drained(cycle: Generator[Proposal, Ruling, CycleOutcome], answer: Callable[[Proposal], Ruling]) -> CycleOutcome:

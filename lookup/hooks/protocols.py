@@ -13,6 +13,7 @@ everything.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, MutableMapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -20,7 +21,8 @@ from numpy.typing import NDArray
 
 from lookup.model.batch import Batch
 from lookup.model.broker import Broker, Candidates
-from lookup.model.decision import CycleOutcome, Proposal, Reason, Ruling
+from lookup.model.bundles import NamespaceBundle
+from lookup.model.decision import CycleOutcome, Proposal, Reason, Ruling, Split
 from lookup.model.records import Row, Unreadable
 from lookup.model.request import LookupRequest
 from lookup.model.view import ClusterView
@@ -30,11 +32,15 @@ __all__ = [
     "Filter",
     "LogReader",
     "Metric",
+    "Observing",
+    "Offer",
     "Part",
     "Remembering",
     "Scorer",
     "Selector",
     "Shedder",
+    "SplitAlgorithm",
+    "Splitter",
     "reads_of",
 ]
 
@@ -118,6 +124,24 @@ class Remembering(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a part was asked about when an assignment was decided: the brokers the filters left, and its own view."""
+
+    brokers: Candidates
+    view: ClusterView
+
+
+class Observing(Protocol):
+    """A scorer or selector that keeps something of what it was asked about, not only of who was chosen."""
+
+    def observe(self, memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker, offer: Offer) -> None:
+        """Note an assignment and what was offered for it; as `remember` otherwise, and called before it.
+
+        The view is the one the decision was taken on: it does not show the assignment itself.
+        """
+
+
 @runtime_checkable
 class Shedder(Part, Protocol):
     """Says which bundles their owners should give up, once per grid instant."""
@@ -129,6 +153,44 @@ class Shedder(Part, Protocol):
         the source does not own, bundles already moved in this cycle or unloaded within the grace period, and
         destinations that are not registered or that the policy's filters reject. Loads in the view stay those of the
         start of the cycle. `memory` outlives the cycle.
+        """
+
+
+@runtime_checkable
+class SplitAlgorithm(Part, Protocol):
+    """Says where a bundle is cut."""
+
+    def boundaries(
+        self, bundle: NamespaceBundle, topics: NDArray[np.void], positions: Sequence[int] | None
+    ) -> Sequence[int]:
+        """Return hashes strictly inside the bundle, ascending; none where it should stay whole.
+
+        Args:
+            topics: the topics in the bundle, an array of `TOPIC_TRAFFIC` (hash, rate, throughput), in any order.
+            positions: hashes an administrator asked for; None in a splitter's cycle.
+
+        Raises:
+            InputError: where the algorithm cannot work with `positions`; a splitter takes it for a failure.
+        """
+
+
+@runtime_checkable
+class Splitter(Part, Protocol):
+    """Says which bundles are to be divided, once per grid instant; its child `algorithm` says where.
+
+    Scenarios and live brokers split; a replay does not, it honours the splits of the log.
+    """
+
+    @property
+    def algorithm(self) -> SplitAlgorithm:
+        """Return the part that says where a bundle is cut."""
+
+    def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Split, Ruling, CycleOutcome]:
+        """Yield splits; each is judged at once and answered: `ruling = yield Split(bundle, source, boundaries)`.
+
+        An accepted `Split` takes place at once: the children belong to the bundle's owner. The engine refuses bundles
+        the source does not own or that were split in this cycle, and boundaries that do not ascend strictly inside the
+        bundle. `view.traffic` stays that of the start of the cycle. `memory` outlives the cycle.
         """
 
 

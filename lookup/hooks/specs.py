@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lookup.hooks.markers import hookspec
-from lookup.hooks.protocols import Filter, LogReader, Metric, Scorer, Selector, Shedder
+from lookup.hooks.protocols import Filter, LogReader, Metric, Scorer, Selector, Shedder, SplitAlgorithm, Splitter
 
 __all__ = [
     "lookup_register_filters",
@@ -19,6 +19,8 @@ __all__ = [
     "lookup_register_scorers",
     "lookup_register_selectors",
     "lookup_register_shedders",
+    "lookup_register_split_algorithms",
+    "lookup_register_splitters",
 ]
 
 
@@ -43,6 +45,18 @@ def lookup_register_selectors() -> Iterable[type[Selector]]:
 @hookspec
 def lookup_register_shedders() -> Iterable[type[Shedder]]:
     """Return shedder classes, which propose bundles for their owners to give up."""
+    return ()
+
+
+@hookspec
+def lookup_register_splitters() -> Iterable[type[Splitter]]:
+    """Return splitter classes, which propose bundles to divide."""
+    return ()
+
+
+@hookspec
+def lookup_register_split_algorithms() -> Iterable[type[SplitAlgorithm]]:
+    """Return split algorithm classes, which say where a bundle is cut; they are children of splitters."""
     return ()
 
 

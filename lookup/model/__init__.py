@@ -14,17 +14,24 @@ from lookup.model.decision import (
     Probe,
     Reason,
     Ruling,
+    Split,
     Unload,
 )
 from lookup.model.load import BrokerLoadData, NamespaceBundleStats, ResourceUsage, TopBundlesLoadData
+from lookup.model.load_stats import LoadStats
 from lookup.model.names import NamespaceName, TopicName
 from lookup.model.namespaces import IsolationPolicy, NamespacePolicies
 from lookup.model.records import Row, Unreadable
 from lookup.model.request import LookupOptions, LookupRequest, LookupResult
+from lookup.model.resources import RESOURCES, weighted_usage
 from lookup.model.topology import Edge, Topology
+from lookup.model.traffic import NO_TRAFFIC, TOPIC_TRAFFIC, Traffic, topic_traffic
 from lookup.model.view import BundleLoad, ClusterView, OwnershipView
 
 __all__ = [
+    "NO_TRAFFIC",
+    "RESOURCES",
+    "TOPIC_TRAFFIC",
     "AdvertisedListener",
     "Assigned",
     "Broker",
@@ -41,6 +48,7 @@ __all__ = [
     "Decision",
     "Edge",
     "IsolationPolicy",
+    "LoadStats",
     "Location",
     "LookupOptions",
     "LookupRequest",
@@ -56,10 +64,14 @@ __all__ = [
     "Roster",
     "Row",
     "Ruling",
+    "Split",
     "TopBundlesLoadData",
     "TopicName",
     "Topology",
+    "Traffic",
     "Unload",
     "Unreadable",
     "bundle_of",
+    "topic_traffic",
+    "weighted_usage",
 ]

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import pairwise
 
 from lookup.model.broker import BrokerLookupData
+from lookup.model.bundles import BundleRange, NamespaceBundle
 
 __all__ = [
     "Assigned",
@@ -22,6 +24,7 @@ __all__ = [
     "Proposal",
     "Reason",
     "Ruling",
+    "Split",
     "Unload",
 ]
 
@@ -39,6 +42,8 @@ class Reason(StrEnum):
     ISOLATION = "isolation"
     #: another broker or failure domain holds fewer bundles of the anti-affinity group
     ANTI_AFFINITY = "anti-affinity"
+    #: another broker holds fewer bundles of the namespace
+    EVEN_DISTRIBUTION = "even-distribution"
     #: a filter of a third party said no
     FILTERED = "filtered"
     #: no broker was left to choose from
@@ -59,6 +64,10 @@ class Reason(StrEnum):
     DESTINATION_FILTERED = "destination-filtered"
     #: shedding: the bundle belongs to a system namespace
     SYSTEM_NAMESPACE = "system-namespace"
+    #: splitting: the bundle was already split in this cycle
+    SPLIT_THIS_CYCLE = "split-this-cycle"
+    #: splitting: a boundary does not lie strictly inside the bundle, or boundaries do not ascend
+    BAD_BOUNDARY = "bad-boundary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +127,8 @@ class Unload:
     bundle: str
     source: str
     destination: str | None = None
+    #: why, in Pulsar's words, where the shedder tells its unloads apart
+    reason: CycleReason | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +151,7 @@ class Ruling:
 
 
 class CycleLabel(StrEnum):
-    """How a shedding cycle ended (Pulsar: UnloadDecision.Label)."""
+    """How a cycle of a shedder or a splitter ended (Pulsar: UnloadDecision.Label, SplitDecision.Label)."""
 
     SUCCESS = "success"
     SKIP = "skip"
@@ -148,7 +159,7 @@ class CycleLabel(StrEnum):
 
 
 class CycleReason(StrEnum):
-    """Why a shedding cycle ended so (Pulsar: UnloadDecision.Reason)."""
+    """Why a cycle ended so, or a bundle is split (Pulsar: UnloadDecision.Reason, SplitDecision.Reason)."""
 
     OVERLOADED = "overloaded"
     UNDERLOADED = "underloaded"
@@ -158,8 +169,36 @@ class CycleReason(StrEnum):
     OUT_DATED_DATA = "out-dated-data"
     NO_LOAD_DATA = "no-load-data"
     NO_BROKERS = "no-brokers"
+    #: splitting: more topics, sessions, messages per second, bytes per second than a bundle may have
+    TOPICS = "topics"
+    SESSIONS = "sessions"
+    MSG_RATE = "msg-rate"
+    BANDWIDTH = "bandwidth"
     ADMIN = "admin"
     UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A splitter's proposal to divide a bundle; its children stay with its owner."""
+
+    bundle: str
+    source: str
+    #: hashes at which it is cut, ascending, strictly inside the bundle
+    boundaries: tuple[int, ...]
+    #: which limit the bundle exceeds
+    reason: CycleReason = CycleReason.UNKNOWN
+
+    @property
+    def children(self) -> tuple[str, ...]:
+        """Return the names of the bundles that take its place, lower hashes first.
+
+        Raises:
+            InvalidNameError: where `bundle` is no name of a bundle.
+        """
+        parent = NamespaceBundle.parse(self.bundle)
+        ends = (parent.range.lower, *self.boundaries, parent.range.upper)
+        return tuple(str(NamespaceBundle(parent.namespace, BundleRange(*pair))) for pair in pairwise(ends))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,3 +212,5 @@ class CycleOutcome:
     #: population standard deviation of usage before and, as modelled, after the accepted unloads
     deviation: float | None = None
     modelled_deviation: float | None = None
+    #: bundles a splitter could not deal with (Pulsar: its counter Failure/Unknown)
+    failures: int = 0

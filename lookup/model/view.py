@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from lookup.model.broker import Roster
 from lookup.model.namespaces import NamespacePolicies
 from lookup.model.topology import Topology
+from lookup.model.traffic import NO_TRAFFIC, Traffic
 
 __all__ = ["REQUEST_READS", "VIEW_READS", "BundleLoad", "ClusterView", "OwnershipView"]
 
@@ -29,19 +30,29 @@ VIEW_READS: Mapping[str, str] = {
     "topics": "view.load",
     "top_bundles": "view.load",
     "demand": "view.load",
+    "traffic": "view.load",
+    "long_term_rate": "view.load",
+    "long_term_bundle_rates": "view.load",
     "ownership": "view.ownership",
     "unloaded": "view.ownership",
     "now_us": "view.now",
     "memory": "view.memory",
+    "load_ema": "view.load",
+    "updated_us": "view.load",
+    "store_order": "view.load",
+    "resources": "view.load",
+    "message_rate": "view.load",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class BundleLoad:
-    """A bundle and its load in weight per second."""
+    """A bundle and its load in weight per second; Pulsar's throughput, in and out together, in bytes per second."""
 
     bundle: str
     load: float
+    #: messages per second, in and out together; 0.0 where unknown
+    rate: float = 0.0
 
 
 class OwnershipView(Protocol):
@@ -93,3 +104,22 @@ class ClusterView:
     load_source: Literal["simulated", "reported"] = "simulated"
     namespaces: NamespacePolicies = field(default_factory=NamespacePolicies)
     topology: Topology = field(default_factory=Topology)
+    #: what bundles and topics carry; empty in a replay
+    traffic: Traffic = NO_TRAFFIC
+    # What a load report says besides; None where replay knows no more than the columns above.
+    #: `broker_load` smoothed over time, shape (n_brokers,) (Pulsar: msgThroughputEMA); None: `broker_load` itself
+    load_ema: NDArray[np.float64] | None = None
+    #: when each broker last measured its load, µs, shape (n_brokers,) (Pulsar: updatedAt); None: all of them now
+    updated_us: NDArray[np.int64] | None = None
+    #: numbers of the brokers with a report in the order in which the load store lists them; None: ascending
+    store_order: Sequence[int] | None = None
+    #: percentages of Pulsar's resources, columns as in `RESOURCES`, shape (n_brokers, 5), NaN where there is no report;
+    #: None where usage is all there is
+    resources: NDArray[np.float64] | None = None
+    #: messages per second, in and out together, shape (n_brokers,), NaN where there is no report; None where unknown
+    message_rate: NDArray[np.float64] | None = None
+    # What the modular manager's leader knows of the long run; for placement.
+    #: messages per second, in + out, shape (n_brokers,), NaN where there is no report; None: `broker_load` stands in
+    long_term_rate: NDArray[np.float64] | None = None
+    #: the same by bundle, whoever owns it and if nobody does; of a bundle that is not named nothing is known
+    long_term_bundle_rates: Mapping[str, float] = field(default_factory=dict)

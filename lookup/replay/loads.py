@@ -198,12 +198,14 @@ class BrokerLoads:
         if window is None and self._reported is None:
             return no_load(self._n_brokers, self._topics_of(owners))
         window = np.zeros(len(owners), np.int64) if window is None else window
-        top = LazyTopBundles(self._n_brokers, _BundleLoads(self._bundles, owners.copy(), window, self._loads.seconds))
+        bundles = _BundleLoads(self._bundles, owners.copy(), window, self._loads.seconds)
+        top, rates = LazyTopBundles(self._n_brokers, bundles), _BundleRates(bundles)
         if self._reported is not None:
-            return LoadFigures(*self._reported.at(now_us), top, demand, "reported")
+            reported = self._reported.at(now_us)
+            return LoadFigures(*reported, top, demand, "reported", long_term_bundle_rates=rates)
         micro = _by_broker(owners, window, self._n_brokers)
         usage, load = simulated_load(micro, seconds=self._loads.seconds, capacity=capacity, registered=registered)
-        return LoadFigures(usage, load, self._topics_of(owners), top, demand)
+        return LoadFigures(usage, load, self._topics_of(owners), top, demand, long_term_bundle_rates=rates)
 
     def _topics_of(self, owners: NDArray[np.int32]) -> Ints:
         # Topics stand still while owners do, which is most of the time.
@@ -267,12 +269,44 @@ class _BundleLoads:
         self._known: tuple[NDArray[np.int32], Ints] | None = None
 
     def __call__(self, broker: int) -> Iterator[tuple[str, float]]:
+        owners, micro = self._figures()
+        return self._at(np.flatnonzero((owners == broker) & (micro > 0)))
+
+    def loaded(self) -> Iterator[tuple[str, float]]:
+        """Yield every bundle with a load, owned or not."""
+        return self._at(np.flatnonzero(self._figures()[1] > 0))
+
+    def _figures(self) -> tuple[NDArray[np.int32], Ints]:
         if self._known is None:
             self._known = self._owners[self._starts], np.add.reduceat(self._window, self._starts)
-        owners, micro = self._known
-        places = np.flatnonzero((owners == broker) & (micro > 0))
+        return self._known
+
+    def _at(self, places: NDArray[np.intp]) -> Iterator[tuple[str, float]]:
+        micro = self._figures()[1]
         loads = micro[places] / (MICRO * self._seconds)
         return zip(self._names[places].tolist(), loads.tolist(), strict=True)
+
+
+class _BundleRates(Mapping[str, float]):
+    """Load by bundle in the last window, which stands in for rates of the long run; written out when first asked."""
+
+    def __init__(self, bundles: _BundleLoads) -> None:
+        self._bundles = bundles
+        self._known: dict[str, float] | None = None
+
+    def __getitem__(self, bundle: str) -> float:
+        return self._rates()[bundle]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rates())
+
+    def __len__(self) -> int:
+        return len(self._rates())
+
+    def _rates(self) -> dict[str, float]:
+        if self._known is None:
+            self._known = dict(self._bundles.loaded())
+        return self._known
 
 
 def _by_broker(owners: NDArray[np.int32], values: Ints, n_brokers: int) -> Ints:

@@ -73,13 +73,16 @@ class PolicySpec(Strict):
     """With which odds a broker is chosen."""
     shedder: PartSpec | None = None
     """Which bundles an owner should give up, once per tick; absent: none."""
+    splitter: PartSpec | None = None
+    """Which bundles are divided, and where, in scenarios and live; a replay honours logged splits; absent: none."""
     on_error: OnError = "stop"
     """What follows when a part raises: end the run, decline the request, or go on without the part."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         named = {f"filters[{place}]": part for place, part in enumerate(self.filters)}
-        named |= {"selector": self.selector} | ({"shedder": self.shedder} if self.shedder else {})
+        single = {"selector": self.selector, "shedder": self.shedder, "splitter": self.splitter}
+        named |= {place: part for place, part in single.items() if part is not None}
         weighted = [place for place, part in named.items() if "weight" in part.model_fields_set]
         problems = [f"{place}.weight: only scorers have a weight" for place in weighted]
         if not self.name.strip():

@@ -18,9 +18,9 @@ from lookup.engine.answers import listed
 from lookup.engine.ledger import LoadFigures
 from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Ballot, Instant, Policy, memory_key
-from lookup.hooks.protocols import Filter, Scorer, Selector, Shedder
+from lookup.hooks.protocols import Filter, Scorer, Selector, Shedder, SplitAlgorithm, Splitter
 from lookup.model.broker import Candidates
-from lookup.model.decision import CycleOutcome, Proposal, Ruling
+from lookup.model.decision import CycleOutcome, Proposal, Ruling, Split
 from lookup.model.view import ClusterView
 from lookup.testing.clusters import OwnedBundles
 from lookup.testing.worlds import World, labelled_for
@@ -41,7 +41,15 @@ __all__ = [
     "written_out",
 ]
 
-_KINDS: Mapping[str, type[Any]] = {"filters": Filter, "scorers": Scorer, "selectors": Selector, "shedders": Shedder}
+_KINDS: Mapping[str, type[Any]] = {
+    "filters": Filter,
+    "scorers": Scorer,
+    "selectors": Selector,
+    # A splitter has everything a shedder has, and an algorithm besides.
+    "splitters": Splitter,
+    "shedders": Shedder,
+    "split_algorithms": SplitAlgorithm,
+}
 #: A shedder that proposes more than this in a small cluster never ends.
 _ENOUGH = 1000
 
@@ -52,9 +60,9 @@ def kind_of(part: Any) -> str | None:
 
 
 def all_parts(policy: Policy) -> Iterator[Any]:
-    """Yield a policy's parts, its shedder, and the children of wrappers."""
-    shedder = () if policy.shedder is None else (policy.shedder,)
-    for part in (*policy.parts, *shedder):
+    """Yield a policy's parts, its shedder and splitter, and the children of wrappers."""
+    cyclic = [part for part in (policy.shedder, policy.splitter) if part is not None]
+    for part in (*policy.parts, *cyclic):
         yield from _with_children(part)
 
 
@@ -83,7 +91,23 @@ def manager_in(policy: Policy, world: World) -> LoadManager:
     manager.set_registry(view.brokers, view.registered)
     owners = view.ownership.owners if isinstance(view.ownership, OwnedBundles) else {}
     manager.restore({bundle: view.brokers[number].id for bundle, number in owners.items()})
-    manager.set_load(LoadFigures(view.usage, view.broker_load, view.topics, view.top_bundles, view.demand))
+    manager.set_load(
+        LoadFigures(
+            view.usage,
+            view.broker_load,
+            view.topics,
+            view.top_bundles,
+            view.demand,
+            load_ema=view.load_ema,
+            updated_us=view.updated_us,
+            store_order=view.store_order,
+            resources=view.resources,
+            message_rate=view.message_rate,
+            traffic=view.traffic,
+            long_term_rate=view.long_term_rate,
+            long_term_bundle_rates=view.long_term_bundle_rates,
+        )
+    )
     return manager
 
 
@@ -112,13 +136,13 @@ def answer_of(part: Any, world: World) -> Any:
     return listed(part.odds(world.request, brokers, _scores(brokers), view))
 
 
-def proposals_in(shedder: Shedder, world: World) -> list[Proposal | CycleOutcome]:
-    """Return what a shedder proposes where everything is accepted, and what it ends with.
+def proposals_in(shedder: Shedder | Splitter, world: World) -> list[Proposal | Split | CycleOutcome]:
+    """Return what a shedder or splitter proposes where everything is accepted, and what it ends with.
 
     Raises:
         AssertionError: where it does not end.
     """
-    said: list[Proposal | CycleOutcome] = []
+    said: list[Proposal | Split | CycleOutcome] = []
     view = own_view(shedder, world.view)
     cycle = shedder.propose(view, copy.deepcopy(dict(view.memory)))
     try:

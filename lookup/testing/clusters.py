@@ -18,7 +18,9 @@ from lookup.model.bundles import bundle_of
 from lookup.model.names import TopicName, is_system_namespace
 from lookup.model.namespaces import NamespacePolicies
 from lookup.model.request import LookupOptions, LookupRequest, request_of
+from lookup.model.resources import RESOURCES
 from lookup.model.topology import Topology
+from lookup.model.traffic import NO_TRAFFIC, Traffic
 from lookup.model.view import BundleLoad, ClusterView
 
 __all__ = ["Figures", "OwnedBundles", "broker", "candidates", "cluster", "engine_request", "request", "three_racks"]
@@ -51,6 +53,17 @@ class Figures(TypedDict, total=False):
     load_source: Literal["simulated", "reported"]
     namespaces: NamespacePolicies
     topology: Topology
+    traffic: Traffic
+    #: percentages by broker, then resource (`lookup.model.RESOURCES`), absent ones 0; default: unknown
+    resources: Mapping[str, Mapping[str, float]]
+    #: messages per second by broker; default: unknown
+    message_rate: Mapping[str, float]
+    #: messages per second by bundle; default: 0
+    bundle_rates: Mapping[str, float]
+    #: messages per second in the long run by broker; default: unknown, the load stands in
+    long_term_rate: Mapping[str, float]
+    #: messages per second in the long run by bundle
+    long_term_bundle_rates: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -110,7 +123,7 @@ def cluster(*brokers: Broker | str, **figures: Unpack[Figures]) -> ClusterView:
         usage=_column(roster, figures["usage"]) if "usage" in figures else _frozen(load / capacity),
         broker_load=load,
         topics=_topics(roster, figures.get("topics", {})),
-        top_bundles=_top_bundles(owned, figures.get("bundle_loads", {})),
+        top_bundles=_top_bundles(owned, figures),
         demand=figures.get("demand", {}),
         ownership=owned,
         unloaded=figures.get("unloaded", {}),
@@ -118,6 +131,11 @@ def cluster(*brokers: Broker | str, **figures: Unpack[Figures]) -> ClusterView:
         load_source=figures.get("load_source", "simulated"),
         namespaces=figures.get("namespaces", NamespacePolicies()),
         topology=figures.get("topology", Topology()),
+        traffic=figures.get("traffic", NO_TRAFFIC),
+        resources=_resources(roster, figures["resources"]) if "resources" in figures else None,
+        message_rate=_column(roster, figures["message_rate"]) if "message_rate" in figures else None,
+        long_term_rate=_column(roster, figures["long_term_rate"]) if "long_term_rate" in figures else None,
+        long_term_bundle_rates=figures.get("long_term_bundle_rates", {}),
     )
 
 
@@ -190,17 +208,24 @@ def _loads(owned: OwnedBundles, figures: Figures) -> FloatArray:
     return _frozen(sums)
 
 
-def _top_bundles(owned: OwnedBundles, loads: Mapping[str, float]) -> tuple[tuple[BundleLoad, ...], ...]:
+def _top_bundles(owned: OwnedBundles, figures: Figures) -> tuple[tuple[BundleLoad, ...], ...]:
+    loads, rates = figures.get("bundle_loads", {}), figures.get("bundle_rates", {})
     top: list[list[BundleLoad]] = [[] for _ in owned.brokers]
     for load, bundle in sorted((load, bundle) for bundle, load in loads.items()):
         owner = owned.owner(bundle)
         if owner is not None and not is_system_namespace(_namespace(bundle)):
-            top[owner].append(BundleLoad(bundle, load))
+            top[owner].append(BundleLoad(bundle, load, rates.get(bundle, 0.0)))
     return tuple(map(tuple, top))
 
 
 def _column(roster: Roster, figures: Mapping[str, float]) -> FloatArray:
     return _frozen([figures.get(entry.id, np.nan) for entry in roster])
+
+
+def _resources(roster: Roster, figures: Mapping[str, Mapping[str, float]]) -> FloatArray:
+    unknown = dict.fromkeys(RESOURCES, np.nan)
+    rows = [figures.get(entry.id, unknown) for entry in roster]
+    return _frozen(np.array([[row.get(name, 0.0) for name in RESOURCES] for row in rows]).reshape(-1, len(RESOURCES)))
 
 
 def _frozen(values: Sequence[float] | FloatArray) -> FloatArray:

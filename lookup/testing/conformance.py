@@ -15,7 +15,7 @@ import copy
 import json
 import pickle
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import isclose
@@ -30,10 +30,12 @@ from lookup.engine.build import PartBuilder, part_table
 from lookup.engine.explain import explain
 from lookup.engine.plugins import registry_of
 from lookup.engine.policy import Ballot, Instant, Policy, WeightedScorer
-from lookup.errors import ReadsError
-from lookup.hooks.protocols import Filter, Scorer, Selector, Shedder
+from lookup.engine.splitting import SplitReport
+from lookup.errors import InputError, ReadsError
+from lookup.hooks.protocols import Filter, Scorer, Selector, Shedder, SplitAlgorithm, Splitter
 from lookup.model.broker import Candidates
-from lookup.model.decision import Reason
+from lookup.model.bundles import NamespaceBundle
+from lookup.model.decision import CycleLabel, CycleOutcome, CycleReason, Reason, Ruling, Split
 from lookup.model.request import LookupRequest
 from lookup.model.view import ClusterView
 from lookup.settings.policy import PartSpec
@@ -69,6 +71,8 @@ __all__ = [
     "check_repr_rebuilds",
     "check_same_answer_twice",
     "check_shedding_repeats",
+    "check_splits_are_sound",
+    "check_splitting_repeats",
     "check_survives_pickle",
     "check_toml_round_trip",
     "parametrize_with_policies",
@@ -77,6 +81,8 @@ __all__ = [
 
 #: Sums in another order differ in their last bits.
 _CLOSE = 1e-9
+#: More than the hits in a row after which Pulsar splits (3).
+_CYCLES = 6
 
 Check = Callable[..., None]
 _SOUND: Mapping[str, Callable[[str, Any, int], Any]] = {
@@ -98,6 +104,28 @@ class _Anybody:
         return [1.0] * len(brokers)
 
 
+@dataclass(frozen=True)
+class _Everything:
+    """Splits whatever a split algorithm that is checked alone would cut."""
+
+    name: ClassVar[str] = "conformance-everything"
+    reads: ClassVar[frozenset[str]] = frozenset({"view.load", "view.ownership"})
+
+    algorithm: SplitAlgorithm
+
+    def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Split, Ruling, CycleOutcome]:
+        """Propose every bundle the algorithm cuts."""
+        for bundle in view.traffic.stats:
+            owner, topics = view.ownership.owner(bundle), view.traffic.topics_of(bundle)
+            try:
+                cuts = tuple(self.algorithm.boundaries(NamespaceBundle.parse(bundle), topics, None))
+            except InputError:
+                continue
+            if owner is not None and cuts:
+                yield Split(bundle, view.brokers[owner].id, cuts)
+        return CycleOutcome(CycleLabel.SUCCESS, CycleReason.ADMIN)
+
+
 def policy_of(part: Any) -> Policy:
     """Return a policy around a part alone; a policy is returned as it is.
 
@@ -112,9 +140,14 @@ def policy_of(part: Any) -> Policy:
         return Policy(repr(part), _Anybody(), scorers=(WeightedScorer(part),))
     if isinstance(part, Selector):
         return Policy(repr(part), part)
+    if isinstance(part, SplitAlgorithm):
+        return Policy(repr(part), _Anybody(), splitter=_Everything(part))
+    # A splitter has everything a shedder has, and an algorithm besides.
+    if isinstance(part, Splitter):
+        return Policy(repr(part), _Anybody(), splitter=part)
     if isinstance(part, Shedder):
         return Policy(repr(part), _Anybody(), shedder=part)
-    raise TypeError(f"{part!r} is no policy and has none of the methods admit, score, odds and propose")
+    raise TypeError(f"{part!r} is no policy and has none of the methods admit, score, odds, propose and boundaries")
 
 
 def parametrize_with_policies(policies: Iterable[Any], *, worlds: Sequence[World] = WORLDS) -> pytest.MarkDecorator:
@@ -276,6 +309,7 @@ def check_memory_is_json(policy: Policy, worlds: Sequence[World] = WORLDS) -> No
         assert not manager.memory, f"{policy.name} remembered a question nobody assigned: {world.name}"
         manager.select(labelled.request, 0)
         manager.shed()
+        manager.split_bundles()
         assert json.loads(json.dumps(manager.memory)) == manager.memory, f"{policy.name} remembers {manager.memory}"
 
 
@@ -304,6 +338,38 @@ def check_shedding_repeats(policy: Policy, worlds: Sequence[World] = WORLDS) -> 
             assert proposals_in(shedder, other) == expected, f"{shedder!r} depends on {what}, which it does not declare"
 
 
+def check_splitting_repeats(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
+    """Check that a cycle of the splitter ends, and depends on nothing but what it is handed and declares."""
+    splitter = policy.splitter
+    if splitter is None:
+        return
+    reads = checked_reads(splitter)
+    for world in worlds:
+        first, second = _split_reports(policy, world), _split_reports(policy, world)
+        assert first == second, f"{policy.name} split {second}, not {first}: {world.name}"
+        expected = proposals_in(splitter, world)
+        for what, other in changed_elsewhere(reads, world):
+            assert proposals_in(splitter, other) == expected, (
+                f"{splitter!r} depends on {what}, which it does not declare"
+            )
+
+
+def check_splits_are_sound(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
+    """Check that whatever a splitter proposes can be done: owned bundles, each once, cut strictly inside, ascending."""
+    for world in worlds if policy.splitter is not None else ():
+        for report in _split_reports(policy, world):
+            assert not report.rejected, (
+                f"{policy.name} proposed splits refused as {dict(report.rejected)}: {world.name}"
+            )
+
+
+def _split_reports(policy: Policy, world: World) -> list[SplitReport]:
+    # Several cycles, so that hit counts run full.
+    manager = manager_in(policy, world)
+    reports = (manager.split_bundles() for _ in range(_CYCLES))
+    return [report for report in reports if report is not None]
+
+
 #: Every check, in the order in which they are run.
 CHECKS: tuple[Check, ...] = (
     check_admitted_at_the_door,
@@ -321,6 +387,8 @@ CHECKS: tuple[Check, ...] = (
     check_memory_is_json,
     check_rejections_are_explained,
     check_shedding_repeats,
+    check_splitting_repeats,
+    check_splits_are_sound,
 )
 
 

@@ -14,8 +14,10 @@ import numpy as np
 
 from lookup.engine.policy import Policy
 from lookup.model.broker import Broker, Roster
+from lookup.model.load import NamespaceBundleStats
 from lookup.model.namespaces import IsolationPolicy, NamespacePolicies
 from lookup.model.request import LookupRequest
+from lookup.model.traffic import Traffic, topic_traffic
 from lookup.model.view import VIEW_READS, BundleLoad, ClusterView
 from lookup.testing.clusters import Figures, OwnedBundles, broker, cluster, engine_request, request, three_racks
 
@@ -49,6 +51,21 @@ _BUSY: Figures = {
         "public/other/0x80000000_0xffffffff": 50.0,
     },
     "demand": {"rack": {"a": 150.0, "b": 40.0}, "zone": {"z1": 190.0}},
+    # Bundles beyond every limit of Pulsar's, one that just is not, and one whose namespace cannot be counted.
+    "traffic": Traffic(
+        stats={
+            "public/default/0x00000000_0x40000000": NamespaceBundleStats(topics=1001, msg_rate_in=10.0),
+            "public/default/0x40000000_0x80000000": NamespaceBundleStats(topics=2, msg_rate_in=2e4, msg_rate_out=2e4),
+            "public/other/0x00000000_0x80000000": NamespaceBundleStats(topics=1000, producer_count=1001),
+            "public/other/0x80000000_0xffffffff": NamespaceBundleStats(topics=1, msg_throughput_out=1e9),
+            "billing/eu/0x00000000_0xffffffff": NamespaceBundleStats(topics=3, msg_throughput_in=2e8),
+        },
+        topics={
+            "public/default/0x00000000_0x40000000": topic_traffic([(5, 1.0, 1.0), (900, 9.0, 9.0), (7, 0.0, 0.0)]),
+            "public/default/0x40000000_0x80000000": topic_traffic([(0x50000000, 2e4, 0.0), (0x60000000, 2e4, 0.0)]),
+        },
+        bundle_counts={"public/default": 4, "public/other": 2},
+    ),
     "now_us": 3_600_000_000,
 }
 _POLICIES = NamespacePolicies(
@@ -150,7 +167,12 @@ def _other_figures(view: ClusterView) -> dict[str, dict[str, Any]]:
             "broker_load": turned * 100.0,
             "topics": np.arange(count, dtype=np.int64) * 30_000,
             "top_bundles": tuple((BundleLoad(bundle, 7.0),) for _ in range(count)),
+            "long_term_rate": turned * 1_000.0,
+            "long_term_bundle_rates": {bundle: 70.0},
             "demand": {"rack": {"c": 500.0}, "zone": {"z9": 500.0}},
+            "traffic": Traffic({bundle: NamespaceBundleStats(topics=5000)}, {}, {"another/one": 1}),
+            "resources": np.outer(turned, np.arange(1.0, 6.0)) * 20.0,
+            "message_rate": turned * 1_000.0,
         },
         "view.ownership": {
             "ownership": OwnedBundles(view.brokers, {f"{bundle}{place}": count - 1 for place in range(5)}),

@@ -17,6 +17,8 @@ CountArray = NDArray[np.int64]
 
 #: Domain of a broker that is in none.
 _DEFAULT_DOMAIN = ""
+#: More than any count; the least of no counts.
+_NOBODY = 2**62
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,25 @@ class AntiAffinity:
             kept = totals == totals.min()
         fewest: NDArray[np.bool_] = counts == counts[kept].min()
         return kept & fewest
+
+    def should_unload(self, request: LookupRequest, owner: Broker, brokers: Candidates, view: ClusterView) -> bool:
+        """Tell whether a bundle may leave its owner for the group's sake; the modular manager asks before it sheds.
+
+        Args:
+            brokers: whom the bundle could go to, its owner among them.
+
+        Returns:
+            False only where every candidate owns as many of the group as the owner, and some at that: nobody would
+            gain.
+        """
+        group = _group_of(request, view.namespaces)
+        if not group:
+            return True
+        counts = _counts(group, view)
+        least = int(counts[brokers.index].min(initial=_NOBODY))
+        number = view.brokers.number(owner.id)
+        owned = 0 if number is None else int(counts[number])
+        return least == 0 or owned > least or bool((counts[brokers.index] != least).any())
 
     def detail(self, request: LookupRequest, broker: Broker, view: ClusterView) -> str:
         """Name the group and what the broker owns of it."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.errors import ContractError
-from lookup.hooks import Ge, Le, Remembering, Selector, reads_of
+from lookup.hooks import Ge, Le, Observing, Offer, Remembering, Selector, reads_of
 from lookup.model import Broker, Candidates, ClusterView, LookupRequest
 from lookup_policies.best import Best
 
@@ -42,6 +42,15 @@ class ChildAsking:
             AttributeError: where the child has none, so that the wrapper does not seem to keep anything.
         """
         return cast("Remembering", self.child).remember
+
+    @property
+    def observe(self) -> Callable[[MutableMapping[str, Any], LookupRequest, Broker, Offer], None]:
+        """Return the child's own `observe`; memory and offer it is handed are the wrapper's.
+
+        Raises:
+            AttributeError: where the child has none.
+        """
+        return cast("Observing", self.child).observe
 
 
 @dataclass(frozen=True)

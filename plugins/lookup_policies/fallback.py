@@ -9,7 +9,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.hooks import Remembering, Selector, reads_of
+from lookup.hooks import Observing, Offer, Remembering, Selector, reads_of
 from lookup.model import Broker, Candidates, ClusterView, LookupRequest
 from lookup_policies.best import Best
 from lookup_policies.explore import shares_of
@@ -70,6 +70,24 @@ class Fallback:
                 child.remember(memory, request, broker)
 
         return tell
+
+    @property
+    def observe(self) -> Callable[[MutableMapping[str, Any], LookupRequest, Broker, Offer], None]:
+        """Return what shows every child that observes an assignment, whoever's odds it came from.
+
+        Raises:
+            AttributeError: where no child observes anything.
+        """
+        observing = [cast("Observing", child) for child in self.children if hasattr(child, "observe")]
+        if not observing:
+            raise AttributeError("no child of this fallback observes anything")
+
+        def show(memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker, offer: Offer) -> None:
+            """Show every child that observes what was offered."""
+            for child in observing:
+                child.observe(memory, request, broker, offer)
+
+        return show
 
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
         """Return the odds of the first child that states any."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +22,14 @@ BoolArray = NDArray[np.bool_]
 class Isolation:
     """Keep namespaces with isolation policies on their brokers, and all other namespaces off those.
 
-    Patterns are matched against the whole host, the id up to its last colon. (Pulsar drops an id without colon; here it
-    is a host, because logs often name brokers without a port.) The kind of topic counts only for namespaces without
-    policies, as in Pulsar; a request of the engine has no topic and counts as persistent. Of several policies of one
-    namespace each adds its brokers.
+    Patterns are matched against the whole host, the id up to its last colon. Logs often name brokers without a port,
+    which Pulsar itself never does: it would drop such an id. The kind of topic counts only for namespaces without
+    policies, as in Pulsar; a request of the engine has no topic and counts as persistent. (In Pulsar a bundle counts as
+    non-persistent from the first non-persistent topic on that was looked up in it; here each lookup says it for
+    itself.) Of several policies of one namespace each adds its brokers.
 
     Match -> Result -> Reason:
+        * the id has no colon, `portless = "drop"` -> rejected -> `isolation`
         * the namespace has policies, the host is primary -> kept
         * it has policies, the host is secondary and not primary, fewer than `min_limit` primaries among the candidates
           -> kept
@@ -43,23 +45,36 @@ class Isolation:
     reason: ClassVar[Reason] = Reason.ISOLATION
     reads: ClassVar[frozenset[str]] = frozenset({"namespace", "domain"})
 
+    #: what becomes of a broker whose id has no port; "drop" is Pulsar's way
+    portless: Literal["keep", "drop"] = "keep"
+
     def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> BoolArray:
         """Apply the namespace's policies, or keep it on shared brokers that serve its kind of topic."""
-        policies = view.namespaces.isolation.get(request.namespace)
-        if policies:
-            allowed: BoolArray = np.any([_isolated(policy, brokers, view.brokers) for policy in policies], axis=0)
-            return allowed
-        serving: BoolArray = _serving(view.brokers, request.domain == "non-persistent")[brokers.index]
-        claimed = _primaries(view.namespaces.isolation)
-        return serving & ~_matching(view.brokers, claimed)[brokers.index] if claimed else serving
+        if self.portless == "keep":
+            return _allowed(request, brokers, view)
+        kept: BoolArray = np.array([":" in broker_id for broker_id in brokers.ids], dtype=np.bool_)
+        kept[kept] = _allowed(request, brokers.subset(kept), view)
+        return kept
 
     def detail(self, request: LookupRequest, broker: Broker, view: ClusterView) -> str:
-        """Say whether the host, the domain or another namespace's claim is the cause."""
+        """Say whether the port, the host, the domain or another namespace's claim is the cause."""
+        if self.portless == "drop" and ":" not in broker.id:
+            return f"id {broker.id} has no port"
         if view.namespaces.isolation.get(request.namespace):
             return f"host {broker.host} is none of those {request.namespace} may use now"
         if _matches(broker, _primaries(view.namespaces.isolation)):
             return f"host {broker.host} is primary for other namespaces"
         return f"does not serve {request.domain or 'persistent'} topics"
+
+
+def _allowed(request: LookupRequest, brokers: Candidates, view: ClusterView) -> BoolArray:
+    policies = view.namespaces.isolation.get(request.namespace)
+    if policies:
+        allowed: BoolArray = np.any([_isolated(policy, brokers, view.brokers) for policy in policies], axis=0)
+        return allowed
+    serving: BoolArray = _serving(view.brokers, request.domain == "non-persistent")[brokers.index]
+    claimed = _primaries(view.namespaces.isolation)
+    return serving & ~_matching(view.brokers, claimed)[brokers.index] if claimed else serving
 
 
 def _isolated(policy: IsolationPolicy, brokers: Candidates, roster: Roster) -> BoolArray:

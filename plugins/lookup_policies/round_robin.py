@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.hooks import Offer
 from lookup.model import Broker, Candidates, ClusterView, LookupRequest
 
 __all__ = ["RoundRobin"]
@@ -21,13 +22,15 @@ _WRAP = 2**31 - 1
 class RoundRobin:
     """Choose the candidates in turn: the one at place counter modulo number of candidates.
 
-    The counter grows with every assignment and is shared by all requests, whoever their candidates are. Pulsar also
-    remembers the list of candidates while their number stays the same, because the set it is given has no order; here
-    candidates are sorted by id, so the present ones are gone through. The two differ only where one broker has taken
-    another's place since the list was remembered.
+    The counter grows with every assignment and is shared by all requests, whoever their candidates are. The list of
+    candidates is remembered while their number stays the same, for the set Pulsar is given has no order; here
+    candidates are sorted by id. So where one broker has taken another's place since, turns still go by the old list as
+    long as it names candidates.
 
     Match -> Result -> Reason:
-        * the candidate at the counter's place -> always
+        * the broker at the counter's place in the remembered list -> always
+        * that list has another length than the candidates, or its broker is none of them -> the present candidates are
+          the list -> the one at the counter's place, always
         * otherwise -> not this time
 
     Source: RoundRobinBrokerSelector (`facts/loadmanager.md` 7.2).
@@ -42,10 +45,23 @@ class RoundRobin:
         self, request: LookupRequest, brokers: Candidates, scores: NDArray[np.float64], view: ClusterView
     ) -> NDArray[np.float64]:
         """Return 1 for the candidate whose turn it is."""
-        odds = np.zeros(len(brokers))
-        odds[view.memory.get("counter", 0) % len(brokers)] = 1.0
+        ids = brokers.ids
+        odds = np.zeros(len(ids))
+        turn, listed = _turn(ids, view.memory)
+        odds[ids.index(listed[turn])] = 1.0
         return odds
+
+    def observe(self, memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker, offer: Offer) -> None:
+        """Keep the list of candidates this turn went by."""
+        memory["brokers"] = list(_turn(offer.brokers.ids, memory)[1])
 
     def remember(self, memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker) -> None:
         """Move on by one."""
         memory["counter"] = (memory.get("counter", 0) + 1) % _WRAP
+
+
+def _turn(ids: Sequence[str], memory: Mapping[str, Any]) -> tuple[int, Sequence[str]]:
+    # The place whose turn it is, and the list it is a place in.
+    turn, listed = memory.get("counter", 0) % len(ids), memory.get("brokers", ())
+    is_usable = len(listed) == len(ids) and listed[turn] in ids
+    return turn, listed if is_usable else ids

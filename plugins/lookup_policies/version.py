@@ -5,17 +5,21 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.errors import InputError
 from lookup.hooks import Conf
 from lookup.model import Broker, Candidates, ClusterView, LookupRequest, Reason, Roster
 
 __all__ = ["Version"]
 
-_SEMANTIC = re.compile(r"(\d+)\.(\d+)\.(\d+)(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?")
+_NUMBER = r"(0|[1-9][0-9]*)"
+_PRE = r"(?:0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
+_BUILD = r"[0-9A-Za-z-]+"
+_SEMANTIC = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-({_PRE}(?:\.{_PRE})*))?(?:\+{_BUILD}(?:\.{_BUILD})*)?")
 
 #: What versions sort by: numbers, whether it is a release, and the identifiers of a pre-release.
 _Order = tuple[tuple[int, int, int], bool, tuple[tuple[bool, int, str], ...]]
@@ -28,9 +32,13 @@ class Version:
     A pre-release such as a SNAPSHOT is older than its release. Build metadata (`+...`) does not count: in Pulsar the
     outcome for versions that differ in nothing else hangs on its library.
 
+    In Pulsar a version that is missing or not semantic makes the filter fail. What follows is the policy's `on_error`
+    there: `skip` goes on with all candidates, as Pulsar does, and a shedder that asks takes it for a no, as Pulsar's.
+
     Match -> Result -> Reason:
         * `prefer_later` is off -> all kept
-        * a candidate's version is missing or not semantic -> all kept
+        * a candidate's version is missing or not semantic, `unreadable = "keep"` -> all kept
+        * such a version, `unreadable = "fail"` -> the filter fails, nobody is rejected
         * the version is the highest of the candidates -> kept
         * a candidate has a higher version -> rejected -> `version`
 
@@ -43,12 +51,17 @@ class Version:
 
     #: whether the filter does anything
     prefer_later: Annotated[bool, Conf("preferLaterVersions")] = False
+    #: what follows from a version that cannot be compared; "fail" is Pulsar's way
+    unreadable: Literal["keep", "fail"] = "keep"
 
     def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> NDArray[np.bool_]:
         """Compare every candidate's version with the highest."""
         if not self.prefer_later:
             return np.ones(len(brokers), dtype=np.bool_)
         ranks = _ranks(view.brokers)[brokers.index]
+        if ranks.min() < 0 and self.unreadable == "fail":
+            odd = brokers[int(np.argmin(ranks))]
+            raise InputError(f"broker {odd.id} has version {odd.lookup_data.broker_version!r}, which is not semantic")
         mask: NDArray[np.bool_] = (ranks == ranks.max()) | (ranks.min() < 0)
         return mask
 

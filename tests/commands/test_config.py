@@ -84,6 +84,16 @@ def test_a_deaf_manager_is_warned_of(lookup: Run, tmp_path: Path) -> None:
     assert "warning: policy 'rack' reads lookup properties" in ran.err
 
 
+def test_a_splitter_is_noted(lookup: Run, tmp_path: Path) -> None:
+    """A replay does not ask it; that is no mistake and no warning."""
+    splitting = '[[policies]]\nname = "splits"\nselector = "best"\nsplitter = "default-split"\n'
+
+    ran = lookup("config", "check", "--config", evaluation(tmp_path, splitting))
+
+    assert ran.code == 0
+    assert ran.err.startswith("note: policy 'splits' has a splitter, 'default-split': a replay does not ask it")
+
+
 BAD = """
 [evaluation]
 incumbent = "stok"

@@ -47,7 +47,10 @@ def test_pluggy_takes_every_hook() -> None:
     assert {name for name in vars(manager.hook) if name.startswith("lookup_")} == set(specs.__all__)
 
 
-@pytest.mark.parametrize("protocol", ["Filter", "Scorer", "Selector", "Shedder", "LogReader", "Metric", "Remembering"])
+@pytest.mark.parametrize(
+    "protocol",
+    ["Filter", "Scorer", "Selector", "Shedder", "Splitter", "SplitAlgorithm", "LogReader", "Metric", "Remembering"],
+)
 def test_every_protocol_and_its_methods_are_described(protocol: str) -> None:
     """Each has a heading, and each method is named with its arguments below it."""
     methods = [

@@ -10,11 +10,15 @@ from lookup.testing import parametrize_with_policies
 from lookup_policies.anti_affinity import AntiAffinity
 from lookup_policies.best import Best
 from lookup_policies.bounded_consistent_hash import BoundedConsistentHash
+from lookup_policies.default_split import DefaultSplit
 from lookup_policies.explore import Explore
 from lookup_policies.fallback import Fallback
+from lookup_policies.flow_or_qps_equally_divide import FlowOrQpsEquallyDivide
 from lookup_policies.headroom import Headroom
 from lookup_policies.isolation import Isolation
+from lookup_policies.least_long_term_message_rate import LeastLongTermMessageRate
 from lookup_policies.least_resource_usage import LeastResourceUsage
+from lookup_policies.least_resource_usage_with_weight import LeastResourceUsageWithWeight
 from lookup_policies.load_manager_class import LoadManagerClass
 from lookup_policies.max_topics import MaxTopics
 from lookup_policies.power_of_two import PowerOfTwo
@@ -23,6 +27,7 @@ from lookup_policies.rendezvous import Rendezvous
 from lookup_policies.round_robin import RoundRobin
 from lookup_policies.softmax import Softmax
 from lookup_policies.threshold import Threshold
+from lookup_policies.topic_count_equally_divide import TopicCountEquallyDivide
 from lookup_policies.version import Version
 from lookup_policies.weighted_random import WeightedRandom
 from lookup_policies.zone_spill import ZoneSpill
@@ -32,17 +37,26 @@ _CLASSES: list[type[Any]] = [
     *lookup_policies.SCORERS,
     *lookup_policies.SELECTORS,
     *lookup_policies.SHEDDERS,
+    *lookup_policies.SPLITTERS,
+    *lookup_policies.SPLIT_ALGORITHMS,
 ]
 _OTHERS: list[Any] = [
     AntiAffinity(failure_domains_enabled=True),
     Best(min_score=0.7),
     BoundedConsistentHash(epsilon=0.01, points=3),
+    DefaultSplit(hit_threshold=0, max_splits=1, algorithm=TopicCountEquallyDivide()),
+    DefaultSplit(hit_threshold=0, algorithm=FlowOrQpsEquallyDivide(quirks="intended"), quirks="intended"),
     Explore(epsilon=1.0, child=Fallback((Best(min_score=0.9), Rendezvous()))),
     Explore(child=RoundRobin()),
     Fallback((Best(min_score=2.0),)),
     Fallback((Best(min_score=2.0), RoundRobin(), Softmax())),
     Headroom(unreported=0.0),
+    Explore(child=LeastLongTermMessageRate(overloaded=0.2, unknown_rate=0.0)),
+    Fallback((Best(min_score=2.0), LeastResourceUsageWithWeight(history=0.5))),
+    Isolation(portless="drop"),
+    LeastLongTermMessageRate(overloaded=0.2, unknown_rate=0.0),
     LeastResourceUsage(0.0),
+    LeastResourceUsageWithWeight(history=0.5, rule="average"),
     LoadManagerClass(class_name="org.example.Ours"),
     MaxTopics(max_topics=10),
     PowerOfTwo(by="bundles"),
@@ -65,6 +79,7 @@ _POLICIES = [
         filters=(LoadManagerClass(), MaxTopics(), Version(), AntiAffinity(), Isolation()),
         scorers=(WeightedScorer(PropertyMatch(), 0.7), WeightedScorer(Headroom(), 0.3)),
         shedder=Threshold(),
+        splitter=DefaultSplit(),
     ),
     Policy("explore-usage", Explore(epsilon=0.2, child=LeastResourceUsage()), on_error="skip"),
 ]

@@ -148,9 +148,11 @@ def test_every_module_holds_one_registered_part() -> None:
         *lookup_policies.SCORERS,
         *lookup_policies.SELECTORS,
         *lookup_policies.SHEDDERS,
+        *lookup_policies.SPLITTERS,
+        *lookup_policies.SPLIT_ALGORITHMS,
     ]
     homes = sorted(found.__module__ for found in registered)
-    files = [path for path in Path(str(lookup_policies.__file__)).parent.glob("*.py") if path.stem != "__init__"]
+    files = [path for path in Path(str(lookup_policies.__file__)).parent.glob("*.py") if not path.stem.startswith("_")]
 
     assert homes == sorted(f"lookup_policies.{found.name.replace('-', '_')}" for found in registered)
     assert len(set(homes)) == len(homes) == len(files)

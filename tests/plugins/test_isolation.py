@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from lookup.model import ClusterView, IsolationPolicy, NamespacePolicies
-from lookup.testing import cluster, engine_request, request
+from lookup.testing import candidates, cluster, engine_request, request
 from lookup_policies.isolation import Isolation
 from tests.plugins.worlds import kept, labelled
 
@@ -97,3 +97,13 @@ def test_the_detail_tells_the_causes_apart(isolation: Mapping[str, tuple[Isolati
     view = _view(isolation)
 
     assert Isolation().detail(OWN, view.brokers[2], view) == detail
+
+
+def test_an_id_without_port_is_dropped_where_that_is_asked_for() -> None:
+    """Pulsar knows no such ids, so they neither serve nor count as primaries."""
+    policies = NamespacePolicies(isolation={"public/default": (IsolationPolicy(("b1", "b2"), ("b3",), 2),)})
+    view = cluster("b1", "b2:8080", "b3:8080", namespaces=policies)
+
+    assert kept(Isolation(), request(), view) == {"b1", "b2:8080"}
+    assert kept(Isolation(portless="drop"), request(), view) == {"b2:8080", "b3:8080"}
+    assert Isolation(portless="drop").detail(request(), candidates(view, "b1")[0], view) == "id b1 has no port"

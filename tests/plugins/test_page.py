@@ -18,6 +18,8 @@ KINDS: Mapping[str, tuple[type[Any], ...]] = {
     "Scorers": lookup_policies.SCORERS,
     "Selectors": lookup_policies.SELECTORS,
     "Shedders": lookup_policies.SHEDDERS,
+    "Splitters": lookup_policies.SPLITTERS,
+    "Split algorithms": lookup_policies.SPLIT_ALGORITHMS,
 }
 
 

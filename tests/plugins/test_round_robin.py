@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from lookup.hooks import Offer
 from lookup.testing import candidates, cluster, request
 from lookup_policies.round_robin import RoundRobin
 from tests.plugins.worlds import shares
@@ -17,7 +18,9 @@ def _chosen(*calls: Sequence[str], memory: dict[str, Any] | None = None) -> list
     part, memory, chosen = RoundRobin(), {} if memory is None else memory, []
     for offered in calls:
         (broker_id,) = shares(part, replace(VIEW, memory=memory), *offered)
-        part.remember(memory, request(), candidates(VIEW, broker_id)[0])
+        broker = candidates(VIEW, broker_id)[0]
+        part.observe(memory, request(), broker, Offer(candidates(VIEW, *offered), replace(VIEW, memory=memory)))
+        part.remember(memory, request(), broker)
         chosen.append(broker_id)
     return chosen
 
@@ -27,6 +30,12 @@ def test_brokers_take_turns() -> None:
     calls = ["abc"] * 4 + ["ac"] * 2 + ["abcd"] * 3
 
     assert _chosen(*calls) == ["a", "b", "c", "a", "a", "c", "c", "d", "a"]
+
+
+def test_turns_go_by_the_remembered_list_while_it_is_as_long() -> None:
+    """A broker that took another's place has its turn only when the old list names somebody who is gone."""
+    assert _chosen("abc", "abd", "bcd") == ["a", "b", "c"]
+    assert _chosen("abc", "acd", "acd") == ["a", "c", "d"]
 
 
 def test_asking_alone_does_not_move_on() -> None:

@@ -172,3 +172,33 @@ def test_only_overloaded_brokers_give_up_bundles_and_none_twice(data: st.DataObj
     assert len(accepted) == len(set(accepted))
     assert (outcome.label == CycleLabel.SUCCESS) is bool(accepted)
     assert all(usage[_short([bundle])[0][0]] > (outcome.average or 0.0) for bundle in accepted)
+
+
+def test_the_intended_lower_boundary_moves_nothing_twice() -> None:
+    """Without quirks looking for it leaves smoothed usage alone."""
+    memory: dict[str, Any] = {"usage": dict.fromkeys(LOW, 0.5)}
+    _cycle(_view(LOW, LOW_LOADS), Threshold(lower_boundary=True, quirks="intended"), memory)
+
+    assert memory["usage"]["hot"] == pytest.approx(0.5 * 0.9 + 0.62 * 0.1)
+
+
+def test_single_resources_are_weighted() -> None:
+    """The largest weighted percentage is the usage; memory and direct memory weigh nothing by default."""
+    resources = {"hot": {"cpu": 50.0, "memory": 99.0, "bandwidth_in": 90.0}, "cold": {"direct_memory": 99.0}}
+    view = _view({"hot": 0.0, "cold": 0.0}, HOT, resources=resources)
+    memory: dict[str, Any] = {}
+    accepted, outcome = _cycle(view, memory=memory)
+
+    assert (_short(accepted), outcome.average) == (["three"], 0.45)
+    assert memory["usage"] == {"hot": 0.9, "cold": 0.0}
+    assert _cycle(view, Threshold(bandwidth_in_weight=0.5))[1].average == 0.25
+    assert _cycle(view, Threshold(memory_weight=1.0, direct_memory_weight=1.0))[1].average == 0.99
+
+
+def test_resources_above_100_percent_are_left_out() -> None:
+    """A resource that says more than it can have is not believed while usage is above 1.0."""
+    resources = {"hot": {"cpu": 60.0, "bandwidth_in": 300.0}, "cold": {"cpu": 100.0, "bandwidth_out": 90.0}}
+    memory: dict[str, Any] = {}
+    _cycle(_view({"hot": 0.0, "cold": 0.0}, HOT, resources=resources), memory=memory)
+
+    assert memory["usage"] == {"hot": 0.6, "cold": 1.0}

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lookup.errors import InputError
 from lookup.testing import cluster, request
 from lookup_policies.version import Version
 from tests.plugins.worlds import kept, labelled
@@ -54,3 +55,13 @@ def test_numbers_are_compared_as_numbers(versions: list[tuple[int, int, int]]) -
     best = {place for place, version in enumerate(versions) if version == max(versions)}
 
     assert _kept(*(".".join(map(str, version)) for version in versions)) == best
+
+
+def test_an_unreadable_version_fails_the_filter_where_that_is_asked_for() -> None:
+    """As in Pulsar nobody is rejected; what follows from the failure is for `on_error` to say."""
+    view = cluster(labelled("1", broker_version="4.0.0"), labelled("2", broker_version="04.0.0"))
+
+    with pytest.raises(InputError, match=r"broker 2 has version '04\.0\.0', which is not semantic"):
+        kept(Version(prefer_later=True, unreadable="fail"), request(), view)
+    assert kept(Version(prefer_later=True), request(), view) == {"1", "2"}
+    assert kept(Version(unreadable="fail"), request(), view) == {"1", "2"}

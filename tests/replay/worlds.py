@@ -86,6 +86,10 @@ _OWNING: tuple[dict[str, Any], ...] = (
     {"selector": {"use": "bounded-consistent-hash", "points": 5}},
     {"selector": {"use": "power-of-two", "by": "bundles"}},
     {"selector": "round-robin"},
+    {"filters": ["even-distribution"], "selector": "least-long-term-message-rate"},
+    {"selector": {"use": "least-resource-usage-with-weight", "history": 0.5}},
+    {"selector": {"use": "least-resource-usage-with-weight", "rule": "average"}},
+    {"selector": "avg-placement"},
     {"scorers": [_matching()], "selector": "best", "shedder": {"use": "threshold", "threshold": 0.01, "history": 0.0}},
     {
         "selector": "least-resource-usage",

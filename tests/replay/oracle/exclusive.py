@@ -105,15 +105,15 @@ class ExclusiveWalk(Walk):
             nothing = np.full(count, np.nan)
             return LoadFigures(nothing, nothing, np.array(topics), [()] * count)
         top = [_top(owner, owners, self.weights) for owner in range(count)]
+        rates = {bundle: load for bundle, load in self.weights.items() if load > 0}
         if self.world.loads is not None:
-            usage, load, reported = self.reported_at(now)
-            return LoadFigures(
-                np.array(usage), np.array(load), np.array(reported), top, self.demand_by_label(), "reported"
-            )
+            arrays = (np.array(column) for column in self.reported_at(now))
+            return LoadFigures(*arrays, top, self.demand_by_label(), "reported", long_term_bundle_rates=rates)
         sums = [sum(micro[bundle] for bundle in micro if owners[bundle] == number) for number in range(count)]
         carried = [sums[n] / (MICRO * seconds) if self.registered[n] else float("nan") for n in range(count)]
         usage = [carried[n] / float(self.manager.capacity[n]) for n in range(count)]
-        return LoadFigures(np.array(usage), np.array(carried), np.array(topics), top, self.demand_by_label())
+        arrays = map(np.array, (usage, carried, topics))
+        return LoadFigures(*arrays, top, self.demand_by_label(), long_term_bundle_rates=rates)
 
     def _bundle_loads(self, now: int) -> tuple[dict[str, int], float]:
         loads: dict[str, int] = defaultdict(int)

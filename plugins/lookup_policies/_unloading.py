@@ -1,0 +1,89 @@
+"""What the shedders of Pulsar's modular load manager share: usage by broker, giving up bundles, the end of a cycle.
+
+No part lives here. Bundles come from `view.top_bundles`, which leaves out idle ones and those of system namespaces;
+Pulsar would also unload idle ones once nothing else is left, which moves no load.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Generator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.model import BundleLoad, ClusterView, CycleLabel, CycleOutcome, CycleReason, Ruling, Unload, weighted_usage
+
+__all__ = ["Figures", "average_of", "descending", "ended", "give_up", "no_figures", "reported", "usage_by"]
+
+#: One ratio by broker number, only of registered brokers with a report, in order of their numbers.
+Figures = dict[int, float]
+
+
+def usage_by(view: ClusterView, weights: Sequence[float]) -> NDArray[np.float64]:
+    """Return the largest weighted usage of each broker, shape (n_brokers,), NaN without report.
+
+    Where single resources are not known it is the view's one usage, which has its weights in it.
+
+    Args:
+        weights: in the order of `lookup.model.RESOURCES`.
+    """
+    return view.usage if view.resources is None else weighted_usage(view.resources, weights)
+
+
+def reported(view: ClusterView, column: NDArray[np.float64]) -> Figures:
+    """Return a column of the view by broker number, without brokers that are gone or have not reported."""
+    numbers = np.flatnonzero(view.registered & ~np.isnan(column))
+    return dict(zip(numbers.tolist(), column[numbers].tolist(), strict=True))
+
+
+def average_of(usage: Figures) -> float:
+    """Return the mean; there must be at least one figure."""
+    return math.fsum(usage.values()) / len(usage)
+
+
+def no_figures(view: ClusterView) -> CycleOutcome:
+    """Return how a cycle ends in which no broker can be judged."""
+    nobody = CycleReason.NO_LOAD_DATA if view.registered.any() else CycleReason.NO_BROKERS
+    return CycleOutcome(CycleLabel.SKIP, nobody)
+
+
+def give_up(view: ClusterView, number: int, needed: float) -> Generator[Unload, Ruling, int]:
+    """Propose a broker's bundles, most loaded first, until enough has gone; returns how many were accepted.
+
+    A refused bundle is passed over for the next, and a broker with a single bundle keeps it.
+
+    Args:
+        needed: load to give up; the bundle that reaches it is the last, so at least one goes.
+    """
+    if view.ownership.bundles()[number] <= 1:
+        return 0
+    accepted, moved = 0, 0.0
+    for entry in reversed(view.top_bundles[number]):
+        ruling = yield Unload(entry.bundle, view.brokers[number].id)
+        if ruling.accepted:
+            accepted, moved = accepted + 1, moved + entry.load
+            if moved >= needed:
+                break
+    return accepted
+
+
+def descending(bundles: Sequence[BundleLoad], traffic: Callable[[BundleLoad], float]) -> list[BundleLoad]:
+    """Return bundles by traffic, most first; among equals the later name comes first, as in `give_up`."""
+    return sorted(bundles, key=lambda entry: (traffic(entry), entry.bundle), reverse=True)
+
+
+def ended(usage: Figures, accepted: int, *, overloaded: Collection[int], reason: CycleReason) -> CycleOutcome:
+    """Return how a cycle ended, with mean and population standard deviation of usage.
+
+    Args:
+        accepted: unloads that took place; none is a success.
+        overloaded: who should have given something up; nobody means that the condition was not met.
+        reason: of a success.
+    """
+    average = average_of(usage) if usage else None
+    deviation = None if average is None else math.sqrt(average_of({n: (u - average) ** 2 for n, u in usage.items()}))
+    if accepted:
+        return CycleOutcome(CycleLabel.SUCCESS, reason, average, deviation)
+    idle = CycleReason.NO_BUNDLES if overloaded else CycleReason.HIT_COUNT
+    return CycleOutcome(CycleLabel.SKIP, idle, average, deviation)

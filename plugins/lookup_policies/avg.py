@@ -1,0 +1,178 @@
+"""The shedder `avg`: brokers far apart give and take in pairs, after the gap has lasted for some cycles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, MutableMapping, Sequence
+from dataclasses import dataclass
+from functools import cmp_to_key
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.hooks import Conf, Ge
+from lookup.model import BundleLoad, ClusterView, CycleOutcome, CycleReason, Ruling, Unload
+from lookup_policies._unloading import Figures, descending, ended, no_figures, reported, usage_by
+
+__all__ = ["Avg"]
+
+#: (number of the broker that takes, number of the broker that gives)
+_Pair = tuple[int, int]
+_Counts = MutableMapping[str, int]
+
+
+@dataclass(frozen=True)
+class Avg:
+    """Pair the least with the most loaded broker, the next with the next, and even out pairs that stay far apart.
+
+    A broker's score is its largest weighted usage times 100, without memory (the view's one usage where resources are
+    not known). Whoever is in a pair at least `low_threshold` points apart is counted, at least `high_threshold`
+    points apart twice over, in two counts; a pair acts when a count of either broker reaches its limit, and the
+    counts of both start anew. To act, the busier one gives up bundles, most busy first, each with at most what
+    remains of `max_share` of the difference: in messages per second where that is more than `min_rate`, else in
+    throughput where it is more than `min_throughput`. A refused bundle is passed over. Each is bound to the other
+    broker of its pair; the placement `avg` sends it there at the next lookup.
+
+    Quirk: with `quirks = "upstream"` scores less than one point apart compare as equal, which is no order: among
+    several close ones who is paired with whom depends on the order in which brokers are listed. With `"intended"`
+    scores are compared exactly.
+
+    Match -> Result -> Reason:
+        * no registered broker, none with a report -> nothing -> `no-brokers`, `no-load-data`
+        * a pair has been far apart often enough and has traffic to even out -> unloads -> `overloaded`
+        * such a pair but nothing could be unloaded -> nothing -> `no-bundles`
+        * no pair has -> nothing -> `hit-count`
+
+    Memory, under the key `avg` that the placement of that name shares; each part of it may be absent:
+
+        {"high": {broker: hits}, "low": {broker: hits}, "bound": {bundle: broker}}
+
+    Source: AvgShedder (`facts/loadmanager.md` section 12).
+    """
+
+    name: ClassVar[str] = "avg"
+    memory_key: ClassVar[str] = "avg"
+    reads: ClassVar[frozenset[str]] = frozenset({"view.load"})
+
+    #: points of score from which on a pair is apart
+    low_threshold: Annotated[float, Ge(0), Conf("loadBalancerAvgShedderLowThreshold")] = 15.0
+    #: points of score from which on it is far apart
+    high_threshold: Annotated[float, Ge(0), Conf("loadBalancerAvgShedderHighThreshold")] = 40.0
+    #: cycles for which a pair has to be apart
+    low_hits: Annotated[int, Ge(0), Conf("loadBalancerAvgShedderHitCountLowThreshold")] = 8
+    #: cycles for which it has to be far apart
+    high_hits: Annotated[int, Ge(0), Conf("loadBalancerAvgShedderHitCountHighThreshold")] = 2
+    #: how much of a pair's difference is given up at once, as a ratio
+    max_share: Annotated[float, Ge(0), Conf("maxUnloadPercentage")] = 0.2
+    #: messages per second not worth moving
+    min_rate: Annotated[float, Ge(0), Conf("minUnloadMessage")] = 1000.0
+    #: throughput not worth moving, weight per second
+    min_throughput: Annotated[float, Ge(0), Conf("minUnloadMessageThroughput")] = 1_048_576.0
+    #: weights of the resources, where these are known
+    cpu_weight: Annotated[float, Ge(0), Conf("loadBalancerCPUResourceWeight")] = 1.0
+    direct_memory_weight: Annotated[float, Ge(0), Conf("loadBalancerDirectMemoryResourceWeight")] = 0.0
+    bandwidth_in_weight: Annotated[float, Ge(0), Conf("loadBalancerBandwidthInResourceWeight")] = 1.0
+    bandwidth_out_weight: Annotated[float, Ge(0), Conf("loadBalancerBandwidthOutResourceWeight")] = 1.0
+    #: whether accidents of Pulsar's code are kept
+    quirks: Literal["upstream", "intended"] = "upstream"
+
+    def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Unload, Ruling, CycleOutcome]:
+        """Propose bundles of the busier brokers of pairs, most busy first."""
+        usage = reported(view, self._usage(view))
+        if not usage:
+            return no_figures(view)
+        acting = self._acting(view, {number: used * 100.0 for number, used in usage.items()}, memory)
+        accepted = 0
+        for taker, giver in acting:
+            for traffic, needed in self._excess(view, taker, giver):
+                accepted += yield from self._even_out(view, (taker, giver), traffic, needed=needed, memory=memory)
+        return ended(usage, accepted, overloaded=[giver for _, giver in acting], reason=CycleReason.OVERLOADED)
+
+    def _usage(self, view: ClusterView) -> NDArray[np.float64]:
+        weights = (self.cpu_weight, 0.0, self.direct_memory_weight, self.bandwidth_in_weight, self.bandwidth_out_weight)
+        return usage_by(view, weights)
+
+    def _acting(self, view: ClusterView, scores: Figures, memory: MutableMapping[str, Any]) -> list[_Pair]:
+        # Counts the pairs that are apart and returns those whose counts are full.
+        high, low = dict(memory.get("high", {})), dict(memory.get("low", {}))
+        ids = [broker.id for broker in view.brokers]
+        apart = []
+        for taker, giver in _inward(self._ascending(scores)):
+            difference = scores[giver] - scores[taker]
+            self._count(difference, (ids[taker], ids[giver]), high, low)
+            if difference >= self.low_threshold:
+                apart.append((taker, giver))
+        if not apart:
+            high, low = {}, {}
+        acting = [pair for pair in apart if self._is_full((ids[pair[0]], ids[pair[1]]), high, low)]
+        memory["high"], memory["low"] = high, low
+        return acting
+
+    def _ascending(self, scores: Figures) -> list[int]:
+        if self.quirks == "intended":
+            return sorted(scores, key=lambda number: scores[number])
+
+        def compared(one: int, other: int) -> int:
+            """Compare as Java does, which cuts the difference down to a whole number; its sort is of the same kind."""
+            return int(scores[one] - scores[other])
+
+        return sorted(scores, key=cmp_to_key(compared))
+
+    def _count(self, difference: float, pair: tuple[str, str], high: _Counts, low: _Counts) -> None:
+        for broker in pair:
+            if difference < self.low_threshold:
+                low.pop(broker, None)
+            else:
+                low[broker] = low.get(broker, 0) + 1
+            if difference < self.low_threshold or difference < self.high_threshold:
+                high.pop(broker, None)
+            else:
+                high[broker] = high.get(broker, 0) + 1
+
+    def _is_full(self, pair: tuple[str, str], high: _Counts, low: _Counts) -> bool:
+        # A pair that may act starts counting anew, whether it then finds something to unload or not.
+        hits = [(high.get(broker, 0), low.get(broker, 0)) for broker in pair]
+        is_full = any(far >= self.high_hits or near >= self.low_hits for far, near in hits)
+        for broker in pair if is_full else ():
+            high.pop(broker, None)
+            low.pop(broker, None)
+        return is_full
+
+    def _excess(
+        self, view: ClusterView, taker: int, giver: int
+    ) -> Sequence[tuple[Callable[[BundleLoad], float], float]]:
+        # One measure of traffic and how much of it has to go, or none.
+        if view.message_rate is not None:
+            messages = float(view.message_rate[giver] - view.message_rate[taker]) * self.max_share
+            if messages > self.min_rate:
+                return [(lambda entry: entry.rate, messages)]
+        load = float(view.broker_load[giver] - view.broker_load[taker]) * self.max_share
+        return [(lambda entry: entry.load, load)] if load > self.min_throughput else []
+
+    def _even_out(
+        self,
+        view: ClusterView,
+        pair: _Pair,
+        traffic: Callable[[BundleLoad], float],
+        *,
+        needed: float,
+        memory: MutableMapping[str, Any],
+    ) -> Generator[Unload, Ruling, int]:
+        taker, giver = view.brokers[pair[0]].id, view.brokers[pair[1]].id
+        accepted = 0
+        for entry in descending(view.top_bundles[pair[1]], traffic):
+            carried = traffic(entry)
+            if not 0 < carried <= needed:
+                continue
+            ruling = yield Unload(entry.bundle, giver)
+            if ruling.accepted:
+                memory.setdefault("bound", {})[entry.bundle] = taker
+                accepted, needed = accepted + 1, needed - carried
+        return accepted
+
+
+def _inward(ascending: Sequence[int]) -> list[_Pair]:
+    # The middle one of an odd number is its own partner.
+    count = len(ascending)
+    return [(ascending[place], ascending[count - 1 - place]) for place in range(math.ceil(count / 2))]

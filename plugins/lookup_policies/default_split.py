@@ -1,0 +1,229 @@
+"""The splitter `default-split`: bundles that exceed a limit several times in a row are divided in two."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator, Iterator, Mapping, MutableMapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal
+
+from lookup.errors import InputError
+from lookup.hooks import Conf, Ge, SplitAlgorithm
+from lookup.model import (
+    ClusterView,
+    CycleLabel,
+    CycleOutcome,
+    CycleReason,
+    NamespaceBundle,
+    NamespaceBundleStats,
+    Ruling,
+    Split,
+)
+from lookup_policies.range_equally_divide import RangeEquallyDivide
+
+__all__ = ["DefaultSplit"]
+
+#: Bytes in the unit of `max_bandwidth_mib`.
+_MIB = 1024 * 1024
+#: A bundle with fewer topics is not looked at.
+_FEWEST_TOPICS = 2
+
+#: How often in a row each bundle of one broker exceeded a limit.
+_Hits = dict[str, int]
+
+
+@dataclass
+class _Tally:
+    """What one cycle of all brokers came to."""
+
+    accepted: int = 0
+    failures: int = 0
+    #: of the last accepted split
+    reason: CycleReason = CycleReason.HIT_COUNT
+
+
+@dataclass
+class _Turn:
+    """One broker's cycle: what it sees, its hit counts, and what it has decided so far."""
+
+    view: ClusterView
+    broker: str
+    hits: _Hits
+    tally: _Tally
+    #: splits by namespace
+    decided: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def splits(self) -> int:
+        """Return how many splits the broker has decided."""
+        return self.decided.total()
+
+
+@dataclass(frozen=True)
+class DefaultSplit:
+    """Let every broker divide those of its bundles that exceed a limit more than `hit_threshold` times in a row.
+
+    Each broker goes over its bundles in the order of `view.traffic.stats`, by itself: limits of a cycle are per broker,
+    and so are hit counts, which a bundle loses with its broker. Bundles are looked up once per cycle of the policy
+    (Pulsar: `loadBalancerSplitIntervalMinutes`).
+
+    Match -> Result -> Reason:
+        * fewer than 2 topics -> nothing, the hit count stays
+        * a range of one hash -> nothing, counted as a failure
+        * more than `max_topics` topics, else `max_sessions` producers and consumers (where above 0), else
+          `max_msg_rate`, else `max_bandwidth_mib` -> one hit more -> `topics`, `sessions`, `msg-rate`, `bandwidth`
+        * no limit exceeded -> the hits are forgotten
+        * at most `hit_threshold` hits -> nothing
+        * the namespace has `max_bundles` bundles, with those decided in this cycle -> nothing, the hits stay; it cannot
+          be counted -> a failure
+        * a bundle in state Splitting touches it -> nothing, the hits stay
+        * the algorithm fails or does not return exactly one boundary -> nothing, counted as a failure, the hits stay
+        * otherwise -> a split, the hits are forgotten; after `max_splits` of them the broker stops
+        * in the end: some split accepted -> success with the reason of the last; only failures -> failure, `unknown`;
+          else skip, `hit-count`
+
+    Quirk: whether a splitting bundle touches this one is asked of texts: its namespace's name starts with this
+    namespace's, and its range starts with this lower or ends with this upper end. Effect: a split in `t/ns-2` holds up
+    one in `t/ns`. "intended" compares the namespace as a whole, and ranges as numbers.
+
+    Source: DefaultNamespaceBundleSplitStrategyImpl (`facts/loadmanager.md` 10.3).
+    """
+
+    name: ClassVar[str] = "default-split"
+    reads: ClassVar[frozenset[str]] = frozenset({"view.load", "view.ownership"})
+
+    #: topics above which a bundle is divided
+    max_topics: Annotated[int, Ge(0), Conf("loadBalancerNamespaceBundleMaxTopics")] = 1000
+    #: producers and consumers above which it is divided; 0 and below: no limit
+    max_sessions: Annotated[int, Ge(-1), Conf("loadBalancerNamespaceBundleMaxSessions")] = 1000
+    #: messages per second, in + out
+    max_msg_rate: Annotated[float, Ge(0), Conf("loadBalancerNamespaceBundleMaxMsgRate")] = 30_000.0
+    #: MiB per second, in + out
+    max_bandwidth_mib: Annotated[float, Ge(0), Conf("loadBalancerNamespaceBundleMaxBandwidthMbytes")] = 100.0
+    #: bundles a namespace may have
+    max_bundles: Annotated[int, Ge(0), Conf("loadBalancerNamespaceMaximumBundles")] = 128
+    #: splits of one broker in one cycle
+    max_splits: Annotated[int, Ge(1), Conf("loadBalancerMaxNumberOfBundlesToSplitPerCycle")] = 10
+    #: a limit has to be exceeded in more cycles in a row than this
+    hit_threshold: Annotated[int, Ge(0), Conf("loadBalancerNamespaceBundleSplitConditionHitCountThreshold")] = 3
+    #: where a bundle is cut (Pulsar: `defaultNamespaceBundleSplitAlgorithm`)
+    algorithm: SplitAlgorithm = RangeEquallyDivide()
+    #: how bundles that are being split are told to touch another
+    quirks: Literal["upstream", "intended"] = "upstream"
+
+    def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Split, Ruling, CycleOutcome]:
+        """Let the brokers propose one after the other; hit counts are kept in memory by broker and bundle."""
+        before: Mapping[str, _Hits] = memory.get("hits", {})
+        after: dict[str, _Hits] = {}
+        tally = _Tally()
+        for broker, bundles in _by_owner(view).items():
+            # Hits of bundles that the broker has no figures of any more are dropped.
+            hits = {bundle: count for bundle, count in before.get(broker, {}).items() if bundle in bundles}
+            yield from self._turn(_Turn(view, broker, hits, tally), bundles)
+            if hits:
+                after[broker] = hits
+        memory["hits"] = after
+        return _outcome(tally)
+
+    def _turn(self, turn: _Turn, bundles: Mapping[str, NamespaceBundleStats]) -> Generator[Split, Ruling, None]:
+        for name, stats in bundles.items():
+            split = self._decision(turn, name, stats)
+            if split is None:
+                continue
+            ruling = yield split
+            # Pulsar has decided at this point, whatever becomes of it.
+            turn.decided[_namespace(name)] += 1
+            turn.hits.pop(name, None)
+            if ruling.accepted:
+                turn.tally.accepted, turn.tally.reason = turn.tally.accepted + 1, split.reason
+            if turn.splits == self.max_splits:
+                return
+
+    def _decision(self, turn: _Turn, name: str, stats: NamespaceBundleStats) -> Split | None:
+        if stats.topics < _FEWEST_TOPICS:
+            return None
+        bundle = NamespaceBundle.parse(name)
+        if bundle.range.upper - bundle.range.lower <= 1:
+            turn.tally.failures += 1
+            return None
+        reason = self._excess(stats)
+        if reason is None:
+            turn.hits.pop(name, None)
+            return None
+        turn.hits[name] = turn.hits.get(name, 0) + 1
+        if turn.hits[name] <= self.hit_threshold or not self._has_room(turn, name):
+            return None
+        boundaries = self._boundaries(turn, name, bundle)
+        return None if boundaries is None else Split(name, turn.broker, boundaries, reason)
+
+    def _excess(self, stats: NamespaceBundleStats) -> CycleReason | None:
+        if stats.topics > self.max_topics:
+            return CycleReason.TOPICS
+        if 0 < self.max_sessions < stats.producer_count + stats.consumer_count:
+            return CycleReason.SESSIONS
+        if stats.msg_rate_in + stats.msg_rate_out > self.max_msg_rate:
+            return CycleReason.MSG_RATE
+        if stats.msg_throughput_in + stats.msg_throughput_out > self.max_bandwidth_mib * _MIB:
+            return CycleReason.BANDWIDTH
+        return None
+
+    def _has_room(self, turn: _Turn, name: str) -> bool:
+        namespace = _namespace(name)
+        count = turn.view.traffic.bundle_counts.get(namespace)
+        if count is None:
+            turn.tally.failures += 1
+            return False
+        if count + turn.decided[namespace] >= self.max_bundles:
+            return False
+        touches = _touches_as_text if self.quirks == "upstream" else _touches
+        return not any(touches(name, splitting) for splitting in turn.view.traffic.splitting)
+
+    def _boundaries(self, turn: _Turn, name: str, bundle: NamespaceBundle) -> tuple[int, ...] | None:
+        try:
+            found = tuple(self.algorithm.boundaries(bundle, turn.view.traffic.topics_of(name), None))
+        except InputError:
+            found = ()
+        if len(found) == 1:
+            return found
+        turn.tally.failures += 1
+        return None
+
+
+def _by_owner(view: ClusterView) -> dict[str, dict[str, NamespaceBundleStats]]:
+    # By broker in the order of ids; a broker's bundles in the order in which it goes over them.
+    owned: dict[int, dict[str, NamespaceBundleStats]] = {}
+    for bundle, owner, stats in _with_owners(view):
+        owned.setdefault(owner, {})[bundle] = stats
+    return {view.brokers[number].id: owned[number] for number in sorted(owned)}
+
+
+def _with_owners(view: ClusterView) -> Iterator[tuple[str, int, NamespaceBundleStats]]:
+    for bundle, stats in view.traffic.stats.items():
+        owner = view.ownership.owner(bundle)
+        if owner is not None:
+            yield bundle, owner, stats
+
+
+def _namespace(bundle: str) -> str:
+    return bundle.rpartition("/")[0]
+
+
+def _touches_as_text(bundle: str, splitting: str) -> bool:
+    namespace, _, own = bundle.rpartition("/")
+    other_namespace, _, other = splitting.rpartition("/")
+    lower, _, upper = own.partition("_")
+    return other_namespace.startswith(namespace) and (other.startswith(lower) or other.endswith(upper))
+
+
+def _touches(bundle: str, splitting: str) -> bool:
+    own, other = NamespaceBundle.parse(bundle), NamespaceBundle.parse(splitting)
+    shares_an_end = own.range.lower == other.range.lower or own.range.upper == other.range.upper
+    return own.namespace == other.namespace and shares_an_end
+
+
+def _outcome(tally: _Tally) -> CycleOutcome:
+    if tally.accepted:
+        return CycleOutcome(CycleLabel.SUCCESS, tally.reason, failures=tally.failures)
+    if tally.failures:
+        return CycleOutcome(CycleLabel.FAILURE, CycleReason.UNKNOWN, failures=tally.failures)
+    return CycleOutcome(CycleLabel.SKIP, CycleReason.HIT_COUNT)

@@ -1,0 +1,308 @@
+"""The shedder `transfer`: Pulsar's TransferShedder, which hands bundles of the fullest brokers to the emptiest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Iterator, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+
+from lookup.hooks import Conf, Ge
+from lookup.model import (
+    BundleLoad,
+    ClusterView,
+    CycleLabel,
+    CycleOutcome,
+    CycleReason,
+    LoadStats,
+    NamespacePolicies,
+    Probe,
+    Ruling,
+    Unload,
+)
+
+__all__ = ["Transfer"]
+
+#: A swap must leave the source with less than this share of its load, or moving would hardly help it.
+_SWAPPED_SHARE = 0.75
+
+_Proposals = Generator[Unload | Probe, Ruling, None]
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """Move bundles from the broker with the highest usage to the one with the lowest until usage is even enough.
+
+    Acts after more than `hit_count` consecutive cycles in which the deviation of usage exceeds `target_std`, or the
+    emptiest broker is underloaded (usage below the average, or smoothed load below the fullest broker's, times half of
+    `target_std` within [0, 0.5]), or the fullest is overloaded (usage above `overloaded` and above the average +
+    `target_std`). Brokers are paired from both ends, at most `brokers_per_cycle` pairs. A broker offers the
+    `top_bundles` with the highest load, lowest of these first, and keeps one. They go while they fit into half of the
+    pair's difference; one that does not fit goes if bundles of the emptier broker come back for it. Where they go
+    must pass the policy's filters, even if `transfer` is off and the next lookup decides where they go.
+
+    Match -> Result -> Reason:
+        * some broker unloaded in the last `cool_down_s` before it measured its load -> nothing -> `cool-down`
+        * all reports are older than `ttl_s` -> nothing -> `out-dated-data`
+        * nobody reports -> nothing -> `no-brokers`; a registered broker does not -> nothing -> `no-load-data`
+        * balanced, or not `hit_count` times out of balance before -> nothing -> `hit-count`
+        * deviation above `target_std`, or the fullest broker overloaded -> unloads -> `overloaded`
+        * else the emptiest broker underloaded -> unloads -> `underloaded`
+        * no bundle fits or may go -> nothing -> `no-load-data` if a source reports no bundles, else `no-bundles`
+
+    `quirks`, all from TransferShedder's source; `upstream` does as Pulsar does, `intended` what was evidently meant:
+        * what comes back in a swap is counted only with `debug`; without it the modelled deviation stays too high and
+          further bundles are weighed against too much. Intended: it always counts.
+        * brokers with outdated reports are left out of the average but may be paired. Intended: they are not.
+        * reports of brokers that are no longer registered count and may be paired. Intended: they do not.
+        * a source with usage 0 but some load gives up all bundles but one. Intended: none.
+        * swaps are weighed by load alone, so where usage does not go with load they can raise the modelled deviation.
+          Intended: such a swap is not made.
+
+    Unlike Pulsar it is not the order of a hash map that decides between equals but the broker's id (unless the view has
+    a `store_order`), and the grace period spares bundles that would come back as well.
+
+    Source: TransferShedder, UnloadScheduler (`facts/loadmanager.md` section 9; top bundles: 2.6).
+    """
+
+    name: ClassVar[str] = "transfer"
+    reads: ClassVar[frozenset[str]] = frozenset({"view.load", "view.now"})
+
+    #: standard deviation of usage that is even enough, ratio of capacity
+    target_std: Annotated[float, Ge(0), Conf("loadBalancerBrokerLoadTargetStd")] = 0.25
+    #: how many cycles out of balance are let pass before one acts
+    hit_count: Annotated[int, Ge(0), Conf("loadBalancerSheddingConditionHitCountThreshold")] = 3
+    #: whether bundles get their new owner at once; without it the next lookup decides
+    transfer: Annotated[bool, Conf("loadBalancerTransferEnabled")] = True
+    #: how many brokers may give up bundles in one cycle
+    brokers_per_cycle: Annotated[int, Ge(0), Conf("loadBalancerMaxNumberOfBrokerSheddingPerCycle")] = 3
+    #: usage above which a broker can be overloaded
+    overloaded: Annotated[float, Ge(0), Conf("loadBalancerBrokerOverloadedThresholdPercentage", scale=0.01)] = 0.85
+    #: seconds between a broker's unload and the load it has to measure before the next cycle acts
+    cool_down_s: Annotated[int, Ge(0), Conf("loadBalanceSheddingDelayInSeconds")] = 180
+    #: seconds after which a load report counts no more
+    ttl_s: Annotated[int, Ge(0), Conf("loadBalancerBrokerLoadDataTTLInSeconds")] = 1800
+    #: whether bundles of namespaces with isolation policies or anti-affinity groups are touched
+    shed_with_policies: Annotated[bool, Conf("loadBalancerSheddingBundlesWithPoliciesEnabled")] = False
+    #: how many bundles a broker reports, and so offers
+    top_bundles: Annotated[int, Ge(1), Conf("loadBalancerMaxNumberOfBundlesInBundleLoadReport")] = 10
+    #: Pulsar's debug mode, which changes decisions: see `quirks`
+    debug: Annotated[bool, Conf("loadBalancerDebugModeEnabled")] = False
+    #: whether Pulsar's accidents are reproduced
+    quirks: Literal["upstream", "intended"] = "upstream"
+
+    def propose(
+        self, view: ClusterView, memory: MutableMapping[str, Any]
+    ) -> Generator[Unload | Probe, Ruling, CycleOutcome]:
+        """Propose bundles of the fullest brokers, pair by pair."""
+        cooling: MutableMapping[str, int] = memory.setdefault("unloaded_us", {})
+        listed, counted, reason = self._gathered(view, cooling)
+        if reason is not None:
+            return CycleOutcome(CycleLabel.SKIP, reason)
+        reports = _Reports(self, view)
+        stats = LoadStats.of(reports.usage[number] for number in counted)
+        cycle = _Cycle(self, reports, stats, sorted(listed, key=reports.usage.__getitem__))
+        memory["hits"] = 0 if cycle.reason() is None else memory.get("hits", 0) + 1
+        if memory["hits"] > self.hit_count:
+            yield from cycle.pairs()
+        if not cycle.sources:
+            return CycleOutcome(CycleLabel.SKIP, cycle.idle(), stats.average, stats.deviation, stats.deviation)
+        memory["hits"] = 0
+        cooling.update(dict.fromkeys(cycle.sources, view.now_us))
+        return CycleOutcome(CycleLabel.SUCCESS, cycle.reasons[0], stats.average, stats.deviation, cycle.stats.deviation)
+
+    def _gathered(
+        self, view: ClusterView, cooling: MutableMapping[str, int]
+    ) -> tuple[list[int], list[int], CycleReason | None]:
+        # Who may be paired, who counts in the average, and why nothing is to be done.
+        listed, counted = _listed(view), list[int]()
+        if self.quirks == "intended":
+            listed = [number for number in listed if view.registered[number]]
+        for number in listed:
+            updated = view.now_us if view.updated_us is None else int(view.updated_us[number])
+            if view.now_us - updated > self.ttl_s * 1_000_000:
+                continue
+            unloaded = cooling.get(view.brokers[number].id)
+            if unloaded is not None:
+                if updated - unloaded < self.cool_down_s * 1_000_000:
+                    return [], [], CycleReason.COOL_DOWN
+                del cooling[view.brokers[number].id]
+            counted.append(number)
+        if not counted:
+            return [], [], CycleReason.OUT_DATED_DATA if listed else CycleReason.NO_BROKERS
+        if np.isnan(view.usage[view.registered]).any():
+            return [], [], CycleReason.NO_LOAD_DATA
+        return counted if self.quirks == "intended" else listed, counted, None
+
+
+class _Reports:
+    """What brokers reported, by number; no load counts as 0, as in Pulsar's reports."""
+
+    def __init__(self, part: Transfer, view: ClusterView) -> None:
+        self.ids: Sequence[str] = view.brokers.ids
+        self.usage: list[float] = view.usage.tolist()
+        self.load: list[float] = np.nan_to_num(view.broker_load).tolist()
+        self.load_ema: list[float] = self.load if view.load_ema is None else np.nan_to_num(view.load_ema).tolist()
+        self._part, self._view = part, view
+
+    def top(self, number: int) -> Sequence[BundleLoad]:
+        """Return the bundles in a broker's report, ascending by load."""
+        found = self._view.top_bundles[number]
+        if not self._part.shed_with_policies:
+            found = [entry for entry in found if not _has_policies(entry.bundle, self._view.namespaces)]
+        return found[-self._part.top_bundles :]
+
+
+@dataclass
+class _Cycle:
+    """One cycle at work: pairs of brokers from both ends of the order of usage."""
+
+    part: Transfer
+    reports: _Reports
+    stats: LoadStats
+    #: numbers of brokers, ascending by usage
+    order: Sequence[int]
+    low: int = 0
+    #: sources that reported no bundles, and such that had nothing to give
+    silent: int = 0
+    idling: int = 0
+    #: why each pair that moved something did
+    reasons: list[CycleReason] = field(default_factory=list)
+    #: ids of brokers that gave up bundles
+    sources: dict[str, None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.high = len(self.order) - 1
+
+    def reason(self) -> CycleReason | None:
+        """Return why the brokers at both ends are to be paired, None where they are balanced."""
+        part, usage = self.part, self.reports.usage
+        emptiest, fullest = self.order[self.low], self.order[self.high]
+        if self.stats.deviation > part.target_std:
+            return CycleReason.OVERLOADED
+        factor = min(0.5, max(0.0, part.target_std / 2.0))
+        smoothed = self.reports.load_ema
+        if usage[emptiest] < self.stats.average * factor or smoothed[emptiest] < smoothed[fullest] * factor:
+            return CycleReason.UNDERLOADED
+        is_over = usage[fullest] > part.overloaded and usage[fullest] > self.stats.average + part.target_std
+        return CycleReason.OVERLOADED if is_over else None
+
+    def pairs(self) -> _Proposals:
+        """Pair brokers until they are balanced, enough have given something up, or the ends meet."""
+        while len(self.reasons) < self.part.brokers_per_cycle and self.low < self.high:
+            reason = self.reason()
+            if reason is None:
+                return
+            pair = _Pair(self, reason)
+            self.high -= 1
+            if not pair.top:
+                self.silent += 1
+                continue
+            yield from pair.proposals()
+            if pair.out > 0:
+                self.stats, self.low = pair.modelled(self.stats), self.low + 1
+                self.reasons.append(reason)
+                self.sources.update(dict.fromkeys(pair.sources))
+            else:
+                self.idling += 1
+
+    def idle(self) -> CycleReason:
+        """Return why nothing was moved."""
+        if self.silent:
+            return CycleReason.NO_LOAD_DATA
+        return CycleReason.NO_BUNDLES if self.idling else CycleReason.HIT_COUNT
+
+
+class _Pair:
+    """A full broker, the source, and an empty one, the destination; loads in weight per second."""
+
+    def __init__(self, cycle: _Cycle, reason: CycleReason) -> None:
+        part, reports, source, destination = cycle.part, cycle.reports, cycle.order[cycle.high], cycle.order[cycle.low]
+        self.part, self.reason = part, reason
+        self.source, self.destination = reports.ids[source], reports.ids[destination]
+        self.usage = reports.usage[source], reports.usage[destination]
+        self.load = reports.load[source], reports.load[destination]
+        self.top = reports.top(source)
+        #: bundles that may come back, each looked at once
+        self.returns: Iterator[BundleLoad] = iter(reports.top(destination) if part.transfer else ())
+        #: what left the source, and what came back for it as far as it counts
+        self.out = self.gain = 0.0
+        #: ids of brokers that gave up bundles
+        self.sources: list[str] = []
+
+    def proposals(self) -> _Proposals:
+        """Offer bundles of the source until half of the difference is moved or one is left."""
+        target, remaining = self._target(), len(self.top)
+        for offered in self.top:
+            if remaining <= 1:
+                break
+            there = Unload(offered.bundle, self.source, self.destination, self.reason)
+            if not offered.load or not (yield Probe(there)).accepted:
+                continue
+            back: Sequence[BundleLoad] = ()
+            if self.out - self.gain + offered.load > target:
+                back = yield from self._swapped(offered.load)
+                if not back:
+                    break
+            if (yield there if self.part.transfer else Unload(offered.bundle, self.source, None, self.reason)).accepted:
+                self.out, remaining = self.out + offered.load, remaining - 1
+                self.sources.append(self.source)
+                yield from self._take_back(back)
+
+    def modelled(self, stats: LoadStats) -> LoadStats:
+        """Return the figures after what this pair moved."""
+        return stats.moved(*self.usage, self._moved_usage(self.out - self.gain))
+
+    def _target(self) -> float:
+        # How much load is to leave the source. Java divides by a usage of 0 without noticing, and nothing exceeds NaN.
+        full, empty = self.usage
+        if not full:
+            return math.inf if self.part.quirks == "upstream" else -math.inf
+        return self.load[0] * ((full - empty) / 2.0) / full
+
+    def _moved_usage(self, load: float) -> float:
+        return load * self.usage[0] / self.load[0] if self.load[0] else 0.0
+
+    def _swapped(self, offered: float) -> Generator[Unload | Probe, Ruling, Sequence[BundleLoad]]:
+        # The bundles of the destination that come back for one that is too large, none where that does not help.
+        whole, other = self.load
+        here, there = whole - self.out + self.gain - offered, other + self.out - self.gain + offered
+        back: list[BundleLoad] = []
+        for entry in self.returns:
+            if not entry.load or not (here + entry.load < whole and there - entry.load < whole):
+                continue
+            if not (yield Probe(Unload(entry.bundle, self.destination, self.source, self.reason))).accepted:
+                continue
+            here, there = here + entry.load, there - entry.load
+            back.append(entry)
+            if there <= here and here < whole * _SWAPPED_SHARE:
+                return back if self._evens_out(whole - here) else ()
+        return ()
+
+    def _evens_out(self, moved: float) -> bool:
+        if self.part.quirks == "upstream":
+            return True
+        return self._moved_usage(moved) < self.usage[0] - self.usage[1]
+
+    def _take_back(self, back: Sequence[BundleLoad]) -> _Proposals:
+        for entry in back:
+            if (yield Unload(entry.bundle, self.destination, self.source, self.reason)).accepted:
+                self.sources.append(self.destination)
+                if self.part.debug or self.part.quirks == "intended":
+                    self.gain += entry.load
+
+
+def _listed(view: ClusterView) -> list[int]:
+    # The entries of the load store: who reported, registered or not.
+    reported = np.flatnonzero(~np.isnan(view.usage)).tolist()
+    if view.store_order is None:
+        return reported
+    known = set(reported)
+    return [number for number in view.store_order if number in known]
+
+
+def _has_policies(bundle: str, namespaces: NamespacePolicies) -> bool:
+    namespace = bundle.rpartition("/")[0]
+    return bool(namespaces.isolation.get(namespace) or namespaces.anti_affinity_group.get(namespace, "").strip())

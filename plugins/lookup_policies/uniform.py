@@ -1,0 +1,136 @@
+"""The shedder `uniform`: the busiest broker gives up bundles while it is far ahead of the least busy one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, MutableMapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+from lookup.hooks import Conf, Ge
+from lookup.model import BundleLoad, ClusterView, CycleOutcome, CycleReason, Ruling, Unload
+from lookup_policies._unloading import Figures, descending, ended, no_figures, reported
+
+__all__ = ["Uniform"]
+
+#: Java's largest 32-bit integer.
+_MAX_INT = 2**31 - 1
+#: Pulsar: traffic up to this much counts as none.
+_EPSILON = 1e-6
+
+
+@dataclass(frozen=True)
+class _Excess:
+    """What the busiest broker has to give up."""
+
+    broker: int
+    #: most the bundles given up may carry together, in the unit of `traffic`
+    required: float
+    #: least that is worth while
+    minimum: float
+    traffic: Callable[[BundleLoad], float]
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Unload bundles of the broker with the most traffic while it is far ahead of the one with the least.
+
+    Messages come first: the busiest broker by messages per second is ahead when it has more than
+    `rate_difference` above the least busy one, as a ratio of that one's. Else the busiest by throughput (the view's
+    load) is ahead with more than `throughput_multiple` times the least. It gives up bundles, most busy first, each
+    with at most what remains of `max_share` of the difference; a refused one is passed over. Where they go is decided
+    by the next lookup. Where messages per second are not known only throughput counts.
+
+    Quirks: with `quirks = "upstream"` a broker above 2^31 - 1 (2.1 GB/s) is never the least busy, and where all are
+    above it that number stands for it, so a busy cluster looks uneven; what is required is a whole number of at most
+    2^31 - 1, each bundle reduces it by the whole part of its traffic only, and bundles without any are taken as well.
+    With `"intended"` the least is the least, all figures are exact and bundles without traffic stay.
+
+    Match -> Result -> Reason:
+        * no registered broker, none with a report -> nothing -> `no-brokers`, `no-load-data`
+        * one broker is ahead, has more than one bundle and enough to give up -> unloads -> `overloaded`
+        * one is ahead but nothing could be unloaded -> nothing -> `no-bundles`
+        * none is ahead -> nothing -> `hit-count`, the condition is not met
+
+    Source: UniformLoadShedder (`facts/loadmanager.md` section 12).
+    """
+
+    name: ClassVar[str] = "uniform"
+    reads: ClassVar[frozenset[str]] = frozenset({"view.load", "view.ownership"})
+
+    #: how much more messages per second are too many, as a ratio of the least; 0: messages do not count
+    rate_difference: Annotated[float, Ge(0), Conf("loadBalancerMsgRateDifferenceShedderThreshold", scale=0.01)] = 0.5
+    #: how many times the least throughput is too much; 0: throughput does not count
+    throughput_multiple: Annotated[
+        float, Ge(0), Conf("loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold")
+    ] = 4.0
+    #: how much of the difference is given up in one cycle, as a ratio
+    max_share: Annotated[float, Ge(0), Conf("maxUnloadPercentage")] = 0.2
+    #: messages per second below which moving is not worth while
+    min_rate: Annotated[float, Ge(0), Conf("minUnloadMessage")] = 1000.0
+    #: throughput below which moving is not worth while, weight per second
+    min_throughput: Annotated[float, Ge(0), Conf("minUnloadMessageThroughput")] = 1_048_576.0
+    #: most bundles of one cycle, -1 for no limit
+    max_bundles: Annotated[int, Ge(-1), Conf("maxUnloadBundleNumPerShedding")] = -1
+    #: whether accidents of Pulsar's code are kept
+    quirks: Literal["upstream", "intended"] = "upstream"
+
+    def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Unload, Ruling, CycleOutcome]:
+        """Propose bundles of the busiest broker, most busy first."""
+        throughput = reported(view, view.broker_load)
+        if not throughput:
+            return no_figures(view)
+        rates = {} if view.message_rate is None else reported(view, view.message_rate)
+        excess = self._of_messages(rates) or self._of_throughput(throughput)
+        accepted = 0
+        if excess is not None and view.ownership.bundles()[excess.broker] > 1 and excess.required >= excess.minimum:
+            accepted = yield from self._give_up(view, excess)
+        overloaded = () if excess is None else (excess.broker,)
+        usage = reported(view, view.usage)
+        return ended(usage, accepted, overloaded=overloaded, reason=CycleReason.OVERLOADED)
+
+    def _of_messages(self, rates: Figures) -> _Excess | None:
+        if not rates or not self.rate_difference:
+            return None
+        busiest, most, least = self._extremes(rates)
+        if (most - least) * 100 / least <= self.rate_difference * 100:
+            return None
+        return _Excess(busiest, self._whole((most - least) * self.max_share), self.min_rate, _rate_of)
+
+    def _of_throughput(self, throughput: Figures) -> _Excess | None:
+        busiest, most, least = self._extremes(throughput)
+        if not self.throughput_multiple or most / least <= self.throughput_multiple:
+            return None
+        return _Excess(busiest, self._whole((most - least) * self.max_share), self.min_throughput, _load_of)
+
+    def _extremes(self, figures: Figures) -> tuple[int, float, float]:
+        # Number of the busiest, the first of equals, its figure, and that of the least busy.
+        busiest = max(figures, key=lambda number: figures[number])
+        least = min(figures.values())
+        if self.quirks == "upstream":
+            least = min(least, float(_MAX_INT))
+        return busiest, figures[busiest], 1.0 if abs(least) <= _EPSILON else least
+
+    def _whole(self, figure: float) -> float:
+        # Java's (int) cuts fractions off and stops at the largest integer.
+        return float(min(int(figure), _MAX_INT)) if self.quirks == "upstream" else figure
+
+    def _give_up(self, view: ClusterView, excess: _Excess) -> Generator[Unload, Ruling, int]:
+        accepted, remaining = 0, excess.required
+        for entry in descending(view.top_bundles[excess.broker], excess.traffic):
+            if accepted == self.max_bundles:
+                break
+            traffic = excess.traffic(entry)
+            if traffic > remaining or (not traffic and self.quirks == "intended"):
+                continue
+            ruling = yield Unload(entry.bundle, view.brokers[excess.broker].id)
+            if ruling.accepted:
+                accepted, remaining = accepted + 1, remaining - self._whole(traffic)
+        return accepted
+
+
+def _rate_of(entry: BundleLoad) -> float:
+    return entry.rate
+
+
+def _load_of(entry: BundleLoad) -> float:
+    return entry.load

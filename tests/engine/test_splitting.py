@@ -1,0 +1,144 @@
+"""A split cycle: proposals, rulings, and what is booked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import pytest
+
+from lookup.engine.manager import LoadManager
+from lookup.errors import ContractError, PolicyError, ReadsError
+from lookup.model import CycleLabel, CycleOutcome, CycleReason, Reason, Split
+from lookup.testing import cluster
+from tests.engine.parts import DONE, Odds, Proposing, manager, policy
+
+B1, B2 = "public/default/0x00000000_0x80000000", "public/default/0x80000000_0xffffffff"
+VIEW = cluster("b1", "b2")
+
+
+class Splitting(Proposing):
+    """A splitter that makes the given proposals; it needs no algorithm to do so."""
+
+    name: ClassVar[str] = "splitting"
+    algorithm: ClassVar[Any] = None
+
+
+def _at_work(*proposals: Any, on_error: Any = "stop", **changes: Any) -> LoadManager:
+    made = manager(policy(Odds(), splitter=Splitting(proposals, **changes), on_error=on_error), VIEW)
+    made.restore({B1: "b1", B2: "b2"})
+    made.take_changes()
+    return made
+
+
+def _rulings(made: LoadManager) -> Any:
+    made.split_bundles()
+    return made.memory["splitting"]["rulings"]
+
+
+@pytest.mark.parametrize(
+    ("proposal", "reason"),
+    [
+        (Split(B1, "b1", (1,)), None),
+        (Split(B1, "b1", (1, 2, 0x7FFFFFFF)), None),
+        (Split(B1, "b2", (1,)), "not-owner"),
+        (Split(B1, "nobody", (1,)), "not-owner"),
+        (Split("public/default/unowned", "b1", (1,)), "not-owner"),
+        (Split(B1, "b1", ()), "bad-boundary"),
+        (Split(B1, "b1", (0,)), "bad-boundary"),
+        (Split(B1, "b1", (0x80000000,)), "bad-boundary"),
+        (Split(B1, "b1", (5, 5)), "bad-boundary"),
+        (Split(B1, "b1", (6, 5)), "bad-boundary"),
+    ],
+)
+def test_each_rule_of_the_judge(proposal: Split, reason: str | None) -> None:
+    """A split is accepted, or refused by the first rule it breaks."""
+    assert _rulings(_at_work(proposal)) == [reason]
+
+
+def test_a_bundle_whose_name_is_none_cannot_be_cut() -> None:
+    """A name without a range has no inside."""
+    made = _at_work(Split("odd", "b1", (1,)))
+    made.restore({"odd": "b1"})
+
+    assert _rulings(made) == ["bad-boundary"]
+
+
+def test_children_take_the_place_of_their_parent() -> None:
+    """They belong to its owner, and no owner changes by that."""
+    made = _at_work(Split(B1, "b1", (0x10, 0x20)))
+    report = made.split_bundles()
+    children = [f"public/default/0x{low:08x}_0x{high:08x}" for low, high in ((0, 16), (16, 32), (32, 2**31))]
+
+    assert report is not None
+    assert (report.outcome, [list(split.children) for split in report.accepted]) == (DONE, [children])
+    assert [made.owned(child, "b1") for child in children] == [True] * 3
+    assert made.ownership.owner(B1) is None
+    assert made.take_changes() == []
+
+
+def test_a_bundle_is_split_once_in_a_cycle() -> None:
+    """A child may be split again at once, its parent may not."""
+    child = "public/default/0x00000000_0x00000010"
+    made = _at_work(Split(B1, "b1", (16,)), Split(B1, "b1", (16,)), Split(child, "b1", (8,)))
+
+    assert _rulings(made) == [None, "split-this-cycle", None]
+
+
+def test_rejected_and_accepted_add_up_to_what_was_proposed() -> None:
+    """Refusals are counted by reason."""
+    report = _at_work(Split(B1, "b2", (1,)), Split(B1, "b1", (1,)), Split(B2, "b1", (1,))).split_bundles()
+
+    assert report is not None
+    assert (len(report.accepted), report.rejected) == (1, {Reason.NOT_OWNER: 2})
+
+
+def test_a_policy_without_splitter_splits_nothing() -> None:
+    """There is no report."""
+    assert manager(policy(Odds()), VIEW).split_bundles() is None
+
+
+@pytest.mark.parametrize("on_error", ["skip", "fail-closed"])
+def test_a_splitter_that_raises_keeps_what_was_accepted(on_error: str) -> None:
+    """The cycle failed, the split before took place, the failure is counted."""
+    made = _at_work(Split(B1, "b1", (1,)), error=KeyError("gone"), on_error=on_error)
+    report = made.split_bundles()
+
+    assert report is not None
+    assert report.outcome == CycleOutcome(CycleLabel.FAILURE, CycleReason.UNKNOWN)
+    assert len(report.accepted) == 1
+    assert made.failures.first == "policy 'tested': splitter 'splitting' raised KeyError: 'gone'"
+
+
+def test_a_splitter_that_raises_stops_the_run() -> None:
+    """With stop, by a sentence."""
+    with pytest.raises(PolicyError, match="policy 'tested': splitter 'splitting' raised KeyError: 'gone'"):
+        _at_work(error=KeyError("gone")).split_bundles()
+
+
+@pytest.mark.parametrize(
+    ("made", "sentence"),
+    [
+        (_at_work("b1"), "splitter 'splitting' proposed 'b1', not a Split"),
+        (_at_work(outcome=None), "splitter 'splitting' ended with None, not a CycleOutcome"),
+    ],
+)
+def test_a_splitter_that_breaks_its_protocol_ends_the_run(made: LoadManager, sentence: str) -> None:
+    """Something else than a split, or no outcome."""
+    with pytest.raises(ContractError, match=sentence):
+        made.split_bundles()
+
+
+def test_a_splitter_sees_what_it_declares() -> None:
+    """Its view is cut down like that of every part."""
+
+    class Blind(Splitting):
+        reads: ClassVar[frozenset[str]] = frozenset()
+
+        def propose(self, view: Any, memory: Any) -> Any:
+            yield Split(B1, "b1", view.traffic)
+
+    made = _at_work()
+    made.policy = replace(made.policy, splitter=Blind())  # type: ignore[arg-type]  # the algorithm is missing
+    with pytest.raises(ReadsError, match=r"part 'splitting' read view\.traffic without 'view.load' in its reads"):
+        made.split_bundles()

@@ -1,0 +1,180 @@
+"""The shedder `avg`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lookup.model import ClusterView, CycleLabel, CycleReason
+from lookup_policies.avg import Avg
+from tests.plugins.cycles import cycle, loaded
+
+BUNDLES = {f"b{place}": 10.0 for place in range(10)}
+
+
+def _view(usage: dict[str, float], **figures: Any) -> ClusterView:
+    """Give every broker ten bundles in all per tenth of usage, of its own name, and loads of 10 each."""
+    loads = {one: {f"{one}{place}": 10.0 for place in range(int(used * 10))} for one, used in usage.items()}
+    return loaded(loads, usage=usage, **figures)
+
+
+def _cycles(part: Avg, view: ClusterView, count: int) -> list[int]:
+    memory: dict[str, Any] = {}
+    return [len(cycle(part, view, memory)[0]) for _ in range(count)]
+
+
+PART = Avg(max_share=0.5, min_throughput=1.0)
+
+
+@pytest.mark.parametrize(
+    ("high", "counts"),
+    [(0.3, [0] * 7 + [1] + [0] * 7 + [1]), (0.8, [0, 3, 0, 3]), (0.2, [0] * 9)],
+    ids=["apart", "far-apart", "close"],
+)
+def test_pairs_act_when_they_were_apart_often_enough(high: float, counts: list[int]) -> None:
+    """Eight cycles at 15 points or more, two at 40; then counting starts anew."""
+    assert _cycles(PART, _view({"cold": 0.1, "hot": high}), len(counts)) == counts
+
+
+def test_the_limits_belong_to_the_far_side() -> None:
+    """Exactly 15 and 40 points apart count."""
+    memory: dict[str, Any] = {}
+    cycle(PART, _view({"cold": 0.0, "hot": 0.15}), memory)
+    assert (memory["high"], memory["low"]) == ({}, {"cold": 1, "hot": 1})
+    cycle(PART, _view({"cold": 0.0, "hot": 0.4}), memory)
+    assert (memory["high"], memory["low"]) == ({"cold": 1, "hot": 1}, {"cold": 2, "hot": 2})
+
+
+def test_coming_closer_forgets_high_counts_first_then_all() -> None:
+    """Between the limits the high counts go, below the low one all four."""
+    memory: dict[str, Any] = {"high": {"cold": 1, "hot": 1}, "low": {"cold": 3, "hot": 1, "gone": 2}}
+    cycle(PART, _view({"cold": 0.1, "hot": 0.3}), memory)
+    assert (memory["high"], memory["low"]) == ({}, {"cold": 4, "hot": 2, "gone": 2})
+    cycle(PART, _view({"cold": 0.1, "hot": 0.2}), memory)
+    assert (memory["high"], memory["low"]) == ({}, {})
+
+
+def test_a_close_pair_forgets_only_itself_while_another_is_apart() -> None:
+    """Counts of brokers in no pair survive as long as any pair is apart."""
+    memory: dict[str, Any] = {"high": {"b": 1}, "low": {"b": 3, "gone": 2}}
+    cycle(PART, _view({"a": 0.1, "b": 0.4, "c": 0.45, "d": 0.6}), memory)
+
+    assert memory["low"] == {"a": 1, "d": 1, "gone": 2}
+
+
+def test_brokers_pair_inwards_and_bundles_are_bound() -> None:
+    """The least takes from the most loaded, the second least from the second most; the middle one is alone."""
+    memory: dict[str, Any] = {}
+    view = _view({"a": 0.1, "b": 0.9, "c": 0.2, "d": 0.7, "e": 0.5})
+    cycle(PART, view, memory)
+    accepted, outcome = cycle(PART, view, memory)
+
+    assert accepted == ["b8", "b7", "b6", "b5", "d6", "d5"]
+    assert memory["bound"] == {f"t/n/b{place}": "a" for place in range(5, 9)} | {"t/n/d5": "c", "t/n/d6": "c"}
+    assert (outcome.label, outcome.reason) == (CycleLabel.SUCCESS, CycleReason.OVERLOADED)
+    assert outcome.average == pytest.approx(0.48)
+
+
+def test_refused_bundles_are_passed_over_and_not_bound() -> None:
+    """The next ones fit as well."""
+    memory: dict[str, Any] = {"high": {"hot": 1}}
+    accepted, _ = cycle(PART, _view({"cold": 0.1, "hot": 0.8}), memory, refused={"hot7", "hot5"})
+
+    assert accepted == ["hot6", "hot4", "hot3"]
+    assert sorted(memory["bound"]) == ["t/n/hot3", "t/n/hot4", "t/n/hot6"]
+
+
+def test_one_brokers_count_is_enough() -> None:
+    """A pair acts on the count of either, whoever was its partner then."""
+    assert cycle(PART, _view({"cold": 0.1, "hot": 0.5}), {"high": {"cold": 1}, "low": {}})[0] == ["hot4", "hot3"]
+
+
+def test_messages_come_first() -> None:
+    """Half of 10,000 messages per second have to go, though load says otherwise."""
+    view = _view(
+        {"cold": 0.1, "hot": 0.5},
+        message_rate={"cold": 0.0, "hot": 10_000.0},
+        rates={"hot0": 6000.0, "hot1": 3000.0, "hot2": 1000.0, "hot3": 1000.0, "hot4": 0.0},
+    )
+    memory: dict[str, Any] = {"high": {"hot": 1}}
+
+    assert cycle(PART, view, memory)[0] == ["hot1", "hot3", "hot2"]
+
+
+def test_too_few_messages_leave_it_to_throughput() -> None:
+    """The minimum itself is not enough; the same holds for throughput."""
+    view = _view({"cold": 0.1, "hot": 0.5}, message_rate={"cold": 0.0, "hot": 2000.0})
+    memory: dict[str, Any] = {"high": {"hot": 1}}
+
+    assert cycle(Avg(max_share=0.5, min_throughput=19.9), view, dict(memory))[0] == ["hot4", "hot3"]
+    assert cycle(Avg(max_share=0.5, min_throughput=20.0), view, dict(memory))[1].reason == CycleReason.NO_BUNDLES
+
+
+def test_a_pair_that_may_act_counts_anew_even_if_nothing_moves() -> None:
+    """Pulsar clears counts before it looks for bundles."""
+    memory: dict[str, Any] = {"high": {"hot": 1}}
+    cycle(Avg(), _view({"cold": 0.1, "hot": 0.5}), memory)
+
+    assert (memory["high"], memory["low"]) == ({}, {})
+
+
+def test_upstream_takes_close_scores_for_equal() -> None:
+    """Half a point is no difference to upstream, so the order of the list stands and b is paired with c."""
+    usage = {"a": 0.1, "b": 0.605, "c": 0.6, "d": 0.15}
+    memory: dict[str, Any] = {}
+    cycle(PART, _view(usage), memory)
+    assert cycle(PART, _view(usage), memory)[0] == ["c5", "c4", "b5", "b4"]
+    assert memory["bound"] == {"t/n/c5": "a", "t/n/c4": "a", "t/n/b5": "d", "t/n/b4": "d"}
+
+    memory = {}
+    cycle(Avg(max_share=0.5, min_throughput=1.0, quirks="intended"), _view(usage), memory)
+    cycle(Avg(max_share=0.5, min_throughput=1.0, quirks="intended"), _view(usage), memory)
+    assert memory["bound"] == {"t/n/b5": "a", "t/n/b4": "a", "t/n/c5": "d", "t/n/c4": "d"}
+
+
+def test_memory_has_no_weight() -> None:
+    """Of single resources cpu and bandwidth count, others as configured, memory never."""
+    resources = {"cold": {"memory": 99.0, "cpu": 10.0}, "hot": {"direct_memory": 60.0, "cpu": 10.0}}
+    view = _view({"cold": 0.1, "hot": 0.5}, resources=resources)
+    memory: dict[str, Any] = {}
+    cycle(Avg(), view, memory)
+    assert memory["low"] == {}
+    cycle(Avg(direct_memory_weight=1.0), view, memory)
+    assert memory["high"] == {"cold": 1, "hot": 1}
+
+
+@pytest.mark.parametrize(
+    ("figures", "reason"),
+    [
+        ({"usage": {}}, CycleReason.NO_LOAD_DATA),
+        ({"registered": []}, CycleReason.NO_BROKERS),
+        ({"registered": ["hot"]}, CycleReason.HIT_COUNT),
+    ],
+)
+def test_there_may_be_nothing_to_do(figures: dict[str, Any], reason: CycleReason) -> None:
+    """A cycle without unloads says why."""
+    view = loaded({"cold": {}, "hot": BUNDLES}, **{"usage": {"cold": 0.1, "hot": 0.9}, **figures})
+    accepted, outcome = cycle(PART, view, {"high": {"cold": 9}})
+
+    assert (accepted, outcome.label, outcome.reason) == ([], CycleLabel.SKIP, reason)
+
+
+@settings(max_examples=50)
+@given(st.data())
+def test_no_pair_turns_over(data: st.DataObject) -> None:
+    """A giver gives at most its share of the difference, so with a half it never ends up below its taker."""
+    names = data.draw(st.lists(st.sampled_from("abcdefg"), unique=True, min_size=2))
+    loads = {one: {f"{one}{place}": data.draw(st.floats(0.1, 30)) for place in range(6)} for one in names}
+    usage = {one: sum(bundles.values()) / 180 for one, bundles in loads.items()}
+    memory: dict[str, Any] = {"high": dict.fromkeys(names, 1)}
+    accepted, _ = cycle(Avg(max_share=0.5, min_throughput=0.0, quirks="intended"), loaded(loads, usage=usage), memory)
+    after = {one: sum(bundles.values()) for one, bundles in loads.items()}
+    for bundle in accepted:
+        after[bundle[0]] -= loads[bundle[0]][bundle]
+        after[memory["bound"][f"t/n/{bundle}"]] += loads[bundle[0]][bundle]
+
+    assert len(accepted) == len(set(accepted))
+    assert all(after[bundle[0]] >= after[memory["bound"][f"t/n/{bundle}"]] - 1e-9 for bundle in accepted)

@@ -1,0 +1,133 @@
+"""The split algorithms: where they cut, their accidents, and that boundaries ascend strictly inside the bundle."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from lookup.errors import InputError
+from lookup.model import BundleRange, NamespaceBundle, NamespaceName, topic_traffic
+from lookup_policies.flow_or_qps_equally_divide import FlowOrQpsEquallyDivide
+from lookup_policies.range_equally_divide import RangeEquallyDivide
+from lookup_policies.specified_positions_divide import SpecifiedPositionsDivide
+from lookup_policies.topic_count_equally_divide import TopicCountEquallyDivide
+
+MIB = 1024 * 1024
+LIMITS: dict[str, Any] = {"max_msg_rate": 1000.0, "max_bandwidth_mib": 100.0}
+
+
+def _bundle(lower: int = 0, upper: int = 1000) -> NamespaceBundle:
+    return NamespaceBundle(NamespaceName("t", "n"), BundleRange(lower, upper))
+
+
+def _cut(part: Any, *topics: tuple[int, float, float], positions: list[int] | None = None, **ends: int) -> list[int]:
+    return list(part.boundaries(_bundle(**ends), topic_traffic(topics), positions))
+
+
+def test_the_middle_of_the_range() -> None:
+    """Whatever topics there are, the range is halved, rounding down."""
+    assert _cut(RangeEquallyDivide(), upper=0xFFFFFFFF) == [0x7FFFFFFF]
+    assert _cut(RangeEquallyDivide(), (3, 1.0, 1.0), lower=5, upper=8) == [6]
+
+
+@pytest.mark.parametrize(
+    ("hashes", "expected"), [([40, 10, 30, 20], [25]), ([10, 20, 31], [15]), ([7], []), ([], []), ([10, 10], [10])]
+)
+def test_half_of_the_topics(hashes: list[int], expected: list[int]) -> None:
+    """The cut lies between the two middle topics, in whatever order they come; one topic is not divided."""
+    assert _cut(TopicCountEquallyDivide(), *((one, 0.0, 0.0) for one in hashes)) == expected
+
+
+def test_half_of_the_topics_may_be_no_boundary_as_upstream() -> None:
+    """Topics at the lower end of the bundle give that end; intended is none."""
+    topics = [(0, 1.0, 1.0), (0, 1.0, 1.0)]
+
+    assert _cut(TopicCountEquallyDivide(), *topics) == [0]
+    assert _cut(TopicCountEquallyDivide(quirks="intended"), *topics) == []
+
+
+TWO = ((1, 0.0, 0.0), (2, 0.0, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("positions", "expected"), [([30, 10, 20], [10, 20]), ([0, 25], []), ([24, 1], [1, 24]), ([10, 10], [10, 10])]
+)
+def test_specified_positions(positions: list[int], expected: list[int]) -> None:
+    """Those strictly inside, ascending; twice the same is twice the same, as upstream."""
+    assert _cut(SpecifiedPositionsDivide(), *TWO, positions=positions, upper=25) == expected
+    intended = SpecifiedPositionsDivide(quirks="intended")
+    assert _cut(intended, *TWO, positions=positions, upper=25) == sorted(set(expected))
+
+
+def test_specified_positions_leave_one_topic_alone() -> None:
+    """There is nothing to divide."""
+    assert _cut(SpecifiedPositionsDivide(), (1, 0.0, 0.0), positions=[10]) == []
+
+
+@pytest.mark.parametrize("positions", [None, []])
+def test_specified_positions_need_some(positions: list[int] | None) -> None:
+    """Without any it is the caller's mistake, however many topics there are."""
+    with pytest.raises(InputError, match="at least one position has to be given"):
+        _cut(SpecifiedPositionsDivide(), positions=positions)
+
+
+@pytest.mark.parametrize(
+    ("topics", "expected"),
+    [
+        ([(300, 600, 0), (100, 600, 0), (200, 600, 0)], [150, 250]),
+        ([(100, 50, 0), (200, 60, 0)], []),
+        ([(100, 400, 0), (200, 500, 0), (300, 300, 0), (400, 900, 0)], [250, 350]),
+        ([(100, 0, 60 * MIB), (200, 0, 60 * MIB)], [150]),
+        ([(100, 2000, 0), (200, 0, 0)], []),
+        ([(100, 500, 0), (200, 599, 0)], []),
+        ([(100, 500, 0), (200, 600, 0)], [150]),
+    ],
+    ids=["by-rate", "too-little", "two-cuts", "by-bytes", "one-loaded-topic", "below-difference", "at-difference"],
+)
+def test_cuts_before_a_limit_is_exceeded(topics: list[tuple[int, float, float]], expected: list[int]) -> None:
+    """Sums restart with the topic that exceeded; idle topics do not count; less than a tenth more is not worth it."""
+    assert _cut(FlowOrQpsEquallyDivide(**LIMITS), *topics) == expected
+
+
+def test_a_hot_first_topic_is_cut_off_twice_as_upstream() -> None:
+    """The same cut appears twice; intended is once."""
+    topics = [(100, 2000.0, 0.0), (200, 10.0, 0.0), (300, 10.0, 0.0)]
+
+    assert _cut(FlowOrQpsEquallyDivide(**LIMITS), *topics) == [150, 150]
+    assert _cut(FlowOrQpsEquallyDivide(**LIMITS, quirks="intended"), *topics) == [150]
+
+
+PARTS = [
+    RangeEquallyDivide(),
+    TopicCountEquallyDivide(quirks="intended"),
+    SpecifiedPositionsDivide(quirks="intended"),
+    FlowOrQpsEquallyDivide(**LIMITS, quirks="intended"),
+]
+
+
+@given(st.data())
+def test_boundaries_ascend_strictly_inside(data: st.DataObject) -> None:
+    """Without upstream's accidents every answer can be carried out, for every bundle that can be split."""
+    lower, upper = sorted(data.draw(st.tuples(st.integers(0, 0xFFFFFFFF), st.integers(0, 0xFFFFFFFF))))
+    assume(upper - lower > 1)
+    row = st.tuples(st.integers(lower, upper - 1), st.floats(0, 3000), st.floats(0, 200.0 * MIB))
+    topics = data.draw(st.lists(row, max_size=8))
+    positions = data.draw(st.lists(st.integers(0, 0xFFFFFFFF), min_size=1, max_size=5))
+    for part in PARTS:
+        ends = [lower, *_cut(part, *topics, positions=positions, lower=lower, upper=upper), upper]
+
+        assert all(low < high for low, high in pairwise(ends)), part
+
+
+@given(st.lists(st.tuples(st.integers(0, 999), st.floats(0, 3000), st.floats(0, 200.0 * MIB)), max_size=8))
+def test_upstreams_accidents_only_repeat_or_touch_the_end(topics: list[tuple[int, float, float]]) -> None:
+    """Boundaries of upstream differ from the intended ones by repetitions and by ends of the bundle."""
+    for found in (TopicCountEquallyDivide, FlowOrQpsEquallyDivide):
+        upstream = _cut(found(), *topics)
+
+        assert upstream == sorted(upstream)
+        assert set(upstream) - {0} == set(_cut(found(quirks="intended"), *topics))
