@@ -92,7 +92,8 @@ class Channel:
 
     Args:
         broker: whose end it is.
-        multi_phase: clients of a transferred unit stay until its new owner serves it.
+        multi_phase: clients of a transferred unit stay until its new owner serves it
+            (Pulsar: loadBalancerMultiPhaseBundleUnload).
         wait_ms: how long somebody who asks for an owner is left waiting.
         quirks: `upstream` refuses a transfer where the owner's id merely ends with the destination's, and forgets at
             a restart what was in flight to this broker; `intended` does neither.
