@@ -21,8 +21,8 @@ class LeastLongTermMessageRate:
     """Choose the broker with the least messages per second in the long run, overloaded ones last.
 
     A broker's rate is the one it reported plus those of the bundles it was given since, whose traffic no report shows
-    yet. Where rates of the long run are not known the present ones count, else the load; every grid instant is a report. A broker
-    without report has rate and usage 0. Scores do not matter.
+    yet. Where rates of the long run are not known the present ones count, else the load; every grid instant is a
+    report. A broker without report has rate and usage 0. Scores do not matter.
 
     Match -> Result -> Reason:
         * usage <= `overloaded`, no candidate has a smaller rate -> an equal share

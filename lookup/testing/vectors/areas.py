@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lookup.testing.vectors import legacy, names, splitting, states
+from lookup.testing.vectors import legacy, loads, names, splitting, states, transfer
 from lookup.testing.vectors.reading import Handler
 
 __all__ = ["AREAS"]
 
-_GROUPS: tuple[Mapping[str, Handler], ...] = (names.AREAS, legacy.AREAS, splitting.AREAS, states.AREAS)
+_GROUPS: tuple[Mapping[str, Handler], ...] = (
+    loads.AREAS,
+    names.AREAS,
+    legacy.AREAS,
+    splitting.AREAS,
+    transfer.AREAS,
+    states.AREAS,
+)
 
 #: Area -> what puts its inputs to the API.
 AREAS: Mapping[str, Handler] = {area: handler for group in _GROUPS for area, handler in group.items()}
