@@ -32,10 +32,6 @@ REASONS: Mapping[str, str] = {
         "a broker that is to shed gives up at least one bundle, which is Pulsar's default; what releases with this key "
         "do without it is not settled by the facts"
     ),
-    "defaultNumberOfNamespaceBundles": (
-        "a namespace's bundles are a fact of its cluster, made when it was created: `evaluation.default_bundles` and "
-        "`[[namespaces]]` say how many there are"
-    ),
     "loadBalancerAutoUnloadSplitBundlesEnabled": (
         "children of a split stay with their owner until a shedder or an unload in the log takes them; unloading them "
         "at once is not modelled"
@@ -173,7 +169,8 @@ def _comment_above(lines: Sequence[str], lineno: int) -> str:
 
 def _arguments(place: str, docstring: str) -> Iterator[tuple[str, str]]:
     """Return what a docstring says, by argument where it is about one."""
-    said, where = [], place
+    said: list[str] = []
+    where = place
     for line in docstring.splitlines():
         found = _ARGUMENT.match(line)
         if found or not line.strip():
@@ -209,15 +206,11 @@ def parity_page(registry: Registry) -> str:
     found = implementations(registry)
     here = {key: "<br>".join(found[key]) for key in KEYS if key in found}
     reasons = {key: REASONS[key] for key in KEYS if key in REASONS and key not in found}
-    open_keys = [key for key in KEYS if key not in found and key not in REASONS]
     sections = [
         _INTRODUCTION,
         f"## What goes by a key\n\n{_table('what goes by it', here)}",
         f"## What deliberately does not\n\n{_table('why', reasons)}",
     ]
-    if open_keys:
-        listed = ", ".join(f"`{key}`" for key in open_keys)
-        sections.append(f"## What nothing goes by yet\n\n{listed}\n")
     return "\n".join(sections)
 
 
