@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -25,6 +26,8 @@ __all__ = ["KEYS", "REASONS", "implementations", "parity_page"]
 KEYS = tuple(
     sorted({*LOAD_MANAGER_KEYS, "failureDomainsEnabled", "loadManagerClassName", "lookupPropertyPrefix"}, key=str.lower)
 )
+
+_KNOWN = frozenset(KEYS)
 
 #: Why nothing here goes by a key.
 REASONS: Mapping[str, str] = {
@@ -108,25 +111,27 @@ def _marked(found: type[Any]) -> Iterator[tuple[str, Conf]]:
 # Sources
 
 
-def _sources() -> Iterator[tuple[str, str]]:
-    """Return module and text of every source that is searched."""
-    for room in _ROOMS:
-        for path in sorted((_ROOT / room).rglob("*.py")):
-            if path.stem not in _LISTS:
-                dotted = ".".join(path.relative_to(_ROOT.parent).with_suffix("").parts)
-                yield dotted, path.read_text(encoding="utf-8")
+@cache
+def _sources() -> tuple[tuple[str, str, ast.Module], ...]:
+    """Return module, text and syntax of every source that is searched and names a key at all."""
+    paths = [path for room in _ROOMS for path in sorted((_ROOT / room).rglob("*.py")) if path.stem not in _LISTS]
+    texts = {path: path.read_text(encoding="utf-8") for path in paths}
+    return tuple(
+        (".".join(path.relative_to(_ROOT.parent).with_suffix("").parts), text, ast.parse(text))
+        for path, text in texts.items()
+        if _keys_in(text)
+    )
 
 
 def _keys_in(text: str) -> list[str]:
     # "like loadBalancerX" names a key as an example.
-    return [word for like, word in _WORD.findall(text) if word in KEYS and not like]
+    return [word for like, word in _WORD.findall(text) if word in _KNOWN and not like]
 
 
 def _documented() -> Iterator[tuple[str, str]]:
     """Return keys that comments of fields and constants, or docstrings, name."""
-    for module, text in _sources():
-        tree, lines = ast.parse(text), text.splitlines()
-        for place, said in _said_in(tree, lines, ""):
+    for module, text, tree in _sources():
+        for place, said in _said_in(tree, text.splitlines(), ""):
             kind = "constant " if place.isupper() else ""
             for key in _keys_in(said):
                 yield key, f"{kind}`{place}` in `{module}`"
@@ -182,10 +187,10 @@ def _arguments(place: str, docstring: str) -> Iterator[tuple[str, str]]:
 
 def _read_by_name() -> Iterator[tuple[str, str]]:
     """Return keys that settings look up by name."""
-    for module, text in _sources():
+    for module, _, tree in _sources():
         if module.startswith("lookup.settings."):
-            for node in ast.walk(ast.parse(text)):
-                if isinstance(node, ast.Constant) and node.value in KEYS:
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Constant) and node.value in _KNOWN:
                     yield str(node.value), f"read by `{module}`"
 
 
