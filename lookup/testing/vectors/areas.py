@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lookup.testing.vectors import assigning, legacy, loads, names, placement, splitting, transfer
+from lookup.testing.vectors import assigning, legacy, loads, names, placement, splitting, states, transfer
 from lookup.testing.vectors.reading import Handler
 
 __all__ = ["AREAS"]
@@ -17,6 +17,7 @@ _GROUPS: tuple[Mapping[str, Handler], ...] = (
     transfer.AREAS,
     placement.AREAS,
     assigning.AREAS,
+    states.AREAS,
 )
 
 #: Area -> what puts its inputs to the API.

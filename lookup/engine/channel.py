@@ -1,0 +1,310 @@
+"""One broker's end of the service-unit state channel: what it knows, writes, does and answers, as a pure state machine.
+
+Messages go in by `receive` and by an administrator's or shedder's wish (`assign`, `unload`, `split`); effects come out.
+There is no I/O and no clock: who carries messages, in which order and when is somebody else's business, and times are
+arguments. Clean-up by the leader is in `overrides.py`, lookups that select an owner are in `assigning.py`.
+
+Source: ServiceUnitStateChannelImpl (`facts/loadmanager.md` sections 4.4, 5.3 and 5.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from lookup.engine.conflicts import should_keep_left
+from lookup.engine.service_unit import (
+    FIRST_VERSION,
+    IN_FLIGHT,
+    ServiceUnitState,
+    ServiceUnitStateData,
+    Storage,
+    is_blank,
+    next_version,
+    state_of,
+)
+from lookup.errors import ArgumentError, StateError
+
+__all__ = ["WAIT_MS", "Channel", "Close", "Effect", "Message", "Serve", "Settled", "Waiting", "holder"]
+
+#: Pulsar: loadBalancerInFlightServiceUnitStateWaitingTimeInMillis.
+WAIT_MS = 30_000
+
+_S = ServiceUnitState
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A record somebody writes for a service unit; None is a tombstone, which removes the record."""
+
+    unit: str
+    data: ServiceUnitStateData | None
+
+
+@dataclass(frozen=True, slots=True)
+class Serve:
+    """The broker begins to serve a service unit; listeners hear of it as loaded."""
+
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """The broker closes a service unit's topics; listeners hear of it as unloaded."""
+
+    unit: str
+    #: clients are disconnected; else they stay until the new owner serves the unit
+    disconnects: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The answer to everybody who asked for a service unit's owner."""
+
+    unit: str
+    #: None: nobody
+    owner: str | None = None
+    #: the wait ended without owner: the unit was deleted meanwhile, or time ran out
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """No answer yet: the caller gets the `Settled` of the service unit."""
+
+    unit: str
+
+
+Effect: TypeAlias = Message | Serve | Close | Settled
+
+
+def holder(data: ServiceUnitStateData | None) -> str | None:
+    """Return the broker a record speaks of as owner, present or future; None where there is none."""
+    if data is None or data.state in (_S.INIT, _S.FREE, _S.DELETED):
+        return None
+    broker = data.source_broker if data.state is _S.SPLITTING else data.dst_broker
+    return None if is_blank(broker) else broker
+
+
+class Channel:
+    """One broker's end of the channel.
+
+    Args:
+        broker: whose end it is.
+        multi_phase: clients of a transferred unit stay until its new owner serves it
+            (Pulsar: loadBalancerMultiPhaseBundleUnload).
+        wait_ms: how long somebody who asks for an owner is left waiting.
+        quirks: `upstream` refuses a transfer where the owner's id merely ends with the destination's, and forgets at
+            a restart what was in flight to this broker; `intended` does neither.
+    """
+
+    def __init__(
+        self,
+        broker: str,
+        storage: Storage = Storage.SYSTEM_TOPIC,
+        *,
+        multi_phase: bool = True,
+        wait_ms: int = WAIT_MS,
+        quirks: Literal["upstream", "intended"] = "upstream",
+    ) -> None:
+        self.broker = broker
+        self.storage = storage
+        #: record by service unit
+        self.records: dict[str, ServiceUnitStateData] = {}
+        self._multi_phase, self._wait_ms, self._quirks = multi_phase, wait_ms, quirks
+        #: since when, in ms, somebody waits for a unit's owner
+        self._waits: dict[str, int] = {}
+
+    # What others write.
+
+    def restore(self, records: Mapping[str, ServiceUnitStateData], now_ms: int) -> list[Effect]:
+        """Take over the records as they stand when this broker starts, and serve what it owns by them.
+
+        What is in flight to this broker is left to the leader's monitor; `quirks = "intended"` goes on with it
+        (apache/pulsar PR 25379).
+        """
+        self.records.update(records)
+        resumed = IN_FLIGHT if self._quirks == "intended" else frozenset()
+        owned = {unit for unit, data in records.items() if data.state is _S.OWNED and data.dst_broker == self.broker}
+        entries = [(unit, data) for unit, data in sorted(records.items()) if unit in owned or data.state in resumed]
+        return [effect for unit, data in entries for effect in self._act(unit, data, now_ms)]
+
+    def receive(self, message: Message, now_ms: int) -> list[Effect]:
+        """Read a message of the channel, this broker's own included, and return what follows from it here.
+
+        A message the conflict rule rejects changes nothing; who waits for a unit that has an owner gets that one.
+        """
+        before = self.records.get(message.unit)
+        if should_keep_left(before, message.data, self.storage):
+            return self._settle(message.unit, holder(before)) if state_of(before) is _S.OWNED else []
+        if message.data is None:
+            self.records.pop(message.unit, None)
+            return self._settle(message.unit, None)
+        self.records[message.unit] = message.data
+        return self._act(message.unit, message.data, now_ms)
+
+    def _act(self, unit: str, data: ServiceUnitStateData, now_ms: int) -> list[Effect]:
+        return _ACTIONS[data.state](self, unit, data, now_ms)
+
+    def _on_owned(self, unit: str, data: ServiceUnitStateData, _now_ms: int) -> list[Effect]:
+        settled = self._settle(unit, data.dst_broker)
+        if data.dst_broker == self.broker:
+            return [Serve(unit), *settled]
+        closes = data.source_broker == self.broker and (self._multi_phase or data.force)
+        return [Close(unit), *settled] if closes else settled
+
+    def _on_assigning(self, unit: str, data: ServiceUnitStateData, now_ms: int) -> list[Effect]:
+        if data.dst_broker != self.broker:
+            return []
+        return [self._next(unit, _S.OWNED, data.dst_broker, data.source_broker, now_ms=now_ms)]
+
+    def _on_releasing(self, unit: str, data: ServiceUnitStateData, now_ms: int) -> list[Effect]:
+        if data.source_broker != self.broker:
+            return []
+        is_transfer = not is_blank(data.dst_broker)
+        state = _S.ASSIGNING if is_transfer else _S.FREE
+        closed = Close(unit, disconnects=not (is_transfer and self._multi_phase))
+        return [closed, self._next(unit, state, data.dst_broker, data.source_broker, now_ms=now_ms)]
+
+    def _on_splitting(self, unit: str, data: ServiceUnitStateData, now_ms: int) -> list[Effect]:
+        if data.source_broker != self.broker:
+            return []
+        namespace = unit.rpartition("/")[0]
+        children: list[Effect] = [
+            Message(f"{namespace}/{child}", self._child(dst, now_ms)) for child, dst in sorted(data.split.items())
+        ]
+        return [*children, self._next(unit, _S.DELETED, data.dst_broker, data.source_broker, now_ms=now_ms)]
+
+    def _child(self, destination: str | None, now_ms: int) -> ServiceUnitStateData:
+        if is_blank(destination) or destination == self.broker:
+            return ServiceUnitStateData(_S.OWNED, self.broker, timestamp=now_ms, version_id=FIRST_VERSION)
+        # Pulsar's own splits name no destinations; one that is named confirms like any other.
+        return ServiceUnitStateData(_S.ASSIGNING, destination, timestamp=now_ms, version_id=FIRST_VERSION)
+
+    def _on_free(self, unit: str, data: ServiceUnitStateData, _now_ms: int) -> list[Effect]:
+        # After a plain unload the topics are closed already; an override found them open, if this broker lives.
+        closes: list[Effect] = [Close(unit)] if data.force and data.source_broker == self.broker else []
+        return [*closes, *self._settle(unit, None)]
+
+    def _on_init(self, unit: str, _data: ServiceUnitStateData, _now_ms: int) -> list[Effect]:
+        return self._settle(unit, None)
+
+    def _on_deleted(self, unit: str, _data: ServiceUnitStateData, _now_ms: int) -> list[Effect]:
+        return [Settled(unit, failed=True)] if self._waits.pop(unit, None) is not None else []
+
+    def _settle(self, unit: str, owner: str | None) -> list[Effect]:
+        return [Settled(unit, owner)] if self._waits.pop(unit, None) is not None else []
+
+    # What this broker writes.
+
+    def assign(self, unit: str, broker: str, now_ms: int) -> Message:
+        """Ask a broker to own a service unit; who asked waits for whoever owns it in the end."""
+        self._waits.setdefault(unit, now_ms)
+        return self._next(unit, _S.ASSIGNING, broker, None, now_ms=now_ms)
+
+    def unload(self, unit: str, destination: str | None = None, *, now_ms: int, force: bool = False) -> Message:
+        """Ask a service unit's owner to give it up, to `destination` where one is named.
+
+        Raises:
+            StateError: where nobody owns the unit.
+            ArgumentError: where `destination` owns it already, or the unit was split.
+        """
+        owner = self._held(unit)
+        if destination is not None and self._is_same(owner, destination):
+            raise ArgumentError(
+                f'{unit} is owned by {owner} and "cannot be transfer to same broker", as Pulsar puts it: {destination}'
+            )
+        return self._next(unit, _S.RELEASING, destination, owner, now_ms=now_ms, force=force)
+
+    def split(self, unit: str, children: Mapping[str, str | None], *, now_ms: int) -> Message:
+        """Ask a service unit's owner to put children in its place.
+
+        Args:
+            children: destination by range, `0x00000000_0x40000000`; None: the owner goes on.
+
+        Raises:
+            StateError: where nobody owns the unit.
+            ArgumentError: where there are fewer than two children, or the unit was split already.
+        """
+        if len(children) < 2:
+            raise ArgumentError(f"{unit} cannot be split into {len(children)} children; at least two")
+        return self._next(unit, _S.SPLITTING, None, self._held(unit), now_ms=now_ms, split=children)
+
+    def _held(self, unit: str) -> str:
+        data = self.records.get(unit)
+        if state_of(data) is _S.DELETED:
+            raise ArgumentError(f"{unit} is deleted: it was split, so look its topics up again")
+        owner = holder(data)
+        if owner is None:
+            raise StateError(f"{unit} is not owned by any broker")
+        return owner
+
+    def _is_same(self, owner: str, destination: str) -> bool:
+        return owner.endswith(destination) if self._quirks == "upstream" else owner == destination
+
+    def _next(  # noqa: PLR0913  the fields of a record
+        self,
+        unit: str,
+        state: ServiceUnitState,
+        destination: str | None,
+        source: str | None,
+        *,
+        now_ms: int,
+        force: bool = False,
+        split: Mapping[str, str | None] | None = None,
+    ) -> Message:
+        version = next_version(self.records.get(unit))
+        return Message(unit, ServiceUnitStateData(state, destination, source, split or {}, force, now_ms, version))
+
+    # What this broker answers.
+
+    def owner(self, unit: str, *, registered: Collection[str], now_ms: int) -> Settled | Waiting:
+        """Answer who owns a service unit, now or when that is settled.
+
+        Args:
+            registered: the brokers in the registry. Where this broker is missing itself, it has trouble with the
+                registry, and recorded owners are believed.
+
+        Raises:
+            ArgumentError: where the unit was split.
+        """
+        data = self.records.get(unit)
+        state = state_of(data)
+        if state is _S.DELETED:
+            raise ArgumentError(f"{unit} is deleted: it was split, so look its topics up again")
+        broker = holder(data)
+        if state in (_S.ASSIGNING, _S.RELEASING):
+            waits = broker == self.broker
+        else:
+            waits = broker is not None and broker not in registered and self.broker in registered
+        if waits:
+            self._waits.setdefault(unit, now_ms)
+            return Waiting(unit)
+        return Settled(unit, broker)
+
+    def told(self, unit: str) -> str | None:
+        """Return the broker that clients of a service unit are sent to while it is unloaded; None: look it up."""
+        return holder(self.records.get(unit))
+
+    def expire(self, registered: Collection[str], now_ms: int) -> list[Settled]:
+        """End the waits that have lasted too long: with the owner of the moment, or in failure."""
+        late = sorted(unit for unit, since in self._waits.items() if now_ms - since >= self._wait_ms)
+        return [self._expired(unit, registered) for unit in late]
+
+    def _expired(self, unit: str, registered: Collection[str]) -> Settled:
+        del self._waits[unit]
+        owner = holder(self.records.get(unit))
+        return Settled(unit, owner) if owner in registered else Settled(unit, failed=True)
+
+
+_Action: TypeAlias = Callable[[Channel, str, ServiceUnitStateData, int], list[Effect]]
+_ACTIONS: Mapping[ServiceUnitState, _Action] = {
+    _S.INIT: Channel._on_init,
+    _S.FREE: Channel._on_free,
+    _S.OWNED: Channel._on_owned,
+    _S.ASSIGNING: Channel._on_assigning,
+    _S.RELEASING: Channel._on_releasing,
+    _S.SPLITTING: Channel._on_splitting,
+    _S.DELETED: Channel._on_deleted,
+}

@@ -1,0 +1,153 @@
+"""What the leader writes over records that nobody else would end: those of a lost broker, and those that are stuck.
+
+Only the records to write are worked out here. Whether a broker is really lost (it is asked for its health first) and
+who is the leader is somebody else's business; how a new owner is chosen comes in as a function.
+
+Source: ServiceUnitStateChannelImpl (`facts/loadmanager.md` section 5.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from lookup.engine.channel import Message, holder
+from lookup.engine.service_unit import (
+    ACTIVE,
+    IN_FLIGHT,
+    SEMI_TERMINAL,
+    ServiceUnitState,
+    ServiceUnitStateData,
+    is_blank,
+    next_version,
+)
+from lookup.model.names import is_system_namespace
+
+__all__ = [
+    "STUCK_MS",
+    "TOMBSTONE_MS",
+    "Cleanup",
+    "Connection",
+    "Select",
+    "clean_up",
+    "clean_up_delay",
+    "monitor",
+    "override",
+]
+
+_S = ServiceUnitState
+
+#: How long a state may be in flight before the monitor ends it; Pulsar:
+#: loadBalancerInFlightServiceUnitStateWaitingTimeInMillis.
+STUCK_MS = 30_000
+#: How long the record of a unit that is nobody's is kept; Pulsar:
+#: loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds.
+TOMBSTONE_MS = 3_600_000
+
+#: Chooses a broker for a service unit that is none of those excluded; None where there is none.
+Select: TypeAlias = Callable[[str, frozenset[str]], str | None]
+#: How the leader's connection to the metadata store has been of late.
+Connection: TypeAlias = Literal["stable", "jittery", "unstable"]
+
+_Records: TypeAlias = Mapping[str, ServiceUnitStateData]
+
+
+@dataclass(frozen=True, slots=True)
+class Cleanup:
+    """Overrides for the bundles of a lost broker."""
+
+    first: tuple[Message, ...]
+    #: those of system namespaces, to be written when the others have settled
+    last: tuple[Message, ...]
+
+
+def clean_up_delay(connection: Connection, *, shortest_ms: int = 30_000, longest_ms: int = 180_000) -> int | None:
+    """Return how long the leader waits before it cleans up after a broker, in ms; None: it does not.
+
+    A leader whose own connection is bad must not take the whole cluster for lost.
+    """
+    return {"stable": shortest_ms, "jittery": longest_ms, "unstable": None}[connection]
+
+
+def clean_up(records: _Records, lost: str, select: Select, *, now_ms: int, gracefully: bool = False) -> Cleanup:
+    """Return what takes every bundle from a lost broker.
+
+    Args:
+        gracefully: the broker is shutting down and can still release what it owns.
+    """
+    orphans = [(unit, data) for unit, data in sorted(records.items()) if _involves(data, lost)]
+    messages = [override(unit, data, lost, select, now_ms=now_ms, gracefully=gracefully) for unit, data in orphans]
+    last = [message for message in messages if is_system_namespace(message.unit.rpartition("/")[0])]
+    return Cleanup(tuple(message for message in messages if message not in last), tuple(last))
+
+
+def _involves(data: ServiceUnitStateData, broker: str) -> bool:
+    is_held = data.dst_broker == broker and data.state in ACTIVE
+    return is_held or (data.source_broker == broker and data.state in IN_FLIGHT)
+
+
+def override(
+    unit: str,
+    data: ServiceUnitStateData,
+    lost: str | None,
+    select: Select,
+    *,
+    now_ms: int,
+    gracefully: bool = False,
+) -> Message:
+    """Return the record that ends an active state by force.
+
+    Match -> Result, `new` being the broker that `select` chooses:
+        * nobody to choose -> Free, from the owner there was
+        * Splitting -> Splitting, done by `new`
+        * Owned, gracefully, by another than `new` -> Releasing to `new`
+        * Owned -> Owned by `new`, from its owner unless that is `new`
+        * Assigning, Releasing -> Owned by `new`, from its source unless that is `new`
+
+    Args:
+        lost: the broker that must not be chosen; None where a state is only stuck.
+    """
+    new = select(unit, frozenset() if lost is None else frozenset({lost}))
+    forced = replace(data, force=True, timestamp=now_ms, version_id=next_version(data))
+    if new is None:
+        owner = lost or holder(data) or data.source_broker
+        return Message(unit, replace(forced, state=_S.FREE, dst_broker=None, source_broker=owner, split={}))
+    if data.state is _S.SPLITTING:
+        return Message(unit, replace(forced, source_broker=new))
+    source = data.dst_broker if data.state is _S.OWNED else data.source_broker
+    source = None if source == new else source
+    state = _S.RELEASING if gracefully and data.state is _S.OWNED and source is not None else _S.OWNED
+    return Message(unit, replace(forced, state=state, dst_broker=new, source_broker=source))
+
+
+def monitor(
+    records: _Records,
+    registered: Collection[str],
+    select: Select,
+    *,
+    now_ms: int,
+    stuck_ms: int = STUCK_MS,
+    tombstone_ms: int = TOMBSTONE_MS,
+) -> list[Message]:
+    """Return what the leader's periodic look at all records writes: overrides and tombstones.
+
+    Match -> Result:
+        * active, of a broker that is not registered -> overridden, without that broker
+        * in flight for more than `stuck_ms` -> overridden
+        * Free or Deleted for more than `tombstone_ms` -> removed
+    """
+    messages = []
+    for unit, data in sorted(records.items()):
+        age, lost = now_ms - data.timestamp, _lost(data, registered)
+        if lost is not None or (data.state in IN_FLIGHT and age > stuck_ms):
+            messages.append(override(unit, data, lost, select, now_ms=now_ms))
+        elif data.state in SEMI_TERMINAL and age > tombstone_ms:
+            messages.append(Message(unit, None))
+    return messages
+
+
+def _lost(data: ServiceUnitStateData, registered: Collection[str]) -> str | None:
+    named = (data.dst_broker, data.source_broker if data.state in IN_FLIGHT else None)
+    missing = (broker for broker in named if broker is not None and not is_blank(broker) and broker not in registered)
+    return next(missing, None) if data.state in ACTIVE else None

@@ -1,0 +1,228 @@
+"""The page that says of every key of Pulsar's load managers what implements it here, or why nothing does.
+
+What implements a key is found, not listed: parts mark their parameters (`Conf`); fields, constants and arguments of
+model, engine and settings name their key where they are documented; settings read some keys by name. Only reasons are
+written by hand, in one table. `python -m lookup.engine.parity FILE` writes the page.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from lookup.engine.plugins import Registry, load_plugins
+from lookup.hooks.parameters import Conf
+from lookup.settings.broker_keys import LOAD_MANAGER_KEYS
+
+__all__ = ["KEYS", "REASONS", "implementations", "parity_page"]
+
+#: Every key of section 13 of the facts, and one more by which the load manager decides.
+KEYS = tuple(
+    sorted({*LOAD_MANAGER_KEYS, "failureDomainsEnabled", "loadManagerClassName", "lookupPropertyPrefix"}, key=str.lower)
+)
+
+_KNOWN = frozenset(KEYS)
+
+#: Why nothing here goes by a key.
+REASONS: Mapping[str, str] = {
+    "atLeastOneBundleSelected": (
+        "a broker that is to shed gives up at least one bundle, which is Pulsar's default; what releases with this key "
+        "do without it is not settled by the facts"
+    ),
+    "loadBalancerAutoUnloadSplitBundlesEnabled": (
+        "children of a split stay with their owner until a shedder or an unload in the log takes them; unloading them "
+        "at once is not modelled"
+    ),
+    "loadBalancerHostUsageCheckIntervalMinutes": (
+        "how often a broker looks at its own machine; load comes from LOADS or from the replay, a figure per grid cell"
+    ),
+    "loadBalancerOverrideBrokerNicSpeedGbps": (
+        "makes up for machines that do not tell the speed of their network; here a broker's `capacity` says what it "
+        "carries"
+    ),
+    "loadBalancerServiceUnitStateMaxConcurrentOverrides": (
+        "bounds how many overrides the leader has under way; here they take no time, so none waits for another"
+    ),
+    "loadBalancerServiceUnitStateMonitorIntervalInSeconds": (
+        "there is no clock in the channel: `lookup.engine.overrides.monitor` looks when it is called"
+    ),
+    "loadBalancerServiceUnitTableViewSyncer": (
+        "copies records from one storage into the other while a cluster is moved; a replay has neither"
+    ),
+    "loadBalancerSheddingIntervalMinutes": "a shedding cycle runs at every grid instant: `evaluation.tick_s`",
+    "loadBalancerSplitIntervalMinutes": "a split cycle runs at every grid instant: `evaluation.tick_s`",
+    "loadManagerServiceUnitStateTableViewClassName": (
+        "where records are kept; what differs in the rules is `Storage` of `lookup.engine.service_unit`, and a replay "
+        "keeps none"
+    ),
+    "namespaceBundleUnloadingTimeoutMs": "how long an operation waits for brokers to answer; nothing here has to wait",
+    "supportedNamespaceBundleSplitAlgorithms": (
+        "a list of what administrators may ask for; a policy names the algorithm it splits by"
+    ),
+    "topicBundleAssignmentStrategy": (
+        "a class that maps topics to bundles; only Pulsar's own, by hash, is built in, and what another one decided "
+        "cannot be read from its name"
+    ),
+}
+
+#: Rooms whose sources are searched, and modules there that only list keys.
+_ROOMS = ("engine", "model", "settings")
+_LISTS = frozenset({"broker_keys", "parity", "pulsar_defaults"})
+_ROOT = Path(__file__).parent.parent
+_WORD = re.compile(r"(like )?([A-Za-z]+)")
+_ARGUMENT = re.compile(r"^\s+(\w+): ")
+
+
+def implementations(registry: Registry) -> dict[str, list[str]]:
+    """Return what implements each key, in words; keys without any are absent."""
+    found: dict[str, list[str]] = {}
+    for key, place in [*_parts(registry), *_documented(), *_read_by_name()]:
+        places = found.setdefault(key, [])
+        if place not in places:
+            places.append(place)
+    return found
+
+
+# Parts
+
+
+def _parts(registry: Registry) -> Iterator[tuple[str, str]]:
+    for kind, classes in registry.classes.items():
+        for name, found in classes.items():
+            for parameter, conf in _marked(found):
+                scale = "" if conf.scale == 1.0 else f" (× {conf.scale:.10g})"
+                yield conf.key, f"{kind.removesuffix('s').replace('_', ' ')} `{name}`: `{parameter}`{scale}"
+
+
+def _marked(found: type[Any]) -> Iterator[tuple[str, Conf]]:
+    hints = get_type_hints(found, include_extras=True)
+    for entry in fields(found):
+        for marker in getattr(hints[entry.name], "__metadata__", ()):
+            if isinstance(marker, Conf):
+                yield entry.name, marker
+
+
+# Sources
+
+
+@cache
+def _sources() -> tuple[tuple[str, str, ast.Module], ...]:
+    """Return module, text and syntax of every source that is searched and names a key at all."""
+    paths = [path for room in _ROOMS for path in sorted((_ROOT / room).rglob("*.py")) if path.stem not in _LISTS]
+    texts = {path: path.read_text(encoding="utf-8") for path in paths}
+    return tuple(
+        (".".join(path.relative_to(_ROOT.parent).with_suffix("").parts), text, ast.parse(text))
+        for path, text in texts.items()
+        if _keys_in(text)
+    )
+
+
+def _keys_in(text: str) -> list[str]:
+    # "like loadBalancerX" names a key as an example.
+    return [word for like, word in _WORD.findall(text) if word in _KNOWN and not like]
+
+
+def _documented() -> Iterator[tuple[str, str]]:
+    """Return keys that comments of fields and constants, or docstrings, name."""
+    for module, text, tree in _sources():
+        for place, said in _said_in(tree, text.splitlines(), ""):
+            kind = "constant " if place.isupper() else ""
+            for key in _keys_in(said):
+                yield key, f"{kind}`{place}` in `{module}`"
+
+
+def _said_in(node: ast.AST, lines: Sequence[str], outer: str) -> Iterator[tuple[str, str]]:
+    body: Sequence[ast.stmt] = getattr(node, "body", ())
+    before = ""
+    for statement in body:
+        name = _name_of(statement)
+        if isinstance(statement, (ast.ClassDef, ast.FunctionDef)):
+            yield from _arguments(outer + statement.name, ast.get_docstring(statement, clean=False) or "")
+            yield from _said_in(statement, lines, f"{outer}{statement.name}.")
+        elif name is not None:
+            yield outer + name, _comment_above(lines, statement.lineno)
+        elif before and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+            # A text below a field is what settings say of it.
+            yield outer + before, str(statement.value.value)
+        before = name or ""
+
+
+def _name_of(statement: ast.stmt) -> str | None:
+    if isinstance(statement, ast.AnnAssign):
+        target: ast.expr = statement.target
+    elif isinstance(statement, ast.Assign):
+        target = statement.targets[0]
+    else:
+        return None
+    return target.id if isinstance(target, ast.Name) else None
+
+
+def _comment_above(lines: Sequence[str], lineno: int) -> str:
+    said: list[str] = []
+    for line in reversed(lines[: lineno - 1]):
+        if not line.strip().startswith("#:"):
+            break
+        said.append(line)
+    return "\n".join(said)
+
+
+def _arguments(place: str, docstring: str) -> Iterator[tuple[str, str]]:
+    """Return what a docstring says, by argument where it is about one."""
+    said: list[str] = []
+    where = place
+    for line in docstring.splitlines():
+        found = _ARGUMENT.match(line)
+        if found or not line.strip():
+            yield where, "\n".join(said)
+            said, where = [], f"{place}({found[1]})" if found else place
+        said.append(line)
+    yield where, "\n".join(said)
+
+
+def _read_by_name() -> Iterator[tuple[str, str]]:
+    """Return keys that settings look up by name."""
+    for module, _, tree in _sources():
+        if module.startswith("lookup.settings."):
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Constant) and node.value in _KNOWN:
+                    yield str(node.value), f"read by `{module}`"
+
+
+# The page
+
+_INTRODUCTION = """# Pulsar's keys, and what does the same here
+
+Every key of `broker.conf` by which Pulsar's load managers decide: what goes by it here, or why nothing does. A part's
+parameter takes its value from the `broker.conf` of the brokers' profile unless the policy says otherwise, times the
+factor in parentheses where units differ. A constant holds Pulsar's default, whatever a `broker.conf` says. This page is
+written by `python -m lookup.engine.parity docs/pulsar-parity.md`; what goes by a key is found in the parts and in the
+sources, and a test compares page and code.
+"""
+
+
+def parity_page(registry: Registry) -> str:
+    """Return the page as Markdown."""
+    found = implementations(registry)
+    here = {key: "<br>".join(found[key]) for key in KEYS if key in found}
+    reasons = {key: REASONS[key] for key in KEYS if key in REASONS and key not in found}
+    sections = [
+        _INTRODUCTION,
+        f"## What goes by a key\n\n{_table('what goes by it', here)}",
+        f"## What deliberately does not\n\n{_table('why', reasons)}",
+    ]
+    return "\n".join(sections)
+
+
+def _table(heading: str, rows: Mapping[str, str]) -> str:
+    lines = ["| key | " + heading + " |", "|---|---|", *(f"| `{key}` | {said} |" for key, said in rows.items())]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(parity_page(load_plugins()), encoding="utf-8")

@@ -1,0 +1,201 @@
+"""Service units, which is what Pulsar calls bundles here: their states, the record of one, which transitions are valid.
+
+    Init ──> Assigning ──> Owned ──┬──> Releasing ──┬──> Assigning      a transfer
+              ^                    │                └──> Free           a plain unload
+              └── Free <───────────┤
+                                   └──> Splitting ─────> Deleted        its children begin as Owned
+
+Which of two records wins is said in `conflicts.py`, what brokers do about a record in `channel.py`.
+
+Source: ServiceUnitState, ServiceUnitStateData (`facts/loadmanager.md` sections 2.8 and 5.1).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from lookup.errors import ArgumentError
+from lookup.model.json_fields import flag, mapping, parsed_object, text, whole_number
+
+__all__ = [
+    "ACTIVE",
+    "FIRST_VERSION",
+    "IN_FLIGHT",
+    "SEMI_TERMINAL",
+    "VERSION_MAX",
+    "VERSION_MIN",
+    "ServiceUnitState",
+    "ServiceUnitStateData",
+    "Storage",
+    "is_blank",
+    "next_states",
+    "next_version",
+    "state_of",
+]
+
+#: Version of a service unit's first record.
+FIRST_VERSION = 1
+#: Versions are Java's `long` and begin again at the bottom.
+VERSION_MAX, VERSION_MIN = 2**63 - 1, -(2**63)
+
+
+class ServiceUnitState(StrEnum):
+    """Where a service unit is in its life."""
+
+    #: there is no record
+    INIT = "Init"
+    #: given up by its last owner, nobody's
+    FREE = "Free"
+    #: a broker serves it
+    OWNED = "Owned"
+    #: a broker was chosen and has not confirmed yet
+    ASSIGNING = "Assigning"
+    #: its owner is closing its topics
+    RELEASING = "Releasing"
+    #: its owner is putting its children in its place
+    SPLITTING = "Splitting"
+    #: its children are in its place
+    DELETED = "Deleted"
+
+
+class Storage(StrEnum):
+    """Where records are kept; the two differ in what they call valid."""
+
+    SYSTEM_TOPIC = "SystemTopic"
+    METADATA_STORE = "MetadataStore"
+
+
+#: States that somebody is expected to end soon.
+IN_FLIGHT = frozenset({ServiceUnitState.ASSIGNING, ServiceUnitState.RELEASING, ServiceUnitState.SPLITTING})
+#: States in which a broker serves the unit or is about to.
+ACTIVE = IN_FLIGHT | {ServiceUnitState.OWNED}
+#: States whose records are kept for a while and then removed.
+SEMI_TERMINAL = frozenset({ServiceUnitState.FREE, ServiceUnitState.DELETED})
+
+_S = ServiceUnitState
+#: Both storages agree on everything from Owned on.
+_FROM_OWNED: Mapping[ServiceUnitState, frozenset[ServiceUnitState]] = {
+    _S.OWNED: frozenset({_S.SPLITTING, _S.RELEASING}),
+    _S.ASSIGNING: frozenset({_S.OWNED}),
+    _S.RELEASING: frozenset({_S.ASSIGNING, _S.FREE}),
+    _S.SPLITTING: frozenset({_S.DELETED}),
+    _S.DELETED: frozenset({_S.INIT}),
+}
+#: A reader of the topic may meet any state first, because compaction removed those before.
+_NEXT: Mapping[Storage, Mapping[ServiceUnitState, frozenset[ServiceUnitState]]] = {
+    Storage.SYSTEM_TOPIC: {
+        _S.INIT: frozenset(_S) - {_S.INIT},
+        _S.FREE: frozenset({_S.ASSIGNING, _S.INIT}),
+        **_FROM_OWNED,
+    },
+    Storage.METADATA_STORE: {
+        _S.INIT: frozenset({_S.ASSIGNING}),
+        _S.FREE: frozenset({_S.ASSIGNING}),
+        **_FROM_OWNED,
+    },
+}
+
+
+def next_states(state: ServiceUnitState, storage: Storage) -> frozenset[ServiceUnitState]:
+    """Return the states that may follow a state."""
+    return _NEXT[storage][state]
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceUnitStateData:
+    """The record of one service unit, as brokers write it into the channel.
+
+    Raises:
+        ArgumentError: where neither broker is named in a state other than Free ("Empty broker").
+    """
+
+    state: ServiceUnitState
+    #: who serves the unit, or is to serve it
+    dst_broker: str | None = None
+    #: who gave it up, gives it up or splits it
+    source_broker: str | None = None
+    #: destination by child's range, None where its last owner goes on; empty unless splitting
+    split: Mapping[str, str | None] = field(default_factory=dict)
+    #: holds against transitions and brokers, never against a version
+    force: bool = False
+    #: ms since the epoch
+    timestamp: int = 0
+    version_id: int = FIRST_VERSION
+
+    def __post_init__(self) -> None:
+        if self.state is not ServiceUnitState.FREE and is_blank(self.dst_broker) and is_blank(self.source_broker):
+            raise ArgumentError(f"a service unit's record in state {self.state} names no broker")
+
+    @classmethod
+    def from_json(cls, source: str) -> ServiceUnitStateData:
+        """Read Pulsar's JSON; unknown keys are ignored.
+
+        Raises:
+            InputError: where the text is no JSON object, or a key's value is not what Pulsar writes there.
+            ArgumentError: where there is no state, or no broker in a state other than Free.
+        """
+        record = parsed_object(source, "service unit state data")
+        brokers = {name: (record.get(key), key) for name, key in _BROKERS.items()}
+        return cls(
+            state=_state(record.get("state")),
+            **{name: None if given is None else text(given, key) for name, (given, key) in brokers.items()},
+            split=_destinations(record.get("splitServiceUnitToDestBroker")),
+            force=flag(record.get("force", False), "force"),
+            timestamp=whole_number(record.get("timestamp", 0), "timestamp"),
+            version_id=_version(record.get("versionId", FIRST_VERSION)),
+        )
+
+    def to_json(self) -> str:
+        """Write Pulsar's JSON, keys sorted."""
+        record: dict[str, Any] = {
+            "state": str(self.state),
+            "dstBroker": self.dst_broker,
+            "sourceBroker": self.source_broker,
+            "splitServiceUnitToDestBroker": dict(self.split),
+            "force": self.force,
+            "timestamp": self.timestamp,
+            "versionId": self.version_id,
+        }
+        return json.dumps(record, sort_keys=True)
+
+
+_BROKERS = {"dst_broker": "dstBroker", "source_broker": "sourceBroker"}
+
+
+def _state(value: object) -> ServiceUnitState:
+    if not isinstance(value, str) or value not in list(ServiceUnitState):
+        known = ", ".join(ServiceUnitState)
+        raise ArgumentError(f"state is {value!r}, which is none of a service unit's: {known}")
+    return ServiceUnitState(value)
+
+
+def _destinations(value: object) -> dict[str, str | None]:
+    key = "splitServiceUnitToDestBroker"
+    given = {} if value is None else mapping(value, key)
+    return {child: None if broker is None else text(broker, f"{key}.{child}") for child, broker in given.items()}
+
+
+def _version(value: object) -> int:
+    # The smallest `long` is a version like any other, and larger in amount than what other whole numbers may be.
+    return VERSION_MIN if value == VERSION_MIN and isinstance(value, int) else whole_number(value, "versionId")
+
+
+def is_blank(broker: str | None) -> bool:
+    """Tell whether no broker is named; blanks name nobody."""
+    return broker is None or not broker.strip()
+
+
+def state_of(data: ServiceUnitStateData | None) -> ServiceUnitState:
+    """Return a record's state, Init where there is none."""
+    return ServiceUnitState.INIT if data is None else data.state
+
+
+def next_version(data: ServiceUnitStateData | None) -> int:
+    """Return the version of the record to follow; after the largest comes the smallest."""
+    if data is None:
+        return FIRST_VERSION
+    return VERSION_MIN if data.version_id == VERSION_MAX else data.version_id + 1
