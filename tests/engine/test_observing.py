@@ -14,7 +14,7 @@ from lookup.engine.policy import Ballot, Policy
 from lookup.errors import PolicyError, StateError
 from lookup.hooks import Offer
 from lookup.model import Broker, LookupRequest, Roster
-from tests.engine.parts import Keep, Odds
+from tests.engine.parts import Keep, Odds, policy
 
 BUNDLE = "t/ns/0x00000000_0xffffffff"
 ROSTER = Roster([Broker("b1"), Broker("b2"), Broker("b3")])
@@ -44,7 +44,7 @@ def _manager(policy: Policy) -> LoadManager:
 
 def test_an_observer_is_shown_whom_the_filters_left() -> None:
     """It sees the candidates and the view of the decision, in which the bundle has no owner yet."""
-    manager = _manager(Policy("p", Watching(), filters=(Keep(("b1", "b3")),)))
+    manager = _manager(policy(Watching(), Keep(("b1", "b3"))))
 
     manager.assign(None, BUNDLE)
     manager.assign(None, BUNDLE)

@@ -31,7 +31,8 @@ def _built(spec: PolicySpec) -> Policy:
 
 
 def _names(policy: Policy) -> tuple[list[str], str, str | None]:
-    return [part.name for part in policy.filters], policy.selector.name, policy.shedder and policy.shedder.name
+    shedder = None if policy.shedder is None else policy.shedder.name
+    return [part.name for part in policy.filters], policy.selector.name, shedder
 
 
 MODULAR = ["isolation", "max-topics", "anti-affinity", "even-distribution", "load-manager-class", "version"]
