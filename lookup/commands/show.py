@@ -12,8 +12,11 @@ from lookup.commands.options import Command, Parser, add_config, add_format, set
 from lookup.commands.streams import print_json
 from lookup.commands.times import time_text
 from lookup.commands.toml import to_toml
+from lookup.engine.build import build_policies, policy_table
+from lookup.engine.plugins import load_plugins
 from lookup.settings import BrokerInterval, EvaluationFile, broker_intervals, describe, load_evaluation
 from lookup.settings.problems import key_path
+from lookup.settings.resolve import load_manager_keys
 
 __all__ = ["COMMAND"]
 
@@ -37,7 +40,7 @@ def _run(arguments: argparse.Namespace) -> int:
     elif arguments.resolved:
         sys.stdout.write(_INTRODUCTION + to_toml(_resolved(settings), _Sources(settings)) + _registered(settings))
     else:
-        sys.stdout.write(to_toml(settings.model_dump(exclude_unset=True)))
+        sys.stdout.write(to_toml(_with_parts(settings.model_dump(exclude_unset=True), settings)))
     return 0
 
 
@@ -46,8 +49,17 @@ class _Sources:
 
     def __init__(self, settings: EvaluationFile) -> None:
         self._sources = {path: source for path, _, source in describe(settings)}
+        # What stands in a policy that was read from a broker.conf; its name and what was written beside do not.
+        self._read = {
+            ("policies", place, key): policy.conf_file
+            for place, policy in enumerate(settings.policies)
+            for key in ("filters", "selector", "shedder", "splitter", "on_error")
+            if policy.conf_file is not None and f"policies[{place}].{key}" not in settings.sources
+        }
 
     def __call__(self, loc: tuple[str | int, ...]) -> str:
+        if loc in self._read:
+            return self._read[loc]
         path = key_path(loc)
         below = (source for known, source in self._sources.items() if known == path or _is_below(known, path))
         return ", ".join(dict.fromkeys(below))
@@ -63,14 +75,25 @@ def _resolved(settings: EvaluationFile) -> dict[str, Any]:
     for entry in values["brokers"]:
         if entry["count"] is None:
             del entry["first"]
+    return _with_parts(values, settings)
+
+
+def _with_parts(values: dict[str, Any], settings: EvaluationFile) -> dict[str, Any]:
+    """Write out the parts of policies that were read from a `broker.conf`, in place of its keys."""
+    if any(policy.conf_file for policy in settings.policies):
+        registry, conf = load_plugins(settings.plugin_files), load_manager_keys(settings)
+        values["policies"] = [
+            policy_table(*build_policies(registry, [policy], conf)) if policy.conf_file else entry
+            for policy, entry in zip(settings.policies, values["policies"], strict=True)
+        ]
     return values
 
 
 def _json(settings: EvaluationFile, *, is_resolved: bool) -> dict[str, Any]:
     if not is_resolved:
-        return {"settings": settings.model_dump(mode="json", exclude_unset=True)}
+        return {"settings": _with_parts(settings.model_dump(mode="json", exclude_unset=True), settings)}
     return {
-        "settings": settings.model_dump(mode="json"),
+        "settings": _with_parts(settings.model_dump(mode="json"), settings),
         "sources": {path: source for path, _, source in describe(settings)},
         "registered": [
             {

@@ -20,7 +20,7 @@ from lookup.hooks.parameters import Conf
 from lookup.hooks.protocols import Filter, Scorer, Selector, Shedder, SplitAlgorithm, Splitter
 from lookup.settings.policy import PartSpec, PolicySpec
 
-__all__ = ["ChildSlot", "PartBuilder", "build_policies", "child_kinds", "parameters_of", "part_table"]
+__all__ = ["ChildSlot", "PartBuilder", "build_policies", "child_kinds", "parameters_of", "part_table", "policy_table"]
 
 _CHILD_KINDS: Mapping[Any, str] = {
     Filter: "filters",
@@ -52,10 +52,11 @@ def build_policies(
     Raises:
         SettingsError: with all mistakes in all policies.
     """
-    builder = PartBuilder(registry, conf)
-    policies = [_policy(builder, spec) for spec in specs]
-    if builder.problems:
-        raise SettingsError(builder.problems)
+    builders = [PartBuilder(registry, {**(conf or {}), **spec.broker_conf}) for spec in specs]
+    policies = [_policy(builder, spec) for builder, spec in zip(builders, specs, strict=True)]
+    problems = [problem for builder in builders for problem in builder.problems]
+    if problems:
+        raise SettingsError(problems)
     return tuple(policies)
 
 
@@ -87,7 +88,7 @@ class PartBuilder:
     def _configured(self, found: type[Any]) -> dict[str, Any]:
         marks = {name: _conf_of(hint) for name, hint in _hints(found).items()}
         return {
-            name: mark.scale * self._conf[mark.key] if mark.scale != 1.0 else self._conf[mark.key]
+            name: _scaled(self._conf[mark.key], mark.scale)
             for name, mark in marks.items()
             if mark is not None and mark.key in self._conf
         }
@@ -157,6 +158,15 @@ def _policy(builder: PartBuilder, spec: PolicySpec) -> Policy:
     )
 
 
+def policy_table(policy: Policy) -> dict[str, Any]:
+    """Write a policy as the table of settings that builds it again, every parameter named."""
+    parts = {"filters": [*map(part_table, policy.filters)]}
+    parts["scorers"] = [{**part_table(term.scorer), "weight": term.weight} for term in policy.scorers]
+    single = {"selector": policy.selector, "shedder": policy.shedder, "splitter": policy.splitter}
+    tables = {kind: part_table(part) for kind, part in single.items() if part is not None}
+    return {"name": policy.name, **parts, **tables, "on_error": policy.on_error}
+
+
 def parameters_of(found: type[Any]) -> tuple[Field[Any], ...]:
     """Return the fields of a part that settings may fill."""
     return tuple(entry for entry in fields(found) if entry.init)
@@ -191,6 +201,12 @@ def _plain(value: Any) -> Any:
 
 def _conf_of(annotation: Any) -> Conf | None:
     return next((mark for mark in getattr(annotation, "__metadata__", ()) if isinstance(mark, Conf)), None)
+
+
+def _scaled(value: Any, scale: float) -> Any:
+    # Divided as in Pulsar, so that 70 % is 0.7 to the last bit. What is no number will be refused like any other value.
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if scale == 1.0 or not is_number else value / (1.0 / scale) if scale < 1.0 else value * scale
 
 
 def _slot_in(annotation: Any) -> ChildSlot | None:

@@ -20,7 +20,7 @@ from lookup.engine.booking import Cause, Counters, Decided, Draws, OwnerBook, Ow
 from lookup.engine.ledger import LoadFigures, no_load
 from lookup.engine.ownership import Ownership
 from lookup.engine.policy import Ballot, Failures, Instant, Policy, memory_key
-from lookup.engine.shedding import CycleReport, Judge, run_cycle
+from lookup.engine.shedding import FAILED_CYCLE, CycleReport, Judge, run_cycle
 from lookup.engine.splitting import SplitReport, run_splits
 from lookup.errors import InputError, StateError
 from lookup.model.broker import Broker, Candidates, Roster
@@ -265,10 +265,16 @@ class LoadManager:
             self._unloaded.update(dict.fromkeys(children, self._unloaded[bundle]))
         self._changed()
 
-    def shed(self) -> CycleReport | None:
-        """Run one cycle of the policy's shedder; None where it has none."""
+    def shed(self, *, registry_known: bool = True) -> CycleReport | None:
+        """Run one cycle of the policy's shedder; None where it has none.
+
+        Args:
+            registry_known: false where reading the registry failed, and with it the cycle.
+        """
         if self.policy.shedder is None:
             return None
+        if not registry_known:
+            return FAILED_CYCLE
         instant = self._prepared()
         memory = self.memory.setdefault(memory_key(self.policy.shedder), {})
         judge = Judge(self.policy, instant, grace_us=self._grace_us)

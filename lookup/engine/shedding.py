@@ -3,8 +3,8 @@
 Rules for editing this file: a proposal is judged against the books as they are at that moment, so an accepted unload
 changes what is said to the next; loads are never recomputed inside a cycle.
 
-What holds for every shedder is decided here: whose bundles may move, and when a cycle takes place at all. Hit counts and
-cool-downs are a shedder's own, kept in its memory.
+What holds for every shedder is decided here: which bundles may move, and whether a cycle takes place at all. Hit counts
+and cool-downs are a shedder's own, kept in its memory.
 
 Source: `design/architecture.md` section 3 (the engine judges); `facts/loadmanager.md` sections 9.1, 9.4, 9.5.
 """
@@ -19,6 +19,7 @@ from lookup.engine.answers import checked_reads
 from lookup.engine.facets import view_facet
 from lookup.engine.policy import Instant, Policy
 from lookup.errors import ContractError, PolicyError
+from lookup.hooks.protocols import Shedder
 from lookup.model.decision import CycleLabel, CycleOutcome, CycleReason, Probe, Proposal, Reason, Ruling, Unload
 from lookup.model.names import is_system_namespace
 from lookup.model.request import LookupOptions, request_of
@@ -142,9 +143,22 @@ def run_cycle(
             accepted.append(unload)
         return ruling
 
+    outcome = _outcome(policy, shedder, instant, memory, answer)
+    if not isinstance(outcome, CycleOutcome):
+        raise ContractError(f"shedder {shedder.name!r} ended with {outcome!r}, not a CycleOutcome")
+    return CycleReport(outcome, tuple(accepted), rejected)
+
+
+def _outcome(
+    policy: Policy,
+    shedder: Shedder,
+    instant: Instant,
+    memory: MutableMapping[str, Any],
+    answer: Callable[[Proposal], Ruling],
+) -> CycleOutcome:
     view = view_facet(shedder.name, checked_reads(shedder), instant.view, memory)
     try:
-        outcome = _drained(shedder.propose(view, memory), answer)
+        return _drained(shedder.propose(view, memory), answer)
     except ContractError:
         raise
     except Exception as error:  # a third party's code may raise anything; on_error decides
@@ -152,10 +166,7 @@ def run_cycle(
         if policy.on_error == "stop":
             raise PolicyError(message) from error
         instant.failures.note(message)
-        outcome = CycleOutcome(CycleLabel.FAILURE, CycleReason.UNKNOWN)
-    if not isinstance(outcome, CycleOutcome):
-        raise ContractError(f"shedder {shedder.name!r} ended with {outcome!r}, not a CycleOutcome")
-    return CycleReport(outcome, tuple(accepted), rejected)
+        return CycleOutcome(CycleLabel.FAILURE, CycleReason.UNKNOWN)
 
 
 def _drained(cycle: Generator[Proposal, Ruling, CycleOutcome], answer: Callable[[Proposal], Ruling]) -> CycleOutcome:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lookup.model.broker import AdvertisedListener, Broker, BrokerLookupData, Candidates, Location, Roster
-from lookup.model.bundles import BundleRange, NamespaceBundle, bundle_of
+from lookup.model.bundles import BundleRange, NamespaceBundle, NamespaceBundles, bundle_of
 from lookup.model.decision import (
     Assigned,
     BrokerVote,
@@ -18,6 +18,7 @@ from lookup.model.decision import (
     Unload,
 )
 from lookup.model.load import BrokerLoadData, NamespaceBundleStats, ResourceUsage, TopBundlesLoadData
+from lookup.model.load_data import LoadSample, ResourceWeights, SystemResourceUsage, updated_load
 from lookup.model.load_stats import LoadStats
 from lookup.model.names import NamespaceName, TopicName
 from lookup.model.namespaces import IsolationPolicy, NamespacePolicies
@@ -48,6 +49,7 @@ __all__ = [
     "Decision",
     "Edge",
     "IsolationPolicy",
+    "LoadSample",
     "LoadStats",
     "Location",
     "LookupOptions",
@@ -55,16 +57,19 @@ __all__ = [
     "LookupResult",
     "NamespaceBundle",
     "NamespaceBundleStats",
+    "NamespaceBundles",
     "NamespaceName",
     "NamespacePolicies",
     "OwnershipView",
     "Probe",
     "Reason",
     "ResourceUsage",
+    "ResourceWeights",
     "Roster",
     "Row",
     "Ruling",
     "Split",
+    "SystemResourceUsage",
     "TopBundlesLoadData",
     "TopicName",
     "Topology",
@@ -73,5 +78,6 @@ __all__ = [
     "Unreadable",
     "bundle_of",
     "topic_traffic",
+    "updated_load",
     "weighted_usage",
 ]

@@ -1,16 +1,20 @@
 """Load as Pulsar reports it: per broker, per bundle, and the top bundles of a broker.
 
-Plain records with Pulsar's JSON names. The arithmetic that turns samples into these records (float32 percentages,
-moving averages, top-k) is not here.
+Plain records with Pulsar's JSON names, a resource's percentage and the order of bundles. How a sample becomes the next
+report is in `load_data.py`, how top bundles are chosen in `top_bundles.py`.
 
 Source: `facts/loadmanager.md` sections 2.2 to 2.6.
 """
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
+
+import numpy as np
 
 from lookup.model.json_fields import mapping, number, parsed_object, whole_number
 
@@ -20,6 +24,7 @@ __all__ = [
     "ResourceUsage",
     "TopBundlesLoadData",
     "broker_load_from_json",
+    "broker_load_to_json",
     "bundle_stats_from_json",
 ]
 
@@ -30,6 +35,18 @@ class ResourceUsage:
 
     usage: float = 0.0
     limit: float = 0.0
+
+    @property
+    def percent_usage(self) -> float:
+        """Usage in percent of the limit as Pulsar works it out: in 32-bit floats, 0 without a limit, not clamped.
+
+        The result is a 32-bit float widened to 64 bits, so 30 of 100 is 30.000001907348633.
+        """
+        if self.limit <= 0:
+            return 0.0
+        # What is beyond 32 bits is infinite there, as in Java.
+        with np.errstate(all="ignore"):
+            return float(np.float32(self.usage) / np.float32(self.limit) * np.float32(100))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +74,16 @@ class BrokerLoadData:
     updated_at: int = 0
     reported_at: int = 0
 
+    @property
+    def msg_throughput(self) -> float:
+        """Bytes per second, in and out together."""
+        return self.msg_throughput_in + self.msg_throughput_out
+
+    @property
+    def msg_rate(self) -> float:
+        """Messages per second, in and out together."""
+        return self.msg_rate_in + self.msg_rate_out
+
 
 @dataclass(frozen=True, slots=True)
 class NamespaceBundleStats:
@@ -70,6 +97,26 @@ class NamespaceBundleStats:
     producer_count: int = 0
     topics: int = 0
     cache_size: int = 0
+
+    @property
+    def rank(self) -> tuple[int, int, int, int, int]:
+        """What Pulsar orders bundles by: the first figure that differs decides, and close ones do not differ.
+
+        Steps of 100 kB/s inbound, then outbound, of 100 messages/s, of 500 things connected, of 100 kB cached. Inbound
+        comes first, so a bundle with huge outbound traffic ranks below one with a little more inbound.
+        """
+        connected = self.topics + self.consumer_count + self.producer_count
+        return (
+            _rounded(self.msg_throughput_in / 1e5),
+            _rounded(self.msg_throughput_out / 1e5),
+            _rounded((self.msg_rate_in + self.msg_rate_out) / 100),
+            _whole_steps(connected, 500),
+            _whole_steps(self.cache_size, 100_000),
+        )
+
+    def compare(self, other: NamespaceBundleStats) -> int:
+        """Return -1, 0 or 1: less loaded than the other, alike, more loaded."""
+        return (self.rank > other.rank) - (self.rank < other.rank)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +138,11 @@ def broker_load_from_json(source: str) -> BrokerLoadData:
     return _filled(BrokerLoadData, parsed_object(source, "broker load data"))
 
 
+def broker_load_to_json(data: BrokerLoadData) -> str:
+    """Write `BrokerLoadData` as Pulsar's JSON, all keys."""
+    return json.dumps(_written(data))
+
+
 def bundle_stats_from_json(source: str) -> NamespaceBundleStats:
     """Read `NamespaceBundleStats` from Pulsar's JSON; absent keys take their defaults.
 
@@ -104,6 +156,21 @@ def _filled(kind: type[_Record], record: Mapping[str, Any], place: str = "") -> 
     given = ((entry, _camel(entry.name)) for entry in fields(kind))
     present = ((entry, key, record[key]) for entry, key in given if record.get(key) is not None)
     return kind(**{entry.name: _READERS[str(entry.type)](value, place + key) for entry, key, value in present})
+
+
+def _written(record: BrokerLoadData | ResourceUsage) -> dict[str, Any]:
+    named = ((_camel(entry.name), getattr(record, entry.name)) for entry in fields(record))
+    return {key: _written(value) if isinstance(value, ResourceUsage) else value for key, value in named}
+
+
+def _rounded(value: float) -> int:
+    # Java's Math.round: halves go up, where Python's round takes them to the even neighbour.
+    return math.floor(value + 0.5)
+
+
+def _whole_steps(count: int, step: int) -> int:
+    # Java's division truncates, Python's rounds down.
+    return abs(count) // step * (1 if count >= 0 else -1)
 
 
 def _resource(value: object, key: str) -> ResourceUsage:

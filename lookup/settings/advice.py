@@ -19,6 +19,7 @@ def warnings_of(settings: EvaluationFile, reads: Mapping[str, Collection[str]] |
         reads: by policy, what its parts declare to read; only the engine knows.
     """
     return [
+        *(f"policy {policy.name!r}: {warning}" for policy in settings.policies for warning in policy.warnings),
         *_ignored_properties(settings, reads or {}),
         *_duplicate_keys(settings),
         *_conflicting_keys(settings),

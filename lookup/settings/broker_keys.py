@@ -15,6 +15,7 @@ LOAD_MANAGER_KEYS = (
     "atLeastOneBundleSelected",
     "defaultNamespaceBundleSplitAlgorithm",
     "defaultNumberOfNamespaceBundles",
+    "failureDomainsEnabled",
     "flowOrQpsDifferenceThresholdPercentage",
     "loadBalanceSheddingDelayInSeconds",
     "loadBalancerAutoBundleSplitEnabled",

@@ -13,7 +13,7 @@ from lookup.errors import SettingsError
 from lookup.settings.base import Strict
 from lookup.settings.broker import BrokerProfile
 from lookup.settings.broker_conf import read_broker_conf
-from lookup.settings.layers import read_toml
+from lookup.settings.layers import anchored, read_toml
 from lookup.settings.policy import PolicyFile, PolicySpec
 from lookup.settings.problems import place, problems_of
 from lookup.settings.topology import TopologyFile
@@ -29,7 +29,7 @@ def load_policies(path: str | os.PathLike[str]) -> tuple[PolicySpec, ...]:
     Raises:
         SettingsError: all mistakes together.
     """
-    values = read_toml(Path(path))
+    values = anchored(read_toml(Path(path)), Path(path).parent)
     if "policies" in values:
         return _validated(PolicyFile, values, path).policies
     return (_validated(PolicySpec, values, path),)

@@ -120,6 +120,12 @@ def _all_absolute(paths: object, folder: Path) -> object:
     return [_absolute(path, folder) for path in paths] if isinstance(paths, list) else paths
 
 
+def _policies_absolute(policies: object, folder: Path) -> object:
+    if not isinstance(policies, list):
+        return policies
+    return [_key_absolute(_absolute(entry, folder), "from_broker_conf", folder) for entry in policies]
+
+
 def _file_absolute(table: object, folder: Path) -> object:
     return _key_absolute(table, "file", folder)
 
@@ -138,6 +144,8 @@ _PATHS = {
     "inputs": _all_absolute,
     "topology": _file_absolute,
     "brokers": _profiles_absolute,
-    "policies": _all_absolute,
+    "policies": _policies_absolute,
+    # A file may be one policy, its keys at the top.
+    "from_broker_conf": _absolute,
     "plugin_files": _all_absolute,
 }

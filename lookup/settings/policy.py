@@ -5,11 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
-from pydantic import GetJsonSchemaHandler, model_serializer, model_validator
+from pydantic import (
+    ConfigDict,
+    GetJsonSchemaHandler,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    model_serializer,
+    model_validator,
+)
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
+from lookup.errors import SettingsError
 from lookup.settings.base import Share, Strict, refuse
+from lookup.settings.broker import Scalar
+from lookup.settings.pulsar_defaults import Release
+from lookup.settings.today import read_today
 
 __all__ = ["OnError", "PartSpec", "PolicyFile", "PolicySpec"]
 
@@ -60,8 +71,16 @@ class PartSpec(Strict):
         }
 
 
+def _either(schema: dict[str, Any]) -> None:
+    # What a broker.conf stands for includes a selector.
+    schema["required"] = [key for key in schema["required"] if key != "selector"]
+    schema["anyOf"] = [{"required": ["selector"]}, {"required": ["from_broker_conf"]}]
+
+
 class PolicySpec(Strict):
     """A policy: the thing with a name in a report."""
+
+    model_config = ConfigDict(json_schema_extra=_either)
 
     name: str
     """Name in reports; unique within an evaluation."""
@@ -77,6 +96,42 @@ class PolicySpec(Strict):
     """Which bundles are divided, and where, in scenarios and live; a replay honours logged splits; absent: none."""
     on_error: OnError = "stop"
     """What follows when a part raises: end the run, decline the request, or go on without the part."""
+    from_broker_conf: str | None = None
+    """Path of a `broker.conf` that the policy is read from; keys written beside it count before what it says."""
+    pulsar: Release | None = None
+    """Release whose defaults count where that file says nothing; absent: 4.x."""
+    broker_conf: Mapping[str, Scalar] = {}
+    """Keys of a `broker.conf` for the parameters of this policy's parts, before those of the brokers' profiles."""
+
+    _warnings: tuple[str, ...] = PrivateAttr(default=())
+    _conf_file: str | None = PrivateAttr(default=None)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Return what Pulsar would only log about the `broker.conf` the policy was read from."""
+        return self._warnings
+
+    @property
+    def conf_file(self) -> str | None:
+        """Return the path of the `broker.conf` the policy was read from."""
+        return self._conf_file
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _from_broker_conf(cls, written: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Put what a `broker.conf` says in the place of its path: a policy travels without the file."""
+        path = written.get("from_broker_conf") if isinstance(written, Mapping) else None
+        if not isinstance(path, str):
+            return handler(written)
+        try:
+            found = read_today(path, str(written.get("pulsar") or "4.x"))
+        except SettingsError as error:
+            raise ValueError(str(error)) from None
+        own = {key: value for key, value in written.items() if key not in ("from_broker_conf", "pulsar")}
+        keys = own.get("broker_conf", {})
+        spec = handler({**found.table, **own, "broker_conf": {**found.table["broker_conf"], **keys}})
+        spec._warnings, spec._conf_file = found.warnings, path
+        return spec
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -85,6 +140,8 @@ class PolicySpec(Strict):
         named |= {place: part for place, part in single.items() if part is not None}
         weighted = [place for place, part in named.items() if "weight" in part.model_fields_set]
         problems = [f"{place}.weight: only scorers have a weight" for place in weighted]
+        if self.pulsar is not None:
+            problems.append("pulsar: says which defaults a `from_broker_conf` has, and there is none")
         if not self.name.strip():
             problems.append("name: should not be empty")
         if self.scorers and not any(part.weight for part in self.scorers):

@@ -21,8 +21,8 @@ class LeastLongTermMessageRate:
     """Choose the broker with the least messages per second in the long run, overloaded ones last.
 
     A broker's rate is the one it reported plus those of the bundles it was given since, whose traffic no report shows
-    yet. Where rates are not known apart from the load, the load is the rate; every grid instant is a report. A broker
-    without report has rate and usage 0. Scores do not matter.
+    yet. Where rates of the long run are not known the present ones count, else the load; every grid instant is a
+    report. A broker without report has rate and usage 0. Scores do not matter.
 
     Match -> Result -> Reason:
         * usage <= `overloaded`, no candidate has a smaller rate -> an equal share
@@ -45,7 +45,8 @@ class LeastLongTermMessageRate:
         self, request: LookupRequest, brokers: Candidates, scores: NDArray[np.float64], view: ClusterView
     ) -> NDArray[np.float64]:
         """Return 1 for the candidates with the least rate."""
-        reported = view.broker_load if view.long_term_rate is None else view.long_term_rate
+        known = (view.long_term_rate, view.message_rate, view.broker_load)
+        reported = next(rates for rates in known if rates is not None)
         given = _given(view.memory, view.now_us)
         expected = [math.fsum(given.get(broker_id, {}).values()) for broker_id in brokers.ids]
         rates = np.nan_to_num(reported[brokers.index]) + expected

@@ -94,10 +94,10 @@ def test_a_probe_is_not_booked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("later_us", "reason"), [(1, "grace-period"), (GRACE_US - 1, "grace-period"), (GRACE_US, None)]
+    ("later_us", "reason"), [(1, "grace-period"), (GRACE_US, "grace-period"), (GRACE_US + 1, None)]
 )
 def test_an_unloaded_bundle_is_left_in_peace(later_us: int, reason: str | None) -> None:
-    """Within the grace period it is not shed again, from its end on it is."""
+    """Up to the end of the grace period it is not shed again, after it it is."""
     made = _at_work(Unload(B1, "b1", "b2"))
     made.shed()
     made.policy = replace(made.policy, shedder=Proposing((Unload(B1, "b2"),)))

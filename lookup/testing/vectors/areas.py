@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lookup.testing.vectors import legacy, names, splitting
+from lookup.testing.vectors import assigning, legacy, loads, names, placement, splitting, transfer
 from lookup.testing.vectors.reading import Handler
 
 __all__ = ["AREAS"]
 
-_GROUPS: tuple[Mapping[str, Handler], ...] = (names.AREAS, legacy.AREAS, splitting.AREAS)
+_GROUPS: tuple[Mapping[str, Handler], ...] = (
+    names.AREAS,
+    legacy.AREAS,
+    splitting.AREAS,
+    loads.AREAS,
+    transfer.AREAS,
+    placement.AREAS,
+    assigning.AREAS,
+)
 
 #: Area -> what puts its inputs to the API.
 AREAS: Mapping[str, Handler] = {area: handler for group in _GROUPS for area, handler in group.items()}

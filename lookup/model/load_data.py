@@ -1,0 +1,132 @@
+"""How what a broker measures becomes its load report: largest usage, weighted usage and throughput, smoothed.
+
+Records are in `load.py`; when a report is published is the engine's business.
+
+Source: `facts/loadmanager.md` sections 2.3 and 2.4 (`SystemResourceUsage`, `BrokerLoadData.update`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from decimal import ROUND_HALF_UP, Decimal
+
+from lookup.model.load import BrokerLoadData, ResourceUsage
+
+__all__ = ["LoadSample", "ResourceWeights", "SystemResourceUsage", "smoothed", "updated_load"]
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceWeights:
+    """How much each resource counts in a broker's weighted usage, and how much of it is history.
+
+    In all of them the defaults are Pulsar's.
+    """
+
+    #: loadBalancerCPUResourceWeight
+    cpu: float = 1.0
+    #: loadBalancerMemoryResourceWeight
+    memory: float = 0.0
+    #: loadBalancerDirectMemoryResourceWeight
+    direct_memory: float = 0.0
+    #: loadBalancerBandwidthInResourceWeight
+    bandwidth_in: float = 1.0
+    #: loadBalancerBandwidthOutResourceWeight
+    bandwidth_out: float = 1.0
+    #: share of the value before in the next one, ratio in [0, 1]; loadBalancerHistoryResourcePercentage, which is a
+    #: fraction despite its name
+    history: float = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class SystemResourceUsage:
+    """What a broker uses of each resource at one moment; printed as Pulsar logs it, `cpu: 10.00%, memory: ...`."""
+
+    #: percent of all cores
+    cpu: ResourceUsage = ResourceUsage()
+    #: MiB of the heap
+    memory: ResourceUsage = ResourceUsage()
+    #: MiB outside the heap
+    direct_memory: ResourceUsage = ResourceUsage()
+    #: kbit/s
+    bandwidth_in: ResourceUsage = ResourceUsage()
+    bandwidth_out: ResourceUsage = ResourceUsage()
+
+    @property
+    def max_usage(self) -> float:
+        """The fullest resource as a ratio, memory left out."""
+        counted = (self.cpu, self.direct_memory, self.bandwidth_in, self.bandwidth_out)
+        return max(resource.percent_usage for resource in counted) / 100
+
+    def weighted_usage(self, weights: ResourceWeights) -> float:
+        """Return the largest weighted usage as a ratio; memory counts by its weight."""
+        weighted = (
+            self.cpu.percent_usage * weights.cpu,
+            self.memory.percent_usage * weights.memory,
+            self.direct_memory.percent_usage * weights.direct_memory,
+            self.bandwidth_in.percent_usage * weights.bandwidth_in,
+            self.bandwidth_out.percent_usage * weights.bandwidth_out,
+        )
+        return max(weighted) / 100
+
+    def __str__(self) -> str:
+        return (
+            f"cpu: {_two_decimals(self.cpu)}%, memory: {_two_decimals(self.memory)}%, "
+            f"directMemory: {_two_decimals(self.direct_memory)}%, bandwidthIn: {_two_decimals(self.bandwidth_in)}%, "
+            f"bandwidthOut: {_two_decimals(self.bandwidth_out)}%"
+        )
+
+
+def _two_decimals(resource: ResourceUsage) -> str:
+    # Java's formatter rounds the shortest digits of a double, halves up.
+    percent = resource.percent_usage
+    return str(Decimal(str(percent)).quantize(Decimal("0.01"), ROUND_HALF_UP))
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSample:
+    """Everything a broker measures for one update of its report."""
+
+    usage: SystemResourceUsage = SystemResourceUsage()
+    #: bytes per second
+    msg_throughput_in: float = 0.0
+    msg_throughput_out: float = 0.0
+    #: messages per second
+    msg_rate_in: float = 0.0
+    msg_rate_out: float = 0.0
+    bundle_count: int = 0
+    topics: int = 0
+
+
+def updated_load(
+    before: BrokerLoadData, sample: LoadSample, now_ms: int, *, weights: ResourceWeights = ResourceWeights()
+) -> BrokerLoadData:
+    """Return the report after one more sample, as `BrokerLoadData.update` leaves it.
+
+    The first sample, where `before.updated_at` is 0, starts the averages; each later one is mixed in. When it was
+    reported stays as it was.
+
+    Args:
+        now_ms: time of the sample, ms since the epoch.
+    """
+    history = 0.0 if before.updated_at == 0 else weights.history
+    usage = sample.usage
+    return replace(
+        before,
+        **{entry.name: getattr(usage, entry.name) for entry in fields(usage)},
+        **{entry.name: getattr(sample, entry.name) for entry in fields(sample) if entry.name != "usage"},
+        max_resource_usage=usage.max_usage,
+        weighted_max_ema=smoothed(before.weighted_max_ema, usage.weighted_usage(weights), history),
+        msg_throughput_ema=smoothed(
+            before.msg_throughput_ema, sample.msg_throughput_in + sample.msg_throughput_out, history
+        ),
+        updated_at=now_ms,
+    )
+
+
+def smoothed(before: float, now: float, history: float) -> float:
+    """Return the next value of an exponential moving average; with no history the new value itself.
+
+    Args:
+        history: share of the value before, ratio in [0, 1].
+    """
+    return now if history == 0.0 else before * history + (1 - history) * now

@@ -1,0 +1,68 @@
+"""`lookup config show` and `lookup config check` of a policy that is read from a `broker.conf`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lookup.engine.build import build_policies
+from lookup.engine.plugins import load_plugins
+from lookup.settings import load_evaluation
+from tests.commands.projects import Run
+
+_EVALUATION = """
+[evaluation]
+incumbent = "today"
+
+[[policies]]
+name = "today"
+from_broker_conf = "broker.conf"
+
+[[policies]]
+name = "random"
+selector = "random"
+"""
+_CONF = """
+loadManagerClassName=org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl
+loadBalancerBrokerOverloadedThresholdPercentage=70
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Return an evaluation whose incumbent is a broker.conf."""
+    (tmp_path / "broker.conf").write_text(_CONF, encoding="latin-1")
+    (tmp_path / "evaluation.toml").write_text(_EVALUATION, encoding="utf-8")
+    return tmp_path / "evaluation.toml"
+
+
+@pytest.mark.parametrize("flags", [(), ("--resolved",)])
+def test_the_resulting_policy_is_shown_and_reads_back(lookup: Run, project: Path, flags: tuple[str, ...]) -> None:
+    """Every part stands there with its parameters, and building what is shown gives the same policies."""
+    shown = lookup("config", "show", "--config", project, *flags).out
+    copy = project.parent / "copy.toml"
+    copy.write_text(shown, encoding="utf-8")
+    both = [load_evaluation(path, environ={}).policies for path in (project, copy)]
+
+    assert 'shedder = { use = "transfer", target_std = 0.25,' in shown
+    assert "overloaded = 0.7," in shown
+    assert build_policies(load_plugins(), both[0]) == build_policies(load_plugins(), both[1])
+
+
+def test_parts_are_said_to_come_from_the_broker_conf(lookup: Run, project: Path) -> None:
+    """The comment behind a part that was read names the file it was read from."""
+    lines = lookup("config", "show", "--config", project, "--resolved").out.splitlines()
+
+    assert [line.endswith(f"# {project.parent / 'broker.conf'}") for line in lines if line.startswith("shedder")] == [
+        True
+    ]
+    assert f'name = "today"  # {project}' in lines
+
+
+def test_check_warns_of_what_pulsar_would_only_log(lookup: Run, project: Path) -> None:
+    """A shedder that the manager cannot use is replaced, and the replacement is told."""
+    ran = lookup("config", "check", "--config", project)
+
+    assert "policy 'today': loadBalancerLoadSheddingStrategy: " in ran.err + ran.out
+    assert "falls back to 'transfer'" in ran.err + ran.out
