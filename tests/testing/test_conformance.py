@@ -25,6 +25,7 @@ from lookup.model import (
     Probe,
     Reason,
     Ruling,
+    Split,
     Unload,
 )
 from lookup.testing import CHECKS, WORLDS, conformance, parametrize_with_policies, policy_of
@@ -214,6 +215,34 @@ class Endless:
         return CycleOutcome(CycleLabel.SKIP, CycleReason.NO_BUNDLES)
 
 
+@dataclass(frozen=True)
+class Backwards:
+    """A split algorithm whose cuts do not ascend."""
+
+    name: ClassVar[str] = "backwards"
+    reads: ClassVar[frozenset[str]] = _NOTHING
+
+    def boundaries(self, bundle: Any, topics: Any, positions: Any) -> list[int]:
+        """Name the upper cut first."""
+        return [bundle.range.lower + 2, bundle.range.lower + 1]
+
+
+@dataclass(frozen=True)
+class Hasty:
+    """A splitter that goes by a clock it did not declare."""
+
+    name: ClassVar[str] = "hasty"
+    reads: ClassVar[frozenset[str]] = _NOTHING
+
+    algorithm: Backwards = Backwards()
+
+    def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Split, Ruling, CycleOutcome]:
+        """Wait for the next day."""
+        if getattr(view, "now_us", 0) > 80_000_000_000:
+            yield Split("public/default/0x0_0x1", view.brokers[0].id, (1,))
+        return CycleOutcome(CycleLabel.SKIP, CycleReason.HIT_COUNT)
+
+
 @pytest.mark.parametrize(
     ("part", "check", "sentence"),
     [
@@ -231,6 +260,8 @@ class Endless:
         (Indiscreet(), "rejections_are_explained", "its detail raised ReadsError"),
         (Clockwatcher(), "shedding_repeats", "read view.now_us without 'view.now'"),
         (Endless(), "shedding_repeats", "is still proposing"),
+        (Hasty(), "splitting_repeats", "read view.now_us without 'view.now'"),
+        (Backwards(), "splits_are_sound", "proposed splits refused as .*bad-boundary"),
     ],
     ids=lambda value: type(value).__name__ if hasattr(value, "name") else None,
 )
