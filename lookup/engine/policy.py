@@ -324,7 +324,9 @@ class Policy:
             PolicyError: as `remember` does.
         """
         brokers, instant = offer
-        for place, part, cut in self._observers if brokers is not None else ():
+        if brokers is None:
+            return False
+        for place, part, cut in self._observers:
             kept = memory.setdefault(memory_key(part), {})
             try:
                 part.observe(kept, cut(request), broker, Offer(brokers, instant.views[place]))

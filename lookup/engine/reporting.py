@@ -1,7 +1,8 @@
 """When a broker publishes its load: what changed since the last publication, and how long ago that was.
 
 Between publications every other broker sees what was last published, while the broker's own averages move on with every
-sample. Nothing here reads a clock; times come in as numbers.
+sample. `LoadReporter` is one broker with everything it reports, `ReportBoard` a whole cluster in columns, for replays
+in closed loop. Nothing here reads a clock; times come in as numbers.
 
 Source: `facts/loadmanager.md` section 11 (`BrokerLoadDataReporter`).
 """
@@ -9,13 +10,28 @@ Source: `facts/loadmanager.md` section 11 (`BrokerLoadDataReporter`).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass, field, fields, replace
+from typing import Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lookup.model.load import BrokerLoadData
 from lookup.model.load_data import LoadSample, ResourceWeights, updated_load
 
-__all__ = ["Cadence", "LoadReporter", "Publication", "largest_change", "percent_change"]
+__all__ = [
+    "Cadence",
+    "LoadReporter",
+    "Measured",
+    "Publication",
+    "Published",
+    "ReportBoard",
+    "largest_change",
+    "percent_change",
+]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 #: Why a report is published.
 Publication = Literal["forced", "interval", "change"]
@@ -100,3 +116,167 @@ class LoadReporter:
         if why is not None:
             self.current = self.published = replace(self.current, reported_at=now_ms)
         return why
+
+
+# A cluster in columns
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What the brokers of a cluster measure from one instant on; arrays of shape (n_brokers,)."""
+
+    #: the fullest resource, which is the weighted one as well, 1.0 is full; NaN where unknown
+    usage: Floats
+    #: bytes, or weight, per second; NaN for a broker that is not there
+    throughput: Floats
+    #: messages, or lookups, per second
+    rate: Floats
+    bundles: Ints
+    topics: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Published:
+    """What everybody sees of the brokers of a cluster; arrays of shape (n_brokers,).
+
+    Where there is no report, throughput is NaN, counts and times are 0.
+    """
+
+    #: smoothed (Pulsar: weightedMaxEMA), 1.0 is full; NaN where unknown
+    usage: Floats
+    #: as measured, per second
+    throughput: Floats
+    #: smoothed, per second (Pulsar: msgThroughputEMA)
+    throughput_ema: Floats
+    topics: Ints
+    #: time of the sample that was published, µs since the Unix epoch (Pulsar: updatedAt and reportedAt)
+    reported_us: Ints
+
+
+def _nothing(n_brokers: int) -> Published:
+    unknown, zero = np.full(n_brokers, np.nan), np.zeros(n_brokers, np.int64)
+    return Published(unknown, unknown, unknown, zero, zero)
+
+
+@dataclass(eq=False)
+class ReportBoard:
+    """The reporting of all brokers of a cluster in closed loop, sample by sample from a common start.
+
+    What brokers measure changes at the instants of `measure` and stays as it is in between, while they go on taking
+    samples at the cadence's interval: averages move on, and what is old enough is published again. So a report that was
+    due because usage jumped carries an average that has hardly moved, and stays on the board until something changes
+    again or the longest interval is over. That is upstream's behaviour.
+
+    A broker that goes away loses its report at once; one that comes, or comes back, starts afresh and publishes its
+    first sample. Lists of top bundles are not kept here: Pulsar publishes them whenever they were refreshed.
+
+    Args:
+        n_brokers: brokers of the run, there or not.
+        start_us: time of the first sample, µs since the Unix epoch.
+        history: share of the value before in the next average, ratio in [0, 1].
+    """
+
+    n_brokers: int
+    start_us: int
+    cadence: Cadence = Cadence()
+    history: float = ResourceWeights().history
+    #: what is on the board
+    published: Published = field(init=False)
+
+    def __post_init__(self) -> None:
+        unknown, none = np.full(self.n_brokers, np.nan), np.zeros(self.n_brokers, np.int64)
+        self.published = _nothing(self.n_brokers)
+        self._next_us = self.start_us
+        self._measured = Measured(unknown, unknown, unknown, none, none)
+        #: what was measured when it was published
+        self._known = self._measured
+        self._averages = np.full((2, self.n_brokers), np.nan)
+        self._forced = np.zeros(self.n_brokers, np.bool_)
+
+    def measure(self, measured: Measured, now_us: int, *, forced: NDArray[np.bool_] | None = None) -> Published:
+        """Take all samples before an instant, then, if one is due at it, that one with the new figures.
+
+        Args:
+            now_us: µs since the Unix epoch, not before that of the last call.
+            forced: brokers that publish at their next sample whatever changed, shape (n_brokers,): their role changed.
+        """
+        step_us = self.cadence.min_interval_ms * 1000
+        self._sample(max(0, -((self._next_us - now_us) // step_us)))
+        self._measured = measured
+        self._forget(np.isnan(measured.throughput))
+        self._forced = self._forced if forced is None else self._forced | forced
+        self._sample(int(self._next_us == now_us))
+        return self.published
+
+    def _forget(self, gone: NDArray[np.bool_]) -> None:
+        board = self.published
+        self._averages = np.where(gone, np.nan, self._averages)
+        self.published = _mixed(gone, _nothing(self.n_brokers), board)
+
+    def _sample(self, count: int) -> None:
+        """Take a number of samples of figures that do not change meanwhile."""
+        if count:
+            last = self._last_publication(count)
+            self._publish(last)
+            self._averages = self._averages_after(np.int64(count))
+            self._forced = np.zeros(self.n_brokers, np.bool_)
+            self._next_us += count * self.cadence.min_interval_ms * 1000
+
+    def _last_publication(self, count: int) -> Ints:
+        """Return which of the next samples is published last, from 1; 0 where none is, shape (n_brokers,)."""
+        step_us, longest_us = self.cadence.min_interval_ms * 1000, self.cadence.max_interval_ms * 1000
+        is_new = np.isnan(self.published.throughput)
+        # The first sample later than the longest interval after the last report; samples are numbered from 1.
+        waited = np.maximum(1, (self.published.reported_us + longest_us - self._next_us) // step_us + 2)
+        first = np.where(is_new | self._forced | self._has_changed(), 1, waited)
+        again = longest_us // step_us + 1
+        last = first + again * ((count - first) // again)
+        there = ~np.isnan(self._measured.throughput)
+        return np.where(there & (first <= count), last, 0)
+
+    def _has_changed(self) -> NDArray[np.bool_]:
+        before, now = self._known, self._measured
+        changes = np.stack(
+            [
+                100 * np.abs(before.usage - now.usage),
+                _percent_changes(before.rate, now.rate),
+                _percent_changes(before.throughput, now.throughput),
+                _percent_changes(before.bundles, now.bundles),
+            ]
+        )
+        has_changed: NDArray[np.bool_] = np.logical_or.reduce(changes > self.cadence.change_percent)
+        return has_changed
+
+    def _averages_after(self, samples: Ints | np.int64) -> Floats:
+        """Return usage and throughput smoothed over so many samples, shape (2, n_brokers)."""
+        now = np.stack([self._measured.usage, self._measured.throughput])
+        # The first sample of all starts the averages.
+        before = np.where(np.isnan(self._averages), now, self._averages)
+        # What so many equal samples leave of the difference to the value before.
+        return now + (before - now) * np.power(self.history, samples, dtype=np.float64)
+
+    def _publish(self, samples: Ints) -> None:
+        usage, throughput_ema = self._averages_after(samples)
+        at_us = self._next_us + (samples - 1) * self.cadence.min_interval_ms * 1000
+        now = self._measured
+        is_due = samples > 0
+        self.published = _mixed(
+            is_due, Published(usage, now.throughput, throughput_ema, now.topics, at_us), self.published
+        )
+        self._known = _mixed(is_due, now, self._known)
+
+
+_Columns = TypeVar("_Columns", Measured, Published)
+
+
+def _mixed(chosen: NDArray[np.bool_], one: _Columns, other: _Columns) -> _Columns:
+    """Take some brokers' rows from one table and the rest from another."""
+    names = (entry.name for entry in fields(one))
+    return type(one)(**{name: np.where(chosen, getattr(one, name), getattr(other, name)) for name in names})
+
+
+def _percent_changes(old: Floats | Ints, new: Floats | Ints) -> Floats:
+    """Return `percent_change` of columns."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = 100 * np.abs((old - new) / old)
+    return np.where(old == 0, np.where(new == 0, 0.0, np.inf), relative)

@@ -49,8 +49,8 @@ __all__ = [
     "Decision",
     "Edge",
     "IsolationPolicy",
-    "LoadStats",
     "LoadSample",
+    "LoadStats",
     "Location",
     "LookupOptions",
     "LookupRequest",
@@ -78,6 +78,6 @@ __all__ = [
     "Unreadable",
     "bundle_of",
     "topic_traffic",
-    "weighted_usage",
     "updated_load",
+    "weighted_usage",
 ]

@@ -63,6 +63,8 @@ class OwnerChanges:
     decided: NDArray[np.bool_]
     #: the bundle's ledger weight at that moment, weight per second
     weight: FloatArray
+    #: number of the bundle as it was at that moment, >= 0: children of a split differ from each other and their parent
+    path: IndexArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,6 +25,7 @@ __all__ = [
     "Candidates",
     "Location",
     "Roster",
+    "published_properties",
 ]
 
 BoolArray = NDArray[np.bool_]
@@ -85,6 +86,15 @@ class BrokerLookupData:
             for name, entry in self.advertised_listeners.items()
         }
         return json.dumps(record, sort_keys=True)
+
+
+def published_properties(configuration: Mapping[str, object], prefix: str = "lookup.") -> dict[str, str]:
+    """Return the properties of a broker's configuration that it publishes: texts, the prefix kept in their keys.
+
+    Args:
+        prefix: Pulsar's lookupPropertyPrefix.
+    """
+    return {key: value for key, value in configuration.items() if key.startswith(prefix) and isinstance(value, str)}
 
 
 _JSON_KEYS = {

@@ -174,6 +174,7 @@ def _joined(groups: Sequence[Groups], name: str) -> Floats:
 
 
 def _columns(changes: Sequence[ChangeRecord]) -> OwnerChanges:
+    numbers = {path: number for number, path in enumerate(dict.fromkeys(change.path for change in changes))}
     return OwnerChanges(
         bundle=np.array([change.unit for change in changes], dtype=np.int64),
         ts=np.array([change.ts_us for change in changes], dtype=np.int64),
@@ -182,6 +183,7 @@ def _columns(changes: Sequence[ChangeRecord]) -> OwnerChanges:
         cause=np.array([change.cause for change in changes], dtype=object),
         decided=np.array([change.decided for change in changes], dtype=bool),
         weight=np.array([change.weight for change in changes], dtype=np.float64),
+        path=np.array([numbers[change.path] for change in changes], dtype=np.int64),
     )
 
 

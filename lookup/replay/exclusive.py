@@ -170,6 +170,7 @@ class ExclusiveReplay:
             cause=change.cause,
             decided=change.decided,
             weight=self._loads.weight_of(atoms),
+            path=change.bundle,
         )
 
     def _pin(self, row: int) -> None:

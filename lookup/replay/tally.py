@@ -52,6 +52,8 @@ class ChangeRecord:
     cause: str
     decided: bool
     weight: float
+    #: name of the bundle at that moment; `unit` is the one it belongs to
+    path: str
 
 
 class CellLedger:

@@ -15,6 +15,7 @@ import javaproperties
 from pydantic import ValidationError
 
 from lookup.errors import SettingsError
+from lookup.model.broker import published_properties
 from lookup.settings.broker import BrokerProfile
 from lookup.settings.broker_keys import MODULAR_MANAGER, is_load_manager_key
 from lookup.settings.problems import place, problems_of
@@ -89,7 +90,7 @@ def _fields(values: Mapping[str, str]) -> dict[str, Any]:
         if key in given
     }
     fields.setdefault("load_manager_class_name", MODULAR_MANAGER)
-    fields["properties"] = {key: value for key, value in values.items() if key.startswith(prefix)}
+    fields["properties"] = published_properties(values, prefix)
     fields["load_balancer"] = {key: _scalar(value) for key, value in given.items() if is_load_manager_key(key)}
     return fields
 

@@ -28,6 +28,7 @@ from lookup_policies.round_robin import RoundRobin
 from lookup_policies.softmax import Softmax
 from lookup_policies.threshold import Threshold
 from lookup_policies.topic_count_equally_divide import TopicCountEquallyDivide
+from lookup_policies.transfer import Transfer
 from lookup_policies.version import Version
 from lookup_policies.weighted_random import WeightedRandom
 from lookup_policies.zone_spill import ZoneSpill
@@ -68,6 +69,8 @@ _OTHERS: list[Any] = [
     Softmax(temperature=1e-6),
     Threshold(threshold=0.0, history=0.0),
     Threshold(threshold=0.2, lower_boundary=True),
+    Transfer(hit_count=0, target_std=0.05, quirks="intended"),
+    Transfer(hit_count=0, target_std=0.0, transfer=False, shed_with_policies=True, top_bundles=2),
     Version(prefer_later=True),
     WeightedRandom(power=3.0),
     ZoneSpill(key="rack", min_cluster_size=1, child=LeastResourceUsage()),

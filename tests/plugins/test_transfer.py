@@ -128,6 +128,22 @@ def test_a_bundle_that_may_not_come_back_is_not_swapped() -> None:
     assert none[1].reason == CycleReason.NO_BUNDLES
 
 
+def test_a_swap_has_to_help() -> None:
+    """50 for 40 would leave 90 of 100: a quarter of the source's load has to be gone at least."""
+    loads = {"full": {"f1": 50.0, "f2": 50.0}, "less": {"l1": 40.0}}
+
+    assert _cycle(_view(loads), replace(AT_ONCE, target_std=0.1))[1].reason == CycleReason.NO_BUNDLES
+
+
+def test_what_comes_back_leaves_the_destination_below_the_source() -> None:
+    """3 would leave 102 where 60 came to 45, so it stays and only 33 comes back."""
+    loads = {"full": {"f1": 40.0, "f2": 60.0}, "less": {"l1": 3.0, "l2": 33.0}}
+    view = _view(loads, usage={"full": 1.0, "less": 0.45}, load={"full": 100.0, "less": 45.0})
+    accepted, _ = _cycle(view, refuses=lambda unload, asked: unload.bundle == "t/n/f1")
+
+    assert accepted == [("f2", "full", "less"), ("l2", "less", "full")]
+
+
 def test_what_is_refused_after_all_is_not_counted() -> None:
     """A transfer whose probe was accepted may be refused: the model follows what took place."""
     accepted, outcome = _cycle(_view(UNEVEN), refuses=lambda unload, asked: not asked and unload.bundle == "t/n/f1")
@@ -294,8 +310,14 @@ POLICIES = NamespacePolicies(
 
 @pytest.mark.parametrize(
     ("namespace", "shed_with_policies", "moves"),
-    [("t/n", False, True), ("t/i", False, False), ("t/g", False, False), ("t/b", False, True)]
-    + [("t/i", True, True), ("t/g", True, True)],
+    [
+        ("t/n", False, True),
+        ("t/i", False, False),
+        ("t/g", False, False),
+        ("t/b", False, True),
+        ("t/i", True, True),
+        ("t/g", True, True),
+    ],
 )
 def test_bundles_with_policies_stay_unless_they_may_be_shed(
     namespace: str, shed_with_policies: bool, moves: bool
@@ -333,7 +355,7 @@ def test_equals_are_taken_in_the_order_of_the_load_store() -> None:
 def test_the_order_of_the_load_store_is_that_of_the_sums() -> None:
     """As Pulsar's tests have it."""
     usage = {"broker1": 0.02, "broker2": 0.04, "broker3": 0.06, "broker4": 0.8, "broker5": 0.9}
-    view = replace(_view(dict.fromkeys(usage, {}), usage=usage), store_order=[3, 0, 1, 4, 2])
+    view = replace(_view({broker: {} for broker in usage}, usage=usage), store_order=[3, 0, 1, 4, 2])
 
     assert _cycle(view)[1].average == 0.36400000000000005
     assert _cycle(view)[1].average == LoadStats.of([0.8, 0.02, 0.04, 0.9, 0.06]).average

@@ -7,9 +7,10 @@ for the figures of one cluster hand in the happenings of that cluster.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import dropwhile, pairwise
 from statistics import pstdev
 
 from lookup.model.batch import ClientClass
@@ -50,6 +51,8 @@ class Change:
     cause: str
     decided: bool = True
     weight: float = 0.0
+    #: the bundle as it was then, where a split made it; `bundle` is the one it belongs to
+    path: str | None = None
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,7 @@ def _figures(world: Happenings) -> Iterator[tuple[tuple[str, str | None], float]
     yield from _network(world, answered)
     yield ("imbalance_max_mean", None), _over_cells(world, lambda served: max(served) / _mean(served))
     yield ("imbalance_cv", None), _over_cells(world, lambda served: pstdev(served) / _mean(served))
+    yield ("load_variation", None), _variation(world)
     if world.usage_s is not None:
         known, overloaded = (sum(column) for column in zip(*world.usage_s, strict=True)) if world.usage_s else (0, 0)
         yield ("overload_ratio", None), _ratio(overloaded, known)
@@ -167,9 +171,12 @@ def _movement(world: Happenings, changes: Sequence[Change]) -> Iterator[tuple[tu
     yield ("moved_weight", None), math.fsum(move.weight for move in moves)
     walks: dict[tuple[str, str], list[Change]] = defaultdict(list)
     for move in moves:
-        walks[move.cluster, move.bundle].append(move)
+        walks[move.cluster, move.path or move.bundle].append(move)
     window_us = world.window_s * 1_000_000
     yield ("redundant_moves", None), float(sum(len(_in_vain(walk, window_us)) for walk in walks.values()))
+    necessary = sum(_necessary([move for move in moves if move.cluster == cluster]) for cluster in _clusters(moves))
+    yield ("cycle_moves", None), float(len(moves) - necessary)
+    yield ("necessary_moves", None), float(necessary)
 
 
 def _in_vain(walk: Sequence[Change], window_us: int) -> set[int]:
@@ -179,3 +186,57 @@ def _in_vain(walk: Sequence[Change], window_us: int) -> set[int]:
         if left and move.ts - walk[left[-1]].ts <= window_us:
             marked.update(range(left[-1], place + 1))
     return marked
+
+
+def _clusters(moves: Sequence[Change]) -> list[str]:
+    return sorted({move.cluster for move in moves})
+
+
+def _necessary(moves: Sequence[Change]) -> int:
+    """Count what is left of the moves when cycles are taken out: broker by broker, the shortest and first by names."""
+    edges = Counter((move.source or "", move.broker) for move in moves)
+    for start in sorted({source for source, _ in edges}):
+        while (cycle := _cycle_through(start, edges)) is not None:
+            least = min(edges[edge] for edge in cycle)
+            edges.subtract(dict.fromkeys(cycle, least))
+    return sum(edges.values())
+
+
+def _cycle_through(start: str, edges: Mapping[tuple[str, str], int]) -> list[tuple[str, str]] | None:
+    """Lengthen all ways from a broker step by step, in the order of names, until the first of them is back."""
+    targets = {source: sorted(b for (a, b), count in edges.items() if a == source and count) for source, _ in edges}
+    ways, seen = [[start]], {start}
+    while ways:
+        for way in ways:
+            if len(way) > 1 and start in targets.get(way[-1], []):
+                return list(pairwise([*way, start]))
+        longer = []
+        for way in ways:
+            for target in targets.get(way[-1], []):
+                if target not in seen:
+                    seen.add(target)
+                    longer.append([*way, target])
+        ways = longer
+    return None
+
+
+def _variation(world: Happenings) -> float:
+    """Add up how the load of every broker varies, discounted by its trend, over all weight."""
+    served: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
+    for (cluster, start), brokers in sorted(world.registered.items()):
+        for broker in brokers:
+            served[cluster, broker][start] = 0.0
+    for one in world.lookups:
+        if one.broker is not None:
+            served[one.cluster, one.broker.id][one.ts // world.cell_us * world.cell_us] += one.weight * one.count
+    series = [list(dropwhile(lambda load: load == 0, loads.values())) for loads in served.values()]
+    return _ratio(math.fsum(map(_discounted, series)), math.fsum(map(math.fsum, series)))
+
+
+def _discounted(loads: Sequence[float]) -> float:
+    up = math.fsum(max(after - before, 0.0) for before, after in pairwise(loads))
+    down = math.fsum(max(before - after, 0.0) for before, after in pairwise(loads))
+    if not up or not down:
+        return 0.0
+    trend = (min(up, down) / max(up, down)) ** 0.8
+    return trend * (up + down) + (1 - trend) * min(up, down)

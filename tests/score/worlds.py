@@ -79,6 +79,7 @@ def _per_bundle(bundles: Sequence[str], lookups: Sequence[Lookup]) -> np.ndarray
 
 
 def _changes(changes: Sequence[Change], roster: Roster, bundles: Sequence[str]) -> OwnerChanges:
+    paths = sorted({one.path or one.bundle for one in changes})
     return OwnerChanges(
         bundle=np.array([bundles.index(one.bundle) for one in changes], dtype=np.int64),
         ts=np.array([one.ts for one in changes], dtype=np.int64),
@@ -87,6 +88,7 @@ def _changes(changes: Sequence[Change], roster: Roster, bundles: Sequence[str]) 
         cause=np.array([one.cause for one in changes], dtype=object),
         decided=np.array([one.decided for one in changes], dtype=np.bool_),
         weight=np.array([one.weight for one in changes], dtype=np.float64),
+        path=np.array([paths.index(one.path or one.bundle) for one in changes], dtype=np.int64),
     )
 
 
@@ -175,10 +177,11 @@ def _changes_of(draw: st.DrawFn, brokers: Sequence[Broker]) -> list[Change]:
     changes = []
     for ts in sorted(draw(st.lists(st.integers(0, 200 * SECOND), max_size=20))):
         bundle, broker = f"b{draw(st.integers(0, 2))}", draw(st.sampled_from(brokers)).id
-        cause = draw(st.sampled_from(CAUSES)) if bundle in owners else "first"
+        path = draw(st.sampled_from([bundle, f"{bundle}-child"]))
+        cause = draw(st.sampled_from(CAUSES)) if path in owners else "first"
         weight = draw(st.integers(0, 4)) / 2
-        changes.append(Change("c", ts, bundle, owners.get(bundle), broker, cause, draw(st.booleans()), weight))
-        owners[bundle] = broker
+        changes.append(Change("c", ts, bundle, owners.get(path), broker, cause, draw(st.booleans()), weight, path))
+        owners[path] = broker
     return changes
 
 

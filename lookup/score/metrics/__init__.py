@@ -8,6 +8,7 @@ from __future__ import annotations
 from lookup.hooks import Metric, hookimpl
 from lookup.score.metrics.answers import AgreementRatio, AnsweredRatio
 from lookup.score.metrics.balance import ImbalanceCv, ImbalanceMaxMean, OverloadRatio
+from lookup.score.metrics.churn import CycleMoves, LoadVariation, NecessaryMoves
 from lookup.score.metrics.labels import MatchRatio
 from lookup.score.metrics.movement import Assignments, MovedWeight, Moves, RedundantMoves
 from lookup.score.metrics.network import NetworkCost, NetworkCoveredRatio, NetworkMsMean, NetworkMsP95
@@ -16,11 +17,14 @@ __all__ = [
     "AgreementRatio",
     "AnsweredRatio",
     "Assignments",
+    "CycleMoves",
     "ImbalanceCv",
     "ImbalanceMaxMean",
+    "LoadVariation",
     "MatchRatio",
     "MovedWeight",
     "Moves",
+    "NecessaryMoves",
     "NetworkCost",
     "NetworkCoveredRatio",
     "NetworkMsMean",
@@ -44,9 +48,12 @@ def lookup_register_metrics() -> tuple[type[Metric], ...]:
         ImbalanceMaxMean,
         ImbalanceCv,
         OverloadRatio,
+        LoadVariation,
         Assignments,
         Moves,
         RedundantMoves,
+        CycleMoves,
+        NecessaryMoves,
         MovedWeight,
         AgreementRatio,
     )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lookup.model.batch import Batch, OwnerChanges
 from lookup.score.metrics.kinds import Better, Grain, Resample
-from lookup.score.metrics.totals import first, per_bundle
+from lookup.score.metrics.totals import first, moves_of, per_bundle
 
 __all__ = ["CAUSES", "Assignments", "MovedWeight", "Moves", "RedundantMoves"]
 
@@ -65,7 +65,7 @@ class Moves(_Total):
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return moves, all or those of one cause, shape (n_bundles, 1)."""
-        return _counted(batch, lambda changes: (_moved(changes) & _because(changes, key)).astype(np.float64))
+        return _counted(batch, lambda changes: (moves_of(changes) & _because(changes, key)).astype(np.float64))
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class MovedWeight(_Total):
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return moved weight per second, shape (n_bundles, 1)."""
-        return _counted(batch, lambda changes: np.where(_moved(changes), changes.weight, 0.0))
+        return _counted(batch, lambda changes: np.where(moves_of(changes), changes.weight, 0.0))
 
 
 def _counted(batch: Batch, figure: Callable[[OwnerChanges], FloatArray]) -> FloatArray:
@@ -97,11 +97,6 @@ def _counted(batch: Batch, figure: Callable[[OwnerChanges], FloatArray]) -> Floa
     if batch.changes is None:
         return np.zeros((len(batch.bundles), 1))
     return per_bundle(batch, batch.changes.bundle, figure(batch.changes))
-
-
-def _moved(changes: OwnerChanges) -> BoolArray:
-    moved: BoolArray = (changes.source >= 0) & (changes.broker >= 0) & (changes.source != changes.broker)
-    return moved
 
 
 def _because(changes: OwnerChanges, key: str | None) -> BoolArray:
@@ -113,9 +108,9 @@ def _because(changes: OwnerChanges, key: str | None) -> BoolArray:
 
 def _redundant(changes: OwnerChanges, window_us: int) -> BoolArray:
     """Mark redundant moves, shape (n_changes,)."""
-    moves = np.flatnonzero(_moved(changes))
-    # stable: moves of a bundle stay in order of time and become neighbours
-    moves = moves[np.argsort(changes.bundle[moves], kind="stable")]
+    moves = np.flatnonzero(moves_of(changes))
+    # stable: moves of a bundle stay in order of time and become neighbours; the children of a split walk on their own
+    moves = moves[np.argsort(changes.path[moves], kind="stable")]
     left = _last_departure(changes, moves)
     returns = np.flatnonzero(left >= 0)
     returns = returns[changes.ts[moves[returns]] - changes.ts[moves[left[returns]]] <= window_us]
@@ -131,7 +126,7 @@ def _last_departure(changes: OwnerChanges, moves: IndexArray) -> IndexArray:
     """
     size, brokers = len(moves), int(max(changes.source.max(initial=0), changes.broker.max(initial=0))) + 1
     place = np.arange(size)
-    base = changes.bundle[moves] * brokers
+    base = changes.path[moves] * brokers
     departures = (base + changes.source[moves]) * size + place
     arrivals = (base + changes.broker[moves]) * size + place
     ordered = np.sort(departures)

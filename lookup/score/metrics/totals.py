@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.model.batch import Batch, Served
+from lookup.model.batch import Batch, OwnerChanges, Served
 
-__all__ = ["first", "of_pairs", "per_bundle", "quotient"]
+__all__ = ["first", "moves_of", "of_pairs", "per_bundle", "quotient"]
 
 FloatArray = NDArray[np.float64]
 
@@ -24,6 +24,12 @@ def per_bundle(batch: Batch, bundles: NDArray[np.int64], *figures: FloatArray) -
     """
     size = len(batch.bundles)
     return np.stack([np.bincount(bundles, weights=column, minlength=size) for column in figures], axis=1)
+
+
+def moves_of(changes: OwnerChanges) -> NDArray[np.bool_]:
+    """Mark the changes to a different owner, shape (n_changes,)."""
+    moved: NDArray[np.bool_] = (changes.source >= 0) & (changes.broker >= 0) & (changes.source != changes.broker)
+    return moved
 
 
 def of_pairs(served: Served, table: FloatArray) -> FloatArray:

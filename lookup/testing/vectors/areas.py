@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lookup.testing.vectors import legacy, loads, names, splitting, states, transfer
+from lookup.testing.vectors import assigning, legacy, loads, names, placement, splitting, states, transfer
 from lookup.testing.vectors.reading import Handler
 
 __all__ = ["AREAS"]
 
 _GROUPS: tuple[Mapping[str, Handler], ...] = (
-    loads.AREAS,
     names.AREAS,
     legacy.AREAS,
     splitting.AREAS,
+    loads.AREAS,
     transfer.AREAS,
+    placement.AREAS,
+    assigning.AREAS,
     states.AREAS,
 )
 

@@ -81,17 +81,16 @@ _FIRST_WORDS = frozenset(
     }
 )
 
-#: Keys that hold a claim in words; a handler answers whether it holds.
-_CLAIMS = frozenset(
-    {
-        ("assign.dedupe", "both_get"),
-        ("assign.dedupe", "options_used"),
-        ("assign.same_owner", "result"),
-        ("custom_selection_strategy", "selected"),
-        ("topk", "invariant"),
-        ("transfer_shedder.property", "invariant"),
-    }
-)
+#: Keys that hold a claim in words, with the word by which it is told from another claim, if there can be another; a
+#: handler answers whether the claim holds.
+_CLAIMS: Mapping[tuple[str, str], str] = {
+    ("assign.dedupe", "both_get"): "same",
+    ("assign.dedupe", "options_used"): "first",
+    ("assign.same_owner", "result"): "same",
+    ("custom_selection_strategy", "selected"): "smallest",
+    ("topk", "invariant"): "",
+    ("transfer_shedder.property", "invariant"): "",
+}
 
 #: Keys whose list must be part of the answered pool, not all of it: others that tie are acceptable.
 _PARTS_OF_POOLS = frozenset({("transfer_shedder", "dest_one_of")})
@@ -203,12 +202,17 @@ class _Place:
 
     def _same_text(self, expected: str, actual: Any) -> bool:
         if (self.area, self.key) in _CLAIMS:
-            return actual is True
+            return self._holds(expected, actual)
         if isinstance(actual, float) and not math.isfinite(actual):
             return expected == str(actual)
         if (self.area, self.key) in _FIRST_WORDS and isinstance(actual, str):
             return _first_word(expected) == _first_word(actual)
         return isinstance(actual, str) and expected == actual
+
+    def _holds(self, claim: str, actual: Any) -> bool:
+        if _CLAIMS[self.area, self.key] not in claim:
+            raise NotUnderstood(claim)
+        return actual is True
 
     def _same_number(self, expected: float, actual: Any) -> bool:
         if isinstance(actual, bool) or not isinstance(actual, (int, float)):

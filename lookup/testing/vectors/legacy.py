@@ -8,8 +8,6 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import Registry, load_plugins
 from lookup.engine.policy import Instant, Policy, memory_key
@@ -110,15 +108,7 @@ def _threshold(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping
 def _percentages(broker: Mapping[str, Any]) -> dict[str, float]:
     if not str(broker.get("usage", "none")).startswith("none"):
         raise NotUnderstood(f"usage: {broker['usage']}")
-    return {_PAIRS[key]: _percentage(pair) for key, pair in broker.items() if key in _PAIRS}
-
-
-def _percentage(pair: object) -> float:
-    """Return Pulsar's percentage: 32-bit floats at each step, not clamped, 0 without a limit."""
-    used = usage(pair)
-    if used.limit <= 0:
-        return 0.0
-    return float(np.float32(used.usage) / np.float32(used.limit) * np.float32(100.0))
+    return {_PAIRS[key]: usage(pair).percent_usage for key, pair in broker.items() if key in _PAIRS}
 
 
 def _sum(broker: Mapping[str, Any], figure: str) -> float:
@@ -172,7 +162,7 @@ def _pairs_view(brokers: Mapping[str, Mapping[str, Any]], each: Mapping[str, Any
     }
     view = cluster(
         *sorted(brokers),
-        resources={name: {"cpu": _percentage([broker["cpu"], 100])} for name, broker in brokers.items()},
+        resources={name: {"cpu": usage([broker["cpu"], 100]).percent_usage} for name, broker in brokers.items()},
         load=dict.fromkeys(brokers, 0.0),
         message_rate={name: float(sum(broker.get("rate_in_out", ()))) for name, broker in brokers.items()},
         owned=owned,

@@ -171,7 +171,17 @@ class ExclusiveWalk(Walk):
                 source = None if change.source is None else self.world.roster[change.source].id
                 unit, weight = self.world.unit_of(change.bundle), self._weight(change.bundle)
                 self.changes.append(
-                    Change(self.world.name, change.ts_us, unit, source, broker, change.cause, change.decided, weight)
+                    Change(
+                        self.world.name,
+                        change.ts_us,
+                        unit,
+                        source,
+                        broker,
+                        change.cause,
+                        change.decided,
+                        weight,
+                        change.bundle,
+                    )
                 )
 
     def _weight(self, bundle: str) -> float:

@@ -76,6 +76,6 @@ def _of_the_log(world: World) -> Figures:
     ]
     figures = measure_all(world.happenings(lookups, everyone))
     balance = measure_all(world.happenings(registered, cells))
-    figures.update({name: value for name, value in balance.items() if name[0].startswith("imbalance")})
+    figures.update({name: value for name, value in balance.items() if name[0].startswith(("imbalance", "load_var"))})
     figures.pop(("agreement_ratio", None))
     return figures

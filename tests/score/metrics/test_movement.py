@@ -128,3 +128,14 @@ def test_order_of_time_survives_many_bundles() -> None:
 
     alone = [measure_all(replace(world, changes=one))["redundant_moves", None] for one in walks]
     assert sums[:, 0].tolist() == alone
+
+
+def test_children_of_a_split_walk_on_their_own() -> None:
+    """What two children do one after the other is no way back of either, though both count for their parent."""
+    there = [replace(change, path="b0-low") for change in walk("xy")]
+    back = [replace(change, path="b0-high", ts=change.ts + 1) for change in walk("yx")]
+    round_trip = [replace(change, path="b0-low") for change in walk("xyx")]
+
+    assert value(RedundantMoves(), there + back) == 0
+    assert value(RedundantMoves(), round_trip) == 2
+    assert value(Moves(), there + back) == 2

@@ -45,6 +45,7 @@ def _agree(area: str, key: str, expected: Any, actual: Any) -> bool:
         (["a", "b"], ["b", "a"], True),
         (["a", "b"], {"a", "b"}, True),
         (["a", "b"], ["a", "a"], False),
+        (["a", "a"], ["a", "b"], False),
         (["a"], ["a", "b"], False),
         (["a"], "a", False),
         ([{"x": 1.0}, {"x": 2.0}], [{"x": 2.0}, {"x": 1.0 + 1e-12}], True),
@@ -121,6 +122,13 @@ def test_an_error_may_stand_beside_other_results() -> None:
     assert not differences("any", expected, {"error": ArgumentError("x"), "map_unchanged": True})
     assert differences("any", expected, {"error": None, "map_unchanged": True})
     assert differences("any", expected, {"error": StateError("x"), "map_unchanged": True})
+
+
+def test_a_claim_is_known_by_its_word() -> None:
+    """Another claim is not understood, whatever a handler answers."""
+    assert _agree("assign.dedupe", "options_used", "those of the first call", True)
+    with pytest.raises(NotUnderstood):
+        _agree("assign.dedupe", "options_used", "those of the last call", True)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def test_sums_are_upstreams_to_the_last_bit(item: dict[str, Any]) -> None:
 
 
 BUNDLES = [["t/n/0x00000000_0x80000000", 2], ["t/n/0x80000000_0xffffffff", 7]]
-INPUT = {
+INPUT: dict[str, Any] = {
     "config": {"loadBalancerSheddingConditionHitCountThreshold": 0},
     "available_brokers": ["a:1", "b:1"],
     "brokers": {
@@ -40,7 +40,7 @@ INPUT = {
         "b:1": {"weightedMaxEMA": 0.9, "msgThroughputIn": 1, "msgThroughputOut": 9, "top_bundles_ascending": BUNDLES},
     },
 }
-MOVED = {
+MOVED: dict[str, Any] = {
     "source": "b:1",
     "bundle": "t/n/0x00000000_0x80000000",
     "dest": "a:1",
