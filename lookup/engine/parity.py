@@ -39,12 +39,24 @@ REASONS: Mapping[str, str] = {
         "children of a split stay with their owner until a shedder or an unload in the log takes them; unloading them "
         "at once is not modelled"
     ),
+    "loadBalancerBrokerComfortLoadLevelPercentage": (
+        "of the simple load manager of early releases; neither the modular nor the extensible manager reads it"
+    ),
+    "loadBalancerBrokerUnderloadedThresholdPercentage": (
+        "of the simple load manager of early releases; neither the modular nor the extensible manager reads it"
+    ),
     "loadBalancerHostUsageCheckIntervalMinutes": (
         "how often a broker looks at its own machine; load comes from LOADS or from the replay, a figure per grid cell"
     ),
     "loadBalancerOverrideBrokerNicSpeedGbps": (
         "makes up for machines that do not tell the speed of their network; here a broker's `capacity` says what it "
         "carries"
+    ),
+    "loadBalancerPlacementStrategy": (
+        "of the simple load manager of early releases; today's key is `loadBalancerLoadPlacementStrategy`"
+    ),
+    "loadBalancerResourceQuotaUpdateIntervalMinutes": (
+        "how often the modular manager writes quotas to the metadata store; a replay writes none"
     ),
     "loadBalancerServiceUnitStateMaxConcurrentOverrides": (
         "bounds how many overrides the leader has under way; here they take no time, so none waits for another"

@@ -32,6 +32,7 @@ class CycleMoves:
     """Moves on cycles of the graph of moves between brokers: without them every broker has as many bundles as with."""
 
     name: ClassVar[str] = "cycle_moves"
+    every_key: ClassVar[tuple[str, ...]] = ()
     unit: ClassVar[str] = "moves"
     better: ClassVar[Better] = "down"
     grain: ClassVar[Grain] = "change"
@@ -55,6 +56,7 @@ class NecessaryMoves:
     """Moves that remain when all cycles are taken out of the graph of moves between brokers."""
 
     name: ClassVar[str] = "necessary_moves"
+    every_key: ClassVar[tuple[str, ...]] = ()
     unit: ClassVar[str] = "moves"
     better: ClassVar[Better] = "info"
     grain: ClassVar[Grain] = "change"
@@ -78,6 +80,7 @@ class LoadVariation:
     """How much the load of brokers swings from cell to cell, against its trend, as a ratio of the load."""
 
     name: ClassVar[str] = "load_variation"
+    every_key: ClassVar[tuple[str, ...]] = ()
     unit: ClassVar[str] = "ratio"
     better: ClassVar[Better] = "down"
     grain: ClassVar[Grain] = "cell"
