@@ -318,3 +318,15 @@ def test_a_filter_after_one_that_reads_owners_is_asked_each_time() -> None:
     tested.ballot(ASKED, now)
 
     assert asked == ["first", "owners", "last", "owners", "last"]
+
+
+def test_what_was_chosen_among_some_is_not_repeated_among_others() -> None:
+    """Within one instant an assignment may change whom a filter leaves; scorers and selector are then asked anew."""
+    left = ["b1"]
+    keep = Keep(reads=frozenset({"view.ownership"}), answer=lambda brokers: [broker.id in left for broker in brokers])
+    tested = policy(keep, Odds(reads=frozenset()))
+    now = instant(tested, VIEW)
+    first = set(tested.ballot(ASKED, now).odds)
+    left[:] = ["b2"]
+
+    assert (first, set(tested.ballot(ASKED, now).odds)) == ({"b1"}, {"b2"})
