@@ -127,7 +127,7 @@ def _refuse(*sentences: str) -> int:
 
 @contextmanager
 def _terminated_like_interrupted() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP unwind as Ctrl-C does, so that half-written output is removed; only main threads get any."""
+    """Let SIGTERM and SIGHUP unwind as Ctrl-C does, so that half-written output goes; main threads alone get any."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
