@@ -28,23 +28,23 @@ _TREND_EXPONENT = 0.8
 
 
 @dataclass(frozen=True)
-class CycleMoves:
-    """Moves on cycles of the graph of moves between brokers: without them every broker has as many bundles as with."""
+class _GraphMoves:
+    """Some of the moves of the graph of moves between brokers."""
 
-    name: ClassVar[str] = "cycle_moves"
     every_key: ClassVar[tuple[str, ...]] = ()
     unit: ClassVar[str] = "moves"
-    better: ClassVar[Better] = "down"
     grain: ClassVar[Grain] = "change"
     resample: ClassVar[Resample] = "bundle"
+    #: whether those on cycles are counted, or those on none
+    on_cycles: ClassVar[bool]
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
         """Return one whole, nothing where nobody owns."""
         return () if batch.changes is None else (None,)
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
-        """Return moves on cycles, shape (n_bundles, 1)."""
-        return _counted(batch, on_cycles=True)
+        """Return how many moves are counted, shape (n_bundles, 1)."""
+        return _counted(batch, on_cycles=self.on_cycles)
 
     def value(self, sums: FloatArray) -> FloatArray:
         """Return the sum."""
@@ -52,27 +52,21 @@ class CycleMoves:
 
 
 @dataclass(frozen=True)
-class NecessaryMoves:
+class CycleMoves(_GraphMoves):
+    """Moves on cycles of the graph of moves between brokers: without them every broker has as many bundles as with."""
+
+    name: ClassVar[str] = "cycle_moves"
+    better: ClassVar[Better] = "down"
+    on_cycles: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class NecessaryMoves(_GraphMoves):
     """Moves that remain when all cycles are taken out of the graph of moves between brokers."""
 
     name: ClassVar[str] = "necessary_moves"
-    every_key: ClassVar[tuple[str, ...]] = ()
-    unit: ClassVar[str] = "moves"
     better: ClassVar[Better] = "info"
-    grain: ClassVar[Grain] = "change"
-    resample: ClassVar[Resample] = "bundle"
-
-    def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return one whole, nothing where nobody owns."""
-        return () if batch.changes is None else (None,)
-
-    def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
-        """Return moves that are on no cycle, shape (n_bundles, 1)."""
-        return _counted(batch, on_cycles=False)
-
-    def value(self, sums: FloatArray) -> FloatArray:
-        """Return the sum."""
-        return first(sums)
+    on_cycles: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)
