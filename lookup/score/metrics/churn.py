@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lookup.model.batch import Batch, Cells, OwnerChanges
 from lookup.score.metrics.kinds import Better, Grain, Resample
-from lookup.score.metrics.totals import first, moves_of, per_bundle, quotient
+from lookup.score.metrics.totals import ChangeTotal, moves_of, per_bundle, quotient
 
 __all__ = ["CycleMoves", "LoadVariation", "NecessaryMoves"]
 
@@ -28,27 +28,20 @@ _TREND_EXPONENT = 0.8
 
 
 @dataclass(frozen=True)
-class _GraphMoves:
+class _GraphMoves(ChangeTotal):
     """Some of the moves of the graph of moves between brokers."""
 
-    every_key: ClassVar[tuple[str, ...]] = ()
     unit: ClassVar[str] = "moves"
-    grain: ClassVar[Grain] = "change"
-    resample: ClassVar[Resample] = "bundle"
     #: whether those on cycles are counted, or those on none
     on_cycles: ClassVar[bool]
 
-    def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return one whole, nothing where nobody owns."""
-        return () if batch.changes is None else (None,)
-
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return how many moves are counted, shape (n_bundles, 1)."""
-        return _counted(batch, on_cycles=self.on_cycles)
-
-    def value(self, sums: FloatArray) -> FloatArray:
-        """Return the sum."""
-        return first(sums)
+        if batch.changes is None:
+            return np.zeros((len(batch.bundles), 1))
+        moves = np.flatnonzero(moves_of(batch.changes))
+        kept = moves[_on_cycles(batch.changes, moves) == self.on_cycles]
+        return per_bundle(batch, batch.changes.bundle[kept], np.ones(len(kept)))
 
 
 @dataclass(frozen=True)
@@ -56,7 +49,6 @@ class CycleMoves(_GraphMoves):
     """Moves on cycles of the graph of moves between brokers: without them every broker has as many bundles as with."""
 
     name: ClassVar[str] = "cycle_moves"
-    better: ClassVar[Better] = "down"
     on_cycles: ClassVar[bool] = True
 
 
@@ -93,14 +85,6 @@ class LoadVariation:
     def value(self, sums: FloatArray) -> FloatArray:
         """Return variation per weight; 0.0 where load only ever grows, or only ever shrinks."""
         return quotient(sums)
-
-
-def _counted(batch: Batch, *, on_cycles: bool) -> FloatArray:
-    if batch.changes is None:
-        return np.zeros((len(batch.bundles), 1))
-    moves = np.flatnonzero(moves_of(batch.changes))
-    kept = moves[_on_cycles(batch.changes, moves) == on_cycles]
-    return per_bundle(batch, batch.changes.bundle[kept], np.ones(len(kept)))
 
 
 def _on_cycles(changes: OwnerChanges, moves: IndexArray) -> BoolArray:
