@@ -99,7 +99,11 @@ def test_a_mistake_is_a_sentence(tmp_path: Path, more: str, sentence: str) -> No
         ("capacity = 20.0", "capacity = 20.0, present = false", "owners: 'b2' is not present at the start"),
         ('id = "b2", ', 'id = "b2", count = 2, ', r"brokers\[1\].id: 'b2' is one name for 2 brokers; put {n} into it"),
         ("capacity = 20.0", "capacity = 0.0", r"brokers\[1\].capacity: should be greater than 0, not 0.0"),
-        ("capacity = 20.0", "capacity = 2.0, busy = 70", r"brokers\[1\].busy: should be less than or equal to 1, not 70"),
+        (
+            "capacity = 20.0",
+            "capacity = 2.0, busy = 70",
+            r"brokers\[1\].busy: should be less than or equal to 1, not 70",
+        ),
         ("t/n", "public", r"namespaces\[0\].name: namespace 'public' is not of the form tenant/namespace"),
         ("bundles = 4", "bundles = 4_000_000", r"namespaces\[0\].bundles: should be less than or equal to 100000"),
         ("minutes = 12", "minutes = 0", "minutes: should be greater than or equal to 1, not 0"),

@@ -87,7 +87,7 @@ def test_assertions_hold_at_their_limits(limits: dict[str, float], expected: boo
     """`balance` is 1.0 here."""
     figures = _trend((0.5, 0.5)).figures
 
-    assert broken(Assertion(figure="balance", **limits), figures) is expected
+    assert broken(Assertion.model_validate({"figure": "balance", **limits}), figures) is expected
 
 
 def test_a_figure_that_cannot_be_told_breaks_its_assertion() -> None:
