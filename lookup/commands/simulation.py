@@ -111,7 +111,7 @@ COMMAND = Command(
         ),
         (
             "lookup simulate configs/scenarios/pip-364-*.scenario --matrix --format markdown",
-            "the matrix of the docs",
+            "every shedder with every placement, as the docs print it",
         ),
     ),
     add_arguments=_add_arguments,

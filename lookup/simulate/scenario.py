@@ -30,6 +30,7 @@ from lookup.settings.base import (
     numbered,
     refuse,
 )
+from lookup.settings.layers import anchored
 from lookup.settings.policy import PolicySpec
 from lookup.settings.problems import place, problems_of, suggestion
 
@@ -314,7 +315,7 @@ class ScenarioFile:
 
 
 def read_scenario(path: Path) -> ScenarioFile:
-    """Read a scenario file.
+    """Read a scenario file; paths in it are relative to it.
 
     Raises:
         SettingsError: with all mistakes, each with its place.
@@ -325,7 +326,8 @@ def read_scenario(path: Path) -> ScenarioFile:
         raise SettingsError(f"{path} is no UTF-8 text") from None
     head, _, expected = f"{text}\n".partition(f"\n{_RULE}\n")
     try:
-        return ScenarioFile(path, Scenario.model_validate(tomllib.loads(head)), head, expected.rstrip("\n"))
+        written = anchored(tomllib.loads(head), path.parent)
+        return ScenarioFile(path, Scenario.model_validate(written), head, expected.rstrip("\n"))
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{path} is no TOML: {error}") from None
     except ValidationError as error:

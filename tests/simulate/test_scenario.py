@@ -115,6 +115,17 @@ def test_tables_have_to_meet(tmp_path: Path, before: str, after: str, sentence: 
         read_scenario(written(tmp_path, SMALL.replace(before, after)))
 
 
+def test_what_i_run_today_is_beside_the_scenario(tmp_path: Path) -> None:
+    """A path to a broker.conf is relative to the file that names it."""
+    shedder = "org.apache.pulsar.broker.loadbalance.impl.UniformLoadShedder"
+    (tmp_path / "broker.conf").write_text(f"loadBalancerLoadSheddingStrategy={shedder}\n", encoding="utf-8")
+    text = SMALL.replace('selector = "round-robin"', 'from_broker_conf = "broker.conf"')
+    (policy,) = read_scenario(written(tmp_path, text)).scenario.policies
+
+    assert policy.shedder is not None
+    assert policy.shedder.use == "uniform"
+
+
 def test_a_file_that_is_no_text(tmp_path: Path) -> None:
     """Bytes that are no UTF-8 are told."""
     path = tmp_path / "small.scenario"
