@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lookup.commands.matrix import chosen_figures, chosen_selectors, print_matrix
 from lookup.commands.options import Command, Parser, add_plugin_files
-from lookup.commands.streams import say
+from lookup.commands.streams import say, warn
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import Registry, load_plugins
 from lookup.engine.policy import Policy
@@ -69,6 +69,9 @@ def _read(path: Path) -> ScenarioFile:
 
 
 def _built(file: ScenarioFile, registry: Registry) -> Sequence[Policy]:
+    for spec in file.scenario.policies:
+        for warning in spec.warnings:
+            warn(f"{file.path}: policy {spec.name!r}: {warning}")
     try:
         return build_policies(registry, file.scenario.policies)
     except SettingsError as error:

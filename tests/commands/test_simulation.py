@@ -141,3 +141,18 @@ def test_a_policy_that_cannot_be_built_is_a_sentence(lookup: Run, tmp_path: Path
 
     (mistake,) = lookup("simulate", path).mistakes
     assert mistake.startswith(f"{path}: policy 'stays' selector: no selector named 'round-robbin'; did you mean ")
+
+
+def test_what_i_run_today_may_come_with_a_warning(lookup: Run, tmp_path: Path) -> None:
+    """As in an evaluation: the extensible manager takes another shedder than the one that is named."""
+    package = "org.apache.pulsar.broker.loadbalance"
+    lines = [
+        f"loadManagerClassName={package}.extensions.ExtensibleLoadManagerImpl",
+        f"loadBalancerLoadSheddingStrategy={package}.impl.ThresholdShedder",
+    ]
+    (tmp_path / "broker.conf").write_text("\n".join(lines), encoding="utf-8")
+    path = written(tmp_path, SMALL.replace('selector = "round-robin"', 'from_broker_conf = "broker.conf"'))
+    ran = lookup("simulate", path)
+
+    assert ran.code == 0
+    assert ran.err.startswith(f"warning: {path}: policy 'stays': ")
