@@ -23,7 +23,7 @@ _LAST = (1 << 31) - 1
 
 
 def without_partition(topic: str) -> str:
-    """Return the partitioned topic a partition belongs to, any other name as it is; `t-partition-01` is no partition."""
+    """Return the partitioned topic a partition belongs to, other names as they are; `t-partition-01` is none."""
     found = _SUFFIX.search(topic)
     return topic if found is None or int(found[1]) > _LAST else topic[: found.start()]
 
