@@ -23,8 +23,8 @@ from lookup.hooks import Lister
 from lookup.model.catalog import CatalogView, Selector
 from lookup.settings import TopicsSection
 from lookup.topics.hashing import topics_hash
-from lookup.topics.selectors import parse
 from lookup.topics.listing import ListRequest, TopicLister
+from lookup.topics.selectors import parse
 
 __all__ = ["CREATE", "DELETE", "LIST", "listed", "request_of"]
 

@@ -207,8 +207,9 @@ def test_an_unknown_mode_is_refused() -> None:
 def test_identical_requests_are_looked_up_once() -> None:
     """They share namespace, mode and properties; each keeps its own pattern and hash."""
     lister = TopicLister(Default(), _catalog())
-    plain, matched = ListRequest(HERE, properties={"a": "1", "b": "2"}), ListRequest(
-        HERE, pattern=".*bills", properties={"b": "2", "a": "1"}
+    plain, matched = (
+        ListRequest(HERE, properties={"a": "1", "b": "2"}),
+        ListRequest(HERE, pattern=".*bills", properties={"b": "2", "a": "1"}),
     )
 
     query = lister.ask("first", plain)
