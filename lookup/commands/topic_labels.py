@@ -27,7 +27,9 @@ __all__ = ["GET", "LIST", "QUERY", "REMOVE", "SET"]
 
 
 def _add_set(parser: Parser) -> None:
-    parser.need("topic", metavar="TOPIC", help="name; a partitioned topic's partitions get the labels as well")
+    parser.need(
+        "topic", nargs="?", metavar="TOPIC", help="name; a partitioned topic's partitions get the labels as well"
+    )
     parser.add_argument("pairs", nargs="*", metavar="KEY=VALUE", help="labels, KEY=VALUE or KEY:VALUE")
     parser.add_argument("--labels", action="append", default=[], metavar="PAIRS", help="the same, as in k1=v1,k2=v2")
     add_catalog(parser)
@@ -44,7 +46,7 @@ def _set(arguments: argparse.Namespace) -> int:
 
 
 def _add_get(parser: Parser) -> None:
-    parser.need("topic", metavar="TOPIC", help="name of a topic or partition")
+    parser.need("topic", nargs="?", metavar="TOPIC", help="name of a topic or partition")
     add_catalog(parser)
     add_format(parser, "text", "json")
 
@@ -57,7 +59,7 @@ def _get(arguments: argparse.Namespace) -> int:
 
 
 def _add_remove(parser: Parser) -> None:
-    parser.need("topic", metavar="TOPIC", help="name of a topic")
+    parser.need("topic", nargs="?", metavar="TOPIC", help="name of a topic")
     parser.add_argument("keys", nargs="*", metavar="KEY", help="keys of the labels to remove")
     parser.add_argument("--labels", action="append", default=[], metavar="KEYS", help="the same, as in key1,key2")
     parser.add_argument("--all", action="store_true", help="remove every label")
@@ -76,7 +78,7 @@ def _remove(arguments: argparse.Namespace) -> int:
 
 
 def _add_list(parser: Parser) -> None:
-    parser.need("namespace", metavar="NAMESPACE", help="tenant/namespace")
+    parser.need("namespace", nargs="?", metavar="NAMESPACE", help="tenant/namespace")
     add_catalog(parser)
     add_format(parser, "text", "json")
 
@@ -92,7 +94,9 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _add_query(parser: Parser) -> None:
-    parser.need("selector", metavar="SELECTOR", help="conditions that must all hold: k=v, k:v, k in (a,b), k")
+    parser.need(
+        "selector", nargs="?", metavar="SELECTOR", help="conditions that must all hold: k=v, k:v, k in (a,b), k"
+    )
     parser.add_argument(
         "--namespace",
         action="append",

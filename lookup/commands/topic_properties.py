@@ -12,7 +12,9 @@ __all__ = ["GET", "REMOVE", "SET"]
 
 
 def _add_set(parser: Parser) -> None:
-    parser.need("topic", metavar="TOPIC", help="name; a partitioned topic's partitions get the properties as well")
+    parser.need(
+        "topic", nargs="?", metavar="TOPIC", help="name; a partitioned topic's partitions get the properties as well"
+    )
     parser.add_argument("pairs", nargs="*", metavar="KEY=VALUE", help="properties, KEY=VALUE or KEY:VALUE")
     parser.add_argument(
         "-p", "--property", action="append", default=[], metavar="KEY=VALUE", help="the same; repeatable"
@@ -31,7 +33,7 @@ def _set(arguments: argparse.Namespace) -> int:
 
 
 def _add_get(parser: Parser) -> None:
-    parser.need("topic", metavar="TOPIC", help="name of a topic or partition")
+    parser.need("topic", nargs="?", metavar="TOPIC", help="name of a topic or partition")
     add_catalog(parser)
     add_format(parser, "text", "json")
 
@@ -44,7 +46,7 @@ def _get(arguments: argparse.Namespace) -> int:
 
 
 def _add_remove(parser: Parser) -> None:
-    parser.need("topic", metavar="TOPIC", help="name of a topic")
+    parser.need("topic", nargs="?", metavar="TOPIC", help="name of a topic")
     parser.add_argument("keys", nargs="*", metavar="KEY", help="keys of the properties to remove")
     parser.add_argument("-k", "--key", action="append", default=[], metavar="KEY", help="the same; repeatable")
     add_catalog(parser)

@@ -37,7 +37,7 @@ def change_of(before: Sequence[str], after: Sequence[str]) -> Change:
 
 
 def _add_arguments(parser: Parser) -> None:
-    parser.need("namespace", metavar="NAMESPACE", help="tenant/namespace")
+    parser.need("namespace", nargs="?", metavar="NAMESPACE", help="tenant/namespace")
     add_lister(parser)
     parser.add_argument("--every", type=number, default=1.0, metavar="SECONDS", help="how often to look; default: 1")
     parser.add_argument("--for", type=number, dest="duration", metavar="SECONDS", help="when to end; default: never")

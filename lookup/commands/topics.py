@@ -30,7 +30,7 @@ __all__ = ["CREATE", "DELETE", "LIST", "listed", "request_of"]
 
 
 def _add_list(parser: Parser) -> None:
-    parser.need("namespace", metavar="NAMESPACE", help="tenant/namespace")
+    parser.need("namespace", nargs="?", metavar="NAMESPACE", help="tenant/namespace")
     add_lister(parser)
     parser.add_argument("--include-system", action="store_true", help="show Pulsar's own topics as well")
     add_catalog(parser)
@@ -92,7 +92,7 @@ def _warn_of_ignored(lister: Lister, request: ListRequest) -> None:
 
 
 def _add_create(parser: Parser) -> None:
-    parser.need("topic", metavar="TOPIC", help="name; a short one means persistent://public/default/NAME")
+    parser.need("topic", nargs="?", metavar="TOPIC", help="name; a short one means persistent://public/default/NAME")
     parser.add_argument("--partitions", type=whole, metavar="N", help="make a partitioned topic of N partitions")
     parser.add_argument("-p", "--properties", action="append", default=[], metavar="KEY=VALUE", help="repeatable")
     parser.add_argument("--labels", action="append", default=[], metavar="KEY=VALUE", help="repeatable")
@@ -117,7 +117,7 @@ def _create(arguments: argparse.Namespace) -> int:
 
 
 def _add_delete(parser: Parser) -> None:
-    parser.need("topic", metavar="TOPIC", help="name, of a partitioned topic without partition")
+    parser.need("topic", nargs="?", metavar="TOPIC", help="name, of a partitioned topic without partition")
     add_catalog(parser)
 
 
