@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -266,13 +267,34 @@ def test_a_watch_tells_what_another_process_changes(topics: Topics, tmp_path: Pa
     assert len(first["added"]) == 3
     assert sorted(name for update in updates for name in update["added"]) == [f"{HERE}orders-us"]
     assert sorted(name for update in updates for name in update["removed"]) == [f"{HERE}orders"]
+    assert all(update["added"] or update["removed"] for update in updates)
     assert updates[-1]["hash"] == topics_hash(last)
+
+
+def test_a_watch_by_labels_hears_of_labels(topics: Topics, tmp_path: Path) -> None:
+    """A topic comes when its labels fit and goes when they no longer do, whatever the lister is interested in."""
+    later = threading.Timer(0.4, _label, args=(tmp_path / "topics.db",))
+    later.start()
+
+    ran = topics("watch", "public/default", "--labels", "tier=gold", "--every", "0.1", "--for", "1.5")
+
+    later.join()
+    told = [line for line in ran.out.splitlines() if not line.startswith("=")]
+    assert told[0] == f"+ {HERE}orders"
+    assert sorted(told[1:]) == [f"+ {HERE}audit", f"- {HERE}orders"]
+
+
+def _label(path: Path) -> None:
+    with contextlib.closing(SqliteStorage(path)) as storage:
+        catalog = Catalog(storage)
+        catalog.set_labels(f"{HERE}audit", {"tier": "gold"})
+        catalog.set_labels(f"{HERE}orders", {"tier": "silver"})
 
 
 def _change(path: Path) -> None:
     with contextlib.closing(SqliteStorage(path)) as storage:
         catalog = Catalog(storage)
         catalog.create(f"{HERE}unrelated")
-        catalog.set_labels(f"{HERE}audit", {"frozen": "no"})
+        time.sleep(0.4)
         catalog.create(f"{HERE}orders-us")
         catalog.delete(f"{HERE}orders")

@@ -18,6 +18,7 @@ from lookup_policies.indexed import Indexed
 from lookup_policies.property_filter import PropertyFilter
 from lookup_policies.tenant_scope import TenantScope
 from tests.topics.catalogs import HERE, catalog_of, name_of
+from tests.topics.listers import Recording
 
 PAGE = Path(__file__).parents[2] / "docs" / "topics.md"
 _CATALOG = catalog_of(
@@ -91,6 +92,19 @@ def test_a_child_filters_by_the_other_properties() -> None:
 
     assert _listed(scope, tenant="public", team="billing") == ["both"]
     assert scope.interests == {"created", "deleted", "properties"}
+
+
+def test_a_child_is_opened_closed_and_believed() -> None:
+    """What the child takes it lets go of, and a partial list of it stays partial."""
+    child = Recording(partial=True)
+    scope = TenantScope(child=child)
+
+    scope.initialize(_CATALOG)
+    found = scope.list_topics(HERE, "persistent", {"tenant": "acme"}, _CATALOG)
+    scope.close()
+
+    assert found.partial
+    assert child.calls == ["initialize", "list_topics", "close"]
 
 
 def test_an_empty_key_is_refused() -> None:

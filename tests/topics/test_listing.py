@@ -24,7 +24,7 @@ from lookup.topics.listing import ListAnswer, ListLimits, ListRequest, Query, To
 from lookup_policies.default import Default
 from lookup_policies.indexed import Indexed
 from tests.topics.catalogs import HERE, catalog_of, name_of
-from tests.topics.listers import Scripted
+from tests.topics.listers import Recording, Scripted
 
 _NAMES = ("orders-eu", "orders-us", "bills", "__change_events")
 _PARTITIONED = "orders-asia"
@@ -139,6 +139,16 @@ def test_the_hash_is_that_of_the_list_returned(found: list[str], pattern: str) -
     assert answer.topics_hash == topics_hash(answer.topics)
 
 
+def test_a_lister_is_opened_before_and_closed_after() -> None:
+    """Each once, also where a request fails in between."""
+    recording = Recording(partial=True)
+
+    with pytest.raises(StateError), TopicLister(recording, _catalog()) as lister:
+        lister.answer(ListRequest(HERE))
+
+    assert recording.calls == ["initialize", "list_topics", "close"]
+
+
 # Refusals
 
 
@@ -222,6 +232,18 @@ def test_identical_requests_are_looked_up_once() -> None:
 
     assert {ticket: len(answer.topics) for ticket, answer in answers.items()} == {"first": 4, "second": 1}
     assert (answers["first"].filtered, answers["second"].filtered) == (False, True)
+
+
+def test_who_asks_for_system_topics_alone_gets_them() -> None:
+    """Two that wait for one query see what each asked for."""
+    lister = TopicLister(Default(), _catalog())
+    query = lister.ask("users", ListRequest(HERE))
+    assert query is not None
+    assert lister.ask("system", ListRequest(HERE, include_system=True)) is None
+
+    answers = dict(lister.listed(query, lister.fetch(query)))
+
+    assert len(answers["system"].topics) == len(answers["users"].topics) + 1
 
 
 @pytest.mark.parametrize(
