@@ -17,7 +17,8 @@ __all__ = ["MAX_SELECTOR_LENGTH", "equalities", "parse", "selected_in", "selecto
 #: Characters of a selector: as many conditions as a topic may have labels, each with the longest key and value.
 MAX_SELECTOR_LENGTH = MAX_PAIRS * 2 * (MAX_LENGTH + 1)
 
-_OPENED = re.compile(r"\s+in\s*\(")
+# One blank before `in`: any number of them would be tried from each, the square of their length.
+_OPENED = re.compile(r"\sin\s*\(")
 _FORM = "a condition is key=value, key in (a,b) or key"
 
 
@@ -68,11 +69,13 @@ def selected_in(catalog: CatalogView, selector: Selector, namespaces: Sequence[s
 
 def _pieces(text: str) -> Iterator[str]:
     """Divide a text at the commas that are in no list of values."""
-    start = 0
+    start, opened = 0, _OPENED.search(text)
     while start <= len(text):
-        opened, comma = _OPENED.search(text, start), text.find(",", start)
-        inside = opened is not None and (comma < 0 or opened.start() < comma)
-        if opened is not None and inside:
+        # Searched once per list and not once per comma: a text that is all commas must not take its length squared.
+        if opened is not None and opened.start() < start:
+            opened = _OPENED.search(text, start)
+        comma = text.find(",", start)
+        if opened is not None and (comma < 0 or opened.start() < comma):
             comma = text.find(",", _closed(text, opened))
         end = len(text) if comma < 0 else comma
         yield text[start:end]

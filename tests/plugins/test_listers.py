@@ -17,7 +17,7 @@ from lookup_policies.default import Default
 from lookup_policies.indexed import Indexed
 from lookup_policies.property_filter import PropertyFilter
 from lookup_policies.tenant_scope import TenantScope
-from tests.topics.catalogs import HERE, catalog_of, name_of
+from tests.topics.filled import HERE, catalog_of, name_of
 from tests.topics.listers import Recording
 
 PAGE = Path(__file__).parents[2] / "docs" / "topics.md"

@@ -23,7 +23,7 @@ from lookup.topics.hashing import topics_hash
 from lookup.topics.listing import ListAnswer, ListLimits, ListRequest, Query, TopicLister
 from lookup_policies.default import Default
 from lookup_policies.indexed import Indexed
-from tests.topics.catalogs import HERE, catalog_of, name_of
+from tests.topics.filled import HERE, catalog_of, name_of
 from tests.topics.listers import Recording, Scripted
 
 _NAMES = ("orders-eu", "orders-us", "bills", "__change_events")
