@@ -22,7 +22,10 @@ from lookup.topics.messages import Closed, Message, Refused, Resync, Snapshot, U
 from lookup.topics.watching import Wanted, Watches, WatchRules
 from tests.topics.shelf import Shelf, topic
 
-_NAMES = (*(topic(name) for name in ("a", "b", "ab-partition-0", "ab-partition-1", "__change_events")), topic("a", "t/m"))
+_NAMES = (
+    *(topic(name) for name in ("a", "b", "ab-partition-0", "ab-partition-1", "__change_events")),
+    topic("a", "t/m"),
+)
 _QUERIES = (
     WatchQuery("t/n", pattern="t/n/a.*"),
     WatchQuery("t/n", pattern=".*"),
