@@ -2,6 +2,7 @@
 
     PulsarLookupError            the root: its text is a sentence for a user; the command line exits with 2
     ├── InvalidNameError         a topic, namespace or bundle is not written as Pulsar writes it
+    │   └── PatternError         a pattern of topic names cannot be used
     ├── SettingsError            one or several mistakes in settings, each with its place
     ├── PluginError              a plug-in cannot be loaded or registers something wrong
     ├── InputError               a table, log or file of the user cannot be used
@@ -25,6 +26,7 @@ __all__ = [
     "InputError",
     "InvalidNameError",
     "NotFoundError",
+    "PatternError",
     "PluginError",
     "PolicyError",
     "PulsarLookupError",
@@ -40,6 +42,10 @@ class PulsarLookupError(Exception):
 
 class InvalidNameError(PulsarLookupError):
     """A topic, namespace or bundle is not written as Pulsar writes it."""
+
+
+class PatternError(InvalidNameError):
+    """A pattern of topic names has a scheme that topics do not have, or a construct that cannot be compiled."""
 
 
 class SettingsError(PulsarLookupError):

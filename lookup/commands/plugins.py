@@ -77,7 +77,7 @@ def _written(value: object) -> str:
 
 
 def _reads(kind: str, found: type[Any]) -> tuple[str, ...]:
-    if kind in ("log_readers", "metrics", "shedders", "splitters", "split_algorithms"):
+    if kind in ("listers", "log_readers", "metrics", "shedders", "splitters", "split_algorithms"):
         return ()
     try:
         return tuple(sorted(reads_of(found())))

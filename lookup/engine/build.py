@@ -17,7 +17,7 @@ from lookup.engine.plugins import Registry, suggestion
 from lookup.engine.policy import Policy, WeightedScorer
 from lookup.errors import PluginError, SettingsError
 from lookup.hooks.parameters import Conf
-from lookup.hooks.protocols import Filter, Scorer, Selector, Shedder, SplitAlgorithm, Splitter
+from lookup.hooks.protocols import Filter, Lister, Scorer, Selector, Shedder, SplitAlgorithm, Splitter
 from lookup.settings.policy import PartSpec, PolicySpec
 
 __all__ = ["ChildSlot", "PartBuilder", "build_policies", "child_kinds", "parameters_of", "part_table", "policy_table"]
@@ -29,6 +29,7 @@ _CHILD_KINDS: Mapping[Any, str] = {
     Shedder: "shedders",
     Splitter: "splitters",
     SplitAlgorithm: "split_algorithms",
+    Lister: "listers",
 }
 _STRICT = ConfigDict(extra="forbid", protected_namespaces=(), allow_inf_nan=False)
 

@@ -26,7 +26,17 @@ from lookup.model.decision import Reason
 __all__ = ["KINDS", "PluginSource", "Registry", "load_plugins", "registry_of", "suggestion"]
 
 #: Kinds of classes a plug-in can register; each has its hook `lookup_register_<kind>`.
-KINDS = ("filters", "scorers", "selectors", "shedders", "splitters", "split_algorithms", "log_readers", "metrics")
+KINDS = (
+    "filters",
+    "scorers",
+    "selectors",
+    "shedders",
+    "splitters",
+    "split_algorithms",
+    "listers",
+    "log_readers",
+    "metrics",
+)
 _HOOKS = tuple(f"lookup_register_{kind}" for kind in KINDS)
 #: What a class of each kind has besides its name; protocols with attributes cannot be asked by `issubclass`.
 _NEEDED: Mapping[str, tuple[str, ...]] = {
@@ -36,11 +46,12 @@ _NEEDED: Mapping[str, tuple[str, ...]] = {
     "shedders": ("propose",),
     "splitters": ("propose",),
     "split_algorithms": ("boundaries",),
+    "listers": ("interests", "list_topics", "initialize", "close"),
     "log_readers": ("parse",),
     "metrics": ("unit", "better", "grain", "resample", "keys", "accumulate", "value"),
 }
-#: Kinds that policies are composed of, and the keys of their tables in settings that are no parameters.
-_PARTS = ("filters", "scorers", "selectors", "shedders", "splitters", "split_algorithms")
+#: Kinds that settings write as tables, and the keys of those tables that are no parameters.
+_PARTS = ("filters", "scorers", "selectors", "shedders", "splitters", "split_algorithms", "listers")
 _RESERVED = ("use", "weight")
 
 

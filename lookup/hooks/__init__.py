@@ -7,6 +7,7 @@ from lookup.hooks.parameters import Conf, Ge, Gt, Le, Lt
 from lookup.hooks.protocols import (
     ALL_READS,
     Filter,
+    Lister,
     LogReader,
     Metric,
     Observing,
@@ -30,6 +31,7 @@ __all__ = [
     "Ge",
     "Gt",
     "Le",
+    "Lister",
     "LogReader",
     "Lt",
     "Metric",

@@ -1,4 +1,4 @@
-"""The protocols a policy's parts follow, and those of log readers and metrics.
+"""The protocols a policy's parts follow, and those of listers, log readers and metrics.
 
 Every part is a frozen dataclass of its parameters, all with defaults, with a `name` in kebab case. Parts are pure: no
 clock, no dice, no I/O, no state outside `view.memory`; the same arguments give the same answer. The engine checks every
@@ -12,7 +12,7 @@ everything.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from lookup.model.batch import Batch
 from lookup.model.broker import Broker, Candidates
 from lookup.model.bundles import NamespaceBundle
+from lookup.model.catalog import CatalogView, EventKind, Listing, Mode
 from lookup.model.decision import CycleOutcome, Proposal, Reason, Ruling, Split
 from lookup.model.records import Row, Unreadable
 from lookup.model.request import LookupRequest
@@ -30,6 +31,7 @@ from lookup.model.view import ClusterView
 __all__ = [
     "ALL_READS",
     "Filter",
+    "Lister",
     "LogReader",
     "Metric",
     "Observing",
@@ -192,6 +194,39 @@ class Splitter(Part, Protocol):
         the source does not own or that were split in this cycle, and boundaries that do not ascend strictly inside the
         bundle. `view.traffic` stays that of the start of the cycle. `memory` outlives the cycle.
         """
+
+
+@runtime_checkable
+class Lister(Part, Protocol):
+    """Says which topics of a namespace a client is told of: PIP-452's `PulsarResourcesExtended`.
+
+    A frozen dataclass like every part; one that inherits from this protocol has an empty `initialize` and `close`. The
+    framework removes system topics, applies the client's pattern and computes the hash: a lister need not.
+    """
+
+    @property
+    def interests(self) -> frozenset[EventKind]:
+        """Return the catalog events after which the answer may be another; a watch asks again on these."""
+
+    def list_topics(self, namespace: str, mode: Mode, properties: Mapping[str, str], catalog: CatalogView) -> Listing:
+        """Return the names of a namespace's topics in any order, partitions as names of their own.
+
+        Args:
+            properties: what the client sent with its request, checked and bounded; empty asks for no filtering.
+            catalog: the topics there are, at one instant.
+
+        Returns:
+            The names; `partial=True` where some could not be had, which the framework tells as a failure, since clients
+            drop subscriptions on topics that a list lacks.
+        """
+
+    def initialize(self, catalog: CatalogView) -> None:
+        """Prepare for requests; called once, before the first."""
+        return
+
+    def close(self) -> None:
+        """Let go of what `initialize` took; called once, after the last request."""
+        return
 
 
 @runtime_checkable

@@ -10,10 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lookup.hooks.markers import hookspec
-from lookup.hooks.protocols import Filter, LogReader, Metric, Scorer, Selector, Shedder, SplitAlgorithm, Splitter
+from lookup.hooks.protocols import (
+    Filter,
+    Lister,
+    LogReader,
+    Metric,
+    Scorer,
+    Selector,
+    Shedder,
+    SplitAlgorithm,
+    Splitter,
+)
 
 __all__ = [
     "lookup_register_filters",
+    "lookup_register_listers",
     "lookup_register_log_readers",
     "lookup_register_metrics",
     "lookup_register_scorers",
@@ -57,6 +68,12 @@ def lookup_register_splitters() -> Iterable[type[Splitter]]:
 @hookspec
 def lookup_register_split_algorithms() -> Iterable[type[SplitAlgorithm]]:
     """Return split algorithm classes, which say where a bundle is cut; they are children of splitters."""
+    return ()
+
+
+@hookspec
+def lookup_register_listers() -> Iterable[type[Lister]]:
+    """Return lister classes, which say which topics of a namespace a client is told of; `[topics]` chooses one."""
     return ()
 
 

@@ -24,6 +24,8 @@ from lookup.settings.resolve import (
     topology,
 )
 from lookup.settings.sections import EvaluationSection, InputsSection, VerdictSection
+from lookup.settings.topics import TopicsFile, TopicsSection
+from lookup.settings.topics_loader import load_topics
 from lookup.settings.topology import EdgeEntry, TopologyFile, TopologySection
 
 __all__ = [
@@ -44,6 +46,8 @@ __all__ = [
     "PartSpec",
     "PolicyFile",
     "PolicySpec",
+    "TopicsFile",
+    "TopicsSection",
     "TopologyFile",
     "TopologySection",
     "VerdictSection",
@@ -56,6 +60,7 @@ __all__ = [
     "load_evaluation",
     "load_manager_keys",
     "load_policies",
+    "load_topics",
     "load_topology",
     "lookup_data",
     "namespace_policies",

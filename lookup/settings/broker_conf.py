@@ -20,7 +20,7 @@ from lookup.settings.broker import BrokerProfile
 from lookup.settings.broker_keys import MODULAR_MANAGER, is_load_manager_key
 from lookup.settings.problems import place, problems_of
 
-__all__ = ["read_broker_conf"]
+__all__ = ["conf_values", "read_broker_conf"]
 
 #: Pulsar's keys by field of the profile; the others of the file are not this project's business.
 _KEYS = {
@@ -67,6 +67,15 @@ def read_broker_conf(path: str | os.PathLike[str], *, encoding: str = "latin-1")
             [f"{path}: {_pulsar_place(*found)}" for found in problems_of(error, BrokerProfile)]
         ) from None
     return profile.note_duplicates(tuple(key for key, count in Counter(key for key, _ in pairs).items() if count > 1))
+
+
+def conf_values(path: str | os.PathLike[str], *, encoding: str = "latin-1") -> dict[str, str]:
+    """Return every key of a `broker.conf` with its text; of a key given several times the last one.
+
+    Raises:
+        SettingsError: where the file is absent or no file of Java properties.
+    """
+    return dict(_pairs(Path(path), encoding))
 
 
 def _pairs(path: Path, encoding: str) -> list[tuple[str, str]]:

@@ -137,6 +137,10 @@ def _profiles_absolute(brokers: object, folder: Path) -> object:
     return [_key_absolute(entry, "profile", folder) for entry in brokers] if isinstance(brokers, list) else brokers
 
 
+def _topics_absolute(table: object, folder: Path) -> object:
+    return _key_absolute(_key_absolute(table, "catalog", folder), "from_broker_conf", folder)
+
+
 def _key_absolute(table: object, key: str, folder: Path) -> object:
     if not isinstance(table, Mapping) or key not in table:
         return table
@@ -151,4 +155,5 @@ _PATHS = {
     # A file may be one policy, its keys at the top.
     "from_broker_conf": _absolute,
     "plugin_files": _items_absolute,
+    "topics": _topics_absolute,
 }

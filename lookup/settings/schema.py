@@ -17,6 +17,7 @@ from pydantic import TypeAdapter
 from lookup.settings.broker import BrokerProfile
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.policy import PolicyFile, PolicySpec
+from lookup.settings.topics import TopicsFile
 from lookup.settings.topology import TopologyFile
 
 __all__ = ["FILES", "schema_text", "write_schemas"]
@@ -26,6 +27,7 @@ FILES: Mapping[str, TypeAdapter[Any]] = {
     "evaluation": TypeAdapter(EvaluationFile),
     "policy": TypeAdapter(PolicySpec | PolicyFile),
     "broker-profile": TypeAdapter(BrokerProfile),
+    "topics": TypeAdapter(TopicsFile),
     "topology": TypeAdapter(TopologyFile),
 }
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import SkipValidation, create_model
+from pydantic import BaseModel, SkipValidation, create_model
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
@@ -20,7 +21,8 @@ from lookup.errors import SettingsError
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.files import load_topology
 from lookup.settings.layers import Sourced, Tree, anchored, from_file, sourced, values_of
-from lookup.settings.problems import choices_at, descend, key_path, suggestion
+from lookup.settings.problems import choices_at, descend, key_path, known_keys, suggestion
+from lookup.settings.topics import TopicsFile
 
 __all__ = ["PREFIX", "FileSource", "FlagSource", "NamedSource", "TopologyFileSource", "VariableSource", "joined"]
 
@@ -51,21 +53,28 @@ class _Layers(BaseSettings):
         return sources
 
 
-# The tables of an evaluation, so that the source of variables knows what may be nested in what.
-_unchecked: Any = SkipValidation
-_TABLES: dict[str, Any] = {
-    name: (_unchecked[info.annotation], None) for name, info in EvaluationFile.model_fields.items()
-}
-_Evaluation = create_model("_Evaluation", __base__=_Layers, **_TABLES)
+#: The kinds of file whose settings variables may set.
+_FILES: tuple[type[BaseModel], ...] = (EvaluationFile, TopicsFile)
 
 
-def joined(*sources: PydanticBaseSettingsSource) -> Tree:
+@lru_cache
+def _layers_of(model: type[BaseModel]) -> type[_Layers]:
+    """Return the layers of a file with its tables, so that the source of variables knows what may be nested in what."""
+    unchecked: Any = SkipValidation
+    tables: dict[str, Any] = {name: (unchecked[info.annotation], None) for name, info in model.model_fields.items()}
+    return create_model(f"_{model.__name__}", __base__=_Layers, **tables)
+
+
+def joined(*sources: PydanticBaseSettingsSource, model: type[BaseModel] = EvaluationFile) -> Tree:
     """Lay sources over one another, the highest first: tables are joined key by key, everything else is replaced.
+
+    Args:
+        model: the file that the settings are of.
 
     Raises:
         SettingsError: where the file of a source cannot be read.
     """
-    layers = _Evaluation(sources)
+    layers = _layers_of(model)(sources)
     return {name: value for name, value in layers if name in layers.model_fields_set}
 
 
@@ -81,13 +90,19 @@ class NamedSource(EnvSettingsSource):
     #: a sentence for every name that is no setting
     problems: list[str]
 
-    def __init__(self, given: Mapping[str, object], *, prefix: str, delimiter: str, source: str) -> None:
+    def __init__(
+        self, given: Mapping[str, object], *, prefix: str, delimiter: str, source: str, model: type[BaseModel]
+    ) -> None:
         """Read what was given; `{name}` in the words for its source stands for the name."""
-        super().__init__(_Evaluation, case_sensitive=not prefix, env_prefix=prefix, env_nested_delimiter=delimiter)
+        super().__init__(
+            _layers_of(model), case_sensitive=not prefix, env_prefix=prefix, env_nested_delimiter=delimiter
+        )
         self.problems = []
+        self._model = model
         names = {self._loc(name): name for name in sorted(given) if self._is_ours(name)}
         tellers = {loc: source.format(name=name) for loc, name in names.items()}
-        found = {loc: _layer(loc, given[names[loc]], told) for loc, told in tellers.items() if self._knows(loc, told)}
+        known = {loc: told for loc, told in tellers.items() if self._knows(loc, told)}
+        found = {loc: _layer(loc, given[names[loc]], told, model) for loc, told in known.items()}
         self.env_vars = {
             self._cased(names[loc]): value
             for loc, value in found.items()
@@ -108,7 +123,7 @@ class NamedSource(EnvSettingsSource):
         return tuple(self._cased(name)[self.env_prefix_len :].split(self.env_nested_delimiter))
 
     def _knows(self, loc: tuple[str, ...], source: str) -> bool:
-        hint = _unknown(loc)
+        hint = _unknown(loc, self._model)
         if hint is not None:
             self.problems.append(f"{source}: there is no setting {key_path(loc)}; {hint}")
         return hint is None
@@ -117,18 +132,20 @@ class NamedSource(EnvSettingsSource):
 class VariableSource(NamedSource):
     """The environment: `LOOKUP_EVALUATION__TICK_S=30`."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        """Read the variables that begin with the prefix."""
-        super().__init__(environ, prefix=PREFIX, delimiter="__", source="environment variable {name}")
+    def __init__(self, environ: Mapping[str, str], model: type[BaseModel] = EvaluationFile) -> None:
+        """Read the variables that begin with the prefix; those of another kind of file are that file's business."""
+        foreign = {key for other in _FILES for key in known_keys(other)} - set(known_keys(model))
+        own = {name: text for name, text in environ.items() if _table_of(name) not in foreign}
+        super().__init__(own, prefix=PREFIX, delimiter="__", source="environment variable {name}", model=model)
 
 
 class FlagSource(NamedSource):
     """Flags by key path, `{"evaluation.tick_s": 30}`; None is a flag that was not given."""
 
-    def __init__(self, flags: Mapping[str, object]) -> None:
+    def __init__(self, flags: Mapping[str, object], model: type[BaseModel] = EvaluationFile) -> None:
         """Read the flags that were given."""
         given = {name: value for name, value in flags.items() if value is not None}
-        super().__init__(given, prefix="", delimiter=".", source="command line")
+        super().__init__(given, prefix="", delimiter=".", source="command line", model=model)
 
 
 class _WholeSource(PydanticBaseSettingsSource):
@@ -140,11 +157,11 @@ class _WholeSource(PydanticBaseSettingsSource):
 
 
 class FileSource(_WholeSource):
-    """An evaluation file; pydantic-settings' own source of TOML passes over a file that is not there."""
+    """A settings file; pydantic-settings' own source of TOML passes over a file that is not there."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, model: type[BaseModel] = EvaluationFile) -> None:
         """Name the file, which is read when the layers are joined."""
-        super().__init__(_Evaluation)
+        super().__init__(_layers_of(model))
         self._path = path
 
     def __call__(self) -> Tree:
@@ -164,7 +181,7 @@ class TopologyFileSource(_WholeSource):
 
     def __init__(self) -> None:
         """Wait for the sources above to name a file."""
-        super().__init__(_Evaluation)
+        super().__init__(_layers_of(EvaluationFile))
 
     def __call__(self) -> Tree:
         """Read the file as a layer; one with mistakes gives none, and they are kept."""
@@ -183,19 +200,23 @@ def _is_inside(loc: tuple[str, ...], table: tuple[str, ...]) -> bool:
     return len(loc) > len(table) and loc[: len(table)] == table
 
 
-def _unknown(loc: tuple[str, ...]) -> str | None:
-    reached: object = EvaluationFile
+def _table_of(variable: str) -> str:
+    return variable.lower().removeprefix(PREFIX.lower()).partition("__")[0]
+
+
+def _unknown(loc: tuple[str, ...], model: type[BaseModel]) -> str | None:
+    reached: object = model
     for place, step in enumerate(loc):
         inner = descend(reached, step)
         if inner is None:
-            return suggestion(step, choices_at(EvaluationFile, loc[:place]))
+            return suggestion(step, choices_at(model, loc[:place]))
         reached = inner
     return None
 
 
-def _layer(loc: tuple[str, ...], value: object, source: str) -> Tree | Sourced:
+def _layer(loc: tuple[str, ...], value: object, source: str, model: type[BaseModel]) -> Tree | Sourced:
     """Return what stands at a place: the value read, its paths made absolute, with its source."""
-    nested: Any = _literal(value) if isinstance(value, str) and not _takes_text(loc) else value
+    nested: Any = _literal(value) if isinstance(value, str) and not _takes_text(loc, model) else value
     for step in reversed(loc):
         nested = {step: nested}
     nested = anchored(nested, Path.cwd())
@@ -204,8 +225,8 @@ def _layer(loc: tuple[str, ...], value: object, source: str) -> Tree | Sourced:
     return sourced(nested, source)[loc[-1]]
 
 
-def _takes_text(loc: tuple[str, ...]) -> bool:
-    annotation: object = EvaluationFile
+def _takes_text(loc: tuple[str, ...], model: type[BaseModel]) -> bool:
+    annotation: object = model
     for step in loc:
         annotation = descend(annotation, step)
     return annotation in (str, str | None)

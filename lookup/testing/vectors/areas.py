@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lookup.testing.vectors import assigning, legacy, loads, names, placement, splitting, states, transfer
+from lookup.testing.vectors import assigning, legacy, loads, names, placement, splitting, states, topics, transfer
 from lookup.testing.vectors.reading import Handler
 
 __all__ = ["AREAS"]
@@ -18,6 +18,7 @@ _GROUPS: tuple[Mapping[str, Handler], ...] = (
     placement.AREAS,
     assigning.AREAS,
     states.AREAS,
+    topics.AREAS,
 )
 
 #: Area -> what puts its inputs to the API.

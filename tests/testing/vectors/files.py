@@ -12,15 +12,16 @@ from lookup.testing.vectors import Outcome, Vector, read_vectors, run_vector
 
 __all__ = ["outcome", "vectors_of"]
 
-_FILE = Path(__file__).parents[4] / "shared" / "vectors" / "loadmanager.json"
+_FOLDER = Path(__file__).parents[4] / "shared" / "vectors"
 
 
-def vectors_of(areas: Iterable[str]) -> list[Any]:
+def vectors_of(areas: Iterable[str], file: str = "loadmanager.json") -> list[Any]:
     """Return the vectors of areas as parameters; where the file is absent, one that is skipped stands for all."""
-    if not _FILE.is_file():
-        reason = f"{_FILE} is absent: the repository holds no third-party data"
+    path = _FOLDER / file
+    if not path.is_file():
+        reason = f"{path} is absent: the repository holds no third-party data"
         return [pytest.param(None, marks=pytest.mark.skip(reason))]
-    return [pytest.param(vector, id=vector.id) for vector in read_vectors(_FILE) if vector.area in set(areas)]
+    return [pytest.param(vector, id=vector.id) for vector in read_vectors(path) if vector.area in set(areas)]
 
 
 def outcome(area: str, given: dict[str, Any], expected: dict[str, Any]) -> Outcome:

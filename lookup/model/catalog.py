@@ -1,0 +1,166 @@
+"""The topics of a catalog as data: entries, events, selectors, listings, and the view that listers and watchers read.
+
+What keeps a catalog, and what reads selectors from text, is in the room `topics`.
+
+Source: PIP-451 (labels, selectors), PIP-452 (listings), `facts/protocol.md` sections 4 and 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal, Protocol, TypeAlias
+
+__all__ = [
+    "NO_PAIRS",
+    "CatalogView",
+    "Equals",
+    "EventKind",
+    "Exists",
+    "In",
+    "Listing",
+    "Mode",
+    "Selector",
+    "Term",
+    "TopicEntry",
+    "TopicEvent",
+    "selects",
+]
+
+#: Which topics a listing is about, by their domain.
+Mode = Literal["persistent", "non-persistent", "all"]
+
+#: What may happen to a topic; "labels" and "properties" are sent only where something is different afterwards.
+EventKind = Literal["created", "deleted", "labels", "properties", "loaded", "unloaded"]
+
+#: No labels, or no properties; cannot be written to.
+NO_PAIRS: Mapping[str, str] = MappingProxyType({})
+
+
+def _no_pairs() -> Mapping[str, str]:
+    return NO_PAIRS
+
+
+@dataclass(frozen=True, slots=True)
+class TopicEntry:
+    """One topic of a catalog; a partition is an entry of its own, with its `-partition-N`."""
+
+    #: the full name, with scheme
+    name: str
+    #: what `property-filter` and `-p` read
+    properties: Mapping[str, str]
+    #: what selectors read
+    labels: Mapping[str, str]
+    #: whether a broker serves the topic now; a topic that is not loaded merely exists
+    is_loaded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TopicEvent:
+    """One change of one topic; revisions count up by one, without gaps, over the whole catalog."""
+
+    revision: int
+    kind: EventKind
+    #: the full name, with scheme and partition suffix
+    topic: str
+    #: labels before ("labels", "deleted"), properties before ("properties"), else empty
+    old: Mapping[str, str] = field(default_factory=_no_pairs)
+    #: the same afterwards; of "created" the labels
+    new: Mapping[str, str] = field(default_factory=_no_pairs)
+    #: of "created" the properties
+    properties: Mapping[str, str] = field(default_factory=_no_pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class Equals:
+    """The condition that a label has one value: `env=prod`."""
+
+    key: str
+    value: str
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Tell whether a topic with these labels meets the condition."""
+        return labels.get(self.key) == self.value
+
+    def __str__(self) -> str:
+        return f"{self.key}={self.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """The condition that a label has one of several values: `tier in (gold,silver)`."""
+
+    key: str
+    values: tuple[str, ...]
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Tell whether a topic with these labels meets the condition."""
+        return labels.get(self.key) in self.values
+
+    def __str__(self) -> str:
+        return f"{self.key} in ({','.join(self.values)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """The condition that a label is there, whatever its value: `team`."""
+
+    key: str
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Tell whether a topic with these labels meets the condition."""
+        return self.key in labels
+
+    def __str__(self) -> str:
+        return self.key
+
+
+#: One condition of a selector.
+Term: TypeAlias = Equals | In | Exists
+
+#: Conditions that must all hold; one without any condition is none: it is refused wherever topics are selected.
+Selector: TypeAlias = tuple[Term, ...]
+
+
+def selects(selector: Selector, labels: Mapping[str, str]) -> bool:
+    """Tell whether a topic with these labels meets every condition; a selector without conditions selects nothing."""
+    return bool(selector) and all(term.matches(labels) for term in selector)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a lister answers: names in the order it likes, and whether there may be more."""
+
+    topics: Sequence[str]
+    #: True where some source did not answer; a partial list is never taken for the complete one
+    partial: bool = False
+
+
+class CatalogView(Protocol):
+    """A catalog as listers, watchers and commands may read it; every answer is of one revision.
+
+    Unknown namespaces raise `NotFoundError`. A returned sequence does not change when the catalog does.
+    """
+
+    @property
+    def revision(self) -> int:
+        """Return how many events there have been; that of the last one."""
+
+    def namespaces(self) -> Sequence[str]:
+        """Return the names of all namespaces, sorted."""
+
+    def topics(self, namespace: str, mode: Mode = "persistent") -> Sequence[str]:
+        """Return every topic of a namespace, sorted: system topics too, partitions one by one."""
+
+    def entry(self, topic: str) -> TopicEntry | None:
+        """Return one topic, None where there is no such topic."""
+
+    def with_properties(self, namespace: str, mode: Mode, properties: Mapping[str, str]) -> Sequence[str]:
+        """Return the topics that have all of these properties, sorted, from an index; all topics for none."""
+
+    def selected(self, namespace: str, selector: Selector) -> Sequence[str]:
+        """Return the topics a selector selects, persistent and non-persistent, sorted, from the index of labels."""
+
+    def labels_in(self, namespace: str) -> Mapping[str, Sequence[str]]:
+        """Return every key of a label in a namespace with its values, both sorted."""

@@ -1,0 +1,57 @@
+"""The table `[topics]` and the file it stands in; `topics_loader.py` reads it.
+
+The keys are Pulsar's under shorter names; which is which stands in `PULSAR_KEYS` of `topics_conf.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from lookup.settings.base import Positive, Strict, Truth, refuse
+from lookup.settings.policy import PartSpec
+
+__all__ = ["TopicsFile", "TopicsSection"]
+
+_Text = Annotated[str, Field(min_length=1)]
+
+
+class TopicsSection(Strict):
+    """How topics are listed, labelled and watched."""
+
+    catalog: _Text = "topics.db"
+    """Path of the SQLite file that holds the topics."""
+    namespace: _Text = "public/default"
+    """Namespace that is meant where a query names none: one's own."""
+    lister: PartSpec = PartSpec(use="default")
+    """Which lister answers; Pulsar: `pulsarResourcesExtendedClassName`."""
+    pattern_filtering: Truth = True
+    """Whether patterns are applied here, not only by clients; Pulsar: `enableBrokerSideSubscriptionPatternEvaluation`."""
+    pattern_max_length: Positive = 50
+    """Length above which a pattern is left to the client; Pulsar: `subscriptionPatternMaxLength`."""
+    topic_list_watcher: Truth = True
+    """Whether clients may watch the list of topics; Pulsar: `enableBrokerTopicListWatcher`."""
+    allowed_label_keys: tuple[_Text, ...] | None = None
+    """Keys that labels may have; absent: any. Pulsar: `allowedCustomLabelKeys`, as PIP-451 has it."""
+    max_properties: Positive = 64
+    """Properties a client may send with one request."""
+    max_property_length: Positive = 256
+    """Characters of a key or value that a client sends."""
+    from_broker_conf: str | None = None
+    """Path of a `broker.conf` whose keys fill what is not written here."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if "weight" in self.lister.model_fields_set:
+            refuse(["lister.weight: only a policy's scorers have a weight"])
+        return self
+
+
+class TopicsFile(Strict):
+    """A file about topics."""
+
+    topics: TopicsSection = TopicsSection()
+    """How topics are listed, labelled and watched."""
+    plugin_files: tuple[str, ...] = ()
+    """Paths of Python files that register listers through the hooks."""

@@ -1,0 +1,85 @@
+"""Reads the settings of topics: flags over environment over file over `broker.conf` over defaults."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from lookup.errors import SettingsError
+from lookup.settings.layers import Tree, origins_of, sourced, values_of
+from lookup.settings.problems import Loc, place, problems_of
+from lookup.settings.sources import FileSource, FlagSource, VariableSource, joined
+from lookup.settings.topics import TopicsFile
+from lookup.settings.topics_conf import read_topics_conf
+
+__all__ = ["load_topics"]
+
+
+def load_topics(
+    path: str | os.PathLike[str] | None = None,
+    overrides: Mapping[str, object] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> TopicsFile:
+    """Read the settings of topics, what `from_broker_conf` names included.
+
+    Args:
+        path: a TOML file with `[topics]`; a name that does not end in .toml is a `broker.conf`; None: no file.
+        overrides: flags by key path, `{"topics.catalog": "t.db"}`, paths from the working folder; None: not given.
+        environ: variables; default: those of the process. `{}`: none.
+
+    Raises:
+        SettingsError: all mistakes together.
+    """
+    flags = FlagSource(overrides or {}, model=TopicsFile)
+    variables = VariableSource(os.environ if environ is None else environ, model=TopicsFile)
+    problems = [*flags.problems, *variables.problems]
+    is_toml = path is not None and Path(path).suffix == ".toml"
+    files = [FileSource(Path(path), model=TopicsFile)] if is_toml and path is not None else []
+    tree = joined(flags, variables, *files, model=TopicsFile)
+    tree = _over_conf(tree, None if is_toml or path is None else str(path), problems)
+    return _validated(tree, str(path), problems)
+
+
+def _over_conf(tree: Tree, path: str | None, problems: list[str]) -> Tree:
+    """Lay a tree over the `broker.conf` that is given, or that it names."""
+    section = tree.get("topics", {})
+    if not isinstance(section, dict):
+        return tree
+    named = values_of(section).get("from_broker_conf")
+    conf = named if isinstance(named, str) else path
+    if conf is None:
+        return tree
+    try:
+        below = sourced(read_topics_conf(conf, written=frozenset(section)), conf)
+    except SettingsError as error:
+        problems += error.problems
+        return tree
+    return {**tree, "topics": {**below, **section}}
+
+
+def _validated(tree: Tree, file: str, problems: list[str]) -> TopicsFile:
+    origins = origins_of(tree)
+    values = values_of(tree)
+    try:
+        settings = TopicsFile.model_validate(values)
+    except ValidationError as error:
+        found = problems_of(error, TopicsFile)
+        problems += [f"{_origin(loc, origins, file)}: {place(loc, sentence)}" for loc, sentence in found]
+        raise SettingsError(tuple(dict.fromkeys(problems))) from None
+    problems += _missing(values.get("plugin_files", ()), file)
+    if problems:
+        raise SettingsError(problems)
+    return settings
+
+
+def _origin(loc: Loc, origins: Mapping[Loc, str], file: str) -> str:
+    known = (origins.get(loc[:length]) for length in range(len(loc), 0, -1))
+    return next(filter(None, known), file)
+
+
+def _missing(files: Any, file: str) -> list[str]:
+    return [f"{file}: plugin_files: there is no file {name}" for name in files if not Path(name).is_file()]

@@ -1,0 +1,258 @@
+"""Answers requests for the topics of a namespace: asks a lister, checks what it says, filters, hashes.
+
+A request passes through three steps, so that a server may run the second elsewhere: `ask` says what to look up, or that
+it is being looked up already; `fetch` has the lister do it; `listed` makes the answers of everybody who waits. `answer`
+is the three at once. Nothing here waits or knows a clock.
+
+Source: `facts/protocol.md` sections 4.2, 4.3 and 6.1; PIP-452.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from lookup.errors import ArgumentError, ContractError, NotFoundError, PolicyError, PulsarLookupError, StateError
+from lookup.hooks.protocols import Lister
+from lookup.model.catalog import CatalogView, Listing, Mode
+from lookup.topics.hashing import topics_hash
+from lookup.topics.naming import schemes_of
+from lookup.topics.patterns import TopicsPattern, pattern_length
+from lookup.topics.system import without_system_topics
+
+__all__ = ["ListAnswer", "ListLimits", "ListRequest", "Query", "TopicLister", "checked_properties"]
+
+_EMPTY: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class ListLimits:
+    """What clients may ask for; `[topics]` has the same names."""
+
+    #: whether patterns are applied at all
+    pattern_filtering: bool = True
+    #: a longer pattern is left to the client, as Pulsar does; UTF-16 code units
+    pattern_max_length: int = 50
+    #: properties of one request
+    max_properties: int = 64
+    #: characters of one key or value
+    max_property_length: int = 256
+
+
+@dataclass(frozen=True, slots=True)
+class ListRequest:
+    """What a client asks: Pulsar's `CommandGetTopicsOfNamespace`."""
+
+    namespace: str
+    mode: Mode = "persistent"
+    #: as the client wrote it; None: every topic
+    pattern: str | None = None
+    #: hash of the list the client has; None or empty: it has none
+    topics_hash: str | None = None
+    #: PIP-452: of the consumer; what they mean is the lister's business
+    properties: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+    #: whether Pulsar's own topics are shown; the REST form asks so, clients never
+    include_system: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ListAnswer:
+    """What the client is told: Pulsar's `CommandGetTopicsOfNamespaceResponse`."""
+
+    #: sorted, each once; empty where nothing has changed
+    topics: tuple[str, ...]
+    #: of the whole list, also where it is left out
+    topics_hash: str
+    #: whether the client's pattern was applied
+    filtered: bool
+    #: false only where the request held exactly this hash
+    changed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is asked of the lister; equal queries that overlap are asked once."""
+
+    namespace: str
+    mode: Mode
+    #: sorted pairs
+    properties: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    ticket: Hashable
+    request: ListRequest
+    pattern: TopicsPattern | None
+
+
+class TopicLister:
+    """A lister at work, between clients and a catalog.
+
+    Use it as a context: the lister is initialised on entry and closed on exit.
+
+    Args:
+        lister: the part that `[topics] lister` chose.
+    """
+
+    def __init__(self, lister: Lister, catalog: CatalogView, limits: ListLimits | None = None) -> None:
+        self._lister = lister
+        self._catalog = catalog
+        self._limits = limits or ListLimits()
+        self._waiting: dict[Query, list[_Waiting]] = {}
+
+    def __enter__(self) -> TopicLister:
+        self._lister.initialize(self._catalog)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._lister.close()
+
+    def answer(self, request: ListRequest) -> ListAnswer:
+        """Answer one request at once, beside any that are under way.
+
+        Raises:
+            PulsarLookupError: as `ask` and `fetch` do.
+        """
+        waiting = self._checked(None, request)
+        return _answer(waiting, _shown(self.fetch(_query(request)), include_system=request.include_system))
+
+    def ask(self, ticket: Hashable, request: ListRequest) -> Query | None:
+        """Take a request in; return what to fetch for it, None where the same is being fetched for somebody else.
+
+        Args:
+            ticket: by which `listed` tells the answers apart; one that waits already may not ask again.
+
+        Raises:
+            ArgumentError: for an unknown mode, too many or too long properties, or a ticket that waits.
+            PatternError: for a pattern that cannot be compiled. Nothing is kept of a request that is refused.
+        """
+        if any(ticket == other.ticket for group in self._waiting.values() for other in group):
+            raise ArgumentError(f"request {ticket!r} is still waiting for its answer; tickets are used once at a time")
+        waiting, query = self._checked(ticket, request), _query(request)
+        is_new = query not in self._waiting
+        self._waiting.setdefault(query, []).append(waiting)
+        return query if is_new else None
+
+    def fetch(self, query: Query) -> Sequence[str]:
+        """Have the lister look up a query; return the names, sorted, each once.
+
+        Raises:
+            StateError: where the list is partial: clients drop subscriptions on what a list lacks.
+            ContractError: where the lister answers no `Listing`, or a topic of another namespace or mode.
+            PulsarLookupError: what the lister itself refuses, a namespace that the catalog does not have for one.
+            PolicyError: where it fails with anything else.
+        """
+        name, found = self._lister.name, self._asked(query)
+        if not isinstance(found, Listing):
+            raise ContractError(f"lister {name!r} answered {found!r}, which is no Listing")
+        if found.partial:
+            raise StateError(f"lister {name!r} has only a part of the topics of {query.namespace}; ask again")
+        _check_names(name, query, found.topics)
+        return sorted(set(found.topics))
+
+    def listed(self, query: Query, topics: Sequence[str]) -> list[tuple[Hashable, ListAnswer]]:
+        """Return the answers to everybody who waits for a query, in the order of asking, and forget them.
+
+        Raises:
+            NotFoundError: where nobody waits for it.
+        """
+        group = self._taken(query)
+        shown = {flag: _shown(topics, include_system=flag) for flag in {one.request.include_system for one in group}}
+        return [(one.ticket, _answer(one, shown[one.request.include_system])) for one in group]
+
+    def failed(self, query: Query) -> list[Hashable]:
+        """Return the tickets of everybody whose query could not be fetched, and forget them.
+
+        Raises:
+            NotFoundError: where nobody waits for it.
+        """
+        return [one.ticket for one in self._taken(query)]
+
+    def cancel(self, ticket: Hashable) -> None:
+        """Forget a request whose client has gone, if it waits; its query stays under way."""
+        for query, group in self._waiting.items():
+            self._waiting[query] = [one for one in group if one.ticket != ticket]
+
+    def _checked(self, ticket: Hashable, request: ListRequest) -> _Waiting:
+        schemes_of(request.mode)
+        checked_properties(request.properties, self._limits)
+        return _Waiting(ticket, request, self._pattern(request.pattern))
+
+    def _asked(self, query: Query) -> Any:
+        """Return what the lister answers, of whatever type."""
+        try:
+            return self._lister.list_topics(query.namespace, query.mode, dict(query.properties), self._catalog)
+        except PulsarLookupError:
+            raise
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}"
+            raise PolicyError(f"lister {self._lister.name!r} failed on {query.namespace}: {said}") from error
+
+    def _pattern(self, text: str | None) -> TopicsPattern | None:
+        limits = self._limits
+        if not text or not limits.pattern_filtering or pattern_length(text) > limits.pattern_max_length:
+            return None
+        return TopicsPattern(text)
+
+    def _taken(self, query: Query) -> list[_Waiting]:
+        if query not in self._waiting:
+            raise NotFoundError(f"nobody waits for {query}")
+        return self._waiting.pop(query)
+
+
+def checked_properties(properties: Mapping[str, str], limits: ListLimits | None = None) -> Mapping[str, str]:
+    """Return what a client sent as it is, where it is within bounds.
+
+    Raises:
+        ArgumentError: naming the key where there are too many, one is too long, empty or holds control characters.
+    """
+    bounds = limits or ListLimits()
+    if len(properties) > bounds.max_properties:
+        message = f"{len(properties)} properties were sent; one request may have {bounds.max_properties}"
+        raise ArgumentError(message)
+    for key, value in properties.items():
+        _check_property(key, value, bounds.max_property_length)
+    return properties
+
+
+def _check_property(key: str, value: str, longest: int) -> None:
+    title = repr(key if len(key) <= 40 else f"{key[:37]}...")
+    if not key:
+        raise ArgumentError(f"a property has no key; its value is {value[:40]!r}")
+    for what, text in (("key", key), ("value", value)):
+        if len(text) > longest:
+            raise ArgumentError(f"property {title}: the {what} has {len(text)} characters; {longest} are permitted")
+        if any(character < " " or "\x7f" <= character <= "\x9f" for character in text):
+            raise ArgumentError(f"property {title}: the {what} holds a control character")
+
+
+def _query(request: ListRequest) -> Query:
+    return Query(request.namespace, request.mode, tuple(sorted(request.properties.items())))
+
+
+def _check_names(name: str, query: Query, topics: Sequence[object]) -> None:
+    starts = tuple(f"{scheme}{query.namespace}/" for scheme in schemes_of(query.mode))
+    for topic in topics:
+        if not isinstance(topic, str) or not topic.startswith(starts):
+            raise ContractError(f"lister {name!r} answered {topic!r}, no {query.mode} topic of {query.namespace}")
+
+
+def _shown(topics: Sequence[str], *, include_system: bool) -> Sequence[str]:
+    return topics if include_system else without_system_topics(topics)
+
+
+def _answer(waiting: _Waiting, topics: Sequence[str]) -> ListAnswer:
+    pattern, has = waiting.pattern, waiting.request.topics_hash
+    # Whatever a lister makes of the request, the pattern is applied to what it returned.
+    found = topics if pattern is None else pattern.filter(topics)
+    hashed = topics_hash(found)
+    is_known = bool(has) and has == hashed
+    return ListAnswer(
+        topics=() if is_known else tuple(found),
+        topics_hash=hashed,
+        filtered=pattern is not None,
+        changed=not is_known,
+    )

@@ -1,0 +1,73 @@
+"""Texts of keys and values."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lookup.errors import ArgumentError
+from lookup.topics.pairs import encoded_pairs, pairs_text, parse_encoded_pairs, parse_keys, parse_pairs
+
+_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("", {}),
+        ("k=v", {"k": "v"}),
+        ("k:v", {"k": "v"}),
+        ("k1=v1, k2:v2", {"k1": "v1", "k2": "v2"}),
+        ("k=", {"k": ""}),
+        ("k=a,k=b", {"k": "b"}),
+        ("url=http://h", {"url": "http://h"}),
+    ],
+)
+def test_pairs_are_read_in_both_forms(text: str, wanted: dict[str, str]) -> None:
+    """The first `=` or `:` ends a key; of a key given twice the last value counts."""
+    assert parse_pairs(text) == wanted
+
+
+@pytest.mark.parametrize("text", ["k", "=v", ":v", "k=v,", ",", "k1=v1,k2"])
+def test_a_piece_that_is_no_pair_is_refused(text: str) -> None:
+    """The sentence says what would be right."""
+    with pytest.raises(ArgumentError, match="should be of the form key=value or key:value"):
+        parse_pairs(text)
+
+
+def test_a_long_text_is_named_by_its_beginning() -> None:
+    """A mistake of a megabyte makes a short sentence."""
+    with pytest.raises(ArgumentError) as refused:
+        parse_pairs("k" * 1_000_000)
+
+    assert len(str(refused.value)) < 200
+
+
+def test_keys_are_separated_by_commas() -> None:
+    """PIP-451 writes them so; an empty one is refused."""
+    assert parse_keys("k1, k2") == ("k1", "k2")
+    with pytest.raises(ArgumentError, match="should be keys separated by commas, like key1,key2"):
+        parse_keys("k1,")
+
+
+@given(st.dictionaries(_TEXT.filter(bool), _TEXT))
+def test_encoded_pairs_read_back(pairs: dict[str, str]) -> None:
+    """Whatever a key or value holds, separators included, survives a query string."""
+    assert parse_encoded_pairs(encoded_pairs(pairs)) == pairs
+
+
+def test_a_value_encoded_as_a_whole_is_read() -> None:
+    """HTTP clients that encode parameters themselves encode the separators as well."""
+    assert parse_encoded_pairs("k1%3Dv1%2Ck2%3Av2") == {"k1": "v1", "k2": "v2"}
+
+
+def test_bytes_that_are_no_utf8_are_refused() -> None:
+    """They are not replaced by question marks in silence."""
+    with pytest.raises(ArgumentError, match="'%ff' does not decode to UTF-8"):
+        parse_encoded_pairs("k=%ff")
+
+
+def test_pairs_are_written_in_the_order_of_keys() -> None:
+    """Equal maps make equal texts."""
+    assert pairs_text({"b": "2", "a": "1"}) == "a=1,b=2"

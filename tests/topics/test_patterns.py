@@ -1,0 +1,119 @@
+"""Patterns of topic names: what they match, what they refuse and how long they take."""
+
+from __future__ import annotations
+
+import re
+from time import perf_counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lookup.errors import PatternError
+from lookup.topics.patterns import TopicsPattern, pattern_length, without_pattern_scheme
+
+_NAMES = [
+    f"{domain}://public/default/{local}"
+    for domain in ("persistent", "non-persistent")
+    for local in ("orders", "orders-partition-0", "orders-eu", "a.b", "日本")
+]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "wanted"),
+    [
+        (".*", _NAMES),
+        ("persistent://.*", _NAMES),
+        ("public/default/orders", [_NAMES[0], _NAMES[1], _NAMES[5], _NAMES[6]]),
+        ("^persistent://public/default/orders$", [_NAMES[0], _NAMES[1], _NAMES[5], _NAMES[6]]),
+        ("non-persistent://public/default/orders-eu", [_NAMES[2], _NAMES[7]]),
+        ("orders", []),
+        ("public/default/order", []),
+        ("public/default/..", [_NAMES[4], _NAMES[9]]),
+        ("public/default/a.b", [_NAMES[3], _NAMES[8]]),
+        ("public/default/orders-partition-0", []),
+    ],
+)
+def test_a_pattern_matches_whole_names_without_scheme_and_partition(pattern: str, wanted: list[str]) -> None:
+    """Both domains are matched by what follows the scheme; names come out unchanged and in order."""
+    assert TopicsPattern(pattern).filter(_NAMES) == wanted
+    assert [name for name in _NAMES if TopicsPattern(pattern).matches(name)] == wanted
+
+
+@pytest.mark.parametrize(
+    ("pattern", "bare"),
+    [
+        ("persistent://a/b/.*", "a/b/.*"),
+        ("non-persistent://a/b/.*", "a/b/.*"),
+        ("^persistent://a/b/.*", "^a/b/.*"),
+        ("(?i)non-persistent://a/b/.*", "(?i)a/b/.*"),
+        ("a/b/c", "a/b/c"),
+    ],
+)
+def test_a_scheme_is_removed_from_a_pattern(pattern: str, bare: str) -> None:
+    """What stands before it stays."""
+    assert without_pattern_scheme(pattern) == bare
+
+
+def test_another_scheme_is_refused() -> None:
+    """The sentence names it and the schemes there are."""
+    with pytest.raises(PatternError, match=r"'topic://' is no scheme of topics; persistent:// and non-persistent://"):
+        TopicsPattern("topic://a/b/.*")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "said"),
+    [
+        ("a/(?=b)", "the lookahead '(?=' cannot be matched in linear time"),
+        ("a/(?!b)", "the negative lookahead '(?!'"),
+        ("a(?<=b)", "the lookbehind '(?<='"),
+        ("a(?<!b)", "the negative lookbehind '(?<!'"),
+        (r"(a)\1", r"the back reference '\\1'"),
+        (r"(?<n>a)\k<n>", r"the back reference '\\k'"),
+        ("(?>a)", "the atomic group '(?>'"),
+        ("a*+", "the possessive quantifier '*+'"),
+        ("a{2}+", "the possessive quantifier"),
+        ("(a", "missing ) '(a'"),
+        ("[a", "missing ] '[a'"),
+        ("*a", "no argument for repetition operator '*'"),
+        ("((a{100}){100}){100}", "invalid repetition size '{100}'"),
+        ("a\\", "trailing \\"),
+    ],
+)
+def test_what_cannot_be_compiled_is_named(pattern: str, said: str) -> None:
+    """The sentence holds the pattern and the construct."""
+    with pytest.raises(PatternError) as refused:
+        TopicsPattern(pattern)
+
+    assert said in str(refused.value)
+    assert repr(pattern) in str(refused.value)
+
+
+def test_half_a_surrogate_pair_is_refused() -> None:
+    """No name can hold one, and RE2 could not read it."""
+    with pytest.raises(PatternError, match="holds half a surrogate pair"):
+        TopicsPattern("\ud801")
+
+
+def test_a_pattern_that_explodes_elsewhere_takes_no_time() -> None:
+    """Nested repetition over a long name that almost fits ends at once."""
+    pattern, name = TopicsPattern("public/default/(a+)+b"), f"persistent://public/default/{'a' * 5_000}"
+    began = perf_counter()
+
+    assert not pattern.matches(name)
+    assert perf_counter() - began < 1.0
+
+
+def test_length_counts_as_java_counts() -> None:
+    """A character beyond U+FFFF counts twice, the scheme counts."""
+    assert pattern_length("persistent://a") == 14
+    assert pattern_length("\U00010437") == 2
+
+
+@given(st.text("ab/.", min_size=1, max_size=8))
+def test_an_escaped_name_matches_itself_alone(local: str) -> None:
+    """Matching is whole-string matching, by the rules of regular expressions."""
+    pattern = TopicsPattern(re.escape(f"t/n/{local}"))
+
+    assert pattern.matches(f"persistent://t/n/{local}")
+    assert not pattern.matches(f"persistent://t/n/{local}x")
