@@ -13,7 +13,7 @@ from lookup.errors import ArgumentError
 from lookup.model.catalog import Mode, Selector
 from lookup.topics.messages import WatchRequest
 
-__all__ = ["Action", "ListAnswer", "Pace", "Poll", "ServerFeatures", "Subscribe", "TopicSet", "Unsubscribe", "Unwatch"]
+__all__ = ["Action", "Listed", "Pace", "Poll", "ServerFeatures", "Subscribe", "TopicSet", "Unsubscribe", "Unwatch"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Poll:
 
 
 @dataclass(frozen=True, slots=True)
-class ListAnswer:
+class Listed:
     """The answer to a `Poll`, with the defaults of a server that knows none of the newer fields."""
 
     request_id: int

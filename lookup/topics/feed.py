@@ -20,7 +20,7 @@ from itertools import count
 from typing import Literal
 
 from lookup.errors import NotSupportedError
-from lookup.topics.actions import Action, ListAnswer, Pace, Poll, ServerFeatures, TopicSet, Unwatch
+from lookup.topics.actions import Action, Listed, Pace, Poll, ServerFeatures, TopicSet, Unwatch
 from lookup.topics.hashing import topics_hash
 from lookup.topics.messages import Refused, Resync, Snapshot, Update, WatchQuery, WatchRequest
 from lookup.topics.naming import schemes_of
@@ -136,12 +136,19 @@ class Feed:
                 return self._refused(message, now_us)
             case Update():
                 change = self._edit(frozenset(message.removed), frozenset(message.added))
-            case Snapshot(changed=False):
-                change, self._awaited, self.is_confirmed = _NOTHING, None, True
-            case Snapshot() | Resync():
-                change, self._awaited, self.is_confirmed = self._replace(message.topics), None, True
+            case _:
+                change = self._told(message)
         self._check(message.topics_hash, now_us)
         return change
+
+    def _told(self, message: Snapshot | Resync) -> Change:
+        """Take in a whole list, or the word that it is still right."""
+        self.is_confirmed = True
+        if isinstance(message, Snapshot):
+            self._awaited = None
+            if not message.changed:
+                return _NOTHING
+        return self._replace(message.topics)
 
     def _refused(self, message: Refused, now_us: int) -> Change:
         self._awaited, self._is_watched = None, False
@@ -157,7 +164,7 @@ class Feed:
         if self._hash != told:
             self._hash, self.due_us = None, now_us
 
-    def listed(self, answer: ListAnswer, now_us: int) -> Change:
+    def listed(self, answer: Listed, now_us: int) -> Change:
         """Take in the answer to a poll; return what it changed.
 
         Raises:
@@ -176,7 +183,7 @@ class Feed:
         self.is_confirmed, self._hash = True, answer.topics_hash
         return self._replace(topics)
 
-    def _unchanged(self, answer: ListAnswer, now_us: int) -> Change:
+    def _unchanged(self, answer: Listed, now_us: int) -> Change:
         """Believe "unchanged" only where the list is what it speaks of; any other hash would empty it."""
         if self._hash is None or answer.topics_hash != self._hash:
             self._hash, self.due_us = None, now_us

@@ -7,16 +7,17 @@ Source: `facts/protocol.md` section 4.2; watched sets are without system topics 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-from lookup.model.catalog import CatalogView, Listing, Selector
+from lookup.model.catalog import CatalogView, Listing, selects
+from lookup.topics.listing import Query, TopicLister
 from lookup.topics.messages import WatchQuery
 from lookup.topics.naming import schemes_of
 from lookup.topics.patterns import TopicsPattern
 from lookup.topics.system import is_system_topic
 from lookup.topics.watched import Matches
 
-__all__ = ["list_from", "matcher_of", "narrow"]
+__all__ = ["list_from", "list_through", "matcher_of"]
 
 
 def matcher_of(query: WatchQuery) -> Matches:
@@ -30,11 +31,7 @@ def matcher_of(query: WatchQuery) -> Matches:
         pattern = TopicsPattern(query.pattern)
         return lambda topic, _: topic.startswith(schemes) and pattern.matches(topic) and not is_system_topic(topic)
     selector = query.selector or ()
-    return lambda topic, labels: _selects(selector, labels) and topic.startswith(schemes) and not is_system_topic(topic)
-
-
-def _selects(selector: Selector, labels: Mapping[str, str]) -> bool:
-    return all(requirement.matches(labels) for requirement in selector)
+    return lambda topic, labels: selects(selector, labels) and topic.startswith(schemes) and not is_system_topic(topic)
 
 
 def list_from(catalog: CatalogView, query: WatchQuery) -> Listing:
@@ -45,16 +42,22 @@ def list_from(catalog: CatalogView, query: WatchQuery) -> Listing:
         PulsarLookupError: whatever the catalog says of the namespace.
     """
     if query.selector:
-        return Listing(narrow(query, catalog.selected(query.namespace, query.selector), catalog))
-    return Listing(narrow(query, catalog.topics(query.namespace, query.mode), catalog))
+        return Listing(_narrow(query, catalog.selected(query.namespace, query.selector), catalog))
+    return Listing(_narrow(query, catalog.topics(query.namespace, query.mode), catalog))
 
 
-def narrow(query: WatchQuery, topics: Iterable[str], catalog: CatalogView) -> tuple[str, ...]:
-    """Keep of a list what the query means; a lister cannot widen what a client asked for.
+def list_through(lister: TopicLister, catalog: CatalogView, query: WatchQuery) -> Listing:
+    """List what a custom lister shows of what the query means; it cannot widen what a client asked for.
 
     Raises:
-        PatternError: where the pattern cannot be used.
+        PulsarLookupError: as `TopicLister.fetch` does, for a partial list too; and as `list_from` does.
     """
+    topics = lister.fetch(Query(query.namespace, query.mode, query.properties))
+    return Listing(_narrow(query, topics, catalog))
+
+
+def _narrow(query: WatchQuery, topics: Iterable[str], catalog: CatalogView) -> tuple[str, ...]:
+    """Keep of a list what the query means."""
     kept = [topic for topic in topics if topic.startswith(schemes_of(query.mode)) and not is_system_topic(topic)]
     if query.selector:
         selected = set(catalog.selected(query.namespace, query.selector))

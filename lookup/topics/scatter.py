@@ -1,7 +1,7 @@
 """Asking every owner of a namespace's bundles for the topics it has loaded, and putting the answers together.
 
-`Gathering` is the coordinator of one request: a state machine without I/O and without a clock. It says whom to ask, is told
-what came back, and at the end states what is missing. `loaded_topics` is what an owner answers.
+`Gathering` is the coordinator of one request: a state machine without I/O and without a clock. It says whom to ask, is
+told what came back, and at the end states what is missing. `loaded_topics` is what an owner answers.
 
 | state   | `start()`           | `answered()`, `failed()`, `timed_out()`                         |
 | ------- | ------------------- | --------------------------------------------------------------- |

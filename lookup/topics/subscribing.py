@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from itertools import chain, count
 
 from lookup.errors import NotSupportedError
-from lookup.topics.actions import Action, ListAnswer, Pace, ServerFeatures, Subscribe, TopicSet, Unsubscribe
+from lookup.topics.actions import Action, Listed, Pace, ServerFeatures, Subscribe, TopicSet, Unsubscribe
 from lookup.topics.feed import Change, Feed
 from lookup.topics.messages import Closed, Message
 
@@ -86,7 +86,7 @@ class Subscriber:
                 self._follow(feed, feed.received(message, now_us), now_us)
         self.tick(now_us)
 
-    def answered(self, answer: ListAnswer, now_us: int) -> None:
+    def answered(self, answer: Listed, now_us: int) -> None:
         """Take in the answer to a poll; one that comes too late is left aside.
 
         Raises:
@@ -98,7 +98,7 @@ class Subscriber:
                 self._follow(feed, self._listed(feed, answer, now_us), now_us)
         self.tick(now_us)
 
-    def _listed(self, feed: Feed, answer: ListAnswer, now_us: int) -> Change:
+    def _listed(self, feed: Feed, answer: Listed, now_us: int) -> Change:
         try:
             return feed.listed(answer, now_us)
         except NotSupportedError:

@@ -11,8 +11,8 @@ Who is told what, and the messages, are in `watching.py`.
 | current   | applied                          | (there is none under way)                 | (the same)            |
 | held      | applied if the set is known      | (there is none under way)                 | (the same)            |
 
-`want` leads to wanted, `begin_listing` to under way, `free` from held to wanted. A listing that is partial, or older than
-what was heard before it began, counts as failed.
+`want` leads to wanted, `begin_listing` to under way, `free` from held to wanted. A listing that is partial, or older
+than what was heard before it began, counts as failed.
 
 A set driven by a lister cannot apply events: those in the lister's interests make it wanted again.
 """

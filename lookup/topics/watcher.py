@@ -1,7 +1,7 @@
 """One watcher of one connection: the requests it has to answer, and what it says when the client can read.
 
-Messages are made when they are taken, never earlier: a slow client costs its untold changes and nothing else, and what it
-reads at last agrees with the set at that moment.
+Messages are made when they are taken, never earlier: a slow client costs its untold changes and nothing else, and what
+it reads at last agrees with the set at that moment.
 """
 
 from __future__ import annotations

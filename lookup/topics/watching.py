@@ -1,9 +1,9 @@
-"""The watches of one server: who watches what over which connection, what must be listed, and what is to be said to whom.
+"""The watches of one server: who watches what over which connection, what must be listed, what is to be said to whom.
 
-A state machine without I/O and without a clock. The shell around it hands in requests, the catalog's events and finished
-listings, and fetches what is to be done: `wanted()` for listings, `due()` and `take()` for messages. A watcher's set is
-registered with the request and listed afterwards, so that no change falls between the two; events are counted by their
-revisions, and where one is missing every set is listed again.
+A state machine without I/O and without a clock. The shell around it hands in requests, the catalog's events and
+finished listings, and fetches what is to be done: `wanted()` for listings, `due()` and `take()` for messages. The set
+of a watcher is registered with the request and listed afterwards, so that no change falls between the two; events are
+counted by their revisions, and where one is missing every set is listed again.
 
 Source: PIP-145, first draft of PIP-451, `facts/protocol.md` sections 4.4 and 6.3 (the bugs this order avoids).
 """
@@ -231,12 +231,16 @@ class Watches:
             self._refuse_waiting(watched)
         self._settle(watched)
 
-    def failed(self, ticket: int) -> None:
-        """Note that a listing came to nothing: requests that wait are refused for now, watchers keep what they have."""
+    def failed(self, ticket: int, reason: str = "") -> None:
+        """Note that a listing came to nothing: requests that wait are refused for now, watchers keep what they have.
+
+        Args:
+            reason: what the clients are told.
+        """
         watched = self._listings.pop(ticket, None)
         if watched is not None:
             watched.failed()
-            self._refuse_waiting(watched)
+            self._refuse_waiting(watched, reason)
             self._settle(watched)
 
     def _settle(self, watched: WatchedSet) -> None:
@@ -244,8 +248,8 @@ class Watches:
             self._tell(watched)
             self._note(watched)
 
-    def _refuse_waiting(self, watched: WatchedSet) -> None:
-        text = f"the topics of {watched.query.namespace} cannot be listed completely now; try again"
+    def _refuse_waiting(self, watched: WatchedSet, reason: str = "") -> None:
+        text = reason or f"the topics of {watched.query.namespace} cannot be listed completely now; try again"
         for watcher, line in tuple(self._members[watched].items()):
             for request in watcher.refuse():
                 self._say(line, Refused(request.request_id, request.watcher_id, "MetadataError", text))

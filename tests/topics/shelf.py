@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
-from lookup.model.catalog import EventKind, Mode, Selector, TopicEntry, TopicEvent
+from lookup.hooks import Lister
+from lookup.model.catalog import CatalogView, EventKind, Listing, Mode, Selector, TopicEntry, TopicEvent
 from lookup.topics.routing import namespace_of
 
-__all__ = ["Shelf", "topic"]
+__all__ = ["Everything", "Shelf", "Undescribed", "topic"]
 
 _NOTHING: Mapping[str, str] = {}
 
@@ -92,3 +95,28 @@ class Shelf:
             for key, value in self.entries[name].labels.items():
                 found.setdefault(key, set()).add(value)
         return {key: sorted(values) for key, values in found.items()}
+
+
+@dataclass(frozen=True)
+class Undescribed(Lister):
+    """Shows the topics without properties."""
+
+    name: ClassVar[str] = "undescribed"
+    interests: ClassVar[frozenset[EventKind]] = frozenset({"created", "deleted", "properties"})
+
+    def list_topics(self, namespace: str, mode: Mode, properties: Mapping[str, str], catalog: CatalogView) -> Listing:
+        """Ask each topic whether it has any."""
+        found = (catalog.entry(name) for name in catalog.topics(namespace, mode))
+        return Listing([entry.name for entry in found if entry is not None and not entry.properties])
+
+
+@dataclass(frozen=True)
+class Everything(Lister):
+    """Shows every topic, whatever the properties."""
+
+    name: ClassVar[str] = "everything"
+    interests: ClassVar[frozenset[EventKind]] = frozenset({"created", "deleted"})
+
+    def list_topics(self, namespace: str, mode: Mode, properties: Mapping[str, str], catalog: CatalogView) -> Listing:
+        """Ask the catalog."""
+        return Listing(catalog.topics(namespace, mode))
