@@ -70,6 +70,7 @@ class Feed:
         self._hash: str | None = None
         self._awaited: int | None = None
         self._is_watched = False
+        self._is_in_doubt = False
 
     @property
     def topics(self) -> frozenset[str]:
@@ -159,10 +160,17 @@ class Feed:
         return _NOTHING
 
     def _check(self, told: str, now_us: int) -> None:
-        """Ask for everything at once where the list is not the one the server means."""
+        """Ask for everything soon where the list is not the one the server means."""
         self._hash = topics_hash(self._topics)
-        if self._hash != told:
-            self._hash, self.due_us = None, now_us
+        self._doubt(is_doubtful=self._hash != told, now_us=now_us)
+
+    def _doubt(self, *, is_doubtful: bool, now_us: int) -> None:
+        """Ask again without a hash; a second time in a row only at the next period: some servers never agree."""
+        if is_doubtful:
+            self._hash = None
+            if not self._is_in_doubt and self.due_us is not None:
+                self.due_us = min(self.due_us, now_us + self._pace.retry_us)
+        self._is_in_doubt = is_doubtful
 
     def listed(self, answer: Listed, now_us: int) -> Change:
         """Take in the answer to a poll; return what it changed.
@@ -185,10 +193,9 @@ class Feed:
 
     def _unchanged(self, answer: Listed, now_us: int) -> Change:
         """Believe "unchanged" only where the list is what it speaks of; any other hash would empty it."""
-        if self._hash is None or answer.topics_hash != self._hash:
-            self._hash, self.due_us = None, now_us
-        else:
-            self.is_confirmed = True
+        is_doubtful = self._hash is None or answer.topics_hash != self._hash
+        self.is_confirmed = self.is_confirmed or not is_doubtful
+        self._doubt(is_doubtful=is_doubtful, now_us=now_us)
         return _NOTHING
 
     def failed(self, now_us: int) -> None:

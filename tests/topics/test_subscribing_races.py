@@ -1,7 +1,7 @@
 """The subscription client under every order of events, at servers of every kind, between which it moves.
 
-A machine of Hypothesis decides what happens next, delivers late, cuts connections and lets time pass; what is asserted at
-every step is that nothing is given up before its grace has ended, and in the end that the subscriptions are the set.
+A machine of Hypothesis decides what happens next, delivers late, cuts connections and lets time pass. At every step no
+topic is given up that was in the set all the time, and in the end the subscriptions are the set.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ from lookup.topics.watching import WatchRules
 from tests.topics.exchange import SECOND, Server
 from tests.topics.shelf import Shelf, topic
 
-_NAMES = tuple(topic(name, namespace) for namespace in ("t/n", "t/m") for name in ("a", "ab", "b", "__change_events"))
+_PERSISTENT = tuple(
+    topic(name, namespace) for namespace in ("t/n", "t/m") for name in ("a", "ab", "b", "__change_events")
+)
+_NAMES = (*_PERSISTENT, topic("a", domain="non-persistent"))
 _GRACE_US = 5 * SECOND
 _PACE = Pace(poll_us=20 * SECOND, retry_us=SECOND, grace_us=_GRACE_US)
 _SETS = (
@@ -51,8 +54,8 @@ class _Subscriptions(RuleBasedStateMachine):
         self.requests: deque[Poll | WatchRequest | Unwatch] = deque()
         self.replies: deque[Message | Listed] = deque()
         self.subscribed: set[str] = set()
-        #: when a topic was last in the set, by the catalog
-        self.last_us: dict[str, int] = {}
+        #: topics that were out of the set at some time since they were subscribed to
+        self.were_out: set[str] = set()
         self.server: Server | None = None
 
     def _truth(self) -> set[str]:
@@ -68,55 +71,75 @@ class _Subscriptions(RuleBasedStateMachine):
                 case Subscribe(name, again):
                     assert again == (name in self.subscribed)
                     self.subscribed.add(name)
+                    self.were_out |= self.subscribed - self._truth()
                 case Unsubscribe(name):
                     self.subscribed.remove(name)
-                    assert name not in self._truth() or self.now_us - self.last_us[name] >= 0
+                    assert name in self.were_out
+                    self.were_out.discard(name)
                     assert self.server is not None
                 case _:
                     self.requests.append(action)
 
-    @rule(name=_name, env=_env)
-    def create(self, name: str, env: str) -> None:
-        """Create a topic, or label it."""
-        (self.catalog.label if name in self.catalog.entries else self.catalog.create)(name, {"env": env})
-        self.last_us.update(dict.fromkeys(self._truth(), self.now_us))
-
-    @rule(name=_name)
-    def delete(self, name: str) -> None:
-        """Delete a topic."""
-        self.last_us.update(dict.fromkeys(self._truth(), self.now_us))
-        if name in self.catalog.entries:
+    @rule(name=_name, env=_env, is_deleted=st.booleans())
+    def change(self, name: str, env: str, *, is_deleted: bool) -> None:
+        """Create a topic or label it, or delete it."""
+        if name not in self.catalog.entries:
+            self.catalog.create(name, {"env": env})
+        elif is_deleted:
             self.catalog.delete(name)
+        else:
+            self.catalog.label(name, {"env": env})
+        self.were_out |= self.subscribed - self._truth()
 
-    @rule(rules=st.sampled_from(_RULES), is_old=st.booleans(), reconcile=st.booleans())
-    def connect(self, rules: WatchRules, *, is_old: bool, reconcile: bool) -> None:
-        """Connect to a new server; where labels are asked for, to one that knows them."""
-        self.leave()
-        is_old = is_old and not self.wanted.selector
-        self.server = Server(self.catalog, rules=rules, is_old=is_old, reconcile=reconcile)
-        self.client.connected(self.server.features, self.now_us)
-        self._act()
+    @rule(
+        rules=st.none() | st.sampled_from(_RULES),
+        is_old=st.booleans(),
+        reconcile=st.booleans(),
+        chance=st.integers(0, 3),
+    )
+    def connect(self, rules: WatchRules | None, chance: int, *, is_old: bool, reconcile: bool) -> None:
+        """Cut the connection and connect to a new server, or to none; all know labels where these are asked for."""
+        if self.server is not None and chance:
+            return
+        self._leave()
+        if rules is not None:
+            is_old = is_old and not self.wanted.selector
+            self.server = Server(self.catalog, rules=rules, is_old=is_old, reconcile=reconcile)
+            self.client.connected(self.server.features, self.now_us)
+            self._act()
 
-    @rule()
-    def leave(self) -> None:
-        """Cut the connection."""
+    def _leave(self) -> None:
         self.server = None
         self.catalog.listeners.clear()
         self.requests.clear()
         self.replies.clear()
         self.client.disconnected()
 
-    @rule(is_lost=st.sampled_from((False, False, True)), is_partial=st.sampled_from((False, False, True)))
-    def serve(self, *, is_lost: bool, is_partial: bool) -> None:
-        """Let a request reach the server; polls may fail or be answered in part."""
-        if self.requests and self.server is not None:
-            request = self.requests.popleft()
-            if not isinstance(request, Poll):
-                self.server.watch(request)
-            elif is_lost:
-                self.client.failed(request.request_id, self.now_us)
+    @rule(
+        turns=st.lists(
+            st.sampled_from(("serve", "serve", "say", "read", "read", "fail", "shorten")), min_size=4, max_size=12
+        )
+    )
+    def go_on(self, turns: list[str]) -> None:
+        """Let requests and replies move on; some polls fail, some are answered in part."""
+        for what in turns:
+            if what == "say":
+                self._say()
+            elif what == "read":
+                self._read()
             else:
-                self.replies.append(self._poll(self.server, request, is_partial=is_partial))
+                self._serve(what)
+
+    def _serve(self, how: str) -> None:
+        if not self.requests or self.server is None:
+            return
+        request = self.requests.popleft()
+        if not isinstance(request, Poll):
+            self.server.watch(request)
+        elif how == "fail":
+            self.client.failed(request.request_id, self.now_us)
+        else:
+            self.replies.append(self._poll(self.server, request, is_partial=how == "shorten"))
 
     def _poll(self, server: Server, poll: Poll, *, is_partial: bool) -> Listed:
         said = server.poll(poll)
@@ -124,15 +147,11 @@ class _Subscriptions(RuleBasedStateMachine):
             return said
         return Listed(said.request_id, said.topics[1:], filtered=said.filtered, partial=True)
 
-    @rule()
-    def say(self) -> None:
-        """Let the server say what it has to."""
+    def _say(self) -> None:
         if self.server is not None:
             self.replies += self.server.messages()
 
-    @rule()
-    def read(self) -> None:
-        """Let the client read one reply."""
+    def _read(self) -> None:
         if self.replies:
             reply = self.replies.popleft()
             take = self.client.answered if isinstance(reply, Listed) else self.client.received
@@ -165,6 +184,7 @@ class _Subscriptions(RuleBasedStateMachine):
         self.subscribed.add(name)
         self.subscribed -= {action.topic for action in actions if isinstance(action, Unsubscribe)}
         self.subscribed |= {action.topic for action in actions if isinstance(action, Subscribe)}
+        self.were_out |= self.subscribed - self._truth()
         self.requests += [action for action in actions if not isinstance(action, Subscribe | Unsubscribe)]
 
     def teardown(self) -> None:
@@ -172,14 +192,14 @@ class _Subscriptions(RuleBasedStateMachine):
         if not hasattr(self, "client"):
             return
         if self.server is None:
-            self.connect(_RULES[0], is_old=False, reconcile=True)
+            self.connect(_RULES[0], 0, is_old=False, reconcile=True)
         for _ in range(60):
             self.wait(1)
             while self.requests or self.replies or (self.server and self.server.watches.due()):
-                self.serve(is_lost=False, is_partial=False)
-                self.say()
-                self.read()
-            self.say()
+                self._serve("serve")
+                self._say()
+                self._read()
+            self._say()
 
         assert self.subscribed == self.client.topics == self.client.listed == self._truth()
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from lookup.model.catalog import Equals, EventKind, Exists, In, Listing, TopicEvent
 from lookup.topics.hashing import topics_hash
@@ -32,6 +32,8 @@ _QUERIES = (
     WatchQuery("t/n", selector=(Equals("env", "prod"),)),
     WatchQuery("t/n", selector=(Exists("team"), In("env", ("prod", "test")))),
 )
+_TURNS = ("hear", "serve", "look", "finish", "take", "read")
+_TROUBLES = ("lost", "twice", "partial", "failed", "closed", "cut", "forgetful", "dead")
 _name, _query, _choice = st.sampled_from(_NAMES), st.sampled_from(_QUERIES), st.integers(0, 3)
 _labels = st.dictionaries(st.sampled_from(("env", "team")), st.sampled_from(("prod", "test")), max_size=2)
 
@@ -48,16 +50,21 @@ class _Client:
     sent: deque[WatchRequest | int] = field(default_factory=deque)
     received: deque[Message] = field(default_factory=deque)
     is_open: bool = False
+    #: ids of requests that must be answered yet
+    awaited: set[int] = field(default_factory=set)
 
     def ask(self, *, with_hash: bool) -> None:
         """Open the watcher, again after a disconnection, or refresh it."""
         self.requests += 1
+        self.awaited.add(self.requests)
         known = topics_hash(self.topics) if with_hash else None
         self.sent.append(WatchRequest(self.requests, 1, self.query, known))
 
     def read(self) -> None:
         """Apply the next message."""
         message = self.received.popleft()
+        if isinstance(message, Snapshot | Refused):
+            self.awaited.remove(message.request_id)
         match message:
             case Snapshot(changed=False):
                 assert message.topics == ()
@@ -71,6 +78,8 @@ class _Client:
                 self.is_open = False
                 return
             case Closed():
+                self.is_open = False
+                self.awaited = {asked for asked in self.awaited if asked > message.request_id}
                 return
         self.is_open = True
         assert topics_hash(self.topics) == message.topics_hash
@@ -113,44 +122,18 @@ class _Races(RuleBasedStateMachine):
             return list_from(self.catalog, query)
         return list_through(TopicLister(Undescribed(), self.catalog), self.catalog, query)
 
-    @rule(name=_name, labels=_labels)
-    def create(self, name: str, labels: dict[str, str]) -> None:
-        """Create a topic, or label it."""
-        (self.catalog.label if name in self.catalog.entries else self.catalog.create)(name, labels)
-
-    @rule(name=_name)
-    def delete(self, name: str) -> None:
-        """Delete a topic."""
-        if name in self.catalog.entries:
+    @rule(what=st.sampled_from(("create", "create", "delete", "recreate", "describe")), name=_name, labels=_labels)
+    def change(self, what: str, name: str, labels: dict[str, str]) -> None:
+        """Create a topic or label it, delete it, delete and create it, or describe it."""
+        is_there = name in self.catalog.entries
+        if what in ("delete", "recreate") and is_there:
             self.catalog.delete(name)
-
-    @rule(name=_name, labels=_labels)
-    def recreate(self, name: str, labels: dict[str, str]) -> None:
-        """Delete a topic and create it at once."""
-        self.delete(name)
-        self.catalog.create(name, labels)
-
-    @rule(name=_name, properties=_labels)
-    def describe(self, name: str, properties: dict[str, str]) -> None:
-        """Change the properties of a topic, which a lister may look at."""
-        if name in self.catalog.entries:
-            self.catalog.describe(name, properties)
-
-    @precondition(lambda self: self.events)
-    @rule(times=st.integers(1, 4))
-    def hear(self, times: int) -> None:
-        """Let events reach the server."""
-        for _ in range(min(times, len(self.events))):
-            self.watches.heard(self.events.popleft())
-
-    @precondition(lambda self: self.events)
-    @rule(again=st.booleans())
-    def lose_event(self, *, again: bool) -> None:
-        """Lose an event, or bring one twice."""
-        event = self.events.popleft()
-        if again:
-            self.watches.heard(event)
-            self.watches.heard(event)
+        if what == "recreate" or (what == "create" and not is_there):
+            self.catalog.create(name, labels)
+        elif what == "create":
+            self.catalog.label(name, labels)
+        elif what == "describe" and is_there:
+            self.catalog.describe(name, labels)
 
     @rule(choice=_choice, with_hash=st.booleans())
     def ask(self, choice: int, *, with_hash: bool) -> None:
@@ -161,9 +144,17 @@ class _Races(RuleBasedStateMachine):
             client.connection = self.connections
         client.ask(with_hash=with_hash)
 
-    @rule(choice=_choice)
-    def serve(self, choice: int) -> None:
-        """Let a request reach the server."""
+    @rule(turns=st.lists(st.tuples(st.sampled_from(_TURNS), _choice), min_size=1, max_size=10))
+    def go_on(self, turns: list[tuple[str, int]]) -> None:
+        """Let what is on its way move on, a step here and a step there."""
+        for what, choice in turns:
+            getattr(self, f"_{what}")(choice)
+
+    def _hear(self, _: int) -> None:
+        if self.events:
+            self.watches.heard(self.events.popleft())
+
+    def _serve(self, choice: int) -> None:
         client = self.clients[choice % 2]
         if client.sent and client.connection is not None:
             request = client.sent.popleft()
@@ -172,39 +163,7 @@ class _Races(RuleBasedStateMachine):
             else:
                 self.watches.close(client.connection, request, 1)
 
-    @rule(choice=_choice, crashes=st.booleans())
-    def leave(self, choice: int, *, crashes: bool) -> None:
-        """Let a client lose its connection, and perhaps its memory."""
-        client = self.clients[choice % 2]
-        self._cut(client)
-        if crashes:
-            client.topics.clear()
-
-    def _cut(self, client: _Client) -> None:
-        if client.connection is not None:
-            self.watches.disconnected(client.connection)
-        client.connection, client.is_open = None, False
-        client.sent.clear()
-        client.received.clear()
-
-    @rule()
-    def crash(self) -> None:
-        """Let the server die and start again beside its catalog."""
-        for client in self.clients:
-            self._cut(client)
-        self._start()
-
-    @rule(choice=_choice)
-    def close(self, choice: int) -> None:
-        """Let a client close its watcher and open it again later."""
-        client = self.clients[choice % 2]
-        if client.connection is not None:
-            client.requests += 1
-            client.sent.append(client.requests)
-            client.ask(with_hash=True)
-
-    @rule(choice=_choice)
-    def look(self, choice: int) -> None:
+    def _look(self, choice: int) -> None:
         """Let a listing look at the catalog; its answer is on the way from then on."""
         self.listings += [(wanted, None) for wanted in self.watches.wanted()]
         if self.listings:
@@ -212,9 +171,7 @@ class _Races(RuleBasedStateMachine):
             wanted, found = self.listings[place]
             self.listings[place] = wanted, found or (self._truth(wanted.query), self.catalog.revision)
 
-    @rule(choice=_choice, spoilt=st.sampled_from(("no", "no", "no", "partial", "failed")))
-    def finish(self, choice: int, spoilt: str) -> None:
-        """Let a listing arrive, if it has looked; some are partial, some fail."""
+    def _finish(self, choice: int, spoilt: str = "no") -> None:
         arrived = [entry for entry in self.listings if entry[1] is not None]
         if arrived:
             entry = arrived[choice % len(arrived)]
@@ -230,31 +187,55 @@ class _Races(RuleBasedStateMachine):
             listing = Listing(listing.topics[1:], partial=True)
         self.watches.listed(wanted.ticket, listing, revision=revision if self.tells_revision else None)
 
-    @rule()
-    def retry(self) -> None:
-        """Try again what failed."""
-        self.watches.retry()
-
-    @rule(choice=_choice, limit=st.integers(1, 3))
-    def take(self, choice: int, limit: int) -> None:
-        """Let messages leave the server, few at a time."""
+    def _take(self, choice: int) -> None:
         client = self.clients[choice % 2]
         if client.connection is not None:
-            client.received += self.watches.take(client.connection, limit)
+            client.received += self.watches.take(client.connection, 1 + choice)
 
-    @rule(choice=_choice)
-    def read(self, choice: int) -> None:
-        """Let a client read a message."""
+    def _read(self, choice: int) -> None:
         client = self.clients[choice % 2]
         if client.received:
             client.read()
+
+    @rule(what=st.sampled_from(_TROUBLES), choice=_choice)
+    def disturb(self, what: str, choice: int) -> None:
+        """Lose an event or bring it twice, spoil a listing, cut a connection, stop a client or the server."""
+        client = self.clients[choice % 2]
+        match what:
+            case "lost" if self.events:
+                self.events.popleft()
+            case "twice" if self.events:
+                self.events.appendleft(self.events[0])
+            case "partial" | "failed":
+                self._finish(choice, what)
+            case "closed" if client.connection is not None:
+                client.requests += 1
+                client.sent.append(client.requests)
+                client.ask(with_hash=True)
+            case "cut" | "forgetful":
+                self._cut(client)
+                client.topics = client.topics if what == "cut" else set()
+            case "dead":
+                self._crash()
+
+    def _cut(self, client: _Client) -> None:
+        if client.connection is not None:
+            self.watches.disconnected(client.connection)
+        client.connection, client.is_open = None, False
+        client.sent.clear()
+        client.awaited.clear()
+        client.received.clear()
+
+    def _crash(self) -> None:
+        for client in self.clients:
+            self._cut(client)
+        self._start()
 
     @rule()
     def settle(self) -> None:
         """Let everything arrive: every client that watches holds exactly the catalog's set."""
         for client in self.clients:
-            if client.connection is not None and not (client.is_open or client.sent):
-                client.ask(with_hash=True)
+            self._ask_if_idle(client)
         for _ in range(4):
             self._run_dry()
         for client in self.clients:
@@ -267,7 +248,7 @@ class _Races(RuleBasedStateMachine):
             self.watches.heard(self.events.popleft())
         for choice in (0, 1):
             while self.clients[choice].sent:
-                self.serve(choice)
+                self._serve(choice)
         self.watches.missed(self.catalog.revision)
         self.watches.retry()
         self._list_all()
@@ -276,8 +257,12 @@ class _Races(RuleBasedStateMachine):
                 client.received += self.watches.take(client.connection)
             while client.received:
                 client.read()
-            if client.connection is not None and not client.is_open:
-                client.ask(with_hash=True)
+            self._ask_if_idle(client)
+
+    def _ask_if_idle(self, client: _Client) -> None:
+        """Try again after a refusal; never otherwise, which would hide what the first request missed."""
+        if client.connection is not None and not (client.is_open or client.awaited):
+            client.ask(with_hash=True)
 
     def _list_all(self) -> None:
         for entry in self.listings:
