@@ -9,6 +9,7 @@
     ├── ArgumentError            an operation was given a value it cannot work with
     ├── StateError               an operation does not fit the state things are in
     ├── NotFoundError            what an operation asks for is not there
+    ├── NotSupportedError        a server cannot do what it is asked for, and nothing less will do
     └── PolicyError              a part of a policy failed while deciding
         └── ContractError        a part answered what its protocol forbids; always ends the run
             └── ReadsError       a part touched a field it did not declare in `reads`
@@ -26,6 +27,7 @@ __all__ = [
     "InputError",
     "InvalidNameError",
     "NotFoundError",
+    "NotSupportedError",
     "PatternError",
     "PluginError",
     "PolicyError",
@@ -78,6 +80,10 @@ class StateError(PulsarLookupError):
 
 class NotFoundError(PulsarLookupError):
     """What an operation asks for is not there: an index outside all ranges, a name nobody carries."""
+
+
+class NotSupportedError(PulsarLookupError):
+    """A server cannot do what it is asked for, and what it can do instead would be wrong; Pulsar's not supported."""
 
 
 class PolicyError(PulsarLookupError):

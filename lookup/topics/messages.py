@@ -1,0 +1,139 @@
+"""What a client and a server say to each other about watches: plain values, one class per command of the protocol.
+
+No bytes are written here and nothing is decided. Names follow `CommandWatchTopicList` and its kin; what the wire has no
+field for (a selector, properties, a resync) says so where it stands.
+
+Source: PIP-145, first draft of PIP-451, `facts/protocol.md` sections 1.3 and 4.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from lookup.errors import ArgumentError
+from lookup.model.catalog import Mode, Selector
+
+__all__ = [
+    "Closed",
+    "Connection",
+    "Message",
+    "Refused",
+    "Resync",
+    "ServerError",
+    "Snapshot",
+    "Update",
+    "WatchQuery",
+    "WatchRequest",
+]
+
+#: Whatever the server tells its connections apart by.
+Connection: TypeAlias = Hashable
+
+#: Names of Pulsar's ServerError that a watch may be refused with; MetadataError alone means: try again.
+ServerError: TypeAlias = Literal["MetadataError", "TooManyRequests", "InvalidTopicName", "NotAllowedError"]
+
+
+@dataclass(frozen=True, slots=True)
+class WatchQuery:
+    """Which topics of a namespace are watched: those of a pattern, or those of a selector.
+
+    Two watchers with equal queries share one set of topics and one hash.
+
+    Raises:
+        ArgumentError: where there is neither pattern nor selector, or both.
+    """
+
+    namespace: str
+    pattern: str | None = None
+    #: labels that a topic must have; the wire has no field for it yet (PIP-451)
+    selector: Selector | None = None
+    #: the client's context for a custom lister, sorted by key; the wire has no field for it (PIP-452 leaves it out)
+    properties: tuple[tuple[str, str], ...] = ()
+    #: Pulsar watches persistent topics only
+    mode: Mode = "persistent"
+
+    def __post_init__(self) -> None:
+        if (self.pattern is None) == (not self.selector):
+            raise ArgumentError(f"a watch of {self.namespace!r} needs a pattern or a selector, and only one of them")
+
+
+@dataclass(frozen=True, slots=True)
+class WatchRequest:
+    """A client wants a watcher, or refreshes the one it has under this id.
+
+    Args:
+        topics_hash: hash of the set the client holds; None or empty: it holds none.
+    """
+
+    request_id: int
+    watcher_id: int
+    query: WatchQuery
+    topics_hash: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The answer to a request: the whole set, or the word that the client's is still right.
+
+    On the wire an unchanged set is an empty list whose hash is the one the client sent.
+    """
+
+    request_id: int
+    watcher_id: int
+    topics: tuple[str, ...]
+    topics_hash: str
+    changed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What changed since the last message; a client takes away first and adds then.
+
+    A topic in both lists was deleted and created again: whatever hung on the old one is gone.
+    """
+
+    watcher_id: int
+    removed: tuple[str, ...]
+    added: tuple[str, ...]
+    #: hash of the whole set after the change
+    topics_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resync:
+    """The whole set, unasked, in place of more changes than a slow client may have waiting.
+
+    A wire without such a message closes the watcher instead: its client opens it again with the hash it has.
+    """
+
+    watcher_id: int
+    topics: tuple[str, ...]
+    topics_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """A watcher is gone because its client asked for it."""
+
+    request_id: int
+    watcher_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A request that is not served, and why; a watcher that was there before stays."""
+
+    request_id: int
+    watcher_id: int
+    error: ServerError
+    message: str
+
+    @property
+    def is_temporary(self) -> bool:
+        """Tell a refusal that a later try may overcome; after any other the client polls."""
+        return self.error in ("MetadataError", "TooManyRequests")
+
+
+Message: TypeAlias = Snapshot | Update | Resync | Closed | Refused
