@@ -24,7 +24,7 @@ from lookup.model.decision import CycleLabel, CycleOutcome, CycleReason, Probe, 
 from lookup.model.names import is_system_namespace
 from lookup.model.request import LookupOptions, request_of
 
-__all__ = ["FAILED_CYCLE", "CycleReport", "Judge", "run_cycle"]
+__all__ = ["FAILED_CYCLE", "CycleReport", "Judge", "ask_shedder", "run_cycle"]
 
 _ACCEPTED = Ruling(accepted=True)
 #: Pulsar: with so few brokers available no cycle takes place.
@@ -75,7 +75,7 @@ class Judge:
             return Reason.MOVED_THIS_CYCLE
         if source is None or view.ownership.owner(unload.bundle) != source:
             return Reason.NOT_OWNER
-        if self._is_recent(unload.bundle):
+        if not unload.in_exchange and self._is_recent(unload.bundle):
             return Reason.GRACE_PERIOD
         return None if unload.destination is None else self._objection_to(unload, unload.destination)
 
@@ -121,11 +121,29 @@ def run_cycle(
         PolicyError: where the shedder raises and `on_error` is stop.
         ContractError: where it yields something else than a proposal or ends without an outcome.
     """
+    if len(instant.offered) <= _TOO_FEW:
+        return _IDLE_CYCLE
+    return ask_shedder(policy, instant, memory, judge, carry_out)
+
+
+def ask_shedder(
+    policy: Policy,
+    instant: Instant,
+    memory: MutableMapping[str, Any],
+    judge: Judge,
+    carry_out: Callable[[Unload], None],
+) -> CycleReport:
+    """Let a policy's shedder propose however few brokers there are; otherwise like `run_cycle`.
+
+    Pulsar's shedders can be asked so too; that a cycle needs two brokers is a rule of what schedules them.
+
+    Raises:
+        PolicyError: where the shedder raises and `on_error` is stop.
+        ContractError: where it yields something else than a proposal or ends without an outcome.
+    """
     shedder = policy.shedder
     if shedder is None:
         raise ContractError(f"policy {policy.name!r} has no shedder")
-    if len(instant.offered) <= _TOO_FEW:
-        return _IDLE_CYCLE
     accepted: list[Unload] = []
     rejected: dict[Reason, int] = {}
 

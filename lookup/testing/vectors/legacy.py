@@ -18,7 +18,7 @@ from lookup.model.view import ClusterView
 from lookup.settings.policy import PartSpec, PolicySpec
 from lookup.testing.asking import manager_in
 from lookup.testing.clusters import cluster, engine_request
-from lookup.testing.vectors.reading import Handler, NotUnderstood, configuration, only, usage
+from lookup.testing.vectors.reading import CONFIG_DEFAULTS, Handler, NotUnderstood, configuration, only, usage
 from lookup.testing.worlds import World
 
 __all__ = ["AREAS"]
@@ -88,7 +88,7 @@ def _policy(shedder: str, given: Mapping[str, Any]) -> Policy:
 
 
 def _threshold(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[str, Any]:
-    only(given, "config", "brokers", "bundle_throughput_in_out", "recently_unloaded")
+    only(given, "config", "brokers", "bundle_throughput_in_out", "recently_unloaded", *CONFIG_DEFAULTS)
     only(expected, "unload")
     for broker in given["brokers"].values():
         only(broker, *_PAIRS, "msgThroughputIn", "msgThroughputOut", "bundles", "usage")
@@ -135,7 +135,7 @@ def _by_source(sheds: Iterable[_Shed]) -> dict[str, list[str]]:
 
 
 def _avg(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[str, Any]:
-    only(given, "config", "brokers", "each_bundle")
+    only(given, "config", "brokers", "each_bundle", *CONFIG_DEFAULTS)
     only(expected, "unload_counts_per_call", "from", "per_source", "select_broker_for_each_unloaded", "select")
     run = _Run(_policy("avg", given), _pairs_view(given["brokers"], given.get("each_bundle", {})))
     cycles = [run.cycle() for _ in expected.get("unload_counts_per_call", [None])]

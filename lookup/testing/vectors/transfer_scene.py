@@ -16,7 +16,7 @@ from lookup.engine.build import PartBuilder
 from lookup.engine.manager import GRACE_US
 from lookup.engine.plugins import Registry, load_plugins
 from lookup.engine.policy import Instant, Policy
-from lookup.engine.shedding import CycleReport, Judge, run_cycle
+from lookup.engine.shedding import CycleReport, Judge, ask_shedder
 from lookup.errors import StateError
 from lookup.hooks.protocols import Selector, Shedder
 from lookup.model.broker import Candidates
@@ -111,7 +111,7 @@ class Scene:
         policy = policy_of(self.config, self.gate)
         instant = Instant(policy, self.view())
         judge = Judge(policy, instant, grace_us=GRACE_US)
-        return run_cycle(policy, instant, memory, judge, lambda unload: None)
+        return ask_shedder(policy, instant, memory, judge, lambda unload: None)
 
 
 @lru_cache(maxsize=1)
