@@ -38,7 +38,7 @@ def reported(view: ClusterView, column: NDArray[np.float64]) -> Figures:
 
 
 def average_of(usage: Figures) -> float:
-    """Return the mean, added up one by one in the order of brokers as Pulsar adds; there must be at least one figure."""
+    """Return the mean, added up one by one in the order of brokers as in Pulsar; there must be a figure."""
     total = 0.0
     for figure in usage.values():
         total += figure

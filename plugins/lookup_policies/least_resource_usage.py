@@ -19,8 +19,8 @@ class LeastResourceUsage:
     """Choose at random among the candidates whose usage is clearly below the average.
 
     Despite its name it does not look for the least, and an overloaded broker is not excluded. Scores do not matter.
-    Figures are added one after the other as Pulsar does, in the order of ids: whether a broker exactly on the edge is in
-    hangs on their last bits, here as there.
+    Figures are added one by one as in Pulsar, in the order of ids: whether a broker exactly on the edge is in hangs on
+    their last bits, here as there.
 
     Match -> Result -> Reason:
         * usage + `difference` <= mean usage of the candidates with a report -> an equal share
