@@ -32,13 +32,10 @@ from lookup.model.request import LookupOptions, LookupRequest, request_of
 from lookup.model.topology import Topology
 from lookup.model.view import ClusterView
 
-__all__ = ["GRACE_US", "LoadManager", "OwnerLoss"]
+__all__ = ["LoadManager", "OwnerLoss"]
 
 OwnerLoss = Literal["next-lookup", "leader"]
 _Column = TypeVar("_Column", NDArray[np.bool_], NDArray[np.float64], NDArray[np.int64])
-
-#: Pulsar: loadBalancerSheddingGracePeriodMinutes, 30.
-GRACE_US = 30 * 60 * 1_000_000
 
 
 @dataclass(frozen=True)
@@ -57,7 +54,6 @@ class LoadManager:
         seed: of the dice.
         owner_loss: who re-assigns the bundles of a lost broker: the next lookup, or the leader at once.
         assumed_capacity: weight per second at usage 1.0 of every broker, where no broker's own is known.
-        grace_us: how long an unloaded bundle is left in peace by the shedder.
     """
 
     def __init__(  # noqa: PLR0913  the rest has defaults, and each is a choice of its own
@@ -71,7 +67,6 @@ class LoadManager:
         namespaces: NamespacePolicies | None = None,
         topology: Topology | None = None,
         assumed_capacity: float | None = None,
-        grace_us: int = GRACE_US,
     ) -> None:
         self.policy = policy
         self.cluster = cluster
@@ -82,7 +77,7 @@ class LoadManager:
         #: memory by `memory_key`, JSON-able
         self.memory: dict[str, dict[str, Any]] = {}
         self.registered: NDArray[np.bool_] = np.zeros(len(roster), dtype=bool)
-        self._owner_loss, self._grace_us = owner_loss, grace_us
+        self._owner_loss = owner_loss
         self._draws = Draws(policy.name, cluster, seed)
         self._book = OwnerBook(self.ownership)
         self._assumed = assumed_capacity
@@ -278,7 +273,7 @@ class LoadManager:
             return FAILED_CYCLE
         instant = self._prepared()
         memory = self.memory.setdefault(memory_key(self.policy.shedder), {})
-        judge = Judge(self.policy, instant, grace_us=self._grace_us)
+        judge = Judge(self.policy, instant, grace_us=self.policy.grace_us)
         return run_cycle(self.policy, instant, memory, judge, self._carry_out)
 
     def split_bundles(self) -> SplitReport | None:

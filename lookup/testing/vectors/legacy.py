@@ -25,9 +25,8 @@ __all__ = ["AREAS"]
 
 #: Vectors write bundles without their namespace.
 _NAMESPACE = "tenant/namespace/"
-#: Pulsar's loadBalancerSheddingGracePeriodMinutes, µs; the clock of all vectors stands past it.
-_GRACE_US = 30 * 60 * 1_000_000
-_NOW_US = 2 * _GRACE_US
+#: The clock of all vectors, µs; it stands past the grace period.
+_NOW_US = 2 * Policy.grace_us
 #: How a vector's usage pairs are called in the view.
 _PAIRS = {
     "cpu": "cpu",
@@ -56,7 +55,7 @@ class _Run:
     def cycle(self) -> list[_Shed]:
         """Return what one cycle unloads; the owners stay."""
         instant = Instant(self._policy, self._view)
-        judge = Judge(self._policy, instant, grace_us=_GRACE_US)
+        judge = Judge(self._policy, instant, grace_us=self._policy.grace_us)
         unloads: list[Unload] = []
         run_cycle(self._policy, instant, self._memory, judge, unloads.append)
         return [_Shed(unload.source, unload.bundle.removeprefix(_NAMESPACE)) for unload in unloads]

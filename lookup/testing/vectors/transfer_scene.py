@@ -13,7 +13,6 @@ from typing import Any, ClassVar, TypeAlias, cast
 import numpy as np
 
 from lookup.engine.build import PartBuilder
-from lookup.engine.manager import GRACE_US
 from lookup.engine.plugins import Registry, load_plugins
 from lookup.engine.policy import Instant, Policy
 from lookup.engine.shedding import CycleReport, Judge, ask_shedder
@@ -110,7 +109,7 @@ class Scene:
         """Run one cycle; nothing changes but the memory."""
         policy = policy_of(self.config, self.gate)
         instant = Instant(policy, self.view())
-        judge = Judge(policy, instant, grace_us=GRACE_US)
+        judge = Judge(policy, instant, grace_us=policy.grace_us)
         return ask_shedder(policy, instant, memory, judge, lambda unload: None)
 
 
