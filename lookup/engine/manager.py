@@ -18,14 +18,15 @@ from numpy.typing import NDArray
 
 from lookup.engine.ballot import Ballot
 from lookup.engine.booking import Cause, Counters, Decided, Draws, OwnerBook, OwnerChange
+from lookup.engine.cycles import CycleReport
 from lookup.engine.ledger import LoadFigures, no_load
 from lookup.engine.ownership import Ownership
 from lookup.engine.policy import Failures, Instant, Policy, memory_key
-from lookup.engine.shedding import FAILED_CYCLE, CycleReport, Judge, run_cycle
-from lookup.engine.splitting import SplitReport, run_splits
+from lookup.engine.shedding import FAILED_CYCLE, run_sheds
+from lookup.engine.splitting import run_splits
 from lookup.errors import InputError, StateError
 from lookup.model.broker import Broker, Candidates, Roster
-from lookup.model.decision import Assigned, Decision, Reason, Unload
+from lookup.model.decision import Assigned, Decision, Reason, Split, Unload
 from lookup.model.names import is_internal_topic, pinned_broker
 from lookup.model.namespaces import NamespacePolicies
 from lookup.model.request import LookupOptions, LookupRequest, request_of
@@ -110,7 +111,6 @@ class LoadManager:
         """
         lost = np.flatnonzero(self.registered & ~registered).tolist()
         self.roster, self.registered = roster, _read_only(registered.copy())
-        #: weight per second at usage 1.0, shape (n_brokers,), NaN where unknown
         self.capacity = self._capacities(roster)
         self._epoch_us = self._tick_us
         self._forget_answers()
@@ -165,8 +165,7 @@ class LoadManager:
         options = options or LookupOptions()
         if topic is not None and is_internal_topic(topic):
             return self._answer(self.leader())
-        namespace = bundle.rpartition("/")[0]
-        pinned = pinned_broker(namespace)
+        pinned = pinned_broker(bundle.rpartition("/")[0])
         if pinned is not None:
             return self._answer(self._registered_number(pinned))
         owner = self.ownership.owner(bundle)
@@ -261,7 +260,7 @@ class LoadManager:
             self._unloaded.update(dict.fromkeys(children, self._unloaded[bundle]))
         self._changed()
 
-    def shed(self, *, registry_known: bool = True) -> CycleReport | None:
+    def shed(self, *, registry_known: bool = True) -> CycleReport[Unload] | None:
         """Run one cycle of the policy's shedder; None where it has none.
 
         Args:
@@ -271,12 +270,10 @@ class LoadManager:
             return None
         if not registry_known:
             return FAILED_CYCLE
-        instant = self._prepared()
         memory = self.memory.setdefault(memory_key(self.policy.shedder), {})
-        judge = Judge(self.policy, instant, grace_us=self.policy.grace_us)
-        return run_cycle(self.policy, instant, memory, judge, self._carry_out)
+        return run_sheds(self.policy, self._prepared(), memory, self._carry_out)
 
-    def split_bundles(self) -> SplitReport | None:
+    def split_bundles(self) -> CycleReport[Split] | None:
         """Run one cycle of the policy's splitter; None where it has none."""
         if self.policy.splitter is None:
             return None
@@ -360,10 +357,9 @@ class LoadManager:
     def _carry_out(self, unload: Unload) -> None:
         self._take(unload.bundle, "shed", self._tick_us)
         self._unloaded[unload.bundle] = self._tick_us
-        if unload.destination is not None:
-            number = self._registered_number(unload.destination)
-            if number is not None:
-                self._give(unload.bundle, number, self._tick_us, decided=False)
+        number = None if unload.destination is None else self._registered_number(unload.destination)
+        if number is not None:
+            self._give(unload.bundle, number, self._tick_us, decided=False)
 
     def _give(self, bundle: str, number: int, ts_us: int, *, decided: bool) -> None:
         self._book.give(bundle, number, ts_us, decided=decided)

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.engine.answers import checked_mask, checked_odds, checked_reads, checked_scores, listed
+from lookup.engine.answers import checked_mask, checked_odds, checked_reads, checked_scores, in_one_line, listed
 from lookup.engine.ballot import Ballot, tallied
 from lookup.engine.facets import request_facet, view_facet
 from lookup.errors import ContractError, PolicyError
@@ -344,7 +344,7 @@ class Policy:
             return _FAILED
 
     def _failed(self, part: str, request: LookupRequest, error: BaseException, failures: Failures) -> None:
-        what = f"policy {self.name!r}: part {part!r} raised {type(error).__name__}: {error}"
+        what = f"policy {self.name!r}: part {part!r} raised {in_one_line(error)}"
         message = f"{what}; it was asked about {request.topic or request.bundle} {dict(request.properties)}"
         if self.on_error == "stop":
             raise PolicyError(message) from error

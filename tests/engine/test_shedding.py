@@ -9,8 +9,8 @@ import pytest
 
 from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Instant, Policy
-from lookup.engine.shedding import Judge, ask_shedder, run_cycle
-from lookup.errors import ContractError, PolicyError, ReadsError
+from lookup.engine.shedding import ask_shedder, run_sheds
+from lookup.errors import ContractError, ReadsError
 from lookup.model import Candidates, CycleLabel, CycleOutcome, CycleReason, Probe, Reason, Unload
 from lookup.testing import cluster
 from tests.engine.parts import DONE, Keep, Odds, Proposing, manager, policy, raising
@@ -138,10 +138,9 @@ def test_a_cycle_needs_two_brokers_but_a_shedder_can_be_asked_without(registered
     """That it is not worth while is said before it is asked, as in Pulsar by what schedules it."""
     shedding = policy(Proposing(()), Odds())
     instant = Instant(shedding, cluster("b1", "b2", registered=registered))
-    judge = Judge(shedding, instant, grace_us=GRACE_US)
 
-    assert run_cycle(shedding, instant, {}, judge, print).outcome.reason is CycleReason.NO_BROKERS
-    assert ask_shedder(shedding, instant, {}, judge, print).outcome == DONE
+    assert run_sheds(shedding, instant, {}, print).outcome.reason is CycleReason.NO_BROKERS
+    assert ask_shedder(shedding, instant, {}, print).outcome == DONE
 
 
 def test_an_admins_unload_does_not_start_the_grace_period() -> None:
@@ -203,24 +202,6 @@ def test_a_shedder_that_raises_keeps_what_was_accepted(on_error: str) -> None:
     assert report.outcome == CycleOutcome(CycleLabel.FAILURE, CycleReason.UNKNOWN)
     assert report.accepted == (Unload(B1, "b1"),)
     assert made.failures.first == "policy 'tested': shedder 'proposing' raised KeyError: 'gone'"
-
-
-def test_a_shedder_that_raises_stops_the_run() -> None:
-    """With stop, by a sentence."""
-    with pytest.raises(PolicyError, match="policy 'tested': shedder 'proposing' raised KeyError: 'gone'"):
-        _at_work(error=KeyError("gone")).shed()
-
-
-@pytest.mark.parametrize("error", [SystemExit(7), GeneratorExit(), BaseException("odd")])
-def test_a_shedder_cannot_end_the_run_by_itself(error: BaseException) -> None:
-    """`sys.exit` in a plug-in fails the cycle like anything else; Ctrl-C ends the run."""
-    made = _at_work(error=error, on_error="skip")
-    report = made.shed()
-
-    assert report is not None
-    assert report.outcome.label is CycleLabel.FAILURE
-    with pytest.raises(KeyboardInterrupt):
-        _at_work(error=KeyboardInterrupt(), on_error="skip").shed()
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lookup.engine.cycles import CycleReport
 from lookup.engine.ledger import LoadFigures
 from lookup.engine.manager import LoadManager
 from lookup.engine.plugins import load_plugins
-from lookup.engine.shedding import CycleReport
 from lookup.hooks import Selector, Shedder
 from lookup.model import (
     Candidates,
@@ -144,7 +144,7 @@ Owners = dict[str, str | None]
 class Told:
     """What happened in one cycle."""
 
-    report: CycleReport
+    report: CycleReport[Unload]
     said: Sequence[tuple[Unload | Probe, Ruling]]
     figures: LoadFigures
     #: ids of the brokers that were registered
