@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, PydanticUserError, ValidationError, 
 from lookup.engine.answers import checked_reads
 from lookup.engine.plugins import Registry, suggestion
 from lookup.engine.policy import Policy, WeightedScorer
+from lookup.engine.reporting import Cadence
 from lookup.errors import PluginError, SettingsError
 from lookup.hooks.parameters import Conf
 from lookup.hooks.protocols import Filter, Scorer, Selector, Shedder, SplitAlgorithm, Splitter
@@ -84,6 +85,11 @@ class PartBuilder:
         }
         values = self._values(found, given | built, where)
         return None if values is None or None in built.values() else self._instance(found, values | built, where)
+
+    def cadence(self, given: Mapping[str, Any], where: str) -> Cadence:
+        """Build what says how often brokers publish their load; the default, with problems noted, where it is wrong."""
+        values = self._values(Cadence, self._configured(Cadence) | dict(given), where)
+        return Cadence() if values is None else Cadence(**values)
 
     def _configured(self, found: type[Any]) -> dict[str, Any]:
         marks = {name: _conf_of(hint) for name, hint in _hints(found).items()}
@@ -155,6 +161,7 @@ def _policy(builder: PartBuilder, spec: PolicySpec) -> Policy:
         shedder=None if spec.shedder is None else builder.part("shedders", spec.shedder, f"{where} shedder"),
         splitter=None if spec.splitter is None else builder.part("splitters", spec.splitter, f"{where} splitter"),
         on_error=spec.on_error,
+        cadence=builder.cadence(spec.cadence, f"{where} cadence"),
     )
 
 
@@ -164,7 +171,8 @@ def policy_table(policy: Policy) -> dict[str, Any]:
     parts["scorers"] = [{**part_table(term.scorer), "weight": term.weight} for term in policy.scorers]
     single = {"selector": policy.selector, "shedder": policy.shedder, "splitter": policy.splitter}
     tables = {kind: part_table(part) for kind, part in single.items() if part is not None}
-    return {"name": policy.name, **parts, **tables, "on_error": policy.on_error}
+    cadence = {entry.name: getattr(policy.cadence, entry.name) for entry in parameters_of(Cadence)}
+    return {"name": policy.name, **parts, **tables, "on_error": policy.on_error, "cadence": cadence}
 
 
 def parameters_of(found: type[Any]) -> tuple[Field[Any], ...]:

@@ -330,6 +330,7 @@ class LoadManager:
             namespaces=self._setting.namespaces,
             topology=self._setting.topology,
             traffic=load.traffic,
+            max_usage=None if load.max_usage is None else _read_only(load.max_usage),
             load_ema=None if load.load_ema is None else _read_only(load.load_ema),
             updated_us=None if load.updated_us is None else _read_only(load.updated_us),
             store_order=load.store_order,

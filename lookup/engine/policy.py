@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from lookup.engine.answers import checked_mask, checked_odds, checked_reads, checked_scores, listed
 from lookup.engine.ballot import Ballot, tallied
 from lookup.engine.facets import request_facet, view_facet
+from lookup.engine.reporting import Cadence
 from lookup.errors import ContractError, PolicyError
 from lookup.hooks.protocols import Filter, Offer, Scorer, Selector, Shedder, Splitter
 from lookup.model.broker import Broker, Candidates
@@ -79,6 +80,8 @@ class Policy:
     shedder: Shedder | None = None
     on_error: OnError = "stop"
     splitter: Splitter | None = None
+    #: how brokers publish their load, where that is simulated
+    cadence: Cadence = Cadence()
 
     @cached_property
     def parts(self) -> tuple[Filter | Scorer | Selector, ...]:

@@ -9,11 +9,12 @@ from pydantic import Field, model_validator
 
 from lookup.settings.base import Above0, Count, Positive, Ratio, Share, Strict, Truth, Whole, refuse
 
-__all__ = ["EvaluationSection", "InputsSection", "LoadSource", "OwnerLoss", "Ownership", "VerdictSection"]
+__all__ = ["EvaluationSection", "InputsSection", "LoadReports", "LoadSource", "OwnerLoss", "Ownership", "VerdictSection"]
 
 Ownership = Literal["exclusive", "shared"]
 OwnerLoss = Literal["next-lookup", "leader"]
 LoadSource = Literal["simulated", "reported"]
+LoadReports = Literal["instant", "published"]
 
 
 class EvaluationSection(Strict):
@@ -27,6 +28,8 @@ class EvaluationSection(Strict):
     """Who assigns a lost broker's bundles: the next lookup (modular manager) or the leader at once (extensible)."""
     load: LoadSource = "simulated"
     """Whose load the policies see: what the replay itself placed, or the LOADS table (`inputs.loads`)."""
+    load_reports: LoadReports = "instant"
+    """Whether policies see simulated load at once, or what each broker last published at its policy's cadence."""
     tick_s: Positive = 60
     """Seconds of a grid cell, in which the load that policies see is fixed."""
     session_s: Positive = 60
@@ -60,6 +63,8 @@ class EvaluationSection(Strict):
         ]
         if len(set(self.seeds)) < len(self.seeds):
             problems.append(f"seeds: each should occur once, not {list(self.seeds)}")
+        if self.load == "reported" and self.load_reports == "published":
+            problems.append('load_reports: LOADS already says what was published; "published" is for load = "simulated"')
         refuse(problems)
         return self
 

@@ -98,6 +98,15 @@ _OWNING: tuple[dict[str, Any], ...] = (
 )
 
 
+#: Pulsar's, and some that meet the instants of the grid, or miss them, often or seldom.
+_CADENCES: tuple[dict[str, Any], ...] = (
+    {},
+    {"min_interval_ms": 60_000, "history": 0.0},
+    {"min_interval_ms": 7_000, "max_interval_ms": 0, "change_percent": 0.0},
+    {"min_interval_ms": 90_000, "max_interval_ms": 120_000, "change_percent": 60.0, "history": 0.5},
+)
+
+
 @dataclass(frozen=True)
 class Layout:
     """How rows lie in files."""
@@ -337,7 +346,8 @@ def _section(dice: Random, mode: str, tick_s: int, *, has_loads: bool) -> dict[s
         "incumbent": "p0",
         "ownership": mode,
         "owner_loss": dice.choice(["next-lookup", "leader"]),
-        "load": dice.choice(["simulated", "reported"]) if has_loads else "simulated",
+        "load": (load := dice.choice(["simulated", "reported"]) if has_loads else "simulated"),
+        "load_reports": dice.choice(["instant", "published"]) if load == "simulated" else "instant",
         "tick_s": tick_s,
         "session_s": tick_s * dice.choice([1, 3]),
         "balance_s": tick_s * dice.choice([1, 2, 40]),
@@ -356,7 +366,9 @@ def _settings(dice: Random, section: dict[str, Any], *, has_registry: bool) -> d
     chosen = dice.sample(pool, dice.randint(1, 3))
     return {
         "evaluation": section,
-        "policies": [{"name": f"p{number}", **policy} for number, policy in enumerate(chosen)],
+        "policies": [
+            {"name": f"p{number}", **policy, "cadence": dice.choice(_CADENCES)} for number, policy in enumerate(chosen)
+        ],
         "brokers": [] if has_registry and dice.random() < 0.5 else _brokers(dice, has_registry=has_registry),
         "clients": dice.choice([[], _RULES]),
         "namespaces": [
