@@ -18,14 +18,15 @@ from numpy.typing import NDArray
 
 from lookup.engine.ballot import Ballot
 from lookup.engine.booking import Cause, Counters, Decided, Draws, OwnerBook, OwnerChange
+from lookup.engine.cycles import CycleReport
 from lookup.engine.ledger import LoadFigures, no_load
 from lookup.engine.ownership import Ownership
 from lookup.engine.policy import Failures, Instant, Policy, memory_key
-from lookup.engine.shedding import FAILED_CYCLE, CycleReport, Judge, run_cycle
-from lookup.engine.splitting import SplitReport, run_splits
+from lookup.engine.shedding import FAILED_CYCLE, run_sheds
+from lookup.engine.splitting import run_splits
 from lookup.errors import InputError, StateError
 from lookup.model.broker import Broker, Candidates, Roster
-from lookup.model.decision import Assigned, Decision, Reason, Unload
+from lookup.model.decision import Assigned, Decision, Reason, Split, Unload
 from lookup.model.names import is_internal_topic, pinned_broker
 from lookup.model.namespaces import NamespacePolicies
 from lookup.model.request import LookupOptions, LookupRequest, request_of
@@ -266,7 +267,7 @@ class LoadManager:
             self._unloaded.update(dict.fromkeys(children, self._unloaded[bundle]))
         self._changed()
 
-    def shed(self, *, registry_known: bool = True) -> CycleReport | None:
+    def shed(self, *, registry_known: bool = True) -> CycleReport[Unload] | None:
         """Run one cycle of the policy's shedder; None where it has none.
 
         Args:
@@ -276,12 +277,10 @@ class LoadManager:
             return None
         if not registry_known:
             return FAILED_CYCLE
-        instant = self._prepared()
         memory = self.memory.setdefault(memory_key(self.policy.shedder), {})
-        judge = Judge(self.policy, instant, grace_us=self._grace_us)
-        return run_cycle(self.policy, instant, memory, judge, self._carry_out)
+        return run_sheds(self.policy, self._prepared(), memory, self._carry_out, grace_us=self._grace_us)
 
-    def split_bundles(self) -> SplitReport | None:
+    def split_bundles(self) -> CycleReport[Split] | None:
         """Run one cycle of the policy's splitter; None where it has none."""
         if self.policy.splitter is None:
             return None

@@ -1,71 +1,81 @@
-"""One cycle of a shedder: it proposes, the engine judges each proposal at once and books what it accepts.
+"""One cycle of a shedder: which bundles may be taken from their owners, and whether a cycle takes place at all.
 
-Rules for editing this file: a proposal is judged against the books as they are at that moment, so an accepted unload
-changes what is said to the next; loads are never recomputed inside a cycle.
-
-What holds for every shedder is decided here: which bundles may move, and whether a cycle takes place at all. Hit counts
-and cool-downs are a shedder's own, kept in its memory.
+What holds for every shedder is decided here; hit counts and cool-downs are a shedder's own, kept in its memory. How a
+cycle runs is in `cycles.py`.
 
 Source: `design/architecture.md` section 3 (the engine judges); `facts/loadmanager.md` sections 9.1, 9.4, 9.5.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, MutableMapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, MutableMapping
+from dataclasses import replace
 from typing import Any
 
-from lookup.engine.answers import checked_reads
-from lookup.engine.facets import view_facet
+from lookup.engine.cycles import FAILED, Books, CycleReport, Turn
 from lookup.engine.policy import Instant, Policy
 from lookup.errors import ContractError, PolicyError
-from lookup.hooks.protocols import Shedder
 from lookup.model.decision import CycleLabel, CycleOutcome, CycleReason, Probe, Proposal, Reason, Ruling, Unload
 from lookup.model.names import is_system_namespace
 from lookup.model.request import LookupOptions, request_of
 
-__all__ = ["FAILED_CYCLE", "CycleReport", "Judge", "run_cycle"]
+__all__ = ["FAILED_CYCLE", "run_sheds"]
 
-_ACCEPTED = Ruling(accepted=True)
 #: Pulsar: with so few brokers available no cycle takes place.
 _TOO_FEW = 1
-
-
-@dataclass(frozen=True)
-class CycleReport:
-    """What came of one cycle."""
-
-    outcome: CycleOutcome
-    accepted: tuple[Unload, ...]
-    #: how often each reason was given, to proposals and probes alike
-    rejected: Mapping[Reason, int]
-
-
 #: The report of a cycle before which the registered brokers could not be read: it fails, and decides nothing.
-FAILED_CYCLE = CycleReport(CycleOutcome(CycleLabel.FAILURE, CycleReason.UNKNOWN), (), {})
-_IDLE_CYCLE = CycleReport(CycleOutcome(CycleLabel.SKIP, CycleReason.NO_BROKERS), (), {})
+FAILED_CYCLE: CycleReport[Unload] = CycleReport(FAILED, (), {})
+_IDLE_CYCLE: CycleReport[Unload] = CycleReport(CycleOutcome(CycleLabel.SKIP, CycleReason.NO_BROKERS), (), {})
 
 
-class Judge:
-    """Says whether an unload may take place, by the books of this moment."""
+def run_sheds(
+    policy: Policy,
+    instant: Instant,
+    memory: MutableMapping[str, Any],
+    carry_out: Callable[[Unload], None],
+    *,
+    grace_us: int,
+) -> CycleReport[Unload]:
+    """Let a policy's shedder propose until it ends, and carry out what is accepted.
 
-    def __init__(self, policy: Policy, instant: Instant, *, grace_us: int) -> None:
+    With at most one registered broker it is not asked at all: nothing could go anywhere.
+
+    Args:
+        grace_us: how long an unloaded bundle is left in peace.
+
+    Raises:
+        PolicyError: where the shedder raises and `on_error` is stop.
+        ContractError: where it yields something else than a proposal or ends without an outcome.
+    """
+    shedder = policy.shedder
+    if shedder is None:
+        raise ContractError(f"policy {policy.name!r} has no shedder")
+    if len(instant.offered) <= _TOO_FEW:
+        return _IDLE_CYCLE
+    books = Books(_UnloadJudge(policy, instant, grace_us), carry_out)
+
+    def answer(proposal: Proposal) -> Ruling:
+        """Rule on what the shedder yields; a probe is judged, but not booked."""
+        unload = proposal.unload if isinstance(proposal, Probe) else proposal
+        if not isinstance(unload, Unload):
+            raise ContractError(f"shedder {shedder.name!r} proposed {proposal!r}, not an Unload or a Probe")
+        return books.ruling(unload, is_probe=unload is not proposal)
+
+    return books.report(Turn("shedder", shedder, policy, instant, memory).outcome(answer))
+
+
+class _UnloadJudge:
+    """Says which bundles may be taken from their owners, by the books of this moment."""
+
+    def __init__(self, policy: Policy, instant: Instant, grace_us: int) -> None:
         # Pulsar: a filter that fails makes the bundle not transferable; so a failure always raises here, and is caught.
         self._policy = replace(policy, on_error="stop")
         self._instant = instant
         self._grace_us = grace_us
         self._moved: set[str] = set()
 
-    def ruling(self, unload: Unload) -> Ruling:
-        """Judge one unload; the first rule it breaks is the reason."""
-        reason = self._objection(unload)
-        return _ACCEPTED if reason is None else Ruling(accepted=False, reason=reason)
-
-    def book(self, unload: Unload) -> None:
-        """Note that an accepted unload took place, so that its bundle stays put for the rest of the cycle."""
-        self._moved.add(unload.bundle)
-
-    def _objection(self, unload: Unload) -> Reason | None:
+    def objection(self, unload: Unload) -> Reason | None:
+        """Return the first rule an unload breaks; None where it breaks none."""
         view = self._instant.view
         source = view.brokers.number(unload.source)
         if is_system_namespace(unload.bundle.rpartition("/")[0]):
@@ -78,6 +88,10 @@ class Judge:
         if self._is_recent(unload.bundle):
             return Reason.GRACE_PERIOD
         return None if unload.destination is None else self._objection_to(unload, unload.destination)
+
+    def book(self, unload: Unload) -> None:
+        """Note that an accepted unload takes place, so that its bundle stays put for the rest of the cycle."""
+        self._moved.add(unload.bundle)
 
     def _is_recent(self, bundle: str) -> bool:
         # Pulsar forgets an unload that is older than the period, so at its very end the bundle is still spared.
@@ -104,76 +118,3 @@ class Judge:
         except PolicyError:
             return False
         return True
-
-
-def run_cycle(
-    policy: Policy,
-    instant: Instant,
-    memory: MutableMapping[str, Any],
-    judge: Judge,
-    carry_out: Callable[[Unload], None],
-) -> CycleReport:
-    """Let a policy's shedder propose until it ends, and carry out what the judge accepts.
-
-    With at most one registered broker it is not asked at all: nothing could go anywhere.
-
-    Raises:
-        PolicyError: where the shedder raises and `on_error` is stop.
-        ContractError: where it yields something else than a proposal or ends without an outcome.
-    """
-    shedder = policy.shedder
-    if shedder is None:
-        raise ContractError(f"policy {policy.name!r} has no shedder")
-    if len(instant.offered) <= _TOO_FEW:
-        return _IDLE_CYCLE
-    accepted: list[Unload] = []
-    rejected: dict[Reason, int] = {}
-
-    def answer(proposal: Proposal) -> Ruling:
-        """Rule on what the shedder yields, and carry out what is accepted."""
-        unload = proposal.unload if isinstance(proposal, Probe) else proposal
-        if not isinstance(unload, Unload):
-            raise ContractError(f"shedder {shedder.name!r} proposed {proposal!r}, not an Unload or a Probe")
-        ruling = judge.ruling(unload)
-        if ruling.reason is not None:
-            rejected[ruling.reason] = rejected.get(ruling.reason, 0) + 1
-        elif unload is proposal:
-            judge.book(unload)
-            carry_out(unload)
-            accepted.append(unload)
-        return ruling
-
-    outcome = _outcome(policy, shedder, instant, memory, answer)
-    if not isinstance(outcome, CycleOutcome):
-        raise ContractError(f"shedder {shedder.name!r} ended with {outcome!r}, not a CycleOutcome")
-    return CycleReport(outcome, tuple(accepted), rejected)
-
-
-def _outcome(
-    policy: Policy,
-    shedder: Shedder,
-    instant: Instant,
-    memory: MutableMapping[str, Any],
-    answer: Callable[[Proposal], Ruling],
-) -> CycleOutcome:
-    view = view_facet(shedder.name, checked_reads(shedder), instant.view, memory)
-    try:
-        return _drained(shedder.propose(view, memory), answer)
-    except (ContractError, KeyboardInterrupt):
-        raise
-    except BaseException as error:  # a third party's code may raise anything; on_error decides
-        message = f"policy {policy.name!r}: shedder {shedder.name!r} raised {type(error).__name__}: {error}"
-        if policy.on_error == "stop":
-            raise PolicyError(message) from error
-        instant.failures.note(message)
-        return CycleOutcome(CycleLabel.FAILURE, CycleReason.UNKNOWN)
-
-
-def _drained(cycle: Generator[Proposal, Ruling, CycleOutcome], answer: Callable[[Proposal], Ruling]) -> CycleOutcome:
-    try:
-        proposal = next(cycle)
-        while True:
-            proposal = cycle.send(answer(proposal))
-    except StopIteration as ended:
-        outcome: CycleOutcome = ended.value
-        return outcome

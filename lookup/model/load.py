@@ -22,6 +22,7 @@ __all__ = [
     "BrokerLoadData",
     "NamespaceBundleStats",
     "ResourceUsage",
+    "Resources",
     "TopBundlesLoadData",
     "broker_load_from_json",
     "broker_load_to_json",
@@ -50,14 +51,24 @@ class ResourceUsage:
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerLoadData:
-    """A broker's load report; a broker that never reported looks full (usage 1.0)."""
+class Resources:
+    """What a broker uses of each of its resources."""
 
+    #: percent of all cores
     cpu: ResourceUsage = ResourceUsage()
+    #: MiB of the heap
     memory: ResourceUsage = ResourceUsage()
+    #: MiB outside the heap
     direct_memory: ResourceUsage = ResourceUsage()
+    #: kbit/s
     bandwidth_in: ResourceUsage = ResourceUsage()
     bandwidth_out: ResourceUsage = ResourceUsage()
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerLoadData(Resources):
+    """A broker's load report; a broker that never reported looks full (usage 1.0)."""
+
     #: bytes per second
     msg_throughput_in: float = 0.0
     msg_throughput_out: float = 0.0

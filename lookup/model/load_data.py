@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from decimal import ROUND_HALF_UP, Decimal
 
-from lookup.model.load import BrokerLoadData, ResourceUsage
+from lookup.model.load import BrokerLoadData, Resources, ResourceUsage
 
 __all__ = ["LoadSample", "ResourceWeights", "SystemResourceUsage", "smoothed", "updated_load"]
 
@@ -38,18 +38,8 @@ class ResourceWeights:
 
 
 @dataclass(frozen=True, slots=True)
-class SystemResourceUsage:
+class SystemResourceUsage(Resources):
     """What a broker uses of each resource at one moment; printed as Pulsar logs it, `cpu: 10.00%, memory: ...`."""
-
-    #: percent of all cores
-    cpu: ResourceUsage = ResourceUsage()
-    #: MiB of the heap
-    memory: ResourceUsage = ResourceUsage()
-    #: MiB outside the heap
-    direct_memory: ResourceUsage = ResourceUsage()
-    #: kbit/s
-    bandwidth_in: ResourceUsage = ResourceUsage()
-    bandwidth_out: ResourceUsage = ResourceUsage()
 
     @property
     def max_usage(self) -> float:

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import fields
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.model.load import Resources
+
 __all__ = ["RESOURCES", "weighted_usage"]
 
 #: The columns of `ClusterView.resources`, in their order.
-RESOURCES = ("cpu", "memory", "direct_memory", "bandwidth_in", "bandwidth_out")
+RESOURCES = tuple(entry.name for entry in fields(Resources))
 
 
 def weighted_usage(

@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 from lookup.engine.answers import checked_mask, checked_odds, checked_reads, checked_scores
 from lookup.engine.ballot import Ballot
 from lookup.engine.build import PartBuilder, part_table
+from lookup.engine.cycles import CycleReport
 from lookup.engine.explain import explain
 from lookup.engine.plugins import registry_of
 from lookup.engine.policy import Instant, Policy, WeightedScorer
-from lookup.engine.splitting import SplitReport
 from lookup.errors import InputError, ReadsError
 from lookup.hooks.protocols import Filter, Scorer, Selector, Shedder, SplitAlgorithm, Splitter
 from lookup.model.broker import Candidates
@@ -364,7 +364,7 @@ def check_splits_are_sound(policy: Policy, worlds: Sequence[World] = WORLDS) -> 
             )
 
 
-def _split_reports(policy: Policy, world: World) -> list[SplitReport]:
+def _split_reports(policy: Policy, world: World) -> list[CycleReport[Split]]:
     # Several cycles, so that hit counts run full.
     manager = manager_in(policy, world)
     reports = (manager.split_bundles() for _ in range(_CYCLES))

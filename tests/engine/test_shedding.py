@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 
 from lookup.engine.manager import GRACE_US, LoadManager
-from lookup.errors import ContractError, PolicyError, ReadsError
+from lookup.errors import ContractError, ReadsError
 from lookup.model import Candidates, CycleLabel, CycleOutcome, CycleReason, Probe, Reason, Unload
 from lookup.testing import cluster
 from tests.engine.parts import DONE, Keep, Odds, Proposing, manager, policy, raising
@@ -165,24 +165,6 @@ def test_a_shedder_that_raises_keeps_what_was_accepted(on_error: str) -> None:
     assert report.outcome == CycleOutcome(CycleLabel.FAILURE, CycleReason.UNKNOWN)
     assert report.accepted == (Unload(B1, "b1"),)
     assert made.failures.first == "policy 'tested': shedder 'proposing' raised KeyError: 'gone'"
-
-
-def test_a_shedder_that_raises_stops_the_run() -> None:
-    """With stop, by a sentence."""
-    with pytest.raises(PolicyError, match="policy 'tested': shedder 'proposing' raised KeyError: 'gone'"):
-        _at_work(error=KeyError("gone")).shed()
-
-
-@pytest.mark.parametrize("error", [SystemExit(7), GeneratorExit(), BaseException("odd")])
-def test_a_shedder_cannot_end_the_run_by_itself(error: BaseException) -> None:
-    """`sys.exit` in a plug-in fails the cycle like anything else; Ctrl-C ends the run."""
-    made = _at_work(error=error, on_error="skip")
-    report = made.shed()
-
-    assert report is not None
-    assert report.outcome.label is CycleLabel.FAILURE
-    with pytest.raises(KeyboardInterrupt):
-        _at_work(error=KeyboardInterrupt(), on_error="skip").shed()
 
 
 @pytest.mark.parametrize(

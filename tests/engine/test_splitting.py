@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 
 from lookup.engine.manager import LoadManager
-from lookup.errors import ContractError, PolicyError, ReadsError
+from lookup.errors import ContractError, ReadsError
 from lookup.model import CycleLabel, CycleOutcome, CycleReason, Reason, Split
 from lookup.testing import cluster
 from tests.engine.parts import DONE, Odds, Proposing, manager, policy
@@ -108,12 +108,6 @@ def test_a_splitter_that_raises_keeps_what_was_accepted(on_error: str) -> None:
     assert report.outcome == CycleOutcome(CycleLabel.FAILURE, CycleReason.UNKNOWN)
     assert len(report.accepted) == 1
     assert made.failures.first == "policy 'tested': splitter 'splitting' raised KeyError: 'gone'"
-
-
-def test_a_splitter_that_raises_stops_the_run() -> None:
-    """With stop, by a sentence."""
-    with pytest.raises(PolicyError, match="policy 'tested': splitter 'splitting' raised KeyError: 'gone'"):
-        _at_work(error=KeyError("gone")).split_bundles()
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lookup.engine.cycles import CycleReport
 from lookup.engine.ledger import LoadFigures
 from lookup.engine.manager import LoadManager
 from lookup.engine.plugins import load_plugins
 from lookup.engine.policy import Policy
-from lookup.engine.shedding import CycleReport
 from lookup.hooks import Shedder
 from lookup.model import (
     Broker,
@@ -223,7 +223,7 @@ def _alike(town: Town) -> Town:
 class Told:
     """What happened in one cycle."""
 
-    report: CycleReport
+    report: CycleReport[Unload]
     said: Sequence[tuple[Unload | Probe, Ruling]]
     figures: LoadFigures
     owners: dict[str, str | None]

@@ -11,7 +11,7 @@ from typing import Any
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import Registry, load_plugins
 from lookup.engine.policy import Instant, Policy, memory_key
-from lookup.engine.shedding import Judge, run_cycle
+from lookup.engine.shedding import run_sheds
 from lookup.model.decision import Unload
 from lookup.model.request import LookupOptions
 from lookup.model.view import ClusterView
@@ -56,9 +56,8 @@ class _Run:
     def cycle(self) -> list[_Shed]:
         """Return what one cycle unloads; the owners stay."""
         instant = Instant(self._policy, self._view)
-        judge = Judge(self._policy, instant, grace_us=_GRACE_US)
         unloads: list[Unload] = []
-        run_cycle(self._policy, instant, self._memory, judge, unloads.append)
+        run_sheds(self._policy, instant, self._memory, unloads.append, grace_us=_GRACE_US)
         return [_Shed(unload.source, unload.bundle.removeprefix(_NAMESPACE)) for unload in unloads]
 
     def placed(self, sheds: Iterable[_Shed]) -> dict[str, str | None]:

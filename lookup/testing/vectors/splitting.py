@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.engine.build import PartBuilder
+from lookup.engine.cycles import CycleReport
 from lookup.engine.ledger import no_load
 from lookup.engine.manager import LoadManager
 from lookup.engine.plugins import Registry, load_plugins
 from lookup.engine.policy import Policy
-from lookup.engine.splitting import SplitReport
 from lookup.errors import SettingsError
 from lookup.model.broker import Broker, Roster
 from lookup.model.bundles import FULL_RANGE, BundleRange, NamespaceBundle
@@ -126,8 +126,8 @@ def _strategy(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[
     }
 
 
-def _reports(splitter: Any, given: Mapping[str, Any]) -> list[SplitReport]:
-    reports: list[SplitReport] = []
+def _reports(splitter: Any, given: Mapping[str, Any]) -> list[CycleReport[Split]]:
+    reports: list[CycleReport[Split]] = []
     memory: dict[str, dict[str, Any]] = {}
     for _ in range(given.get("calls", 1)):
         # The data does not change between calls: what was split is whole again.

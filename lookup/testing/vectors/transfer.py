@@ -12,9 +12,9 @@ from typing import Any, cast
 
 import numpy as np
 
+from lookup.engine.cycles import CycleReport
 from lookup.engine.dice import roll
 from lookup.engine.manager import LoadManager
-from lookup.engine.shedding import CycleReport
 from lookup.model.broker import Roster
 from lookup.model.decision import CycleLabel, CycleOutcome, Probe, Proposal, Ruling, Unload
 from lookup.model.load_stats import LoadStats
@@ -36,7 +36,7 @@ def _one_cycle(given: Mapping[str, Any], expected: Mapping[str, Any]) -> dict[st
     if isinstance(given.get("available_brokers"), str):
         only(given, "available_brokers", "config")
         manager = LoadManager(policy_of(configuration(given)), "vector", Roster(()))
-        return _answers(cast("CycleReport", manager.shed(registry_known=False)), {})
+        return _answers(cast("CycleReport[Unload]", manager.shed(registry_known=False)), {})
     unloaded_ms = given.get("recentlyUnloadedBrokers_ms_before_updatedAt", {})
     scene = _scene(given, "recentlyUnloadedBrokers_ms_before_updatedAt")
     memory = {"unloaded_us": {name: scene.updated_us - ms * 1000 for name, ms in unloaded_ms.items()}}
@@ -50,7 +50,7 @@ def _debug_quirk(given: Mapping[str, Any], expected: Mapping[str, Any]) -> dict[
 def _hit_count(given: Mapping[str, Any], expected: Mapping[str, Any]) -> dict[str, Any]:
     scene = _scene({**given, "config": {**_DEBUGGED, **given.get("config", {})}}, "calls")
     memory: dict[str, Any] = {}
-    reports: list[CycleReport] = []
+    reports: list[CycleReport[Unload]] = []
     for _ in range(given["calls"]):
         reports.append(scene.cycle(memory))
         # Pulsar notes an unload when it has taken place, and here none does.
@@ -253,7 +253,7 @@ def _leading_number(text: object) -> int:
 # Answers
 
 
-def _answers(report: CycleReport, reports: Mapping[str, Report]) -> dict[str, Any]:
+def _answers(report: CycleReport[Unload], reports: Mapping[str, Report]) -> dict[str, Any]:
     outcome, decisions = report.outcome, _decisions(report)
     answers = {
         "decisions_as_set": decisions,
@@ -276,7 +276,7 @@ def _as_full_as(destination: str | None, reports: Mapping[str, Report]) -> list[
     return [name for name, report in reports.items() if report.usage == reports[destination].usage]
 
 
-def _decisions(report: CycleReport) -> list[dict[str, Any]]:
+def _decisions(report: CycleReport[Unload]) -> list[dict[str, Any]]:
     return [
         {
             "source": unload.source,
@@ -289,7 +289,7 @@ def _decisions(report: CycleReport) -> list[dict[str, Any]]:
     ]
 
 
-def _counter(report: CycleReport) -> dict[str, Any]:
+def _counter(report: CycleReport[Unload]) -> dict[str, Any]:
     count = len(report.accepted) if report.outcome.label is CycleLabel.SUCCESS else 1
     return {"label": _pulsars(report.outcome.label), "reason": _pulsars(report.outcome.reason), "count": count}
 

@@ -13,14 +13,15 @@ from typing import Any, ClassVar, TypeAlias, cast
 import numpy as np
 
 from lookup.engine.build import PartBuilder
+from lookup.engine.cycles import CycleReport
 from lookup.engine.manager import GRACE_US
 from lookup.engine.plugins import Registry, load_plugins
 from lookup.engine.policy import Instant, Policy
-from lookup.engine.shedding import CycleReport, Judge, run_cycle
+from lookup.engine.shedding import run_sheds
 from lookup.errors import StateError
 from lookup.hooks.protocols import Selector, Shedder
 from lookup.model.broker import Candidates
-from lookup.model.decision import Reason
+from lookup.model.decision import Reason, Unload
 from lookup.model.namespaces import NamespacePolicies
 from lookup.model.request import LookupRequest
 from lookup.model.view import BundleLoad, ClusterView
@@ -106,12 +107,11 @@ class Scene:
             top_bundles=[[BundleLoad(*entry) for entry in report.bundles or ()] for report in told],
         )
 
-    def cycle(self, memory: MutableMapping[str, Any]) -> CycleReport:
+    def cycle(self, memory: MutableMapping[str, Any]) -> CycleReport[Unload]:
         """Run one cycle; nothing changes but the memory."""
         policy = policy_of(self.config, self.gate)
         instant = Instant(policy, self.view())
-        judge = Judge(policy, instant, grace_us=GRACE_US)
-        return run_cycle(policy, instant, memory, judge, lambda unload: None)
+        return run_sheds(policy, instant, memory, lambda unload: None, grace_us=GRACE_US)
 
 
 @lru_cache(maxsize=1)

@@ -1,0 +1,95 @@
+"""What cycles of shedders and of splitters have in common: the failing part, the missing outcome, the books."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lookup.engine.cycles import FAILED, Books, Turn
+from lookup.engine.policy import Instant
+from lookup.errors import ContractError, PolicyError
+from lookup.model import Reason, Ruling
+from lookup.testing import cluster
+from tests.engine.parts import DONE, Proposing, policy
+
+GONE = "policy 'tested': splitter 'proposing' raised KeyError: 'gone'"
+
+
+class _Odd:
+    """A judge of numbers: objects to odd ones, and to those booked before."""
+
+    def __init__(self) -> None:
+        self.booked: list[int] = []
+
+    def objection(self, change: int) -> Reason | None:
+        """Say what is wrong with a number."""
+        if change in self.booked:
+            return Reason.MOVED_THIS_CYCLE
+        return Reason.NOT_OWNER if change % 2 else None
+
+    def book(self, change: int) -> None:
+        """Note a number."""
+        self.booked.append(change)
+
+
+def _turn(*proposals: int, on_error: Any = "stop", **changes: Any) -> Turn[Any]:
+    tested = policy(on_error=on_error)
+    return Turn("splitter", Proposing(proposals, **changes), tested, Instant(tested, cluster("b1")), {})
+
+
+def _yes(_: int) -> Ruling:
+    return Ruling(accepted=True)
+
+
+def test_every_proposal_is_answered_in_its_turn() -> None:
+    """What the books say to one is sent to the part before it yields the next."""
+    turn, books = _turn(2, 1, 2), Books(_Odd(), lambda number: None)
+
+    assert turn.outcome(books.ruling) is DONE
+    assert turn.memory["rulings"] == [None, "not-owner", "moved-this-cycle"]
+
+
+def test_books_carry_out_what_they_accept_and_nothing_else() -> None:
+    """A probe is ruled on and refusals are counted, but neither takes place."""
+    done: list[int] = []
+    books = Books(_Odd(), done.append)
+    rulings = [books.ruling(4, is_probe=True), books.ruling(3, is_probe=True), books.ruling(4), books.ruling(3)]
+    report = books.report(DONE)
+
+    assert [ruling.accepted for ruling in rulings] == [True, False, True, False]
+    assert (done, report.accepted, report.rejected) == ([4], (4,), {Reason.NOT_OWNER: 2})
+
+
+@pytest.mark.parametrize("on_error", ["skip", "fail-closed"])
+def test_a_part_that_raises_keeps_what_was_accepted(on_error: str) -> None:
+    """The cycle failed, what was proposed before was answered, the failure is counted."""
+    turn = _turn(2, error=KeyError("gone"), on_error=on_error)
+
+    assert turn.outcome(_yes) == FAILED
+    assert turn.memory["rulings"] == [None]
+    assert (turn.instant.failures.count, turn.instant.failures.first) == (1, GONE)
+
+
+def test_a_part_that_raises_stops_the_run() -> None:
+    """With stop, by a sentence."""
+    with pytest.raises(PolicyError, match=GONE):
+        _turn(error=KeyError("gone")).outcome(_yes)
+
+
+@pytest.mark.parametrize("error", [SystemExit(7), GeneratorExit(), BaseException("odd")])
+def test_a_part_cannot_end_the_run_by_itself(error: BaseException) -> None:
+    """`sys.exit` in a plug-in fails the cycle like anything else."""
+    assert _turn(error=error, on_error="skip").outcome(_yes) == FAILED
+
+
+def test_whoever_runs_it_can_end_the_run() -> None:
+    """Ctrl-C is nobody's failure."""
+    with pytest.raises(KeyboardInterrupt):
+        _turn(error=KeyboardInterrupt(), on_error="skip").outcome(_yes)
+
+
+def test_a_part_that_ends_without_an_outcome_ends_the_run() -> None:
+    """Whatever `on_error` says: that is no failure, but a breach of the protocol."""
+    with pytest.raises(ContractError, match="splitter 'proposing' ended with None, not a CycleOutcome"):
+        _turn(outcome=None, on_error="skip").outcome(_yes)
