@@ -72,6 +72,15 @@ def test_what_was_published_outlives_the_load(tmp_path: Path, reports: str, choi
         assert late.broker != replay.decisions[0].decision.broker
 
 
+def test_who_was_away_for_a_moment_starts_afresh(tmp_path: Path) -> None:
+    """Between two instants of the grid both brokers left and came back: what they published before is forgotten."""
+    away, back = "2026-01-01T12:01:10Z", "2026-01-01T12:01:20Z"
+    brokers = [{"id": name, **when} for name in ("a:1", "b:1") for when in ({"until": away}, {"from": back})]
+    replay = _replayed(planned(tmp_path, _ROWS, evaluation=_PUBLISHED, brokers=brokers))
+
+    assert len(replay.decisions[-1].decision.odds) == 2
+
+
 def test_metrics_go_by_the_load_itself(tmp_path: Path) -> None:
     """What is published late does not change who was overloaded."""
     brokers = [{"id": name, "capacity": 0.5} for name in ("a:1", "b:1")]
