@@ -150,9 +150,9 @@ class _UnloadJudge:
 
     def _lets_go(self, place: int, request: LookupRequest, source: int, brokers: Candidates) -> bool:
         part: Any = self._policy.filters[place]
-        cut, owner = request_facet(part.name, self._policy.part_reads[place])(request), self._instant.view.brokers[source]
+        cut, view = request_facet(part.name, self._policy.part_reads[place])(request), self._instant.views[place]
         try:
-            return bool(part.should_unload(cut, owner, brokers, self._instant.views[place]))
+            return bool(part.should_unload(cut, view.brokers[source], brokers, view))
         except (ContractError, KeyboardInterrupt):
             raise
         except BaseException as error:  # a third party's code may raise anything

@@ -1,7 +1,7 @@
 """What policies see of simulated load where brokers publish it now and then instead of at every grid instant.
 
-How often that is says the policy's cadence; the arithmetic is the engine's. The ledger itself, and with it every metric,
-stays what was measured.
+How often that is says the policy's cadence; the arithmetic is the engine's. The ledger itself, and with it every
+metric, stays what was measured.
 
 Source: `docs/decisions/load-reports.md`; `facts/loadmanager.md` section 11.
 """

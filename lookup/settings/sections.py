@@ -9,7 +9,15 @@ from pydantic import Field, model_validator
 
 from lookup.settings.base import Above0, Count, Positive, Ratio, Share, Strict, Truth, Whole, refuse
 
-__all__ = ["EvaluationSection", "InputsSection", "LoadReports", "LoadSource", "OwnerLoss", "Ownership", "VerdictSection"]
+__all__ = [
+    "EvaluationSection",
+    "InputsSection",
+    "LoadReports",
+    "LoadSource",
+    "OwnerLoss",
+    "Ownership",
+    "VerdictSection",
+]
 
 Ownership = Literal["exclusive", "shared"]
 OwnerLoss = Literal["next-lookup", "leader"]
@@ -64,7 +72,7 @@ class EvaluationSection(Strict):
         if len(set(self.seeds)) < len(self.seeds):
             problems.append(f"seeds: each should occur once, not {list(self.seeds)}")
         if self.load == "reported" and self.load_reports == "published":
-            problems.append('load_reports: LOADS already says what was published; "published" is for load = "simulated"')
+            problems.append('load_reports: LOADS says what was published; "published" needs load = "simulated"')
         refuse(problems)
         return self
 

@@ -78,6 +78,11 @@ _STATELESS: tuple[dict[str, Any], ...] = (
         "selector": {"use": "fallback", "children": [{"use": "best", "min_score": 1.0}, "least-resource-usage"]},
     },
     {"selector": {"use": "zone-spill", "key": "rack", "min_cluster_size": 1, "child": "random"}},
+    {
+        "filters": ["isolation", {"use": "max-topics", "max_topics": 1}],
+        "selector": "random",
+        "second_choice": {"filters": 1, "overloaded": 0.3},
+    },
 )
 _OWNING: tuple[dict[str, Any], ...] = (
     {"scorers": ["fewest-bundles"], "selector": "best"},
@@ -86,7 +91,12 @@ _OWNING: tuple[dict[str, Any], ...] = (
     {"selector": {"use": "bounded-consistent-hash", "points": 5}},
     {"selector": {"use": "power-of-two", "by": "bundles"}},
     {"selector": "round-robin"},
-    {"filters": ["even-distribution"], "selector": "least-long-term-message-rate"},
+    {
+        "filters": ["isolation", "anti-affinity", "even-distribution"],
+        "selector": "least-long-term-message-rate",
+        "second_choice": {"filters": 1, "overloaded": 0.3},
+        "shedder": {"use": "threshold", "threshold": 0.01, "history": 0.0},
+    },
     {"selector": {"use": "least-resource-usage-with-weight", "history": 0.5}},
     {"selector": {"use": "least-resource-usage-with-weight", "rule": "average"}},
     {"selector": "avg-placement"},
