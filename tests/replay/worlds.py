@@ -99,7 +99,14 @@ _OWNING: tuple[dict[str, Any], ...] = (
     },
     {"selector": {"use": "least-resource-usage-with-weight", "history": 0.5}},
     {"selector": {"use": "least-resource-usage-with-weight", "rule": "average"}},
-    {"selector": "avg-placement"},
+    {
+        "selector": "avg-placement",
+        "shedder": {"use": "avg", "low_threshold": 0.1, "low_hits": 1, "min_rate": 0.1, "min_throughput": 0.001},
+    },
+    {
+        "selector": "random",
+        "shedder": {"use": "uniform", "min_rate": 0.1, "min_throughput": 0.001, "quirks": "intended"},
+    },
     {"scorers": [_matching()], "selector": "best", "shedder": {"use": "threshold", "threshold": 0.01, "history": 0.0}},
     {
         "selector": "least-resource-usage",
