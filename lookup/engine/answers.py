@@ -14,13 +14,26 @@ from lookup.errors import ContractError
 from lookup.hooks.protocols import ALL_READS, LOAD_DETAILS
 from lookup.model.broker import Candidates
 
-__all__ = ["checked_mask", "checked_odds", "checked_reads", "checked_scores", "listed", "one_by_one"]
+__all__ = [
+    "checked_mask",
+    "checked_odds",
+    "checked_reads",
+    "checked_scores",
+    "in_one_line",
+    "listed",
+    "one_by_one",
+]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 #: Kinds of numpy's types that hold numbers; an object may be one (Decimal, Fraction), a text never is.
 _NUMERIC_KINDS = "biufO"
+
+
+def in_one_line(error: BaseException) -> str:
+    """Return an error's name and what it says, however many lines a third party's error has."""
+    return ": ".join(filter(None, (type(error).__name__, " ".join(str(error).split()))))
 
 
 def listed(answer: Any) -> Any:

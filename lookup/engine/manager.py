@@ -116,7 +116,6 @@ class LoadManager:
         """
         lost = np.flatnonzero(self.registered & ~registered).tolist()
         self.roster, self.registered = roster, _read_only(registered.copy())
-        #: weight per second at usage 1.0, shape (n_brokers,), NaN where unknown
         self.capacity = self._capacities(roster)
         self._epoch_us = self._tick_us
         self._forget_answers()
@@ -171,8 +170,7 @@ class LoadManager:
         options = options or LookupOptions()
         if topic is not None and is_internal_topic(topic):
             return self._answer(self.leader())
-        namespace = bundle.rpartition("/")[0]
-        pinned = pinned_broker(namespace)
+        pinned = pinned_broker(bundle.rpartition("/")[0])
         if pinned is not None:
             return self._answer(self._registered_number(pinned))
         owner = self.ownership.owner(bundle)
@@ -365,10 +363,9 @@ class LoadManager:
     def _carry_out(self, unload: Unload) -> None:
         self._take(unload.bundle, "shed", self._tick_us)
         self._unloaded[unload.bundle] = self._tick_us
-        if unload.destination is not None:
-            number = self._registered_number(unload.destination)
-            if number is not None:
-                self._give(unload.bundle, number, self._tick_us, decided=False)
+        number = None if unload.destination is None else self._registered_number(unload.destination)
+        if number is not None:
+            self._give(unload.bundle, number, self._tick_us, decided=False)
 
     def _give(self, bundle: str, number: int, ts_us: int, *, decided: bool) -> None:
         self._book.give(bundle, number, ts_us, decided=decided)

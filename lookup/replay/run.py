@@ -192,7 +192,7 @@ class _Run:
             reason, count = reasons.most_common(1)[0]
             raise InputError(
                 f"{source}: {refused:,} of {rows:,} rows cannot be used, more than "
-                f"max_quarantine_ratio = {allowed} allows; most often ({count:,} rows): {reason}"
+                f"max_quarantine_ratio = {allowed} allows; most often ({quantity(count, 'row')}): {reason}"
             )
         if not any(share.counts["demand"] for one in coded for share in one.shares):
             raise InputError(f"{source}: none of the {rows:,} rows is a lookup that asks for a broker")
