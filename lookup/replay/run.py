@@ -99,6 +99,7 @@ def run_plan(settings: EvaluationFile, by: Sequence[str] = ()) -> RunPlan:
         window_s=section.window_s,
         namespaces=namespace_policies(settings),
         topology=topology(settings),
+        handover_us=round(section.handover_s * MICRO),
         by=tuple(by),
     )
 

@@ -189,7 +189,7 @@ def replay_runs(
 def _write(replay: ExclusiveReplay | SharedReplay, name: RunName, folder: str, file: str) -> int:
     """Write DECISIONS and OWNERS of one run; return the rows of DECISIONS."""
     if isinstance(replay, ExclusiveReplay):
-        decisions, owners = decision_table(name, replay.decisions), owner_table(name, replay.intervals.all)
+        decisions, owners = decision_table(name, replay.decisions), owner_table(name, replay.owners)
     else:
         decisions, owners = key_decision_table(name, replay.decisions), owner_table(name, ())
     write_table(decisions, f"{folder}/decisions", file)

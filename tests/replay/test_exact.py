@@ -53,7 +53,7 @@ def _rows(folder: Path, table: str) -> dict[tuple[str, str, int], list[dict[str,
 
 
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
-    plain = {name: value for name, value in row.items() if name not in ("cluster", "policy", "seed", "state")}
+    plain = {name: value for name, value in row.items() if name not in ("cluster", "policy", "seed")}
     for name in ("ts", "from", "to"):
         if plain.get(name) is not None:
             plain[name] = round(plain[name].timestamp() * 1e6)

@@ -95,6 +95,13 @@ _OWNING: tuple[dict[str, Any], ...] = (
         "selector": "least-resource-usage",
         "shedder": {"use": "threshold", "threshold": 0.05, "lower_boundary": True, "history": 0.5},
     },
+    {"selector": "random", "shedder": {"use": "transfer", "target_std": 0.001, "hit_count": 0, "cool_down_s": 0}},
+    {
+        "filters": ["max-topics"],
+        "selector": "round-robin",
+        "shedder": {"use": "transfer", "target_std": 0.01, "hit_count": 1, "cool_down_s": 60, "quirks": "intended"},
+    },
+    {"selector": "random", "shedder": {"use": "overload", "threshold": 0.01}},
 )
 
 
@@ -333,7 +340,10 @@ _KINDS: Mapping[str, tuple[Callable[[Random, _Times], dict[str, Any]], int]] = {
 
 
 def _section(dice: Random, mode: str, tick_s: int, *, has_loads: bool) -> dict[str, Any]:
+    # Instants are half a tick, 3 s or a microsecond apart: hand-overs end at them, between them, and after the log.
+    durations = [0.0, 0.0, 1e-6, 3.0, tick_s / 2, tick_s, 1.5 * tick_s, 4000.0]
     return {
+        "handover_s": 0.0 if mode == "shared" else dice.choice(durations),
         "incumbent": "p0",
         "ownership": mode,
         "owner_loss": dice.choice(["next-lookup", "leader"]),
