@@ -21,6 +21,7 @@ from lookup.replay.schema import CANONICAL
 from lookup.settings.evaluation import EvaluationFile
 
 MICRO = 1_000_000
+_PLUGIN = Path(__file__).parent.parent / "assets" / "restless.py"
 #: 2026-01-01T23:56:00Z: days change soon after.
 START_US = 1_767_311_760 * MICRO
 CLUSTERS = ("east", "west")
@@ -95,12 +96,18 @@ _OWNING: tuple[dict[str, Any], ...] = (
         "selector": "least-resource-usage",
         "shedder": {"use": "threshold", "threshold": 0.05, "lower_boundary": True, "history": 0.5},
     },
-    {"selector": "random", "shedder": {"use": "transfer", "target_std": 0.001, "hit_count": 0, "cool_down_s": 0}},
     {
-        "filters": ["max-topics"],
-        "selector": "round-robin",
-        "shedder": {"use": "transfer", "target_std": 0.01, "hit_count": 1, "cool_down_s": 60, "quirks": "intended"},
+        "selector": "random",
+        "shedder": {
+            "use": "transfer",
+            "target_std": 0.001,
+            "hit_count": 0,
+            "cool_down_s": 0,
+            "shed_with_policies": True,
+        },
     },
+    {"filters": ["max-topics"], "selector": "round-robin", "shedder": {"use": "restless", "every": 3}},
+    {"scorers": ["fewest-bundles"], "selector": "best", "shedder": {"use": "restless", "every": 1000}},
     {"selector": "random", "shedder": {"use": "overload", "threshold": 0.01}},
 )
 
@@ -301,7 +308,7 @@ def _ownership(dice: Random, times: _Times) -> dict[str, Any]:
         "ts": times.any(dice),
         "cluster": dice.choice(CLUSTERS),
         "bundle": name,
-        "event": dice.choice(["owned", "owned", "unloaded", "unloaded", "split"]),
+        "event": dice.choice(["owned", "unloaded", "unloaded", "split", "split"]),
         "broker": dice.choice(BROKERS),
         "by": dice.choice(["admin", "admin", "policy", None]),
         "boundaries": dice.choice(
@@ -374,6 +381,7 @@ def _settings(dice: Random, section: dict[str, Any], *, has_registry: bool) -> d
             {"name": "t2/b", "anti_affinity_group": "G", "isolation": [{"primary": ["broker-[ab]"], "min_limit": 1}]},
         ],
         "failure_domains": {"d1": list(BROKERS[:2])},
+        "plugin_files": [str(_PLUGIN)],
     }
 
 
