@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from lookup.replay.ordering import DayRows
 from lookup.replay.plan import ClusterPlan
 
-__all__ = ["RowCounts", "compacted", "count_rows", "grouped", "summed"]
+__all__ = ["RowCounts", "compacted", "count_rows", "grouped", "summed", "tallied", "weights_of"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -58,11 +58,22 @@ def _counted(cluster: ClusterPlan, rows: DayRows, span: slice) -> RowCounts:
     # cell: only the pairs that occur are told apart by client.
     pairs, pair = compacted(rows.column("atom", span) * np.int64(width) + rows.column("broker", span) + 2)
     keys = pair * n_clients + rows.column("properties", span)
-    constant = rows.constant("weight")
-    weights = rows.column("weight", span) if constant is None else float(constant)
-    found, lookups, weight = grouped(keys, weights, len(pairs) * n_clients)
+    found, lookups, weight = grouped(keys, weights_of(rows, span), len(pairs) * n_clients)
     held = pairs[found // n_clients]
     return RowCounts(n_clients, held // width, held % width - 2, found % n_clients, lookups, weight)
+
+
+def weights_of(rows: DayRows, span: slice) -> Floats | float:
+    """Return the weight of some rows in micro-units, one number where all have the same."""
+    constant = rows.constant("weight")
+    return rows.column("weight", span) if constant is None else float(constant)
+
+
+def tallied(keys: Ints, weights: Floats | float, n_keys: int) -> tuple[Ints, Floats]:
+    """Return how often each key occurs and the sum of its weights, both of shape (n_keys,)."""
+    counts = np.bincount(keys, minlength=n_keys)
+    sums = counts * weights if isinstance(weights, float) else np.bincount(keys, weights=weights, minlength=n_keys)
+    return counts, sums.astype(np.float64)
 
 
 def grouped(keys: Ints, weights: Floats | float, n_keys: int) -> tuple[Ints, Floats, Floats]:
@@ -74,12 +85,11 @@ def grouped(keys: Ints, weights: Floats | float, n_keys: int) -> tuple[Ints, Flo
     """
     if n_keys > _SPARSE * max(len(keys), 1 << 16):
         found, keys = np.unique(keys, return_inverse=True)
-        counts, places = np.bincount(keys, minlength=len(found)), np.arange(len(found))
-    else:
-        counts = np.bincount(keys, minlength=n_keys)
-        found = places = np.flatnonzero(counts)
-    sums = counts * weights if isinstance(weights, float) else np.bincount(keys, weights=weights, minlength=len(counts))
-    return found, counts[places].astype(np.float64), sums[places].astype(np.float64)
+        counts, sums = tallied(keys, weights, len(found))
+        return found, counts.astype(np.float64), sums
+    counts, sums = tallied(keys, weights, n_keys)
+    found = np.flatnonzero(counts)
+    return found, counts[found].astype(np.float64), sums[found]
 
 
 def compacted(codes: Ints) -> tuple[Ints, Ints]:

@@ -41,24 +41,27 @@ class Costs:
 def divide(clusters: Sequence[int], costs: Costs, seeds: Sequence[int], *, cores: int) -> tuple[TaskRuns, ...]:
     """Return the tasks for every policy and seed in every cluster, the longest first.
 
-    Clusters are divided so that the last core is done as early as can be; of equals, into the fewest tasks.
+    Clusters are divided, the largest first, so that the last core is done as early as can be; of equals, into the
+    fewest tasks.
 
     Args:
         clusters: rows of each.
     """
-    most = max(1, -(-cores * _TASKS_PER_CORE // len(clusters)))
-    divided = [_divided(clusters, costs, seeds, groups) for groups in range(1, most + 1)]
+    most = max(1, -(-cores * _TASKS_PER_CORE // len(clusters))) * len(clusters)
+    divided = [_divided(clusters, costs, seeds, tasks) for tasks in range(len(clusters), most + 1)]
     best = min(divided, key=lambda tasks: _makespan([length for length, _ in tasks], cores))
     return tuple(task for _, task in best)
 
 
-def _divided(clusters: Sequence[int], costs: Costs, seeds: Sequence[int], groups: int) -> list[tuple[float, TaskRuns]]:
-    """Return tasks and their lengths, the longest first, where every cluster's runs are divided into so many groups."""
+def _divided(clusters: Sequence[int], costs: Costs, seeds: Sequence[int], tasks: int) -> list[tuple[float, TaskRuns]]:
+    """Return so many tasks, if there are as many runs, and their lengths, the longest first."""
     runs = [(policy, seed) for policy in range(len(costs.policies)) for seed in seeds]
+    each, more = divmod(tasks, len(clusters))
+    largest = sorted(range(len(clusters)), key=lambda place: -clusters[place])[:more]
     found = [
         (rows * (costs.task + cost), TaskRuns(place, held, with_facts=number == 0))
         for place, rows in enumerate(clusters)
-        for number, (cost, held) in enumerate(_groups(runs, costs.policies, groups))
+        for number, (cost, held) in enumerate(_groups(runs, costs.policies, each + (place in largest)))
     ]
     return sorted(found, key=lambda entry: -entry[0])
 

@@ -35,6 +35,11 @@ _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\d+)?\])?\Z")
 _EVERYWHERE = {
     # Workers put the working folder on their path: run inside another checkout they would load half of each.
     "spark.executorEnv.PYTHONSAFEPATH": "1",
+    # Workers keep the memory of a day for the next one: a virtual machine may take its time to hand out new pages
+    # (measured: 2 s per GB). Arrays, also Arrow's, come from the heap, and the heap is not given back.
+    "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
+    "spark.executorEnv.MALLOC_MMAP_MAX_": "0",
+    "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(16 * 1024**3),
     # Nobody looks at the page of a batch command, and its port may be taken.
     "spark.ui.enabled": "false",
     # Spark's bar writes over the lines of the command line's own progress.

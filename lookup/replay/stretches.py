@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.replay.counts import compacted, grouped, summed
+from lookup.replay.counts import compacted, grouped, summed, tallied, weights_of
 from lookup.replay.ordering import DayRows
 from lookup.replay.plan import ClusterPlan
 from lookup.replay.walk import Tick
@@ -128,9 +128,9 @@ def count_stretch(cluster: ClusterPlan, stretch: Stretch, classes: Classes) -> S
 
 def _counted(cluster: ClusterPlan, stretch: Stretch, codes: Ints, n_classes: int) -> StretchCounts:
     span, sizes = slice(stretch.low, stretch.high), stretch.sizes
-    weights, width = stretch.rows.column("weight", span), len(cluster.timeline.roster) + 2
+    weights, width = weights_of(stretch.rows, span), len(cluster.timeline.roster) + 2
     place = np.repeat(np.arange(len(sizes)) * n_classes, sizes) + codes
-    shape, cells = (len(sizes), n_classes), len(sizes) * n_classes
+    counts, micro = tallied(place, weights, len(sizes) * n_classes)
     # -1 for none and -2 for an unknown broker come first, so that columns start at 0. A bundle meets few brokers in a
     # stretch: only the pairs that occur are told apart by class.
     logged = (cluster.units[1] * width)[stretch.rows.column("atom", span)] + stretch.rows.column("broker", span) + 2
@@ -140,8 +140,8 @@ def _counted(cluster: ClusterPlan, stretch: Stretch, codes: Ints, n_classes: int
     keys, (by_class, weight) = summed(pair // width * n_classes + klass, lookups, weight)
     named = pair % width != 1
     return StretchCounts(
-        np.bincount(place, minlength=cells).reshape(shape),
-        np.bincount(place, weights=weights, minlength=cells).reshape(shape).astype(np.float64),
+        counts.reshape(len(sizes), n_classes),
+        micro.reshape(len(sizes), n_classes),
         keys // n_classes,
         keys % n_classes,
         by_class,

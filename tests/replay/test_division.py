@@ -56,3 +56,10 @@ def test_where_preparing_takes_long_a_cluster_stays_whole() -> None:
 
     assert len(divide(clusters, Costs(5.0, policies), [1], cores=2)) == 3
     assert len(divide(clusters, Costs(0.0, policies), [1], cores=2)) == 6
+
+
+def test_one_cluster_alone_may_be_divided() -> None:
+    """Of three equal clusters on two cores the last is done by both, each with half of its runs."""
+    tasks = divide([5, 5, 5], Costs(3.0, [1.0] * 4), [1], cores=2)
+
+    assert sorted(len(task.runs) for task in tasks) == [2, 2, 4, 4]
