@@ -205,8 +205,9 @@ def _conf_of(annotation: Any) -> Conf | None:
 
 def _scaled(value: Any, scale: float) -> Any:
     # Divided as in Pulsar, so that 70 % is 0.7 to the last bit. What is no number will be refused like any other value.
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value if scale == 1.0 or not is_number else value / (1.0 / scale) if scale < 1.0 else value * scale
+    if scale == 1.0 or isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    return value / (1.0 / scale) if scale < 1.0 else value * scale
 
 
 def _slot_in(annotation: Any) -> ChildSlot | None:

@@ -65,7 +65,7 @@ class Settled:
     unit: str
     #: None: nobody
     owner: str | None = None
-    #: the wait ended without owner: the unit was deleted meanwhile, or time ran out
+    #: the wait ended without owner: the unit was deleted meanwhile, or time ran out before anybody confirmed
     failed: bool = False
 
 
@@ -275,26 +275,33 @@ class Channel:
             raise ArgumentError(f"{unit} is deleted: it was split, so look its topics up again")
         broker = holder(data)
         if state in (_S.ASSIGNING, _S.RELEASING):
-            waits = broker == self.broker
+            is_settled = broker != self.broker
         else:
-            waits = broker is not None and broker not in registered and self.broker in registered
-        if waits:
-            self._waits.setdefault(unit, now_ms)
-            return Waiting(unit)
-        return Settled(unit, broker)
+            # Who asks while somebody waits gets the same answer at the same time, even where the owner is back by now.
+            is_settled = broker is None or (broker in registered and unit not in self._waits)
+        if is_settled or self.broker not in registered:
+            return Settled(unit, broker)
+        self._waits.setdefault(unit, now_ms)
+        return Waiting(unit)
 
     def told(self, unit: str) -> str | None:
         """Return the broker that clients of a service unit are sent to while it is unloaded; None: look it up."""
         return holder(self.records.get(unit))
 
     def expire(self, registered: Collection[str], now_ms: int) -> list[Settled]:
-        """End the waits that have lasted too long: with the owner of the moment, or in failure."""
+        """End the waits that have lasted too long: with the owner of the moment, with nobody, or in failure.
+
+        Whoever is only about to own the unit is not its owner yet: such a wait has failed.
+        """
         late = sorted(unit for unit, since in self._waits.items() if now_ms - since >= self._wait_ms)
         return [self._expired(unit, registered) for unit in late]
 
     def _expired(self, unit: str, registered: Collection[str]) -> Settled:
         del self._waits[unit]
-        owner = holder(self.records.get(unit))
+        data = self.records.get(unit)
+        if state_of(data) in (_S.INIT, _S.FREE):
+            return Settled(unit)
+        owner = holder(data) if state_of(data) in (_S.OWNED, _S.SPLITTING) else None
         return Settled(unit, owner) if owner in registered else Settled(unit, failed=True)
 
 

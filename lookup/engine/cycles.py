@@ -23,7 +23,7 @@ from lookup.hooks.protocols import Part
 from lookup.model.decision import CycleLabel, CycleOutcome, CycleReason, Reason, Ruling
 from lookup.model.view import ClusterView
 
-__all__ = ["FAILED", "Books", "CycleReport", "Judge", "Proposer", "Turn"]
+__all__ = ["FAILED", "Books", "CycleReport", "Judge", "Proposer", "Turn", "exhausted"]
 
 #: What a part yields, and what of it takes place: a probe is a proposal, but no change.
 _Proposed = TypeVar("_Proposed")
@@ -109,7 +109,7 @@ class Turn(Generic[_Proposed]):
         """
         view = view_facet(self.part.name, checked_reads(self.part), self.instant.view, self.memory)
         try:
-            outcome = _exhausted(self.part.propose(view, self.memory), answer)
+            outcome = exhausted(self.part.propose(view, self.memory), answer)
         except (ContractError, KeyboardInterrupt):
             raise
         except BaseException as error:  # noqa: BLE001  a third party's code may raise anything; on_error decides
@@ -127,9 +127,8 @@ class Turn(Generic[_Proposed]):
         return FAILED
 
 
-def _exhausted(
-    cycle: Generator[_Proposed, Ruling, CycleOutcome], answer: Callable[[_Proposed], Ruling]
-) -> CycleOutcome:
+def exhausted(cycle: Generator[_Proposed, Ruling, CycleOutcome], answer: Callable[[_Proposed], Ruling]) -> CycleOutcome:
+    """Answer every proposal until there is none left; return what the cycle ends with, unchecked."""
     try:
         proposal = next(cycle)
         while True:

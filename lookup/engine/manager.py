@@ -167,8 +167,7 @@ class LoadManager:
         options = options or LookupOptions()
         if topic is not None and is_internal_topic(topic):
             return self._answer(self.leader())
-        namespace = bundle.rpartition("/")[0]
-        pinned = pinned_broker(namespace)
+        pinned = pinned_broker(bundle.rpartition("/")[0])
         if pinned is not None:
             return self._answer(self._registered_number(pinned))
         owner = self.ownership.owner(bundle)

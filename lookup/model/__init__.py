@@ -25,6 +25,7 @@ from lookup.model.namespaces import IsolationPolicy, NamespacePolicies
 from lookup.model.records import Row, Unreadable
 from lookup.model.request import LookupOptions, LookupRequest, LookupResult
 from lookup.model.resources import RESOURCES, weighted_usage
+from lookup.model.top_bundles import may_be_shed
 from lookup.model.topology import Edge, Topology
 from lookup.model.traffic import NO_TRAFFIC, TOPIC_TRAFFIC, Traffic, topic_traffic
 from lookup.model.view import BundleLoad, ClusterView, OwnershipView
@@ -77,6 +78,7 @@ __all__ = [
     "Unload",
     "Unreadable",
     "bundle_of",
+    "may_be_shed",
     "topic_traffic",
     "updated_load",
     "weighted_usage",

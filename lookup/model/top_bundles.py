@@ -51,5 +51,8 @@ def top_bundles(
 
 
 def may_be_shed(namespace: str, policies: NamespacePolicies) -> bool:
-    """Tell namespaces whose bundles Pulsar sheds by default: with neither isolation policy nor anti-affinity group."""
-    return not policies.isolation.get(namespace) and not policies.anti_affinity_group.get(namespace)
+    """Tell namespaces whose bundles Pulsar sheds by default: with neither isolation policy nor anti-affinity group.
+
+    A group whose name is blank is none.
+    """
+    return not policies.isolation.get(namespace) and not policies.anti_affinity_group.get(namespace, "").strip()

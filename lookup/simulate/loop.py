@@ -74,8 +74,8 @@ class _Loop:
             for one in splits:
                 self._table.split(one)
             unowned = self._look_up(load, has_split=bool(splits))
-            sample = self._sample(minute)
-            yield replace(sample, sheds=0 if shed is None else len(shed.accepted), splits=len(splits), unowned=unowned)
+            sheds = 0 if shed is None else len(shed.accepted)
+            yield self._sample(minute, sheds=sheds, splits=len(splits), unowned=unowned)
 
     def _happen(self, minute: int) -> None:
         due = [event for event in self._scenario.events if event.at == minute]
@@ -143,7 +143,7 @@ class _Loop:
         has_all = [all(one.property_of(key) == value for key, value in wanted.items()) for one in self._roster]
         return float(carried[np.array(has_all)].sum() / carried.sum())
 
-    def _sample(self, minute: int) -> Sample:
+    def _sample(self, minute: int, *, sheds: int, splits: int, unowned: int) -> Sample:
         after, manager = self._table.at(minute), self._manager
         figures = self._figures(after)
         changes = manager.take_changes()
@@ -154,10 +154,10 @@ class _Loop:
             minute=minute,
             usage=figures.usage[manager.registered],
             moves=len(moved),
-            sheds=0,
+            sheds=sheds,
             moved_load=sum(after.loads.get(change.bundle, 0.0) for change in moved) / MIB,
-            splits=0,
-            unowned=0,
+            splits=splits,
+            unowned=unowned,
             matched=self._matched(figures),
             by_broker=dict(zip(self._roster.ids, figures.usage.tolist(), strict=True)),
         )

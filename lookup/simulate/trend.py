@@ -101,7 +101,7 @@ class Trend:
 
 
 def broken(assertion: Assertion, figures: Figures) -> bool:
-    """Tell whether a figure is not what it should be; one that cannot be computed is not."""
+    """Tell whether an assertion does not hold; it never does of a figure that cannot be computed."""
     value: Any = getattr(figures, assertion.figure)
     is_low = assertion.at_least is None or value >= assertion.at_least
     is_high = assertion.at_most is None or value <= assertion.at_most

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from lookup.engine.answers import listed
 from lookup.engine.ballot import Ballot
+from lookup.engine.cycles import exhausted
 from lookup.engine.ledger import LoadFigures
 from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Instant, Policy, memory_key
@@ -145,14 +146,17 @@ def proposals_in(shedder: Shedder | Splitter, world: World) -> list[Proposal | S
     """
     said: list[Proposal | Split | CycleOutcome] = []
     view = own_view(shedder, world.view)
-    cycle = shedder.propose(view, copy.deepcopy(dict(view.memory)))
-    try:
-        said.append(next(cycle))
-        while len(said) < _ENOUGH:
-            said.append(cycle.send(Ruling(accepted=True)))
-    except StopIteration as ended:
-        return [*said, ended.value]
-    raise AssertionError(f"{shedder!r} is still proposing after {_ENOUGH} proposals: {world.name}")
+
+    def accept(proposal: Proposal | Split) -> Ruling:
+        """Note a proposal and accept it, if it is not one too many."""
+        said.append(proposal)
+        if len(said) == _ENOUGH:
+            raise AssertionError(f"{shedder!r} is still proposing after {_ENOUGH} proposals: {world.name}")
+        return Ruling(accepted=True)
+
+    cycle: Generator[Any, Ruling, CycleOutcome] = shedder.propose(view, copy.deepcopy(dict(view.memory)))
+    outcome = exhausted(cycle, accept)
+    return [*said, outcome]
 
 
 def writable(world: World) -> World:

@@ -5,8 +5,8 @@
         check(policy)
 
 A check takes a policy and raises `AssertionError`, or the engine's own error, with a sentence that names the part and
-mostly the world it failed in. Checks ask in the worlds of `worlds.py`, or in those they are given. Pytest is needed
-here and nowhere else in the framework.
+mostly the world it failed in. Checks ask in the worlds of `worlds.py`, or in those they are given; those of shedders
+and splitters are in `cycles.py`. Pytest is needed here and nowhere else in the framework.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import copy
 import json
 import pickle
 import tomllib
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import isclose
@@ -28,15 +28,13 @@ from numpy.typing import NDArray
 from lookup.engine.answers import checked_mask, checked_odds, checked_reads, checked_scores
 from lookup.engine.ballot import Ballot
 from lookup.engine.build import PartBuilder, part_table
-from lookup.engine.cycles import CycleReport
 from lookup.engine.explain import explain
 from lookup.engine.plugins import registry_of
 from lookup.engine.policy import Instant, Policy, WeightedScorer
-from lookup.errors import InputError, ReadsError
+from lookup.errors import ReadsError
 from lookup.hooks.protocols import Filter, Scorer, Selector, Shedder, SplitAlgorithm, Splitter
 from lookup.model.broker import Candidates
-from lookup.model.bundles import NamespaceBundle
-from lookup.model.decision import CycleLabel, CycleOutcome, CycleReason, Reason, Ruling, Split
+from lookup.model.decision import Reason
 from lookup.model.request import LookupRequest
 from lookup.model.view import ClusterView
 from lookup.settings.policy import PartSpec
@@ -48,13 +46,18 @@ from lookup.testing.asking import (
     kind_of,
     manager_in,
     offered_in,
-    proposals_in,
     to_toml,
     worlds_of,
     writable,
     written_out,
 )
 from lookup.testing.clusters import engine_request
+from lookup.testing.cycles import (
+    SplitsEverything,
+    check_shedding_repeats,
+    check_splits_are_sound,
+    check_splitting_repeats,
+)
 from lookup.testing.worlds import WORLDS, World, changed_elsewhere, labelled_for
 
 __all__ = [
@@ -82,8 +85,6 @@ __all__ = [
 
 #: Sums in another order differ in their last bits.
 _CLOSE = 1e-9
-#: More than the hits in a row after which Pulsar splits (3).
-_CYCLES = 6
 
 Check = Callable[..., None]
 _SOUND: Mapping[str, Callable[[str, Any, Candidates], Any]] = {
@@ -105,28 +106,6 @@ class _Anybody:
         return [1.0] * len(brokers)
 
 
-@dataclass(frozen=True)
-class _Everything:
-    """Splits whatever a split algorithm that is checked alone would cut."""
-
-    name: ClassVar[str] = "conformance-everything"
-    reads: ClassVar[frozenset[str]] = frozenset({"view.load", "view.ownership"})
-
-    algorithm: SplitAlgorithm
-
-    def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Split, Ruling, CycleOutcome]:
-        """Propose every bundle the algorithm cuts."""
-        for bundle in view.traffic.stats:
-            owner, topics = view.ownership.owner(bundle), view.traffic.topics_of(bundle)
-            try:
-                cuts = tuple(self.algorithm.boundaries(NamespaceBundle.parse(bundle), topics, None))
-            except InputError:
-                continue
-            if owner is not None and cuts:
-                yield Split(bundle, view.brokers[owner].id, cuts)
-        return CycleOutcome(CycleLabel.SUCCESS, CycleReason.ADMIN)
-
-
 def policy_of(part: Any) -> Policy:
     """Return a policy around a part alone; a policy is returned as it is.
 
@@ -142,7 +121,7 @@ def policy_of(part: Any) -> Policy:
     if isinstance(part, Selector):
         return Policy(repr(part), part)
     if isinstance(part, SplitAlgorithm):
-        return Policy(repr(part), _Anybody(), splitter=_Everything(part))
+        return Policy(repr(part), _Anybody(), splitter=SplitsEverything(part))
     # A splitter has everything a shedder has, and an algorithm besides.
     if isinstance(part, Splitter):
         return Policy(repr(part), _Anybody(), splitter=part)
@@ -323,52 +302,6 @@ def check_rejections_are_explained(policy: Policy, worlds: Sequence[World] = WOR
 
             assert said is None or said.strip(), f"{policy.name} says {said!r} about {vote.broker}: {world.name}"
             assert "its detail raised" not in str(said), f"{policy.name} {said} about {vote.broker}: {world.name}"
-
-
-def check_shedding_repeats(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
-    """Check that a cycle of the shedder ends, and depends on nothing but what it is handed and declares."""
-    shedder = policy.shedder
-    if shedder is None:
-        return
-    reads = checked_reads(shedder)
-    for world in worlds:
-        first, second = manager_in(policy, world).shed(), manager_in(policy, world).shed()
-        assert first == second, f"{policy.name} shed {second}, not {first}: {world.name}"
-        expected = proposals_in(shedder, world)
-        for what, other in changed_elsewhere(reads, world):
-            assert proposals_in(shedder, other) == expected, f"{shedder!r} depends on {what}, which it does not declare"
-
-
-def check_splitting_repeats(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
-    """Check that a cycle of the splitter ends, and depends on nothing but what it is handed and declares."""
-    splitter = policy.splitter
-    if splitter is None:
-        return
-    reads = checked_reads(splitter)
-    for world in worlds:
-        first, second = _split_reports(policy, world), _split_reports(policy, world)
-        assert first == second, f"{policy.name} split {second}, not {first}: {world.name}"
-        expected = proposals_in(splitter, world)
-        for what, other in changed_elsewhere(reads, world):
-            assert proposals_in(splitter, other) == expected, (
-                f"{splitter!r} depends on {what}, which it does not declare"
-            )
-
-
-def check_splits_are_sound(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
-    """Check that whatever a splitter proposes can be done: owned bundles, each once, cut strictly inside, ascending."""
-    for world in worlds if policy.splitter is not None else ():
-        for report in _split_reports(policy, world):
-            assert not report.rejected, (
-                f"{policy.name} proposed splits refused as {dict(report.rejected)}: {world.name}"
-            )
-
-
-def _split_reports(policy: Policy, world: World) -> list[CycleReport[Split]]:
-    # Several cycles, so that hit counts run full.
-    manager = manager_in(policy, world)
-    reports = (manager.split_bundles() for _ in range(_CYCLES))
-    return [report for report in reports if report is not None]
 
 
 #: Every check, in the order in which they are run.

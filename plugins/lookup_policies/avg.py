@@ -19,6 +19,8 @@ __all__ = ["Avg"]
 
 #: (number of the broker that takes, number of the broker that gives)
 _Pair = tuple[int, int]
+#: (a measure of traffic, how much of it a pair's giver has to give up)
+_Excess = tuple[Callable[[BundleLoad], float], float]
 _Counts = MutableMapping[str, int]
 
 
@@ -84,9 +86,10 @@ class Avg:
             return no_figures(view)
         acting = self._acting(view, {number: used * 100.0 for number, used in usage.items()}, memory)
         accepted = 0
-        for taker, giver in acting:
-            for traffic, needed in self._excess(view, taker, giver):
-                accepted += yield from self._even_out(view, (taker, giver), traffic, needed=needed, memory=memory)
+        for pair in acting:
+            excess = self._excess(view, *pair)
+            if excess is not None:
+                accepted += yield from self._even_out(view, pair, excess, memory)
         return ended(usage, accepted, overloaded=[giver for _, giver in acting], reason=CycleReason.OVERLOADED)
 
     def _usage(self, view: ClusterView) -> NDArray[np.float64]:
@@ -125,7 +128,7 @@ class Avg:
                 low.pop(broker, None)
             else:
                 low[broker] = low.get(broker, 0) + 1
-            if difference < self.low_threshold or difference < self.high_threshold:
+            if difference < max(self.low_threshold, self.high_threshold):
                 high.pop(broker, None)
             else:
                 high[broker] = high.get(broker, 0) + 1
@@ -139,28 +142,19 @@ class Avg:
             low.pop(broker, None)
         return is_full
 
-    def _excess(
-        self, view: ClusterView, taker: int, giver: int
-    ) -> Sequence[tuple[Callable[[BundleLoad], float], float]]:
-        # One measure of traffic and how much of it has to go, or none.
+    def _excess(self, view: ClusterView, taker: int, giver: int) -> _Excess | None:
         if view.message_rate is not None:
             messages = float(view.message_rate[giver] - view.message_rate[taker]) * self.max_share
             if messages > self.min_rate:
-                return [(lambda entry: entry.rate, messages)]
+                return lambda entry: entry.rate, messages
         load = float(view.broker_load[giver] - view.broker_load[taker]) * self.max_share
-        return [(lambda entry: entry.load, load)] if load > self.min_throughput else []
+        return (lambda entry: entry.load, load) if load > self.min_throughput else None
 
     def _even_out(
-        self,
-        view: ClusterView,
-        pair: _Pair,
-        traffic: Callable[[BundleLoad], float],
-        *,
-        needed: float,
-        memory: MutableMapping[str, Any],
+        self, view: ClusterView, pair: _Pair, excess: _Excess, memory: MutableMapping[str, Any]
     ) -> Generator[Unload, Ruling, int]:
-        taker, giver = view.brokers[pair[0]].id, view.brokers[pair[1]].id
-        accepted = 0
+        taker, giver = (view.brokers[number].id for number in pair)
+        (traffic, needed), accepted = excess, 0
         for entry in descending(view.top_bundles[pair[1]], traffic):
             carried = traffic(entry)
             if not 0 < carried <= needed:

@@ -17,10 +17,10 @@ from lookup.model import (
     CycleOutcome,
     CycleReason,
     LoadStats,
-    NamespacePolicies,
     Probe,
     Ruling,
     Unload,
+    may_be_shed,
 )
 
 __all__ = ["Transfer"]
@@ -151,7 +151,8 @@ class _Reports:
         """Return the bundles in a broker's report, ascending by load."""
         found = self._view.top_bundles[number]
         if not self._part.shed_with_policies:
-            found = [entry for entry in found if not _has_policies(entry.bundle, self._view.namespaces)]
+            policies = self._view.namespaces
+            found = [entry for entry in found if may_be_shed(entry.bundle.rpartition("/")[0], policies)]
         return found[-self._part.top_bundles :]
 
 
@@ -301,8 +302,3 @@ def _listed(view: ClusterView) -> list[int]:
         return reported
     known = set(reported)
     return [number for number in view.store_order if number in known]
-
-
-def _has_policies(bundle: str, namespaces: NamespacePolicies) -> bool:
-    namespace = bundle.rpartition("/")[0]
-    return bool(namespaces.isolation.get(namespace) or namespaces.anti_affinity_group.get(namespace, "").strip())

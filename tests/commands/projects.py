@@ -11,7 +11,7 @@ import pytest
 
 from lookup.cli import main
 
-__all__ = ["EVALUATION", "Ran", "Run", "evaluation", "runner"]
+__all__ = ["EVALUATION", "FAILING", "Ran", "Run", "evaluation", "evaluation_of", "names_in", "runner"]
 
 #: Three brokers in two racks, two policies, nothing that needs a log.
 EVALUATION = """
@@ -45,6 +45,30 @@ name = "rack"
 filters = ["load-manager-class"]
 scorers = [{ use = "property-match", key = "rack", weight = 0.7 }, { use = "headroom", weight = 0.3 }]
 selector = "best"
+"""
+
+#: A plug-in file whose scorer fails in the middle of a log.
+FAILING = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lookup.hooks import hookimpl
+
+
+@dataclass(frozen=True)
+class Failing:
+    name: ClassVar[str] = "failing"
+    is_silent: bool = False
+
+    def score(self, request, brokers, view):
+        if not self.is_silent:
+            raise LookupError("no such rack")
+        return [float("nan")] * len(brokers)
+
+
+@hookimpl
+def lookup_register_scorers():
+    return (Failing,)
 """
 
 
@@ -86,3 +110,14 @@ def evaluation(folder: Path, text: str = "", *, start: str = EVALUATION) -> Path
     path = folder / "evaluation.toml"
     path.write_text(dedent(start) + dedent(text), encoding="utf-8")
     return path
+
+
+def evaluation_of(folder: Path, log: Path, text: str = "", head: str = "") -> Path:
+    """Write an evaluation of the tables of a log, with some text behind them and before everything."""
+    inputs = f'[inputs]\nlookups = "{log}/lookups"\nbrokers = "{log}/brokers"\nownership = "{log}/ownership"\n'
+    return evaluation(folder, inputs + text, start=head + EVALUATION)
+
+
+def names_in(folder: Path) -> list[str]:
+    """Return what is in a folder, sorted."""
+    return sorted(path.name for path in folder.iterdir())

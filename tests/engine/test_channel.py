@@ -93,6 +93,41 @@ def test_a_wait_ends_in_time() -> None:
 
 
 @pytest.mark.parametrize(
+    ("data", "answer"),
+    [
+        (None, Settled(_UNIT)),
+        (_record(_S.FREE, None, "b2"), Settled(_UNIT)),
+        (_record(_S.SPLITTING, None, "b2"), Settled(_UNIT, "b2")),
+        (_record(_S.ASSIGNING, "b2"), Settled(_UNIT, failed=True)),
+        (_record(_S.RELEASING, "b2", "b3"), Settled(_UNIT, failed=True)),
+    ],
+)
+def test_who_has_not_confirmed_in_time_is_no_owner(data: ServiceUnitStateData | None, answer: Settled) -> None:
+    """A wait that ends by the clock is answered with who owns the bundle then, not with who is about to."""
+    channel = _channel("b1", data)
+    channel.assign(_UNIT, "b2", 0)
+
+    assert channel.expire(_ALL, 30_000) == [answer]
+
+
+@pytest.mark.parametrize("data", [_record(_S.OWNED, "b3"), _record(_S.SPLITTING, None, "b3")])
+def test_an_owner_who_comes_back_does_not_end_a_wait(data: ServiceUnitStateData) -> None:
+    """Nobody writes a record then; who asks meanwhile joins those who wait, and all are answered in the end."""
+    channel = _channel("b1", data)
+    channel.owner(_UNIT, registered=("b1", "b2"), now_ms=0)
+
+    assert channel.owner(_UNIT, registered=_ALL, now_ms=29_999) == Waiting(_UNIT)
+    assert channel.expire(_ALL, 30_000) == [Settled(_UNIT, "b3")]
+    assert channel.owner(_UNIT, registered=_ALL, now_ms=30_000) == Settled(_UNIT, "b3")
+
+
+@pytest.mark.parametrize("data", [_record(_S.ASSIGNING, "b1"), _record(_S.RELEASING, "b1", "b2")])
+def test_a_destination_that_is_not_registered_believes_its_record(data: ServiceUnitStateData) -> None:
+    """A broker without a registry to look at answers at once, about itself as well."""
+    assert _channel("b1", data).owner(_UNIT, registered=("b2",), now_ms=0) == Settled(_UNIT, "b1")
+
+
+@pytest.mark.parametrize(
     ("said", "answer"),
     [
         (None, Settled(_UNIT)),

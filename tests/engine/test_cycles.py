@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import pytest
 
 from lookup.engine.cycles import FAILED, Books, Turn
 from lookup.engine.policy import Instant
-from lookup.errors import ContractError, PolicyError
+from lookup.errors import ContractError, PolicyError, ReadsError
 from lookup.model import Reason, Ruling
 from lookup.testing import cluster
 from tests.engine.parts import DONE, Proposing, policy
@@ -48,6 +49,23 @@ def test_every_proposal_is_answered_in_its_turn() -> None:
 
     assert turn.outcome(books.ruling) is DONE
     assert turn.memory["rulings"] == [None, "not-owner", "moved-this-cycle"]
+
+
+def test_a_part_sees_what_it_declares() -> None:
+    """Its view is cut down like that of every part, and `view.memory` is its own."""
+
+    class Blind(Proposing):
+        reads: ClassVar[frozenset[str]] = frozenset({"view.memory"})
+
+        def propose(self, view: Any, memory: Any) -> Any:
+            memory["seen"] = view.memory is memory
+            yield view.traffic
+
+    turn = replace(_turn(), part=Blind())
+    with pytest.raises(ReadsError, match=r"part 'proposing' read view\.traffic without 'view.load' in its reads"):
+        turn.outcome(_yes)
+
+    assert turn.memory["seen"]
 
 
 def test_books_carry_out_what_they_accept_and_nothing_else() -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
 
 from lookup.engine.manager import LoadManager
-from lookup.errors import ContractError, ReadsError
+from lookup.errors import ContractError
 from lookup.model import CycleLabel, CycleOutcome, CycleReason, Reason, Split
 from lookup.testing import cluster
 from tests.engine.parts import DONE, Odds, Proposing, manager, policy
@@ -120,19 +119,4 @@ def test_a_splitter_that_raises_keeps_what_was_accepted(on_error: str) -> None:
 def test_a_splitter_that_breaks_its_protocol_ends_the_run(made: LoadManager, sentence: str) -> None:
     """Something else than a split, or no outcome."""
     with pytest.raises(ContractError, match=sentence):
-        made.split_bundles()
-
-
-def test_a_splitter_sees_what_it_declares() -> None:
-    """Its view is cut down like that of every part."""
-
-    class Blind(Splitting):
-        reads: ClassVar[frozenset[str]] = frozenset()
-
-        def propose(self, view: Any, memory: Any) -> Any:
-            yield Split(B1, "b1", view.traffic)
-
-    made = _at_work()
-    made.policy = replace(made.policy, splitter=Blind())  # type: ignore[arg-type]  # the algorithm is missing
-    with pytest.raises(ReadsError, match=r"part 'splitting' read view\.traffic without 'view.load' in its reads"):
         made.split_bundles()

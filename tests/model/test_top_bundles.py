@@ -74,7 +74,7 @@ def test_namespaces_with_policies_are_left_out_unless_asked_for(*, with_policies
 
 def test_a_namespace_without_policies_may_be_shed() -> None:
     """An empty list of policies and a blank group are none."""
-    blank = NamespacePolicies(isolation={"t/n": ()}, anti_affinity_group={"t/n": ""})
+    blank = NamespacePolicies(isolation={"t/n": ()}, anti_affinity_group={"t/n": " "})
 
     assert may_be_shed("t/n", blank)
     assert not may_be_shed("t/isolated", _POLICIES)

@@ -10,44 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 
-from lookup.errors import ContractError, InputError, PluginError, PolicyError, PulsarLookupError, SettingsError
-from lookup.replay.outcome import ReplayOutcome
-from lookup.replay.run import replay
-from lookup.settings.evaluation import EvaluationFile
-from tests.replay.serial import SerialSession
+from lookup.errors import InputError, SettingsError
+from tests.replay.small import BROKER, LOOKUP, replayed, write_log, write_table
 from tests.replay.worlds import MICRO, START_US, write_rows
 
-_LOOKUP = {"ts": START_US, "cluster": "east", "topic": "persistent://t/n/topic", "properties": "{}"}
-_BROKER = {"id": "b1:8080", "properties": {"lookup.rack": "a"}}
 _REGISTERED = {"ts": START_US, "cluster": "east", "broker": "b1:8080", "event": "registered"}
-
-
-def _settings(folder: Path, **given: Any) -> EvaluationFile:
-    inputs = {
-        name: str(folder / name) for name in ("brokers", "ownership", "loads", "bundles") if (folder / name).exists()
-    }
-    base: dict[str, Any] = {
-        "evaluation": {"incumbent": "p", "max_quarantine_ratio": 1.0},
-        "inputs": {"lookups": str(folder / "lookups"), **inputs},
-        "brokers": [_BROKER],
-        "policies": [{"name": "p", "selector": "random"}],
-    }
-    base["evaluation"] |= given.pop("evaluation", {})
-    return EvaluationFile.model_validate(base | given)
-
-
-def _replayed(folder: Path, **given: Any) -> ReplayOutcome:
-    return replay(SerialSession(), _settings(folder, **given), str(folder / "output"))  # type: ignore[arg-type]  # stands for a session
-
-
-def _log(folder: Path, *rows: dict[str, Any]) -> None:
-    write_rows([{**_LOOKUP, **row} for row in rows or ({},)], "lookups", folder / "lookups" / "part.parquet")
-
-
-def _table(folder: Path, name: str, *rows: dict[str, Any]) -> None:
-    write_rows(rows, name, folder / name / "part.parquet")
 
 
 def _quarantine(folder: Path) -> list[tuple[str, int, str, str]]:
@@ -56,7 +24,7 @@ def _quarantine(folder: Path) -> list[tuple[str, int, str, str]]:
 
 
 def _column(folder: Path, name: str, values: pa.Array) -> None:
-    table = pa.table({**{key: pa.array([value]) for key, value in _LOOKUP.items()}, name: values})
+    table = pa.table({**{key: pa.array([value]) for key, value in LOOKUP.items()}, name: values})
     (folder / "lookups").mkdir()
     pq.write_table(table, folder / "lookups" / "part.parquet")
 
@@ -80,13 +48,13 @@ def _garbage(folder: Path) -> None:
 
 
 def _cut_off(folder: Path) -> None:
-    _log(folder)
+    write_log(folder)
     whole = (folder / "lookups" / "part.parquet").read_bytes()
     (folder / "lookups" / "part.parquet").write_bytes(whole[: len(whole) // 2])
 
 
 def _damaged(folder: Path) -> None:
-    _log(folder, *({"topic": f"persistent://t/n/{number}"} for number in range(500)))
+    write_log(folder, *({"topic": f"persistent://t/n/{number}"} for number in range(500)))
     whole = bytearray((folder / "lookups" / "part.parquet").read_bytes())
     whole[4:2000] = b"\xff" * 1996
     (folder / "lookups" / "part.parquet").write_bytes(whole)
@@ -123,11 +91,11 @@ _UNUSABLE: Sequence[tuple[Callable[[Path], None], str]] = (
         r"column 'read_only' of the table lookups holds int64, not true or false$",
     ),
     (
-        lambda folder: _log(folder, {"topic": "a.*"}, {"topic": "no-topic"}),
+        lambda folder: write_log(folder, {"topic": "a.*"}, {"topic": "no-topic"}),
         r"lookups: none of the 2 rows is a lookup that asks for a broker$",
     ),
     (
-        lambda folder: _log(folder, {}, {"ts": 0}, {"ts": 8 * 10**18}),
+        lambda folder: write_log(folder, {}, {"ts": 0}, {"ts": 8 * 10**18}),
         r"lookups from 1970-01-01 to 255479-11-28, 133,333,333,333 ticks of 60 s: more than 5,000,000; is a timestamp ",
     ),
 )
@@ -139,7 +107,7 @@ def test_an_unusable_log_is_one_sentence(tmp_path: Path, make: Callable[[Path], 
     make(tmp_path)
 
     with pytest.raises(InputError, match=sentence) as raised:
-        _replayed(tmp_path)
+        replayed(tmp_path)
     assert "\n" not in str(raised.value)
     assert not (tmp_path / "output" / "decisions").exists()
 
@@ -173,9 +141,9 @@ def test_a_row_that_cannot_be_used_goes_to_quarantine(
     tmp_path: Path, odd: dict[str, Any], reason: str, text: str
 ) -> None:
     """A row of the log that cannot be used is told with its line, why, and what stood there; others are replayed."""
-    _log(tmp_path, {}, odd, {})
+    write_log(tmp_path, {}, odd, {})
 
-    outcome = _replayed(tmp_path)
+    outcome = replayed(tmp_path)
 
     (found,) = _quarantine(tmp_path)
     assert found[:3] == ("lookups", 2, reason)
@@ -185,12 +153,12 @@ def test_a_row_that_cannot_be_used_goes_to_quarantine(
 
 def test_too_many_rows_in_quarantine_fail_the_run(tmp_path: Path) -> None:
     """A share of unusable rows above max_quarantine_ratio ends the run with the most frequent reason."""
-    _log(tmp_path, {}, {"topic": None}, {"topic": None}, {"result": "maybe"})
+    write_log(tmp_path, {}, {"topic": None}, {"topic": None}, {"result": "maybe"})
 
     with pytest.raises(
         InputError, match=r"3 of 4 rows cannot be used.*0\.5 allows; most often \(2 rows\): the topic is m"
     ):
-        _replayed(tmp_path, evaluation={"max_quarantine_ratio": 0.5})
+        replayed(tmp_path, evaluation={"max_quarantine_ratio": 0.5})
 
 
 def test_bytes_that_are_no_text_do_not_stop_a_run(tmp_path: Path) -> None:
@@ -198,21 +166,21 @@ def test_bytes_that_are_no_text_do_not_stop_a_run(tmp_path: Path) -> None:
     topics = pa.array([b"persistent://t/n/\xff\xfe"]).cast(pa.binary())
     _column(tmp_path, "topic", pa.StringArray.from_buffers(1, topics.buffers()[1], topics.buffers()[2]))
 
-    assert _replayed(tmp_path).inputs["lookups"] == 1
+    assert replayed(tmp_path).inputs["lookups"] == 1
 
 
 def test_a_cluster_without_brokers_is_named(tmp_path: Path) -> None:
     """A cluster of the log that no broker is registered in ends the run, and the sentence says where one should be."""
-    _log(tmp_path, {"cluster": "west"})
-    elsewhere = {**_BROKER, "clusters": ["east"]}
+    write_log(tmp_path, {"cluster": "west"})
+    elsewhere = {**BROKER, "clusters": ["east"]}
 
     with pytest.raises(
         InputError, match=r"cluster 'west' of the log has no broker: no \[\[brokers\]\] entry is for it$"
     ):
-        _replayed(tmp_path, brokers=[elsewhere])
-    _table(tmp_path, "brokers", _REGISTERED)
+        replayed(tmp_path, brokers=[elsewhere])
+    write_table(tmp_path, "brokers", _REGISTERED)
     with pytest.raises(InputError, match=r"'west' of the log has no broker: the BROKERS table has no row of it$"):
-        _replayed(tmp_path)
+        replayed(tmp_path)
 
 
 _SMALL: Sequence[tuple[str, dict[str, Any], str]] = (
@@ -239,12 +207,12 @@ def test_a_row_of_a_small_table_that_cannot_be_used_goes_to_quarantine(
     tmp_path: Path, table: str, row: dict[str, Any], reason: str
 ) -> None:
     """A row of BROKERS, OWNERSHIP, LOADS or BUNDLES that cannot be used is told with its line and why."""
-    _log(tmp_path)
-    _table(tmp_path, "brokers", _REGISTERED, *([row] if table == "brokers" else []))
+    write_log(tmp_path)
+    write_table(tmp_path, "brokers", _REGISTERED, *([row] if table == "brokers" else []))
     if table != "brokers":
-        _table(tmp_path, table, {**_WHOLE, **row})
+        write_table(tmp_path, table, {**_WHOLE, **row})
 
-    outcome = _replayed(tmp_path, evaluation={"load": "reported" if table == "loads" else "simulated"})
+    outcome = replayed(tmp_path, evaluation={"load": "reported" if table == "loads" else "simulated"})
 
     ((name, line, found, _),) = _quarantine(tmp_path)
     assert (name, line) == (table, 2 if table == "brokers" else 1)
@@ -254,18 +222,18 @@ def test_a_row_of_a_small_table_that_cannot_be_used_goes_to_quarantine(
 
 def test_a_small_table_may_be_empty(tmp_path: Path) -> None:
     """That nothing was owned is no mistake."""
-    _log(tmp_path)
-    _table(tmp_path, "ownership")
+    write_log(tmp_path)
+    write_table(tmp_path, "ownership")
 
-    assert _replayed(tmp_path).inputs["lookups"] == 1
+    assert replayed(tmp_path).inputs["lookups"] == 1
 
 
 def test_unloads_by_a_policy_are_ignored_and_counted(tmp_path: Path) -> None:
     """What the logged policy unloaded is not repeated, and told."""
-    _log(tmp_path)
-    _table(tmp_path, "ownership", *({**_WHOLE, "event": "unloaded", "by": by} for by in ("policy", None, "admin")))
+    write_log(tmp_path)
+    write_table(tmp_path, "ownership", *({**_WHOLE, "event": "unloaded", "by": by} for by in ("policy", None, "admin")))
 
-    assert _replayed(tmp_path).inputs["ignored_unloads"] == 2
+    assert replayed(tmp_path).inputs["ignored_unloads"] == 2
 
 
 @pytest.mark.parametrize(
@@ -286,153 +254,46 @@ def test_policies_that_need_owners_are_refused_where_there_are_none(
     tmp_path: Path, policy: dict[str, Any], reason: str
 ) -> None:
     """Under shared ownership stateful parts, shedders and parts that read owners are refused with a sentence."""
-    _log(tmp_path)
+    write_log(tmp_path)
 
     with pytest.raises(SettingsError, match=rf"policy 'p' cannot be replayed under ownership = \"shared\": {reason}$"):
-        _replayed(tmp_path, policies=[{"name": "p", **policy}], evaluation={"ownership": "shared"})
+        replayed(tmp_path, policies=[{"name": "p", **policy}], evaluation={"ownership": "shared"})
 
 
 @pytest.mark.parametrize("ownership", ["exclusive", "shared"])
 @pytest.mark.parametrize("second", [0.0, 59.0, 119.0])
 def test_a_warmup_that_leaves_nothing_to_score_is_refused(tmp_path: Path, ownership: str, second: float) -> None:
     """A log whose last tick with a lookup begins before the warm-up ends is refused; nothing was replayed."""
-    _log(tmp_path, {}, {"ts": START_US + round(second * MICRO)})
+    write_log(tmp_path, {}, {"ts": START_US + round(second * MICRO)})
     begins = int(second) // 60 * 60
 
     with pytest.raises(
         InputError,
         match=rf"^warmup_s = 61 leaves nothing to score: .* in the tick that begins {begins} s after the first one; ",
     ):
-        _replayed(tmp_path, evaluation={"ownership": ownership, "warmup_s": 61})
+        replayed(tmp_path, evaluation={"ownership": ownership, "warmup_s": 61})
     assert not (tmp_path / "output" / "decisions").exists()
 
 
 @pytest.mark.parametrize("ownership", ["exclusive", "shared"])
 def test_one_lookup_after_the_warmup_is_scored(tmp_path: Path, ownership: str) -> None:
     """The tick that begins when the warm-up ends counts, be it in one cluster of several."""
-    _log(tmp_path, {}, {"ts": START_US + 60 * MICRO}, {"cluster": "west"})
+    write_log(tmp_path, {}, {"ts": START_US + 60 * MICRO}, {"cluster": "west"})
 
-    outcome = _replayed(tmp_path, evaluation={"ownership": ownership, "warmup_s": 60})
+    outcome = replayed(tmp_path, evaluation={"ownership": ownership, "warmup_s": 60})
 
     (answered,) = (one for one in outcome.sums if (one.cluster, one.metric) == ("east", "answered_ratio"))
     assert answered.sums.sum(axis=0).tolist() == [1.0, 1.0]
 
 
-_PART = """
-from typing import ClassVar
-from dataclasses import dataclass
-from lookup.hooks import hookimpl
-
-@dataclass(frozen=True)
-class Broken:
-    name: ClassVar[str] = "broken"
-    reads: ClassVar[frozenset[str]] = frozenset()
-
-    def odds(self, request, brokers, scores, view):
-        {body}
-
-@hookimpl
-def lookup_register_selectors():
-    return [Broken]
-"""
-_BODIES: Sequence[tuple[str, type[PulsarLookupError], str]] = (
-    ("raise KeyError('rack')", PolicyError, r"policy 'p': part 'broken' raised KeyError: 'rack'; it was asked about "),
-    (
-        "return [float('nan')] * len(brokers)",
-        ContractError,
-        r"part 'broken' answered odds nan for broker '[^']+', not a finite",
-    ),
-    (
-        "return [-0.5] * len(brokers)",
-        ContractError,
-        r"part 'broken' answered odds -0\.5 for broker '[^']+', not a finite",
-    ),
-    ("return [1.0] * 7", ContractError, r"part 'broken' answered odds of shape \(7,\) for 1 brokers"),
-    ("return request.client", ContractError, r"part 'broken' read request\.client without 'client' in its reads"),
-)
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize("mode", ["exclusive", "shared"])
-@pytest.mark.parametrize(("body", "kind", "sentence"), _BODIES)
-def test_a_part_that_fails_on_a_worker_is_one_sentence(
-    spark: SparkSession, tmp_path: Path, body: str, kind: type[PulsarLookupError], sentence: str, mode: str
-) -> None:
-    """A plug-in that raises, or answers what it may not, ends the run on Spark with a sentence that names it."""
-    (tmp_path / "broken.py").write_text(_PART.format(body=body))
-    _log(tmp_path, {}, {"ts": START_US + 90 * MICRO})
-    policies = [{"name": "p", "selector": "broken"}]
-    files = [str(tmp_path / "broken.py")]
-    settings = _settings(tmp_path, policies=policies, plugin_files=files, evaluation={"ownership": mode})
-
-    with pytest.raises(kind, match=sentence) as raised:
-        replay(spark, settings, str(tmp_path / "output"))
-    assert "\n" not in str(raised.value)
-    assert not (tmp_path / "output" / ".work").exists()
-
-
-_METRIC = """
-from typing import ClassVar
-from dataclasses import dataclass
-from lookup.hooks import hookimpl
-
-@dataclass(frozen=True)
-class Broken:
-    name: ClassVar[str] = "broken_ratio"
-    unit: ClassVar[str] = "ratio"
-    better: ClassVar[str] = "up"
-    grain: ClassVar[str] = "lookup"
-    resample: ClassVar[str] = "bundle"
-
-    def keys(self, batch):
-        return (None,)
-
-    def accumulate(self, batch, key):
-        raise ZeroDivisionError("by nothing")
-
-    def value(self, sums):
-        return sums[..., 0]
-
-@hookimpl
-def lookup_register_metrics():
-    return [Broken]
-"""
-
-
-@pytest.mark.spark
-def test_a_metric_that_fails_on_a_worker_is_one_sentence(spark: SparkSession, tmp_path: Path) -> None:
-    """A metric that raises ends the run on Spark with a sentence that names it."""
-    (tmp_path / "metric.py").write_text(_METRIC)
-    _log(tmp_path)
-    settings = _settings(tmp_path, plugin_files=[str(tmp_path / "metric.py")])
-
-    with pytest.raises(PluginError, match=r"^metric 'broken_ratio' raised ZeroDivisionError: by nothing$"):
-        replay(spark, settings, str(tmp_path / "output"))
-
-
-@pytest.mark.spark
-def test_a_plug_in_file_may_be_edited_between_runs_of_a_session(spark: SparkSession, tmp_path: Path) -> None:
-    """A second run in the same session uses the file as it is by then, under the same name."""
-    _log(tmp_path, {}, {"ts": START_US + 90 * MICRO})
-    policies, file = [{"name": "p", "selector": "broken"}], tmp_path / "edited.py"
-    settings = _settings(tmp_path, policies=policies, plugin_files=[str(file)])
-    answered = []
-    for odds in ("0.0", "1.0"):
-        file.write_text(_PART.format(body=f"return [{odds}] * len(brokers)"))
-        outcome = replay(spark, settings, str(tmp_path / odds))
-        answered += [one.sums[:, 0].sum() for one in outcome.sums if one.metric == "answered_ratio"]
-
-    assert answered == [0.0, 2.0]
-
-
 def test_a_second_run_to_the_same_place_counts_anew(tmp_path: Path) -> None:
     """What a worker keeps of one run never answers for another, also where both have rows at the same times."""
-    _log(tmp_path, *({"ts": START_US + second * MICRO, "client": "web.example.com"} for second in range(9)))
+    write_log(tmp_path, *({"ts": START_US + second * MICRO, "client": "web.example.com"} for second in range(9)))
     labels = [{"match": {"client": "web.*"}, "properties": {"rack": rack}} for rack in "ab"]
 
     ratios = []
     for label in labels:
-        outcome = _replayed(tmp_path, clients=[label], evaluation={"ownership": "shared", "default_bundles": 1})
+        outcome = replayed(tmp_path, clients=[label], evaluation={"ownership": "shared", "default_bundles": 1})
         ratios += [one.sums.sum(axis=0).tolist() for one in outcome.sums if one.metric == "match_ratio"]
 
     assert ratios == [[9.0, 9.0], [0.0, 9.0]]
@@ -442,8 +303,8 @@ def test_weights_count_anew_in_a_second_run_to_the_same_place(tmp_path: Path) ->
     """A log that was rewritten between two runs of a session is read as it is by then."""
     served = []
     for weight in (1.0, 3.0):
-        _log(tmp_path, *({"ts": START_US + second * MICRO, "weight": weight} for second in range(9)))
-        outcome = _replayed(tmp_path, evaluation={"ownership": "shared"})
+        write_log(tmp_path, *({"ts": START_US + second * MICRO, "weight": weight} for second in range(9)))
+        outcome = replayed(tmp_path, evaluation={"ownership": "shared"})
         served += [one.sums[:, 1].sum() for one in outcome.sums if one.metric == "imbalance_cv"]
 
     assert served == [9.0, 27.0]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lookup.model.batch import Batch, Cells, OwnerChanges
 from lookup.score.metrics.kinds import Better, Grain, Resample
-from lookup.score.metrics.totals import first, moves_of, per_bundle, quotient
+from lookup.score.metrics.totals import ChangeTotal, moves_of, per_bundle, quotient
 
 __all__ = ["CycleMoves", "LoadVariation", "NecessaryMoves"]
 
@@ -28,51 +28,37 @@ _TREND_EXPONENT = 0.8
 
 
 @dataclass(frozen=True)
-class CycleMoves:
-    """Moves on cycles of the graph of moves between brokers: without them every broker has as many bundles as with."""
+class _GraphMoves(ChangeTotal):
+    """Some of the moves of the graph of moves between brokers."""
 
-    name: ClassVar[str] = "cycle_moves"
-    every_key: ClassVar[tuple[str, ...]] = ()
     unit: ClassVar[str] = "moves"
-    better: ClassVar[Better] = "down"
-    grain: ClassVar[Grain] = "change"
-    resample: ClassVar[Resample] = "bundle"
-
-    def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return one whole, nothing where nobody owns."""
-        return () if batch.changes is None else (None,)
+    #: whether those on cycles are counted, or those on none
+    on_cycles: ClassVar[bool]
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
-        """Return moves on cycles, shape (n_bundles, 1)."""
-        return _counted(batch, on_cycles=True)
-
-    def value(self, sums: FloatArray) -> FloatArray:
-        """Return the sum."""
-        return first(sums)
+        """Return how many moves are counted, shape (n_bundles, 1)."""
+        if batch.changes is None:
+            return np.zeros((len(batch.bundles), 1))
+        moves = np.flatnonzero(moves_of(batch.changes))
+        kept = moves[_on_cycles(batch.changes, moves) == self.on_cycles]
+        return per_bundle(batch, batch.changes.bundle[kept], np.ones(len(kept)))
 
 
 @dataclass(frozen=True)
-class NecessaryMoves:
+class CycleMoves(_GraphMoves):
+    """Moves on cycles of the graph of moves between brokers: without them every broker has as many bundles as with."""
+
+    name: ClassVar[str] = "cycle_moves"
+    on_cycles: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class NecessaryMoves(_GraphMoves):
     """Moves that remain when all cycles are taken out of the graph of moves between brokers."""
 
     name: ClassVar[str] = "necessary_moves"
-    every_key: ClassVar[tuple[str, ...]] = ()
-    unit: ClassVar[str] = "moves"
     better: ClassVar[Better] = "info"
-    grain: ClassVar[Grain] = "change"
-    resample: ClassVar[Resample] = "bundle"
-
-    def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return one whole, nothing where nobody owns."""
-        return () if batch.changes is None else (None,)
-
-    def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
-        """Return moves that are on no cycle, shape (n_bundles, 1)."""
-        return _counted(batch, on_cycles=False)
-
-    def value(self, sums: FloatArray) -> FloatArray:
-        """Return the sum."""
-        return first(sums)
+    on_cycles: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)
@@ -99,14 +85,6 @@ class LoadVariation:
     def value(self, sums: FloatArray) -> FloatArray:
         """Return variation per weight; 0.0 where load only ever grows, or only ever shrinks."""
         return quotient(sums)
-
-
-def _counted(batch: Batch, *, on_cycles: bool) -> FloatArray:
-    if batch.changes is None:
-        return np.zeros((len(batch.bundles), 1))
-    moves = np.flatnonzero(moves_of(batch.changes))
-    kept = moves[_on_cycles(batch.changes, moves) == on_cycles]
-    return per_bundle(batch, batch.changes.bundle[kept], np.ones(len(kept)))
 
 
 def _on_cycles(changes: OwnerChanges, moves: IndexArray) -> BoolArray:

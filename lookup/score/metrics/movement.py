@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.model.batch import Batch, OwnerChanges
-from lookup.score.metrics.kinds import Better, Grain, Resample
-from lookup.score.metrics.totals import first, moves_of, per_bundle
+from lookup.score.metrics.totals import ChangeTotal, moves_of, per_bundle
 
 __all__ = ["CAUSES", "Assignments", "MovedWeight", "Moves", "RedundantMoves"]
 
@@ -24,25 +23,7 @@ CAUSES = ("forced", "shed", "admin", "split")
 
 
 @dataclass(frozen=True)
-class _Total:
-    """A sum over changes of owner."""
-
-    better: ClassVar[Better] = "down"
-    grain: ClassVar[Grain] = "change"
-    resample: ClassVar[Resample] = "bundle"
-    every_key: ClassVar[tuple[str, ...]] = ()
-
-    def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return one whole, nothing where nobody owns."""
-        return () if batch.changes is None else (None,)
-
-    def value(self, sums: FloatArray) -> FloatArray:
-        """Return the sum."""
-        return first(sums)
-
-
-@dataclass(frozen=True)
-class Assignments(_Total):
+class Assignments(ChangeTotal):
     """Decisions that gave a bundle an owner; transfers, where the shedder names the destination, are moves only."""
 
     name: ClassVar[str] = "assignments"
@@ -54,7 +35,7 @@ class Assignments(_Total):
 
 
 @dataclass(frozen=True)
-class Moves(_Total):
+class Moves(ChangeTotal):
     """Ownership changes to a different owner, by cause; a bundle's first assignment is none."""
 
     name: ClassVar[str] = "moves"
@@ -71,7 +52,7 @@ class Moves(_Total):
 
 
 @dataclass(frozen=True)
-class RedundantMoves(_Total):
+class RedundantMoves(ChangeTotal):
     """Moves that lead back: when one returns to an owner left at most `window_s` ago, all moves from there to here."""
 
     name: ClassVar[str] = "redundant_moves"
@@ -83,7 +64,7 @@ class RedundantMoves(_Total):
 
 
 @dataclass(frozen=True)
-class MovedWeight(_Total):
+class MovedWeight(ChangeTotal):
     """The bundle's ledger weight at each move, added up: what reconnects because of moves."""
 
     name: ClassVar[str] = "moved_weight"

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
 from lookup.model.batch import Batch, OwnerChanges, Served
+from lookup.score.metrics.kinds import Better, Grain, Resample
 
-__all__ = ["first", "moves_of", "of_pairs", "per_bundle", "quotient"]
+__all__ = ["ChangeTotal", "first", "moves_of", "of_pairs", "per_bundle", "quotient"]
 
 FloatArray = NDArray[np.float64]
 
@@ -54,3 +59,21 @@ def quotient(sums: FloatArray) -> FloatArray:
 def first(sums: FloatArray) -> FloatArray:
     """Take the only column of totals, shape (..., 1) to (...)."""
     return sums[..., 0]
+
+
+@dataclass(frozen=True)
+class ChangeTotal:
+    """What metrics share that are sums over changes of owner: they differ in which changes count, and how much."""
+
+    better: ClassVar[Better] = "down"
+    grain: ClassVar[Grain] = "change"
+    resample: ClassVar[Resample] = "bundle"
+    every_key: ClassVar[tuple[str, ...]] = ()
+
+    def keys(self, batch: Batch) -> Sequence[str | None]:
+        """Return one whole, nothing where nobody owns."""
+        return () if batch.changes is None else (None,)
+
+    def value(self, sums: FloatArray) -> FloatArray:
+        """Return the sum."""
+        return first(sums)

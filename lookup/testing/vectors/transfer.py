@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from lookup.engine.cycles import CycleReport
+from lookup.engine.cycles import CycleReport, exhausted
 from lookup.engine.dice import roll
 from lookup.engine.manager import LoadManager
 from lookup.model.broker import Roster
@@ -146,13 +146,14 @@ def _is_exhausted(drawn: Mapping[str, Any], dice: _Dice) -> bool:
 def _all_accepted(cycle: Generator[Proposal, Ruling, CycleOutcome]) -> tuple[list[Unload], CycleOutcome]:
     """Accept whatever a shedder proposes or asks; return what was proposed or asked, and the end."""
     heard: list[Unload] = []
-    try:
-        proposal = next(cycle)
-        while True:
-            heard.append(proposal.unload if isinstance(proposal, Probe) else proposal)
-            proposal = cycle.send(Ruling(accepted=True))
-    except StopIteration as ended:
-        return heard, ended.value
+
+    def accept(proposal: Proposal) -> Ruling:
+        """Note what is proposed or asked, and accept it."""
+        heard.append(proposal.unload if isinstance(proposal, Probe) else proposal)
+        return Ruling(accepted=True)
+
+    outcome = exhausted(cycle, accept)
+    return heard, outcome
 
 
 def _split(namespace: str, drawn: Mapping[str, Any], whole: float, dice: _Dice) -> Bundles:
