@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from lookup.errors import ContractError
 from lookup.hooks.protocols import ALL_READS
 from lookup.model.broker import Candidates
 
-__all__ = ["checked_mask", "checked_odds", "checked_reads", "checked_scores", "listed"]
+__all__ = ["checked_mask", "checked_odds", "checked_reads", "checked_scores", "listed", "one_by_one"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -108,3 +109,14 @@ def _numbers(part: str, what: str, answer: Any, count: int) -> Floats:
 def _first(values: Floats, wrong: Bools, brokers: Candidates) -> str:
     place = int(np.argmax(wrong))
     return f"{values[place]} for broker {brokers[place].id!r}"
+
+
+def one_by_one(part: str, answer: Any, count: int) -> Iterable[Any]:
+    """Return what a filter answers, at most one more than there should be: too many are noticed and endless ones end.
+
+    Raises:
+        ContractError: where the answer is none for each broker.
+    """
+    if not isinstance(answer, Iterable):
+        raise ContractError(f"filter {part!r} answered {answer!r}, not true or false for each broker")
+    return islice(answer, count + 1)

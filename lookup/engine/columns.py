@@ -38,6 +38,7 @@ def load_columns(load: LoadFigures) -> dict[str, Any]:
         "demand": load.demand,
         "load_source": load.source,
         "traffic": load.traffic,
+        "max_usage": None if load.max_usage is None else read_only(load.max_usage),
         "load_ema": None if load.load_ema is None else read_only(load.load_ema),
         "updated_us": None if load.updated_us is None else read_only(load.updated_us),
         "store_order": load.store_order,

@@ -39,6 +39,7 @@ class LoadFigures:
     source: Literal["simulated", "reported"] = "simulated"
     traffic: Traffic = NO_TRAFFIC
     #: what else load reports say, as in `ClusterView`; None where nobody reports
+    max_usage: Floats | None = None
     load_ema: Floats | None = None
     updated_us: Ints | None = None
     store_order: Sequence[int] | None = None

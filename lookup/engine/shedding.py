@@ -13,12 +13,14 @@ from dataclasses import replace
 from typing import Any
 
 from lookup.engine.cycles import FAILED, Books, CycleReport, Turn
+from lookup.engine.facets import request_facet
 from lookup.engine.hand_overs import InFlight, never
 from lookup.engine.policy import Instant, Policy
 from lookup.errors import ContractError, PolicyError
+from lookup.model.broker import Candidates
 from lookup.model.decision import CycleLabel, CycleOutcome, CycleReason, Probe, Proposal, Reason, Ruling, Unload
 from lookup.model.names import is_system_namespace
-from lookup.model.request import LookupOptions, request_of
+from lookup.model.request import LookupOptions, LookupRequest, request_of
 
 __all__ = ["FAILED_CYCLE", "run_sheds"]
 
@@ -76,6 +78,8 @@ class _UnloadJudge:
         self._instant = instant
         self._grace_us, self._in_flight = grace_us, in_flight
         self._moved: set[str] = set()
+        #: bundles for which the shedder has found a destination that the filters admit
+        self._placeable: set[str] = set()
 
     def objection(self, unload: Unload) -> Reason | None:
         """Return the first rule an unload breaks; None where it breaks none."""
@@ -93,7 +97,9 @@ class _UnloadJudge:
             return Reason.NOT_OWNER
         if self._is_recent(unload.bundle):
             return Reason.GRACE_PERIOD
-        return None if unload.destination is None else self._objection_to(unload, unload.destination)
+        if unload.destination is None:
+            return self._objection_to_leaving(unload.bundle, source)
+        return self._objection_to(unload, unload.destination)
 
     def book(self, unload: Unload) -> None:
         """Note that an accepted unload takes place, so that its bundle stays put for the rest of the cycle."""
@@ -109,7 +115,10 @@ class _UnloadJudge:
         number = view.brokers.number(destination)
         if number is None or not view.registered[number] or destination == unload.source:
             return Reason.NOT_REGISTERED
-        return None if self._admits(unload.bundle, number) else Reason.DESTINATION_FILTERED
+        if not self._admits(unload.bundle, number):
+            return Reason.DESTINATION_FILTERED
+        self._placeable.add(unload.bundle)
+        return None
 
     def _admits(self, bundle: str, number: int) -> bool:
         request = request_of(None, bundle, LookupOptions())
@@ -124,3 +133,33 @@ class _UnloadJudge:
         except PolicyError:
             return False
         return True
+
+    def _objection_to_leaving(self, bundle: str, source: int) -> Reason | None:
+        """Ask the filters that have an opinion whether a bundle may leave its owner for nobody knows whom.
+
+        Not asked where the shedder has already found a broker that all filters admit.
+        """
+        if bundle in self._placeable:
+            return None
+        request, policy, brokers = request_of(None, bundle, LookupOptions()), self._policy, self._instant.offered
+        last = max((n for n, part in enumerate(policy.filters) if hasattr(part, "should_unload")), default=-1)
+        for place, part in enumerate(policy.filters[: last + 1]):
+            try:
+                if hasattr(part, "should_unload") and not self._lets_go(place, request, source, brokers):
+                    return part.reason
+                brokers = brokers.subset(policy.admitted(place, request, brokers, self._instant))
+            except ContractError:
+                raise
+            except PolicyError:
+                return part.reason
+        return None
+
+    def _lets_go(self, place: int, request: LookupRequest, source: int, brokers: Candidates) -> bool:
+        part: Any = self._policy.filters[place]
+        cut, view = request_facet(part.name, self._policy.part_reads[place])(request), self._instant.views[place]
+        try:
+            return bool(part.should_unload(cut, view.brokers[source], brokers, view))
+        except (ContractError, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # a third party's code may raise anything
+            raise PolicyError(f"filter {part.name!r} raised {type(error).__name__}: {error}") from error

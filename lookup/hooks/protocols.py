@@ -82,7 +82,9 @@ class Filter(Part, Protocol):
 
         `brokers` are those the filters before this one kept; never empty. A list, an array or a generator will do; of a
         generator that raises half way, `on_error = "skip"` keeps the rejections so far, as Pulsar does. A filter that
-        wants to explain itself also has `detail(request, broker, view) -> str`, called only for `lookup explain`.
+        wants to explain itself also has `detail(request, broker, view) -> str`, called only for `lookup explain`. One
+        that knows when nobody would gain by a bundle's leaving its owner also has `should_unload(request, owner,
+        brokers, view) -> bool`, asked about unloads without destination; `brokers` are those left before it.
         """
 
 
@@ -151,8 +153,9 @@ class Shedder(Part, Protocol):
 
         An accepted `Unload` is booked and takes place; a `Probe` is judged but not booked. The engine refuses bundles
         the source does not own, bundles already moved in this cycle or unloaded within the grace period, and
-        destinations that are not registered or that the policy's filters reject. Loads in the view stay those of the
-        start of the cycle. `memory` outlives the cycle.
+        destinations that are not registered or that the policy's filters reject. Without destination, a filter that has
+        `should_unload` may refuse, unless a destination for the bundle was accepted in this cycle. Loads in the view
+        stay those of the start of the cycle. `memory` outlives the cycle.
         """
 
 

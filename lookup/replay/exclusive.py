@@ -23,6 +23,7 @@ from lookup.replay.loads import AtomLoads, BrokerLoads, Demand
 from lookup.replay.ordering import DayRows
 from lookup.replay.owners import OwnerInterval, OwnerIntervals
 from lookup.replay.plan import ClusterPlan, RunPlan, new_manager
+from lookup.replay.published import Publications
 from lookup.replay.requests import RequestMaker
 from lookup.replay.tally import ChangeRecord, OwnerTally
 from lookup.replay.walk import Registry, Tick
@@ -52,6 +53,7 @@ class ExclusiveReplay:
         self._registry = Registry(timeline.roster)
         self._loads = AtomLoads(cluster, run, work)
         self._brokers = BrokerLoads(cluster, self._loads, self._bundles, work)
+        self._reports = Publications(cluster, run, policy)
         self._usage = np.full(n_brokers, np.nan)
         #: usage means something, and is counted in every tick
         self._has_usage = cluster.assumed_capacity is None
@@ -98,6 +100,7 @@ class ExclusiveReplay:
         if events.registry is not None:
             self._registry.apply(events.registry)
             self.manager.set_registry(*events.registry)
+            self._reports.leave(~self._registry.registered, tick.start_us)
             self._follow(tick.low)
             self._pin(tick.low)
         if events.splits or self._late:
@@ -136,7 +139,7 @@ class ExclusiveReplay:
         self._loads.close_cell(tick.start_us)
         demand = Demand(self._cluster, self._spans, self._run.tick_us / MICRO)
         self._instant, self._spans = (tick.start_us, self._owners.copy(), demand), []
-        if self._has_usage or self.manager.policy.shedder is not None:
+        if self._has_usage or self._reports.is_kept or self.manager.policy.shedder is not None:
             self._settle_load()
         if self.manager.policy.shedder is not None:
             self.manager.shed()
@@ -154,7 +157,7 @@ class ExclusiveReplay:
                 demand=demand,
             )
             self._usage = figures.usage
-            self.manager.set_load(figures)
+            self.manager.set_load(self._reports.shown(figures, self.manager.ownership.bundles(), now_us))
 
     def _lookups(self, tick: Tick) -> None:
         """Let the engine decide where a bundle has no owner."""

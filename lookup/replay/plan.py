@@ -41,6 +41,8 @@ class RunPlan:
     owner_loss: OwnerLoss
     is_shared: bool
     is_reported: bool
+    #: policies see load as it was last published, not as it is
+    is_published: bool
     overload_threshold: float
     bytes_per_weight: float | None
     window_s: int

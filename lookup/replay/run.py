@@ -94,6 +94,7 @@ def run_plan(settings: EvaluationFile, by: Sequence[str] = ()) -> RunPlan:
         owner_loss=section.owner_loss,
         is_shared=section.ownership == "shared",
         is_reported=section.load == "reported",
+        is_published=section.load_reports == "published",
         overload_threshold=section.overload_threshold,
         bytes_per_weight=section.bytes_per_weight,
         window_s=section.window_s,

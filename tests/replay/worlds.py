@@ -79,6 +79,11 @@ _STATELESS: tuple[dict[str, Any], ...] = (
         "selector": {"use": "fallback", "children": [{"use": "best", "min_score": 1.0}, "least-resource-usage"]},
     },
     {"selector": {"use": "zone-spill", "key": "rack", "min_cluster_size": 1, "child": "random"}},
+    {
+        "filters": ["isolation", {"use": "max-topics", "max_topics": 1}],
+        "selector": "random",
+        "second_choice": {"filters": 1, "overloaded": 0.3},
+    },
 )
 _OWNING: tuple[dict[str, Any], ...] = (
     {"scorers": ["fewest-bundles"], "selector": "best"},
@@ -87,7 +92,12 @@ _OWNING: tuple[dict[str, Any], ...] = (
     {"selector": {"use": "bounded-consistent-hash", "points": 5}},
     {"selector": {"use": "power-of-two", "by": "bundles"}},
     {"selector": "round-robin"},
-    {"filters": ["even-distribution"], "selector": "least-long-term-message-rate"},
+    {
+        "filters": ["isolation", "anti-affinity", "even-distribution"],
+        "selector": "least-long-term-message-rate",
+        "second_choice": {"filters": 1, "overloaded": 0.3},
+        "shedder": {"use": "threshold", "threshold": 0.01, "history": 0.0},
+    },
     {"selector": {"use": "least-resource-usage-with-weight", "history": 0.5}},
     {"selector": {"use": "least-resource-usage-with-weight", "rule": "average"}},
     {"selector": "avg-placement"},
@@ -109,6 +119,15 @@ _OWNING: tuple[dict[str, Any], ...] = (
     {"filters": ["max-topics"], "selector": "round-robin", "shedder": {"use": "restless", "every": 3}},
     {"scorers": ["fewest-bundles"], "selector": "best", "shedder": {"use": "restless", "every": 1000}},
     {"selector": "random", "shedder": {"use": "overload", "threshold": 0.01}},
+)
+
+
+#: Pulsar's, and some that meet the instants of the grid, or miss them, often or seldom.
+_CADENCES: tuple[dict[str, Any], ...] = (
+    {},
+    {"min_interval_ms": 60_000, "history": 0.0},
+    {"min_interval_ms": 7_000, "max_interval_ms": 0, "change_percent": 0.0},
+    {"min_interval_ms": 90_000, "max_interval_ms": 120_000, "change_percent": 60.0, "history": 0.5},
 )
 
 
@@ -354,7 +373,8 @@ def _section(dice: Random, mode: str, tick_s: int, *, has_loads: bool) -> dict[s
         "incumbent": "p0",
         "ownership": mode,
         "owner_loss": dice.choice(["next-lookup", "leader"]),
-        "load": dice.choice(["simulated", "reported"]) if has_loads else "simulated",
+        "load": (load := dice.choice(["simulated", "reported"]) if has_loads else "simulated"),
+        "load_reports": dice.choice(["instant", "published"]) if load == "simulated" else "instant",
         "tick_s": tick_s,
         "session_s": tick_s * dice.choice([1, 3]),
         "balance_s": tick_s * dice.choice([1, 2, 40]),
@@ -373,7 +393,9 @@ def _settings(dice: Random, section: dict[str, Any], *, has_registry: bool) -> d
     chosen = dice.sample(pool, dice.randint(1, 3))
     return {
         "evaluation": section,
-        "policies": [{"name": f"p{number}", **policy} for number, policy in enumerate(chosen)],
+        "policies": [
+            {"name": f"p{number}", **policy, "cadence": dice.choice(_CADENCES)} for number, policy in enumerate(chosen)
+        ],
         "brokers": [] if has_registry and dice.random() < 0.5 else _brokers(dice, has_registry=has_registry),
         "clients": dice.choice([[], _RULES]),
         "namespaces": [

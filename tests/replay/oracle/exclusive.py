@@ -61,10 +61,8 @@ class ExclusiveWalk(Walk):
 
     def _events(self, tick: Tick) -> None:
         self.manager.begin_tick(tick.start)
-        if tick.registry is not None:
-            roster, self.registered = tick.registry
-            self.manager.set_registry(roster, np.array(self.registered))
-            self._follow(tick)
+        self.register(tick)
+        self._follow(tick)
         self._splits(tick)
         for bundle in tick.unloads:
             if self._state(bundle, tick.start) is not None:
@@ -111,9 +109,9 @@ class ExclusiveWalk(Walk):
             self.cells.append(self.open)
             self.open = []
         self.last_grid = tick.start
-        figures = self._load(tick.start)
-        self.usage = figures.usage.tolist()
-        self.manager.set_load(figures)
+        owners = [self.manager.ownership.owner(bundle) for bundle in self.held]
+        bundles = [owners.count(number) for number in range(len(self.world.roster))]
+        self.show(self._load(tick.start), bundles, tick.start)
         self.manager.shed()
         self._follow(tick, "move")
 

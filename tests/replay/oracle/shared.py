@@ -35,9 +35,7 @@ class SharedWalk(Walk):
         """Walk and tell."""
         for tick in self.world.ticks:
             self.manager.begin_tick(tick.start)
-            if tick.registry is not None:
-                roster, self.registered = tick.registry
-                self.manager.set_registry(roster, np.array(self.registered))
+            self.register(tick)
             for parent, children in tick.splits:
                 split_bundle(self.boundaries, parent, children)
             if tick.is_grid:
@@ -53,9 +51,7 @@ class SharedWalk(Walk):
             self.cells.append(self.open)
             self.served.append(self.serving)
             self.open, self.serving = [], [0.0] * count
-        figures = self._load(tick.start)
-        self.usage = figures.usage.tolist()
-        self.manager.set_load(figures)
+        self.show(self._load(tick.start), [0] * count, tick.start)
 
     def _load(self, now: int) -> LoadFigures:
         count, nothing = len(self.world.roster), [()] * len(self.world.roster)

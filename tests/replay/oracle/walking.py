@@ -8,8 +8,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
+
+from lookup.engine.ledger import LoadFigures
 from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Policy
+from lookup.engine.reporting import Measured, ReportBoard
 from lookup.model.broker import Broker
 from lookup.model.load import BrokerLoadData, broker_load_from_json
 from tests.replay.oracle.bundles import bundle_at
@@ -66,6 +70,36 @@ class Walk:
         #: the last report of each broker, and those to come, the next one last
         self.reports: dict[str, BrokerLoadData] = {}
         self.unread = list(reversed(world.loads or ()))
+        #: where brokers publish their load now and then
+        self.board = ReportBoard(len(world.roster), world.start, policy.cadence)
+
+    def register(self, tick: Tick) -> None:
+        """Begin a registry epoch where a tick does; who is not registered has no report."""
+        if tick.registry is not None:
+            roster, self.registered = tick.registry
+            self.manager.set_registry(roster, np.array(self.registered))
+            self.board.leave(~np.array(self.registered), tick.start)
+
+    def show(self, figures: LoadFigures, bundles: Sequence[int], now: int) -> None:
+        """Put what brokers measure, or what they published of it, into the view."""
+        self.usage = figures.usage.tolist()
+        if self.world.section.load_reports == "published":
+            rate = figures.broker_load if figures.message_rate is None else figures.message_rate
+            measured = Measured(figures.usage, figures.broker_load, rate, np.array(bundles), figures.topics)
+            seen = self.board.measure(measured, now)
+            figures = LoadFigures(
+                seen.usage,
+                seen.throughput,
+                seen.topics,
+                figures.top_bundles,
+                figures.demand,
+                max_usage=seen.max_usage,
+                load_ema=seen.throughput_ema,
+                updated_us=seen.reported_us,
+                message_rate=None if figures.message_rate is None else seen.rate,
+                long_term_bundle_rates=figures.long_term_bundle_rates,
+            )
+        self.manager.set_load(figures)
 
     def bundle(self, one: Demand) -> str:
         """Return the bundle of a lookup as of now."""
