@@ -104,6 +104,8 @@ def _assert_facts(outcome: ReplayOutcome, tale: Tale) -> None:
     assert inputs["induced_ratio"] == facts["induced"] / facts["lookups"]
     assert (inputs["capacity"] == "assumed") == facts["assumed"]
     assert inputs["quarantined"] == sum(tale.quarantined.values())
+    for name, hindered in tale.hindered.items():
+        assert inputs.get(name, {}) == hindered
     floors: Any = inputs["imbalance_floor"]
     _assert_figures(
         {name: math.nan if value is None else value for name, value in floors.items()},
