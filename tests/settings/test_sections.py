@@ -23,6 +23,12 @@ def _first(caught: pytest.ExceptionInfo[ValidationError]) -> str:
             "session_s: 60 should be a multiple of tick_s, which is 7\nbalance_s: 3600 should be a multiple",
         ),
         ({"seeds": [1, 2, 1]}, "seeds: each should occur once, not [1, 2, 1]"),
+        (
+            {"ownership": "shared", "handover_s": 2.5},
+            "handover_s: 2.5 should be 0 under shared ownership: nobody owns a bundle to hand over",
+        ),
+        ({"handover_s": -1}, "Input should be greater than or equal to 0"),
+        ({"handover_s": 86_401}, "Input should be less than or equal to 86400"),
         ({"seeds": []}, "Tuple should have at least 1 item"),
         ({"ownership": "sole"}, "Input should be 'exclusive' or 'shared'"),
         ({"owner_loss": "none"}, "Input should be 'next-lookup' or 'leader'"),
