@@ -14,6 +14,7 @@ from typing import Any
 
 from lookup.engine.cycles import FAILED, Books, CycleReport, Turn
 from lookup.engine.facets import request_facet
+from lookup.engine.hand_overs import InFlight, never
 from lookup.engine.policy import Instant, Policy
 from lookup.errors import ContractError, PolicyError
 from lookup.model.broker import Candidates
@@ -37,6 +38,7 @@ def run_sheds(
     carry_out: Callable[[Unload], None],
     *,
     grace_us: int,
+    in_flight: InFlight = never,
 ) -> CycleReport[Unload]:
     """Let a policy's shedder propose until it ends, and carry out what is accepted.
 
@@ -44,6 +46,7 @@ def run_sheds(
 
     Args:
         grace_us: how long an unloaded bundle is left in peace.
+        in_flight: which bundles are being handed over, and so cannot move.
 
     Raises:
         PolicyError: where the shedder raises and `on_error` is stop.
@@ -54,7 +57,7 @@ def run_sheds(
         raise ContractError(f"policy {policy.name!r} has no shedder")
     if len(instant.offered) <= _TOO_FEW:
         return _IDLE_CYCLE
-    books = Books(_UnloadJudge(policy, instant, grace_us), carry_out)
+    books = Books(_UnloadJudge(policy, instant, grace_us, in_flight), carry_out)
 
     def answer(proposal: Proposal) -> Ruling:
         """Rule on what the shedder yields; a probe is judged, but not booked."""
@@ -69,11 +72,11 @@ def run_sheds(
 class _UnloadJudge:
     """Says which bundles may be taken from their owners, by the books of this moment."""
 
-    def __init__(self, policy: Policy, instant: Instant, grace_us: int) -> None:
+    def __init__(self, policy: Policy, instant: Instant, grace_us: int, in_flight: InFlight) -> None:
         # Pulsar: a filter that fails makes the bundle not transferable; so a failure always raises here, and is caught.
         self._policy = replace(policy, on_error="stop")
         self._instant = instant
-        self._grace_us = grace_us
+        self._grace_us, self._in_flight = grace_us, in_flight
         self._moved: set[str] = set()
         #: bundles for which the shedder has found a destination that the filters admit
         self._placeable: set[str] = set()
@@ -87,6 +90,9 @@ class _UnloadJudge:
         # A bundle moved in this cycle has a new owner or none, so this rule comes before the one on ownership.
         if unload.bundle in self._moved:
             return Reason.MOVED_THIS_CYCLE
+        # What is released to nobody in particular has no owner either.
+        if self._in_flight(unload.bundle) is not None:
+            return Reason.IN_FLIGHT
         if source is None or view.ownership.owner(unload.bundle) != source:
             return Reason.NOT_OWNER
         if self._is_recent(unload.bundle):

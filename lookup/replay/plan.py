@@ -48,6 +48,8 @@ class RunPlan:
     window_s: int
     namespaces: NamespacePolicies
     topology: Topology
+    #: how long each state of a hand-over lasts; 0: bundles change hands at once
+    handover_us: int = 0
     #: dimensions of `--by`
     by: tuple[str, ...] = ()
 
@@ -114,4 +116,5 @@ def new_manager(cluster: ClusterPlan, run: RunPlan, policy: Policy, seed: int) -
         namespaces=run.namespaces,
         topology=run.topology,
         assumed_capacity=cluster.assumed_capacity,
+        handover_us=run.handover_us,
     )

@@ -103,6 +103,7 @@ def run_plan(settings: EvaluationFile, by: Sequence[str] = ()) -> RunPlan:
         window_s=section.window_s,
         namespaces=namespace_policies(settings),
         topology=topology(settings),
+        handover_us=round(section.handover_s * MICRO),
         by=tuple(by),
     )
 
@@ -326,10 +327,21 @@ def _outcome(
             "first_failure": next((one.first_failure for one in replayed if one.first_failure), None),
             "load": settings.evaluation.load,
             "ownership": settings.evaluation.ownership,
+            **(_hindered(replayed) if settings.evaluation.handover_s else {}),
         },
         logged_reason=None if _has_log(clusters) else _why_no_log(clusters),
         rolled=rolled,
     )
+
+
+def _hindered(replayed: Sequence[Replayed]) -> dict[str, dict[str, int]]:
+    """Return by policy what hand-overs stood against; it differs between policies, as what is in flight does."""
+    late, refused = Counter[str](), Counter[str]()
+    for one in replayed:
+        policy = one.sums[0].policy if one.sums else ""
+        late[policy] += one.late_splits
+        refused[policy] += one.refused_unloads
+    return {"late_splits": dict(+late), "refused_unloads": dict(+refused)}
 
 
 def _why_no_log(clusters: Sequence[ClusterPlan]) -> str:

@@ -53,7 +53,7 @@ def _rows(folder: Path, table: str) -> dict[tuple[str, str, int], list[dict[str,
 
 
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
-    plain = {name: value for name, value in row.items() if name not in ("cluster", "policy", "seed", "state")}
+    plain = {name: value for name, value in row.items() if name not in ("cluster", "policy", "seed")}
     for name in ("ts", "from", "to"):
         if plain.get(name) is not None:
             plain[name] = round(plain[name].timestamp() * 1e6)
@@ -104,6 +104,8 @@ def _assert_facts(outcome: ReplayOutcome, tale: Tale) -> None:
     assert inputs["induced_ratio"] == facts["induced"] / facts["lookups"]
     assert (inputs["capacity"] == "assumed") == facts["assumed"]
     assert inputs["quarantined"] == sum(tale.quarantined.values())
+    for name, hindered in tale.hindered.items():
+        assert inputs.get(name, {}) == hindered
     floors: Any = inputs["imbalance_floor"]
     _assert_figures(
         {name: math.nan if value is None else value for name, value in floors.items()},

@@ -21,6 +21,7 @@ from lookup.replay.schema import CANONICAL
 from lookup.settings.evaluation import EvaluationFile
 
 MICRO = 1_000_000
+_PLUGIN = Path(__file__).parent.parent / "assets" / "restless.py"
 #: 2026-01-01T23:56:00Z: days change soon after.
 START_US = 1_767_311_760 * MICRO
 CLUSTERS = ("east", "west")
@@ -112,6 +113,19 @@ _OWNING: tuple[dict[str, Any], ...] = (
         "selector": "least-resource-usage",
         "shedder": {"use": "threshold", "threshold": 0.05, "lower_boundary": True, "history": 0.5},
     },
+    {
+        "selector": "random",
+        "shedder": {
+            "use": "transfer",
+            "target_std": 0.001,
+            "hit_count": 0,
+            "cool_down_s": 0,
+            "shed_with_policies": True,
+        },
+    },
+    {"filters": ["max-topics"], "selector": "round-robin", "shedder": {"use": "restless", "every": 3}},
+    {"scorers": ["fewest-bundles"], "selector": "best", "shedder": {"use": "restless", "every": 1000}},
+    {"selector": "random", "shedder": {"use": "overload", "threshold": 0.01}},
 )
 
 
@@ -320,7 +334,7 @@ def _ownership(dice: Random, times: _Times) -> dict[str, Any]:
         "ts": times.any(dice),
         "cluster": dice.choice(CLUSTERS),
         "bundle": name,
-        "event": dice.choice(["owned", "owned", "unloaded", "unloaded", "split"]),
+        "event": dice.choice(["owned", "unloaded", "unloaded", "split", "split"]),
         "broker": dice.choice(BROKERS),
         "by": dice.choice(["admin", "admin", "policy", None]),
         "boundaries": dice.choice(
@@ -375,7 +389,10 @@ _KINDS: Mapping[str, tuple[Callable[[Random, _Times], dict[str, Any]], int]] = {
 
 
 def _section(dice: Random, mode: str, tick_s: int, *, has_loads: bool) -> dict[str, Any]:
+    # Instants are half a tick, 3 s or a microsecond apart: hand-overs end at them, between them, and after the log.
+    durations = [0.0, 0.0, 1e-6, 3.0, tick_s / 2, tick_s, 1.5 * tick_s, 4000.0]
     return {
+        "handover_s": 0.0 if mode == "shared" else dice.choice(durations),
         "incumbent": "p0",
         "ownership": mode,
         "owner_loss": dice.choice(["next-lookup", "leader"]),
@@ -409,6 +426,7 @@ def _settings(dice: Random, section: dict[str, Any], *, has_registry: bool) -> d
             {"name": "t2/b", "anti_affinity_group": "G", "isolation": [{"primary": ["broker-[ab]"], "min_limit": 1}]},
         ],
         "failure_domains": {"d1": list(BROKERS[:2])},
+        "plugin_files": [str(_PLUGIN)],
     }
 
 

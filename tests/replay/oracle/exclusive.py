@@ -32,7 +32,11 @@ class ExclusiveWalk(Walk):
     def __init__(self, world: World, policy: Policy, seed: int) -> None:
         super().__init__(world, policy, seed)
         self.owners: list[Row] = []
-        self.held: dict[str, Row] = {}
+        #: rows of OWNERS by bundle: those of its last hand-over and, where it has an owner, the one after them
+        self.held: dict[str, list[Row]] = {}
+        #: splits of the log that wait for a hand-over to end, and unloads that found one
+        self.waiting: list[tuple[str, list[str]]] = []
+        self.late_splits = self.refused_unloads = 0
         self.changes: list[Change] = []
         self.weights: dict[str, float] = {}
         self.answers: list[str | None] = []
@@ -53,25 +57,48 @@ class ExclusiveWalk(Walk):
             self.decided += self.manager.take_decisions()
         rows = [_decision_row(entry.ts_us, entry.decision, entry.count) for entry in self.decided]
         figures = measure_all(self.happenings(self.lookups, self.changes, None))
-        return Told(rows, self.owners, figures, self.parts(by, self.changes), self.answers)
+        refused = {"late_splits": self.late_splits, "refused_unloads": self.refused_unloads}
+        return Told(rows, self._rows(), figures, self.parts(by, self.changes), self.answers, refused)
 
     def _events(self, tick: Tick) -> None:
         self.manager.begin_tick(tick.start)
         self.register(tick)
         self._follow(tick)
-        for parent, children in tick.splits:
-            if split_bundle(self.boundaries, parent, children):
-                self.manager.split(parent, children)
-                held = self._end(parent, tick.start, "split")
-                for child in children if held else ():
-                    self._begin(child, str(held and held["broker"]), tick.start)
+        self._splits(tick)
         for bundle in tick.unloads:
-            if self.manager.ownership.owner(bundle) is not None:
+            if self._state(bundle, tick.start) is not None:
+                self.refused_unloads += 1
+            elif self.manager.ownership.owner(bundle) is not None:
                 self.manager.unload(bundle)
-                self._follow(tick)
+                self._follow(tick, "move")
         if tick.restores:
             self.manager.restore({name: broker for name, broker in self.world.initial.items() if self._exists(name)})
             self._follow(tick)
+
+    def _splits(self, tick: Tick) -> None:
+        """Split what can be split; a bundle in flight, or one whose parent waits, waits itself."""
+        first_time = len(self.waiting)
+        due, self.waiting = [*self.waiting, *tick.splits], []
+        for place, (parent, children) in enumerate(due):
+            unborn = {child for _, later in self.waiting for child in later}
+            if parent in unborn or self._state(parent, tick.start) is not None:
+                self.waiting.append((parent, children))
+                self.late_splits += place >= first_time
+            elif split_bundle(self.boundaries, parent, children):
+                self.manager.split(parent, children)
+                self._begin_split(parent, children, tick.start)
+
+    def _begin_split(self, parent: str, children: Sequence[str], ts: int) -> None:
+        held = self._end(parent, ts, "split")
+        broker = held[-1]["broker"] if held else None
+        if broker is not None:
+            # Until the split has ended its source answers for the parent; a child's loss ends it early.
+            splitting = self._begin(parent, None, ts, ["Splitting"])
+            for row in splitting:
+                row["broker"] = broker
+            del self.held[parent]
+            for child in children:
+                self.held[child] = splitting + self._begin(child, broker, ts + self.world.handover_us, [])
 
     def _exists(self, bundle: str) -> bool:
         namespace = bundle.rpartition("/")[0]
@@ -87,7 +114,7 @@ class ExclusiveWalk(Walk):
         bundles = [owners.count(number) for number in range(len(self.world.roster))]
         self.show(self._load(tick.start), bundles, tick.start)
         self.manager.shed()
-        self._follow(tick)
+        self._follow(tick, "move")
 
     def _load(self, now: int) -> LoadFigures:
         """Say what every broker carries by the books of this moment."""
@@ -177,22 +204,33 @@ class ExclusiveWalk(Walk):
             read_only=one.read_only, advertised_listener_name=one.listener, properties=one.properties
         )
         assigned = self.manager.assign(one.topic, bundle, options, client=one.client, ts_us=one.ts)
-        self._follow(tick)
+        self._follow(tick, "assignment")
         self.open.append(one)
         answer = None if assigned is None else assigned.broker
         self.answers.append(answer)
         if tick.start >= self.world.scored_from:
             number = None if answer is None else self.manager.roster.number(answer)
             broker = None if number is None else self.manager.roster[number]
-            self.lookups.append(counted(self.world, one, broker, 1.0))
+            found = counted(self.world, one, broker, 1.0)
+            self.lookups.append(replace(found, state=self._state(bundle, one.ts)))
 
-    def _follow(self, tick: Tick) -> None:
-        for change in self.manager.take_changes():
+    def _follow(self, tick: Tick, why: str = "") -> None:
+        """Write down what changed.
+
+        Args:
+            why: "assignment", "move", or "" for what holds at once: what the leader or the log's beginning settles.
+        """
+        changes = self.manager.take_changes()
+        for place, change in enumerate(changes):
             if change.broker is None:
                 self._end(change.bundle, change.ts_us, change.cause)
+                after = changes[place + 1] if place + 1 < len(changes) else None
+                if why == "move" and (after is None or after.bundle != change.bundle):
+                    self._begin(change.bundle, None, change.ts_us, ["Releasing"])
                 continue
             broker = self.world.roster[change.broker].id
-            self._begin(change.bundle, broker, change.ts_us)
+            states = {"assignment": ["Assigning"], "move": ["Releasing", "Assigning"], "": []}[why]
+            self._begin(change.bundle, broker, change.ts_us, states)
             if tick.start >= self.world.scored_from:
                 source = None if change.source is None else self.world.roster[change.source].id
                 unit, weight = self.world.unit_of(change.bundle), self._weight(change.bundle)
@@ -215,15 +253,47 @@ class ExclusiveWalk(Walk):
         micro, seconds = self._bundle_loads(self.last_grid)
         return micro[bundle] / (MICRO * seconds)
 
-    def _begin(self, bundle: str, broker: str, ts: int) -> None:
-        self.held[bundle] = {"bundle": bundle, "broker": broker, "from": ts, "to": None, "ended_by": None}
-        self.owners.append(self.held[bundle])
+    def _begin(self, bundle: str, broker: str | None, ts: int, states: Sequence[str]) -> list[Row]:
+        """Write the rows of OWNERS that are to be if nothing happens."""
+        step = self.world.handover_us
+        rows: list[Row] = [
+            {"bundle": bundle, "broker": broker, "from": ts + place * step, "to": ts + (place + 1) * step}
+            | {"state": state, "ended_by": "settled"}
+            for place, state in enumerate(states if step else ())
+        ]
+        if broker is not None:
+            start = ts + len(rows) * step
+            owned = {"bundle": bundle, "broker": broker, "from": start, "to": None, "state": "Owned", "ended_by": None}
+            rows.append(owned)
+        self.held[bundle] = rows
+        self.owners += rows
+        return rows
 
-    def _end(self, bundle: str, ts: int, cause: str) -> Row | None:
+    def _end(self, bundle: str, ts: int, cause: str) -> list[Row] | None:
+        """End what holds at an instant, and strike out what was to come after."""
         held = self.held.pop(bundle, None)
-        if held is not None:
-            held["to"], held["ended_by"] = ts, cause
+        for row in held or ():
+            if row["from"] > ts:
+                self.owners[:] = [other for other in self.owners if other is not row]
+            elif row["to"] is None or row["to"] > ts:
+                row["to"], row["ended_by"] = ts, cause
         return held
+
+    def _state(self, bundle: str, ts: int) -> str | None:
+        """Return the state of a bundle that is being handed over."""
+        rows = [row for row in self.held.get(bundle, ()) if row["from"] <= ts and (row["to"] is None or ts < row["to"])]
+        return rows[0]["state"] if rows and rows[0]["state"] != "Owned" else None
+
+    def _rows(self) -> list[Row]:
+        """Return OWNERS: what lies beyond the end is not known to have been."""
+        end = self.world.end
+        return [
+            row
+            if row["to"] is None or row["to"] < end or row["state"] == "Owned"
+            else {**row, "to": None, "ended_by": None}
+            for row in self.owners
+            if row["from"] < end
+        ]
 
 
 def _throughput_of(stats: NamespaceBundleStats) -> float:

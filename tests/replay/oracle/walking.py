@@ -46,6 +46,8 @@ class Told:
     parts: dict[tuple[tuple[str, str], ...], Figures] = field(default_factory=dict)
     #: broker of each lookup, None for unanswered, as one line per lookup; empty under shared ownership
     answers: list[str | None] = field(default_factory=list)
+    #: what the log says and bundles in flight could not do, or not yet
+    refused: dict[str, int] = field(default_factory=dict)
 
 
 class Walk:
@@ -63,6 +65,7 @@ class Walk:
             namespaces=world.namespaces,
             topology=world.topology,
             assumed_capacity=world.assumed,
+            handover_us=world.handover_us,
         )
         self.boundaries = {name: list(known) for name, known in world.first_boundaries.items()}
         #: lookups of the complete cells, newest last, and of the open one
@@ -194,7 +197,13 @@ class Walk:
         usage = [
             (known, over) for (cell, _), (known, over) in self.usage_s.items() if hour is None or _hour(cell) == hour
         ]
-        return world.happenings(lookups, cells, changes=changes, usage_s=None if world.assumed is not None else usage)
+        return world.happenings(
+            lookups,
+            cells,
+            changes=changes,
+            usage_s=None if world.assumed is not None else usage,
+            hands_over=world.handover_us > 0,
+        )
 
     def parts(self, by: Sequence[str], changes: Sequence[Change] | None) -> dict[Any, Figures]:
         """Return the figures of every part of the demand."""
