@@ -110,7 +110,8 @@ class ExclusiveWalk(Walk):
             self.cells.append(self.open)
             self.open = []
         self.last_grid = tick.start
-        owners = [self.manager.ownership.owner(bundle) for bundle in self.held]
+        names = [bundle_at(space, low, known) for space, known in self.boundaries.items() for low in known[:-1]]
+        owners = [self.manager.ownership.owner(bundle) for bundle in names]
         bundles = [owners.count(number) for number in range(len(self.world.roster))]
         self.show(self._load(tick.start), bundles, tick.start)
         self.manager.shed()
