@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -244,6 +244,29 @@ def world_of(seed: int, most: int, ownership: str | None = None) -> World:
         tables.pop("loads", None)
     settings = _settings(dice, section, has_registry="brokers" in tables)
     return World(_logs(dice, times, most), settings, _layout(dice), tables)
+
+
+def moving_world(seed: int, owner_loss: str) -> World:
+    """Make a world in which bundles are moved, split and orphaned while they are being handed over."""
+    dice, world = Random(seed), world_of(seed, 100, "exclusive")
+    tick_s = world.settings["evaluation"]["tick_s"]
+    times = _Times(tick_s * MICRO, 8, has_quiet_day=False)
+    registered = [{**_FIRST, "cluster": cluster, "broker": broker} for cluster in CLUSTERS for broker in BROKERS]
+    tables = {
+        "brokers": registered + [_registration(dice, times) for _ in range(40)],
+        "ownership": [_ownership(dice, times) for _ in range(100)],
+    }
+    policies = [
+        {"name": f"p{number}", "selector": selector, "shedder": {"use": "restless", "every": number + 2}}
+        for number, selector in enumerate(("random", "least-resource-usage"))
+    ]
+    section = {
+        **world.settings["evaluation"],
+        "owner_loss": owner_loss,
+        "load": "simulated",
+        "handover_s": dice.choice([tick_s / 2, 1.5 * tick_s]),
+    }
+    return replace(world, tables=tables, settings={**world.settings, "evaluation": section, "policies": policies})
 
 
 def _logs(dice: Random, times: _Times, most: int) -> list[dict[str, Any]]:
