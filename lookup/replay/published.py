@@ -50,8 +50,7 @@ class Publications:
         load = figures.broker_load
         # Where no rate of messages is known, the load's changes are its changes.
         rate = load if figures.message_rate is None else figures.message_rate
-        # What owners have goes on changing, and the board compares it with the next instant's.
-        seen = self._board.measure(Measured(figures.usage, load, rate, bundles.copy(), figures.topics), now_us)
+        seen = self._board.measure(Measured(figures.usage, load, rate, bundles, figures.topics), now_us)
         return replace(
             figures,
             usage=seen.usage,
