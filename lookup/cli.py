@@ -16,7 +16,7 @@ from importlib.metadata import version
 from types import FrameType
 
 from lookup.commands import check, evaluate, explain, generate, ingest, plugins, show, simulation
-from lookup.commands.failures import is_interruption, sentences_of_spark
+from lookup.commands.failures import ENDING, is_interruption, sentences_of_spark, sentences_of_system
 from lookup.commands.options import Command, Parser, parsed
 from lookup.commands.streams import say
 from lookup.errors import PulsarLookupError, SettingsError
@@ -62,9 +62,7 @@ def _answer(error: BaseException) -> int:
         # Whoever read our output has seen enough; what is still in the buffer has nowhere to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _CLOSED
-    if isinstance(error, OSError) and error.filename is not None and error.strerror is not None:
-        return _refuse(f"{error.filename}: {error.strerror}")
-    sentences = sentences_of_spark(error)
+    sentences = sentences_of_spark(error) or sentences_of_system(error)
     if not sentences:
         raise error
     return _refuse(*sentences)
@@ -129,15 +127,18 @@ def _refuse(*sentences: str) -> int:
 
 @contextmanager
 def _terminated_like_interrupted() -> Iterator[None]:
-    """Let SIGTERM unwind as Ctrl-C does, so that half-written output is removed; signals reach the main thread only."""
+    """Let SIGTERM and SIGHUP unwind as Ctrl-C does, so that half-written output goes; main threads alone get any."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, _interrupt)
+    # Under nohup a closed terminal is ignored, and stays so.
+    heard = [number for number in ENDING if number == signal.SIGTERM or signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, _interrupt) for number in heard}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
@@ -98,25 +99,53 @@ def test_exit_codes_come_from_the_command(monkeypatch: pytest.MonkeyPatch) -> No
     assert [_main(monkeypatch, lambda _, code=code: code) for code in (0, 3, 4)] == [0, 3, 4]  # type: ignore[misc]
 
 
-def test_termination_unwinds_like_an_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
-    """SIGTERM lets a command tidy up, and the handler of before is back afterwards."""
+def _unhandled(number: int, frame: FrameType | None) -> None:
+    """Stand for the handler of before."""
+    raise AssertionError("the command's own handler is not there")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=["kill", "closed-terminal"])
+def test_termination_unwinds_like_an_interruption(monkeypatch: pytest.MonkeyPatch, number: signal.Signals) -> None:
+    """SIGTERM and SIGHUP let a command tidy up, and the handler of before is back afterwards."""
     tidied = []
 
     def run(arguments: argparse.Namespace) -> int:
         try:
-            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), number)
             signal.pause()
         finally:
             tidied.append(True)
         return 0
 
-    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    before = signal.signal(number, _unhandled)
     try:
         assert _main(monkeypatch, run) == 130
         assert tidied == [True]
-        assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+        assert signal.getsignal(number) is _unhandled
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(number, before)
+
+
+def test_a_closed_terminal_may_be_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under nohup a run goes on when its terminal is closed."""
+
+    def run(arguments: argparse.Namespace) -> int:
+        os.kill(os.getpid(), signal.SIGHUP)
+        return 0
+
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert _main(monkeypatch, run) == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_a_full_disk_is_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """What the system refuses, as Arrow puts it, is told without a traceback."""
+    said = "Error writing bytes to file. Detail: [errno 28] No space left on device"
+
+    assert _main(monkeypatch, _raises(OSError(28, said))) == 2
+    assert capsys.readouterr().err == "error: Error writing bytes to file: No space left on device\n"
 
 
 def test_a_policy_error_is_a_user_error(monkeypatch: pytest.MonkeyPatch) -> None:

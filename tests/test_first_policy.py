@@ -22,6 +22,22 @@ def test_the_policy_is_short() -> None:
     assert len(_files()["racks.py"].splitlines()) < 30
 
 
+def test_the_tests_on_the_page_pass(tmp_path: Path) -> None:
+    """The conformance kit has as many checks as the page says, and the policy meets them all."""
+    for name, text in _files().items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_racks.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    shown = re.findall(r"^\$ pytest .*\n(.*)\n(\d+ passed)", PAGE, re.MULTILINE)
+
+    assert re.findall(r"^(\.+ .*)\n(\d+ passed)", done.stdout, re.MULTILINE) == shown, done.stdout
+
+
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Follow the page from an empty folder; return what each command has written to stdout."""

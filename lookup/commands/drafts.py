@@ -1,4 +1,4 @@
-"""Output that appears whole or not at all: it is written into a folder beside its place and moved there at the end.
+"""Output that appears whole or not at all: it is written into a hidden folder and moved to its place at the end.
 
 Works on every file system Arrow knows; on a local one each move is a single step.
 """
@@ -14,6 +14,7 @@ from pyarrow import fs as arrow_fs
 
 from lookup.errors import InputError
 from lookup.replay.sources import locate
+from lookup.replay.staging import as_given, staging_place
 
 __all__ = ["Draft", "draft", "require_free", "write_beside"]
 
@@ -34,7 +35,7 @@ class Draft:
 
 @contextmanager
 def draft(output: str, names: Sequence[str], *, force: bool) -> Iterator[Draft]:
-    """Hand out a folder beside `output`; when the body ends well it takes the place of `output`, else it is removed.
+    """Hand out a hidden folder; when the body ends well it takes the place of `output`, else it is removed.
 
     Args:
         names: everything a run may leave in the output; with `force` only these are replaced, other files stay.
@@ -44,12 +45,10 @@ def draft(output: str, names: Sequence[str], *, force: bool) -> Iterator[Draft]:
     """
     require_free(output, force=force)
     system, target = locate(output.rstrip("/"))
-    parent, _, name = target.rpartition("/")
-    beside = f".{name}.{uuid4().hex[:8]}"
-    folder = f"{parent}/{beside}"
+    folder = staging_place(system, target)
     system.create_dir(folder, recursive=True)
     try:
-        yield Draft(f"{output.rstrip('/').rpartition('/')[0]}/{beside}" if "://" in output else folder)
+        yield Draft(as_given(output, target, folder))
         _publish(system, folder, target, names)
     finally:
         _remove(system, folder)

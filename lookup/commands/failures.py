@@ -1,14 +1,19 @@
-"""What a failed Spark job has to say, in sentences; Spark's errors carry the traceback of a worker as text.
+"""What interrupts a run, and what a failed Spark job or the system has to say, in sentences.
 
-Knows Spark's errors by the names of their modules only: it must work where Spark is not installed.
+Spark's errors carry the traceback of a worker as text. They are known by the names of their modules only: this must
+work where Spark is not installed.
 """
 
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Iterator
 
-__all__ = ["is_interruption", "sentences_of_spark"]
+__all__ = ["ENDING", "is_interruption", "sentences_of_spark", "sentences_of_system"]
+
+#: Signals that end a run as Ctrl-C does: of `kill`, and of a terminal that is closed (which Windows does not know).
+ENDING = tuple({signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)})
 
 #: What Spark says of a job that its own handler of Ctrl-C has cancelled.
 _CANCELLED = "cancelled as part of cancellation of all jobs"
@@ -23,6 +28,7 @@ _TRACEBACK = "Traceback (most recent call last):\n"
 #: The name of a Java exception before what it says, and advice about settings of Spark behind that.
 _JAVA = re.compile(r"(?:\w+\.)+\w+(?:Exception|Error): ")
 _ADVICE = re.compile(r"\.? Consider .*")
+_NUMBER = re.compile(r"^\[errno \d+\] ", re.IGNORECASE)
 #: What is left of a worker, an executor or a JVM that the system has ended, mostly for want of memory.
 _GONE = re.compile(
     r"worker exited unexpectedly|MemoryError|OutOfMemory|heap space|ExecutorLost|Executor heartbeat"
@@ -43,6 +49,15 @@ def sentences_of_spark(error: BaseException) -> list[str]:
             return found[-1]["sentence"].strip().splitlines()
     failed = next((one for one in _chain(error) if type(one).__module__.partition(".")[0] in _SPARK), None)
     return [] if failed is None else [_about_job(str(failed))]
+
+
+def sentences_of_system(error: BaseException) -> list[str]:
+    """Return what the system has refused, like writing to a full disk; none of other errors."""
+    if not isinstance(error, OSError) or error.errno is None:
+        return []
+    # Arrow has no field for the file, and a message in two parts: "Cannot create directory 'x'. Detail: [errno 30] ..."
+    what, _, detail = str(error.strerror).partition(". Detail: ")
+    return [": ".join(text for text in (error.filename, what, _NUMBER.sub("", detail)) if text)]
 
 
 def _about_job(text: str) -> str:

@@ -16,12 +16,13 @@ from typing import Any
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # has no annotations
 from pyspark.sql import SparkSession
 
+from lookup.commands.failures import ENDING
 from lookup.errors import SettingsError
 from lookup.replay.session import create_session
 
 __all__ = ["java_version", "spark_session"]
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, *ENDING)
 #: Seconds a standalone master has to answer; Spark itself would try for a minute and not say why it gave up.
 _PATIENCE_S = 5.0
 _MASTER = re.compile(r"local(\[[^\]]+\])?|yarn|local-cluster\[.+\]|(spark|k8s)://.+")
@@ -110,7 +111,7 @@ def _is_no_interruption(record: logging.LogRecord) -> bool:
 
 @contextmanager
 def _interrupted_later() -> Iterator[None]:
-    """Hold Ctrl-C and SIGTERM back until the body is done: a JVM that is still starting would be left behind.
+    """Hold signals that end a run back until the body is done: a JVM that is still starting would be left behind.
 
     The handlers of before are back afterwards, in place of pyspark's own for Ctrl-C, which prints what it cancels.
     """
@@ -123,7 +124,7 @@ def _interrupted_later() -> Iterator[None]:
         """Keep a signal's number for later."""
         held.append(number)
 
-    before = {number: signal.signal(number, hold) for number in _SIGNALS}
+    before = {number: signal.signal(number, hold) for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN}
     try:
         yield
     finally:

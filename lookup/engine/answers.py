@@ -11,16 +11,29 @@ from numpy.typing import NDArray
 
 from lookup.engine.plugins import suggestion
 from lookup.errors import ContractError
-from lookup.hooks.protocols import ALL_READS
+from lookup.hooks.protocols import ALL_READS, LOAD_DETAILS
 from lookup.model.broker import Candidates
 
-__all__ = ["checked_mask", "checked_odds", "checked_reads", "checked_scores", "listed", "one_by_one"]
+__all__ = [
+    "checked_mask",
+    "checked_odds",
+    "checked_reads",
+    "checked_scores",
+    "in_one_line",
+    "listed",
+    "one_by_one",
+]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 #: Kinds of numpy's types that hold numbers; an object may be one (Decimal, Fraction), a text never is.
 _NUMERIC_KINDS = "biufO"
+
+
+def in_one_line(error: BaseException) -> str:
+    """Return an error's name and what it says, however many lines a third party's error has."""
+    return ": ".join(filter(None, (type(error).__name__, " ".join(str(error).split()))))
 
 
 def listed(answer: Any) -> Any:
@@ -84,11 +97,12 @@ def checked_reads(part: Any) -> frozenset[str]:
     name, declared = getattr(part, "name", type(part).__name__), getattr(part, "reads", ALL_READS)
     if isinstance(declared, str) or not isinstance(declared, Iterable):
         raise ContractError(f"part {name!r} declares reads = {declared!r}, which is no set of names")
-    reads = frozenset(declared)
-    for entry in sorted(map(str, reads - ALL_READS)):
+    reads, known = frozenset(declared), ALL_READS | LOAD_DETAILS
+    for entry in sorted(map(str, reads - ALL_READS - LOAD_DETAILS)):
         if not entry.removeprefix("properties.") or not entry.startswith("properties."):
-            raise ContractError(f"part {name!r} declares to read {entry!r}; {suggestion(entry, ALL_READS)}")
-    return reads
+            raise ContractError(f"part {name!r} declares to read {entry!r}; {suggestion(entry, known)}")
+    # Figures of the load are part of it.
+    return reads | {"view.load"} if reads & LOAD_DETAILS else reads
 
 
 def _numbers(part: str, what: str, answer: Any, count: int) -> Floats:

@@ -8,14 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.engine.answers import checked_mask, checked_odds, checked_reads, checked_scores, listed, one_by_one
+from lookup.engine.answers import (
+    checked_mask,
+    checked_odds,
+    checked_reads,
+    checked_scores,
+    in_one_line,
+    listed,
+    one_by_one,
+)
 from lookup.engine.ballot import Ballot, Kept, tallied
 from lookup.engine.facets import field_of, fields_in, request_facet, view_facet
 from lookup.engine.reporting import Cadence
@@ -135,23 +143,18 @@ class Policy:
             ContractError: where a part breaks its protocol.
         """
         try:
-            kept, second = self._filtered(request, instant), self.second_choice
-            if second is None:
-                return self._among(kept, request, instant)
-
-            def other() -> Ballot:
-                """Ask about those whom the first filters alone keep."""
-                found = self._narrowed(range(second.filters), request, Kept(instant.offered, {}), instant)
-                return self._among(found, request, instant)
-
-            is_none = kept.is_unsure or not len(kept.brokers)
-            return second.made(other() if is_none else self._among(kept, request, instant), instant.view, other)
+            kept, among = self._filtered(request, instant), partial(self._among, request, instant)
+            if self.second_choice is None:
+                return among(kept)
+            few, everybody = range(self.second_choice.filters), Kept(instant.offered, {})
+            fewer = partial(self._narrowed, few, request, everybody, instant)
+            return self.second_choice.made(kept, instant.view, among, lambda: among(fewer()))
         except _ClosedError as closed:
             return Ballot(rejected=closed.rejected, declined=Reason.POLICY_ERROR)
         except ContractError as breach:
             raise type(breach)(f"policy {self.name!r}: {breach}") from breach
 
-    def _among(self, kept: Kept, request: LookupRequest, instant: Instant) -> Ballot:
+    def _among(self, request: LookupRequest, instant: Instant, kept: Kept) -> Ballot:
         if not len(kept.brokers):
             return Ballot(rejected=kept.rejected, declined=Reason.NO_CANDIDATES)
         try:
@@ -360,7 +363,7 @@ class Policy:
             return _FAILED
 
     def _failed(self, part: str, request: LookupRequest, error: BaseException, failures: Failures) -> None:
-        what = f"policy {self.name!r}: part {part!r} raised {type(error).__name__}: {error}"
+        what = f"policy {self.name!r}: part {part!r} raised {in_one_line(error)}"
         message = f"{what}; it was asked about {request.topic or request.bundle} {dict(request.properties)}"
         if self.on_error == "stop":
             raise PolicyError(message) from error

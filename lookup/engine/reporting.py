@@ -213,7 +213,8 @@ class ReportBoard:
             forced: brokers that publish at their next sample whatever changed, shape (n_brokers,): their role changed.
         """
         self._sample_before(now_us)
-        self._measured = measured
+        # Counts of what is owned go on changing in the caller's books, and are compared with the next ones.
+        self._measured = replace(measured, bundles=measured.bundles.copy())
         self._forget(np.isnan(measured.throughput))
         self._forced = self._forced if forced is None else self._forced | forced
         self._sample(int(self._next_us == now_us))

@@ -15,7 +15,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.engine.ballot import Ballot
+from lookup.engine.ballot import Ballot, Kept
 from lookup.hooks.parameters import Conf, Ge
 from lookup.model.resources import weighted_usage
 from lookup.model.view import ClusterView
@@ -42,12 +42,17 @@ class SecondChoice:
     #: memory left out, as measured
     overloaded: Annotated[float, Ge(0), Conf("loadBalancerBrokerOverloadedThresholdPercentage", scale=0.01)] = 0.85
 
-    def made(self, first: Ballot, view: ClusterView, second: Callable[[], Ballot]) -> Ballot:
-        """Return the odds after the second choice; those of the first where it is not overloaded.
+    def made(
+        self, kept: Kept, view: ClusterView, first_among: Callable[[Kept], Ballot], second: Callable[[], Ballot]
+    ) -> Ballot:
+        """Return the odds after the second choice; those of the first where it is somebody who is not overloaded.
 
         Args:
-            second: asks about the others; where nobody is chosen there, the first choice stands.
+            kept: whom all filters keep.
+            first_among: asks about these.
+            second: asks about those the first few filters keep; where nobody is chosen there, the first choice stands.
         """
+        first = second() if kept.is_unsure or not len(kept.brokers) else first_among(kept)
         usage = _usage(view)
         full = [number for number in first.numbers if usage[number] > self.overloaded]
         if not full:

@@ -7,7 +7,7 @@ answer; a wrong length, a NaN or a number out of range ends the run whatever `on
 A part may declare what it reads, `reads: ClassVar[frozenset[str]]` or a property: fields of the request (`tenant`,
 `properties.rack`, ...) and changing parts of the view (`view.load`, `view.ownership`, `view.now`, `view.memory`).
 What it is handed has only those, and decisions that agree on them are decided once. Without the attribute it reads
-everything.
+everything. `view.load.rates` and the like (`LOAD_DETAILS`) beside `view.load` say which of its figures matter.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from lookup.model.view import ClusterView
 
 __all__ = [
     "ALL_READS",
+    "LOAD_DETAILS",
     "Filter",
     "LogReader",
     "Metric",
@@ -61,6 +62,12 @@ ALL_READS = frozenset(
         "view.memory",
     }
 )
+
+
+#: What a part may declare beside `view.load`, to say that it goes by figures which not every replay knows: rates of
+#: messages, single resources, topics. Where they are unknown, that is said before the run; nothing is hidden from the
+#: part.
+LOAD_DETAILS = frozenset({"view.load.rates", "view.load.resources", "view.load.topics"})
 
 
 class Part(Protocol):

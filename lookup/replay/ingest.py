@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from typing import TypeVar
-from uuid import uuid4
 
 from pyarrow import fs as arrow_fs
 from pyspark.sql import SparkSession
@@ -36,6 +35,7 @@ from lookup.replay.ingest_tasks import (
 from lookup.replay.recipe import PluginContents, contents_of, load_contents
 from lookup.replay.schema import CANONICAL
 from lookup.replay.sources import list_files, locate, open_lines
+from lookup.replay.staging import as_given, staging_place
 
 __all__ = ["MAX_QUARANTINE_RATIO", "QUARANTINE_TABLE", "IngestReport", "ingest", "read_rows"]
 
@@ -255,21 +255,19 @@ def _summary(files: Sequence[str], reports: Sequence[SourceReport], output: str)
 
 @contextmanager
 def _replaced(output: str, *, force: bool) -> Iterator[str]:
-    """Hand out a draft directory beside `output`; when the body ends well, its tables replace those in `output`.
+    """Hand out a hidden draft directory; when the body ends well, its tables replace those in `output`.
 
     Where the body fails the draft goes and `output` is as it was.
     """
     system, target = locate(output)
     _refuse(system, target, force=force)
-    parent, _, name = target.rpartition("/")
-    draft = f"{parent}/.{name}.{uuid4().hex[:8]}"
-    shown = draft if "://" not in output else f"{output.rstrip('/').rpartition('/')[0]}/{draft.rpartition('/')[2]}"
+    draft = staging_place(system, target)
     try:
         system.create_dir(draft, recursive=True)
     except OSError as error:
         raise InputError(f"output {output} cannot be made: {error}") from error
     try:
-        yield shown
+        yield as_given(output, target, draft)
         system.create_dir(target, recursive=True)
         for table in (*CANONICAL, QUARANTINE_TABLE):
             _replace(system, f"{draft}/{table}", f"{target}/{table}")

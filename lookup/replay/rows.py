@@ -20,6 +20,8 @@ __all__ = ["Checks", "LogBatch", "Quarantined", "flags", "sequence", "text_colum
 
 Ints = NDArray[np.int64]
 
+#: Instants that calendars know, µs since the epoch: the years 1 and 9999.
+_FIRST_US, _LAST_US = -62_135_596_800 * MICRO, 253_402_300_800 * MICRO - 1
 #: Stands for the `seq` of a row that has none, before all numbers.
 _UNNUMBERED = np.iinfo(np.int64).min
 
@@ -78,6 +80,8 @@ class Checks:
         if pa.types.is_timestamp(column.type):
             column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
         values: Ints = pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+        beyond = (values < _FIRST_US) | (values > _LAST_US)
+        self.refuse(beyond, lambda _: "the timestamp is in no year from 1 to 9999; is its unit right?", "ts")
         if column.null_count:
             self.refuse(column.is_null().to_numpy(zero_copy_only=False), lambda _: "the timestamp is missing", "ts")
         return values
@@ -137,4 +141,7 @@ def text_column(rows: pa.RecordBatch, name: str) -> pa.DictionaryArray | None:
 
 def _value(column: pa.Array, row: int) -> object:
     one = column.slice(row, 1)
+    if pa.types.is_timestamp(one.type):
+        # As a number: Python has no name for instants beyond its calendar.
+        one = one.cast(pa.int64())
     return texts_of(one.dictionary_decode() if pa.types.is_dictionary(one.type) else one)[0]

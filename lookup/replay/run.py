@@ -27,6 +27,7 @@ from lookup.replay.counted import check_by
 from lookup.replay.division import Costs, TaskRuns, divide
 from lookup.replay.facts import FactsWalk, induced_marks
 from lookup.replay.frames import code_frame
+from lookup.replay.gaps import known_figures, unknown_figures
 from lookup.replay.outcome import ReplayOutcome
 from lookup.replay.parquet import Split, list_log, share_out
 from lookup.replay.plan import ClusterPlan, RunPlan
@@ -57,6 +58,7 @@ def replay(  # noqa: PLR0913  each is a choice of its own, and only the first th
     *,
     by: Sequence[str] = (),
     progress: Callable[[str], None] = lambda message: None,
+    warn: Callable[[str], None] = lambda message: None,
     partitions: int | None = None,
     lookups: DataFrame | None = None,
 ) -> ReplayOutcome:
@@ -66,6 +68,7 @@ def replay(  # noqa: PLR0913  each is a choice of its own, and only the first th
         output: folder that gets `decisions/`, `owners/` and, where rows could not be used, `quarantine/`.
         by: dimensions by which figures are also told apart: tenant, namespace, rack, hour.
         progress: is told what is being done, one short sentence at a time.
+        warn: is told what a user should know before the run, but that stops nothing.
         partitions: how many tasks read the log; default: by its size. No figure depends on it.
         lookups: the log, where it is no Parquet table that `inputs.lookups` names; with the columns of LOOKUPS and
             `seq`.
@@ -78,7 +81,7 @@ def replay(  # noqa: PLR0913  each is a choice of its own, and only the first th
     # A worker keeps counts by the name of the file they are of, so no two runs may share one.
     work = WorkDir(f"{output}/.work/{uuid4().hex}")
     try:
-        return _Run(spark, settings, output, work, tuple(by), progress, partitions, lookups).outcome()
+        return _Run(spark, settings, output, work, tuple(by), progress, warn, partitions, lookups).outcome()
     finally:
         WorkDir(f"{output}/.work").remove()
 
@@ -113,6 +116,7 @@ class _Run:
     work: WorkDir
     by: tuple[str, ...]
     progress: Callable[[str], None]
+    warn: Callable[[str], None]
     partitions: int | None
     lookups: DataFrame | None
 
@@ -126,6 +130,8 @@ class _Run:
             raise SettingsError(problems)
         recipe = ship(self.settings)
         inputs = read_small_inputs(self.settings, f"{self.output}/quarantine")
+        for sentence in unknown_figures(policies, known_figures(run, inputs.loads, inputs.bundles)):
+            self.warn(sentence)
         coded = self._code(policies, inputs, run)
         shares = _shares(coded)
         clusters = [
@@ -187,7 +193,7 @@ class _Run:
             reason, count = reasons.most_common(1)[0]
             raise InputError(
                 f"{source}: {refused:,} of {rows:,} rows cannot be used, more than "
-                f"max_quarantine_ratio = {allowed} allows; most often ({count:,} rows): {reason}"
+                f"max_quarantine_ratio = {allowed} allows; most often ({quantity(count, 'row')}): {reason}"
             )
         if not any(share.counts["demand"] for one in coded for share in one.shares):
             raise InputError(f"{source}: none of the {rows:,} rows is a lookup that asks for a broker")
@@ -306,7 +312,7 @@ def _outcome(
             "quarantined": sum(sum(one.quarantined.values()) for one in coded) + inputs.quarantined,
             "clusters": [cluster.name for cluster in clusters],
             "brokers": {cluster.name: len(cluster.timeline.roster) for cluster in clusters},
-            "bundles": {cluster.name: len(cluster.units[0]) for cluster in clusters},
+            "bundles": {cluster.name: fact.bundles for cluster, fact in zip(clusters, facts, strict=True)},
             "ticks": {cluster.name: fact.ticks for cluster, fact in zip(clusters, facts, strict=True)},
             "first_us": min(cluster.words.first_us for cluster in clusters),
             "last_us": max(cluster.words.last_us for cluster in clusters),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 
+from lookup.engine.ledger import MICRO
 from lookup.replay.quantities import quantity
 from lookup.report.comparison import MARKS, label, policies_in_order
 from lookup.report.numbers import number_text
@@ -20,6 +22,9 @@ MEANINGS: Mapping[Word, str] = {
     "equivalent": "the whole interval lies within the margin, or both policies have the same figures",
     "inconclusive": "this log cannot tell; the reason says why",
 }
+
+#: The year 1980, µs since the epoch: seconds and ms that are taken for µs lie before it until long after 2200.
+_EARLY_US = 315_532_800 * MICRO
 
 
 def legend() -> str:
@@ -64,7 +69,29 @@ def floors(scored: Scored) -> list[str]:
 
 def caveats(scored: Scored) -> list[str]:
     """Say what a reader should know before trusting the figures."""
-    return [*_about_dice(scored), *_about_inputs(scored), *_about_fidelity(scored), *_about_distance(scored)]
+    sections = (_about_silence, _about_time, _about_dice, _about_inputs, _about_fidelity, _about_distance)
+    return [sentence for section in sections for sentence in section(scored)]
+
+
+def _about_silence(scored: Scored) -> Iterator[str]:
+    best: dict[str, float] = {}
+    # What the log itself answered is among the estimates, too.
+    replayed = [one for one in scored.estimates if one.series.policy in scored.plan.policies and not one.series.by]
+    for one in replayed:
+        if one.series.metric.name == "answered_ratio" and one.cluster is not None:
+            best[one.cluster] = max(one.value, best.get(one.cluster, 0.0))
+    for cluster in sorted(cluster for cluster, ratio in best.items() if ratio == 0.0):
+        yield (
+            f"No policy answered a single lookup of cluster {cluster}: was any broker registered there while the log "
+            "was written? Compare the times of BROKERS, or `from` and `until`, with those of the log."
+        )
+
+
+def _about_time(scored: Scored) -> Iterator[str]:
+    first = scored.inputs.get("first_us")
+    if isinstance(first, int) and 0 < first < _EARLY_US:
+        began = datetime.fromtimestamp(first // MICRO, UTC)
+        yield f"The log begins in {began:%B %Y}. Whole numbers in `ts` are taken for µs: are they ms or seconds?"
 
 
 def _about_dice(scored: Scored) -> Iterator[str]:

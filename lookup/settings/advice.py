@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 
 from lookup.model.broker import EXTENSIBLE_MANAGER
@@ -10,6 +11,9 @@ from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.resolve import load_manager_keys
 
 __all__ = ["warnings_of"]
+
+#: How Pulsar names brokers; a URL of the service is what one finds in clients' settings.
+_BROKER_ID = re.compile(r"(?!\w+://)\S+:\d+")
 
 
 def warnings_of(settings: EvaluationFile, reads: Mapping[str, Collection[str]] | None = None) -> list[str]:
@@ -25,6 +29,9 @@ def warnings_of(settings: EvaluationFile, reads: Mapping[str, Collection[str]] |
         *_misspelt_keys(settings),
         *_conflicting_keys(settings),
         *_unknown_domain_members(settings),
+        *_strange_ids(settings),
+        *_prefixed_labels(settings),
+        *_wide_margins(settings),
     ]
 
 
@@ -67,6 +74,31 @@ def _unknown_domain_members(settings: EvaluationFile) -> Iterator[str]:
     for domain, brokers in settings.failure_domains.items() if known else ():
         for broker in sorted(set(brokers) - known):
             yield f"failure domain {domain!r} lists {broker!r}, which is none of the brokers"
+
+
+def _strange_ids(settings: EvaluationFile) -> Iterator[str]:
+    for entry in settings.brokers:
+        if not _BROKER_ID.fullmatch(entry.ids[0]):
+            yield f"{_name(entry)}: Pulsar names brokers by host and port of the web service, like broker-1:8080"
+
+
+def _prefixed_labels(settings: EvaluationFile) -> Iterator[str]:
+    prefixes = {entry.prefix for entry in settings.brokers} or {"lookup."}
+    for place, entry in enumerate(settings.clients):
+        for key in entry.properties:
+            for prefix in sorted(prefix for prefix in prefixes if prefix and key.startswith(prefix)):
+                yield (
+                    f"clients[{place}].properties: {key!r} has the prefix that brokers' properties have; "
+                    f"did you mean {key.removeprefix(prefix)!r}?"
+                )
+
+
+def _wide_margins(settings: EvaluationFile) -> Iterator[str]:
+    margins = {"margin": settings.verdict.margin}
+    margins |= {f"margins.{metric}": margin for metric, margin in settings.verdict.margins.items()}
+    for key, margin in margins.items():
+        if margin >= 1:
+            yield f"verdict.{key}: {margin:g} is {margin:.0%} of the incumbent's value; 1 % is 0.01"
 
 
 def _is_extensible(profile: BrokerProfile) -> bool:

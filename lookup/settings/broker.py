@@ -27,8 +27,10 @@ from lookup.settings.base import (
 )
 from lookup.settings.broker_keys import is_load_manager_key, near_miss
 
-__all__ = ["BrokerEntry", "BrokerProfile", "LocationEntry", "Scalar", "parse_listeners", "unprefixed"]
+__all__ = ["MAX_COUNT", "BrokerEntry", "BrokerProfile", "LocationEntry", "Scalar", "parse_listeners", "unprefixed"]
 
+#: Brokers of a template at most: more than any cluster has, fewer than fill a memory.
+MAX_COUNT = 100_000
 _SCHEMES = ("pulsar", "pulsar+ssl", "http", "https")
 
 
@@ -160,7 +162,7 @@ class BrokerEntry(Strict):
 
     id: str | None = Field(default=None, min_length=1)
     """`host:port` of the web service; `{n}` or `{n:02}` counts in a template. Default: from the profile's address."""
-    count: Positive | None = None
+    count: Positive | None = Field(default=None, le=MAX_COUNT)
     """Makes this a template of so many brokers."""
     first: Count = 0
     """First number of a template."""

@@ -47,7 +47,8 @@ def read_toml(path: Path) -> dict[str, Any]:
         SettingsError: one sentence, where it is absent, cannot be read or is no TOML.
     """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        # Editors on Windows begin a file with a mark that TOML does not know.
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise SettingsError(f"{path}: there is no such file") from None
     except OSError as error:
@@ -109,7 +110,7 @@ def anchored(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _absolute(path: object, folder: Path) -> object:
-    if not isinstance(path, str) or "://" in path:
+    if not isinstance(path, str) or not path or "://" in path:
         return path
     return str((folder / Path(path).expanduser()).resolve())
 

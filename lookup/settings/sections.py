@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from lookup.settings.base import Above0, Count, Positive, Ratio, Share, Strict, Truth, Whole, refuse
+from lookup.settings.base import Above0, Count, Positive, Ratio, Share, Strict, Truth, refuse
 
 __all__ = [
     "EvaluationSection",
@@ -23,6 +23,10 @@ Ownership = Literal["exclusive", "shared"]
 OwnerLoss = Literal["next-lookup", "leader"]
 LoadSource = Literal["simulated", "reported"]
 LoadReports = Literal["instant", "published"]
+
+
+#: A whole number that tables can hold.
+Seed = Annotated[int, Field(strict=True, ge=-(1 << 63), lt=1 << 63)]
 
 
 class EvaluationSection(Strict):
@@ -48,7 +52,7 @@ class EvaluationSection(Strict):
     """Seconds of a cell of the balance metrics; a multiple of `tick_s`."""
     warmup_s: Count = 0
     """Seconds at the beginning that are simulated but not scored."""
-    seeds: tuple[Whole, ...] = Field(default=(1,), min_length=1)
+    seeds: tuple[Seed, ...] = Field(default=(1,), min_length=1)
     """Seeds of the dice; every policy is replayed once per seed."""
     default_bundles: Positive = Field(default=4, le=1 << 16)
     """Bundles of a namespace that is not named in `[[namespaces]]`."""
@@ -102,16 +106,20 @@ class VerdictSection(Strict):
     """Below this many units of resampling a comparison is inconclusive."""
 
 
+#: Of a file or folder, or a URI; the empty one would be the folder of the settings.
+Path = Annotated[str, Field(min_length=1)]
+
+
 class InputsSection(Strict):
     """The tables; paths of files or folders, or URIs. Only lookups are needed."""
 
-    lookups: str | None = None
+    lookups: Path | None = None
     """LOOKUPS: what clients asked; `--lookups` does the same."""
-    brokers: str | None = None
+    brokers: Path | None = None
     """BROKERS: who was registered when; absent: from `[[brokers]]`."""
-    loads: str | None = None
+    loads: Path | None = None
     """LOADS: what brokers reported."""
-    bundles: str | None = None
+    bundles: Path | None = None
     """BUNDLES: statistics of bundles."""
-    ownership: str | None = None
+    ownership: Path | None = None
     """OWNERSHIP: initial owners, unloads by admins, splits."""

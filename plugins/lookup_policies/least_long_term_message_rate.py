@@ -34,7 +34,7 @@ class LeastLongTermMessageRate:
     """
 
     name: ClassVar[str] = "least-long-term-message-rate"
-    reads: ClassVar[frozenset[str]] = frozenset({"bundle", "view.load", "view.now", "view.memory"})
+    reads: ClassVar[frozenset[str]] = frozenset({"bundle", "view.load", "view.load.rates", "view.now", "view.memory"})
 
     #: usage above which a broker is chosen only where all are, as a ratio of its capacity
     overloaded: Annotated[float, Ge(0), Conf("loadBalancerBrokerOverloadedThresholdPercentage", scale=0.01)] = 0.85

@@ -55,7 +55,7 @@ class Uniform:
     """
 
     name: ClassVar[str] = "uniform"
-    reads: ClassVar[frozenset[str]] = frozenset({"view.load", "view.ownership"})
+    reads: ClassVar[frozenset[str]] = frozenset({"view.load", "view.load.rates", "view.ownership"})
 
     #: how much more messages per second are too many, as a ratio of the least; 0: messages do not count
     rate_difference: Annotated[float, Ge(0), Conf("loadBalancerMsgRateDifferenceShedderThreshold", scale=0.01)] = 0.5

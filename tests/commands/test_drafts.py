@@ -29,6 +29,18 @@ def test_nothing_is_there_before_the_end(tmp_path: Path) -> None:
     assert _files(tmp_path) == {"deep/o/report.md": "new"}
 
 
+def test_an_output_that_is_there_is_written_in_itself(tmp_path: Path) -> None:
+    """A folder that exists may be a mounted volume: nothing is written beside it, where another disk may be."""
+    output = tmp_path / "o"
+    output.mkdir()
+
+    with draft(str(output), NAMES, force=False) as target:
+        assert [path.name for path in tmp_path.iterdir()] == ["o"]
+        target.write("report.md", b"new")
+
+    assert _files(tmp_path) == {"o/report.md": "new"}
+
+
 def _fail_half_way(output: Path, error: type[BaseException]) -> None:
     with draft(str(output), NAMES, force=True) as target:
         target.write("report.md", b"half")

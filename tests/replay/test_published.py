@@ -127,6 +127,17 @@ def test_the_view_shows_what_was_published(tmp_path: Path) -> None:
     assert (seen.topics.tolist(), seen.demand) == ([3, 4], {"rack": {"a": 1.0}})
 
 
+def test_a_count_that_goes_on_changing_is_noticed(tmp_path: Path) -> None:
+    """The number of bundles is compared with what it was, though the array is the one the books are kept in."""
+    reports, books = _reports(tmp_path), np.array([1, 1])
+    reports.shown(_figures([0.2, 0.2]), books, NOON)
+    books[0] = 2
+    seen = reports.shown(_figures([0.2, 0.2]), books, NOON + 5 * MICRO)
+
+    assert seen.updated_us is not None
+    assert seen.updated_us.tolist() == [NOON + 5 * MICRO, NOON]
+
+
 def test_instant_reports_are_what_was_measured(tmp_path: Path) -> None:
     """Nothing is kept from one instant to the next."""
     plan = planned(tmp_path, [lookup(0)])

@@ -38,6 +38,19 @@ def test_timestamps_of_every_unit_are_microseconds(unit: str, zone: str | None) 
     assert Checks(_batch(ts=ts)).timestamps().tolist() == [5 * MICRO]
 
 
+@pytest.mark.parametrize("unit", ["us", "ms"])
+def test_instants_beyond_the_calendar_are_refused(unit: str) -> None:
+    """Nanoseconds that were written as µs, or µs as ms, are no instants; the row says so."""
+    ts = pa.array([5, 1_767_571_200_000_000_000 // (1000 if unit == "ms" else 1)], pa.timestamp(unit, tz="UTC"))
+    checks = Checks(_batch(ts=ts))
+
+    checks.timestamps()
+
+    (row,) = checks.quarantined
+    assert row.line == 12
+    assert row.reason == "the timestamp is in no year from 1 to 9999; is its unit right?"
+
+
 def test_a_row_is_refused_once_with_its_line() -> None:
     """The first thing that is wrong with a row is told; lines count from 1."""
     checks = Checks(_batch(ts=pa.array([None, 1], pa.int64()), weight=pa.array([-1.0, -2.0])))

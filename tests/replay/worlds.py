@@ -100,7 +100,14 @@ _OWNING: tuple[dict[str, Any], ...] = (
     },
     {"selector": {"use": "least-resource-usage-with-weight", "history": 0.5}},
     {"selector": {"use": "least-resource-usage-with-weight", "rule": "average"}},
-    {"selector": "avg-placement"},
+    {
+        "selector": "avg-placement",
+        "shedder": {"use": "avg", "low_threshold": 0.1, "low_hits": 1, "min_rate": 0.1, "min_throughput": 0.001},
+    },
+    {
+        "selector": "random",
+        "shedder": {"use": "uniform", "min_rate": 0.1, "min_throughput": 0.001, "quirks": "intended"},
+    },
     {"scorers": [_matching()], "selector": "best", "shedder": {"use": "threshold", "threshold": 0.01, "history": 0.0}},
     {
         "selector": "least-resource-usage",
@@ -364,14 +371,30 @@ def _load(dice: Random, times: _Times) -> dict[str, Any]:
         "weightedMaxEMA": dice.choice([0.1, 0.5, 0.9, 1.3]),
         "msgThroughputIn": dice.choice([0.0, 10.5]),
         "topics": dice.randrange(4),
+        "maxResourceUsage": dice.choice([0.2, 1.1]),
+        "msgThroughputEMA": dice.choice([0.0, 4.2]),
+        "msgRateIn": dice.choice([0.0, 70.0]),
+        "msgRateOut": 3.3,
+        "cpu": {"usage": dice.choice([10.0, 95.0]), "limit": 100.0},
+        "bandwidthIn": {"usage": 30.0, "limit": dice.choice([20.0, 300.0])},
     }
+    report = _thinned(dice, report, times.cells)
     broker = dice.choice([*BROKERS, "gone:8080"])
     return {"ts": times.any(dice), "cluster": dice.choice(CLUSTERS), "broker": broker, "load": json.dumps(report)}
+
+
+def _thinned(dice: Random, report: dict[str, Any], cells: int) -> dict[str, Any]:
+    """Leave keys out: in some worlds all but Pulsar's averages, in the others those of some rows."""
+    if cells <= 3:
+        return {key: report[key] for key in ("weightedMaxEMA", "msgThroughputIn")}
+    return {key: value for key, value in report.items() if dice.random() < 0.8}
 
 
 def _bundle(dice: Random, times: _Times) -> dict[str, Any]:
     ends = ["0x00000000_0x80000000", "0x80000000_0xffffffff", "0x00000000_0x40000000", "0x10000000_0x30000000"]
     stats = {"msgThroughputIn": dice.choice([0.0, 0.3, 7.7]), "msgThroughputOut": 0.1}
+    if times.cells > 3:
+        stats |= {"msgRateIn": dice.choice([0.0, 40.0]), "msgRateOut": dice.choice([0.1, 2.5])}
     return {
         "ts": times.any(dice),
         "cluster": dice.choice(CLUSTERS),

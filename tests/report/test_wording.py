@@ -60,6 +60,24 @@ def test_an_unchecked_replay_is_told() -> None:
     assert text.startswith("Fidelity is unknown: only 3 % carry a broker.")
 
 
+@pytest.mark.parametrize(("answered", "told"), [([0.0] * 30, True), ([0.0] * 29 + [1.0], False)])
+def test_a_cluster_without_answers_is_told(answered: list[float], told: bool) -> None:
+    """Policies that answer nobody are alike, which looks like a good result."""
+    parts = [ratios("stock", [0.0] * 30), ratios("new", answered), ratios("(logged)", [1.0] * 30)]
+
+    texts = caveats(scored(parts, plan("stock", "new")))
+
+    assert any(text.startswith("No policy answered a single lookup of cluster") for text in texts) is told
+
+
+@pytest.mark.parametrize(("first_us", "told"), [(1_767_571_200_000, True), (1_767_571_200_000_000, False)])
+def test_times_before_there_was_a_log_are_told(first_us: int, told: bool) -> None:
+    """Milliseconds that are taken for µs make a day of two minutes in January 1970."""
+    sentence = "The log begins in January 1970. Whole numbers in `ts` are taken for µs: are they ms or seconds?"
+
+    assert (sentence in caveats(result(inputs=INPUTS | {"first_us": first_us}))) is told
+
+
 def test_shared_ownership_is_told() -> None:
     """Nobody owns."""
     how = Plan(("stock",), EvaluationSection(incumbent="stock", ownership="shared"), VerdictSection())

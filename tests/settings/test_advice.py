@@ -105,3 +105,32 @@ def test_a_failure_domain_of_strangers_is_told(tmp_path: Path) -> None:
     assert warnings_of(evaluation(tmp_path, domain + '[[brokers]]\nid = "a:1"')) == [
         "failure domain 'd' lists 'x:1', which is none of the brokers"
     ]
+
+
+@pytest.mark.parametrize(
+    ("broker", "told"), [("b", True), ("pulsar://b:6650", True), ("b 1:8080", True), ("[::1]:80", False)]
+)
+def test_ids_that_no_broker_has_are_told(tmp_path: Path, broker: str, told: bool) -> None:
+    """A broker's id is host and port of its web service; service URLs and bare hosts match nothing in a log."""
+    sentence = f"broker {broker}: Pulsar names brokers by host and port of the web service, like broker-1:8080"
+
+    assert warnings_of(evaluation(tmp_path, f'[[brokers]]\nid = "{broker}"')) == ([sentence] if told else [])
+
+
+def test_labels_of_clients_with_the_brokers_prefix_are_told(tmp_path: Path) -> None:
+    """Clients send `rack`; a label `lookup.rack` would match no broker."""
+    text = '[[clients]]\nmatch = { client = "*" }\nproperties = { "lookup.rack" = "a", zone = "z" }'
+
+    assert warnings_of(evaluation(tmp_path, text)) == [
+        "clients[0].properties: 'lookup.rack' has the prefix that brokers' properties have; did you mean 'rack'?"
+    ]
+
+
+def test_margins_in_percent_are_told(tmp_path: Path) -> None:
+    """A margin is a share: 5 would make everything equivalent."""
+    text = "[verdict]\nmargin = 5\nmargins = { moves = 2.5, imbalance_cv = 0.5 }"
+
+    assert warnings_of(evaluation(tmp_path, text)) == [
+        "verdict.margin: 5 is 500% of the incumbent's value; 1 % is 0.01",
+        "verdict.margins.moves: 2.5 is 250% of the incumbent's value; 1 % is 0.01",
+    ]

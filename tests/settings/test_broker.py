@@ -67,7 +67,9 @@ def test_a_profile_s_properties_stand_under_its_prefix() -> None:
         BrokerProfile(lookup_property_prefix="my.", properties={"rack": "a"})
 
 
-@pytest.mark.parametrize("text", ["count = 0", "capacity = 0.0", "clusters = []", 'id = ""', "from = 2026-01-01"])
+@pytest.mark.parametrize(
+    "text", ["count = 0", "count = 2_000_000_000", "capacity = 0.0", "clusters = []", 'id = ""', "from = 2026-01-01"]
+)
 def test_values_out_of_range_are_refused(text: str) -> None:
     """No template of nobody, no capacity of nothing, no broker of no cluster, no date for a time."""
     with pytest.raises(ValidationError):

@@ -36,6 +36,18 @@ def test_a_layer_gives_back_what_it_was_made_of(table: dict[str, Any]) -> None:
     assert set(origins_of(tree).values()) <= {"here"}
 
 
+def test_a_mark_at_the_beginning_of_a_file_is_no_part_of_it(tmp_path: Path) -> None:
+    """Editors on Windows put a byte order mark before the first key."""
+    (tmp_path / "x.toml").write_bytes(b"\xef\xbb\xbfkey = 1\n")
+
+    assert read_toml(tmp_path / "x.toml") == {"key": 1}
+
+
+def test_an_empty_path_is_not_the_folder(tmp_path: Path) -> None:
+    """A path of nothing is left to the models, which refuse it."""
+    assert anchored({"inputs": {"lookups": ""}}, tmp_path) == {"inputs": {"lookups": ""}}
+
+
 def test_paths_start_from_the_folder_that_names_them(tmp_path: Path) -> None:
     """Inputs, topology, profiles, policy files and plug-ins become absolute; URIs and tables stay."""
     given_paths = {

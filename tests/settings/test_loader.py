@@ -24,6 +24,7 @@ def test_the_least_evaluation_has_every_default(tmp_path: Path) -> None:
         "owner_loss": "next-lookup",
         "handover_s": 0.0,
         "load": "simulated",
+        "load_reports": "instant",
         "tick_s": 60,
         "session_s": 60,
         "balance_s": 3600,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from lookup.settings import EvaluationSection, VerdictSection
+from lookup.settings import EvaluationSection, InputsSection, VerdictSection
 
 
 def _first(caught: pytest.ExceptionInfo[ValidationError]) -> str:
@@ -23,12 +23,17 @@ def _first(caught: pytest.ExceptionInfo[ValidationError]) -> str:
             "session_s: 60 should be a multiple of tick_s, which is 7\nbalance_s: 3600 should be a multiple",
         ),
         ({"seeds": [1, 2, 1]}, "seeds: each should occur once, not [1, 2, 1]"),
+        ({"seeds": [1 << 63]}, "Input should be less than 9223372036854775808"),
         (
             {"ownership": "shared", "handover_s": 2.5},
             "handover_s: 2.5 should be 0 under shared ownership: nobody owns a bundle to hand over",
         ),
         ({"handover_s": -1}, "Input should be greater than or equal to 0"),
         ({"handover_s": 86_401}, "Input should be less than or equal to 86400"),
+        (
+            {"load": "reported", "load_reports": "published"},
+            'load_reports: LOADS says what was published; "published" needs load = "simulated"',
+        ),
         ({"seeds": []}, "Tuple should have at least 1 item"),
         ({"ownership": "sole"}, "Input should be 'exclusive' or 'shared'"),
         ({"owner_loss": "none"}, "Input should be 'next-lookup' or 'leader'"),
@@ -55,3 +60,9 @@ def test_a_verdict_that_makes_no_sense_is_refused(keys: dict[str, Any]) -> None:
     """Margins are not negative, there is something to resample, and primary metrics are a list."""
     with pytest.raises(ValidationError):
         VerdictSection.model_validate(keys)
+
+
+def test_an_empty_path_is_refused() -> None:
+    """A path of nothing would be the folder of the settings."""
+    with pytest.raises(ValidationError):
+        InputsSection(lookups="")

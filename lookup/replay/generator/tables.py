@@ -12,7 +12,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import mkdtemp
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +21,7 @@ from pyarrow.fs import LocalFileSystem
 from lookup.errors import InputError
 from lookup.replay.canonical import ROWS_PER_FILE, partition_of, write_parquet
 from lookup.replay.schema import CANONICAL
+from lookup.replay.staging import staging_place
 
 __all__ = ["LookupColumns", "LookupWriter", "replaced_tables", "write_table"]
 
@@ -35,7 +35,7 @@ LookupColumns = Mapping[str, NDArray[np.generic]]
 
 @contextmanager
 def replaced_tables(output: Path, names: tuple[str, ...], *, force: bool) -> Iterator[Path]:
-    """Hand out a directory beside `output` and, when the body ends well, move its tables there.
+    """Hand out a hidden directory and, when the body ends well, move its tables to `output`.
 
     With `force` tables of these names are replaced, anything else in `output` stays. Where the body fails, nothing is
     left behind and `output` is as it was.
@@ -45,8 +45,8 @@ def replaced_tables(output: Path, names: tuple[str, ...], *, force: bool) -> Ite
     """
     output = output.absolute()
     _refuse(output, force=force)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(mkdtemp(prefix=f".{output.name}.", dir=output.parent))
+    draft = Path(staging_place(_DISK, str(output)))
+    draft.mkdir(parents=True)
     try:
         yield draft
         output.mkdir(exist_ok=True)

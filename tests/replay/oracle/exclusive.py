@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,7 +13,7 @@ import numpy as np
 
 from lookup.engine.ledger import LoadFigures
 from lookup.engine.policy import Policy
-from lookup.model.load import bundle_stats_from_json
+from lookup.model.load import NamespaceBundleStats, bundle_stats_from_json
 from lookup.model.names import is_system_namespace, pinned_broker
 from lookup.model.request import LookupOptions
 from lookup.model.view import BundleLoad
@@ -109,7 +110,8 @@ class ExclusiveWalk(Walk):
             self.cells.append(self.open)
             self.open = []
         self.last_grid = tick.start
-        owners = [self.manager.ownership.owner(bundle) for bundle in self.held]
+        names = [bundle_at(space, low, known) for space, known in self.boundaries.items() for low in known[:-1]]
+        owners = [self.manager.ownership.owner(bundle) for bundle in names]
         bundles = [owners.count(number) for number in range(len(self.world.roster))]
         self.show(self._load(tick.start), bundles, tick.start)
         self.manager.shed()
@@ -130,16 +132,35 @@ class ExclusiveWalk(Walk):
         if self.world.loads is None and not is_known:
             nothing = np.full(count, np.nan)
             return LoadFigures(nothing, nothing, np.array(topics), [()] * count)
-        top = [_top(owner, owners, self.weights) for owner in range(count)]
-        rates = {bundle: load for bundle, load in self.weights.items() if load > 0}
+        rates = self._bundle_rates(now)
+        top = [_top(owner, owners, self.weights, rates or {}) for owner in range(count)]
         if self.world.loads is not None:
-            arrays = (np.array(column) for column in self.reported_at(now))
-            return LoadFigures(*arrays, top, self.demand_by_label(), "reported", long_term_bundle_rates=rates)
+            return self._rated(replace(self.reported_at(now, topics), top_bundles=top), rates)
         sums = [sum(micro[bundle] for bundle in micro if owners[bundle] == number) for number in range(count)]
         carried = [sums[n] / (MICRO * seconds) if self.registered[n] else float("nan") for n in range(count)]
         usage = [carried[n] / float(self.manager.capacity[n]) for n in range(count)]
         arrays = map(np.array, (usage, carried, topics))
-        return LoadFigures(*arrays, top, self.demand_by_label(), long_term_bundle_rates=rates)
+        figures = LoadFigures(*arrays, top, self.demand_by_label())
+        if rates is not None:
+            micros = self._bundle_figures(now, _rate_of)
+            sent = [sum(micros[bundle] for bundle in micros if self._owner(bundle) == n) / MICRO for n in range(count)]
+            figures = replace(figures, message_rate=np.where(np.array(self.registered), sent, float("nan")))
+        return self._rated(figures, rates)
+
+    def _rated(self, figures: LoadFigures, rates: Mapping[str, float] | None) -> LoadFigures:
+        """Let brokers and bundles be compared in one unit: in messages where both are known, else in loads."""
+        if figures.message_rate is None:
+            loads = {bundle: load for bundle, load in self.weights.items() if load > 0}
+            return replace(figures, long_term_bundle_rates=loads)
+        if rates is None:
+            return replace(figures, message_rate=None, long_term_rate=figures.message_rate)
+        return replace(figures, long_term_bundle_rates={bundle: rate for bundle, rate in rates.items() if rate > 0})
+
+    def _bundle_rates(self, now: int) -> dict[str, float] | None:
+        rows = [row for row in self.world.bundles or () if self._is_known(row)]
+        if not any({"msgRateIn", "msgRateOut"} & json.loads(row["stats"]).keys() for row in rows):
+            return None
+        return {bundle: micro / MICRO for bundle, micro in self._bundle_figures(now, _rate_of).items()}
 
     def _bundle_loads(self, now: int) -> tuple[dict[str, int], float]:
         loads: dict[str, int] = defaultdict(int)
@@ -147,16 +168,23 @@ class ExclusiveWalk(Walk):
             for one in self.window():
                 loads[self.bundle(one)] += one.micro
             return loads, float(self.world.section.session_s)
+        return self._bundle_figures(now, _throughput_of), 1.0
+
+    def _is_known(self, row: Row) -> bool:
+        namespace, ends = row["bundle"].rpartition("/")[0], ends_of(row["bundle"])
+        return set(ends) <= self.world.all_boundaries.get(namespace, set())
+
+    def _bundle_figures(self, now: int, figure: Any) -> dict[str, int]:
+        loads: dict[str, int] = defaultdict(int)
         points: dict[tuple[str, int], int] = {}
-        for row in self.world.bundles:
+        for row in self.world.bundles or ():
             namespace, (low, high) = row["bundle"].rpartition("/")[0], ends_of(row["bundle"])
-            if row["ts"] <= now and {low, high} <= self.world.all_boundaries.get(namespace, set()):
+            if row["ts"] <= now and self._is_known(row):
                 points = {at: v for at, v in points.items() if at[0] != namespace or not low <= at[1] < high}
-                stats = bundle_stats_from_json(row["stats"])
-                points[namespace, low] = round((stats.msg_throughput_in + stats.msg_throughput_out) * MICRO)
+                points[namespace, low] = round(figure(bundle_stats_from_json(row["stats"])) * MICRO)
         for (namespace, hashed), micro in points.items():
             loads[bundle_at(namespace, hashed, self.boundaries[namespace])] += micro
-        return loads, 1.0
+        return loads
 
     def _topic_bundles(self) -> dict[str, int]:
         found: dict[str, int] = defaultdict(int)
@@ -269,9 +297,19 @@ class ExclusiveWalk(Walk):
         ]
 
 
-def _top(owner: int, owners: Mapping[str, int | None], weights: Mapping[str, float]) -> list[BundleLoad]:
+def _throughput_of(stats: NamespaceBundleStats) -> float:
+    return stats.msg_throughput_in + stats.msg_throughput_out
+
+
+def _rate_of(stats: NamespaceBundleStats) -> float:
+    return stats.msg_rate_in + stats.msg_rate_out
+
+
+def _top(
+    owner: int, owners: Mapping[str, int | None], weights: Mapping[str, float], rates: Mapping[str, float]
+) -> list[BundleLoad]:
     found = [
-        BundleLoad(bundle, weight)
+        BundleLoad(bundle, weight, rates.get(bundle, 0.0))
         for bundle, weight in weights.items()
         if weight > 0 and owners[bundle] == owner and not is_system_namespace(bundle.rpartition("/")[0])
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -56,9 +57,8 @@ class SharedWalk(Walk):
     def _load(self, now: int) -> LoadFigures:
         count, nothing = len(self.world.roster), [()] * len(self.world.roster)
         if self.world.loads is not None:
-            usage, load, topics = self.reported_at(now)
-            arrays = np.array(usage), np.array(load), np.array(topics)
-            return LoadFigures(*arrays, nothing, self.demand_by_label(), "reported")
+            found = self.reported_at(now, [0] * count)
+            return replace(found, message_rate=None, long_term_rate=found.message_rate)
         if not self.served:
             unknown = np.full(count, np.nan)
             return LoadFigures(unknown, unknown, np.zeros(count, np.int64), nothing)

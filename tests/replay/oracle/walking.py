@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Policy
 from lookup.engine.reporting import Measured, ReportBoard
 from lookup.model.broker import Broker
-from lookup.model.load import BrokerLoadData, broker_load_from_json
+from lookup.model.load import broker_load_from_json
 from tests.replay.oracle.bundles import bundle_at
 from tests.replay.oracle.reading import MICRO, Demand, Row
 from tests.replay.oracle.world import Tick, World
@@ -24,6 +25,14 @@ from tests.score.oracle import Change, Happenings, Lookup, measure_all
 __all__ = ["Figures", "Told", "Walk", "counted"]
 
 Figures = dict[tuple[str, str | None], float]
+#: What LOADS may tell besides usage and throughput: the keys that do, and the figure.
+_REPORTED: dict[str, tuple[tuple[str, ...], Any]] = {
+    "max_usage": (("maxResourceUsage",), lambda data: data.max_resource_usage),
+    "load_ema": (("msgThroughputEMA",), lambda data: data.msg_throughput_ema),
+    "rate": (("msgRateIn", "msgRateOut"), lambda data: data.msg_rate_in + data.msg_rate_out),
+    "topics": (("topics",), lambda data: data.topics),
+}
+_RESOURCES = ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut")
 
 
 @dataclass
@@ -68,7 +77,7 @@ class Walk:
         self.decisions: list[Row] = []
         self.registered: list[bool] = [False] * len(world.roster)
         #: the last report of each broker, and those to come, the next one last
-        self.reports: dict[str, BrokerLoadData] = {}
+        self.reports: dict[str, Row] = {}
         self.unread = list(reversed(world.loads or ()))
         #: where brokers publish their load now and then
         self.board = ReportBoard(len(world.roster), world.start, policy.cadence)
@@ -97,6 +106,7 @@ class Walk:
                 load_ema=seen.throughput_ema,
                 updated_us=seen.reported_us,
                 message_rate=None if figures.message_rate is None else seen.rate,
+                long_term_rate=figures.long_term_rate,
                 long_term_bundle_rates=figures.long_term_bundle_rates,
             )
         self.manager.set_load(figures)
@@ -128,16 +138,51 @@ class Walk:
         }
         return {key: values for key, values in per_second.items() if values}
 
-    def reported_at(self, now: int) -> tuple[list[float], list[float], list[int]]:
-        """Return usage, load and topics by broker as last reported."""
+    def reported_at(self, now: int, topics: Sequence[int]) -> LoadFigures:
+        """Return what brokers last reported; of messages and resources only where any row of LOADS tells.
+
+        Args:
+            topics: by broker, where no row tells any.
+        """
         while self.unread and self.unread[-1]["ts"] <= now:
             row = self.unread.pop()
-            self.reports[row["broker"]] = broker_load_from_json(row["load"])
-        found = [self.reports.get(broker.id) for broker in self.world.roster]
-        return (
-            [float("nan") if data is None else data.weighted_max_ema for data in found],
-            [float("nan") if data is None else data.msg_throughput_in + data.msg_throughput_out for data in found],
-            [0 if data is None else data.topics for data in found],
+            if self.world.roster.number(row["broker"]) is not None:
+                self.reports[row["broker"]] = json.loads(row["load"])
+        columns = {name: self._column(keys, figure) for name, (keys, figure) in _REPORTED.items()}
+        found = [self._column((resource,), _percent(resource), among=_RESOURCES) for resource in _RESOURCES]
+        told = columns["topics"]
+        return LoadFigures(
+            self._column((), lambda data: data.weighted_max_ema, among=None),
+            self._column((), lambda data: data.msg_throughput_in + data.msg_throughput_out, among=None),
+            np.array(topics) if told is None else np.nan_to_num(told).astype(np.int64),
+            [()] * len(self.world.roster),
+            self.demand_by_label(),
+            "reported",
+            max_usage=columns["max_usage"],
+            load_ema=columns["load_ema"],
+            resources=None if found[0] is None else np.array(found).T,
+            message_rate=columns["rate"],
+        )
+
+    def _column(self, keys: Sequence[str], figure: Any, *, among: Sequence[str] | None = ()) -> Any:
+        """Return a figure by broker, NaN where its last report has none of some keys; None where no row has any."""
+        wanted = set(among or keys)
+        rows = [
+            json.loads(row["load"])
+            for row in self.world.loads or ()
+            if self.world.roster.number(row["broker"]) is not None
+        ]
+        if among is not None and not any(wanted & row.keys() for row in rows):
+            return None
+        told = [self.reports.get(broker.id) for broker in self.world.roster]
+        return np.array(
+            [
+                float("nan")
+                if row is None or (among is not None and not wanted & row.keys())
+                else figure(broker_load_from_json(json.dumps(row)))
+                for row in told
+            ],
+            dtype=np.float64,
         )
 
     def window(self) -> list[Demand]:
@@ -167,6 +212,11 @@ class Walk:
             for dimension in by
             for value in sorted({_value_of(dimension, one) for one in self.lookups} - {None})
         }
+
+
+def _percent(key: str) -> Any:
+    name = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key)
+    return lambda data: getattr(data, name).percent_usage
 
 
 def counted(world: World, one: Demand, broker: Broker | None, count: float) -> Lookup:

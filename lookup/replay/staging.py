@@ -1,0 +1,35 @@
+"""Where output is written before it is complete: a hidden folder from which it can be moved in one step."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+from pyarrow import fs as arrow_fs
+
+__all__ = ["as_given", "staging_place"]
+
+
+def staging_place(system: arrow_fs.FileSystem, output: str) -> str:
+    """Return the path of a hidden folder: in an output that exists, else beside it.
+
+    An output that exists may be a volume mounted there: what lies beside it is then another disk, from which nothing
+    can be moved, and often nobody may write there.
+    """
+    parent, _, name = output.rpartition("/")
+    is_there = system.get_file_info(output).type is arrow_fs.FileType.Directory
+    return f"{output if is_there else parent}/.{name}.{uuid4().hex[:8]}"
+
+
+def as_given(output: str, located: str, path: str) -> str:
+    """Return a path in or beside an output in the manner in which the output was given, as URI or path.
+
+    Args:
+        located: the output's path in its file system.
+        path: what to name, in the same file system.
+    """
+    if "://" not in output:
+        return path
+    given = output.rstrip("/")
+    if path.startswith(f"{located}/"):
+        return given + path.removeprefix(located)
+    return given.rpartition("/")[0] + path.removeprefix(located.rpartition("/")[0])
