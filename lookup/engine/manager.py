@@ -35,12 +35,9 @@ from lookup.model.request import LookupOptions, LookupRequest, request_of
 from lookup.model.topology import Topology
 from lookup.model.view import ClusterView
 
-__all__ = ["GRACE_US", "LoadManager", "OwnerLoss"]
+__all__ = ["LoadManager", "OwnerLoss"]
 
 OwnerLoss = Literal["next-lookup", "leader"]
-
-#: Pulsar: loadBalancerSheddingGracePeriodMinutes, 30.
-GRACE_US = 30 * 60 * 1_000_000
 
 
 class LoadManager:
@@ -51,7 +48,6 @@ class LoadManager:
         seed: of the dice.
         owner_loss: who re-assigns the bundles of a lost broker: the next lookup, or the leader at once.
         assumed_capacity: weight per second at usage 1.0 of every broker, where no broker's own is known.
-        grace_us: how long an unloaded bundle is left in peace by the shedder.
         handover_us: how long a bundle that changes hands is Releasing, Assigning or Splitting, each; lookups of it get
             the state channel's answer meanwhile.
     """
@@ -67,7 +63,6 @@ class LoadManager:
         namespaces: NamespacePolicies | None = None,
         topology: Topology | None = None,
         assumed_capacity: float | None = None,
-        grace_us: int = GRACE_US,
         handover_us: int = 0,
     ) -> None:
         self.policy, self.cluster, self.roster = policy, cluster, roster
@@ -77,7 +72,7 @@ class LoadManager:
         #: memory by `memory_key`, JSON-able
         self.memory: dict[str, dict[str, Any]] = {}
         self.registered: NDArray[np.bool_] = np.zeros(len(roster), dtype=bool)
-        self._owner_loss, self._grace_us = owner_loss, grace_us
+        self._owner_loss = owner_loss
         self._draws = Draws(policy.name, cluster, seed)
         self._book = OwnerBook(self.ownership, handover_us=handover_us)
         self._assumed = assumed_capacity
@@ -293,9 +288,7 @@ class LoadManager:
         if not registry_known:
             return FAILED_CYCLE
         memory = self.memory.setdefault(memory_key(self.policy.shedder), {})
-        return run_sheds(
-            self.policy, self._prepared(), memory, self._carry_out, grace_us=self._grace_us, in_flight=self.in_flight
-        )
+        return run_sheds(self.policy, self._prepared(), memory, self._carry_out, in_flight=self.in_flight)
 
     def split_bundles(self) -> CycleReport[Split] | None:
         """Run one cycle of the policy's splitter; None where it has none."""

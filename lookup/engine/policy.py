@@ -88,6 +88,8 @@ class Policy:
     cadence: Cadence = Cadence()
     #: whom it asks about where the first choice is none, or overloaded
     second_choice: SecondChoice | None = None
+    #: µs for which what the shedder unloaded is left in peace; loadBalancerSheddingGracePeriodMinutes, by default 30
+    grace_us: int = 30 * 60 * 1_000_000
 
     @cached_property
     def parts(self) -> tuple[Filter | Scorer | Selector, ...]:
