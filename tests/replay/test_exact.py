@@ -206,7 +206,7 @@ def _endings(tale: Tale) -> set[tuple[str, str]]:
 def test_hand_overs_are_replayed_exactly_through_every_state(tmp_path: Path, owner_loss: str) -> None:
     """Whatever happens to a bundle in flight, under both kinds of owner loss; every ending is among the worlds."""
     endings: set[tuple[str, str]] = set()
-    for seed in (1, 8, 19, 20, 23):
+    for seed in (0, 2, 3, 4, 8, 20, 23):
         file = moving_world(seed, owner_loss).written(tmp_path / str(seed))
         endings |= _endings(_prove_settings(SerialSession(), file, tmp_path / str(seed), partitions=(8,)))
 
