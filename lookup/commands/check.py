@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from lookup.commands.options import Command, add_config, settings_flags
 from lookup.commands.selection import examine
-from lookup.commands.streams import say, warn
+from lookup.commands.streams import say, stdout, warn
 from lookup.errors import SettingsError
 from lookup.replay.quantities import quantity
 from lookup.settings import EvaluationFile, warnings_of
@@ -27,7 +26,7 @@ def _run(arguments: argparse.Namespace) -> int:
                 say(f"note: policy {policy.name!r} has a splitter, {policy.splitter.name!r}: {_NO_SPLITS}")
     if problems or findings.settings is None:
         raise SettingsError(problems)
-    sys.stdout.write(f"{arguments.config}: {_summary(findings.settings)}\n")
+    stdout().write(f"{arguments.config}: {_summary(findings.settings)}\n")
     return 0
 
 

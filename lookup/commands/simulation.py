@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from difflib import unified_diff
 from pathlib import Path
 
 from lookup.commands.options import Command, Parser, add_plugin_files
-from lookup.commands.streams import data_console, plain_table, say
+from lookup.commands.streams import data_console, plain_table, say, stdout
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import Registry, load_plugins
 from lookup.engine.policy import Policy
@@ -57,7 +56,7 @@ def _simulated(file: ScenarioFile, registry: Registry, *, is_rewritten: bool) ->
     scenario = file.scenario
     trends = [run_policy(scenario, policy) for policy in build_policies(registry, scenario.policies)]
     printed = told(scenario, trends)
-    sys.stdout.write(f"scenario {file.path}\n{printed}\n")
+    stdout().write(f"scenario {file.path}\n{printed}\n")
     if is_rewritten:
         file.path.write_text(file.rewritten(printed), encoding="utf-8")
     failed = [
@@ -88,7 +87,7 @@ def _chosen(registry: Registry, names: str | None) -> Sequence[str]:
 
 def _print_matrix(file: ScenarioFile, registry: Registry, selectors: Sequence[str]) -> None:
     rows = [_figures_row(name, figures) for name, figures in _matrix(file.scenario, registry, selectors)]
-    sys.stdout.write(f"scenario {file.path}\n")
+    stdout().write(f"scenario {file.path}\n")
     plain_table(data_console(), ("shedder", "selector", *(name.replace("_", " ") for name in _MATRIX)), rows)
 
 
