@@ -9,7 +9,7 @@ from lookup.commands.selection import examine
 from lookup.commands.streams import say, stdout, warn
 from lookup.errors import SettingsError
 from lookup.replay.quantities import quantity
-from lookup.settings import EvaluationFile, warnings_of
+from lookup.settings import EvaluationFile, obstacles_of, warnings_of
 
 __all__ = ["COMMAND"]
 
@@ -19,7 +19,8 @@ _NO_SPLITS = "a replay does not ask it and honours logged splits; `lookup simula
 def _run(arguments: argparse.Namespace) -> int:
     findings, _, policies, problems = examine(arguments.config, settings_flags(arguments))
     if findings.settings is not None:
-        for sentence in warnings_of(findings.settings, {policy.name: policy.reads for policy in policies}):
+        reads = {policy.name: policy.reads for policy in policies}
+        for sentence in (*warnings_of(findings.settings, reads), *obstacles_of(findings.settings)):
             warn(sentence)
         for policy in policies:
             if policy.splitter is not None:
