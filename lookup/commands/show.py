@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from lookup.commands.options import Command, Parser, add_config, add_format, settings_flags
-from lookup.commands.streams import print_json, stdout
+from lookup.commands.streams import print_json, stdout, warn
 from lookup.commands.times import time_text
 from lookup.commands.toml import to_toml
 from lookup.engine.build import build_policies, policy_table
 from lookup.engine.plugins import load_plugins
-from lookup.settings import BrokerInterval, EvaluationFile, broker_intervals, describe, load_evaluation
+from lookup.settings import BrokerInterval, EvaluationFile, broker_intervals, describe, load_evaluation, policy_warnings
 from lookup.settings.problems import key_path
 from lookup.settings.resolve import load_manager_keys
 
@@ -34,6 +34,8 @@ def _add_arguments(parser: Parser) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     settings = load_evaluation(arguments.config, settings_flags(arguments))
+    for sentence in policy_warnings(settings.policies):
+        warn(sentence)
     if arguments.format == "json":
         print_json(_json(settings, is_resolved=arguments.resolved))
     elif arguments.resolved:

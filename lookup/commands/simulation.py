@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from difflib import unified_diff
 from pathlib import Path
 
+from lookup.commands.matrix import chosen_figures, chosen_selectors, print_matrix
 from lookup.commands.options import Command, Parser, add_plugin_files
-from lookup.commands.streams import data_console, plain_table, say, stdout
+from lookup.commands.streams import say, stdout, warn
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import Registry, load_plugins
 from lookup.engine.policy import Policy
-from lookup.errors import InputError
-from lookup.simulate import Figures, Scenario, ScenarioFile, read_scenario, run_policy, told
-from lookup.simulate.told import number_text
-from lookup.simulate.trend import broken
+from lookup.errors import SettingsError
+from lookup.simulate import ScenarioFile, findings, read_scenario, run_policy, told
 
 __all__ = ["COMMAND"]
 
 #: An assertion does not hold, or something else is printed than expected.
 _FAILED = 1
-#: Figures of the matrix: what it ends at, what it costs.
-_MATRIX = ("balance", "usage_max", "thrash", "last_move", "moves")
+#: Forms of the matrix.
+_FORMS = ("table", "markdown")
 
 
 def _add_arguments(parser: Parser) -> None:
@@ -35,36 +33,57 @@ def _add_arguments(parser: Parser) -> None:
         help="run every shedder with every selector, with filters and splitter of each file's first policy",
     )
     parser.add_argument("--selectors", metavar="NAMES", help="with --matrix: only these selectors, separated by commas")
+    parser.add_argument(
+        "--figures", metavar="NAMES", help="with --matrix: these figures; else those the scenario asserts something of"
+    )
+    parser.add_argument("--format", choices=_FORMS, metavar="FORM", help="with --matrix: table (default) or markdown")
     add_plugin_files(parser)
 
 
 def _run(arguments: argparse.Namespace) -> int:
     registry = load_plugins(arguments.plugin_file)
-    files = [read_scenario(Path(path)) for path in arguments.scenarios]
+    files = [_read(Path(path)) for path in arguments.scenarios]
     if arguments.matrix and arguments.rewrite:
         arguments.parser.error("--matrix and --rewrite cannot be given together")
-    if arguments.selectors is not None and not arguments.matrix:
-        arguments.parser.error("--selectors needs --matrix")
+    for flag in ("selectors", "figures", "format"):
+        if getattr(arguments, flag) is not None and not arguments.matrix:
+            arguments.parser.error(f"--{flag} needs --matrix")
     if arguments.matrix:
+        selectors, figures = chosen_selectors(registry, arguments.selectors), chosen_figures(arguments.figures)
         for file in files:
-            _print_matrix(file, registry, _chosen(registry, arguments.selectors))
+            form = arguments.format or _FORMS[0]
+            print_matrix(file, registry, selectors=selectors, figures=figures, form=form)
         return 0
-    return max([_simulated(file, registry, is_rewritten=arguments.rewrite) for file in files], default=0)
+    policies = [_built(file, registry) for file in files]
+    codes = [
+        _simulated(file, built, is_rewritten=arguments.rewrite) for file, built in zip(files, policies, strict=True)
+    ]
+    return max(codes, default=0)
 
 
-def _simulated(file: ScenarioFile, registry: Registry, *, is_rewritten: bool) -> int:
-    scenario = file.scenario
-    trends = [run_policy(scenario, policy) for policy in build_policies(registry, scenario.policies)]
-    printed = told(scenario, trends)
+def _read(path: Path) -> ScenarioFile:
+    if path.is_dir():
+        raise SettingsError(f"{path} is a folder; name the scenario files in it, like {path}/*.scenario")
+    return read_scenario(path)
+
+
+def _built(file: ScenarioFile, registry: Registry) -> Sequence[Policy]:
+    for spec in file.scenario.policies:
+        for warning in spec.warnings:
+            warn(f"{file.path}: policy {spec.name!r}: {warning}")
+    try:
+        return build_policies(registry, file.scenario.policies)
+    except SettingsError as error:
+        raise SettingsError([f"{file.path}: {problem}" for problem in error.problems]) from None
+
+
+def _simulated(file: ScenarioFile, policies: Sequence[Policy], *, is_rewritten: bool) -> int:
+    trends = [run_policy(file.scenario, policy) for policy in policies]
+    printed = told(file.scenario, trends)
     stdout().write(f"scenario {file.path}\n{printed}\n")
     if is_rewritten:
         file.path.write_text(file.rewritten(printed), encoding="utf-8")
-    failed = [
-        f"{file.path}: policy {trend.policy!r}: {assertion.figure} is {getattr(trend.figures, assertion.figure):g}"
-        for trend in trends
-        for assertion in scenario.assertions
-        if assertion.policy in (None, trend.policy) and broken(assertion, trend.figures)
-    ]
+    failed = [f"{file.path}: {one.failure}" for one in findings(file.scenario, trends) if not one.holds]
     differing = [] if is_rewritten or not file.expected else list(_differences(file, printed))
     for line in (*failed, *differing):
         say(line)
@@ -79,44 +98,6 @@ def _differences(file: ScenarioFile, printed: str) -> Iterator[str]:
         yield from differing
 
 
-def _chosen(registry: Registry, names: str | None) -> Sequence[str]:
-    if names is None:
-        return list(registry.classes["selectors"])
-    return [registry.find("selectors", name.strip()).name for name in names.split(",")]
-
-
-def _print_matrix(file: ScenarioFile, registry: Registry, selectors: Sequence[str]) -> None:
-    rows = [_figures_row(name, figures) for name, figures in _matrix(file.scenario, registry, selectors)]
-    stdout().write(f"scenario {file.path}\n")
-    plain_table(data_console(), ("shedder", "selector", *(name.replace("_", " ") for name in _MATRIX)), rows)
-
-
-def _figures_row(pair: tuple[str, str], figures: Figures) -> tuple[str, ...]:
-    return (*pair, *(number_text(getattr(figures, name)) for name in _MATRIX))
-
-
-def _matrix(
-    scenario: Scenario, registry: Registry, selectors: Sequence[str]
-) -> Iterator[tuple[tuple[str, str], Figures]]:
-    base = build_policies(registry, scenario.policies[:1])[0]
-    for shedder in (None, *registry.classes["shedders"]):
-        for selector in selectors:
-            policy = _composed(base, registry, shedder, selector)
-            yield (shedder or "none", selector), run_policy(scenario, policy).figures
-
-
-def _composed(base: Policy, registry: Registry, shedder: str | None, selector: str) -> Policy:
-    try:
-        return replace(
-            base,
-            name=f"{shedder or 'none'} x {selector}",
-            selector=registry.find("selectors", selector)(),
-            shedder=None if shedder is None else registry.find("shedders", shedder)(),
-        )
-    except TypeError as error:
-        raise InputError(f"selector {selector!r} or shedder {shedder!r} has no defaults: {error}") from None
-
-
 COMMAND = Command(
     name="simulate",
     summary="run scenarios in closed loop and print a trend per policy",
@@ -127,8 +108,12 @@ COMMAND = Command(
         ),
         ("lookup simulate mine.scenario --rewrite", "accept what is printed as what is expected"),
         (
-            "lookup simulate pip-220.scenario --matrix --selectors least-resource-usage,round-robin",
-            "every shedder with two placements",
+            "lookup simulate drain.scenario --matrix --selectors least-resource-usage,round-robin --figures moves",
+            "one figure, for every shedder with two placements",
+        ),
+        (
+            "lookup simulate configs/scenarios/pip-364-*.scenario --matrix --format markdown",
+            "every shedder with every placement, as the docs print it",
         ),
     ),
     add_arguments=_add_arguments,

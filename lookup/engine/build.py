@@ -30,6 +30,8 @@ _CHILD_KINDS: Mapping[Any, str] = {
     Splitter: "splitters",
     SplitAlgorithm: "split_algorithms",
 }
+#: How long an unloaded bundle is left in peace, in minutes: of all shedders, so no parameter of one.
+_GRACE = "loadBalancerSheddingGracePeriodMinutes"
 _STRICT = ConfigDict(extra="forbid", protected_namespaces=(), allow_inf_nan=False)
 
 
@@ -84,6 +86,16 @@ class PartBuilder:
         }
         values = self._values(found, given | built, where)
         return None if values is None or None in built.values() else self._instance(found, values | built, where)
+
+    def grace_s(self, spec: PolicySpec) -> int | None:
+        """Return for how many seconds a policy leaves what it unloaded in peace, None where nothing says so."""
+        minutes = self._conf.get(_GRACE)
+        if spec.grace_s is not None or minutes is None:
+            return spec.grace_s
+        if isinstance(minutes, bool) or not isinstance(minutes, int) or minutes < 0:
+            self.problems.append(f"policy {spec.name!r}: {_GRACE} = {minutes!r}: should be a whole number from 0 on")
+            return None
+        return minutes * 60
 
     def _configured(self, found: type[Any]) -> dict[str, Any]:
         marks = {name: _conf_of(hint) for name, hint in _hints(found).items()}
@@ -155,7 +167,13 @@ def _policy(builder: PartBuilder, spec: PolicySpec) -> Policy:
         shedder=None if spec.shedder is None else builder.part("shedders", spec.shedder, f"{where} shedder"),
         splitter=None if spec.splitter is None else builder.part("splitters", spec.splitter, f"{where} splitter"),
         on_error=spec.on_error,
+        grace_us=_grace_us(builder, spec),
     )
+
+
+def _grace_us(builder: PartBuilder, spec: PolicySpec) -> int:
+    grace_s = builder.grace_s(spec)
+    return Policy.grace_us if grace_s is None else grace_s * 1_000_000
 
 
 def policy_table(policy: Policy) -> dict[str, Any]:
@@ -164,7 +182,8 @@ def policy_table(policy: Policy) -> dict[str, Any]:
     parts["scorers"] = [{**part_table(term.scorer), "weight": term.weight} for term in policy.scorers]
     single = {"selector": policy.selector, "shedder": policy.shedder, "splitter": policy.splitter}
     tables = {kind: part_table(part) for kind, part in single.items() if part is not None}
-    return {"name": policy.name, **parts, **tables, "on_error": policy.on_error}
+    grace = {} if policy.shedder is None else {"grace_s": policy.grace_us // 1_000_000}
+    return {"name": policy.name, **parts, **tables, **grace, "on_error": policy.on_error}
 
 
 def parameters_of(found: type[Any]) -> tuple[Field[Any], ...]:

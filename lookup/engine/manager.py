@@ -33,13 +33,10 @@ from lookup.model.request import LookupOptions, LookupRequest, request_of
 from lookup.model.topology import Topology
 from lookup.model.view import ClusterView
 
-__all__ = ["GRACE_US", "LoadManager", "OwnerLoss"]
+__all__ = ["LoadManager", "OwnerLoss"]
 
 OwnerLoss = Literal["next-lookup", "leader"]
 _Column = TypeVar("_Column", NDArray[np.bool_], NDArray[np.float64], NDArray[np.int64])
-
-#: Pulsar: loadBalancerSheddingGracePeriodMinutes, 30.
-GRACE_US = 30 * 60 * 1_000_000
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,6 @@ class LoadManager:
         seed: of the dice.
         owner_loss: who re-assigns the bundles of a lost broker: the next lookup, or the leader at once.
         assumed_capacity: weight per second at usage 1.0 of every broker, where no broker's own is known.
-        grace_us: how long an unloaded bundle is left in peace by the shedder.
     """
 
     def __init__(  # noqa: PLR0913  the rest has defaults, and each is a choice of its own
@@ -72,7 +68,6 @@ class LoadManager:
         namespaces: NamespacePolicies | None = None,
         topology: Topology | None = None,
         assumed_capacity: float | None = None,
-        grace_us: int = GRACE_US,
     ) -> None:
         self.policy = policy
         self.cluster = cluster
@@ -83,7 +78,7 @@ class LoadManager:
         #: memory by `memory_key`, JSON-able
         self.memory: dict[str, dict[str, Any]] = {}
         self.registered: NDArray[np.bool_] = np.zeros(len(roster), dtype=bool)
-        self._owner_loss, self._grace_us = owner_loss, grace_us
+        self._owner_loss = owner_loss
         self._draws = Draws(policy.name, cluster, seed)
         self._book = OwnerBook(self.ownership)
         self._assumed = assumed_capacity
@@ -276,7 +271,7 @@ class LoadManager:
         if not registry_known:
             return FAILED_CYCLE
         memory = self.memory.setdefault(memory_key(self.policy.shedder), {})
-        return run_sheds(self.policy, self._prepared(), memory, self._carry_out, grace_us=self._grace_us)
+        return run_sheds(self.policy, self._prepared(), memory, self._carry_out)
 
     def split_bundles(self) -> CycleReport[Split] | None:
         """Run one cycle of the policy's splitter; None where it has none."""

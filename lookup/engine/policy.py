@@ -79,6 +79,8 @@ class Policy:
     shedder: Shedder | None = None
     on_error: OnError = "stop"
     splitter: Splitter | None = None
+    #: µs for which what the shedder unloaded is left in peace; loadBalancerSheddingGracePeriodMinutes, by default 30
+    grace_us: int = 30 * 60 * 1_000_000
 
     @cached_property
     def parts(self) -> tuple[Filter | Scorer | Selector, ...]:

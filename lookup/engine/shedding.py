@@ -19,7 +19,7 @@ from lookup.model.decision import CycleLabel, CycleOutcome, CycleReason, Probe, 
 from lookup.model.names import is_system_namespace
 from lookup.model.request import LookupOptions, request_of
 
-__all__ = ["FAILED_CYCLE", "run_sheds"]
+__all__ = ["FAILED_CYCLE", "ask_shedder", "run_sheds"]
 
 #: Pulsar: with so few brokers available no cycle takes place.
 _TOO_FEW = 1
@@ -29,19 +29,27 @@ _IDLE_CYCLE: CycleReport[Unload] = CycleReport(CycleOutcome(CycleLabel.SKIP, Cyc
 
 
 def run_sheds(
-    policy: Policy,
-    instant: Instant,
-    memory: MutableMapping[str, Any],
-    carry_out: Callable[[Unload], None],
-    *,
-    grace_us: int,
+    policy: Policy, instant: Instant, memory: MutableMapping[str, Any], carry_out: Callable[[Unload], None]
 ) -> CycleReport[Unload]:
     """Let a policy's shedder propose until it ends, and carry out what is accepted.
 
     With at most one registered broker it is not asked at all: nothing could go anywhere.
 
-    Args:
-        grace_us: how long an unloaded bundle is left in peace.
+    Raises:
+        PolicyError: where the shedder raises and `on_error` is stop.
+        ContractError: where it yields something else than a proposal or ends without an outcome.
+    """
+    if len(instant.offered) <= _TOO_FEW:
+        return _IDLE_CYCLE
+    return ask_shedder(policy, instant, memory, carry_out)
+
+
+def ask_shedder(
+    policy: Policy, instant: Instant, memory: MutableMapping[str, Any], carry_out: Callable[[Unload], None]
+) -> CycleReport[Unload]:
+    """Let a policy's shedder propose however few brokers there are; otherwise like `run_sheds`.
+
+    Pulsar's shedders can be asked so too; that a cycle needs two brokers is a rule of what schedules them.
 
     Raises:
         PolicyError: where the shedder raises and `on_error` is stop.
@@ -50,9 +58,7 @@ def run_sheds(
     shedder = policy.shedder
     if shedder is None:
         raise ContractError(f"policy {policy.name!r} has no shedder")
-    if len(instant.offered) <= _TOO_FEW:
-        return _IDLE_CYCLE
-    books = Books(_UnloadJudge(policy, instant, grace_us), carry_out)
+    books = Books(_UnloadJudge(policy, instant), carry_out)
 
     def answer(proposal: Proposal) -> Ruling:
         """Rule on what the shedder yields; a probe is judged, but not booked."""
@@ -67,11 +73,10 @@ def run_sheds(
 class _UnloadJudge:
     """Says which bundles may be taken from their owners, by the books of this moment."""
 
-    def __init__(self, policy: Policy, instant: Instant, grace_us: int) -> None:
+    def __init__(self, policy: Policy, instant: Instant) -> None:
         # Pulsar: a filter that fails makes the bundle not transferable; so a failure always raises here, and is caught.
         self._policy = replace(policy, on_error="stop")
         self._instant = instant
-        self._grace_us = grace_us
         self._moved: set[str] = set()
 
     def objection(self, unload: Unload) -> Reason | None:
@@ -85,7 +90,7 @@ class _UnloadJudge:
             return Reason.MOVED_THIS_CYCLE
         if source is None or view.ownership.owner(unload.bundle) != source:
             return Reason.NOT_OWNER
-        if self._is_recent(unload.bundle):
+        if not unload.in_exchange and self._is_recent(unload.bundle):
             return Reason.GRACE_PERIOD
         return None if unload.destination is None else self._objection_to(unload, unload.destination)
 
@@ -96,7 +101,7 @@ class _UnloadJudge:
     def _is_recent(self, bundle: str) -> bool:
         # Pulsar forgets an unload that is older than the period, so at its very end the bundle is still spared.
         unloaded_us = self._instant.view.unloaded.get(bundle)
-        return unloaded_us is not None and self._instant.view.now_us - unloaded_us <= self._grace_us
+        return unloaded_us is not None and self._instant.view.now_us - unloaded_us <= self._policy.grace_us
 
     def _objection_to(self, unload: Unload, destination: str) -> Reason | None:
         view = self._instant.view

@@ -150,9 +150,9 @@ class Shedder(Part, Protocol):
         """Yield proposals; each is judged at once and answered: `ruling = yield Unload(bundle, source)`.
 
         An accepted `Unload` is booked and takes place; a `Probe` is judged but not booked. The engine refuses bundles
-        the source does not own, bundles already moved in this cycle or unloaded within the grace period, and
-        destinations that are not registered or that the policy's filters reject. Loads in the view stay those of the
-        start of the cycle. `memory` outlives the cycle.
+        the source does not own, bundles already moved in this cycle or unloaded within the grace period (but for those
+        that go in exchange for another), and destinations that are not registered or that the policy's filters reject.
+        Loads in the view stay those of the start of the cycle. `memory` outlives the cycle.
         """
 
 

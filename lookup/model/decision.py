@@ -129,6 +129,9 @@ class Unload:
     destination: str | None = None
     #: why, in Pulsar's words, where the shedder tells its unloads apart
     reason: CycleReason | None = None
+    #: whether it goes in exchange for a bundle that comes; the grace period does not spare such (Pulsar:
+    #: TransferShedder looks at recently unloaded bundles of the fuller broker only)
+    in_exchange: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from lookup.model.bundles import BundleRange
@@ -72,9 +72,9 @@ class Atoms:
     def bundles(self) -> tuple[tuple[str, slice], ...]:
         """Return the bundles the run begins with, in order of their atoms: name and atoms."""
         return tuple(
-            (f"{namespace}/{BundleRange(low, high)}", self._slice(namespace, low, high))
+            (f"{namespace}/{text}", self._slice(namespace, low, high))
             for namespace in self.namespaces
-            for low, high in pairwise(self.rule.policies.boundaries_of(namespace))
+            for low, high, text in _ranges(self.rule.policies.boundaries_of(namespace))
         )
 
     def slice_of(self, bundle: str) -> slice | None:
@@ -97,3 +97,9 @@ class Atoms:
     def _slice(self, namespace: str, low: int, high: int) -> slice:
         known = self._starts[namespace]
         return slice(known[low], known[high])
+
+
+@lru_cache(maxsize=64)
+def _ranges(boundaries: tuple[int, ...]) -> tuple[tuple[int, int, str], ...]:
+    """Return the ends and the text of each range; namespaces mostly share their boundaries."""
+    return tuple((low, high, str(BundleRange(low, high))) for low, high in pairwise(boundaries))

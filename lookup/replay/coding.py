@@ -122,7 +122,8 @@ class Coder:
         self._atoms.note(text_column(rows, "topic"), usable)
         self.share.counts["rows"] += rows.num_rows
         if not usable.all():
-            columns = {name: values[usable] for name, values in columns.items()}
+            places = np.flatnonzero(usable)
+            columns = {name: values.take(places) for name, values in columns.items()}
         self._keep(columns)
 
     def finish(self) -> Share:
@@ -208,7 +209,7 @@ class Coder:
         known = self._maps.get(memo or name)
         if known is None or not known[0].equals(column.dictionary):
             texts = texts_of(column.dictionary)
-            known = column.dictionary, narrowed(np.fromiter((code(text) for text in texts), np.int32, len(texts)))
+            known = column.dictionary, narrowed(np.fromiter(map(code, texts), np.int32, len(texts)))
             self._maps[memo or name] = known
         if column.indices.null_count:
             absent = code(LOOKUP_DEFAULTS.get(name))  # type: ignore[arg-type]  # texts
@@ -221,8 +222,8 @@ class Coder:
         if not len(ts):
             return
         counts["demand"] += len(ts)
-        named = columns["broker"][columns["broker"] >= 0]
-        self._by_broker = _added(self._by_broker, np.bincount(named))
+        # -1 stands for no broker.
+        self._by_broker = _added(self._by_broker, np.bincount(columns["broker"].astype(np.int64) + 1)[1:])
         self._by_properties = _added(self._by_properties, np.bincount(columns["properties"]))
         counts["micro"] += int(columns["weight"].sum())
         first, last = int(ts.min()), int(ts.max())

@@ -48,6 +48,8 @@ class ClusterFacts:
     induced: int
     demand: int
     ticks: int
+    #: bundles the run begins with
+    bundles: int
 
 
 class FactsWalk:
@@ -97,6 +99,7 @@ class FactsWalk:
             induced=self._induced,
             demand=self._demand,
             ticks=self._cluster.timeline.n_ticks,
+            bundles=len(self._cluster.units[0]),
         )
 
     def _counted(self, logged: _LoggedTally) -> Counted:

@@ -304,7 +304,7 @@ def _outcome(
             "quarantined": sum(sum(one.quarantined.values()) for one in coded) + inputs.quarantined,
             "clusters": [cluster.name for cluster in clusters],
             "brokers": {cluster.name: len(cluster.timeline.roster) for cluster in clusters},
-            "bundles": {cluster.name: len(cluster.units[0]) for cluster in clusters},
+            "bundles": {cluster.name: fact.bundles for cluster, fact in zip(clusters, facts, strict=True)},
             "ticks": {cluster.name: fact.ticks for cluster, fact in zip(clusters, facts, strict=True)},
             "first_us": min(cluster.words.first_us for cluster in clusters),
             "last_us": max(cluster.words.last_us for cluster in clusters),

@@ -6,6 +6,7 @@ Source: `design/performance.md` section 2.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -67,8 +68,8 @@ class TopicCodes:
     def digests(self) -> NDArray[np.int64]:
         """Return (digest, code) of every topic of demand, shape (n_topics, 2)."""
         self._fold()
-        met = [(read.digest, self._codes[topic]) for topic in self._met if (read := _read(topic)) is not None]
-        return np.array(met, dtype=np.int64).reshape(-1, 2)
+        met = {topic: read.digest for topic in self._met if (read := _read(topic)) is not None}
+        return np.column_stack([_integers(met.values()), _integers(map(self._codes.__getitem__, met))])
 
     def _fold(self) -> None:
         dictionary, noted = self._last
@@ -115,6 +116,10 @@ def _read(topic: str) -> _Topic | None:
         return None
     digest = hashlib.blake2b(topic.encode(), digest_size=8).digest()
     return _Topic(namespace, topic_hash(topic), int.from_bytes(digest, "big", signed=True))
+
+
+def _integers(values: Iterable[int]) -> NDArray[np.int64]:
+    return np.fromiter(values, dtype=np.int64)
 
 
 @lru_cache(maxsize=1 << 14)

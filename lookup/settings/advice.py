@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from lookup.model.broker import EXTENSIBLE_MANAGER
 from lookup.settings.broker import BrokerEntry, BrokerProfile
 from lookup.settings.evaluation import EvaluationFile
+from lookup.settings.policy import PolicySpec
 from lookup.settings.resolve import load_manager_keys
 
-__all__ = ["obstacles_of", "warnings_of"]
+__all__ = ["obstacles_of", "policy_warnings", "warnings_of"]
 
 #: How Pulsar names brokers; a URL of the service is what one finds in clients' settings.
 _BROKER_ID = re.compile(r"(?!\w+://)\S+:\d+")
+
+
+def policy_warnings(policies: Iterable[PolicySpec]) -> list[str]:
+    """Return what Pulsar itself would only log about the `broker.conf` that policies were read from."""
+    return [f"policy {policy.name!r}: {warning}" for policy in policies for warning in policy.warnings]
 
 
 def warnings_of(settings: EvaluationFile, reads: Mapping[str, Collection[str]] | None = None) -> list[str]:
@@ -24,7 +30,7 @@ def warnings_of(settings: EvaluationFile, reads: Mapping[str, Collection[str]] |
         reads: by policy, what its parts declare to read; only the engine knows.
     """
     return [
-        *(f"policy {policy.name!r}: {warning}" for policy in settings.policies for warning in policy.warnings),
+        *policy_warnings(settings.policies),
         *_ignored_properties(settings, reads or {}),
         *_duplicate_keys(settings),
         *_misspelt_keys(settings),

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from lookup.simulate.judge import Finding, findings
 from lookup.simulate.loop import run_policy
 from lookup.simulate.scenario import Scenario, ScenarioFile, read_scenario
 from lookup.simulate.told import told
 from lookup.simulate.trend import Figures, Sample, Trend
 
-__all__ = ["Figures", "Sample", "Scenario", "ScenarioFile", "Trend", "read_scenario", "run_policy", "told"]
+__all__ = [
+    "Figures",
+    "Finding",
+    "Sample",
+    "Scenario",
+    "ScenarioFile",
+    "Trend",
+    "findings",
+    "read_scenario",
+    "run_policy",
+    "told",
+]

@@ -6,7 +6,6 @@ A minute is: events, load reports, the shedder, the splitter, then a lookup for 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +16,10 @@ from lookup.engine.policy import Policy
 from lookup.model.broker import Broker, BrokerLookupData, Roster
 from lookup.model.request import LookupOptions
 from lookup.model.view import BundleLoad
+from lookup.simulate.averages import LongRun
 from lookup.simulate.bundles import BundleTable, MinuteLoad
 from lookup.simulate.load import MIB
+from lookup.simulate.reports import FreshReports, PublishedReports
 from lookup.simulate.scenario import Scenario
 from lookup.simulate.trend import Sample, Trend
 
@@ -40,6 +41,10 @@ def run_policy(scenario: Scenario, policy: Policy) -> Trend:
     return Trend(policy.name, scenario.window, tuple(_Loop(scenario, policy).samples()))
 
 
+def _at_us(minute: int) -> int:
+    return _START_US + minute * _MINUTE_US
+
+
 class _Loop:
     def __init__(self, scenario: Scenario, policy: Policy) -> None:
         self._scenario = scenario
@@ -53,9 +58,12 @@ class _Loop:
         )
         self._away = {name for name, group in groups if not group.present}
         self._manager = LoadManager(policy, "scenario", self._roster, seed=scenario.seed)
+        self._busy = np.array([group.busy for _, group in groups])
+        self._long_run = LongRun()
         self._options = LookupOptions(properties=scenario.properties)
-        #: usage as it was last reported, NaN where there is no report
-        self._usage = np.full(len(self._roster), np.nan)
+        self._reports: FreshReports | PublishedReports = FreshReports(len(self._roster), scenario.history)
+        if scenario.reports == "published":
+            self._reports = PublishedReports(len(self._roster), _START_US, scenario.history)
 
     def samples(self) -> Iterator[Sample]:
         """Yield what every minute came to."""
@@ -65,10 +73,11 @@ class _Loop:
         manager.restore(self._first_owners())
         manager.take_changes()
         for minute in range(self._scenario.minutes):
-            manager.begin_tick(_START_US + minute * _MINUTE_US)
+            manager.begin_tick(_at_us(minute))
             self._happen(minute)
             load = self._table.at(minute)
-            manager.set_load(self._reported(self._figures(load)))
+            self._long_run.take(load.rates)
+            manager.set_load(self._reports.see(self._figures(load), manager.ownership.bundles(), _at_us(minute)))
             shed, split = manager.shed(), manager.split_bundles()
             splits = () if split is None else split.accepted
             for one in splits:
@@ -100,28 +109,23 @@ class _Loop:
         answers = [self._manager.assign(load.examples.get(name), name, self._options) for name in unowned]
         return answers.count(None)
 
-    def _reported(self, figures: LoadFigures) -> LoadFigures:
-        # Who comes back begins anew: usage of brokers that are away is NaN.
-        history = self._scenario.history
-        smoothed = history * self._usage + (1.0 - history) * figures.usage
-        self._usage = np.where(np.isnan(self._usage), figures.usage, smoothed)
-        return replace(figures, usage=self._usage.copy())
-
     def _figures(self, load: MinuteLoad) -> LoadFigures:
         count = len(self._roster)
-        loads, rates, topics = np.zeros(count), np.zeros(count), np.zeros(count, dtype=np.int64)
+        loads, rates, lasting, topics = np.zeros(count), np.zeros(count), np.zeros(count), np.zeros(count, np.int64)
+        long_run = self._long_run.rates
         bundles: list[list[tuple[float, str]]] = [[] for _ in range(count)]
         for name, carried in load.loads.items():
             owner = self._manager.ownership.owner(name)
             if owner is not None:
                 loads[owner] += carried
                 rates[owner] += load.rates[name]
+                lasting[owner] += long_run.get(name, 0.0)
                 topics[owner] += load.topics[name]
                 bundles[owner].append((carried, name))
         registered = self._manager.registered
-        broker_load, message_rate = np.where(registered, loads, np.nan), np.where(registered, rates, np.nan)
+        broker_load, message_rate, long_rate = np.where(registered, (loads, rates, lasting), np.nan)
         return LoadFigures(
-            usage=broker_load / self._manager.capacity,
+            usage=broker_load / self._manager.capacity + self._busy,
             broker_load=broker_load,
             topics=topics,
             top_bundles=[
@@ -131,8 +135,8 @@ class _Loop:
             source="reported",
             traffic=load.traffic,
             message_rate=message_rate,
-            long_term_rate=message_rate,
-            long_term_bundle_rates=load.rates,
+            long_term_rate=long_rate,
+            long_term_bundle_rates=long_run,
         )
 
     def _matched(self, figures: LoadFigures) -> float:
@@ -148,16 +152,17 @@ class _Loop:
         figures = self._figures(after)
         changes = manager.take_changes()
         # A bundle that was taken and given again within the minute moved once; `source` is the owner before.
-        gained = [change for change in changes if change.broker is not None and change.source is not None]
-        moved = [change for change in gained if change.source != change.broker]
+        owners = ((change.bundle, change.source, change.broker) for change in changes)
+        moved = [(name, old, new) for name, old, new in owners if None not in (old, new) and old != new]
         return Sample(
             minute=minute,
             usage=figures.usage[manager.registered],
-            moves=len(moved),
+            moved=tuple((old, new) for _, old, new in moved if old is not None and new is not None),
             sheds=sheds,
-            moved_load=sum(after.loads.get(change.bundle, 0.0) for change in moved) / MIB,
+            moved_load=sum(after.loads.get(name, 0.0) for name, _, _ in moved) / MIB,
             splits=splits,
             unowned=unowned,
+            idle=int((figures.broker_load == 0.0).sum()),
             matched=self._matched(figures),
             by_broker=dict(zip(self._roster.ids, figures.usage.tolist(), strict=True)),
         )

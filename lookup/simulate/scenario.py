@@ -10,12 +10,27 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
-from lookup.errors import SettingsError
-from lookup.settings.base import Above0, Count, Number, Positive, Ratio, Share, Strict, Truth, Whole, numbered, refuse
+from lookup.errors import InvalidNameError, SettingsError
+from lookup.model.names import NamespaceName
+from lookup.settings.base import (
+    Above0,
+    Count,
+    Number,
+    Positive,
+    Ratio,
+    Share,
+    Strict,
+    Truth,
+    Whole,
+    is_numbered,
+    numbered,
+    refuse,
+)
+from lookup.settings.layers import anchored
 from lookup.settings.policy import PolicySpec
 from lookup.settings.problems import place, problems_of, suggestion
 
@@ -33,24 +48,49 @@ __all__ = [
 #: What stands between a scenario and what it prints.
 _RULE = "----"
 
+#: More brokers or bundles than a cluster has are a slip of the pen, and would fill the memory.
+_Many = Annotated[int, Field(strict=True, ge=1, le=100_000)]
+
 FigureName = Literal[
-    "balance", "usage_max", "thrash", "last_move", "moves", "sheds", "moved_load", "splits", "unowned", "matched"
+    "balance",
+    "usage_max",
+    "usage_peak",
+    "overloaded",
+    "idle",
+    "thrash",
+    "last_move",
+    "last_shed",
+    "moves",
+    "cycle_moves",
+    "sheds",
+    "moved_load",
+    "splits",
+    "unowned",
+    "matched",
 ]
 
 
 class BrokerGroup(Strict):
     """Brokers that differ by number alone."""
 
-    id: str
+    id: str = Field(min_length=1)
     """Id; `{n}` stands for the number, from 1."""
-    count: Positive = 1
+    count: _Many = 1
     """How many."""
     capacity: Above0
     """MiB per second at usage 1.0."""
+    busy: Ratio = 0.0
+    """Usage by other processes on the machine, which no bundle brings or takes along."""
     properties: Mapping[str, str] = {}
     """What they publish, with the prefix: `"lookup.rack" = "a"`."""
     present: Truth = True
     """Whether they are registered from the start; else an event lets them join."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        has_number = self.count == 1 or is_numbered(self.id)
+        refuse([] if has_number else [f"id: {self.id!r} is one name for {self.count} brokers; put {{n}} into it"])
+        return self
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -63,9 +103,9 @@ class NamespaceLoad(Strict):
 
     name: str
     """Tenant and namespace."""
-    bundles: Positive = 16
+    bundles: _Many = 16
     """Bundles at the start, of equal range."""
-    topics: Positive = 16
+    topics: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] = 16
     """Topics, spread evenly over the hashes."""
     load: Share
     """MiB per second, in and out together, of all topics."""
@@ -81,6 +121,14 @@ class NamespaceLoad(Strict):
     """Size of a message."""
     clients: Count = 2
     """Producers and consumers of a topic, each."""
+
+    @field_validator("name")
+    @classmethod
+    def _check_name(cls, name: str) -> str:
+        try:
+            return str(NamespaceName.parse(name))
+        except InvalidNameError as error:
+            raise ValueError(str(error)) from None
 
 
 class Event(Strict):
@@ -116,7 +164,11 @@ class Assertion(Strict):
     figure: FigureName
     """Which figure; see the page on scenarios."""
     policy: str | None = None
-    """Of which policy; absent: of every one."""
+    """Of which policy; absent: of every one that is not in `unlike`."""
+    unlike: tuple[str, ...] = ()
+    """Policies of which it must not be true; what is true of all of them says nothing about one."""
+    because: str | None = None
+    """Where the limits come from; told where the assertion fails."""
     at_most: Number | None = None
     """The figure may be this or less."""
     at_least: Number | None = None
@@ -124,8 +176,16 @@ class Assertion(Strict):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        refuse(["should have at_most or at_least"] * (self.at_most is None and self.at_least is None))
+        refuse(list(self._problems()))
         return self
+
+    def _problems(self) -> Iterator[str]:
+        if self.at_most is None and self.at_least is None:
+            yield "should have at_most or at_least"
+        elif self.at_most is not None and self.at_least is not None and self.at_least > self.at_most:
+            yield f"at_least: {self.at_least:g} is more than at_most, {self.at_most:g}; no figure is both"
+        if self.policy is not None and self.policy in self.unlike:
+            yield f"unlike: {self.policy!r} is the policy the assertion is about; name others"
 
 
 class Scenario(Strict):
@@ -133,7 +193,7 @@ class Scenario(Strict):
 
     about: str
     """What the scenario shows, in a sentence or two."""
-    minutes: Positive
+    minutes: _Many
     """How long it runs."""
     seed: Whole = 1
     """Of dice and jitter."""
@@ -141,8 +201,11 @@ class Scenario(Strict):
     """Minutes between the rows of the trend."""
     window: Positive = 10
     """Minutes at the end over which balance and the highest usage are averaged."""
+    reports: Literal["fresh", "published"] = "fresh"
+    """What others see of a broker's load: its figures of this minute, or what it last published at Pulsar's cadence."""
     history: Ratio = 0.0
-    """Weight of the past in the usage brokers report, per minute (Pulsar: loadBalancerHistoryResourcePercentage)."""
+    """Weight of the past in the usage brokers report, per minute or, where they publish, per five seconds (Pulsar:
+    loadBalancerHistoryResourcePercentage)."""
     properties: Mapping[str, str] = {}
     """What every client sends with its lookups."""
     owners: Mapping[str, Count] = {}
@@ -165,7 +228,9 @@ class Scenario(Strict):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        refuse([*self._repeated(), *self._unknown(), *self._late()])
+        problems = [*self._repeated(), *self._unknown(), *self._unloadable(), *self._late(), *self._untold()]
+        # Who comes and goes can be told only where every name is known.
+        refuse(problems or [*self._owned(), *self._comings()])
         return self
 
     def _repeated(self) -> Iterator[str]:
@@ -180,25 +245,57 @@ class Scenario(Strict):
 
     def _unknown(self) -> Iterator[str]:
         brokers, policies = self.broker_ids, [entry.name for entry in self.policies]
-        topics = {entry.name: entry.topics for entry in self.namespaces}
-        for broker in (*self.owners, *(name for event in self.events for name in (*event.leave, *event.join))):
+        named = [("owners", broker) for broker in self.owners]
+        named += [("events", broker) for event in self.events for broker in (*event.leave, *event.join)]
+        for table, broker in named:
             if broker not in brokers:
-                yield f"there is no broker {broker!r}; {suggestion(broker, brokers)}"
+                yield f"{table}: there is no broker {broker!r}; {suggestion(broker, brokers)}"
         for assertion in self.assertions:
-            if assertion.policy is not None and assertion.policy not in policies:
-                yield f"assertions: there is no policy {assertion.policy!r}; {suggestion(assertion.policy, policies)}"
+            for policy in (*filter(None, [assertion.policy]), *assertion.unlike):
+                if policy not in policies:
+                    yield f"assertions: there is no policy {policy!r}; {suggestion(policy, policies)}"
+
+    def _unloadable(self) -> Iterator[str]:
+        topics = {entry.name: entry.topics for entry in self.namespaces}
         for event in self.events:
             if event.namespace is not None and event.namespace not in topics:
                 yield f"events: there is no namespace {event.namespace!r}; {suggestion(event.namespace, list(topics))}"
-            elif event.topics and max(event.topics) >= topics.get(event.namespace or "", min(topics.values())):
-                yield f"events: minute {event.at} names topic {max(event.topics)}, which a namespace does not have"
+                continue
+            name = event.namespace or min(topics, key=lambda name: topics[name])
+            if event.topics and max(event.topics) >= topics[name]:
+                last = topics[name] - 1
+                yield f"events: minute {event.at} names topic {max(event.topics)}, the last one of {name!r} is {last}"
 
     def _late(self) -> Iterator[str]:
         for event in self.events:
             if event.at >= self.minutes:
-                yield f"events: minute {event.at} does not come, the scenario has {self.minutes} minutes"
+                yield f"events: minute {event.at} does not come, the last one is {self.minutes - 1}"
         if self.window > self.minutes:
             yield f"window: {self.window} minutes are more than the scenario has, {self.minutes}"
+
+    def _untold(self) -> Iterator[str]:
+        if not self.properties and any(assertion.figure == "matched" for assertion in self.assertions):
+            yield "assertions: matched is told only where clients send properties; give the scenario `properties`"
+
+    def _owned(self) -> Iterator[str]:
+        bundles, owned = sum(entry.bundles for entry in self.namespaces), sum(self.owners.values())
+        if owned > bundles:
+            yield f"owners: {owned} bundles are owned, but there are only {bundles}"
+        away = {name for group in self.brokers if not group.present for name in group.ids}
+        for broker in sorted(away & set(self.owners)):
+            yield f"owners: {broker!r} is not present at the start, so it cannot own bundles"
+
+    def _comings(self) -> Iterator[str]:
+        here = {name for group in self.brokers if group.present for name in group.ids}
+        for event in sorted(self.events, key=lambda event: event.at):
+            for broker in event.leave:
+                if broker not in here:
+                    yield f"events: minute {event.at}: {broker!r} cannot leave, it is not there"
+            here -= set(event.leave)
+            for broker in event.join:
+                if broker in here:
+                    yield f"events: minute {event.at}: {broker!r} cannot join, it is there"
+            here |= set(event.join)
 
 
 @dataclass(frozen=True)
@@ -218,7 +315,7 @@ class ScenarioFile:
 
 
 def read_scenario(path: Path) -> ScenarioFile:
-    """Read a scenario file.
+    """Read a scenario file; paths in it are relative to it.
 
     Raises:
         SettingsError: with all mistakes, each with its place.
@@ -229,7 +326,8 @@ def read_scenario(path: Path) -> ScenarioFile:
         raise SettingsError(f"{path} is no UTF-8 text") from None
     head, _, expected = f"{text}\n".partition(f"\n{_RULE}\n")
     try:
-        return ScenarioFile(path, Scenario.model_validate(tomllib.loads(head)), head, expected.rstrip("\n"))
+        written = anchored(tomllib.loads(head), path.parent)
+        return ScenarioFile(path, Scenario.model_validate(written), head, expected.rstrip("\n"))
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{path} is no TOML: {error}") from None
     except ValidationError as error:

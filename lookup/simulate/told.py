@@ -6,10 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 
-from lookup.simulate.scenario import Assertion, Scenario
-from lookup.simulate.trend import Figures, Sample, Trend, broken
+from lookup.simulate.judge import findings, number_text
+from lookup.simulate.scenario import Scenario
+from lookup.simulate.trend import Figures, Sample, Trend
 
-__all__ = ["assertion_text", "number_text", "told"]
+__all__ = ["told"]
 
 #: Columns of a trend and their widths.
 _COLUMNS = {
@@ -41,9 +42,8 @@ def _lines(scenario: Scenario, trend: Trend) -> Iterator[str]:
     values = {entry.name: getattr(figures, entry.name) for entry in fields(Figures)}
     # What cannot be told here is left out.
     yield f"  {', '.join(f'{name} {number_text(value)}' for name, value in values.items() if not math.isnan(value))}"
-    for assertion in scenario.assertions:
-        if assertion.policy in (None, trend.policy):
-            yield f"  {'FAILED' if broken(assertion, figures) else 'holds'}: {assertion_text(assertion)}"
+    for finding in findings(scenario, [trend]):
+        yield f"  {'holds' if finding.holds else 'FAILED'}: {finding.wanted}"
 
 
 def _row(samples: Sequence[Sample]) -> str:
@@ -61,14 +61,3 @@ def _row(samples: Sequence[Sample]) -> str:
         last.unowned,
     )
     return "".join(f"{cell:>{width}}" for cell, width in zip(cells, _COLUMNS.values(), strict=True))
-
-
-def assertion_text(assertion: Assertion) -> str:
-    """Return an assertion in words."""
-    limits = [("at least", assertion.at_least), ("at most", assertion.at_most)]
-    return f"{assertion.figure} {' and '.join(f'{word} {limit:g}' for word, limit in limits if limit is not None)}"
-
-
-def number_text(value: float) -> str:
-    """Return a figure as it is printed: counts whole, all else with three decimals."""
-    return str(value) if isinstance(value, int) else f"{value:.3f}"

@@ -1,19 +1,24 @@
-"""What a run came to: one sample per minute, figures of the whole, and whether they are what a scenario asserts."""
+"""What a run came to: one sample per minute, and figures of the whole."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.simulate.scenario import Assertion
+from lookup.model.churn import discounted, on_cycles
 
-__all__ = ["Figures", "Sample", "Trend", "broken"]
+__all__ = ["OVERLOADED", "Figures", "Sample", "Trend"]
+
+#: Usage above which a broker is overloaded; Pulsar: loadBalancerBrokerOverloadedThresholdPercentage, 85.
+OVERLOADED = 0.85
+#: Usage that is above it by less is rounding.
+_ROUNDING = 1e-9
 
 Floats = NDArray[np.float64]
+_Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,8 +28,8 @@ class Sample:
     minute: int
     #: by registered broker, shape (n_registered,), 1.0 is full
     usage: Floats
-    #: bundles that got another owner than before
-    moves: int
+    #: bundles that got another owner than before, each by the numbers of the brokers it left and came to, in order
+    moved: tuple[tuple[int, int], ...]
     #: unloads of the shedder, those included that came back to where they were
     sheds: int
     #: MiB per second of the bundles that moved
@@ -32,10 +37,17 @@ class Sample:
     splits: int
     #: bundles that nobody serves at the end of the minute
     unowned: int
+    #: registered brokers that serve nothing
+    idle: int
     #: share of the load on brokers that publish what clients send; NaN where they send nothing
     matched: float
     #: by broker id, NaN where it is not registered
     by_broker: Mapping[str, float]
+
+    @property
+    def moves(self) -> int:
+        """Return how many bundles got another owner than before."""
+        return len(self.moved)
 
     @property
     def balance(self) -> float:
@@ -57,11 +69,21 @@ class Figures:
     balance: float
     #: highest usage, mean over the last minutes
     usage_max: float
-    #: how far usage went up and down beyond its net change, mean over brokers; 1.0 is a broker's whole capacity
+    #: highest usage of any broker in any minute
+    usage_peak: float
+    #: minutes in which some broker was above `OVERLOADED`
+    overloaded: int
+    #: registered brokers that serve nothing in the last minute
+    idle: int
+    #: how far usage goes up and down, discounted by its trend, mean over brokers; 1.0 is a broker's whole capacity
     thrash: float
     #: minutes until the last bundle moved; 0 where none did
     last_move: int
+    #: minutes until the shedder last unloaded one, wherever it went; 0 where it never did
+    last_shed: int
     moves: int
+    #: moves on cycles of the graph of moves between brokers: without them every broker has as many bundles as with them
+    cycle_moves: int
     #: unloads of the shedder, those included that came back to where they were
     sheds: int
     #: MiB per second that changed their broker, every move counted
@@ -85,42 +107,45 @@ class Trend:
     @property
     def figures(self) -> Figures:
         """Return the run in numbers."""
-        last = self.samples[-self.window :]
+        samples, last = self.samples, self.samples[-self.window :]
         return Figures(
             balance=float(np.mean([sample.balance for sample in last])),
             usage_max=float(np.mean([sample.usage_max for sample in last])),
-            thrash=_thrash(self.samples),
-            last_move=max((sample.minute + 1 for sample in self.samples if sample.moves), default=0),
-            moves=sum(sample.moves for sample in self.samples),
-            sheds=sum(sample.sheds for sample in self.samples),
-            moved_load=sum(sample.moved_load for sample in self.samples),
-            splits=sum(sample.splits for sample in self.samples),
-            unowned=sum(sample.unowned for sample in self.samples),
+            usage_peak=max(sample.usage_max for sample in samples),
+            overloaded=sum(sample.usage_max > OVERLOADED + _ROUNDING for sample in samples),
+            idle=samples[-1].idle,
+            thrash=_thrash(samples),
+            last_move=max((sample.minute + 1 for sample in samples if sample.moves), default=0),
+            last_shed=max((sample.minute + 1 for sample in samples if sample.sheds), default=0),
+            moves=sum(sample.moves for sample in samples),
+            cycle_moves=_cycle_moves(samples),
+            sheds=sum(sample.sheds for sample in samples),
+            moved_load=sum(sample.moved_load for sample in samples),
+            splits=sum(sample.splits for sample in samples),
+            unowned=sum(sample.unowned for sample in samples),
             matched=float(np.mean([sample.matched for sample in last])),
         )
 
 
-def broken(assertion: Assertion, figures: Figures) -> bool:
-    """Tell whether an assertion does not hold; it never does of a figure that cannot be computed."""
-    value: Any = getattr(figures, assertion.figure)
-    is_low = assertion.at_least is None or value >= assertion.at_least
-    is_high = assertion.at_most is None or value <= assertion.at_most
-    return not (is_low and is_high)
+def _cycle_moves(samples: tuple[Sample, ...]) -> int:
+    """Count moves on cycles (after TiKV's pd-analysis)."""
+    moved: _Indices = np.array([move for sample in samples for move in sample.moved], np.int64).reshape(-1, 2)
+    return int(on_cycles(moved[:, 0], moved[:, 1]).sum())
 
 
 def _thrash(samples: tuple[Sample, ...]) -> float:
-    """Return total variation beyond net change, mean over brokers (after CockroachDB's asim)."""
+    """Return trend-discounting total variation, mean over brokers (after CockroachDB's asim)."""
     lines = [_line(samples, broker) for broker in samples[0].by_broker]
-    return float(np.mean([_beyond_trend(line) for line in lines]))
+    return float(np.mean([_against_trend(line) for line in lines]))
 
 
 def _line(samples: tuple[Sample, ...], broker: str) -> Floats:
     return np.array([sample.by_broker[broker] for sample in samples])
 
 
-def _beyond_trend(line: Floats) -> float:
+def _against_trend(line: Floats) -> float:
     # A broker that is away leaves a gap, over which nothing is said; each stretch has a trend of its own.
-    return sum(float(np.abs(np.diff(run)).sum()) - abs(float(run[-1] - run[0])) for run in _stretches(line))
+    return sum(float(discounted(np.diff(stretch)[:, None]).sum()) for stretch in _stretches(line))
 
 
 def _stretches(line: Floats) -> Iterator[Floats]:

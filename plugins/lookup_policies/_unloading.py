@@ -38,8 +38,11 @@ def reported(view: ClusterView, column: NDArray[np.float64]) -> Figures:
 
 
 def average_of(usage: Figures) -> float:
-    """Return the mean; there must be at least one figure."""
-    return math.fsum(usage.values()) / len(usage)
+    """Return the mean, added up one by one in the order of brokers as in Pulsar; there must be a figure."""
+    total = 0.0
+    for figure in usage.values():
+        total += figure
+    return total / len(usage)
 
 
 def no_figures(view: ClusterView) -> CycleOutcome:

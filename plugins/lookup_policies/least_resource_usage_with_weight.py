@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
@@ -14,9 +13,6 @@ from lookup.hooks import Conf, Ge, Le, Offer
 from lookup.model import Broker, Candidates, ClusterView, LookupRequest
 
 __all__ = ["LeastResourceUsageWithWeight"]
-
-#: A broker exactly on the edge of the average rule is in, however its figures round.
-_ROUNDING = 1e-9
 
 FloatArray = NDArray[np.float64]
 
@@ -58,9 +54,9 @@ class LeastResourceUsageWithWeight:
         """Return 1 for the candidates the rule takes."""
         usage = np.array([used for _, used in self._smoothed(view.memory, brokers, view)])
         if self.rule == "average":
-            # fsum: the mean does not depend on the order of the candidates.
-            mean = math.fsum(usage.tolist()) / len(usage)
-            below = usage + self.difference <= mean + _ROUNDING
+            # In the order of ids, one by one as Pulsar adds: the last bits decide about a broker on the edge.
+            mean = np.add.accumulate(usage[np.argsort(brokers.index)])[-1] / len(usage)
+            below = usage + self.difference <= mean
             return below.astype(np.float64) if below.any() else np.ones(len(usage))
         usage[usage > self.overloaded] = np.inf
         least: NDArray[np.bool_] = usage == usage.min()

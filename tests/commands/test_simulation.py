@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from lookup.simulate import read_scenario
 from tests.commands.projects import Run
 from tests.simulate.scenarios import SMALL, written
 
-_SHIPPED = sorted((Path(__file__).parents[2] / "configs" / "scenarios").glob("*.scenario"))
+_ROOT = Path(__file__).parents[2]
+_PAGE = _ROOT / "docs" / "scenarios.md"
+_SHIPPED = sorted((_ROOT / "configs" / "scenarios").glob("*.scenario"))
 
 
 @pytest.mark.parametrize("path", _SHIPPED, ids=lambda path: path.stem)
@@ -20,6 +23,14 @@ def test_shipped_scenarios_print_what_they_expect(lookup: Run, path: Path) -> No
 
     assert (ran.code, ran.err) == (0, "")
     assert "holds: " in ran.out
+
+
+@pytest.mark.parametrize("path", _SHIPPED, ids=lambda path: path.stem)
+def test_shipped_assertions_can_fail(path: Path) -> None:
+    """Each names a policy of which it is not true, which a run checks, and says where its limits come from."""
+    for assertion in read_scenario(path).scenario.assertions:
+        assert assertion.unlike, assertion
+        assert assertion.because, assertion
 
 
 def test_scenarios_ship_as_data_of_a_package() -> None:
@@ -47,18 +58,42 @@ def test_an_assertion_that_fails_is_told(lookup: Run, tmp_path: Path) -> None:
 
     assert ran.code == 1
     assert "  FAILED: balance at most 1.5\n" in ran.out
-    assert "small.scenario: policy 'stays': balance is 1.71429" in ran.err
+    assert "small.scenario: policy 'stays': balance is 1.71429 and should be at most 1.5" in ran.err
 
 
 def test_the_matrix_has_every_pair(lookup: Run, tmp_path: Path) -> None:
     """Every shedder, and none, with the selectors that are named."""
     ran = lookup("simulate", written(tmp_path), "--matrix", "--selectors", "random,round-robin")
+    heads = [line for line in ran.out.splitlines() if "none" in line]
     rows = [line for line in ran.out.splitlines() if "random" in line or "round-robin" in line]
 
     assert ran.code == 0
-    assert len(rows) >= 4
-    assert len(rows) % 2 == 0
-    assert sum("none" in row for row in rows) == 2
+    assert [head.split("|")[1].strip() for head in heads] == ["balance", "usage_peak", "moves"]
+    assert len(rows) == 6
+
+
+_PLACEMENTS = (
+    "least-resource-usage,least-resource-usage-with-weight,least-long-term-message-rate,round-robin,avg-placement"
+)
+
+
+@pytest.mark.parametrize("path", [path for path in _SHIPPED if "pip-364" in path.stem], ids=lambda path: path.stem)
+def test_the_matrix_of_the_docs_is_what_is_printed(lookup: Run, path: Path) -> None:
+    """All five shedders, and none, with Pulsar's five placements."""
+    ran = lookup("simulate", path, "--matrix", "--format", "markdown", "--selectors", _PLACEMENTS)
+
+    assert ran.code == 0
+    assert "| placement | none | avg | overload | threshold | transfer | uniform |" in ran.out
+    assert ran.out.strip() in _PAGE.read_text(encoding="utf-8")
+
+
+def test_figures_of_the_matrix_may_be_named(lookup: Run, tmp_path: Path) -> None:
+    """One table each, under the name of the scenario."""
+    flags = ("--matrix", "--format", "markdown", "--selectors", "random", "--figures", "moves,idle")
+    lines = lookup("simulate", written(tmp_path), *flags).out.splitlines()
+
+    assert [line for line in lines if line.startswith("`")] == ["`small`, `moves`:", "`small`, `idle`:"]
+    assert [line.split("|")[1].strip() for line in lines if line.startswith("| `")] == ["`random`", "`random`"]
 
 
 def test_every_selector_has_a_place_in_the_matrix(lookup: Run, tmp_path: Path) -> None:
@@ -72,7 +107,11 @@ def test_every_selector_has_a_place_in_the_matrix(lookup: Run, tmp_path: Path) -
         ((), "SCENARIO must be given"),
         (("--matrix", "--rewrite"), "--matrix and --rewrite cannot be given together"),
         (("--matrix", "--selectors", "bset"), "no selector named 'bset'; did you mean 'best'?"),
+        (("--matrix", "--figures", "move"), "--figures: there is no figure 'move'; did you mean 'moves'?"),
+        (("--matrix", "--format", "json"), "--format: there is no 'json'"),
         (("--selectors", "best"), "--selectors needs --matrix"),
+        (("--figures", "moves"), "--figures needs --matrix"),
+        (("--format", "table"), "--format needs --matrix"),
     ],
 )
 def test_flags_have_to_go_together(lookup: Run, tmp_path: Path, flags: tuple[str, ...], sentence: str) -> None:
@@ -89,8 +128,31 @@ def test_a_missing_file_is_a_sentence(lookup: Run, tmp_path: Path) -> None:
     ]
 
 
+def test_a_folder_is_a_sentence(lookup: Run, tmp_path: Path) -> None:
+    """With what would be right."""
+    assert lookup("simulate", tmp_path).mistakes == [
+        f"{tmp_path} is a folder; name the scenario files in it, like {tmp_path}/*.scenario"
+    ]
+
+
 def test_a_policy_that_cannot_be_built_is_a_sentence(lookup: Run, tmp_path: Path) -> None:
-    """As in an evaluation."""
+    """As in an evaluation, with the file."""
     path = written(tmp_path, SMALL.replace('selector = "round-robin"', 'selector = "round-robbin"'))
 
-    assert "did you mean 'round-robin'?" in lookup("simulate", path).mistakes[0]
+    (mistake,) = lookup("simulate", path).mistakes
+    assert mistake.startswith(f"{path}: policy 'stays' selector: no selector named 'round-robbin'; did you mean ")
+
+
+def test_what_i_run_today_may_come_with_a_warning(lookup: Run, tmp_path: Path) -> None:
+    """As in an evaluation: the extensible manager takes another shedder than the one that is named."""
+    package = "org.apache.pulsar.broker.loadbalance"
+    lines = [
+        f"loadManagerClassName={package}.extensions.ExtensibleLoadManagerImpl",
+        f"loadBalancerLoadSheddingStrategy={package}.impl.ThresholdShedder",
+    ]
+    (tmp_path / "broker.conf").write_text("\n".join(lines), encoding="utf-8")
+    path = written(tmp_path, SMALL.replace('selector = "round-robin"', 'from_broker_conf = "broker.conf"'))
+    ran = lookup("simulate", path)
+
+    assert ran.code == 0
+    assert ran.err.startswith(f"warning: {path}: policy 'stays': ")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import lookup_policies
-from lookup.engine.build import ChildSlot, PartBuilder, build_policies, child_kinds, part_table
+from lookup.engine.build import ChildSlot, PartBuilder, build_policies, child_kinds, part_table, policy_table
 from lookup.engine.plugins import load_plugins, registry_of
 from lookup.engine.policy import Policy, WeightedScorer
 from lookup.errors import SettingsError
@@ -30,6 +30,7 @@ from lookup_policies.softmax import Softmax
 from lookup_policies.threshold import Threshold
 
 REGISTRY = load_plugins()
+_GRACE = "loadBalancerSheddingGracePeriodMinutes"
 
 
 @dataclass(frozen=True)
@@ -309,6 +310,28 @@ def test_a_table_is_plain() -> None:
         "shares": {},
         "inner": {"use": "best", "min_score": 0.0},
     }
+
+
+@pytest.mark.parametrize(
+    ("written", "conf", "grace_s"),
+    [({}, {}, 1800), ({}, {_GRACE: 5}, 300), ({"grace_s": 7}, {_GRACE: 5}, 7), ({"grace_s": 0}, {}, 0)],
+)
+def test_the_grace_period_is_the_policys_the_files_or_pulsars(
+    written: dict[str, Any], conf: dict[str, Any], grace_s: int
+) -> None:
+    """In this order, and it survives being written down where there is a shedder that it binds."""
+    spec = PolicySpec.model_validate({"name": "p", "selector": "random", "shedder": "overload", **written})
+    [policy] = build_policies(REGISTRY, [spec], conf)
+
+    assert policy.grace_us == grace_s * 1_000_000
+    assert build_policies(REGISTRY, [PolicySpec.model_validate(policy_table(policy))]) == (policy,)
+
+
+@pytest.mark.parametrize("minutes", [-1, "long", True, 1.5])
+def test_a_grace_period_that_is_none_is_a_sentence(minutes: object) -> None:
+    """The key of the file is named."""
+    with pytest.raises(SettingsError, match=f"policy 'p': {_GRACE} = {minutes!r}: should be a whole number from 0 on"):
+        build_policies(REGISTRY, [PolicySpec(name="p", selector=PartSpec(use="random"))], {_GRACE: minutes})
 
 
 def test_what_is_not_written_may_come_from_broker_conf() -> None:

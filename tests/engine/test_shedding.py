@@ -7,13 +7,17 @@ from typing import Any, ClassVar
 
 import pytest
 
-from lookup.engine.manager import GRACE_US, LoadManager
+from lookup.engine.manager import LoadManager
+from lookup.engine.policy import Instant, Policy
+from lookup.engine.shedding import ask_shedder, run_sheds
 from lookup.errors import ContractError, ReadsError
 from lookup.model import Candidates, CycleLabel, CycleOutcome, CycleReason, Probe, Reason, Unload
 from lookup.testing import cluster
 from tests.engine.parts import DONE, Keep, Odds, Proposing, manager, policy, raising
 
+GRACE_US = Policy.grace_us
 B1, B2 = "public/default/0x00000000_0x80000000", "public/default/0x80000000_0xffffffff"
+_EXCHANGED = Unload(B1, "b2", "b3", in_exchange=True)
 SYSTEM = "pulsar/system/0x00000000_0xffffffff"
 VIEW = cluster("b1", "b2", "b3", "gone", registered=("b1", "b2", "b3"))
 
@@ -104,6 +108,39 @@ def test_an_unloaded_bundle_is_left_in_peace(later_us: int, reason: str | None) 
     made.begin_tick(GRACE_US * 10 + later_us)
 
     assert _rulings(made) == [reason]
+
+
+def test_how_long_it_is_left_in_peace_is_the_policys() -> None:
+    """Another period ends another time."""
+    made = _at_work(Unload(B1, "b1", "b2"), grace_us=5)
+    made.shed()
+    rulings = []
+    for later_us in (5, 6):
+        made.policy = replace(made.policy, shedder=Proposing((Probe(Unload(B1, "b2")),)))
+        made.begin_tick(GRACE_US * 10 + later_us)
+        rulings += _rulings(made)
+
+    assert rulings == ["grace-period", None]
+
+
+def test_what_goes_in_exchange_may_go_within_the_grace_period() -> None:
+    """The one rule it is spared; all others hold for it."""
+    made = _at_work(Unload(B1, "b1", "b2"))
+    made.shed()
+    made.policy = replace(made.policy, shedder=Proposing((Unload(B1, "b1", in_exchange=True), _EXCHANGED, _EXCHANGED)))
+    made.begin_tick(GRACE_US * 10 + 1)
+
+    assert _rulings(made) == ["not-owner", None, "moved-this-cycle"]
+
+
+@pytest.mark.parametrize("registered", [(), ("b1",)])
+def test_a_cycle_needs_two_brokers_but_a_shedder_can_be_asked_without(registered: tuple[str, ...]) -> None:
+    """That it is not worth while is said before it is asked, as in Pulsar by what schedules it."""
+    shedding = policy(Proposing(()), Odds())
+    instant = Instant(shedding, cluster("b1", "b2", registered=registered))
+
+    assert run_sheds(shedding, instant, {}, print).outcome.reason is CycleReason.NO_BROKERS
+    assert ask_shedder(shedding, instant, {}, print).outcome == DONE
 
 
 def test_an_admins_unload_does_not_start_the_grace_period() -> None:

@@ -138,6 +138,31 @@ def test_clients_may_have_properties() -> None:
     assert trend.figures.matched == pytest.approx(0.75)
 
 
+def test_other_processes_use_a_machine_too() -> None:
+    """They are in its usage, but who serves no bundle is idle all the same."""
+    brokers = [{"id": "b1", "capacity": 10.0, "busy": 0.25}, {"id": "b2", "capacity": 20.0, "busy": 0.5}]
+    (trend,) = trends(brokers=brokers, owners={"b1": 4})
+
+    assert trend.samples[0].by_broker == pytest.approx({"b1": 1.05, "b2": 0.5})
+    assert trend.figures.idle == 1
+
+
+def test_message_rates_in_the_long_run_are_not_those_of_the_minute() -> None:
+    """What was busy for nine minutes and is quiet now is passed over for what never was."""
+    (trend,) = trends(
+        brokers=[{"id": name, "capacity": 100.0} for name in ("b1", "b2", "b3")],
+        owners={"b1": 1, "b2": 2, "b3": 1},
+        events=[
+            {"at": 0, "topics": [0, 1], "factor": 9.0},
+            {"at": 9, "topics": [0, 1], "factor": 0.1},
+            {"at": 9, "leave": ["b3"]},
+        ],
+        policies=[{"name": "p", "selector": "least-long-term-message-rate"}],
+    )
+
+    assert trend.samples[9].moved == ((2, 1),)
+
+
 def test_equal_seeds_give_equal_runs() -> None:
     """And other seeds others, where there is something to draw."""
     jittery = {"namespaces": [{"name": "t/n", "load": 8.0, "jitter": 0.5}], "owners": {}}

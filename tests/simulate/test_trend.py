@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields
+from typing import get_args
 
 import numpy as np
 import pytest
 
-from lookup.simulate import Sample, Trend, told
-from lookup.simulate.scenario import Assertion
-from lookup.simulate.trend import broken
+from lookup.simulate import Figures, Sample, Trend, told
+from lookup.simulate.judge import broken
+from lookup.simulate.scenario import Assertion, FigureName
 from tests.simulate.scenarios import scenario, trends
 
 
-def _sample(minute: int, b1: float, b2: float, moves: int = 0) -> Sample:
+def _sample(minute: int, b1: float, b2: float, *moved: tuple[int, int]) -> Sample:
     by_broker = {"b1": b1, "b2": b2}
     usage = np.array([value for value in by_broker.values() if not math.isnan(value)])
-    return Sample(minute, usage, moves, moves, float(moves), 0, 0, math.nan, by_broker)
+    idle = int((usage == 0.0).sum())
+    return Sample(minute, usage, moved, len(moved), float(len(moved)), 0, 0, idle, math.nan, by_broker)
 
 
 def _trend(*usages: tuple[float, float], window: int = 1) -> Trend:
@@ -31,19 +34,43 @@ def test_balance_is_averaged_over_the_last_minutes() -> None:
     assert figures.usage_max == pytest.approx(0.5)
 
 
-def test_thrash_is_variation_beyond_the_trend() -> None:
-    """A rise costs nothing, up and down again does; a gap is no change."""
+def test_the_peak_is_of_all_minutes() -> None:
+    """And a broker is overloaded above 0.85, not at it; who serves nothing at the end is idle."""
+    figures = _trend((0.9, 0.1), (0.85, 0.2), (0.4, 0.0)).figures
+
+    assert (figures.usage_peak, figures.overloaded, figures.idle) == (0.9, 1, 1)
+
+
+def test_thrash_is_variation_against_the_trend() -> None:
+    """A rise costs nothing, up by 0.4 and down by 0.3 does as in asim's formula; a gap is no change."""
+    share = 0.75**0.8
+
     assert _trend((0.1, 0.5), (0.3, 0.5), (0.6, 0.5)).figures.thrash == pytest.approx(0.0)
-    assert _trend((0.1, 0.5), (0.5, 0.5), (0.2, 0.5)).figures.thrash == pytest.approx((0.7 - 0.1) / 2)
+    assert _trend((0.1, 0.5), (0.5, 0.5), (0.2, 0.5)).figures.thrash == pytest.approx(
+        (share * 0.7 + (1 - share) * 0.3) / 2
+    )
     assert _trend((0.1, 0.5), (math.nan, 0.5), (0.9, 0.5)).figures.thrash == pytest.approx(0.0)
 
 
 def test_the_last_move_is_counted_from_one() -> None:
     """Zero says that nothing moved."""
-    samples = (_sample(0, 0.5, 0.5), _sample(1, 0.5, 0.5, moves=2), _sample(2, 0.5, 0.5))
+    samples = (_sample(0, 0.5, 0.5), _sample(1, 0.5, 0.5, (0, 1)), _sample(2, 0.5, 0.5))
 
-    assert Trend("p", 1, samples).figures.last_move == 2
-    assert Trend("p", 1, samples[:1]).figures.last_move == 0
+    assert (Trend("p", 1, samples).figures.last_move, Trend("p", 1, samples).figures.last_shed) == (2, 2)
+    assert (Trend("p", 1, samples[:1]).figures.last_move, Trend("p", 1, samples[:1]).figures.last_shed) == (0, 0)
+
+
+def test_moves_there_and_back_are_a_cycle() -> None:
+    """Two went over and another one came back: one of the two was not needed, and neither was the third."""
+    samples = (_sample(0, 0.5, 0.5, (0, 1), (0, 1)), _sample(1, 0.5, 0.5, (1, 0)))
+    figures = Trend("p", 1, samples).figures
+
+    assert (figures.moves, figures.cycle_moves) == (3, 2)
+
+
+def test_every_figure_can_be_asserted() -> None:
+    """Names of figures are listed once for files and once as fields."""
+    assert list(get_args(FigureName)) == [entry.name for entry in fields(Figures)]
 
 
 @pytest.mark.parametrize(
@@ -60,7 +87,7 @@ def test_assertions_hold_at_their_limits(limits: dict[str, float], expected: boo
     """`balance` is 1.0 here."""
     figures = _trend((0.5, 0.5)).figures
 
-    assert broken(Assertion(figure="balance", **limits), figures) is expected
+    assert broken(Assertion.model_validate({"figure": "balance", **limits}), figures) is expected
 
 
 def test_a_figure_that_cannot_be_told_breaks_its_assertion() -> None:
@@ -92,6 +119,6 @@ def test_a_trend_is_told_in_rows() -> None:
         "       5     1.000      0.400      0      3          6.0       0        0",
         "      10     1.000      0.400      0      0          0.0       0        0",
     ]
-    assert lines[6].startswith("  balance 1.000, usage_max 0.400, thrash 0.000, last_move 4, moves 3, sheds 0, ")
+    assert lines[6].startswith("  balance 1.000, usage_max 0.400, usage_peak 0.600, overloaded 0, idle 0, thrash ")
     assert "matched" not in lines[6]
     assert lines[7:10] == ["  holds: moves at most 3", "  holds: balance at most 1", ""]

@@ -1,7 +1,6 @@
 """Churn: moves that cancel each other out among brokers, and load that swings back and forth.
 
-Source: TiKV's `pd-analysis` (transfer counter: cycles in the graph of moves between stores) and CockroachDB's `asim`
-(trend-discounting total variation of a store's load). What each leaves open is settled here and in `docs/scoring.md`.
+The arithmetic is `lookup.model.churn`'s; here it is laid over bundles and cells, so that intervals can be drawn.
 """
 
 from __future__ import annotations
@@ -13,18 +12,14 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.model.batch import Batch, Cells, OwnerChanges
+from lookup.model.batch import Batch, Cells
+from lookup.model.churn import discounted, on_cycles
 from lookup.score.metrics.kinds import Better, Grain, Resample
 from lookup.score.metrics.totals import ChangeTotal, moves_of, per_bundle, quotient
 
 __all__ = ["CycleMoves", "LoadVariation", "NecessaryMoves"]
 
 FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
-IndexArray = NDArray[np.int64]
-
-#: CockroachDB's exponent: how fast variation counts in full as the lesser direction catches up with the greater.
-_TREND_EXPONENT = 0.8
 
 
 @dataclass(frozen=True)
@@ -40,7 +35,7 @@ class _GraphMoves(ChangeTotal):
         if batch.changes is None:
             return np.zeros((len(batch.bundles), 1))
         moves = np.flatnonzero(moves_of(batch.changes))
-        kept = moves[_on_cycles(batch.changes, moves) == self.on_cycles]
+        kept = moves[on_cycles(batch.changes.source[moves], batch.changes.broker[moves]) == self.on_cycles]
         return per_bundle(batch, batch.changes.bundle[kept], np.ones(len(kept)))
 
 
@@ -80,67 +75,11 @@ class LoadVariation:
         """Return discounted variation against the cell before, and weight, shape (n_cells, 2)."""
         cells = batch.cells
         weight = np.where(cells.registered, cells.served, 0.0).sum(axis=1)
-        return np.stack([_discounted(_steps(cells)).sum(axis=1), weight], axis=1)
+        return np.stack([discounted(_steps(cells)).sum(axis=1), weight], axis=1)
 
     def value(self, sums: FloatArray) -> FloatArray:
         """Return variation per weight; 0.0 where load only ever grows, or only ever shrinks."""
         return quotient(sums)
-
-
-def _on_cycles(changes: OwnerChanges, moves: IndexArray) -> BoolArray:
-    """Mark the moves that lie on cycles, shape (n_moves,).
-
-    Between two brokers one move is like another for the graph; it is the latest ones that closed the cycles.
-    """
-    source, target = changes.source[moves], changes.broker[moves]
-    size = int(max(source.max(initial=0), target.max(initial=0))) + 1
-    edges = source * size + target
-    flow = np.bincount(edges, minlength=size * size)
-    necessary = _without_cycles(flow.reshape(size, size)).ravel()
-    order = np.argsort(edges, kind="stable")
-    place = np.arange(len(moves)) - np.searchsorted(edges[order], edges[order])
-    marks = np.zeros(len(moves), dtype=np.bool_)
-    marks[order] = place >= necessary[edges[order]]
-    return marks
-
-
-def _without_cycles(flow: IndexArray) -> IndexArray:
-    """Take cycles out of a graph: broker by broker, the shortest through it first, until there is none.
-
-    Args:
-        flow: moves from each broker (row) to each (column), shape (n_brokers, n_brokers).
-    """
-    rest = flow.copy()
-    for start in np.flatnonzero(rest.any(axis=1)).tolist():
-        while (cycle := _shortest_cycle(rest, start)) is not None:
-            steps = cycle, np.roll(cycle, -1)
-            rest[steps] -= rest[steps].min()
-    return rest
-
-
-def _shortest_cycle(flow: IndexArray, start: int) -> IndexArray | None:
-    """Return the brokers of the shortest cycle from one back to it; of equally short ones the first by numbers."""
-    came_from = np.full(len(flow), -1)
-    came_from[start] = start
-    level = np.array([start])
-    while len(level):
-        closing = level[flow[level, start] > 0]
-        if len(closing):
-            return _way(came_from, int(closing[0]))
-        reached = (flow[level] > 0) & (came_from < 0)
-        found = np.flatnonzero(reached.any(axis=0))
-        # whoever comes first in a level is where a way goes on, so that ways stay in the order of their numbers
-        parent = reached[:, found].argmax(axis=0)
-        came_from[found] = level[parent]
-        level = found[np.lexsort((found, parent))]
-    return None
-
-
-def _way(came_from: IndexArray, end: int) -> IndexArray:
-    way = [end]
-    while came_from[way[-1]] != way[-1]:
-        way.append(int(came_from[way[-1]]))
-    return np.array(way[::-1])
 
 
 def _steps(cells: Cells) -> FloatArray:
@@ -156,18 +95,3 @@ def _steps(cells: Cells) -> FloatArray:
         if len(begun):
             steps[places[begun[0] + 1 :], broker] = np.diff(served[begun[0] :])
     return steps
-
-
-def _discounted(steps: FloatArray) -> FloatArray:
-    """Discount the variation of each broker's series by its trend, shape (n_cells, n_brokers).
-
-    With u and d the sums of all steps up and down, m the lesser and a = (m / the greater) ^ 0.8, a series varies by
-    a (u + d) + (1 - a) m. That is a sum over steps: each counts a times, those in the lesser direction in full.
-    """
-    ups, downs = np.maximum(steps, 0.0), np.maximum(-steps, 0.0)
-    up, down = ups.sum(axis=0), downs.sum(axis=0)
-    lesser, greater = np.minimum(up, down), np.maximum(up, down)
-    share = np.divide(lesser, greater, out=np.zeros_like(lesser), where=greater > 0) ** _TREND_EXPONENT
-    against = np.where(up <= down, ups, downs)
-    discounted: FloatArray = share * (ups + downs) + (1.0 - share) * against
-    return discounted

@@ -50,8 +50,9 @@ def counts(*edges: str) -> tuple[float, float]:
         (("xy", "yz", "zx", "xz"), (2, 2)),
         (("xy", "yx", "yz", "zy"), (4, 0)),
         (("uv", "vw", "wu", "xy", "yx", "wx"), (5, 1)),
+        (("xy", "xy", "yx", "uv"), (2, 2)),
     ],
-    ids=["none", "one", "chain", "swap", "swap-and-one", "triangle", "short-before-long", "two-swaps", "apart"],
+    ids=["none", "one", "chain", "swap", "swap-and-one", "triangle", "short-before-long", "two-swaps", "apart", "docs"],
 )
 def test_moves_on_cycles_cancel_out(edges: Sequence[str], expected: tuple[int, int]) -> None:
     """Different bundles count alike: a swap leaves every broker with as many as before."""

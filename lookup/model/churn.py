@@ -1,0 +1,102 @@
+"""Churn as arithmetic: moves that cancel each other out among brokers, and series that swing against their trend.
+
+What is counted for whom is the business of metrics (`lookup.score`) and of scenarios (`lookup.simulate`). What TiKV's
+`pd-analysis` and CockroachDB's `asim` leave open is settled here and in `docs/scoring.md`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["discounted", "on_cycles"]
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+IndexArray = NDArray[np.int64]
+
+#: CockroachDB's exponent: how fast variation counts in full as the lesser direction catches up with the greater.
+_TREND_EXPONENT = 0.8
+
+
+def on_cycles(source: IndexArray, target: IndexArray) -> BoolArray:
+    """Mark the moves that lie on cycles of the graph of moves between brokers, shape (n_moves,).
+
+    Without them every broker would hold as many bundles as with them. Between two brokers one move is like another for
+    the graph; it is the latest ones that closed the cycles.
+
+    Args:
+        source: number of the broker each move leaves, >= 0, shape (n_moves,), in order of time.
+        target: number of the broker it goes to, another one, shape (n_moves,).
+
+    Source: TiKV's `pd-analysis`, transfer counter. It follows ways depth first, which takes time that grows with the
+    number of ways; here the shortest cycle goes first, which takes time that grows with the moves.
+    """
+    size = int(max(source.max(initial=0), target.max(initial=0))) + 1
+    edges = source * size + target
+    flow = np.bincount(edges, minlength=size * size)
+    necessary = _without_cycles(flow.reshape(size, size)).ravel()
+    order = np.argsort(edges, kind="stable")
+    place = np.arange(len(source)) - np.searchsorted(edges[order], edges[order])
+    marks = np.zeros(len(source), dtype=np.bool_)
+    marks[order] = place >= necessary[edges[order]]
+    return marks
+
+
+def _without_cycles(flow: IndexArray) -> IndexArray:
+    """Take cycles out of a graph: broker by broker, the shortest through it first, until there is none.
+
+    Args:
+        flow: moves from each broker (row) to each (column), shape (n_brokers, n_brokers).
+    """
+    rest = flow.copy()
+    for start in np.flatnonzero(rest.any(axis=1)).tolist():
+        while (cycle := _shortest_cycle(rest, start)) is not None:
+            steps = cycle, np.roll(cycle, -1)
+            rest[steps] -= rest[steps].min()
+    return rest
+
+
+def _shortest_cycle(flow: IndexArray, start: int) -> IndexArray | None:
+    """Return the brokers of the shortest cycle from one back to it; of equally short ones the first by numbers."""
+    came_from = np.full(len(flow), -1)
+    came_from[start] = start
+    level = np.array([start])
+    while len(level):
+        closing = level[flow[level, start] > 0]
+        if len(closing):
+            return _way(came_from, int(closing[0]))
+        reached = (flow[level] > 0) & (came_from < 0)
+        found = np.flatnonzero(reached.any(axis=0))
+        # whoever comes first in a level is where a way goes on, so that ways stay in the order of their numbers
+        parent = reached[:, found].argmax(axis=0)
+        came_from[found] = level[parent]
+        level = found[np.lexsort((found, parent))]
+    return None
+
+
+def _way(came_from: IndexArray, end: int) -> IndexArray:
+    way = [end]
+    while came_from[way[-1]] != way[-1]:
+        way.append(int(came_from[way[-1]]))
+    return np.array(way[::-1])
+
+
+def discounted(steps: FloatArray) -> FloatArray:
+    """Discount the variation of each series by its trend, step by step, shape (n_steps, n_series).
+
+    With u and d the sums of all steps up and down, m the lesser and a = (m / the greater) ^ 0.8, a series varies by
+    a (u + d) + (1 - a) m. That is a sum over steps: each counts a times, those in the lesser direction in full.
+
+    Args:
+        steps: differences from one instant to the next, shape (n_steps, n_series).
+
+    Source: CockroachDB's `asim`, trend-discounting total variation.
+    """
+    ups, downs = np.maximum(steps, 0.0), np.maximum(-steps, 0.0)
+    up, down = ups.sum(axis=0), downs.sum(axis=0)
+    lesser, greater = np.minimum(up, down), np.maximum(up, down)
+    share = np.divide(lesser, greater, out=np.zeros_like(lesser), where=greater > 0) ** _TREND_EXPONENT
+    against = np.where(up <= down, ups, downs)
+    found: FloatArray = share * (ups + downs) + (1.0 - share) * against
+    return found
