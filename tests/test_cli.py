@@ -110,6 +110,14 @@ def test_prints_of_others_are_no_data(monkeypatch: pytest.MonkeyPatch, capsys: p
     assert (printed.out, printed.err) == ('for people\n{\n  "for": "programs"\n}\n[]\n', "a plug-in's own\n")
 
 
+def test_commands_write_data_where_no_print_goes() -> None:
+    """A command that wrote to `sys.stdout` itself would write to stderr, where plug-ins' prints go while it runs."""
+    sources = [path for room in ("commands", "report") for path in (Path(cli.__file__).parent / room).glob("*.py")]
+
+    found = {path.name for path in sources if re.search(r"sys\.stdout|\bprint\(", path.read_text(encoding="utf-8"))}
+    assert found == {"streams.py"}
+
+
 def test_the_package_runs_as_the_command_does() -> None:
     """`python -m lookup` is `lookup`, its name in the help and its exit code included."""
     ran = subprocess.run([sys.executable, "-m", "lookup", "config"], capture_output=True, text=True, check=False)
