@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,18 @@ from numpy.typing import NDArray
 
 from lookup.engine.plugins import suggestion
 from lookup.errors import ContractError
-from lookup.hooks.protocols import ALL_READS
+from lookup.hooks.protocols import ALL_READS, LOAD_DETAILS
 from lookup.model.broker import Candidates
 
-__all__ = ["checked_mask", "checked_odds", "checked_reads", "checked_scores", "in_one_line", "listed"]
+__all__ = [
+    "checked_mask",
+    "checked_odds",
+    "checked_reads",
+    "checked_scores",
+    "in_one_line",
+    "listed",
+    "one_by_one",
+]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -88,11 +97,12 @@ def checked_reads(part: Any) -> frozenset[str]:
     name, declared = getattr(part, "name", type(part).__name__), getattr(part, "reads", ALL_READS)
     if isinstance(declared, str) or not isinstance(declared, Iterable):
         raise ContractError(f"part {name!r} declares reads = {declared!r}, which is no set of names")
-    reads = frozenset(declared)
-    for entry in sorted(map(str, reads - ALL_READS)):
+    reads, known = frozenset(declared), ALL_READS | LOAD_DETAILS
+    for entry in sorted(map(str, reads - ALL_READS - LOAD_DETAILS)):
         if not entry.removeprefix("properties.") or not entry.startswith("properties."):
-            raise ContractError(f"part {name!r} declares to read {entry!r}; {suggestion(entry, ALL_READS)}")
-    return reads
+            raise ContractError(f"part {name!r} declares to read {entry!r}; {suggestion(entry, known)}")
+    # Figures of the load are part of it.
+    return reads | {"view.load"} if reads & LOAD_DETAILS else reads
 
 
 def _numbers(part: str, what: str, answer: Any, count: int) -> Floats:
@@ -113,3 +123,14 @@ def _numbers(part: str, what: str, answer: Any, count: int) -> Floats:
 def _first(values: Floats, wrong: Bools, brokers: Candidates) -> str:
     place = int(np.argmax(wrong))
     return f"{values[place]} for broker {brokers[place].id!r}"
+
+
+def one_by_one(part: str, answer: Any, count: int) -> Iterable[Any]:
+    """Return what a filter answers, at most one more than there should be: too many are noticed and endless ones end.
+
+    Raises:
+        ContractError: where the answer is none for each broker.
+    """
+    if not isinstance(answer, Iterable):
+        raise ContractError(f"filter {part!r} answered {answer!r}, not true or false for each broker")
+    return islice(answer, count + 1)

@@ -64,6 +64,8 @@ class Reason(StrEnum):
     DESTINATION_FILTERED = "destination-filtered"
     #: shedding: the bundle belongs to a system namespace
     SYSTEM_NAMESPACE = "system-namespace"
+    #: shedding, splitting: the bundle is being handed over
+    IN_FLIGHT = "in-flight"
     #: splitting: the bundle was already split in this cycle
     SPLIT_THIS_CYCLE = "split-this-cycle"
     #: splitting: a boundary does not lie strictly inside the bundle, or boundaries do not ascend

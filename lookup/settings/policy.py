@@ -104,6 +104,10 @@ class PolicySpec(Strict):
     """Path of a `broker.conf` that the policy is read from; keys written beside it count before what it says."""
     pulsar: Release | None = None
     """Release whose defaults count where that file says nothing; absent: 4.x."""
+    second_choice: Mapping[str, Any] | None = None
+    """Whom to ask about where the filters leave nobody or the choice is overloaded, as the modular manager does."""
+    cadence: Mapping[str, Any] = {}
+    """How often brokers publish their load where `evaluation.load_reports = "published"`; absent keys: Pulsar's."""
     broker_conf: Mapping[str, Scalar] = {}
     """Keys of a `broker.conf` for the parameters of this policy's parts, before those of the brokers' profiles."""
 

@@ -372,3 +372,20 @@ def test_a_wrong_value_of_broker_conf_is_a_problem_like_any_other(
 
     assert builder.part(kind, PartSpec(use=part), "here") is None
     assert [found.startswith(f"here: {problem}") for found in builder.problems] == [True]
+
+
+@pytest.mark.parametrize(
+    ("cadence", "sentence"),
+    [
+        ({"min_interval_ms": 0}, "min_interval_ms = 0: input should be greater than or equal to 1"),
+        ({"history": 1.5}, "history = 1.5: input should be less than or equal to 1"),
+        ({"interval": 5}, "'cadence' has no parameter 'interval'; did you mean 'min_interval_ms'?"),
+    ],
+)
+def test_a_wrong_cadence_is_a_sentence(cadence: dict[str, Any], sentence: str) -> None:
+    """With the policy's name, as for a parameter of a part."""
+    spec = PolicySpec.model_validate({"name": "p", "selector": "best", "cadence": cadence})
+    with pytest.raises(SettingsError) as raised:
+        build_policies(REGISTRY, [spec])
+
+    assert list(raised.value.problems) == [f"policy 'p' cadence: {sentence}"]

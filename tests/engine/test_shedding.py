@@ -24,7 +24,8 @@ VIEW = cluster("b1", "b2", "b3", "gone", registered=("b1", "b2", "b3"))
 
 def _at_work(*proposals: Any, filters: tuple[Any, ...] = (), **changes: Any) -> LoadManager:
     shedder = Proposing(proposals, **{key: changes.pop(key) for key in ("outcome", "error") if key in changes})
-    made = manager(policy(shedder, Odds(), *filters, **changes), VIEW)
+    options = {"handover_us": changes.pop("handover_us", 0)}
+    made = manager(policy(shedder, Odds(), *filters, **changes), VIEW, **options)
     made.begin_tick(GRACE_US * 10)
     made.restore({B1: "b1", B2: "b2", SYSTEM: "b1"})
     made.take_changes()
@@ -62,6 +63,19 @@ def test_a_bundle_moves_once_in_a_cycle() -> None:
     made = _at_work(Unload(B1, "b1"), Unload(B1, "b1"), Unload(B2, "b2", "b3"), Unload(B2, "b3", "b1"))
 
     assert _rulings(made) == [None, "moved-this-cycle", None, "moved-this-cycle"]
+
+
+def test_what_is_in_flight_stays_until_it_is_settled() -> None:
+    """Where it is released to nobody it has no owner either; a bundle moved in this cycle is refused as such."""
+    made = _at_work(Unload(B1, "b1"), Unload(B1, "b1", "b3"), Unload(B2, "b2"), handover_us=10)
+    made.unload(B2)
+    now = GRACE_US * 10
+
+    assert _rulings(made) == [None, "moved-this-cycle", "in-flight"]
+    made.begin_tick(now + 9)
+    assert _rulings(made) == ["in-flight", "in-flight", "in-flight"]
+    made.begin_tick(now + 10)
+    assert _rulings(made) == ["not-owner", "not-owner", "not-owner"]
 
 
 def test_an_accepted_unload_frees_the_bundle() -> None:
@@ -234,6 +248,56 @@ def test_a_shedder_sees_what_it_declares() -> None:
         made.shed()
 
     assert made.memory["proposing"]["seen"] == {"before": 1}
+
+
+class _Holding(Keep):
+    """A filter that keeps everybody and lets no bundle go; notes whom it was asked about."""
+
+    def admit(self, request: Any, brokers: Candidates, view: Any) -> Any:
+        return [True] * len(brokers)
+
+    def should_unload(self, request: Any, owner: Any, brokers: Candidates, view: Any) -> bool:
+        if self.answer is not None:
+            return bool(self.answer(brokers))
+        return owner.id not in self.ids
+
+
+def test_a_filter_may_hold_a_bundle_that_has_nowhere_to_go() -> None:
+    """An unload without destination is refused for the filter's reason; other owners' bundles go."""
+    holding = _Holding(("b1",), reason=Reason.ANTI_AFFINITY)
+
+    assert _rulings(_at_work(Unload(B1, "b1"), Unload(B2, "b2"), filters=(holding,))) == ["anti-affinity", None]
+
+
+def test_who_has_found_a_destination_is_not_held_up() -> None:
+    """The filters were asked about that one; an unload that names a destination is not held up at all."""
+    holding = _Holding(("b1", "b2"), reason=Reason.ANTI_AFFINITY)
+    made = _at_work(Probe(Unload(B1, "b1", "b2")), Unload(B1, "b1"), Unload(B2, "b2", "b3"), filters=(holding,))
+
+    assert _rulings(made) == [None, None, None]
+
+
+def test_who_holds_a_bundle_is_asked_about_those_the_filters_before_keep() -> None:
+    """Filters behind it do not narrow them."""
+    seen: list[tuple[str, ...]] = []
+    holding = _Holding(answer=lambda brokers: bool(seen.append(brokers.ids)) or True)
+    filters = (Keep(("b1", "b3")), holding, Keep(("b3",)))
+
+    assert _rulings(_at_work(Unload(B1, "b1"), filters=filters)) == [None]
+    assert seen == [("b1", "b3")]
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        (_Holding(answer=raising(KeyError("x"))),),
+        (Keep(answer=raising(KeyError("x"))), _Holding(("b2",))),
+    ],
+    ids=["it-fails", "one-before-it-fails"],
+)
+def test_a_filter_that_fails_holds_the_bundle(filters: tuple[Any, ...]) -> None:
+    """As one that fails refuses a destination."""
+    assert _rulings(_at_work(Unload(B1, "b1"), filters=filters)) == ["filtered"]
 
 
 def test_a_policy_without_shedder_sheds_nothing() -> None:
