@@ -98,7 +98,8 @@ class VerdictSection(Strict):
     """Margins of single metrics."""
     require_decision: Truth = False
     """Whether an inconclusive primary metric makes the exit code 4."""
-    resamples: Positive = 2000
+    # Memory grows with resamples times bundles; an interval hardly moves beyond some ten thousand.
+    resamples: Positive = Field(default=2000, le=100_000)
     """Bootstrap resamples."""
     block_s: Positive = 3600
     """Seconds of a block where time is resampled."""

@@ -54,10 +54,11 @@ def test_a_replay_that_makes_no_sense_is_refused(keys: dict[str, Any], sentence:
 
 
 @pytest.mark.parametrize(
-    "keys", [{"margin": -0.1}, {"margins": {"moves": "x"}}, {"resamples": 0}, {"primary": "moves"}]
+    "keys",
+    [{"margin": -0.1}, {"margins": {"moves": "x"}}, {"resamples": 0}, {"resamples": 100_001}, {"primary": "moves"}],
 )
 def test_a_verdict_that_makes_no_sense_is_refused(keys: dict[str, Any]) -> None:
-    """Margins are not negative, there is something to resample, and primary metrics are a list."""
+    """Margins are not negative, resamples are some but fit into memory, and primary metrics are a list."""
     with pytest.raises(ValidationError):
         VerdictSection.model_validate(keys)
 
