@@ -93,5 +93,5 @@ def tallied(
 def _margin(scores: NDArray[np.float64]) -> tuple[float | None, int]:
     best = float(scores.max())
     tied = scores >= best - TIED
-    ties = int(tied.sum())
+    ties = int(np.count_nonzero(tied))
     return (None if ties == len(scores) else best - float(scores[~tied].max())), ties

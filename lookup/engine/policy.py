@@ -145,16 +145,20 @@ class Policy:
             ContractError: where a part breaks its protocol.
         """
         try:
-            kept, among = self._filtered(request, instant), partial(self._among, request, instant)
+            kept = self._filtered(request, instant)
             if self.second_choice is None:
-                return among(kept)
-            few, everybody = range(self.second_choice.filters), Kept(instant.offered, {})
-            fewer = partial(self._narrowed, few, request, everybody, instant)
-            return self.second_choice.made(kept, instant.view, among, lambda: among(fewer()))
+                return self._among(request, instant, kept)
+            return self._second(self.second_choice, request, instant, kept)
         except _ClosedError as closed:
             return Ballot(rejected=closed.rejected, declined=Reason.POLICY_ERROR)
         except ContractError as breach:
             raise type(breach)(f"policy {self.name!r}: {breach}") from breach
+
+    def _second(self, choice: SecondChoice, request: LookupRequest, instant: Instant, kept: Kept) -> Ballot:
+        few, everybody = range(choice.filters), Kept(instant.offered, {})
+        fewer = partial(self._narrowed, few, request, everybody, instant)
+        among = partial(self._among, request, instant)
+        return choice.made(kept, instant.view, among, lambda: among(fewer()))
 
     def _among(self, request: LookupRequest, instant: Instant, kept: Kept) -> Ballot:
         if not len(kept.brokers):
@@ -213,9 +217,10 @@ class Policy:
             except _ClosedError as closed:
                 closed.rejected = rejected
                 raise
-            if not mask.all():
+            refused = len(mask) - np.count_nonzero(mask)
+            if refused:
                 reason = self.filters[place].reason
-                rejected = {**rejected, reason: rejected.get(reason, 0) + int(len(mask) - mask.sum())}
+                rejected = {**rejected, reason: rejected.get(reason, 0) + refused}
                 brokers = brokers.subset(mask)
         return Kept(brokers, rejected, is_unsure or instant.failures.count > before)
 
@@ -295,13 +300,8 @@ class Policy:
             PolicyError: where a part raises and `on_error` is stop.
         """
         for part, cut in self._keepers:
-            try:
-                part.remember(memory.setdefault(memory_key(part), {}), cut(request), broker)
-            except (ContractError, KeyboardInterrupt):
-                raise
-            except BaseException as error:  # noqa: BLE001  a third party's code may raise anything; on_error decides
-                with suppress(_ClosedError):
-                    self._failed(part.name, request, error, failures)
+            kept = memory.setdefault(memory_key(part), {})
+            self._told(part, request, failures, partial(part.remember, kept, cut(request), broker))
         return bool(self._keepers)
 
     def observe(
@@ -324,15 +324,19 @@ class Policy:
         if brokers is None:
             return False
         for place, part, cut in self._observers:
-            kept = memory.setdefault(memory_key(part), {})
-            try:
-                part.observe(kept, cut(request), broker, Offer(brokers, instant.views[place]))
-            except (ContractError, KeyboardInterrupt):
-                raise
-            except BaseException as error:  # noqa: BLE001  a third party's code may raise anything; on_error decides
-                with suppress(_ClosedError):
-                    self._failed(part.name, request, error, instant.failures)
+            kept, offered = memory.setdefault(memory_key(part), {}), Offer(brokers, instant.views[place])
+            self._told(part, request, instant.failures, partial(part.observe, kept, cut(request), broker, offered))
         return bool(self._observers)
+
+    def _told(self, part: Any, request: LookupRequest, failures: Failures, tell: Callable[[], None]) -> None:
+        """Tell a part of an assignment, which stands when the part fails."""
+        try:
+            tell()
+        except (ContractError, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # noqa: BLE001  a third party's code may raise anything; on_error decides
+            with suppress(_ClosedError):
+                self._failed(part.name, request, error, failures)
 
     @cached_property
     def _observers(self) -> tuple[tuple[int, Any, Callable[[LookupRequest], LookupRequest]], ...]:
