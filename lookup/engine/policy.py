@@ -217,7 +217,7 @@ class Policy:
             except _ClosedError as closed:
                 closed.rejected = rejected
                 raise
-            refused = len(mask) - np.count_nonzero(mask)
+            refused = len(mask) - int(np.count_nonzero(mask))
             if refused:
                 reason = self.filters[place].reason
                 rejected = {**rejected, reason: rejected.get(reason, 0) + refused}
