@@ -28,6 +28,7 @@ _HERE = Path(__file__).resolve().parent
 _PAGE = _HERE.parent / "docs" / "benchmarks.md"
 _MASTER = "local[2]"
 _GIB = 2**30
+_WHOLE = "whole processes, the faster of two"
 
 
 class _Bench:
@@ -97,9 +98,7 @@ def _rival(bench: _Bench) -> Iterator[Figure]:
 def _four(bench: _Bench) -> Iterator[Figure]:
     measured, rival = bench.evaluate("evaluation-4.toml"), bench.rival()
     yield Figure("four policies, whole process", measured.seconds, "s")
-    yield Figure(
-        "four policies / rival", measured.seconds / rival.seconds, "", 0.5, note="whole processes, the faster of two"
-    )
+    yield Figure("four policies / rival", measured.seconds / rival.seconds, "", 0.5, note=_WHOLE)
     yield Figure("four policies, peak memory of all Python processes", measured.python_bytes / _GIB, "GiB", 4.0)
     yield Figure("four policies, peak memory of the JVM", measured.java_bytes / _GIB, "GiB", note="resident")
 
@@ -112,7 +111,7 @@ def _sixteen(bench: _Bench) -> Iterator[Figure]:
         many.seconds / few.seconds,
         "",
         1.5,
-        note="whole processes, the faster of two",
+        note=_WHOLE,
     )
     yield Figure("sixteen policies, peak memory of all Python processes", many.python_bytes / _GIB, "GiB", 4.0)
 
@@ -124,7 +123,7 @@ def _doubling(bench: _Bench) -> Iterator[Figure]:
         double.seconds / single.seconds,
         "",
         2.0,
-        note="whole processes, the faster of two",
+        note=_WHOLE,
     )
     yield Figure("twice the log, peak memory of all Python processes", double.python_bytes / _GIB, "GiB", 4.0)
 
