@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 
 from lookup.commands.options import Parser, settings_flags
-from lookup.commands.streams import print_json
+from lookup.commands.streams import print_json, stdout
 from lookup.engine.build import PartBuilder
 from lookup.engine.plugins import load_plugins
 from lookup.errors import NotFoundError, SettingsError
@@ -182,7 +181,7 @@ def print_names(names: Sequence[str], form: str) -> None:
     if form == "json":
         print_json(list(names))
         return
-    sys.stdout.writelines(f"{name}\n" for name in names)
+    stdout().writelines(f"{name}\n" for name in names)
 
 
 def print_pairs(pairs: Mapping[str, str], form: str) -> None:
@@ -190,4 +189,4 @@ def print_pairs(pairs: Mapping[str, str], form: str) -> None:
     if form == "json":
         print_json(dict(sorted(pairs.items())))
         return
-    sys.stdout.writelines(f"{key}={pairs[key]}\n" for key in sorted(pairs))
+    stdout().writelines(f"{key}={pairs[key]}\n" for key in sorted(pairs))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from lookup.commands.catalogs import (
     add_catalog,
@@ -18,7 +17,7 @@ from lookup.commands.catalogs import (
     topic,
 )
 from lookup.commands.options import Command, Parser, add_format
-from lookup.commands.streams import print_json, say
+from lookup.commands.streams import print_json, say, stdout
 from lookup.topics.naming import schemes_of
 from lookup.topics.pairs import parse_keys
 from lookup.topics.selectors import parse, selected_in
@@ -89,7 +88,7 @@ def _list(arguments: argparse.Namespace) -> int:
     if arguments.format == "json":
         print_json({key: list(values) for key, values in found.items()})
     else:
-        sys.stdout.writelines(f"{key}={value}\n" for key, values in found.items() for value in values)
+        stdout().writelines(f"{key}={value}\n" for key, values in found.items() for value in values)
     return 0
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from lookup.commands.catalogs import add_catalog, add_lister, limits_of, lister_of, opened, settings_of
 from lookup.commands.options import Command, Parser, add_format, number
+from lookup.commands.streams import stdout
 from lookup.commands.topics import listed, request_of
 from lookup.errors import SettingsError
 from lookup.model.catalog import EventKind, TopicEvent
@@ -98,11 +98,11 @@ def _tell(before: Sequence[str] | None, after: Sequence[str], form: str) -> None
         return
     if form == "json":
         told = {"removed": change.removed, "added": change.added, "hash": change.topics_hash}
-        sys.stdout.write(json.dumps(told, ensure_ascii=False) + "\n")
+        stdout().write(json.dumps(told, ensure_ascii=False) + "\n")
     else:
         lines = [*(f"- {name}" for name in change.removed), *(f"+ {name}" for name in change.added)]
-        sys.stdout.writelines(f"{line}\n" for line in [*lines, f"= {change.topics_hash}, {len(after)} topics"])
-    sys.stdout.flush()
+        stdout().writelines(f"{line}\n" for line in [*lines, f"= {change.topics_hash}, {len(after)} topics"])
+    stdout().flush()
 
 
 COMMAND = Command(
