@@ -2,7 +2,7 @@
 
     python benchmarks/run.py                      all of it, about ten minutes on two cores
     python benchmarks/run.py --only decision      one part: rival, four, sixteen, doubling, steady, shared, closed,
-                                                  decision
+                                                  decision, topics
     python benchmarks/run.py --write              and keep the table in docs/benchmarks.md
 
 Logs are made under `bench-data/` where they are missing (7 seconds, 200 MB for 20 million lookups).
@@ -21,6 +21,7 @@ from decision import measure_decision
 from evaluating import evaluate_command, table_variables
 from figures import Figure, as_markdown, replace_block
 from processes import Measured, run_measured
+from topics import hash_costs, measure_discovery
 
 __all__ = ["main"]
 
@@ -159,6 +160,20 @@ def _decision(_: _Bench) -> Iterator[Figure]:
         )
 
 
+def _topics(_: _Bench) -> Iterator[Figure]:
+    found = measure_discovery()
+    among = f"{found.n_topics // 1_000_000} M topics, three labels each"
+    yield Figure(f"{among}: memory per topic", found.bytes_per_topic, "bytes", 600.0, note="growth of the process")
+    for name, query in found.queries.items():
+        note = f"{query.matches:,} matches; p50 {query.p50_ms:.2f} ms"
+        yield Figure(f"{among}: query of {name}, p99", query.p99_ms, "ms", 5.0, note=note)
+        scan = f"p50 of a look at each topic's dictionary, {query.scan_ms:.0f} ms, over p99 of the index"
+        yield Figure(f"query of {name}: scan / index", query.scan_ms / query.p99_ms, "", 100.0, least=True, note=scan)
+    for size, cost in hash_costs():
+        note = f"{1e3 * cost / size:.1f} ns per topic"
+        yield Figure(f"hash of a list of {size:,} topics, p50", cost, "µs", note=note)
+
+
 _PARTS: Mapping[str, Callable[[_Bench], Iterator[Figure]]] = {
     "rival": _rival,
     "four": _four,
@@ -168,6 +183,7 @@ _PARTS: Mapping[str, Callable[[_Bench], Iterator[Figure]]] = {
     "shared": _shared,
     "closed": _closed,
     "decision": _decision,
+    "topics": _topics,
 }
 
 

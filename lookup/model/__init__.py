@@ -5,7 +5,6 @@ from __future__ import annotations
 from lookup.model.broker import AdvertisedListener, Broker, BrokerLookupData, Candidates, Location, Roster
 from lookup.model.bundles import BundleRange, NamespaceBundle, NamespaceBundles, bundle_of
 from lookup.model.catalog import (
-    NO_PAIRS,
     CatalogView,
     Equals,
     EventKind,
@@ -46,7 +45,6 @@ from lookup.model.traffic import NO_TRAFFIC, TOPIC_TRAFFIC, Traffic, topic_traff
 from lookup.model.view import BundleLoad, ClusterView, OwnershipView
 
 __all__ = [
-    "NO_PAIRS",
     "NO_TRAFFIC",
     "RESOURCES",
     "TOPIC_TRAFFIC",

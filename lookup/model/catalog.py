@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Literal, Protocol, TypeAlias
 
 __all__ = [
-    "NO_PAIRS",
     "CatalogView",
     "Equals",
     "EventKind",
@@ -33,13 +31,6 @@ Mode = Literal["persistent", "non-persistent", "all"]
 
 #: What may happen to a topic; "labels" and "properties" are sent only where something is different afterwards.
 EventKind = Literal["created", "deleted", "labels", "properties", "loaded", "unloaded"]
-
-#: No labels, or no properties; cannot be written to.
-NO_PAIRS: Mapping[str, str] = MappingProxyType({})
-
-
-def _no_pairs() -> Mapping[str, str]:
-    return NO_PAIRS
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +56,11 @@ class TopicEvent:
     #: the full name, with scheme and partition suffix
     topic: str
     #: labels before ("labels", "deleted"), properties before ("properties"), else empty
-    old: Mapping[str, str] = field(default_factory=_no_pairs)
+    old: Mapping[str, str] = field(default_factory=dict)
     #: the same afterwards; of "created" the labels
-    new: Mapping[str, str] = field(default_factory=_no_pairs)
+    new: Mapping[str, str] = field(default_factory=dict)
     #: of "created" the properties
-    properties: Mapping[str, str] = field(default_factory=_no_pairs)
+    properties: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

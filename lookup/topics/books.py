@@ -1,0 +1,172 @@
+"""The books of a catalog: memory, storage and listeners, kept in step by transactions.
+
+    write:  storage.writing() begins -> what other processes wrote is taken in -> memory and storage change
+            -> the storage commits -> listeners are told, in the order of revisions
+    error before the commit: memory and storage are as before, nobody is told
+
+What may be written is decided in `catalog.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+
+from lookup.errors import NotFoundError, StateError
+from lookup.model.catalog import TopicEntry, TopicEvent
+from lookup.settings.problems import suggestion
+from lookup.topics.announcing import Announcer, Listener
+from lookup.topics.changes import advanced, differences
+from lookup.topics.parts import namespace_of
+from lookup.topics.shelf import Shelf
+from lookup.topics.storage import Storage
+
+__all__ = ["Books"]
+
+#: Above this many topics nobody looks for the one that was meant: it would take minutes in the largest namespaces.
+_SEARCHED = 2_000
+
+
+@dataclass(slots=True)
+class _Draft:
+    """What a transaction has done so far, and what undoes it."""
+
+    #: topics as they were before each change, the first change first
+    before: list[tuple[str, TopicEntry | None]] = field(default_factory=list)
+    namespaces: list[str] = field(default_factory=list)
+    events: list[TopicEvent] = field(default_factory=list)
+
+
+class Books:
+    """Topics by namespace in memory, over a storage.
+
+    Raises:
+        InputError: where the storage cannot be read.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._draft: _Draft | None = None
+        self._announcer = Announcer()
+        with storage.reading():
+            self.shelves = {namespace: Shelf() for namespace in storage.namespaces()}
+            for entry in storage.entries():
+                self.shelves[namespace_of(entry.name)].put(entry)
+            #: of the last event that memory knows of
+            self.revision = storage.revision
+
+    def shelf(self, namespace: str) -> Shelf:
+        """Return the topics of a namespace.
+
+        Raises:
+            NotFoundError: where there is no such namespace, with the one that was probably meant.
+        """
+        shelf = self.shelves.get(namespace)
+        if shelf is None:
+            raise NotFoundError(f"there is no namespace {namespace!r}; {suggestion(namespace, list(self.shelves))}")
+        return shelf
+
+    def entry(self, topic: str) -> TopicEntry | None:
+        """Return one topic, None where there is no such topic or namespace."""
+        shelf = self.shelves.get(namespace_of(topic))
+        return None if shelf is None else shelf.entry(topic)
+
+    def meant_by(self, topic: str) -> Sequence[TopicEntry]:
+        """Return the entries a complete name stands for, at least one.
+
+        Raises:
+            NotFoundError: where there are none.
+        """
+        shelf = self.shelf(namespace_of(topic))
+        found = [entry for name in shelf.parts(topic) if (entry := shelf.entry(name)) is not None]
+        if not found:
+            near = get_close_matches(topic, shelf.names("all"), n=1) if len(shelf) <= _SEARCHED else ()
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise NotFoundError(f"there is no topic {topic!r}{hint}")
+        return found
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Make one transaction of everything in the block; a block inside it belongs to it."""
+        if self._draft is not None:
+            yield
+            return
+        draft = self._draft = _Draft()
+        try:
+            with self._storage.writing():
+                self._take_in()
+                yield
+        except BaseException:
+            self._undo(draft)
+            raise
+        finally:
+            self._draft = None
+        self._announcer.expect(draft.events)
+        self._announcer.tell()
+
+    def add_namespace(self, namespace: str) -> None:
+        """Add a namespace unless it is there; only in a transaction."""
+        if namespace not in self.shelves:
+            self._open().namespaces.append(namespace)
+            self.shelves[namespace] = Shelf()
+            self._storage.add_namespace(namespace)
+
+    def make(self, topic: str, wanted: TopicEntry | None) -> None:
+        """Make a topic what is wanted, None: gone, with an event for each difference; only in a transaction."""
+        draft = self._open()
+        for change in differences(topic, self.entry(topic), wanted):
+            event = replace(change, revision=self.revision + 1)
+            draft.before.append((topic, self.entry(topic)))
+            draft.events.append(event)
+            self._storage.save(event, self._place(event))
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Add a listener that hears what is not safe yet and what comes; return what takes it out again."""
+        unsafe = 0 if self._draft is None else len(self._draft.events)
+        return self._announcer.subscribe(listener, after=self.revision - unsafe)
+
+    def refresh(self) -> None:
+        """Take in what other processes have written; nothing to do in a transaction, which began with that."""
+        if self._draft is None:
+            with self._storage.reading():
+                self._take_in()
+            self._announcer.tell()
+
+    def _take_in(self) -> None:
+        """Do what others have done; none of it is undone with a transaction of ours."""
+        for namespace in self._storage.namespaces():
+            self.shelves.setdefault(namespace, Shelf())
+        if self._storage.revision != self.revision:
+            events = self._storage.events_since(self.revision)
+            for event in events:
+                self._place(event)
+            self._announcer.expect(events)
+
+    def _place(self, event: TopicEvent) -> TopicEntry | None:
+        after = advanced(self.entry(event.topic), event)
+        self._put(event.topic, after)
+        self.revision = event.revision
+        return after
+
+    def _put(self, topic: str, entry: TopicEntry | None) -> None:
+        shelf = self.shelves[namespace_of(topic)]
+        if entry is None:
+            shelf.remove(topic)
+        else:
+            shelf.put(entry)
+
+    def _undo(self, draft: _Draft) -> None:
+        for topic, before in reversed(draft.before):
+            # A change that failed half way left the topic as it was.
+            if self.entry(topic) != before:
+                self._put(topic, before)
+                self.revision -= 1
+        for namespace in draft.namespaces:
+            del self.shelves[namespace]
+
+    def _open(self) -> _Draft:
+        if self._draft is None:
+            raise StateError("a catalog changes in a transaction only")
+        return self._draft

@@ -1,0 +1,121 @@
+"""Selectors as text, `env=prod,tier in (a,b),team`, and what a selector finds over several namespaces.
+
+Source: PIP-451 (AND of equalities; a list of namespaces that is empty means one's own); `in` and `exists` are ours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from lookup.errors import ArgumentError
+from lookup.model.catalog import CatalogView, Equals, Exists, In, Selector, Term
+from lookup.topics.labels import MAX_LENGTH, MAX_PAIRS
+
+__all__ = ["MAX_SELECTOR_LENGTH", "equalities", "parse", "selected_in", "selector_text"]
+
+#: Characters of a selector: as many conditions as a topic may have labels, each with the longest key and value.
+MAX_SELECTOR_LENGTH = MAX_PAIRS * 2 * (MAX_LENGTH + 1)
+
+# One blank before `in`: any number of them would be tried from each, the square of their length.
+_OPENED = re.compile(r"\sin\s*\(")
+_FORM = "a condition is key=value, key in (a,b) or key"
+
+
+def parse(text: str) -> Selector:
+    """Read a selector; `:` is read as `=` is.
+
+    Raises:
+        ArgumentError: naming the first condition that is none; for a text without any, and for one that is too long.
+
+    Example:
+        >>> parse("env=prod, tier in (b, a), team")
+        (Equals(key='env', value='prod'), In(key='tier', values=('a', 'b')), Exists(key='team'))
+    """
+    if len(text) > MAX_SELECTOR_LENGTH:
+        raise ArgumentError(f"the selector has {len(text):,} characters, at most {MAX_SELECTOR_LENGTH:,} are permitted")
+    if not text.strip():
+        raise ArgumentError(f"the selector is empty; {_FORM}, such as env=prod")
+    terms = tuple(dict.fromkeys(_term(piece) for piece in _pieces(text)))
+    if len(terms) > MAX_PAIRS:
+        raise ArgumentError(f"the selector has {len(terms)} conditions, at most {MAX_PAIRS} are permitted")
+    return terms
+
+
+def selector_text(selector: Selector) -> str:
+    """Write a selector as `parse` reads it."""
+    return ",".join(map(str, selector))
+
+
+def equalities(labels: Mapping[str, str]) -> Selector:
+    """Return the selector of PIP-451's `topicsByLabels`: every one of these labels."""
+    return tuple(Equals(key, value) for key, value in sorted(labels.items()))
+
+
+def selected_in(catalog: CatalogView, selector: Selector, namespaces: Sequence[str], *, own: str) -> Sequence[str]:
+    """Return what a selector selects in each of several namespaces, sorted.
+
+    Args:
+        namespaces: each is asked once; none means one's own.
+        own: the namespace of whoever asks.
+
+    Raises:
+        NotFoundError: for a namespace that does not exist.
+        ArgumentError: for a selector without conditions.
+    """
+    asked = dict.fromkeys(namespaces or (own,))
+    return sorted(topic for namespace in asked for topic in catalog.selected(namespace, selector))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Divide a text at the commas that are in no list of values."""
+    start, opened = 0, _OPENED.search(text)
+    while start <= len(text):
+        # Searched once per list and not once per comma: a text that is all commas must not take its length squared.
+        if opened is not None and opened.start() < start:
+            opened = _OPENED.search(text, start)
+        comma = text.find(",", start)
+        if opened is not None and (comma < 0 or opened.start() < comma):
+            comma = text.find(",", _closed(text, opened))
+        end = len(text) if comma < 0 else comma
+        yield text[start:end]
+        start = end + 1
+
+
+def _closed(text: str, opened: re.Match[str]) -> int:
+    end = text.find(")", opened.end())
+    if end < 0:
+        raise ArgumentError(f"{_short(text[opened.start() :].strip())} is not closed: {_FORM}")
+    return end
+
+
+def _term(piece: str) -> Term:
+    opened = _OPENED.search(piece)
+    if opened is not None:
+        return _list_term(piece, opened)
+    separator = re.search("[=:]", piece)
+    if separator is None:
+        return Exists(_word(piece, piece))
+    return Equals(_word(piece[: separator.start()], piece), _word(piece[separator.end() :], piece, blanks=True))
+
+
+def _list_term(piece: str, opened: re.Match[str]) -> Term:
+    values, closed, rest = piece[opened.end() :].partition(")")
+    if not closed or rest.strip():
+        raise ArgumentError(f"{_short(piece)} is no condition: {_FORM}")
+    return In(
+        _word(piece[: opened.start()], piece),
+        tuple(sorted({_word(value, piece, blanks=True) for value in values.split(",")})),
+    )
+
+
+def _word(text: str, piece: str, *, blanks: bool = False) -> str:
+    word = text.strip()
+    wrong = not word or len(word) > MAX_LENGTH or any(c in word for c in "=:,()") or not word.isprintable()
+    if wrong or (not blanks and " " in word):
+        raise ArgumentError(f"{_short(piece.strip())} is no condition: {_FORM}")
+    return word
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 80 else f"{text[:77]}...")

@@ -1,0 +1,185 @@
+"""The durable storage: one SQLite file in WAL mode, which several processes may open.
+
+What `writing()` has returned from is on the disk: neither a killed process nor a lost power supply takes it back.
+Every topic has a row, so that a catalog opens without a replay of its events; of the events the last ones are kept.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from lookup.errors import InputError, StateError
+from lookup.model.catalog import TopicEntry, TopicEvent
+from lookup.topics.storage import check_kept, check_revision
+
+__all__ = ["SqliteStorage"]
+
+#: "PLtc": tells a catalog from any other SQLite file.
+_APPLICATION_ID = 0x504C7463
+_VERSION = 1
+_TABLES = """
+CREATE TABLE namespaces (name TEXT PRIMARY KEY) WITHOUT ROWID, STRICT;
+CREATE TABLE topics (name TEXT PRIMARY KEY, properties TEXT NOT NULL, labels TEXT NOT NULL, is_loaded INTEGER NOT NULL)
+    WITHOUT ROWID, STRICT;
+CREATE TABLE events (revision INTEGER PRIMARY KEY, kind TEXT NOT NULL, topic TEXT NOT NULL, old TEXT NOT NULL,
+    new TEXT NOT NULL, properties TEXT NOT NULL) STRICT;
+"""
+
+
+class SqliteStorage:
+    """Namespaces, topics and the last events in one file.
+
+    Args:
+        path: of the file; it is made where it is missing.
+        n_events: how many events are kept for those who ask what they have missed.
+        must_exist: whether a missing file is a mistake.
+
+    Raises:
+        InputError: where the file is missing, cannot be opened, or is no catalog.
+    """
+
+    def __init__(self, path: Path | str, *, n_events: int = 1_000_000, must_exist: bool = False) -> None:
+        self._path = Path(path)
+        self._n_events = check_kept(n_events)
+        if must_exist and not self._path.is_file():
+            raise InputError(f"there is no catalog {self._path}; a topic that is created makes one")
+        with self._sentences():
+            self._connection = sqlite3.connect(self._path, isolation_level=None)
+        try:
+            self._open()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    @property
+    def revision(self) -> int:
+        """Return the revision of the last event that any process has kept."""
+        return int(self._ask("SELECT coalesce(max(revision), 0) FROM events").fetchone()[0])
+
+    def namespaces(self) -> Iterable[str]:
+        """Return the namespaces."""
+        return [name for (name,) in self._ask("SELECT name FROM namespaces")]
+
+    def entries(self) -> Iterator[TopicEntry]:
+        """Yield the topics."""
+        with self._sentences():
+            for name, properties, labels, is_loaded in self._ask("SELECT * FROM topics"):
+                yield TopicEntry(name, _pairs(properties), _pairs(labels), bool(is_loaded))
+
+    def events_since(self, revision: int) -> Sequence[TopicEvent]:
+        """Return the events after a revision, in order.
+
+        Raises:
+            StateError: where some of them are no longer kept, or the revision is ahead.
+        """
+        rows = self._ask("SELECT * FROM events WHERE revision > ? ORDER BY revision", revision).fetchall()
+        current = rows[-1][0] if rows else self.revision
+        check_revision(revision, current)
+        if len(rows) < current - revision:
+            raise StateError(
+                f"of the {current - revision} events since revision {revision} only the last {len(rows)} are kept"
+            )
+        return tuple(_event(*row) for row in rows)
+
+    def add_namespace(self, namespace: str) -> None:
+        """Keep a namespace."""
+        self._ask("INSERT OR IGNORE INTO namespaces VALUES (?)", namespace)
+
+    def save(self, event: TopicEvent, entry: TopicEntry | None) -> None:
+        """Keep an event and the state of its topic; forget the event that is one too many."""
+        pairs = map(_text, (event.old, event.new, event.properties))
+        self._ask("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", event.revision, event.kind, event.topic, *pairs)
+        self._ask("DELETE FROM events WHERE revision <= ?", event.revision - self._n_events)
+        if entry is None:
+            self._ask("DELETE FROM topics WHERE name = ?", event.topic)
+        else:
+            state = (_text(entry.properties), _text(entry.labels), entry.is_loaded)
+            self._ask("INSERT OR REPLACE INTO topics VALUES (?, ?, ?, ?)", entry.name, *state)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Answer every question of the block from one revision."""
+        with self._transaction("BEGIN"):
+            yield
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Keep other writers out; write to the disk when the block ends, and nothing where it raises."""
+        with self._transaction("BEGIN IMMEDIATE"):
+            yield
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def _open(self) -> None:
+        mark = self._ask("PRAGMA application_id").fetchone()[0]
+        has_tables = self._ask("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+        if has_tables and mark != _APPLICATION_ID:
+            raise InputError(f"{self._path} is an SQLite file, but no catalog of topics")
+        self._ask("PRAGMA journal_mode = WAL")
+        # FULL writes the log to the disk with every transaction; NORMAL would lose the last ones with the power supply.
+        self._ask("PRAGMA synchronous = FULL")
+        with self.writing():
+            self._make_tables()
+        self._check_version()
+
+    def _make_tables(self) -> None:
+        # A second process may have been here since the tables were counted.
+        if self._ask("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+            return
+        for statement in _TABLES.split(";")[:-1]:
+            self._ask(statement)
+        self._ask(f"PRAGMA application_id = {_APPLICATION_ID}")
+        self._ask(f"PRAGMA user_version = {_VERSION}")
+
+    def _check_version(self) -> None:
+        version = self._ask("PRAGMA user_version").fetchone()[0]
+        if version != _VERSION:
+            raise InputError(f"{self._path} is a catalog of version {version}; this release reads version {_VERSION}")
+
+    def _ask(self, statement: str, *values: Any) -> sqlite3.Cursor:
+        with self._sentences():
+            return self._connection.execute(statement, values)
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[None]:
+        self._ask(begin)
+        try:
+            yield
+            self._ask("COMMIT")
+        except BaseException:
+            # SQLite has already rolled back after some errors, a full disk among them.
+            if self._connection.in_transaction:
+                self._connection.rollback()
+            raise
+
+    @contextmanager
+    def _sentences(self) -> Iterator[None]:
+        """Say what SQLite says as a sentence about the file."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise InputError(f"the catalog {self._path} cannot be used: {error}") from error
+
+
+def _text(pairs: Mapping[str, str]) -> str:
+    return json.dumps(dict(pairs), ensure_ascii=False, separators=(",", ":"), sort_keys=True) if pairs else "{}"
+
+
+# Most topics share their pairs with others; a mapping that is handed out is never written to.
+@lru_cache(maxsize=1 << 12)
+def _pairs(text: str) -> Mapping[str, str]:
+    pairs: Mapping[str, str] = json.loads(text)
+    return pairs
+
+
+def _event(*row: Any) -> TopicEvent:
+    revision, kind, topic, old, new, properties = row
+    return TopicEvent(revision, kind, topic, _pairs(old), _pairs(new), _pairs(properties))
