@@ -14,8 +14,22 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from types import FrameType
+from typing import Any
 
-from lookup.commands import check, evaluate, explain, generate, ingest, plugins, show, simulation
+from lookup.commands import (
+    check,
+    evaluate,
+    explain,
+    generate,
+    ingest,
+    plugins,
+    show,
+    simulation,
+    topic_labels,
+    topic_properties,
+    topic_watch,
+    topics,
+)
 from lookup.commands.failures import ENDING, is_interruption, sentences_of_spark, sentences_of_system
 from lookup.commands.options import Command, Parser, parsed
 from lookup.commands.streams import say
@@ -32,9 +46,27 @@ COMMANDS: tuple[Command, ...] = (
     plugins.COMMAND,
     show.COMMAND,
     check.COMMAND,
+    topics.LIST,
+    topics.CREATE,
+    topics.DELETE,
+    topic_labels.SET,
+    topic_labels.GET,
+    topic_labels.REMOVE,
+    topic_labels.LIST,
+    topic_labels.QUERY,
+    topic_properties.SET,
+    topic_properties.GET,
+    topic_properties.REMOVE,
+    topic_watch.COMMAND,
 )
 
-_GROUPS = {"plugins": "see which parts, log readers and metrics there are", "config": "look at settings and check them"}
+_GROUPS = {
+    "plugins": "see which parts, listers, log readers and metrics there are",
+    "config": "look at settings and check them",
+    "topics": "list, label and watch topics of a catalog",
+    "topics labels": "labels of topics, and topics by labels",
+    "topics properties": "properties of topics",
+}
 _INTERRUPTED = 130
 #: As of a tool that SIGPIPE has ended, 128 + 13. Not 0: a verdict that nobody got must not look like consent.
 _CLOSED = 141
@@ -80,21 +112,26 @@ def root_parser() -> Parser:
         ),
     )
     root.add_argument("--version", action="version", version=f"pulsar-lookup {version('pulsar-lookup')}")
-    commands = root.add_subparsers(metavar="COMMAND", title="commands", dest="command")
-    groups = {}
+    groups = {"": root.add_subparsers(metavar="COMMAND", title="commands", dest="command")}
     for command in COMMANDS:
         group, _, name = command.name.rpartition(" ")
-        if group and group not in groups:
-            own = commands.add_parser(group, help=_GROUPS[group], description=_GROUPS[group])
-            own.set_defaults(parser=own)
-            groups[group] = own.add_subparsers(metavar="COMMAND", title="commands", dest="subcommand")
-        _add(groups[group] if group else commands, name, command)
+        _add(_group(groups, group), name, command)
     return root
 
 
-def _add(commands: object, name: str, command: Command) -> None:
+def _group(groups: dict[str, Any], group: str) -> Any:
+    """Return the commands of a group, which is made where it is the first time asked for."""
+    if group not in groups:
+        above, _, name = group.rpartition(" ")
+        own = _group(groups, above).add_parser(name, help=_GROUPS[group], description=_GROUPS[group])
+        own.set_defaults(parser=own)
+        groups[group] = own.add_subparsers(metavar="COMMAND", title="commands", dest=f"command of {group}")
+    return groups[group]
+
+
+def _add(commands: Any, name: str, command: Command) -> None:
     examples = [f"  {line}\n      {meaning}" for line, meaning in command.examples]
-    parser = commands.add_parser(  # type: ignore[attr-defined]  # argparse does not publish the class
+    parser = commands.add_parser(
         name,
         help=command.summary,
         description=f"{command.summary[0].upper()}{command.summary[1:]}.",

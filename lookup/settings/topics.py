@@ -27,7 +27,7 @@ class TopicsSection(Strict):
     lister: PartSpec = PartSpec(use="default")
     """Which lister answers; Pulsar: `pulsarResourcesExtendedClassName`."""
     pattern_filtering: Truth = True
-    """Whether patterns are applied here, not only by clients; Pulsar: `enableBrokerSideSubscriptionPatternEvaluation`."""
+    """Whether patterns are applied here as well; Pulsar: `enableBrokerSideSubscriptionPatternEvaluation`."""
     pattern_max_length: Positive = 50
     """Length above which a pattern is left to the client; Pulsar: `subscriptionPatternMaxLength`."""
     topic_list_watcher: Truth = True

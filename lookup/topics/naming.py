@@ -17,13 +17,16 @@ __all__ = ["MODES", "schemes_of", "without_partition", "without_scheme"]
 #: How a listing may be asked for.
 MODES: tuple[Mode, ...] = ("persistent", "non-persistent", "all")
 
-_SUFFIX = re.compile(r"-partition-(0|[1-9][0-9]{0,9})\Z")
+_MARK = "-partition-"
+_SUFFIX = re.compile(rf"{_MARK}(0|[1-9][0-9]{{0,9}})\Z")
 #: The largest partition Java can number.
 _LAST = (1 << 31) - 1
 
 
 def without_partition(topic: str) -> str:
     """Return the partitioned topic a partition belongs to, other names as they are; `t-partition-01` is none."""
+    if _MARK not in topic:  # most names, and much faster than the search
+        return topic
     found = _SUFFIX.search(topic)
     return topic if found is None or int(found[1]) > _LAST else topic[: found.start()]
 

@@ -49,7 +49,18 @@ def test_pluggy_takes_every_hook() -> None:
 
 @pytest.mark.parametrize(
     "protocol",
-    ["Filter", "Scorer", "Selector", "Shedder", "Splitter", "SplitAlgorithm", "LogReader", "Metric", "Remembering"],
+    [
+        "Filter",
+        "Scorer",
+        "Selector",
+        "Shedder",
+        "Splitter",
+        "SplitAlgorithm",
+        "Lister",
+        "LogReader",
+        "Metric",
+        "Remembering",
+    ],
 )
 def test_every_protocol_and_its_methods_are_described(protocol: str) -> None:
     """Each has a heading, and each method is named with its arguments below it."""

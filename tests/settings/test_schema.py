@@ -79,6 +79,8 @@ def _default(field: FieldInfo) -> str:
     value = field.get_default(call_default_factory=True)
     if value is None:
         return "–"
+    if isinstance(value, PartSpec):
+        return f"`{json.dumps(value.use)}`"
     if isinstance(value, BaseModel):
         return "its defaults"
     if isinstance(value, dict) and value:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lookup.topics.hashing import topics_hash
@@ -37,6 +37,7 @@ def _reference(names: Sequence[str]) -> str:
     return (register ^ 0xFFFFFFFF).to_bytes(4, "little").hex()
 
 
+@example(["\uffee", "\U00010437"])
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=6), unique=True, max_size=6))
 def test_any_list_has_the_hash_of_the_definition(names: list[str]) -> None:
     """Order is that of UTF-16, where characters beyond U+FFFF come before U+E000; the checksum is CRC32C."""

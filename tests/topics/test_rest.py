@@ -75,6 +75,7 @@ def test_a_request_is_understood(method: str, target: str, body: str | None, wan
         ("GET", "/admin/v2/persistent/t/ns?propertys=k=v", None, "there is no query parameter 'propertys'; known: "),
         ("GET", "/admin/v2/persistent/t/ns?properties=k", None, "should be of the form key=value or key:value"),
         ("GET", "/admin/v2/persistent/t/ns?includeSystemTopic=1", None, "should be true or false, not '1'"),
+        ("GET", "/admin/v2/namespaces/t/ns/topics?properties=k=v", None, "there is no query parameter 'properties'"),
         ("GET", "/admin/v2/namespaces/t/ns/topics?mode=SOME", None, "one of PERSISTENT, NON_PERSISTENT, ALL"),
         ("GET", f"{_LABELS}?keys=k", None, "there is no query parameter 'keys'; this request has none"),
         ("GET", "/admin/v2/topics/t/ns/orders/labels", None, "should end with a topic and custom-labels or properties"),

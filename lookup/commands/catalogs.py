@@ -1,0 +1,193 @@
+"""What the commands about topics share: their flags, the settings they stand for, the catalog, a lister at work."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+
+from lookup.commands.options import Parser, settings_flags
+from lookup.commands.streams import print_json
+from lookup.engine.build import PartBuilder
+from lookup.engine.plugins import load_plugins
+from lookup.errors import NotFoundError, SettingsError
+from lookup.hooks import Lister
+from lookup.model.catalog import TopicEntry
+from lookup.model.names import NamespaceName, TopicName
+from lookup.settings import TopicsFile, TopicsSection, load_topics
+from lookup.topics.catalog import Catalog
+from lookup.topics.listing import ListLimits
+from lookup.topics.pairs import parse_pairs
+from lookup.topics.sqlite import SqliteStorage
+
+__all__ = [
+    "add_catalog",
+    "add_lister",
+    "add_mode",
+    "entry_of",
+    "limits_of",
+    "lister_of",
+    "namespace",
+    "opened",
+    "pairs_of",
+    "print_names",
+    "print_pairs",
+    "settings_of",
+    "topic",
+]
+
+
+# Flags
+
+
+def add_catalog(parser: Parser) -> None:
+    """Add what every command about topics has: where the catalog is, and settings."""
+    parser.add_argument("--catalog", metavar="FILE", help="the SQLite file that holds the topics; default: topics.db")
+    parser.add_argument("--config", metavar="FILE", help="settings: a TOML file with [topics], or a broker.conf")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="set any setting by its key path, like topics.lister=indexed; repeatable",
+    )
+
+
+def add_lister(parser: Parser) -> None:
+    """Add what goes into a listing: properties, pattern, labels."""
+    parser.add_argument(
+        "-p",
+        "--properties",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="property the lister filters by, KEY=VALUE or KEY:VALUE, several separated by commas; repeatable",
+    )
+    parser.add_argument("--pattern", metavar="RE", help="regular expression over tenant/namespace/topic, whole name")
+    parser.add_argument(
+        "--labels", metavar="SELECTOR", help="only topics whose labels fit, like 'env=prod,tier in (a,b),team'"
+    )
+    add_mode(parser)
+    parser.add_argument(
+        "--plugin-file",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="Python file that registers a lister; repeatable",
+    )
+
+
+def add_mode(parser: Parser) -> None:
+    """Add `--mode`."""
+    parser.add_argument(
+        "--mode",
+        choices=("persistent", "non-persistent", "all"),
+        default="persistent",
+        help="which topics: persistent (default), non-persistent or all",
+    )
+
+
+# Values
+
+
+def namespace(text: str) -> str:
+    """Read a namespace.
+
+    Raises:
+        InvalidNameError: where it is not of the form tenant/namespace.
+    """
+    return str(NamespaceName.parse(text))
+
+
+def topic(text: str) -> str:
+    """Read a topic, whose name may be short.
+
+    Raises:
+        InvalidNameError: where it is not written as Pulsar writes it.
+    """
+    return str(TopicName.expand(text))
+
+
+def pairs_of(texts: Iterable[str]) -> dict[str, str]:
+    """Read all pairs of some texts; the last value of a key counts.
+
+    Raises:
+        ArgumentError: naming the first piece that is no pair.
+    """
+    return {key: value for text in texts for key, value in parse_pairs(text).items()}
+
+
+def settings_of(arguments: argparse.Namespace) -> TopicsFile:
+    """Return the settings that flags, environment and files give.
+
+    Raises:
+        SettingsError: all mistakes together.
+    """
+    return load_topics(arguments.config, {**settings_flags(arguments), "topics.catalog": arguments.catalog})
+
+
+@contextmanager
+def opened(settings: TopicsSection, *, create: bool = False) -> Iterator[Catalog]:
+    """Open the catalog that the settings name, and close it in the end.
+
+    Raises:
+        InputError: where there is none and none is to be made, or the file is no catalog.
+    """
+    with closing(SqliteStorage(settings.catalog, must_exist=not create)) as storage:
+        yield Catalog(storage, allowed_label_keys=settings.allowed_label_keys)
+
+
+def entry_of(catalog: Catalog, name: str) -> TopicEntry:
+    """Return a topic; of a partitioned one its first partition, whose properties and labels are those of all.
+
+    Raises:
+        NotFoundError: where the catalog has no such topic.
+    """
+    entry = next(filter(None, map(catalog.entry, catalog.parts(name))), None)
+    if entry is None:
+        raise NotFoundError(f"the catalog has no topic {name}")
+    return entry
+
+
+def limits_of(settings: TopicsSection) -> ListLimits:
+    """Return what clients may ask for."""
+    return ListLimits(
+        pattern_filtering=settings.pattern_filtering,
+        pattern_max_length=settings.pattern_max_length,
+        max_properties=settings.max_properties,
+        max_property_length=settings.max_property_length,
+    )
+
+
+def lister_of(settings: TopicsFile, plugin_files: Sequence[str]) -> Lister:
+    """Build the lister that the settings choose.
+
+    Raises:
+        PluginError: for a plug-in that cannot be loaded.
+        SettingsError: for a lister that nobody registered, or whose parameters are wrong.
+    """
+    builder = PartBuilder(load_plugins([*settings.plugin_files, *plugin_files]))
+    lister: Lister | None = builder.part("listers", settings.topics.lister, "topics.lister")
+    if lister is None or builder.problems:
+        raise SettingsError(builder.problems)
+    return lister
+
+
+# Output
+
+
+def print_names(names: Sequence[str], form: str) -> None:
+    """Print names, one per line or as a JSON list."""
+    if form == "json":
+        print_json(list(names))
+        return
+    sys.stdout.writelines(f"{name}\n" for name in names)
+
+
+def print_pairs(pairs: Mapping[str, str], form: str) -> None:
+    """Print pairs in the order of keys, `key=value` per line or as a JSON object."""
+    if form == "json":
+        print_json(dict(sorted(pairs.items())))
+        return
+    sys.stdout.writelines(f"{key}={pairs[key]}\n" for key in sorted(pairs))

@@ -1,0 +1,160 @@
+"""`lookup topics list`, `create` and `delete`: the topics of a catalog."""
+
+from __future__ import annotations
+
+import argparse
+
+from lookup.commands.catalogs import (
+    add_catalog,
+    add_lister,
+    limits_of,
+    lister_of,
+    namespace,
+    opened,
+    pairs_of,
+    print_names,
+    settings_of,
+    topic,
+)
+from lookup.commands.options import Command, Parser, add_format, whole
+from lookup.commands.streams import print_json, say, warn
+from lookup.errors import SettingsError
+from lookup.hooks import Lister
+from lookup.model.catalog import CatalogView, Selector
+from lookup.settings import TopicsSection
+from lookup.topics.hashing import topics_hash
+from lookup.topics.listing import ListRequest, TopicLister
+from lookup.topics.selectors import parse
+
+__all__ = ["CREATE", "DELETE", "LIST", "listed", "request_of"]
+
+
+def _add_list(parser: Parser) -> None:
+    parser.need("namespace", nargs="?", metavar="NAMESPACE", help="tenant/namespace")
+    add_lister(parser)
+    parser.add_argument("--include-system", action="store_true", help="show Pulsar's own topics as well")
+    add_catalog(parser)
+    add_format(parser, "text", "json")
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    settings = settings_of(arguments)
+    request, selector = request_of(arguments, settings.topics)
+    lister = lister_of(settings, arguments.plugin_file)
+    _warn_of_ignored(lister, request)
+    with opened(settings.topics) as catalog, TopicLister(lister, catalog, limits_of(settings.topics)) as at_work:
+        names = listed(at_work, catalog, request, selector)
+    if arguments.format == "json":
+        print_json({"topics": names, "hash": topics_hash(names)})
+    else:
+        print_names(names, "text")
+    return 0
+
+
+def request_of(arguments: argparse.Namespace, settings: TopicsSection) -> tuple[ListRequest, Selector | None]:
+    """Return what the flags of `add_lister` ask for.
+
+    Raises:
+        SettingsError: for a pattern that would not be applied.
+    """
+    request = ListRequest(
+        namespace(arguments.namespace),
+        arguments.mode,
+        pattern=arguments.pattern,
+        properties=pairs_of(arguments.properties),
+        include_system=getattr(arguments, "include_system", False),
+    )
+    if request.pattern and not settings.pattern_filtering:
+        raise SettingsError("--pattern: patterns are switched off by topics.pattern_filtering = false")
+    return request, None if arguments.labels is None else parse(arguments.labels)
+
+
+def listed(at_work: TopicLister, catalog: CatalogView, request: ListRequest, selector: Selector | None) -> list[str]:
+    """Return the names that a lister, the pattern and a selector leave, sorted.
+
+    Raises:
+        SettingsError: for a pattern that is longer than permitted, which a server would leave to its client.
+    """
+    answer = at_work.answer(request)
+    if request.pattern and not answer.filtered:
+        message = f"--pattern: it has {len(request.pattern)} characters, more than topics.pattern_max_length permits"
+        raise SettingsError(message)
+    if selector is None:
+        return list(answer.topics)
+    selected = set(catalog.selected(request.namespace, selector))
+    return [name for name in answer.topics if name in selected]
+
+
+def _warn_of_ignored(lister: Lister, request: ListRequest) -> None:
+    if request.properties and "properties" not in lister.interests:
+        use = "--set topics.lister=property-filter or indexed"
+        warn(f"lister {lister.name!r} does not look at properties and lists every topic; {use} filters by them")
+
+
+def _add_create(parser: Parser) -> None:
+    parser.need("topic", nargs="?", metavar="TOPIC", help="name; a short one means persistent://public/default/NAME")
+    parser.add_argument("--partitions", type=whole, metavar="N", help="make a partitioned topic of N partitions")
+    parser.add_argument("-p", "--properties", action="append", default=[], metavar="KEY=VALUE", help="repeatable")
+    parser.add_argument("--labels", action="append", default=[], metavar="KEY=VALUE", help="repeatable")
+    parser.add_argument("--create-namespace", action="store_true", help="make the namespace if there is none")
+    add_catalog(parser)
+
+
+def _create(arguments: argparse.Namespace) -> int:
+    settings = settings_of(arguments).topics
+    name = topic(arguments.topic)
+    with opened(settings, create=True) as catalog:
+        if arguments.create_namespace:
+            catalog.create_namespace(name.partition("://")[2].rpartition("/")[0])
+        catalog.create(
+            name,
+            partitions=arguments.partitions,
+            properties=pairs_of(arguments.properties),
+            labels=pairs_of(arguments.labels),
+        )
+    say(f"created {name}")
+    return 0
+
+
+def _add_delete(parser: Parser) -> None:
+    parser.need("topic", nargs="?", metavar="TOPIC", help="name, of a partitioned topic without partition")
+    add_catalog(parser)
+
+
+def _delete(arguments: argparse.Namespace) -> int:
+    name = topic(arguments.topic)
+    with opened(settings_of(arguments).topics) as catalog:
+        catalog.delete(name)
+    say(f"deleted {name}")
+    return 0
+
+
+LIST = Command(
+    name="topics list",
+    summary="list the topics of a namespace, filtered by pattern, properties and labels",
+    examples=(
+        ("lookup topics list public/default", "every persistent topic, one per line"),
+        ("lookup topics list public/default --set topics.lister=indexed -p team=billing", "by property"),
+        ("lookup topics list public/default --pattern 'public/default/orders-.*'", "by name"),
+        ("lookup topics list public/default --labels 'env=prod,tier in (gold,silver)' --mode all", "by labels"),
+    ),
+    add_arguments=_add_list,
+    run=_list,
+)
+CREATE = Command(
+    name="topics create",
+    summary="put a topic into the catalog",
+    examples=(
+        ("lookup topics create orders --labels env=prod -p team=billing", "with a label and a property"),
+        ("lookup topics create persistent://acme/eu/orders --partitions 4 --create-namespace", "partitioned"),
+    ),
+    add_arguments=_add_create,
+    run=_create,
+)
+DELETE = Command(
+    name="topics delete",
+    summary="take a topic out of the catalog",
+    examples=(("lookup topics delete persistent://acme/eu/orders", "with all its partitions"),),
+    add_arguments=_add_delete,
+    run=_delete,
+)

@@ -1,0 +1,300 @@
+"""`lookup topics ...`: topics, labels and properties of a catalog, from one command to the next."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lookup.commands.topic_watch import Change, change_of
+from lookup.topics.catalog import Catalog
+from lookup.topics.hashing import topics_hash
+from lookup.topics.sqlite import SqliteStorage
+from tests.commands.projects import Ran, Run
+
+Topics = Callable[..., Ran]
+HERE = "persistent://public/default/"
+
+#: A lister of somebody's own, which hides what is frozen.
+FROZEN = '''
+"""A plug-in."""
+from dataclasses import dataclass
+from typing import ClassVar
+from lookup.hooks import Lister, hookimpl
+from lookup.model import Listing
+
+
+@dataclass(frozen=True)
+class Thawed(Lister):
+    """Hide what is frozen."""
+
+    name: ClassVar[str] = "thawed"
+    interests: ClassVar[frozenset[str]] = frozenset({"created", "deleted", "labels"})
+    partial: bool = False
+
+    def list_topics(self, namespace, mode, properties, catalog):
+        """Look at labels."""
+        names = catalog.topics(namespace, mode)
+        return Listing([name for name in names if "frozen" not in catalog.entry(name).labels], self.partial)
+
+
+@hookimpl
+def lookup_register_listers():
+    """Register."""
+    return (Thawed,)
+'''
+
+
+@pytest.fixture
+def topics(lookup: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Topics:
+    """Return a function that runs `lookup topics` in a folder with a small catalog."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: str) -> Ran:
+        return lookup("topics", *words)
+
+    run("create", "orders", "--create-namespace", "--labels", "env=prod,tier=gold", "-p", "team=billing")
+    run("create", "orders-eu", "--partitions", "2", "--labels", "env:prod", "-p", "team:billing", "-p", "stage=raw")
+    run("create", "audit", "--labels", "frozen=yes")
+    run("create", "non-persistent://public/default/fast", "--labels", "env=prod")
+    run("create", "__change_events")
+    return run
+
+
+def _locals(ran: Ran) -> list[str]:
+    assert (ran.code, ran.err) == (0, "")
+    return [name.rpartition("/")[2] for name in ran.out.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ("", "audit orders orders-eu-partition-0 orders-eu-partition-1"),
+        ("--mode non-persistent", "fast"),
+        ("--include-system", "__change_events audit orders orders-eu-partition-0 orders-eu-partition-1"),
+        ("--pattern persistent://public/default/orders-.*", "orders-eu-partition-0 orders-eu-partition-1"),
+        ("--labels env=prod", "orders orders-eu-partition-0 orders-eu-partition-1"),
+        ("--labels env:prod,tier", "orders"),
+        ("--labels env=prod --mode all", "fast orders orders-eu-partition-0 orders-eu-partition-1"),
+        ("--set topics.lister=indexed -p team=billing", "orders orders-eu-partition-0 orders-eu-partition-1"),
+        (
+            "--set topics.lister=property-filter -p team=billing -p stage:raw",
+            "orders-eu-partition-0 orders-eu-partition-1",
+        ),
+        ("--set topics.lister=indexed --properties team:billing,stage:raw --pattern .*-0", ""),
+        ("--plugin-file mine.py --set topics.lister=thawed", "orders orders-eu-partition-0 orders-eu-partition-1"),
+    ],
+)
+def test_a_list_is_filtered_by_everything_that_is_given(topics: Topics, words: str, wanted: str) -> None:
+    """Lister, pattern, labels and mode each leave out what does not fit."""
+    Path("mine.py").write_text(FROZEN, encoding="utf-8")
+
+    assert _locals(topics("list", "public/default", *words.split())) == wanted.split()
+
+
+def test_json_holds_the_hash(topics: Topics) -> None:
+    """It is that of the names printed."""
+    found = json.loads(topics("list", "public/default", "--format", "json").out)
+
+    assert found["hash"] == topics_hash(found["topics"])
+    assert len(found["topics"]) == 4
+
+
+def test_properties_that_nobody_looks_at_are_warned_of(topics: Topics) -> None:
+    """The lister `default` does as Pulsar's."""
+    ran = topics("list", "public/default", "-p", "team=billing")
+
+    assert (ran.code, len(ran.out.splitlines())) == (0, 4)
+    assert ran.err.startswith("warning: lister 'default' does not look at properties and lists every topic; ")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("list public/defualt", "public/defualt"),
+        ("list public", "namespace 'public' is not of the form tenant/namespace"),
+        ("list public/default --pattern (?!a).*", "the negative lookahead '(?!' cannot be matched in linear time"),
+        ("list public/default --pattern topic://a", "'topic://' is no scheme of topics"),
+        (f"list public/default --pattern {'a' * 51}", "--pattern: it has 51 characters, more than topics.pattern_max"),
+        (
+            "list public/default --pattern a --set topics.pattern_filtering=false",
+            "--pattern: patterns are switched off by topics.pattern_filtering = false",
+        ),
+        ("list public/default --labels =", "is no condition"),
+        ("list public/default -p k", "'k' should be of the form key=value or key:value"),
+        ("list public/default --set topics.lister=idnexed", "no lister named 'idnexed'; did you mean 'indexed'?"),
+        (
+            "list public/default --set topics.listre=indexed",
+            "there is no setting topics.listre; did you mean 'lister'?",
+        ),
+        ("list public/default --catalog no.db", "there is no catalog"),
+        ("list public/default --mode some", "--mode: there is no 'some'"),
+        ("list", "NAMESPACE must be given"),
+        ("labels", "no command is given; see `lookup topics labels --help`"),
+        ("labels get nothing", "the catalog has no topic persistent://public/default/nothing"),
+        ("labels set orders", "KEY=VALUE or --labels must be given"),
+        ("labels set orders env", "'env' should be of the form key=value or key:value"),
+        ('labels set orders env=prod --set topics.allowed_label_keys=["tier"]', "env"),
+        ("labels remove orders", "either KEY or --all must be given"),
+        ("labels remove orders env --all", "either KEY or --all must be given"),
+        ("labels query env=prod --namespace other/ns", "other/ns"),
+        ("properties set orders", "KEY=VALUE or -p must be given"),
+        ("properties remove orders", "KEY must be given"),
+        ("create orders", "orders"),
+        ("create persistent://acme/eu/orders", "acme/eu"),
+        ("create orders/", "is not of the form"),
+        ("delete nothing", "nothing"),
+        ("watch public/default --every 0", "--every: should be more than 0 seconds"),
+        ("watch public/default --set topics.topic_list_watcher=false", "watches are switched off"),
+    ],
+)
+def test_a_mistake_is_a_sentence_and_exit_code_2(topics: Topics, words: str, said: str) -> None:
+    """It says what would be right, and changes nothing."""
+    before = topics("list", "public/default", "--mode", "all", "--include-system").out
+    ran = topics(*words.split())
+
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("error: ")
+    assert said in ran.err
+    assert topics("list", "public/default", "--mode", "all", "--include-system").out == before
+
+
+def test_a_partial_list_is_an_error(topics: Topics) -> None:
+    """Nothing of it is printed."""
+    Path("mine.py").write_text(FROZEN, encoding="utf-8")
+
+    ran = topics(
+        "list",
+        "public/default",
+        "--plugin-file",
+        "mine.py",
+        "--set",
+        'topics.lister={ use = "thawed", partial = true }',
+    )
+
+    assert (ran.code, ran.out) == (2, "")
+    assert "lister 'thawed' has only a part of the topics of public/default; ask again" in ran.err
+
+
+def test_labels_are_set_shown_and_removed(topics: Topics) -> None:
+    """Setting merges, removing takes keys or everything."""
+    topics("labels", "set", "orders", "team=b", "tier:silver")
+    assert topics("labels", "get", "orders").out == "env=prod\nteam=b\ntier=silver\n"
+
+    topics("labels", "remove", "orders", "env", "--labels", "tier,none")
+    assert json.loads(topics("labels", "get", "orders", "--format", "json").out) == {"team": "b"}
+
+    topics("labels", "remove", "orders", "--all")
+    assert topics("labels", "get", "orders").out == ""
+
+
+def test_labels_of_a_partitioned_topic_are_those_of_its_partitions(topics: Topics) -> None:
+    """They are set on all and shown of any."""
+    topics("labels", "set", "orders-eu", "--labels", "tier=gold,team=b")
+
+    shown = {
+        topics("labels", "get", name).out for name in ("orders-eu", "orders-eu-partition-0", "orders-eu-partition-1")
+    }
+
+    assert shown == {"env=prod\nteam=b\ntier=gold\n"}
+
+
+def test_labels_of_a_namespace_are_listed(topics: Topics) -> None:
+    """Every key with every value."""
+    assert topics("labels", "list", "public/default").out == "env=prod\nfrozen=yes\ntier=gold\n"
+    assert json.loads(topics("labels", "list", "public/default", "--format", "json").out)["env"] == ["prod"]
+
+
+def test_a_query_looks_into_the_namespaces_named_or_one_s_own(topics: Topics) -> None:
+    """`topics.namespace` is one's own."""
+    topics("create", "persistent://acme/eu/bills", "--create-namespace", "--labels", "env=prod")
+    own = topics("labels", "query", "env=prod,tier in (gold,silver)")
+    both = topics("labels", "query", "env", "--namespace", "acme/eu", "--namespace", "public/default", "--mode", "all")
+    theirs = topics("labels", "query", "env", "--set", "topics.namespace=acme/eu", "--format", "json")
+
+    assert own.out == f"{HERE}orders\n"
+    assert len(both.out.splitlines()) == 5
+    assert json.loads(theirs.out) == ["persistent://acme/eu/bills"]
+
+
+def test_properties_are_set_shown_and_removed(topics: Topics) -> None:
+    """Labels stay what they are."""
+    topics("properties", "set", "orders", "team:b", "-p", "stage=raw")
+    assert topics("properties", "get", "orders").out == "stage=raw\nteam=b\n"
+
+    topics("properties", "remove", "orders", "-k", "stage")
+    assert json.loads(topics("properties", "get", "orders", "--format", "json").out) == {"team": "b"}
+    assert topics("labels", "get", "orders").out == "env=prod\ntier=gold\n"
+
+
+def test_a_deleted_topic_is_gone_with_its_partitions(topics: Topics) -> None:
+    """One name stands for all of them."""
+    assert topics("delete", "orders-eu").err == f"deleted {HERE}orders-eu\n"
+
+    assert _locals(topics("list", "public/default")) == ["audit", "orders"]
+
+
+def test_a_change_leads_from_one_list_to_the_next() -> None:
+    """Removed and added names are sorted, the hash is that of the list afterwards."""
+    assert change_of(["a", "b"], ["c", "b", "d"]) == Change(("a",), ("c", "d"), topics_hash(["b", "c", "d"]))
+
+
+def test_a_watch_begins_with_the_list(topics: Topics) -> None:
+    """Every name has come, and the hash is that of the list."""
+    ran = topics("watch", "public/default", "--labels", "env=prod,tier", "--for", "0")
+
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == f"+ {HERE}orders\n= {topics_hash([HERE + 'orders'])}, 1 topics\n"
+
+
+def test_a_watch_tells_what_another_process_changes(topics: Topics, tmp_path: Path) -> None:
+    """Removed before added, one object per update, nothing where the list stays as it is."""
+    later = threading.Timer(0.4, _change, args=(tmp_path / "topics.db",))
+    later.start()
+
+    ran = topics(
+        "watch", "public/default", "--pattern", ".*/orders.*", "--every", "0.1", "--for", "2", "--format", "json"
+    )
+
+    later.join()
+    first, *updates = map(json.loads, ran.out.splitlines())
+    last = topics("list", "public/default", "--pattern", ".*/orders.*").out.splitlines()
+    assert len(first["added"]) == 3
+    assert sorted(name for update in updates for name in update["added"]) == [f"{HERE}orders-us"]
+    assert sorted(name for update in updates for name in update["removed"]) == [f"{HERE}orders"]
+    assert all(update["added"] or update["removed"] for update in updates)
+    assert updates[-1]["hash"] == topics_hash(last)
+
+
+def test_a_watch_by_labels_hears_of_labels(topics: Topics, tmp_path: Path) -> None:
+    """A topic comes when its labels fit and goes when they no longer do, whatever the lister is interested in."""
+    later = threading.Timer(0.4, _label, args=(tmp_path / "topics.db",))
+    later.start()
+
+    ran = topics("watch", "public/default", "--labels", "tier=gold", "--every", "0.1", "--for", "1.5")
+
+    later.join()
+    told = [line for line in ran.out.splitlines() if not line.startswith("=")]
+    assert told[0] == f"+ {HERE}orders"
+    assert sorted(told[1:]) == [f"+ {HERE}audit", f"- {HERE}orders"]
+
+
+def _label(path: Path) -> None:
+    with contextlib.closing(SqliteStorage(path)) as storage:
+        catalog = Catalog(storage)
+        catalog.set_labels(f"{HERE}audit", {"tier": "gold"})
+        catalog.set_labels(f"{HERE}orders", {"tier": "silver"})
+
+
+def _change(path: Path) -> None:
+    with contextlib.closing(SqliteStorage(path)) as storage:
+        catalog = Catalog(storage)
+        catalog.create(f"{HERE}unrelated")
+        time.sleep(0.4)
+        catalog.create(f"{HERE}orders-us")
+        catalog.delete(f"{HERE}orders")

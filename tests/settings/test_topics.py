@@ -1,0 +1,150 @@
+"""The table `[topics]`: its layers, its counterpart in `broker.conf`, and its mistakes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lookup.errors import SettingsError
+from lookup.settings import PartSpec, TopicsFile, TopicsSection, load_evaluation, load_topics
+from lookup.settings.topics_conf import PULSAR_KEYS
+from tests.settings.files import MINIMAL, write
+
+_CONF = """
+# what a broker says
+pulsarResourcesExtendedClassName = org.apache.pulsar.broker.DefaultPulsarResourcesExtended
+enableBrokerSideSubscriptionPatternEvaluation = False
+subscriptionPatternMaxLength = 80
+enableBrokerTopicListWatcher = false
+allowedCustomLabelKeys = env, tier ,
+loadBalancerEnabled = true
+"""
+
+
+def _mistakes(path: Path | None, overrides: dict[str, object] | None = None, **environ: str) -> list[str]:
+    with pytest.raises(SettingsError) as refused:
+        load_topics(path, overrides, environ)
+    return list(refused.value.problems)
+
+
+def test_without_a_file_everything_has_its_default() -> None:
+    """The defaults are Pulsar's."""
+    assert load_topics(environ={}) == TopicsFile()
+    assert TopicsSection().lister == PartSpec(use="default")
+
+
+def test_a_file_is_read_with_its_paths(tmp_path: Path) -> None:
+    """Paths start from the file's folder, parts may be names or tables."""
+    text = '[topics]\ncatalog = "t.db"\nlister = { use = "tenant-scope", key = "owner" }\nallowed_label_keys = ["env"]'
+
+    found = load_topics(write(tmp_path, "topics.toml", text), environ={}).topics
+
+    assert found.catalog == str(tmp_path / "t.db")
+    assert (found.lister.use, found.lister.parameters) == ("tenant-scope", {"key": "owner"})
+    assert found.allowed_label_keys == ("env",)
+
+
+def test_flags_count_over_variables_over_the_file_over_broker_conf(tmp_path: Path) -> None:
+    """Each layer shows through where those above it say nothing."""
+    write(tmp_path, "broker.conf", _CONF)
+    text = '[topics]\nfrom_broker_conf = "broker.conf"\npattern_max_length = 60\nlister = "indexed"'
+    path = write(tmp_path, "topics.toml", text)
+    variables = {"LOOKUP_TOPICS__PATTERN_MAX_LENGTH": "70", "LOOKUP_TOPICS__MAX_PROPERTIES": "7"}
+
+    found = load_topics(path, {"topics.max_properties": 9, "topics.catalog": None}, variables).topics
+
+    assert (found.max_properties, found.pattern_max_length, found.lister.use) == (9, 70, "indexed")
+    assert (found.pattern_filtering, found.topic_list_watcher) == (False, False)
+    assert found.allowed_label_keys == ("env", "tier")
+
+
+def test_a_broker_conf_may_be_all_there_is(tmp_path: Path) -> None:
+    """Every setting with a key of Pulsar's is read under that key."""
+    found = load_topics(write(tmp_path, "broker.conf", _CONF), environ={}).topics
+
+    assert found == TopicsSection(
+        pattern_filtering=False, pattern_max_length=80, topic_list_watcher=False, allowed_label_keys=("env", "tier")
+    )
+
+
+@pytest.mark.parametrize("key", PULSAR_KEYS.values())
+def test_an_empty_value_is_pulsar_s_default(key: str, tmp_path: Path) -> None:
+    """A key without value says nothing."""
+    assert load_topics(write(tmp_path, "broker.conf", f"{key} = "), environ={}) == TopicsFile()
+
+
+def test_a_lister_may_stand_in_broker_conf(tmp_path: Path) -> None:
+    """A name without dots is a lister's, not a class's."""
+    path = write(tmp_path, "broker.conf", "pulsarResourcesExtendedClassName=indexed")
+
+    assert load_topics(path, environ={}).topics.lister.use == "indexed"
+
+
+def test_mistakes_in_broker_conf_stand_under_pulsar_s_keys(tmp_path: Path) -> None:
+    """All of them are told together."""
+    text = """
+    pulsarResourcesExtendedClassName=com.acme.Listing
+    enableBrokerTopicListWatcher=maybe
+    subscriptionPatternMaxLength=0
+    """
+    path = write(tmp_path, "broker.conf", text)
+
+    java = "com.acme.Listing is a Java class, which only a broker loads; write the lister that stands for it"
+    assert _mistakes(path) == [
+        f"{path}: pulsarResourcesExtendedClassName: {java}",
+        f"{path}: subscriptionPatternMaxLength: should be a whole number of at least 1, not '0'",
+        f"{path}: enableBrokerTopicListWatcher: should be true or false, not 'maybe'",
+    ]
+
+
+def test_a_lister_that_is_written_stands_for_a_java_class(tmp_path: Path) -> None:
+    """What the file says of a setting that is written is not looked at."""
+    write(tmp_path, "broker.conf", "pulsarResourcesExtendedClassName=com.acme.Listing")
+    path = write(tmp_path, "topics.toml", '[topics]\nfrom_broker_conf = "broker.conf"\nlister = "indexed"')
+
+    assert load_topics(path, environ={}).topics.lister.use == "indexed"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[topics]\npattern_max_lenght = 1", "there is no such key; did you mean 'pattern_max_length'?"),
+        ("[topics]\npattern_max_length = 0", "topics.pattern_max_length: should be greater than or equal to 1, not 0"),
+        ('[topics]\npattern_filtering = "no"', "topics.pattern_filtering: should be true or false, not 'no'"),
+        ("[topics]\nlister = 7", "topics.lister: should be a part's name or a table"),
+        ('[topics]\nlister = { use = "indexed", weight = 1 }', "topics.lister.weight: only a policy's scorers have a"),
+        ('[topics]\nallowed_label_keys = [""]', "topics.allowed_label_keys[0]: should have at least 1 character"),
+        ("topics = 1", "topics: should be a table"),
+        ('plugin_files = ["no.py"]', "there is no file"),
+        ('[topics]\nfrom_broker_conf = "no.conf"', "no.conf: there is no such file"),
+        ("[topics", "is no valid TOML"),
+    ],
+)
+def test_a_mistake_is_a_sentence_with_its_place(text: str, said: str, tmp_path: Path) -> None:
+    """File and key come first."""
+    path = write(tmp_path, "topics.toml", text)
+
+    [problem] = _mistakes(path)
+    assert problem.startswith(str(tmp_path))
+    assert said in problem
+
+
+def test_mistakes_of_all_layers_are_told_together(tmp_path: Path) -> None:
+    """Flags, variables and the file each have theirs."""
+    path = write(tmp_path, "topics.toml", "[topics]\nmax_properties = 0")
+
+    told = _mistakes(path, {"topics.catalgo": "x"}, LOOKUP_TOPICS__CATALOGS="x")
+
+    assert told[0] == "command line: there is no setting topics.catalgo; did you mean 'catalog'?"
+    assert told[1].startswith("environment variable LOOKUP_TOPICS__CATALOGS: there is no setting topics.catalogs")
+    assert told[2].startswith(f"{path}: topics.max_properties: ")
+
+
+def test_variables_of_the_other_kind_of_file_are_left_alone(tmp_path: Path) -> None:
+    """One environment serves evaluations and topics; a name that neither knows is a mistake to both."""
+    variables = {"LOOKUP_TOPICS__MAX_PROPERTIES": "7", "LOOKUP_EVALUATION__TICK_S": "30"}
+
+    assert load_topics(environ=variables).topics.max_properties == 7
+    assert load_evaluation(write(tmp_path, "e.toml", MINIMAL), environ=variables).evaluation.tick_s == 30
+    assert "there is no setting topcs" in _mistakes(None, LOOKUP_TOPCS__CATALOG="x")[0]

@@ -1,0 +1,51 @@
+"""A lister that does as a test says, misbehaviour included, and notes when it is opened and closed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from lookup.hooks import Lister
+from lookup.model.catalog import CatalogView, EventKind, Listing, Mode
+
+__all__ = ["Recording", "Scripted"]
+
+
+@dataclass(frozen=True)
+class Scripted(Lister):
+    """Answer what a function of the namespace says."""
+
+    name: ClassVar[str] = "scripted"
+    interests: ClassVar[frozenset[EventKind]] = frozenset({"created"})
+
+    answer: Callable[[str], Any] = lambda _: Listing(())
+
+    def list_topics(self, namespace: str, mode: Mode, properties: Mapping[str, str], catalog: CatalogView) -> Listing:
+        """Call the function."""
+        found: Listing = self.answer(namespace)
+        return found
+
+
+@dataclass(frozen=True)
+class Recording(Lister):
+    """Answer with nothing, or with a part of it, and note what is called."""
+
+    name: ClassVar[str] = "recording"
+    interests: ClassVar[frozenset[EventKind]] = frozenset({"created"})
+
+    calls: list[str] = field(default_factory=list)
+    partial: bool = False
+
+    def list_topics(self, namespace: str, mode: Mode, properties: Mapping[str, str], catalog: CatalogView) -> Listing:
+        """Note the call."""
+        self.calls.append("list_topics")
+        return Listing((), self.partial)
+
+    def initialize(self, catalog: CatalogView) -> None:
+        """Note the call."""
+        self.calls.append("initialize")
+
+    def close(self) -> None:
+        """Note the call."""
+        self.calls.append("close")

@@ -1,0 +1,301 @@
+"""Requests for topic lists: filters, hashes, refusals, and identical requests that are answered by one look-up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lookup.errors import (
+    ArgumentError,
+    ContractError,
+    NotFoundError,
+    PatternError,
+    PolicyError,
+    PulsarLookupError,
+    StateError,
+)
+from lookup.model.catalog import CatalogView, Listing
+from lookup.topics.hashing import topics_hash
+from lookup.topics.listing import ListAnswer, ListLimits, ListRequest, Query, TopicLister
+from lookup_policies.default import Default
+from lookup_policies.indexed import Indexed
+from tests.topics.filled import HERE, catalog_of, name_of
+from tests.topics.listers import Recording, Scripted
+
+_NAMES = ("orders-eu", "orders-us", "bills", "__change_events")
+_PARTITIONED = "orders-asia"
+
+
+def _catalog() -> CatalogView:
+    catalog = catalog_of(*map(name_of, _NAMES), name_of("fast", "non-persistent"))
+    catalog.create(name_of(_PARTITIONED), partitions=1)
+    return catalog
+
+
+def _answer(request: ListRequest, limits: ListLimits | None = None) -> ListAnswer:
+    return TopicLister(Default(), _catalog(), limits).answer(request)
+
+
+def _locals(answer: ListAnswer) -> list[str]:
+    return [name.rpartition("/")[2] for name in answer.topics]
+
+
+def _scripted(answer: Callable[[str], Any]) -> TopicLister:
+    return TopicLister(Scripted(answer), _catalog())
+
+
+# One request
+
+
+def test_a_listing_is_sorted_and_without_system_topics() -> None:
+    """The plain request gets every persistent topic of users."""
+    answer = _answer(ListRequest(HERE))
+
+    assert _locals(answer) == ["bills", "orders-asia-partition-0", "orders-eu", "orders-us"]
+    assert (answer.filtered, answer.changed) == (False, True)
+
+
+def test_system_topics_are_shown_on_request() -> None:
+    """The REST form asks for them."""
+    assert "__change_events" in _locals(_answer(ListRequest(HERE, include_system=True)))
+
+
+@pytest.mark.parametrize(
+    ("mode", "wanted"), [("non-persistent", ["fast"]), ("all", ["fast", "bills", "orders-eu", "orders-us"])]
+)
+def test_a_mode_chooses_the_domains(mode: Any, wanted: list[str]) -> None:
+    """Both domains come out in the order of names."""
+    answer = _answer(ListRequest(HERE, mode))
+
+    assert [local for local in _locals(answer) if "partition" not in local] == wanted
+
+
+def test_the_pattern_is_applied_to_what_a_lister_returns() -> None:
+    """A lister need not know the pattern, and cannot get round it."""
+    answer = _answer(ListRequest(HERE, pattern="persistent://public/default/orders-.*a"))
+
+    assert _locals(answer) == ["orders-asia-partition-0"]
+    assert answer.filtered
+
+
+@pytest.mark.parametrize("limits", [ListLimits(pattern_filtering=False), ListLimits(pattern_max_length=9)])
+def test_a_pattern_that_is_not_applied_is_the_client_s_business(limits: ListLimits) -> None:
+    """Everything is listed and `filtered` says that it is; even a pattern that would not compile is no mistake then."""
+    answer = _answer(ListRequest(HERE, pattern="orders-(?=eu)"), limits)
+
+    assert (len(answer.topics), answer.filtered) == (4, False)
+
+
+def test_a_pattern_of_the_greatest_length_is_applied() -> None:
+    """The limit itself is permitted."""
+    assert _answer(ListRequest(HERE, pattern="." * 50)).filtered
+    assert not _answer(ListRequest(HERE, pattern="." * 51)).filtered
+
+
+def test_a_pattern_that_cannot_be_compiled_is_refused() -> None:
+    """The sentence is that of the pattern."""
+    with pytest.raises(PatternError, match="the lookahead"):
+        _answer(ListRequest(HERE, pattern="(?=a)"))
+
+
+def test_a_list_the_client_has_is_not_sent_again() -> None:
+    """`changed` is false for exactly the hash of the list, and the hash comes along."""
+    known = _answer(ListRequest(HERE, pattern=".*orders.*"))
+
+    again = _answer(ListRequest(HERE, pattern=".*orders.*", topics_hash=known.topics_hash))
+
+    assert again == ListAnswer((), known.topics_hash, filtered=True, changed=False)
+
+
+@pytest.mark.parametrize("has", [None, "", "00000000", "E4A876E3", " "])
+def test_only_the_exact_hash_means_unchanged(has: str | None) -> None:
+    """No hash, that of another list and a different spelling get the whole list."""
+    lister = TopicLister(Default(), catalog_of(name_of("a")))
+    answer = lister.answer(ListRequest(HERE, topics_hash=has))
+
+    assert answer == ListAnswer((name_of("a"),), "e4a876e3", filtered=False, changed=True)
+
+
+def test_an_empty_list_is_changed_for_who_has_no_hash() -> None:
+    """`changed=false` without a hash would make clients drop their subscriptions."""
+    lister = TopicLister(Default(), catalog_of())
+
+    assert lister.answer(ListRequest(HERE)).changed
+    assert not lister.answer(ListRequest(HERE, topics_hash="00000000")).changed
+
+
+@given(st.lists(st.sampled_from(_NAMES[:3])), st.sampled_from([".*", ".*orders.*", "nothing"]))
+def test_the_hash_is_that_of_the_list_returned(found: list[str], pattern: str) -> None:
+    """Whatever a lister answers and a pattern leaves, names come once, sorted, and are hashed so."""
+    answer = _scripted(lambda _: Listing([name_of(local) for local in found])).answer(
+        ListRequest(HERE, pattern=pattern)
+    )
+
+    assert list(answer.topics) == sorted(set(answer.topics))
+    assert answer.topics_hash == topics_hash(answer.topics)
+
+
+def test_a_lister_is_opened_before_and_closed_after() -> None:
+    """Each once, also where a request fails in between."""
+    recording = Recording(partial=True)
+
+    with pytest.raises(StateError), TopicLister(recording, _catalog()) as lister:
+        lister.answer(ListRequest(HERE))
+
+    assert recording.calls == ["initialize", "list_topics", "close"]
+
+
+# Refusals
+
+
+def test_a_partial_list_is_refused() -> None:
+    """Clients delete subscriptions on what a list lacks."""
+    with pytest.raises(StateError, match="lister 'scripted' has only a part of the topics of public/default; ask ag"):
+        _scripted(lambda _: Listing((name_of("a"),), partial=True)).answer(ListRequest(HERE))
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (None, "answered None, which is no Listing"),
+        ([], r"answered \[\], which is no Listing"),
+        (Listing(("persistent://other/ns/a",)), "answered 'persistent://other/ns/a', no persistent topic of public/d"),
+        (Listing((name_of("a", "non-persistent"),)), "no persistent topic of public/default"),
+        (Listing((7,)), "answered 7, no persistent topic"),  # type: ignore[arg-type]  # a careless lister
+    ],
+)
+def test_an_answer_that_is_none_is_refused(answer: object, said: str) -> None:
+    """A lister answers a Listing of topics of the namespace and mode it was asked for."""
+    with pytest.raises(ContractError, match=said):
+        _scripted(lambda _: answer).answer(ListRequest(HERE))
+
+
+def _fail(_: str) -> Listing:
+    raise RuntimeError("the database is gone")
+
+
+def test_a_lister_that_fails_is_named() -> None:
+    """Its own mistakes become a sentence; what it refuses on purpose stays as it is."""
+    with pytest.raises(PolicyError, match="lister 'scripted' failed on public/default: RuntimeError: the database is"):
+        _scripted(_fail).answer(ListRequest(HERE))
+
+
+def test_an_unknown_namespace_is_refused() -> None:
+    """The catalog's sentence reaches the client."""
+    with pytest.raises(PulsarLookupError, match="public/defualt"):
+        _answer(ListRequest("public/defualt"))
+
+
+@pytest.mark.parametrize(
+    ("properties", "said"),
+    [
+        ({f"k{number}": "v" for number in range(65)}, "65 properties were sent; one request may have 64"),
+        ({"k": "v" * 257}, "property 'k': the value has 257 characters; 256 are permitted"),
+        ({"k" * 257: "v"}, "the key has 257 characters; 256 are permitted"),
+        ({"k": "a\nb"}, "property 'k': the value holds a control character"),
+        ({"k\x00": "v"}, "the key holds a control character"),
+        ({"k": "\x85"}, "the value holds a control character"),
+        ({"": "v"}, "a property has no key; its value is 'v'"),
+    ],
+)
+def test_properties_out_of_bounds_are_refused(properties: dict[str, str], said: str) -> None:
+    """Their number, their length and control characters are looked at before any lister is asked."""
+    with pytest.raises(ArgumentError, match=said):
+        _scripted(_fail).answer(ListRequest(HERE, properties=properties))
+
+
+def test_an_unknown_mode_is_refused() -> None:
+    """Before any lister is asked."""
+    with pytest.raises(ArgumentError, match="there is no mode 'some'"):
+        _scripted(_fail).answer(ListRequest(HERE, "some"))  # type: ignore[arg-type]  # from a client
+
+
+# Requests that overlap
+
+
+def test_identical_requests_are_looked_up_once() -> None:
+    """They share namespace, mode and properties; each keeps its own pattern and hash."""
+    lister = TopicLister(Default(), _catalog())
+    plain, matched = (
+        ListRequest(HERE, properties={"a": "1", "b": "2"}),
+        ListRequest(HERE, pattern=".*bills", properties={"b": "2", "a": "1"}),
+    )
+
+    query = lister.ask("first", plain)
+    assert query == Query(HERE, "persistent", (("a", "1"), ("b", "2")))
+    assert lister.ask("second", matched) is None
+    answers = dict(lister.listed(query, lister.fetch(query)))
+
+    assert {ticket: len(answer.topics) for ticket, answer in answers.items()} == {"first": 4, "second": 1}
+    assert (answers["first"].filtered, answers["second"].filtered) == (False, True)
+
+
+def test_who_asks_for_system_topics_alone_gets_them() -> None:
+    """Two that wait for one query see what each asked for."""
+    lister = TopicLister(Default(), _catalog())
+    query = lister.ask("users", ListRequest(HERE))
+    assert query is not None
+    assert lister.ask("system", ListRequest(HERE, include_system=True)) is None
+
+    answers = dict(lister.listed(query, lister.fetch(query)))
+
+    assert len(answers["system"].topics) == len(answers["users"].topics) + 1
+
+
+@pytest.mark.parametrize(
+    "other", [ListRequest("a/b"), ListRequest(HERE, "all"), ListRequest(HERE, properties={"k": "v"})]
+)
+def test_other_requests_are_looked_up_for_themselves(other: ListRequest) -> None:
+    """Another namespace, mode or property asks for another list."""
+    lister = TopicLister(Indexed(), _catalog())
+
+    assert lister.ask(1, ListRequest(HERE)) is not None
+    assert lister.ask(2, other) is not None
+
+
+def test_after_an_answer_the_next_request_looks_again() -> None:
+    """Nothing is remembered beyond the requests that waited."""
+    lister = TopicLister(Default(), _catalog())
+    query = lister.ask(1, ListRequest(HERE))
+    assert query is not None
+    lister.listed(query, ())
+
+    assert lister.ask(1, ListRequest(HERE)) == query
+    assert lister.failed(query) == [1]
+    with pytest.raises(NotFoundError, match="nobody waits for"):
+        lister.listed(query, ())
+
+
+def test_who_has_gone_gets_no_answer() -> None:
+    """A request that joins later still shares the look-up that is under way."""
+    lister = TopicLister(Default(), _catalog())
+    query = lister.ask("gone", ListRequest(HERE))
+    assert query is not None
+
+    lister.cancel("gone")
+    lister.cancel("never there")
+
+    assert lister.ask("late", ListRequest(HERE)) is None
+    assert [ticket for ticket, _ in lister.listed(query, ())] == ["late"]
+
+
+def test_a_ticket_waits_once() -> None:
+    """An answer must be told to whom it belongs."""
+    lister = TopicLister(Default(), _catalog())
+    lister.ask(7, ListRequest(HERE))
+
+    with pytest.raises(ArgumentError, match="request 7 is still waiting for its answer"):
+        lister.ask(7, ListRequest(HERE, "all"))
+
+
+def test_a_refused_request_leaves_nothing_behind() -> None:
+    """The next one with its ticket is taken, and looks for itself."""
+    lister = TopicLister(Default(), _catalog())
+    with pytest.raises(PatternError):
+        lister.ask(1, ListRequest(HERE, pattern="("))
+
+    assert lister.ask(1, ListRequest(HERE)) is not None
