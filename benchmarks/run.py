@@ -30,10 +30,11 @@ _HERE = Path(__file__).resolve().parent
 _PAGE = _HERE.parent / "docs" / "benchmarks.md"
 _MASTER = "local[2]"
 _GIB = 2**30
+_WHOLE = "whole processes, the faster of two"
 
 
 class _Bench:
-    """One run: its logs, and the processes that were measured so far, each once."""
+    """One run: its logs, and what was measured so far."""
 
     def __init__(self, data: Path, rows: int) -> None:
         self._data = data
@@ -51,40 +52,43 @@ class _Bench:
     def rival(self) -> Measured:
         """Run the rival as a whole process."""
         arguments = [str(_HERE / "rival.py"), "--lookups", str(self.log()), "--master", _MASTER]
-        return self._once("rival", arguments)
+        return self._best("rival", lambda: run_measured(arguments))
 
     def evaluate(self, config: str, times: int = 1) -> Measured:
         """Run `lookup evaluate` as a whole process; verdicts may be what they like."""
-        with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-            lookups, path = self.log(times), _HERE / config
-            arguments = evaluate_command(path, lookups, Path(folder) / "out", _MASTER)
-            variables = table_variables(path, lookups)
-            return self._once(f"{config} x{times}", arguments, allowed=(0, 3, 4), variables=variables)
+        lookups, path = self.log(times), _HERE / config
+        variables = table_variables(path, lookups)
+
+        def run() -> Measured:
+            """Evaluate into a folder that is thrown away."""
+            with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+                arguments = evaluate_command(path, lookups, Path(folder) / "out", _MASTER)
+                return run_measured(arguments, allowed=(0, 3, 4), variables=variables)
+
+        return self._best(f"{config} x{times}", run)
 
     def steady(self, config: str) -> list[tuple[float, float]]:
         """Return the seconds of several evaluations in one session, and of a bare loop after each."""
         arguments = [str(_HERE / "steady.py"), "--config", str(_HERE / config), "--lookups", str(self.log())]
-        measured = self._once(f"steady {config}", [*arguments, "--master", _MASTER])
+        measured = self._once(f"steady {config}", lambda: run_measured([*arguments, "--master", _MASTER]))
         return [(float(spent), float(loop)) for spent, loop in json.loads(measured.output.splitlines()[-1])]
 
     def closed_loop(self, bundles: int, hours: int) -> float:
         """Return the seconds of one policy with a shedder over some hours of one cluster, on one core."""
         size = ["--bundles", str(bundles), "--hours", str(hours)]
         arguments = [str(_HERE / "closed_loop.py"), "--data", str(self._data), *size]
-        measured = self._once(f"closed loop, {bundles} bundles, {hours} h", arguments)
+        measured = self._once(f"closed loop, {bundles} bundles, {hours} h", lambda: run_measured(arguments))
         return float(json.loads(measured.output.splitlines()[-1])["seconds"])
 
-    def _once(
-        self,
-        name: str,
-        arguments: list[str],
-        *,
-        allowed: tuple[int, ...] = (0,),
-        variables: Mapping[str, str] | None = None,
-    ) -> Measured:
+    def _best(self, name: str, run: Callable[[], Measured]) -> Measured:
+        """Measure a whole process twice and keep the faster: what else the machine does only ever adds to its time."""
+        runs = [self._once(f"{name}, {nth}", run) for nth in ("first", "second")]
+        return min(runs, key=lambda measured: measured.seconds)
+
+    def _once(self, name: str, run: Callable[[], Measured]) -> Measured:
         if name not in self._done:
             print(f"... {name}", file=sys.stderr, flush=True)
-            self._done[name] = run_measured(arguments, allowed=allowed, variables=variables)
+            self._done[name] = run()
         return self._done[name]
 
 
@@ -96,7 +100,7 @@ def _rival(bench: _Bench) -> Iterator[Figure]:
 def _four(bench: _Bench) -> Iterator[Figure]:
     measured, rival = bench.evaluate("evaluation-4.toml"), bench.rival()
     yield Figure("four policies, whole process", measured.seconds, "s")
-    yield Figure("four policies / rival", measured.seconds / rival.seconds, "", 0.5, note="whole processes")
+    yield Figure("four policies / rival", measured.seconds / rival.seconds, "", 0.5, note=_WHOLE)
     yield Figure("four policies, peak memory of all Python processes", measured.python_bytes / _GIB, "GiB", 4.0)
     yield Figure("four policies, peak memory of the JVM", measured.java_bytes / _GIB, "GiB", note="resident")
 
@@ -104,14 +108,24 @@ def _four(bench: _Bench) -> Iterator[Figure]:
 def _sixteen(bench: _Bench) -> Iterator[Figure]:
     many, few = bench.evaluate("evaluation-16.toml"), bench.evaluate("evaluation-4.toml")
     yield Figure("sixteen policies, whole process", many.seconds, "s")
-    yield Figure("sixteen policies / four policies", many.seconds / few.seconds, "", 1.5, note="whole processes")
+    yield Figure(
+        "sixteen policies / four policies",
+        many.seconds / few.seconds,
+        "",
+        1.5,
+        note=_WHOLE,
+    )
     yield Figure("sixteen policies, peak memory of all Python processes", many.python_bytes / _GIB, "GiB", 4.0)
 
 
 def _doubling(bench: _Bench) -> Iterator[Figure]:
     double, single = bench.evaluate("evaluation-4.toml", 2), bench.evaluate("evaluation-4.toml")
     yield Figure(
-        "four policies, twice the log / once", double.seconds / single.seconds, "", 2.0, note="whole processes"
+        "four policies, twice the log / once",
+        double.seconds / single.seconds,
+        "",
+        2.0,
+        note=_WHOLE,
     )
     yield Figure("twice the log, peak memory of all Python processes", double.python_bytes / _GIB, "GiB", 4.0)
 

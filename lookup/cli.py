@@ -32,7 +32,7 @@ from lookup.commands import (
 )
 from lookup.commands.failures import ENDING, is_interruption, sentences_of_spark, sentences_of_system
 from lookup.commands.options import Command, Parser, parsed
-from lookup.commands.streams import say
+from lookup.commands.streams import prints_apart, say
 from lookup.errors import PulsarLookupError, SettingsError
 
 __all__ = ["COMMANDS", "main", "root_parser"]
@@ -151,7 +151,8 @@ def _run(argv: Sequence[str]) -> int:
     if not hasattr(arguments, "run"):
         reached: Parser = getattr(arguments, "parser", root)
         reached.error("no command is given")
-    code: int = arguments.run(arguments)
+    with prints_apart():
+        code: int = arguments.run(arguments)
     sys.stdout.flush()
     return code
 

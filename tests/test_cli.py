@@ -16,6 +16,7 @@ import pytest
 
 from lookup import cli
 from lookup.commands.options import Command, Parser
+from lookup.commands.streams import data_console, print_json
 from lookup.errors import InputError, PolicyError, SettingsError
 from tests.commands.projects import evaluation
 
@@ -92,6 +93,37 @@ def test_a_mistake_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) 
     """What nobody raised on purpose is not turned into a sentence: it is a bug, and its traceback is wanted."""
     with pytest.raises(ZeroDivisionError):
         _main(monkeypatch, _raises(ZeroDivisionError()))
+
+
+def test_prints_of_others_are_no_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a plug-in prints while a command runs goes to stderr, what the command writes to stdout, now and later."""
+
+    def run(arguments: argparse.Namespace) -> int:
+        print("a plug-in's own")  # noqa: T201  what is tried here
+        data_console().print("for people")
+        print_json({"for": "programs"})
+        return 0
+
+    assert _main(monkeypatch, run) == 0
+    print_json([])
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ('for people\n{\n  "for": "programs"\n}\n[]\n', "a plug-in's own\n")
+
+
+def test_commands_write_data_where_no_print_goes() -> None:
+    """A command that wrote to `sys.stdout` itself would write to stderr, where plug-ins' prints go while it runs."""
+    sources = [path for room in ("commands", "report") for path in (Path(cli.__file__).parent / room).glob("*.py")]
+
+    found = {path.name for path in sources if "sys.stdout" in path.read_text(encoding="utf-8")}
+    assert found == {"streams.py"}
+
+
+def test_the_package_runs_as_the_command_does() -> None:
+    """`python -m lookup` is `lookup`, its name in the help and its exit code included."""
+    ran = subprocess.run([sys.executable, "-m", "lookup", "config"], capture_output=True, text=True, check=False)
+
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr == "error: no command is given; see `lookup config --help`\n"
 
 
 def test_exit_codes_come_from_the_command(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from lookup.commands.options import Command, add_config, settings_flags
 from lookup.commands.selection import examine
-from lookup.commands.streams import say, warn
+from lookup.commands.streams import say, stdout, warn
 from lookup.errors import SettingsError
 from lookup.replay.quantities import quantity
-from lookup.settings import EvaluationFile, warnings_of
+from lookup.settings import EvaluationFile, obstacles_of, warnings_of
 
 __all__ = ["COMMAND"]
 
@@ -20,14 +19,15 @@ _NO_SPLITS = "a replay does not ask it and honours logged splits; `lookup simula
 def _run(arguments: argparse.Namespace) -> int:
     findings, _, policies, problems = examine(arguments.config, settings_flags(arguments))
     if findings.settings is not None:
-        for sentence in warnings_of(findings.settings, {policy.name: policy.reads for policy in policies}):
+        reads = {policy.name: policy.reads for policy in policies}
+        for sentence in (*warnings_of(findings.settings, reads), *obstacles_of(findings.settings)):
             warn(sentence)
         for policy in policies:
             if policy.splitter is not None:
                 say(f"note: policy {policy.name!r} has a splitter, {policy.splitter.name!r}: {_NO_SPLITS}")
     if problems or findings.settings is None:
         raise SettingsError(problems)
-    sys.stdout.write(f"{arguments.config}: {_summary(findings.settings)}\n")
+    stdout().write(f"{arguments.config}: {_summary(findings.settings)}\n")
     return 0
 
 

@@ -115,7 +115,7 @@ def evaluate(wanted: Wanted) -> int:
         tell("starting Spark")
         spark = stack.enter_context(spark_session(wanted.master))
         clock.stop("spark")
-        outcome = replay(spark, selection.settings, target.path, by=wanted.by, progress=tell)
+        outcome = replay(spark, selection.settings, target.path, by=wanted.by, progress=tell, warn=warn)
         clock.stop("replay")
         tell("scoring")
         scored = _scored(selection, outcome)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import get_args
 
-from lookup.commands.streams import data_console, plain_table
+from lookup.commands.streams import data_console, plain_table, stdout
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import Registry, suggestion
 from lookup.engine.policy import Policy
@@ -61,9 +60,9 @@ def print_matrix(
         head = (figure, _NONE, *registry.classes["shedders"])
         rows = [(selector, *_cells(row, figure)) for selector, row in matrix.items()]
         if form == "markdown":
-            sys.stdout.write("\n".join(_markdown(file.path.stem, head, rows)) + "\n")
+            stdout().write("\n".join(_markdown(file.path.stem, head, rows)) + "\n")
         else:
-            sys.stdout.write(f"scenario {file.path}\n")
+            stdout().write(f"scenario {file.path}\n")
             plain_table(data_console(), head, rows)
 
 

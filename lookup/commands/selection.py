@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lookup.commands.streams import warn
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import Registry, load_plugins
 from lookup.engine.policy import Policy
 from lookup.engine.sharing import shared_problems
 from lookup.errors import PluginError, SettingsError
 from lookup.score.verdict import check_rules
-from lookup.settings import EvaluationFile, Findings, VerdictSection, examine_evaluation
+from lookup.settings import EvaluationFile, Findings, VerdictSection, examine_evaluation, policy_warnings
 from lookup.settings.resolve import load_manager_keys
 
 __all__ = ["Selection", "examine", "select"]
@@ -37,6 +38,8 @@ def select(config: str, flags: Mapping[str, object]) -> Selection:
     findings, registry, policies, problems = examine(config, flags)
     if problems or findings.settings is None or registry is None:
         raise SettingsError(problems)
+    for sentence in policy_warnings(findings.settings.policies):
+        warn(sentence)
     return Selection(findings.settings, registry, policies)
 
 

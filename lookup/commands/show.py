@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 from lookup.commands.options import Command, Parser, add_config, add_format, settings_flags
-from lookup.commands.streams import print_json
+from lookup.commands.streams import print_json, stdout, warn
 from lookup.commands.times import time_text
 from lookup.commands.toml import to_toml
 from lookup.engine.build import build_policies, policy_table
 from lookup.engine.plugins import load_plugins
-from lookup.settings import BrokerInterval, EvaluationFile, broker_intervals, describe, load_evaluation
+from lookup.settings import BrokerInterval, EvaluationFile, broker_intervals, describe, load_evaluation, policy_warnings
 from lookup.settings.problems import key_path
 from lookup.settings.resolve import load_manager_keys
 
@@ -35,12 +34,14 @@ def _add_arguments(parser: Parser) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     settings = load_evaluation(arguments.config, settings_flags(arguments))
+    for sentence in policy_warnings(settings.policies):
+        warn(sentence)
     if arguments.format == "json":
         print_json(_json(settings, is_resolved=arguments.resolved))
     elif arguments.resolved:
-        sys.stdout.write(_INTRODUCTION + to_toml(_resolved(settings), _Sources(settings)) + _registered(settings))
+        stdout().write(_INTRODUCTION + to_toml(_resolved(settings), _Sources(settings)) + _registered(settings))
     else:
-        sys.stdout.write(to_toml(_with_parts(settings.model_dump(exclude_unset=True), settings)))
+        stdout().write(to_toml(_with_parts(settings.model_dump(exclude_unset=True), settings)))
     return 0
 
 

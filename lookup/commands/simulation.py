@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 from pathlib import Path
 
 from lookup.commands.matrix import chosen_figures, chosen_selectors, print_matrix
 from lookup.commands.options import Command, Parser, add_plugin_files
-from lookup.commands.streams import say, warn
+from lookup.commands.streams import say, stdout, warn
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import Registry, load_plugins
 from lookup.engine.policy import Policy
@@ -81,7 +80,7 @@ def _built(file: ScenarioFile, registry: Registry) -> Sequence[Policy]:
 def _simulated(file: ScenarioFile, policies: Sequence[Policy], *, is_rewritten: bool) -> int:
     trends = [run_policy(file.scenario, policy) for policy in policies]
     printed = told(file.scenario, trends)
-    sys.stdout.write(f"scenario {file.path}\n{printed}\n")
+    stdout().write(f"scenario {file.path}\n{printed}\n")
     if is_rewritten:
         file.path.write_text(file.rewritten(printed), encoding="utf-8")
     failed = [f"{file.path}: {one.failure}" for one in findings(file.scenario, trends) if not one.holds]

@@ -1,4 +1,7 @@
-"""Where commands speak: data on stdout, everything about the run on stderr; plain lines where there is no terminal."""
+"""Where commands speak: data on stdout, everything about the run on stderr; plain lines where there is no terminal.
+
+Plug-ins print when they like. While a command runs, what anybody prints goes to stderr, and data alone to stdout.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,49 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any, NoReturn
+from contextlib import contextmanager, redirect_stdout
+from contextvars import ContextVar
+from typing import Any, NoReturn, TextIO
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["DataConsole", "data_console", "plain_table", "print_json", "progress", "say", "warn"]
+__all__ = [
+    "DataConsole",
+    "data_console",
+    "plain_table",
+    "print_json",
+    "prints_apart",
+    "progress",
+    "say",
+    "stdout",
+    "warn",
+]
 
 #: Width where nobody can say one: files and pipes do not wrap.
 _PLAIN_WIDTH = 1000
+
+
+#: What was stdout before prints were sent elsewhere.
+_DATA: ContextVar[TextIO | None] = ContextVar("data", default=None)
+
+
+@contextmanager
+def prints_apart() -> Iterator[None]:
+    """Send what is printed to stderr, so that a plug-in's own prints do not spoil data for a program."""
+    before = _DATA.set(stdout())
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        _DATA.reset(before)
+
+
+def stdout() -> TextIO:
+    """Return the stream of data."""
+    return _DATA.get() or sys.stdout
 
 
 class DataConsole(Console):
@@ -30,7 +64,7 @@ class DataConsole(Console):
 
 def data_console() -> DataConsole:
     """Return the console of stdout; `NO_COLOR` and pipes are honoured."""
-    console = DataConsole(file=sys.stdout, highlight=False, markup=False, emoji=False)
+    console = DataConsole(file=stdout(), highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
         console.width = _PLAIN_WIDTH
     return console
@@ -49,7 +83,7 @@ def warn(text: str) -> None:
 
 def print_json(content: Mapping[str, Any] | Sequence[Any]) -> None:
     """Write JSON to stdout."""
-    sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    stdout().write(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def plain_table(console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,18 @@ from numpy.typing import NDArray
 
 from lookup.engine.plugins import suggestion
 from lookup.errors import ContractError
-from lookup.hooks.protocols import ALL_READS
+from lookup.hooks.protocols import ALL_READS, LOAD_DETAILS
 from lookup.model.broker import Candidates
 
-__all__ = ["checked_mask", "checked_odds", "checked_reads", "checked_scores", "in_one_line", "listed"]
+__all__ = [
+    "checked_mask",
+    "checked_odds",
+    "checked_reads",
+    "checked_scores",
+    "in_one_line",
+    "listed",
+    "one_by_one",
+]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -41,9 +50,10 @@ def checked_scores(part: str, answer: Any, brokers: Candidates) -> Floats:
         ContractError: naming the part, the first number that is wrong and whose it is.
     """
     scores = _numbers(part, "scores", answer, len(brokers))
-    wrong = ~((scores >= 0.0) & (scores <= 1.0))
-    if wrong.any():
-        raise ContractError(f"part {part!r} answered score {_first(scores, wrong, brokers)}, not a number in [0, 1]")
+    right = (scores >= 0.0) & (scores <= 1.0)
+    # Every decision comes by here: `count_nonzero` takes a fifth of the time of `all`.
+    if np.count_nonzero(right) != len(right):
+        raise ContractError(f"part {part!r} answered score {_first(scores, ~right, brokers)}, not a number in [0, 1]")
     return scores
 
 
@@ -54,9 +64,9 @@ def checked_odds(part: str, answer: Any, brokers: Candidates) -> Floats:
         ContractError: naming the part, the first number that is wrong and whose it is.
     """
     odds = _numbers(part, "odds", answer, len(brokers))
-    wrong = ~((odds >= 0.0) & (odds < np.inf))
-    if wrong.any():
-        told = _first(odds, wrong, brokers)
+    right = (odds >= 0.0) & (odds < np.inf)
+    if np.count_nonzero(right) != len(right):
+        told = _first(odds, ~right, brokers)
         raise ContractError(f"part {part!r} answered odds {told}, not a finite number of at least 0")
     return odds
 
@@ -67,13 +77,14 @@ def checked_mask(part: str, answers: Sequence[Any] | NDArray[Any], brokers: Cand
     Raises:
         ContractError: where there are too many or too few, or one is neither true nor false.
     """
-    if len(answers) != len(brokers):
-        raise ContractError(f"filter {part!r} gave {len(answers)} answers for {len(brokers)} brokers")
+    count = len(brokers)
+    if len(answers) != count:
+        raise ContractError(f"filter {part!r} gave {len(answers)} answers for {count} brokers")
     try:
         mask = np.asarray(answers)
     except ValueError:
         mask = np.empty(0)
-    if mask.dtype != np.bool_ or mask.shape != (len(brokers),):
+    if mask.dtype != np.bool_ or mask.shape != (count,):
         wrong = next((answer for answer in answers if not isinstance(answer, bool | np.bool_)), answers)
         raise ContractError(f"filter {part!r} answered {wrong!r}, not true or false")
     return mask
@@ -88,11 +99,12 @@ def checked_reads(part: Any) -> frozenset[str]:
     name, declared = getattr(part, "name", type(part).__name__), getattr(part, "reads", ALL_READS)
     if isinstance(declared, str) or not isinstance(declared, Iterable):
         raise ContractError(f"part {name!r} declares reads = {declared!r}, which is no set of names")
-    reads = frozenset(declared)
-    for entry in sorted(map(str, reads - ALL_READS)):
+    reads, known = frozenset(declared), ALL_READS | LOAD_DETAILS
+    for entry in sorted(map(str, reads - ALL_READS - LOAD_DETAILS)):
         if not entry.removeprefix("properties.") or not entry.startswith("properties."):
-            raise ContractError(f"part {name!r} declares to read {entry!r}; {suggestion(entry, ALL_READS)}")
-    return reads
+            raise ContractError(f"part {name!r} declares to read {entry!r}; {suggestion(entry, known)}")
+    # Figures of the load are part of it.
+    return reads | {"view.load"} if reads & LOAD_DETAILS else reads
 
 
 def _numbers(part: str, what: str, answer: Any, count: int) -> Floats:
@@ -113,3 +125,14 @@ def _numbers(part: str, what: str, answer: Any, count: int) -> Floats:
 def _first(values: Floats, wrong: Bools, brokers: Candidates) -> str:
     place = int(np.argmax(wrong))
     return f"{values[place]} for broker {brokers[place].id!r}"
+
+
+def one_by_one(part: str, answer: Any, count: int) -> Iterable[Any]:
+    """Return what a filter answers, at most one more than there should be: too many are noticed and endless ones end.
+
+    Raises:
+        ContractError: where the answer is none for each broker.
+    """
+    if not isinstance(answer, Iterable):
+        raise ContractError(f"filter {part!r} answered {answer!r}, not true or false for each broker")
+    return islice(answer, count + 1)

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +14,22 @@ from numpy.typing import NDArray
 from lookup.model.broker import Candidates
 from lookup.model.decision import Reason
 
-__all__ = ["TIED", "Ballot", "tallied"]
+__all__ = ["TIED", "Ballot", "Kept", "tallied"]
 
 #: Scores this close to the best are tied.
 TIED = 1e-9
 #: Odds are divided by the greatest above this, so that no sum of them overflows.
 _HUGE = 1e290
+
+
+class Kept(NamedTuple):
+    """Who is left after some filters."""
+
+    brokers: Candidates
+    #: how many each reason took
+    rejected: Mapping[Reason, int]
+    #: a filter failed, and the policy went on without its answer
+    is_unsure: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,5 +93,5 @@ def tallied(
 def _margin(scores: NDArray[np.float64]) -> tuple[float | None, int]:
     best = float(scores.max())
     tied = scores >= best - TIED
-    ties = int(tied.sum())
+    ties = int(np.count_nonzero(tied))
     return (None if ties == len(scores) else best - float(scores[~tied].max())), ties

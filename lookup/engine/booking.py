@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 from lookup.engine.ballot import Ballot
 from lookup.engine.dice import roll
+from lookup.engine.hand_overs import AT_ONCE, SPLIT, Course, HandOver, HandOvers
 from lookup.engine.ownership import Ownership
 from lookup.model.broker import Roster
 from lookup.model.decision import Decision
@@ -41,7 +42,11 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class OwnerChange:
-    """A bundle got an owner or lost it (`broker` is None)."""
+    """A bundle got an owner or lost it (`broker` is None).
+
+    Where nobody owns a bundle that is being released and its source is lost, it loses what it had no more: its release
+    ends.
+    """
 
     ts_us: int
     bundle: str
@@ -52,6 +57,8 @@ class OwnerChange:
     cause: Cause
     #: a policy's odds made this owner
     decided: bool = False
+    #: what the bundle goes through first; None: nothing, or it takes no time
+    hand_over: HandOver | None = None
 
 
 class Draws:
@@ -98,31 +105,56 @@ _NO_PAST = _Past(None, "first")
 
 
 class OwnerBook:
-    """Changes owners and keeps what changed; a bundle's new owner is booked with its last one and why that lost it."""
+    """Changes owners and keeps what changed; a bundle's new owner is booked with its last one and why that lost it.
 
-    def __init__(self, ownership: Ownership) -> None:
+    Args:
+        handover_us: how long each state of a hand-over lasts.
+    """
+
+    def __init__(self, ownership: Ownership, *, handover_us: int = 0) -> None:
+        self.hand_overs = HandOvers(handover_us)
         self._ownership = ownership
         self._past: dict[str, _Past] = {}
         self._changes: list[OwnerChange] = []
 
-    def give(self, bundle: str, number: int, ts_us: int, *, decided: bool) -> None:
-        """Make a broker the owner of a bundle."""
+    def give(self, bundle: str, number: int, ts_us: int, *, decided: bool, course: Course = AT_ONCE) -> None:
+        """Make a broker the owner of a bundle.
+
+        Args:
+            course: what the bundle goes through first; its last owner gives it up if that begins with a release.
+        """
         source, cause = self._past.get(bundle, _NO_PAST)
         self._ownership.give(bundle, number)
-        self._changes.append(OwnerChange(ts_us, bundle, source, number, cause, decided))
+        hand_over = self.hand_overs.begin(bundle, course, ts_us, source if len(course) > 1 else None)
+        self._changes.append(OwnerChange(ts_us, bundle, source, number, cause, decided, hand_over))
 
-    def take(self, bundle: str, cause: Cause, ts_us: int) -> bool:
-        """Take a bundle from its owner; false where it has none."""
-        owner = self._ownership.take(bundle)
+    def take(self, bundle: str, cause: Cause, ts_us: int, *, course: Course = AT_ONCE) -> bool:
+        """Take a bundle from its owner; false where it has none.
+
+        Args:
+            course: what the bundle goes through before it is nobody's.
+        """
+        owner, ended = self._ownership.take(bundle), self.hand_overs.end(bundle, ts_us)
         if owner is None:
+            if ended is not None:
+                self._changes.append(OwnerChange(ts_us, bundle, ended.source, None, cause))
             return False
         self._past[bundle] = _Past(owner, cause)
-        self._changes.append(OwnerChange(ts_us, bundle, owner, None, cause))
+        hand_over = self.hand_overs.begin(bundle, course, ts_us, owner)
+        self._changes.append(OwnerChange(ts_us, bundle, owner, None, cause, hand_over=hand_over))
         return True
 
-    def split(self, bundle: str, children: Sequence[str]) -> None:
-        """Replace a bundle by its children, which keep its owner and its past; no owner changes by that."""
-        owner, past = self._ownership.owner(bundle), self._past.pop(bundle, None)
+    def orphans_of(self, broker: int, now_us: int) -> set[str]:
+        """Return the bundles a lost broker leaves: those it owns or is to own, and those in flight that it gives up."""
+        return {*self._ownership.bundles_of(broker), *self.hand_overs.given_up_by(broker, now_us)}
+
+    def split(self, bundle: str, children: Sequence[str], ts_us: int) -> HandOver | None:
+        """Replace a bundle by its children, which keep its owner and its past; no owner changes by that.
+
+        Returns:
+            What the children go through until they are owned as such; None where that takes no time.
+        """
+        owner, past, split = self._ownership.owner(bundle), self._past.pop(bundle, None), None
         if owner is not None:
             self._ownership.take(bundle)
         for child in children:
@@ -130,6 +162,8 @@ class OwnerBook:
                 self._past[child] = past
             if owner is not None:
                 self._ownership.give(child, owner)
+                split = self.hand_overs.begin(child, SPLIT, ts_us, owner)
+        return split
 
     def take_changes(self) -> list[OwnerChange]:
         """Return the changes since the last call."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import MISSING, Field, asdict, dataclass, fields
 from typing import Any, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, PydanticUserError, ValidationError, create_model
@@ -15,6 +15,8 @@ from pydantic import BaseModel, ConfigDict, PydanticUserError, ValidationError, 
 from lookup.engine.answers import checked_reads
 from lookup.engine.plugins import Registry, suggestion
 from lookup.engine.policy import Policy, WeightedScorer
+from lookup.engine.reporting import Cadence
+from lookup.engine.second_choice import SecondChoice
 from lookup.errors import PluginError, SettingsError
 from lookup.hooks.parameters import Conf
 from lookup.hooks.protocols import Filter, Lister, Scorer, Selector, Shedder, SplitAlgorithm, Splitter
@@ -31,6 +33,8 @@ _CHILD_KINDS: Mapping[Any, str] = {
     SplitAlgorithm: "split_algorithms",
     Lister: "listers",
 }
+#: How long an unloaded bundle is left in peace, in minutes: of all shedders, so no parameter of one.
+_GRACE = "loadBalancerSheddingGracePeriodMinutes"
 _STRICT = ConfigDict(extra="forbid", protected_namespaces=(), allow_inf_nan=False)
 
 
@@ -85,6 +89,35 @@ class PartBuilder:
         }
         values = self._values(found, given | built, where)
         return None if values is None or None in built.values() else self._instance(found, values | built, where)
+
+    def grace_s(self, spec: PolicySpec) -> int | None:
+        """Return for how many seconds a policy leaves what it unloaded in peace, None where nothing says so."""
+        minutes = self._conf.get(_GRACE)
+        if spec.grace_s is not None or minutes is None:
+            return spec.grace_s
+        if isinstance(minutes, bool) or not isinstance(minutes, int) or minutes < 0:
+            self.problems.append(f"policy {spec.name!r}: {_GRACE} = {minutes!r}: should be a whole number from 0 on")
+            return None
+        return minutes * 60
+
+    def cadence(self, given: Mapping[str, Any], where: str) -> Cadence:
+        """Build what says how often brokers publish their load; the default, with problems noted, where it is wrong."""
+        values = self._values(Cadence, self._configured(Cadence) | dict(given), where)
+        return Cadence() if values is None else Cadence(**values)
+
+    def second_choice(self, given: Mapping[str, Any], where: str, *, filters: int) -> SecondChoice | None:
+        """Build what says whom a policy asks about instead; None, with problems noted, where it is wrong.
+
+        Args:
+            filters: how many the policy has.
+        """
+        values = self._values(SecondChoice, self._configured(SecondChoice) | dict(given), where)
+        if values is None:
+            return None
+        built = SecondChoice(**values)
+        if built.filters > filters:
+            self.problems.append(f"{where}: filters = {built.filters}: the policy has only {filters}")
+        return built
 
     def _configured(self, found: type[Any]) -> dict[str, Any]:
         marks = {name: _conf_of(hint) for name, hint in _hints(found).items()}
@@ -156,7 +189,17 @@ def _policy(builder: PartBuilder, spec: PolicySpec) -> Policy:
         shedder=None if spec.shedder is None else builder.part("shedders", spec.shedder, f"{where} shedder"),
         splitter=None if spec.splitter is None else builder.part("splitters", spec.splitter, f"{where} splitter"),
         on_error=spec.on_error,
+        grace_us=_grace_us(builder, spec),
+        cadence=builder.cadence(spec.cadence, f"{where} cadence"),
+        second_choice=None
+        if spec.second_choice is None
+        else builder.second_choice(spec.second_choice, f"{where} second_choice", filters=len(filters)),
     )
+
+
+def _grace_us(builder: PartBuilder, spec: PolicySpec) -> int:
+    grace_s = builder.grace_s(spec)
+    return Policy.grace_us if grace_s is None else grace_s * 1_000_000
 
 
 def policy_table(policy: Policy) -> dict[str, Any]:
@@ -165,7 +208,10 @@ def policy_table(policy: Policy) -> dict[str, Any]:
     parts["scorers"] = [{**part_table(term.scorer), "weight": term.weight} for term in policy.scorers]
     single = {"selector": policy.selector, "shedder": policy.shedder, "splitter": policy.splitter}
     tables = {kind: part_table(part) for kind, part in single.items() if part is not None}
-    return {"name": policy.name, **parts, **tables, "on_error": policy.on_error}
+    rules = {"cadence": policy.cadence, "second_choice": policy.second_choice}
+    own = {key: asdict(rule) for key, rule in rules.items() if rule is not None}
+    grace = {} if policy.shedder is None else {"grace_s": policy.grace_us // 1_000_000}
+    return {"name": policy.name, **parts, **tables, **grace, "on_error": policy.on_error, **own}
 
 
 def parameters_of(found: type[Any]) -> tuple[Field[Any], ...]:

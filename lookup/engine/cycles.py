@@ -68,7 +68,7 @@ class CycleReport(Generic[_Change]):
 class Books(Generic[_Change]):
     """Rules on one cycle's changes, has those carried out that are accepted, and keeps count."""
 
-    def __init__(self, judge: Judge[_Change], carry_out: Callable[[_Change], None]) -> None:
+    def __init__(self, judge: Judge[_Change], carry_out: Callable[[_Change], object]) -> None:
         self._judge, self._carry_out = judge, carry_out
         self._accepted: list[_Change] = []
         self._rejected: Counter[Reason] = Counter()

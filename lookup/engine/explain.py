@@ -120,7 +120,8 @@ class _Walk:
     def _vote(self, broker: str, ballot: Ballot) -> BrokerVote:
         rejected = self._rejected.get(broker)
         if rejected is not None:
-            return rejected
+            # A second choice may fall on somebody whom a filter rejected at the first.
+            return replace(rejected, probability=ballot.odds.get(broker, 0.0))
         return BrokerVote(
             broker,
             score=self._totals.get(broker),

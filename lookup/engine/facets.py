@@ -7,7 +7,7 @@ undeclared read would make a cached decision wrong in silence. A name that the o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any, NoReturn, cast
@@ -17,7 +17,7 @@ from lookup.hooks.protocols import ALL_READS
 from lookup.model.request import LookupRequest
 from lookup.model.view import REQUEST_READS, VIEW_READS, ClusterView
 
-__all__ = ["request_facet", "view_facet"]
+__all__ = ["field_of", "fields_in", "request_facet", "view_facet"]
 
 _VIEW_FIELDS = tuple(entry.name for entry in fields(ClusterView))
 #: For every attribute of a request and of a view: what a part declares to read it.
@@ -112,3 +112,19 @@ def view_facet(part: str, reads: frozenset[str], view: ClusterView, memory: Mapp
 @lru_cache
 def _view_names(reads: frozenset[str]) -> tuple[str, ...]:
     return tuple(name for name in _VIEW_FIELDS if name not in VIEW_READS or VIEW_READS[name] in reads)
+
+
+def fields_in(reads: frozenset[str]) -> tuple[str, ...]:
+    """Return the fields of a request among what is read, sorted; `properties` swallows single ones."""
+    names = sorted(name for name in reads if not name.startswith("view."))
+    return tuple(name for name in names if not ("properties" in names and name.startswith("properties.")))
+
+
+def field_of(request: LookupRequest, name: str) -> Hashable:
+    """Return what a request says of a field that is read."""
+    if name == "properties":
+        return tuple(sorted(request.properties.items()))
+    if name.startswith("properties."):
+        return request.properties.get(name[len("properties.") :])
+    value: Hashable = getattr(request, name)
+    return value

@@ -39,6 +39,7 @@ class LoadFigures:
     source: Literal["simulated", "reported"] = "simulated"
     traffic: Traffic = NO_TRAFFIC
     #: what else load reports say, as in `ClusterView`; None where nobody reports
+    max_usage: Floats | None = None
     load_ema: Floats | None = None
     updated_us: Ints | None = None
     store_order: Sequence[int] | None = None
@@ -74,10 +75,10 @@ class LazyTopBundles(Sequence[Sequence[BundleLoad]]):
     """Top bundles by broker number, computed for a broker when somebody asks.
 
     Args:
-        loads: returns (bundle name, load in weight per second) of the bundles of one broker.
+        loads: returns the bundles of one broker, in any order.
     """
 
-    def __init__(self, n_brokers: int, loads: Callable[[int], Iterator[tuple[str, float]]]) -> None:
+    def __init__(self, n_brokers: int, loads: Callable[[int], Iterator[BundleLoad]]) -> None:
         self._n_brokers = n_brokers
         self._loads = loads
         self._known: dict[int, tuple[BundleLoad, ...]] = {}
@@ -94,8 +95,6 @@ class LazyTopBundles(Sequence[Sequence[BundleLoad]]):
         return known
 
 
-def _ascending(loads: Iterator[tuple[str, float]]) -> tuple[BundleLoad, ...]:
-    loaded = sorted(
-        (load, bundle) for bundle, load in loads if load > 0 and not is_system_namespace(bundle.rpartition("/")[0])
-    )
-    return tuple([BundleLoad(bundle, load) for load, bundle in loaded])
+def _ascending(loads: Iterator[BundleLoad]) -> tuple[BundleLoad, ...]:
+    loaded = [one for one in loads if one.load > 0 and not is_system_namespace(one.bundle.rpartition("/")[0])]
+    return tuple(sorted(loaded, key=lambda one: (one.load, one.bundle)))

@@ -9,19 +9,21 @@ Source: `facts/loadmanager.md` sections 4.2 to 4.5; `design/architecture.md` sec
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lookup.engine.ballot import Ballot
 from lookup.engine.booking import Cause, Counters, Decided, Draws, OwnerBook, OwnerChange
+from lookup.engine.columns import capacities, load_columns, read_only
 from lookup.engine.cycles import CycleReport
+from lookup.engine.hand_overs import ASSIGNMENT, AT_ONCE, RELEASE, TRANSFER, Course, HandOver
 from lookup.engine.ledger import LoadFigures, no_load
 from lookup.engine.ownership import Ownership
 from lookup.engine.policy import Failures, Instant, Policy, memory_key
+from lookup.engine.service_unit import ServiceUnitState
 from lookup.engine.shedding import FAILED_CYCLE, run_sheds
 from lookup.engine.splitting import run_splits
 from lookup.errors import InputError, StateError
@@ -33,21 +35,9 @@ from lookup.model.request import LookupOptions, LookupRequest, request_of
 from lookup.model.topology import Topology
 from lookup.model.view import ClusterView
 
-__all__ = ["GRACE_US", "LoadManager", "OwnerLoss"]
+__all__ = ["LoadManager", "OwnerLoss"]
 
 OwnerLoss = Literal["next-lookup", "leader"]
-_Column = TypeVar("_Column", NDArray[np.bool_], NDArray[np.float64], NDArray[np.int64])
-
-#: Pulsar: loadBalancerSheddingGracePeriodMinutes, 30.
-GRACE_US = 30 * 60 * 1_000_000
-
-
-@dataclass(frozen=True)
-class _Setting:
-    """What of a cluster does not change during a run."""
-
-    namespaces: NamespacePolicies = field(default_factory=NamespacePolicies)
-    topology: Topology = field(default_factory=Topology)
 
 
 class LoadManager:
@@ -58,7 +48,8 @@ class LoadManager:
         seed: of the dice.
         owner_loss: who re-assigns the bundles of a lost broker: the next lookup, or the leader at once.
         assumed_capacity: weight per second at usage 1.0 of every broker, where no broker's own is known.
-        grace_us: how long an unloaded bundle is left in peace by the shedder.
+        handover_us: how long a bundle that changes hands is Releasing, Assigning or Splitting, each; lookups of it get
+            the state channel's answer meanwhile.
     """
 
     def __init__(  # noqa: PLR0913  the rest has defaults, and each is a choice of its own
@@ -72,25 +63,23 @@ class LoadManager:
         namespaces: NamespacePolicies | None = None,
         topology: Topology | None = None,
         assumed_capacity: float | None = None,
-        grace_us: int = GRACE_US,
+        handover_us: int = 0,
     ) -> None:
-        self.policy = policy
-        self.cluster = cluster
-        self.roster = roster
+        self.policy, self.cluster, self.roster = policy, cluster, roster
         self.ownership = Ownership(len(roster))
         self.counters = Counters()
         self.failures = Failures()
         #: memory by `memory_key`, JSON-able
         self.memory: dict[str, dict[str, Any]] = {}
         self.registered: NDArray[np.bool_] = np.zeros(len(roster), dtype=bool)
-        self._owner_loss, self._grace_us = owner_loss, grace_us
+        self._owner_loss = owner_loss
         self._draws = Draws(policy.name, cluster, seed)
-        self._book = OwnerBook(self.ownership)
+        self._book = OwnerBook(self.ownership, handover_us=handover_us)
         self._assumed = assumed_capacity
-        self._setting = _Setting(namespaces or NamespacePolicies(), topology or Topology())
+        self._namespaces, self._topology = namespaces or NamespacePolicies(), topology or Topology()
         self._load = no_load(len(roster))
         #: weight per second at usage 1.0, shape (n_brokers,), NaN where unknown
-        self.capacity = self._capacities(roster)
+        self.capacity = capacities(roster, assumed_capacity)
         self._epoch_us = self._tick_us = self._changes_in_tick = 0
         self._unloaded: dict[str, int] = {}
         self._decisions: list[Decided] = []
@@ -110,21 +99,23 @@ class LoadManager:
     def set_registry(self, roster: Roster, registered: NDArray[np.bool_]) -> None:
         """Start a registry epoch at the start of this tick; owners that are no longer registered lose their bundles.
 
+        So do those that are to own a bundle in flight, or are giving one up: its hand-over ends.
+
         Args:
             roster: the same brokers under the same numbers, with the lookup data of this epoch.
             registered: shape (n_brokers,).
         """
         lost = np.flatnonzero(self.registered & ~registered).tolist()
-        self.roster, self.registered = roster, _read_only(registered.copy())
-        self.capacity = self._capacities(roster)
+        self.roster, self.registered = roster, read_only(registered.copy())
+        self.capacity = capacities(roster, self._assumed)
         self._epoch_us = self._tick_us
         self._forget_answers()
-        orphans = sorted(bundle for number in lost for bundle in self.ownership.bundles_of(number))
+        orphans = sorted({bundle for number in lost for bundle in self._book.orphans_of(number, self._tick_us)})
         for bundle in orphans:
             self._take(bundle, "forced", self._tick_us)
         if self._owner_loss == "leader":
             for bundle in orphans:
-                self.select(request_of(None, bundle, LookupOptions()), self._tick_us)
+                self.select(request_of(None, bundle, LookupOptions()), self._tick_us, course=AT_ONCE)
 
     def set_load(self, load: LoadFigures) -> None:
         """Put the figures of a grid instant into the view."""
@@ -162,7 +153,8 @@ class LoadManager:
             ts_us: when the lookup came; the start of the tick by default.
 
         Returns:
-            None where nobody serves it: no candidate, all odds zero, or read-only and unowned.
+            None where nobody serves it: no candidate, all odds zero, read-only and unowned, or being released to nobody
+            in particular.
 
         Raises:
             PolicyError: where a part fails and the policy says stop, or breaks its protocol.
@@ -177,15 +169,18 @@ class LoadManager:
         if owner is not None:
             self.counters.skip += 1
             return self._answer(owner)
-        if options.read_only:
+        if options.read_only or self.in_flight(bundle, ts_us) is not None:
             return None
         decision = self.select(request_of(topic, bundle, options, client), self._tick_us if ts_us is None else ts_us)
         return self._answer(self.ownership.owner(bundle), decision)
 
-    def select(self, request: LookupRequest, ts_us: int) -> Decision | None:
-        """Decide who is to own an unowned bundle, and book it; None where no broker is registered.
+    def select(self, request: LookupRequest, ts_us: int, *, course: Course = ASSIGNMENT) -> Decision | None:
+        """Decide who is to own an unowned bundle that is not in flight, and book it; None where nobody is registered.
 
         A decision key that was declined for this bundle under the same fingerprint is not asked again, only counted.
+
+        Args:
+            course: what the bundle goes through before it is owned; where the leader re-selects, nothing.
         """
         if not self.registered.any():
             return None
@@ -204,7 +199,7 @@ class LoadManager:
             self._declined[asked] = entry
             self.counters.failure += decision.declined is Reason.POLICY_ERROR
         else:
-            self._carry_through(request, decision, ts_us, ballot.offered)
+            self._carry_through(request, decision, ts_us, ballot.offered, course)
         return decision
 
     def decide(self, request: LookupRequest) -> tuple[Ballot, str]:
@@ -238,14 +233,24 @@ class LoadManager:
 
     # Bundles.
 
+    def in_flight(self, bundle: str, ts_us: int | None = None) -> ServiceUnitState | None:
+        """Return the state of a bundle that is being handed over, None where it is not.
+
+        Args:
+            ts_us: the start of the tick by default.
+        """
+        return self._book.hand_overs.state(bundle, self._tick_us if ts_us is None else ts_us)
+
     def unload(self, bundle: str, dest: str | None = None) -> None:
         """Take a bundle from its owner on an administrator's behalf, and give it to `dest` if that is named.
 
         Raises:
             InputError: where nobody owns the bundle, or `dest` owns it already or is not registered.
+            StateError: where the bundle is in flight.
         """
         if pinned_broker(bundle.rpartition("/")[0]) is not None:
             return
+        self._book.hand_overs.require_settled(bundle, self._tick_us, "unloaded")
         owner = self.ownership.owner(bundle)
         if owner is None:
             raise InputError(f"bundle {bundle} is not owned by any broker")
@@ -254,16 +259,23 @@ class LoadManager:
             raise InputError(f"bundle {bundle} cannot be transferred to {dest}, which is not registered")
         if number == owner:
             raise InputError(f"bundle {bundle} cannot be transferred to {dest}, which owns it already")
-        self._take(bundle, "admin", self._tick_us)
-        if number is not None:
-            self._give(bundle, number, self._tick_us, decided=False)
+        self._move(bundle, "admin", number)
 
-    def split(self, bundle: str, children: Sequence[str]) -> None:
-        """Replace a bundle by its children, which keep its owner and its past."""
-        self._book.split(bundle, children)
+    def split(self, bundle: str, children: Sequence[str]) -> HandOver | None:
+        """Replace a bundle by its children, which keep its owner and its past.
+
+        Returns:
+            What the children go through until they are owned as such; None where that takes no time.
+
+        Raises:
+            StateError: where the bundle is in flight.
+        """
+        self._book.hand_overs.require_settled(bundle, self._tick_us, "split")
+        begun = self._book.split(bundle, children, self._tick_us)
         if bundle in self._unloaded:
             self._unloaded.update(dict.fromkeys(children, self._unloaded[bundle]))
         self._changed()
+        return begun
 
     def shed(self, *, registry_known: bool = True) -> CycleReport[Unload] | None:
         """Run one cycle of the policy's shedder; None where it has none.
@@ -276,14 +288,14 @@ class LoadManager:
         if not registry_known:
             return FAILED_CYCLE
         memory = self.memory.setdefault(memory_key(self.policy.shedder), {})
-        return run_sheds(self.policy, self._prepared(), memory, self._carry_out, grace_us=self._grace_us)
+        return run_sheds(self.policy, self._prepared(), memory, self._carry_out, in_flight=self.in_flight)
 
     def split_bundles(self) -> CycleReport[Split] | None:
         """Run one cycle of the policy's splitter; None where it has none."""
         if self.policy.splitter is None:
             return None
         memory = self.memory.setdefault(memory_key(self.policy.splitter), {})
-        return run_splits(self.policy, self._prepared(), memory, self.split)
+        return run_splits(self.policy, self._prepared(), memory, self.split, in_flight=self.in_flight)
 
     # What was done.
 
@@ -307,33 +319,19 @@ class LoadManager:
         return self._instant
 
     def _view(self) -> ClusterView:
-        load = self._load
         return ClusterView(
             cluster=self.cluster,
             brokers=self.roster,
             registered=self.registered,
-            capacity=_read_only(self.capacity),
+            capacity=read_only(self.capacity),
             epoch_us=self._epoch_us,
             now_us=self._tick_us,
-            usage=_read_only(load.usage),
-            broker_load=_read_only(load.broker_load),
-            topics=_read_only(load.topics),
-            top_bundles=load.top_bundles,
-            demand=load.demand,
             ownership=self.ownership,
             unloaded=MappingProxyType(self._unloaded),
             memory=MappingProxyType(self.memory),
-            load_source=load.source,
-            namespaces=self._setting.namespaces,
-            topology=self._setting.topology,
-            traffic=load.traffic,
-            load_ema=None if load.load_ema is None else _read_only(load.load_ema),
-            updated_us=None if load.updated_us is None else _read_only(load.updated_us),
-            store_order=load.store_order,
-            resources=None if load.resources is None else _read_only(load.resources),
-            message_rate=None if load.message_rate is None else _read_only(load.message_rate),
-            long_term_rate=None if load.long_term_rate is None else _read_only(load.long_term_rate),
-            long_term_bundle_rates=load.long_term_bundle_rates,
+            namespaces=self._namespaces,
+            topology=self._topology,
+            **load_columns(self._load),
         )
 
     def _forget_answers(self) -> None:
@@ -347,7 +345,7 @@ class LoadManager:
             self._ballots, self._declined = {}, {}
 
     def _carry_through(
-        self, request: LookupRequest, decision: Decision, ts_us: int, offered: Candidates | None
+        self, request: LookupRequest, decision: Decision, ts_us: int, offered: Candidates | None, course: Course
     ) -> None:
         self.counters.success += 1
         number, instant = self._registered_number(str(decision.broker)), self._prepared()
@@ -355,23 +353,26 @@ class LoadManager:
             self.counters.failure += 1
             raise StateError(f"broker {decision.broker} was chosen for {request.bundle} but has not been registered")
         observed = self.policy.observe(self.memory, request, self.roster[number], (offered, instant))
-        self._give(request.bundle, number, ts_us, decided=True)
+        self._give(request.bundle, number, ts_us, decided=True, course=course)
         if self.policy.remember(self.memory, request, self.roster[number], self.failures) or observed:
             self._instant = None
 
     def _carry_out(self, unload: Unload) -> None:
-        self._take(unload.bundle, "shed", self._tick_us)
         self._unloaded[unload.bundle] = self._tick_us
         number = None if unload.destination is None else self._registered_number(unload.destination)
-        if number is not None:
-            self._give(unload.bundle, number, self._tick_us, decided=False)
+        self._move(unload.bundle, "shed", number)
 
-    def _give(self, bundle: str, number: int, ts_us: int, *, decided: bool) -> None:
-        self._book.give(bundle, number, ts_us, decided=decided)
+    def _move(self, bundle: str, cause: Cause, number: int | None) -> None:
+        self._take(bundle, cause, self._tick_us, course=RELEASE if number is None else AT_ONCE)
+        if number is not None:
+            self._give(bundle, number, self._tick_us, decided=False, course=TRANSFER)
+
+    def _give(self, bundle: str, number: int, ts_us: int, *, decided: bool, course: Course = AT_ONCE) -> None:
+        self._book.give(bundle, number, ts_us, decided=decided, course=course)
         self._changed()
 
-    def _take(self, bundle: str, cause: Cause, ts_us: int) -> None:
-        if self._book.take(bundle, cause, ts_us):
+    def _take(self, bundle: str, cause: Cause, ts_us: int, *, course: Course = AT_ONCE) -> None:
+        if self._book.take(bundle, cause, ts_us, course=course):
             self._changed()
 
     def _changed(self) -> None:
@@ -385,16 +386,6 @@ class LoadManager:
         broker: Broker = self.roster[number]
         return Assigned(broker.id, broker.lookup_data, decision)
 
-    def _capacities(self, roster: Roster) -> NDArray[np.float64]:
-        given = (broker.capacity if self._assumed is None else self._assumed for broker in roster)
-        return np.array([np.nan if capacity is None else capacity for capacity in given], dtype=np.float64)
-
     def _registered_number(self, broker: str) -> int | None:
         number = self.roster.number(broker)
         return number if number is not None and self.registered[number] else None
-
-
-def _read_only(column: _Column) -> _Column:
-    view = column.view()
-    view.flags.writeable = False
-    return view

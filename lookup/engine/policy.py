@@ -8,17 +8,26 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import islice
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.engine.answers import checked_mask, checked_odds, checked_reads, checked_scores, in_one_line, listed
-from lookup.engine.ballot import Ballot, tallied
-from lookup.engine.facets import request_facet, view_facet
+from lookup.engine.answers import (
+    checked_mask,
+    checked_odds,
+    checked_reads,
+    checked_scores,
+    in_one_line,
+    listed,
+    one_by_one,
+)
+from lookup.engine.ballot import Ballot, Kept, tallied
+from lookup.engine.facets import field_of, fields_in, request_facet, view_facet
+from lookup.engine.reporting import Cadence
+from lookup.engine.second_choice import SecondChoice
 from lookup.errors import ContractError, PolicyError
 from lookup.hooks.protocols import Filter, Offer, Scorer, Selector, Shedder, Splitter
 from lookup.model.broker import Broker, Candidates
@@ -60,12 +69,8 @@ class Failures:
 class _ClosedError(Exception):
     """A part failed and the policy fails closed; never leaves this module."""
 
-    #: what the filters before a failing one rejected; None where no filter failed
-    rejected: Mapping[Reason, int] | None = None
-
-
-#: Who is left after some filters, and how many each reason took.
-Kept = tuple[Candidates, Mapping[Reason, int]]
+    #: what the filters before the failing part rejected
+    rejected: Mapping[Reason, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,12 @@ class Policy:
     shedder: Shedder | None = None
     on_error: OnError = "stop"
     splitter: Splitter | None = None
+    #: µs for which what the shedder unloaded is left in peace; loadBalancerSheddingGracePeriodMinutes, by default 30
+    grace_us: int = 30 * 60 * 1_000_000
+    #: how brokers publish their load, where that is simulated
+    cadence: Cadence = Cadence()
+    #: whom it asks about where the first choice is none, or overloaded
+    second_choice: SecondChoice | None = None
 
     @cached_property
     def parts(self) -> tuple[Filter | Scorer | Selector, ...]:
@@ -87,8 +98,9 @@ class Policy:
 
     @cached_property
     def reads(self) -> frozenset[str]:
-        """Return everything the deciding parts declare to read."""
-        return frozenset[str]().union(*self.part_reads)
+        """Return everything the deciding parts declare to read, and what a second choice goes by."""
+        own = frozenset[str]() if self.second_choice is None else frozenset({"view.load"})
+        return own.union(*self.part_reads)
 
     @cached_property
     def part_reads(self) -> tuple[frozenset[str], ...]:
@@ -102,7 +114,7 @@ class Policy:
     @cached_property
     def request_reads(self) -> tuple[str, ...]:
         """Return the fields of a request that make its decision key, sorted; `properties` swallows single ones."""
-        return _request_fields(self.reads)
+        return fields_in(self.reads)
 
     @cached_property
     def is_stateful(self) -> bool:
@@ -111,7 +123,7 @@ class Policy:
 
     def decision_key(self, request: LookupRequest) -> tuple[Hashable, ...]:
         """Return what the odds of a request depend on, apart from the instant."""
-        return tuple([_field(request, name) for name in self.request_reads])
+        return tuple([field_of(request, name) for name in self.request_reads])
 
     def fingerprint(self, epoch_us: int, tick_us: int, changes: int) -> str:
         """Name the instant the odds depend on.
@@ -132,25 +144,39 @@ class Policy:
             PolicyError: where a part raises and `on_error` is stop.
             ContractError: where a part breaks its protocol.
         """
-        rejected: Mapping[Reason, int] = {}
         try:
-            brokers, rejected = self._filtered(request, instant)
-            if not len(brokers):
-                return Ballot(rejected=rejected, declined=Reason.NO_CANDIDATES)
-            chosen = self._chosen(request, brokers, instant)
+            kept = self._filtered(request, instant)
+            if self.second_choice is None:
+                return self._among(request, instant, kept)
+            return self._second(self.second_choice, request, instant, kept)
         except _ClosedError as closed:
-            return Ballot(rejected=closed.rejected or rejected, declined=Reason.POLICY_ERROR)
+            return Ballot(rejected=closed.rejected, declined=Reason.POLICY_ERROR)
         except ContractError as breach:
             raise type(breach)(f"policy {self.name!r}: {breach}") from breach
+
+    def _second(self, choice: SecondChoice, request: LookupRequest, instant: Instant, kept: Kept) -> Ballot:
+        few, everybody = range(choice.filters), Kept(instant.offered, {})
+        fewer = partial(self._narrowed, few, request, everybody, instant)
+        among = partial(self._among, request, instant)
+        return choice.made(kept, instant.view, among, lambda: among(fewer()))
+
+    def _among(self, request: LookupRequest, instant: Instant, kept: Kept) -> Ballot:
+        if not len(kept.brokers):
+            return Ballot(rejected=kept.rejected, declined=Reason.NO_CANDIDATES)
+        try:
+            chosen = self._chosen(request, kept.brokers, instant)
+        except _ClosedError as closed:
+            closed.rejected = kept.rejected
+            raise
         if self._observers:
-            chosen = replace(chosen, offered=brokers)
-        return chosen.after(rejected) if rejected else chosen
+            chosen = replace(chosen, offered=kept.brokers)
+        return chosen.after(kept.rejected) if kept.rejected else chosen
 
     def _chosen(self, request: LookupRequest, brokers: Candidates, instant: Instant) -> Ballot:
         """Ask scorers and selector about those the filters left; once per instant where only a filter sees changes."""
         if self._choice_reads is None:
             return self._choice(request, brokers, instant)
-        key = tuple([_field(request, name) for name in self._choice_reads]), brokers.index.tobytes()
+        key = tuple([field_of(request, name) for name in self._choice_reads]), brokers.index.tobytes()
         known = instant.chosen.get(key)
         if known is None:
             known = instant.chosen[key] = self._choice(request, brokers, instant)
@@ -169,19 +195,20 @@ class Policy:
         """
         reads = frozenset[str]().union(*self.part_reads[len(self.filters) :])
         keeps = self._settled < len(self.filters) and not reads & _UNSETTLED
-        return _request_fields(reads) if keeps else None
+        return fields_in(reads) if keeps else None
 
     def _filtered(self, request: LookupRequest, instant: Instant) -> Kept:
         """Ask the filters in order, until one leaves nobody; once per instant those no assignment can change."""
         known = self._settled
-        key = tuple([_field(request, name) for name in self._settled_reads])
+        key = tuple([field_of(request, name) for name in self._settled_reads])
         kept = instant.kept.get(key)
         if kept is None:
-            kept = instant.kept[key] = self._narrowed(range(known), request, (instant.offered, {}), instant)
+            kept = instant.kept[key] = self._narrowed(range(known), request, Kept(instant.offered, {}), instant)
         return self._narrowed(range(known, len(self.filters)), request, kept, instant)
 
     def _narrowed(self, places: Iterable[int], request: LookupRequest, kept: Kept, instant: Instant) -> Kept:
-        brokers, rejected = kept
+        brokers, rejected, is_unsure = kept
+        before = instant.failures.count
         for place in places:
             if not len(brokers):
                 break
@@ -190,11 +217,12 @@ class Policy:
             except _ClosedError as closed:
                 closed.rejected = rejected
                 raise
-            if not mask.all():
+            refused = len(mask) - int(np.count_nonzero(mask))
+            if refused:
                 reason = self.filters[place].reason
-                rejected = {**rejected, reason: rejected.get(reason, 0) + int(len(mask) - mask.sum())}
+                rejected = {**rejected, reason: rejected.get(reason, 0) + refused}
                 brokers = brokers.subset(mask)
-        return brokers, rejected
+        return Kept(brokers, rejected, is_unsure or instant.failures.count > before)
 
     @cached_property
     def _settled(self) -> int:
@@ -204,7 +232,7 @@ class Policy:
 
     @cached_property
     def _settled_reads(self) -> tuple[str, ...]:
-        return _request_fields(frozenset[str]().union(*self.part_reads[: self._settled]))
+        return fields_in(frozenset[str]().union(*self.part_reads[: self._settled]))
 
     def admitted(self, place: int, request: LookupRequest, brokers: Candidates, instant: Instant) -> NDArray[np.bool_]:
         """Ask one filter, by its place; return a mask of shape (n_candidates,)."""
@@ -214,7 +242,7 @@ class Policy:
             answer = part.admit(self._cuts[place](request), brokers, view)
             if isinstance(answer, np.ndarray) and answer.ndim:
                 return checked_mask(part.name, answer, brokers)
-            for admitted in _one_by_one(part.name, answer, len(brokers)):
+            for admitted in one_by_one(part.name, answer, len(brokers)):
                 answers.append(admitted)  # noqa: PERF402  a generator that raises half way keeps its answers so far
         except (ContractError, KeyboardInterrupt):
             raise
@@ -272,13 +300,8 @@ class Policy:
             PolicyError: where a part raises and `on_error` is stop.
         """
         for part, cut in self._keepers:
-            try:
-                part.remember(memory.setdefault(memory_key(part), {}), cut(request), broker)
-            except (ContractError, KeyboardInterrupt):
-                raise
-            except BaseException as error:  # noqa: BLE001  a third party's code may raise anything; on_error decides
-                with suppress(_ClosedError):
-                    self._failed(part.name, request, error, failures)
+            kept = memory.setdefault(memory_key(part), {})
+            self._told(part, request, failures, partial(part.remember, kept, cut(request), broker))
         return bool(self._keepers)
 
     def observe(
@@ -301,15 +324,19 @@ class Policy:
         if brokers is None:
             return False
         for place, part, cut in self._observers:
-            kept = memory.setdefault(memory_key(part), {})
-            try:
-                part.observe(kept, cut(request), broker, Offer(brokers, instant.views[place]))
-            except (ContractError, KeyboardInterrupt):
-                raise
-            except BaseException as error:  # noqa: BLE001  a third party's code may raise anything; on_error decides
-                with suppress(_ClosedError):
-                    self._failed(part.name, request, error, instant.failures)
+            kept, offered = memory.setdefault(memory_key(part), {}), Offer(brokers, instant.views[place])
+            self._told(part, request, instant.failures, partial(part.observe, kept, cut(request), broker, offered))
         return bool(self._observers)
+
+    def _told(self, part: Any, request: LookupRequest, failures: Failures, tell: Callable[[], None]) -> None:
+        """Tell a part of an assignment, which stands when the part fails."""
+        try:
+            tell()
+        except (ContractError, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # noqa: BLE001  a third party's code may raise anything; on_error decides
+            with suppress(_ClosedError):
+                self._failed(part.name, request, error, failures)
 
     @cached_property
     def _observers(self) -> tuple[tuple[int, Any, Callable[[LookupRequest], LookupRequest]], ...]:
@@ -375,24 +402,3 @@ class Instant:
 def memory_key(part: object) -> str:
     """Return the name under which a part's memory is kept."""
     return str(getattr(part, "memory_key", getattr(part, "name", "")))
-
-
-def _request_fields(reads: frozenset[str]) -> tuple[str, ...]:
-    names = sorted(name for name in reads if not name.startswith("view."))
-    return tuple(name for name in names if not ("properties" in names and name.startswith("properties.")))
-
-
-def _field(request: LookupRequest, name: str) -> Hashable:
-    if name == "properties":
-        return tuple(sorted(request.properties.items()))
-    if name.startswith("properties."):
-        return request.properties.get(name[len("properties.") :])
-    value: Hashable = getattr(request, name)
-    return value
-
-
-def _one_by_one(part: str, answer: Any, count: int) -> Iterable[Any]:
-    if not isinstance(answer, Iterable):
-        raise ContractError(f"filter {part!r} answered {answer!r}, not true or false for each broker")
-    # One more than there should be, so that too many are noticed and endless ones end.
-    return islice(answer, count + 1)

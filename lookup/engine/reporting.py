@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields, replace
-from typing import Literal, TypeVar
+from typing import Annotated, ClassVar, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.hooks.parameters import Conf, Ge, Le
 from lookup.model.load import BrokerLoadData
 from lookup.model.load_data import LoadSample, ResourceWeights, updated_load
 
@@ -41,12 +42,18 @@ Publication = Literal["forced", "interval", "change"]
 class Cadence:
     """How often a broker looks at its load and what makes it publish; the defaults are Pulsar's."""
 
+    name: ClassVar[str] = "cadence"
+
     #: ms between samples; loadBalancerReportUpdateMinIntervalMillis
-    min_interval_ms: int = 5_000
+    min_interval_ms: Annotated[int, Ge(1), Conf("loadBalancerReportUpdateMinIntervalMillis")] = 5_000
     #: ms after which a report is published whatever changed; loadBalancerReportUpdateMaxIntervalMinutes, in minutes
-    max_interval_ms: int = 15 * 60_000
+    max_interval_ms: Annotated[int, Ge(0), Conf("loadBalancerReportUpdateMaxIntervalMinutes", scale=60_000)] = (
+        15 * 60_000
+    )
     #: percent by which a figure must have changed more; loadBalancerReportUpdateThresholdPercentage
-    change_percent: float = 10.0
+    change_percent: Annotated[float, Ge(0), Conf("loadBalancerReportUpdateThresholdPercentage")] = 10.0
+    #: share of the value before in the next smoothed one, ratio in [0, 1]; loadBalancerHistoryResourcePercentage
+    history: Annotated[float, Ge(0), Le(1), Conf("loadBalancerHistoryResourcePercentage")] = ResourceWeights().history
 
     def reason(
         self, published: BrokerLoadData, current: BrokerLoadData, now_ms: int, *, forced: bool = False
@@ -144,8 +151,11 @@ class Published:
 
     #: smoothed (Pulsar: weightedMaxEMA), 1.0 is full; NaN where unknown
     usage: Floats
+    #: as measured (Pulsar: maxResourceUsage)
+    max_usage: Floats
     #: as measured, per second
     throughput: Floats
+    rate: Floats
     #: smoothed, per second (Pulsar: msgThroughputEMA)
     throughput_ema: Floats
     topics: Ints
@@ -153,9 +163,14 @@ class Published:
     reported_us: Ints
 
 
+def _unmeasured(n_brokers: int) -> Measured:
+    unknown, none = np.full(n_brokers, np.nan), np.zeros(n_brokers, np.int64)
+    return Measured(unknown, unknown, unknown, none, none)
+
+
 def _nothing(n_brokers: int) -> Published:
     unknown, zero = np.full(n_brokers, np.nan), np.zeros(n_brokers, np.int64)
-    return Published(unknown, unknown, unknown, zero, zero)
+    return Published(unknown, unknown, unknown, unknown, unknown, zero, zero)
 
 
 @dataclass(eq=False)
@@ -173,21 +188,18 @@ class ReportBoard:
     Args:
         n_brokers: brokers of the run, there or not.
         start_us: time of the first sample, µs since the Unix epoch.
-        history: share of the value before in the next average, ratio in [0, 1].
     """
 
     n_brokers: int
     start_us: int
     cadence: Cadence = Cadence()
-    history: float = ResourceWeights().history
     #: what is on the board
     published: Published = field(init=False)
 
     def __post_init__(self) -> None:
-        unknown, none = np.full(self.n_brokers, np.nan), np.zeros(self.n_brokers, np.int64)
         self.published = _nothing(self.n_brokers)
         self._next_us = self.start_us
-        self._measured = Measured(unknown, unknown, unknown, none, none)
+        self._measured = _unmeasured(self.n_brokers)
         #: what was measured when it was published
         self._known = self._measured
         self._averages = np.full((2, self.n_brokers), np.nan)
@@ -200,13 +212,27 @@ class ReportBoard:
             now_us: µs since the Unix epoch, not before that of the last call.
             forced: brokers that publish at their next sample whatever changed, shape (n_brokers,): their role changed.
         """
-        step_us = self.cadence.min_interval_ms * 1000
-        self._sample(max(0, -((self._next_us - now_us) // step_us)))
-        self._measured = measured
+        self._sample_before(now_us)
+        # Counts of what is owned go on changing in the caller's books, and are compared with the next ones.
+        self._measured = replace(measured, bundles=measured.bundles.copy())
         self._forget(np.isnan(measured.throughput))
         self._forced = self._forced if forced is None else self._forced | forced
         self._sample(int(self._next_us == now_us))
         return self.published
+
+    def leave(self, gone: NDArray[np.bool_], now_us: int) -> None:
+        """Note that brokers went away, shape (n_brokers,); one that is back when it is next measured starts afresh.
+
+        Args:
+            now_us: µs since the Unix epoch, not before that of the last call.
+        """
+        self._sample_before(now_us)
+        self._measured = _mixed(gone, _unmeasured(self.n_brokers), self._measured)
+        self._forget(gone)
+
+    def _sample_before(self, now_us: int) -> None:
+        step_us = self.cadence.min_interval_ms * 1000
+        self._sample(max(0, -((self._next_us - now_us) // step_us)))
 
     def _forget(self, gone: NDArray[np.bool_]) -> None:
         board = self.published
@@ -253,16 +279,15 @@ class ReportBoard:
         # The first sample of all starts the averages.
         before = np.where(np.isnan(self._averages), now, self._averages)
         # What so many equal samples leave of the difference to the value before.
-        return now + (before - now) * np.power(self.history, samples, dtype=np.float64)
+        return now + (before - now) * np.power(self.cadence.history, samples, dtype=np.float64)
 
     def _publish(self, samples: Ints) -> None:
         usage, throughput_ema = self._averages_after(samples)
         at_us = self._next_us + (samples - 1) * self.cadence.min_interval_ms * 1000
         now = self._measured
         is_due = samples > 0
-        self.published = _mixed(
-            is_due, Published(usage, now.throughput, throughput_ema, now.topics, at_us), self.published
-        )
+        fresh = Published(usage, now.usage, now.throughput, now.rate, throughput_ema, now.topics, at_us)
+        self.published = _mixed(is_due, fresh, self.published)
         self._known = _mixed(is_due, now, self._known)
 
 

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 from lookup.engine.cycles import Books, CycleReport, Turn
+from lookup.engine.hand_overs import InFlight, never
 from lookup.engine.policy import Instant, Policy
 from lookup.errors import ContractError, InvalidNameError
 from lookup.model.bundles import NamespaceBundle
@@ -26,12 +27,15 @@ def run_splits(
     policy: Policy,
     instant: Instant,
     memory: MutableMapping[str, Any],
-    carry_out: Callable[[str, Sequence[str]], None],
+    carry_out: Callable[[str, Sequence[str]], object],
+    *,
+    in_flight: InFlight = never,
 ) -> CycleReport[Split]:
     """Let a policy's splitter propose until it ends, and carry out what is accepted.
 
     Args:
         carry_out: takes a bundle and its children.
+        in_flight: which bundles are being handed over, and so cannot be divided.
 
     Raises:
         PolicyError: where the splitter raises and `on_error` is stop.
@@ -40,7 +44,7 @@ def run_splits(
     splitter = policy.splitter
     if splitter is None:
         raise ContractError(f"policy {policy.name!r} has no splitter")
-    books = Books(_SplitJudge(instant.view), lambda split: carry_out(split.bundle, split.children))
+    books = Books(_SplitJudge(instant.view, in_flight), lambda split: carry_out(split.bundle, split.children))
 
     def answer(split: Split) -> Ruling:
         """Rule on what the splitter yields."""
@@ -54,8 +58,8 @@ def run_splits(
 class _SplitJudge:
     """Says which bundles may be divided, by the books of this moment."""
 
-    def __init__(self, view: ClusterView) -> None:
-        self._view = view
+    def __init__(self, view: ClusterView, in_flight: InFlight) -> None:
+        self._view, self._in_flight = view, in_flight
         self._divided: set[str] = set()
 
     def objection(self, split: Split) -> Reason | None:
@@ -63,6 +67,8 @@ class _SplitJudge:
         # A bundle that was split has no owner any more, so this rule comes before the one on ownership.
         if split.bundle in self._divided:
             return Reason.SPLIT_THIS_CYCLE
+        if self._in_flight(split.bundle) is not None:
+            return Reason.IN_FLIGHT
         source = self._view.brokers.number(split.source)
         if source is None or self._view.ownership.owner(split.bundle) != source:
             return Reason.NOT_OWNER

@@ -6,6 +6,7 @@ from lookup.hooks.markers import ENTRY_POINT_GROUP, PROJECT, hookimpl
 from lookup.hooks.parameters import Conf, Ge, Gt, Le, Lt
 from lookup.hooks.protocols import (
     ALL_READS,
+    LOAD_DETAILS,
     Filter,
     Lister,
     LogReader,
@@ -25,6 +26,7 @@ from lookup.hooks.protocols import (
 __all__ = [
     "ALL_READS",
     "ENTRY_POINT_GROUP",
+    "LOAD_DETAILS",
     "PROJECT",
     "Conf",
     "Filter",

@@ -7,7 +7,7 @@ answer; a wrong length, a NaN or a number out of range ends the run whatever `on
 A part may declare what it reads, `reads: ClassVar[frozenset[str]]` or a property: fields of the request (`tenant`,
 `properties.rack`, ...) and changing parts of the view (`view.load`, `view.ownership`, `view.now`, `view.memory`).
 What it is handed has only those, and decisions that agree on them are decided once. Without the attribute it reads
-everything.
+everything. `view.load.rates` and the like (`LOAD_DETAILS`) beside `view.load` say which of its figures matter.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from lookup.model.view import ClusterView
 
 __all__ = [
     "ALL_READS",
+    "LOAD_DETAILS",
     "Filter",
     "Lister",
     "LogReader",
@@ -65,6 +66,12 @@ ALL_READS = frozenset(
 )
 
 
+#: What a part may declare beside `view.load`, to say that it goes by figures which not every replay knows: rates of
+#: messages, single resources, topics. Where they are unknown, that is said before the run; nothing is hidden from the
+#: part.
+LOAD_DETAILS = frozenset({"view.load.rates", "view.load.resources", "view.load.topics"})
+
+
 class Part(Protocol):
     """Anything a policy is composed of."""
 
@@ -84,7 +91,9 @@ class Filter(Part, Protocol):
 
         `brokers` are those the filters before this one kept; never empty. A list, an array or a generator will do; of a
         generator that raises half way, `on_error = "skip"` keeps the rejections so far, as Pulsar does. A filter that
-        wants to explain itself also has `detail(request, broker, view) -> str`, called only for `lookup explain`.
+        wants to explain itself also has `detail(request, broker, view) -> str`, called only for `lookup explain`. One
+        that knows when nobody would gain by a bundle's leaving its owner also has `should_unload(request, owner,
+        brokers, view) -> bool`, asked about unloads without destination; `brokers` are those left before it.
         """
 
 
@@ -152,9 +161,10 @@ class Shedder(Part, Protocol):
         """Yield proposals; each is judged at once and answered: `ruling = yield Unload(bundle, source)`.
 
         An accepted `Unload` is booked and takes place; a `Probe` is judged but not booked. The engine refuses bundles
-        the source does not own, bundles already moved in this cycle or unloaded within the grace period, and
-        destinations that are not registered or that the policy's filters reject. Loads in the view stay those of the
-        start of the cycle. `memory` outlives the cycle.
+        the source does not own, bundles already moved in this cycle or unloaded within the grace period (but for those
+        that go in exchange for another), and destinations that are not registered or that the policy's filters reject.
+        Without destination, a filter that has `should_unload` may refuse, unless a destination for the bundle was
+        accepted in this cycle. Loads in the view stay those of the start of the cycle. `memory` outlives the cycle.
         """
 
 

@@ -15,10 +15,13 @@ from numpy.typing import NDArray
 from lookup.model.broker import Location, Roster
 from lookup.model.topology import Topology
 
-__all__ = ["Batch", "Cells", "ClientClass", "OwnerChanges", "Served"]
+__all__ = ["TRANSIT_STATES", "Batch", "Cells", "ClientClass", "OwnerChanges", "Served", "Transitions"]
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
+
+#: The states of a bundle that is being handed over, as OWNERS has them.
+TRANSIT_STATES = ("Assigning", "Releasing", "Splitting")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,21 @@ class Served:
     #: number in the roster, -1 for unanswered
     broker: IndexArray
     #: number of the client class
+    client: IndexArray
+    lookups: FloatArray
+    weight: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Transitions:
+    """Lookups of bundles that were being handed over, by bundle, state and client class; columns of shape (n_groups,).
+
+    They are among those of `Served` as well, answered or not.
+    """
+
+    bundle: IndexArray
+    #: place in `TRANSIT_STATES`
+    state: IndexArray
     client: IndexArray
     lookups: FloatArray
     weight: FloatArray
@@ -105,3 +123,5 @@ class Batch:
     bytes_per_weight: float | None = None
     #: for redundant_moves, seconds
     window_s: int = 3600
+    #: None where bundles change hands at once
+    transitions: Transitions | None = None

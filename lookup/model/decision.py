@@ -64,6 +64,8 @@ class Reason(StrEnum):
     DESTINATION_FILTERED = "destination-filtered"
     #: shedding: the bundle belongs to a system namespace
     SYSTEM_NAMESPACE = "system-namespace"
+    #: shedding, splitting: the bundle is being handed over
+    IN_FLIGHT = "in-flight"
     #: splitting: the bundle was already split in this cycle
     SPLIT_THIS_CYCLE = "split-this-cycle"
     #: splitting: a boundary does not lie strictly inside the bundle, or boundaries do not ascend
@@ -129,6 +131,9 @@ class Unload:
     destination: str | None = None
     #: why, in Pulsar's words, where the shedder tells its unloads apart
     reason: CycleReason | None = None
+    #: whether it goes in exchange for a bundle that comes; the grace period does not spare such (Pulsar:
+    #: TransferShedder looks at recently unloaded bundles of the fuller broker only)
+    in_exchange: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ VIEW_READS: Mapping[str, str] = {
     "unloaded": "view.ownership",
     "now_us": "view.now",
     "memory": "view.memory",
+    "max_usage": "view.load",
     "load_ema": "view.load",
     "updated_us": "view.load",
     "store_order": "view.load",
@@ -107,6 +108,9 @@ class ClusterView:
     #: what bundles and topics carry; empty in a replay
     traffic: Traffic = NO_TRAFFIC
     # What a load report says besides; None where replay knows no more than the columns above.
+    #: `usage` as it was measured for the report, not smoothed, shape (n_brokers,) (Pulsar: maxResourceUsage); None:
+    #: `usage` itself
+    max_usage: NDArray[np.float64] | None = None
     #: `broker_load` smoothed over time, shape (n_brokers,) (Pulsar: msgThroughputEMA); None: `broker_load` itself
     load_ema: NDArray[np.float64] | None = None
     #: when each broker last measured its load, µs, shape (n_brokers,) (Pulsar: updatedAt); None: all of them now

@@ -13,6 +13,7 @@ from lookup.replay.atoms import AtomRule
 from lookup.replay.coding import Share
 from lookup.replay.ordering import Part
 from lookup.replay.plan import ClusterPlan, RunPlan
+from lookup.replay.quantities import quantity
 from lookup.replay.tables import (
     SmallTable,
     broker_numbers,
@@ -115,10 +116,7 @@ def plan_cluster(
         brokers={interval.broker.id: interval.broker for interval in intervals},
     )
     if not events.registrations:
-        where = (
-            "the BROKERS table has no row of it" if inputs.settings.inputs.brokers else "no [[brokers]] entry is for it"
-        )
-        raise InputError(f"cluster {cluster!r} of the log has no broker: {where}")
+        raise InputError(f"cluster {cluster!r} of the log has no broker: {_why_no_broker(inputs)}")
     _check_span(words, run.tick_us)
     timeline = build_timeline(events, first_us=words.first_us, last_us=words.last_us, tick_us=run.tick_us)
     loads, bundles = f"loads/{place}.arrow", f"bundles/{place}.arrow"
@@ -187,6 +185,19 @@ def _day_parts(words: ClusterWords, shares: Sequence[Share], brokers: Mapping[st
         for written in share.parts:
             parts.setdefault(written.day, []).append(Part(written, recoding))
     return parts
+
+
+def _why_no_broker(inputs: SmallInputs) -> str:
+    if inputs.settings.inputs.brokers is None:
+        return "no [[brokers]] entry is for it"
+    unusable = inputs.brokers.quarantined
+    if not unusable:
+        return "the BROKERS table has no row of it"
+    # The quarantine table goes with the output of a run that fails, so the first row is told here.
+    first = unusable[0]
+    count = quantity(len(unusable), "row that cannot be used", "rows that cannot be used")
+    where = f"{first.source}, row {first.line}"
+    return f"the BROKERS table has no usable row of it and {count}, first {where}: {first.reason}"
 
 
 def _check_span(words: ClusterWords, tick_us: int) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO
 from lookup.errors import SettingsError
-from lookup.model.batch import Batch, Cells, OwnerChanges, Served
+from lookup.model.batch import Batch, Cells, OwnerChanges, Served, Transitions
 from lookup.model.broker import Roster
 from lookup.replay.cells import CellLedger, Groups, added_up
 from lookup.replay.plan import ClusterPlan, RunPlan
@@ -66,6 +66,8 @@ class Counted:
     agreed: Floats
     #: whether usage means something: capacities are given
     has_usage: bool
+    #: lookups in transit, where the place of a state stands for the broker; None where bundles change hands at once
+    moving: Sequence[Groups] | None = None
 
     def batches(self) -> list[Batch]:
         """Return the whole demand, one batch per roster epoch."""
@@ -119,7 +121,16 @@ class Counted:
             topology=self.run.topology,
             bytes_per_weight=self.run.bytes_per_weight,
             window_s=self.run.window_s,
+            transitions=self._transitions(part, epoch),
         )
+
+    def _transitions(self, part: _Part, epoch: int) -> Transitions | None:
+        if self.moving is None:
+            return None
+        found = _served(
+            [kept for group in self.moving if group.epoch == epoch and (kept := _kept(group, part)) is not None]
+        )
+        return Transitions(found.bundle, found.broker, found.client, found.lookups, found.weight)
 
     def _units_kept(self, part: _Part) -> Mask:
         # Agreement is counted by bundle only: nothing is said about racks and hours.

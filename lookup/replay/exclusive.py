@@ -21,8 +21,9 @@ from lookup.replay.cells import CellLedger
 from lookup.replay.counted import Counted
 from lookup.replay.loads import AtomLoads, BrokerLoads, Demand
 from lookup.replay.ordering import DayRows
-from lookup.replay.owners import OwnerIntervals
+from lookup.replay.owners import OwnerInterval, OwnerIntervals
 from lookup.replay.plan import ClusterPlan, RunPlan, new_manager
+from lookup.replay.published import Publications
 from lookup.replay.requests import RequestMaker
 from lookup.replay.tally import ChangeRecord, OwnerTally
 from lookup.replay.walk import Registry, Tick
@@ -43,12 +44,16 @@ class ExclusiveReplay:
         self._bundles = BundleMap(cluster.words.atoms, timeline.initial_splits)
         self._owners = np.full(cluster.words.atoms.count, -1, dtype=np.int32)
         self._is_free = cluster.pinned == -1
-        #: whether a lookup of the atom makes the policy choose, shape (n_atoms,)
+        #: whether a lookup of the atom makes the policy choose, shape (n_atoms,), but not before the other says, µs
         self._is_open = self._is_free.copy()
+        self._opens_us = np.zeros(len(self._owners), dtype=np.int64)
+        #: no atom opens after that
+        self._last_opening_us = 0
         self._requests = RequestMaker(cluster, self._bundles)
         self._registry = Registry(timeline.roster)
         self._loads = AtomLoads(cluster, run, work)
         self._brokers = BrokerLoads(cluster, self._loads, self._bundles, work)
+        self._reports = Publications(cluster, run, policy)
         self._usage = np.full(n_brokers, np.nan)
         #: usage means something, and is counted in every tick
         self._has_usage = cluster.assumed_capacity is None
@@ -58,6 +63,9 @@ class ExclusiveReplay:
         self._cells = CellLedger(run, n_brokers)
         self._tally = OwnerTally(cluster, run, self._cells)
         self._changes: list[ChangeRecord] = []
+        #: splits that wait for a hand-over to end; how many there were, and how many unloads a hand-over stood against
+        self._late: list[tuple[str, tuple[str, ...]]] = []
+        self.late_splits = self.refused_unloads = 0
         self._scored_from = int(timeline.bounds[0]) + run.warmup_us
         #: whether the current tick counts
         self._is_scored = False
@@ -66,8 +74,7 @@ class ExclusiveReplay:
         """Replay the ticks of one day."""
         for tick in ticks:
             self._tick(tick)
-        self._tally.flush(ticks[-1].rows)
-        self._tally.groups.settle()
+        self._tally.end_day(ticks[-1].rows)
 
     def _tick(self, tick: Tick) -> None:
         self._is_scored = tick.start_us >= self._scored_from
@@ -87,20 +94,21 @@ class ExclusiveReplay:
 
     def _events(self, tick: Tick) -> None:
         events = tick.events
-        if events.registry is not None or events.splits or events.unloads:
+        if events.registry is not None or events.splits or events.unloads or self._late:
             self._settle_load()
         self.manager.begin_tick(tick.start_us)
         if events.registry is not None:
             self._registry.apply(events.registry)
             self.manager.set_registry(*events.registry)
+            self._reports.leave(~self._registry.registered, tick.start_us)
             self._follow(tick.low)
             self._pin(tick.low)
-        for parent, children in events.splits:
-            if self._bundles.split(parent, children):
-                self.manager.split(parent, children)
-                self.intervals.split(parent, children, tick.start_us)
+        if events.splits or self._late:
+            self._split(tick)
         for bundle in events.unloads:
-            if self.manager.ownership.owner(bundle) is not None:
+            if self.manager.in_flight(bundle) is not None:
+                self.refused_unloads += 1
+            elif self.manager.ownership.owner(bundle) is not None:
                 self.manager.unload(bundle)
                 self._follow(tick.low)
         if tick.number == self._cluster.timeline.restore_tick:
@@ -108,11 +116,30 @@ class ExclusiveReplay:
             self.manager.restore({bundle: broker for bundle, broker in owners.items() if bundle in self._bundles})
             self._follow(tick.low)
 
+    def _split(self, tick: Tick) -> None:
+        """Split what the log says; what is in flight is split at the start of the first tick that finds it settled."""
+        n_late, due, self._late = len(self._late), [*self._late, *tick.events.splits], []
+        unborn: set[str] = set()
+        for place, (parent, children) in enumerate(due):
+            if parent in unborn or self.manager.in_flight(parent) is not None:
+                self._late.append((parent, children))
+                unborn.update(children)
+                self.late_splits += place >= n_late
+            elif self._bundles.split(parent, children):
+                self._divide(parent, children, tick)
+
+    def _divide(self, parent: str, children: Sequence[str], tick: Tick) -> None:
+        begun = self.manager.split(parent, children)
+        self.intervals.split(parent, children, tick.start_us, begun)
+        if begun is not None:
+            for child in filter(self._bundles.__contains__, children):
+                self._tally.transits.begin(self._bundles.atoms_of(child), begun, tick.low)
+
     def _grid_instant(self, tick: Tick) -> None:
         self._loads.close_cell(tick.start_us)
         demand = Demand(self._cluster, self._spans, self._run.tick_us / MICRO)
         self._instant, self._spans = (tick.start_us, self._owners.copy(), demand), []
-        if self._has_usage or self.manager.policy.shedder is not None:
+        if self._has_usage or self._reports.is_kept or self.manager.policy.shedder is not None:
             self._settle_load()
         if self.manager.policy.shedder is not None:
             self.manager.shed()
@@ -130,7 +157,7 @@ class ExclusiveReplay:
                 demand=demand,
             )
             self._usage = figures.usage
-            self.manager.set_load(figures)
+            self.manager.set_load(self._reports.shown(figures, self.manager.ownership.bundles(), now_us))
 
     def _lookups(self, tick: Tick) -> None:
         """Let the engine decide where a bundle has no owner."""
@@ -139,6 +166,8 @@ class ExclusiveReplay:
         span = slice(tick.low, tick.high)
         atoms = tick.rows.column("atom", span)
         is_open = self._is_open[atoms]
+        if self._last_opening_us > tick.start_us:
+            is_open &= tick.rows.ts[span] >= self._opens_us[atoms]
         if not is_open.any():
             return
         self._settle_load()
@@ -157,8 +186,20 @@ class ExclusiveReplay:
             atoms = self._bundles.atoms_of(change.bundle)
             self._set_owner(atoms, -1 if change.broker is None else change.broker, row)
             self.intervals.note(change)
+            if self._run.handover_us:
+                self._hand_over(change, atoms, row)
             if change.broker is not None and self._is_scored:
                 self._changes.append(self._record(change, change.broker, atoms))
+
+    def _hand_over(self, change: OwnerChange, atoms: slice, row: int) -> None:
+        """Note what a bundle goes through from a row of the day on; what it went through has ended."""
+        self._tally.transits.end(atoms, change.ts_us)
+        self._opens_us[atoms] = 0
+        if change.hand_over is not None:
+            self._tally.transits.begin(atoms, change.hand_over, row)
+            if change.broker is None:
+                self._opens_us[atoms] = change.hand_over.until_us
+                self._last_opening_us = max(self._last_opening_us, change.hand_over.until_us)
 
     def _set_owner(self, atoms: slice, owner: int, row: int) -> None:
         self._owners[atoms] = owner
@@ -184,6 +225,11 @@ class ExclusiveReplay:
             owner = number if number >= 0 and self._registry.registered[number] else -1
             self._set_owner(slice(atom, atom + 1), owner, row)
 
+    @property
+    def owners(self) -> list[OwnerInterval]:
+        """Return the intervals of OWNERS."""
+        return self.intervals.rows(int(self._cluster.timeline.bounds[-1]))
+
     def counted(self) -> Counted:
         """Return what was counted."""
         return Counted(
@@ -196,4 +242,5 @@ class ExclusiveReplay:
             logged=self._tally.logged,
             agreed=self._tally.agreed,
             has_usage=self._has_usage,
+            moving=self._tally.moving.all if self._run.handover_us else None,
         )

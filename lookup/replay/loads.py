@@ -6,13 +6,16 @@ Source: `design/architecture.md` section 6.3 (ledger).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO, LazyTopBundles, LoadFigures, no_load, simulated_load
+from lookup.model.resources import RESOURCES
+from lookup.model.view import BundleLoad
 from lookup.replay.bundle_map import BundleMap
 from lookup.replay.ordering import DayRows
 from lookup.replay.plan import ClusterPlan, RunPlan
@@ -60,8 +63,11 @@ class AtomLoads:
         self._open = _Cell(n_atoms)
         self._instant_us: int | None = None
         self._session_s = run.session_us / MICRO
-        self._reported = None if cluster.bundle_loads is None else _Steps(work.read(cluster.bundle_loads)[0], n_atoms)
+        columns = {} if cluster.bundle_loads is None else work.read(cluster.bundle_loads)[0]
+        self._reported = _Steps(columns, "micro", n_atoms) if columns else None
+        self._rated = _Steps(columns, "rate", n_atoms) if "rate" in columns else None
         self._window: Ints | None = None
+        self._rates: Ints | None = None
 
     def add(self, rows: DayRows, low: int, high: int) -> None:
         """Add the lookups of a tick to the open cell."""
@@ -73,7 +79,7 @@ class AtomLoads:
         if self._instant_us is not None and self._reported is None:
             self._cells.append(self._open)
             self._open = _Cell(self._n_atoms)
-        self._instant_us, self._window = now_us, None
+        self._instant_us, self._window, self._rates = now_us, None, None
 
     @property
     def window(self) -> Ints | None:
@@ -87,6 +93,13 @@ class AtomLoads:
             elif self._cells:
                 self._window = np.sum([cell.micro() for cell in self._cells], axis=0)
         return self._window
+
+    @property
+    def rates(self) -> Ints | None:
+        """Return the messages of each atom at the last grid instant, millionths per second; None where unknown."""
+        if self._rates is None and self._rated is not None and self._instant_us is not None:
+            self._rates = self._rated.at(self._instant_us)
+        return self._rates
 
     @property
     def seconds(self) -> float:
@@ -104,18 +117,38 @@ class ReportedLoads:
 
     def __init__(self, columns: Mapping[str, NDArray[Any]], n_brokers: int) -> None:
         self._columns, self._next = columns, 0
-        self._usage, self._load = np.full(n_brokers, np.nan), np.full(n_brokers, np.nan)
-        self._topics = np.zeros(n_brokers, dtype=np.int64)
+        names = [name for name in columns if name not in ("ts", "broker")]
+        self._current = {name: np.full(n_brokers, np.nan) for name in names}
 
-    def at(self, now_us: int) -> tuple[Floats, Floats, Ints]:
-        """Return usage, load and topics by broker; instants must not go back."""
+    def at(self, now_us: int) -> Mapping[str, Floats]:
+        """Return every column that LOADS has by broker, NaN where nothing is known; instants must not go back."""
         stop = int(np.searchsorted(self._columns["ts"], now_us, side="right"))
         for row in range(self._next, stop):
             broker = self._columns["broker"][row]
-            self._usage[broker], self._load[broker] = self._columns["usage"][row], self._columns["load"][row]
-            self._topics[broker] = self._columns["topics"][row]
+            for name, current in self._current.items():
+                current[broker] = self._columns[name][row]
         self._next = max(stop, self._next)
-        return self._usage.copy(), self._load.copy(), self._topics.copy()
+        return {name: current.copy() for name, current in self._current.items()}
+
+    def figures(self, now_us: int, known: LoadFigures) -> LoadFigures:
+        """Return what the view shows at an instant; instants must not go back.
+
+        Args:
+            known: what is not from LOADS: top bundles, demand, and topics where LOADS tells none.
+        """
+        told = self.at(now_us)
+        topics = np.nan_to_num(told["topics"]).astype(np.int64) if "topics" in told else known.topics
+        return replace(
+            known,
+            usage=told["usage"],
+            broker_load=told["load"],
+            topics=topics,
+            source="reported",
+            max_usage=told.get("max_usage"),
+            load_ema=told.get("load_ema"),
+            resources=np.stack([told[name] for name in RESOURCES], axis=1) if RESOURCES[0] in told else None,
+            message_rate=told.get("rate"),
+        )
 
 
 class Demand(Mapping[str, Mapping[str, float]]):
@@ -158,19 +191,19 @@ class Demand(Mapping[str, Mapping[str, float]]):
 
 
 class _Steps:
-    """Loads of bundles that hold from one row of BUNDLES to the next, in micro-units per second."""
+    """A figure of bundles that holds from one row of BUNDLES to the next, in millionths per second."""
 
-    def __init__(self, columns: Mapping[str, NDArray[Any]], n_atoms: int) -> None:
-        self._columns, self._next = columns, 0
+    def __init__(self, columns: Mapping[str, NDArray[Any]], name: str, n_atoms: int) -> None:
+        self._columns, self._name, self._next = columns, name, 0
         self._current = np.zeros(n_atoms, dtype=np.int64)
 
     def at(self, now_us: int) -> Ints:
-        """Return the load of every atom at an instant no earlier than the last asked for, shape (n_atoms,)."""
+        """Return the figure of every atom at an instant no earlier than the last asked for, shape (n_atoms,)."""
         stop = int(np.searchsorted(self._columns["ts"], now_us, side="right"))
         for row in range(self._next, stop):
-            # The first atom carries the bundle's load: an atom has no report of its own.
+            # The first atom carries the bundle's figure: an atom has no report of its own.
             self._current[self._columns["first"][row] : self._columns["stop"][row]] = 0
-            self._current[self._columns["first"][row]] = self._columns["micro"][row]
+            self._current[self._columns["first"][row]] = self._columns[self._name][row]
         self._next = max(stop, self._next)
         return self._current.copy()
 
@@ -198,14 +231,16 @@ class BrokerLoads:
         if window is None and self._reported is None:
             return no_load(self._n_brokers, self._topics_of(owners))
         window = np.zeros(len(owners), np.int64) if window is None else window
-        bundles = _BundleLoads(self._bundles, owners.copy(), window, self._loads.seconds)
-        top, rates = LazyTopBundles(self._n_brokers, bundles), _BundleRates(bundles)
-        if self._reported is not None:
-            reported = self._reported.at(now_us)
-            return LoadFigures(*reported, top, demand, "reported", long_term_bundle_rates=rates)
+        bundles = _BundleLoads(self._bundles, owners.copy(), (window, self._loads.rates), self._loads.seconds)
         micro = _by_broker(owners, window, self._n_brokers)
         usage, load = simulated_load(micro, seconds=self._loads.seconds, capacity=capacity, registered=registered)
-        return LoadFigures(usage, load, self._topics_of(owners), top, demand, long_term_bundle_rates=rates)
+        figures = LoadFigures(usage, load, self._topics_of(owners), LazyTopBundles(self._n_brokers, bundles), demand)
+        if self._reported is not None:
+            figures = self._reported.figures(now_us, figures)
+        elif self._loads.rates is not None:
+            sent = _by_broker(owners, self._loads.rates, self._n_brokers) / MICRO
+            figures = replace(figures, message_rate=np.where(registered, sent, np.nan))
+        return _with_bundle_rates(figures, bundles)
 
     def _topics_of(self, owners: NDArray[np.int32]) -> Ints:
         # Topics stand still while owners do, which is most of the time.
@@ -249,49 +284,67 @@ class SharedLoads:
         return self._figures
 
     def _at(self, now_us: int, capacity: Floats, registered: NDArray[np.bool_]) -> LoadFigures:
-        nothing: list[tuple[()]] = [()] * self._n_brokers
         demand = Demand(self._cluster, self._spans, self._run.tick_us / MICRO)
         if self._reported is not None:
-            return LoadFigures(*self._reported.at(now_us), nothing, demand, "reported")
+            return _with_bundle_rates(self._reported.figures(now_us, replace(self._figures, demand=demand)), None)
         if not self._window:
             return no_load(self._n_brokers)
         micro = np.add.accumulate(list(self._window), axis=0)[-1]
         load = np.where(registered, micro / self._run.session_us, np.nan)
-        return LoadFigures(load / capacity, load, np.zeros(self._n_brokers, dtype=np.int64), nothing, demand)
+        return replace(self._figures, usage=load / capacity, broker_load=load, demand=demand)
 
 
 class _BundleLoads:
-    """Loads of the bundles of one broker as they stood at an instant."""
+    """Loads of the bundles of one broker as they stood at an instant.
 
-    def __init__(self, bundles: BundleMap, owners: NDArray[np.int32], window: Ints, seconds: float) -> None:
+    Args:
+        windows: load of each atom in micro-units, and its messages in millionths per second, None where unknown.
+    """
+
+    def __init__(
+        self, bundles: BundleMap, owners: NDArray[np.int32], windows: tuple[Ints, Ints | None], seconds: float
+    ) -> None:
         self._starts, self._names = bundles.ordered()
-        self._owners, self._window, self._seconds = owners, window, seconds
-        self._known: tuple[NDArray[np.int32], Ints] | None = None
+        self._owners, self._windows, self._seconds = owners, windows, seconds
+        self._known: tuple[NDArray[np.int32], Ints, Floats] | None = None
 
-    def __call__(self, broker: int) -> Iterator[tuple[str, float]]:
-        owners, micro = self._figures()
-        return self._at(np.flatnonzero((owners == broker) & (micro > 0)))
-
-    def loaded(self) -> Iterator[tuple[str, float]]:
-        """Yield every bundle with a load, owned or not."""
-        return self._at(np.flatnonzero(self._figures()[1] > 0))
-
-    def _figures(self) -> tuple[NDArray[np.int32], Ints]:
-        if self._known is None:
-            self._known = self._owners[self._starts], np.add.reduceat(self._window, self._starts)
-        return self._known
-
-    def _at(self, places: NDArray[np.intp]) -> Iterator[tuple[str, float]]:
-        micro = self._figures()[1]
+    def __call__(self, broker: int) -> Iterator[BundleLoad]:
+        owners, micro, rates = self._figures()
+        places = np.flatnonzero((owners == broker) & (micro > 0))
         loads = micro[places] / (MICRO * self._seconds)
-        return zip(self._names[places].tolist(), loads.tolist(), strict=True)
+        return map(BundleLoad, self._names[places].tolist(), loads.tolist(), rates[places].tolist())
+
+    @property
+    def has_rates(self) -> bool:
+        """Tell whether rates of messages are known."""
+        return self._windows[1] is not None
+
+    def loads(self) -> Iterator[tuple[str, float]]:
+        """Yield every bundle with a load, owned or not."""
+        return self._above_0(self._figures()[1] / (MICRO * self._seconds))
+
+    def rates(self) -> Iterator[tuple[str, float]]:
+        """Yield every bundle with messages, owned or not, and how many per second."""
+        return self._above_0(self._figures()[2])
+
+    def _above_0(self, figures: Floats) -> Iterator[tuple[str, float]]:
+        places = np.flatnonzero(figures > 0)
+        return zip(self._names[places].tolist(), figures[places].tolist(), strict=True)
+
+    def _figures(self) -> tuple[NDArray[np.int32], Ints, Floats]:
+        if self._known is None:
+            window, rated = self._windows
+            micro = np.add.reduceat(window, self._starts)
+            rates = np.zeros(len(micro)) if rated is None else np.add.reduceat(rated, self._starts) / MICRO
+            self._known = self._owners[self._starts], micro, rates
+        return self._known
 
 
 class _BundleRates(Mapping[str, float]):
-    """Load by bundle in the last window, which stands in for rates of the long run; written out when first asked."""
+    """What stands in for rates of the long run by bundle; written out when first asked."""
 
-    def __init__(self, bundles: _BundleLoads) -> None:
-        self._bundles = bundles
+    def __init__(self, rates: Callable[[], Iterator[tuple[str, float]]]) -> None:
+        self._written = rates
         self._known: dict[str, float] | None = None
 
     def __getitem__(self, bundle: str) -> float:
@@ -305,8 +358,21 @@ class _BundleRates(Mapping[str, float]):
 
     def _rates(self) -> dict[str, float]:
         if self._known is None:
-            self._known = dict(self._bundles.loaded())
+            self._known = dict(self._written())
         return self._known
+
+
+def _with_bundle_rates(figures: LoadFigures, bundles: _BundleLoads | None) -> LoadFigures:
+    """Return figures with what stands in for rates of the long run, brokers' and bundles' in the same unit.
+
+    A broker's rate of messages counts for shedding only where those of bundles are known as well: bundles that seem
+    idle would be moved for nothing.
+    """
+    if figures.message_rate is None:
+        return figures if bundles is None else replace(figures, long_term_bundle_rates=_BundleRates(bundles.loads))
+    if bundles is None or not bundles.has_rates:
+        return replace(figures, message_rate=None, long_term_rate=figures.message_rate)
+    return replace(figures, long_term_bundle_rates=_BundleRates(bundles.rates))
 
 
 def _by_broker(owners: NDArray[np.int32], values: Ints, n_brokers: int) -> Ints:

@@ -6,50 +6,100 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lookup.engine.booking import OwnerChange
+from lookup.engine.hand_overs import HandOver
+from lookup.engine.service_unit import ServiceUnitState
 from lookup.model.broker import Roster
 
 __all__ = ["OwnerInterval", "OwnerIntervals"]
 
+_OWNED = str(ServiceUnitState.OWNED)
+#: Why the state of a hand-over ended whose time was up.
+_SETTLED = "settled"
+
 
 @dataclass(slots=True)
 class OwnerInterval:
-    """One broker owned one bundle in [from_us, to_us); `to_us` is None while it does."""
+    """One broker owned one bundle in [from_us, to_us), or was to; `to_us` is None where that outlasts the log."""
 
     bundle: str
-    broker: str
+    #: None while the bundle is released to nobody in particular
+    broker: str | None
     from_us: int
     to_us: int | None = None
-    #: why it ended: "forced", "shed", "admin" or "split"
+    #: why it ended: "forced", "shed", "admin", "split", or "settled" where a hand-over went on
     ended_by: str | None = None
+    state: str = _OWNED
 
 
 class OwnerIntervals:
-    """Collects the intervals of one replay."""
+    """Collects the intervals of one replay.
+
+    Those of a hand-over are written down when it begins, as they will be unless a broker is lost meanwhile.
+    """
 
     def __init__(self, roster: Roster) -> None:
-        self.all: list[OwnerInterval] = []
         self._roster = roster
-        self._open: dict[str, OwnerInterval] = {}
+        self._all: list[OwnerInterval] = []
+        #: the intervals of each bundle's last hand-over and, where it has an owner, the one after them
+        self._open: dict[str, tuple[OwnerInterval, ...]] = {}
+
+    def rows(self, end_us: int) -> list[OwnerInterval]:
+        """Return the intervals of a log that ends before an instant, in the order in which they were written down."""
+        found = [held for held in self._all if held.from_us < end_us and not _is_void(held)]
+        for held in found:
+            if held.state != _OWNED and held.to_us is not None and held.to_us >= end_us:
+                held.to_us = held.ended_by = None
+        return found
 
     def note(self, change: OwnerChange) -> None:
-        """Begin or end an interval."""
+        """Begin or end intervals."""
         if change.broker is None:
             self._end(change.bundle, change.ts_us, change.cause)
-        else:
-            self._begin(change.bundle, self._roster[change.broker].id, change.ts_us)
+        broker = None if change.broker is None else self._roster[change.broker].id
+        passed = _passed(change.bundle, broker, change.hand_over)
+        if broker is not None:
+            start_us = passed[-1].to_us if passed else change.ts_us
+            passed.append(OwnerInterval(change.bundle, broker, change.ts_us if start_us is None else start_us))
+        if passed:
+            self._begin(change.bundle, passed)
 
-    def split(self, parent: str, children: Sequence[str], ts_us: int) -> None:
-        """End the parent's interval; its owner goes on with the children."""
+    def split(self, parent: str, children: Sequence[str], ts_us: int, hand_over: HandOver | None = None) -> None:
+        """End the parent's interval; its owner goes on with the children, after what they go through first."""
         held = self._end(parent, ts_us, "split")
-        for child in children if held is not None else ():
-            self._begin(child, held.broker if held else "", ts_us)
+        broker = held[-1].broker if held else None
+        if broker is None:
+            return
+        # The parent is split as one: the loss of its owner, which is the children's, ends that for all of them.
+        passed = _passed(parent, broker, hand_over)
+        self._all += passed
+        for child in children:
+            after = OwnerInterval(child, broker, ts_us if hand_over is None else hand_over.until_us)
+            self._all.append(after)
+            self._open[child] = (*passed, after)
 
-    def _begin(self, bundle: str, broker: str, ts_us: int) -> None:
-        self._open[bundle] = OwnerInterval(bundle, broker, ts_us)
-        self.all.append(self._open[bundle])
+    def _begin(self, bundle: str, held: Sequence[OwnerInterval]) -> None:
+        self._open[bundle] = tuple(held)
+        self._all += held
 
-    def _end(self, bundle: str, ts_us: int, ended_by: str) -> OwnerInterval | None:
-        held = self._open.pop(bundle, None)
-        if held is not None:
-            held.to_us, held.ended_by = ts_us, ended_by
-        return held
+    def _end(self, bundle: str, ts_us: int, ended_by: str) -> tuple[OwnerInterval, ...]:
+        """End what holds at an instant, and make void what was to come after."""
+        ended = self._open.pop(bundle, ())
+        for held in ended:
+            if held.from_us > ts_us:
+                held.to_us = held.from_us - 1
+            elif held.to_us is None or held.to_us > ts_us:
+                held.to_us, held.ended_by = ts_us, ended_by
+        return ended
+
+
+def _passed(bundle: str, broker: str | None, hand_over: HandOver | None) -> list[OwnerInterval]:
+    """Return the intervals of a hand-over."""
+    return [
+        OwnerInterval(bundle, broker, from_us, until_us, _SETTLED, str(state))
+        for state, from_us, until_us in (() if hand_over is None else hand_over.phases)
+    ]
+
+
+def _is_void(held: OwnerInterval) -> bool:
+    # An interval that ends before it begins never came about.
+    return held.to_us is not None and held.to_us < held.from_us

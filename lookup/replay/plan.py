@@ -41,11 +41,15 @@ class RunPlan:
     owner_loss: OwnerLoss
     is_shared: bool
     is_reported: bool
+    #: policies see load as it was last published, not as it is
+    is_published: bool
     overload_threshold: float
     bytes_per_weight: float | None
     window_s: int
     namespaces: NamespacePolicies
     topology: Topology
+    #: how long each state of a hand-over lasts; 0: bundles change hands at once
+    handover_us: int = 0
     #: dimensions of `--by`
     by: tuple[str, ...] = ()
 
@@ -112,4 +116,5 @@ def new_manager(cluster: ClusterPlan, run: RunPlan, policy: Policy, seed: int) -
         namespaces=run.namespaces,
         topology=run.topology,
         assumed_capacity=cluster.assumed_capacity,
+        handover_us=run.handover_us,
     )

@@ -27,6 +27,7 @@ from lookup.replay.counted import check_by
 from lookup.replay.division import Costs, TaskRuns, divide
 from lookup.replay.facts import FactsWalk, induced_marks
 from lookup.replay.frames import code_frame
+from lookup.replay.gaps import known_figures, unknown_figures
 from lookup.replay.outcome import ReplayOutcome
 from lookup.replay.parquet import Split, list_log, share_out
 from lookup.replay.plan import ClusterPlan, RunPlan
@@ -57,6 +58,7 @@ def replay(  # noqa: PLR0913  each is a choice of its own, and only the first th
     *,
     by: Sequence[str] = (),
     progress: Callable[[str], None] = lambda message: None,
+    warn: Callable[[str], None] = lambda message: None,
     partitions: int | None = None,
     lookups: DataFrame | None = None,
 ) -> ReplayOutcome:
@@ -66,6 +68,7 @@ def replay(  # noqa: PLR0913  each is a choice of its own, and only the first th
         output: folder that gets `decisions/`, `owners/` and, where rows could not be used, `quarantine/`.
         by: dimensions by which figures are also told apart: tenant, namespace, rack, hour.
         progress: is told what is being done, one short sentence at a time.
+        warn: is told what a user should know before the run, but that stops nothing.
         partitions: how many tasks read the log; default: by its size. No figure depends on it.
         lookups: the log, where it is no Parquet table that `inputs.lookups` names; with the columns of LOOKUPS and
             `seq`.
@@ -78,7 +81,7 @@ def replay(  # noqa: PLR0913  each is a choice of its own, and only the first th
     # A worker keeps counts by the name of the file they are of, so no two runs may share one.
     work = WorkDir(f"{output}/.work/{uuid4().hex}")
     try:
-        return _Run(spark, settings, output, work, tuple(by), progress, partitions, lookups).outcome()
+        return _Run(spark, settings, output, work, tuple(by), progress, warn, partitions, lookups).outcome()
     finally:
         WorkDir(f"{output}/.work").remove()
 
@@ -94,11 +97,13 @@ def run_plan(settings: EvaluationFile, by: Sequence[str] = ()) -> RunPlan:
         owner_loss=section.owner_loss,
         is_shared=section.ownership == "shared",
         is_reported=section.load == "reported",
+        is_published=section.load_reports == "published",
         overload_threshold=section.overload_threshold,
         bytes_per_weight=section.bytes_per_weight,
         window_s=section.window_s,
         namespaces=namespace_policies(settings),
         topology=topology(settings),
+        handover_us=round(section.handover_s * MICRO),
         by=tuple(by),
     )
 
@@ -111,6 +116,7 @@ class _Run:
     work: WorkDir
     by: tuple[str, ...]
     progress: Callable[[str], None]
+    warn: Callable[[str], None]
     partitions: int | None
     lookups: DataFrame | None
 
@@ -124,6 +130,8 @@ class _Run:
             raise SettingsError(problems)
         recipe = ship(self.settings)
         inputs = read_small_inputs(self.settings, f"{self.output}/quarantine")
+        for sentence in unknown_figures(policies, known_figures(run, inputs.loads, inputs.bundles)):
+            self.warn(sentence)
         coded = self._code(policies, inputs, run)
         shares = _shares(coded)
         clusters = [
@@ -319,10 +327,21 @@ def _outcome(
             "first_failure": next((one.first_failure for one in replayed if one.first_failure), None),
             "load": settings.evaluation.load,
             "ownership": settings.evaluation.ownership,
+            **(_hindered(replayed) if settings.evaluation.handover_s else {}),
         },
         logged_reason=None if _has_log(clusters) else _why_no_log(clusters),
         rolled=rolled,
     )
+
+
+def _hindered(replayed: Sequence[Replayed]) -> dict[str, dict[str, int]]:
+    """Return by policy what hand-overs stood against; it differs between policies, as what is in flight does."""
+    late, refused = Counter[str](), Counter[str]()
+    for one in replayed:
+        policy = one.sums[0].policy if one.sums else ""
+        late[policy] += one.late_splits
+        refused[policy] += one.refused_unloads
+    return {"late_splits": dict(+late), "refused_unloads": dict(+refused)}
 
 
 def _why_no_log(clusters: Sequence[ClusterPlan]) -> str:

@@ -25,6 +25,7 @@ from lookup.replay.keys import KeyCoder, key_text
 from lookup.replay.loads import SharedLoads
 from lookup.replay.ordering import DayRows
 from lookup.replay.plan import ClusterPlan, RunPlan, new_manager
+from lookup.replay.published import Publications
 from lookup.replay.requests import RequestMaker
 from lookup.replay.stretches import Classes, Stretch, StretchCounts, classes_of, count_clients, count_stretch
 from lookup.replay.walk import Registry, Tick
@@ -68,6 +69,7 @@ class SharedReplay:
         self._texts: dict[int, str] = {}
         self._registry = Registry(timeline.roster)
         self._loads = SharedLoads(cluster, run, work)
+        self._reports = Publications(cluster, run, policy)
         self._usage = np.full(n_brokers, np.nan)
         #: usage means something, and is counted in every tick
         self._has_usage = cluster.assumed_capacity is None
@@ -105,6 +107,7 @@ class SharedReplay:
         if tick.events.registry is not None:
             self._registry.apply(tick.events.registry)
             self.manager.set_registry(*tick.events.registry)
+            self._reports.leave(~self._registry.registered, tick.start_us)
         split = [self._bundles.split(parent, children) for parent, children in tick.events.splits]
         if any(split):
             self._keys.refresh()
@@ -116,7 +119,9 @@ class SharedReplay:
         if not ticks:
             return
         if ticks[0].is_grid and self._asks_every_tick:
-            self.manager.set_load(self._loads.figures(ticks[0], self.manager.capacity, self._registry.registered))
+            figures = self._loads.figures(ticks[0], self.manager.capacity, self._registry.registered)
+            nothing = np.zeros(len(self._registry.registered), dtype=np.int64)
+            self.manager.set_load(self._reports.shown(figures, nothing, ticks[0].start_us))
         served = np.zeros((len(ticks), len(self._registry.registered)))
         if ticks[-1].high > ticks[0].low:
             served = self._lookups(Stretch(ticks, self._cell(ticks[0]), self._registry.epoch))

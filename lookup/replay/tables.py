@@ -5,6 +5,7 @@ Source: `design/architecture.md` section 6.1.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,8 +18,9 @@ from lookup.engine.ledger import MICRO
 from lookup.errors import InputError, InvalidNameError
 from lookup.model.broker import BrokerLookupData, Roster
 from lookup.model.bundles import NamespaceBundle
-from lookup.model.load import NamespaceBundleStats, broker_load_from_json, bundle_stats_from_json
+from lookup.model.load import BrokerLoadData, broker_load_from_json, bundle_stats_from_json
 from lookup.model.records import TableName
+from lookup.model.resources import RESOURCES
 from lookup.replay.atoms import Atoms
 from lookup.replay.parquet import list_log, open_parquet
 from lookup.replay.rows import Quarantined
@@ -26,6 +28,8 @@ from lookup.replay.schema import CANONICAL, MAX_WEIGHT, REQUIRED
 from lookup.replay.timeline import OwnershipEvent, Registration, cut_points
 
 __all__ = [
+    "DETAILS",
+    "Reported",
     "SmallTable",
     "broker_numbers",
     "bundle_numbers",
@@ -112,47 +116,107 @@ def ownership_events(path: str | None) -> SmallTable:
     return _read_small(path, "ownership", convert)
 
 
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """A row of LOADS or BUNDLES as Pulsar's record, and which of its keys it gives: absent ones read as defaults."""
+
+    record: Any
+    given: frozenset[str]
+
+    def tells(self, keys: Iterable[str]) -> bool:
+        """Tell whether any of some keys is given."""
+        return not self.given.isdisjoint(keys)
+
+
+#: What LOADS and BUNDLES may leave out, by what `view.load` then does not know, and the keys that tell it.
+DETAILS: Mapping[str, tuple[str, ...]] = {
+    "rates": ("msgRateIn", "msgRateOut"),
+    "resources": ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut"),
+    "topics": ("topics",),
+}
+
+
 def load_rows(path: str | None) -> SmallTable:
-    """Read LOADS; each row's `value` is a `BrokerLoadData`."""
-    return _read_small(path, "loads", lambda row: broker_load_from_json(row["load"]))
+    """Read LOADS; each row's `value` is a `Reported` with a `BrokerLoadData`."""
+    return _read_small(path, "loads", lambda row: Reported(broker_load_from_json(row["load"]), _given_in(row["load"])))
 
 
 def bundle_rows(path: str | None) -> SmallTable:
-    """Read BUNDLES; each row's `value` is a `NamespaceBundleStats`."""
+    """Read BUNDLES; each row's `value` is a `Reported` with a `NamespaceBundleStats`."""
 
-    def convert(row: dict[str, Any]) -> NamespaceBundleStats:
+    def convert(row: dict[str, Any]) -> Reported:
         stats = bundle_stats_from_json(row["stats"])
         if stats.msg_throughput_in + stats.msg_throughput_out > MAX_WEIGHT:
             raise InputError(f"msgThroughputIn + msgThroughputOut is above {MAX_WEIGHT:g} bytes per second")
-        return stats
+        if stats.msg_rate_in + stats.msg_rate_out > MAX_WEIGHT:
+            raise InputError(f"msgRateIn + msgRateOut is above {MAX_WEIGHT:g} messages per second")
+        return Reported(stats, _given_in(row["stats"]))
 
     return _read_small(path, "bundles", convert)
 
 
 def broker_numbers(rows: Iterable[dict[str, Any]], roster: Roster) -> Mapping[str, NDArray[Any]]:
-    """Return LOADS in columns: ts, broker (number), usage, load (weight per second), topics."""
+    """Return LOADS in columns: ts, broker (number), usage, load (bytes per second), and what else any row tells.
+
+    That may be max_usage, load_ema, rate (messages per second), topics and, by their names, percentages of resources;
+    NaN in rows that do not tell it.
+    """
     known = [(row["ts"], roster.number(row["broker"]), row["value"]) for row in rows]
-    kept = [(ts, number, load) for ts, number, load in known if number is not None]
-    return {
+    kept = [(ts, number, reported) for ts, number, reported in known if number is not None]
+    told = [reported for _, _, reported in kept]
+    columns: dict[str, NDArray[Any]] = {
         "ts": np.array([ts for ts, _, _ in kept], dtype=np.int64),
         "broker": np.array([number for _, number, _ in kept], dtype=np.int64),
-        "usage": np.array([load.weighted_max_ema for _, _, load in kept], dtype=np.float64),
-        "load": np.array([load.msg_throughput_in + load.msg_throughput_out for _, _, load in kept], dtype=np.float64),
-        "topics": np.array([load.topics for _, _, load in kept], dtype=np.int64),
+        "usage": np.array([reported.record.weighted_max_ema for reported in told], dtype=np.float64),
+        "load": np.array([reported.record.msg_throughput for reported in told], dtype=np.float64),
     }
+    for name, (keys, figure) in _FIGURES.items():
+        if any(reported.tells(keys) for reported in told):
+            values = [figure(reported.record) if reported.tells(keys) else np.nan for reported in told]
+            columns[name] = np.array(values, dtype=np.float64)
+    return columns
+
+
+def _percent(resource: str) -> Callable[[BrokerLoadData], float]:
+    return lambda load: float(getattr(load, resource).percent_usage)
+
+
+#: What a row of LOADS may tell besides: the keys that do, and the figure. Of resources any one tells of all.
+_FIGURES: Mapping[str, tuple[Iterable[str], Callable[[BrokerLoadData], float]]] = {
+    "max_usage": (("maxResourceUsage",), lambda load: load.max_resource_usage),
+    "load_ema": (("msgThroughputEMA",), lambda load: load.msg_throughput_ema),
+    "rate": (DETAILS["rates"], lambda load: load.msg_rate),
+    "topics": (DETAILS["topics"], lambda load: load.topics),
+    **{name: (DETAILS["resources"], _percent(name)) for name in RESOURCES},
+}
 
 
 def bundle_numbers(rows: Iterable[dict[str, Any]], atoms: Atoms) -> Mapping[str, NDArray[Any]]:
-    """Return BUNDLES in columns: ts, first and stop (atoms), micro (micro-units of weight per second)."""
+    """Return BUNDLES in columns: ts, first and stop (atoms), micro (micro-units of load per second).
+
+    Where any row tells rates of messages there is also `rate`, in millionths per second; 0 in rows that do not.
+    """
     known = [(row["ts"], atoms.slice_of(row["bundle"]), row["value"]) for row in rows]
-    kept = [(ts, place, stats) for ts, place, stats in known if place is not None]
-    micro = [round((stats.msg_throughput_in + stats.msg_throughput_out) * MICRO) for _, _, stats in kept]
-    return {
+    kept = [(ts, place, reported) for ts, place, reported in known if place is not None]
+    stats = [reported.record for _, _, reported in kept]
+    columns: dict[str, NDArray[Any]] = {
         "ts": np.array([ts for ts, _, _ in kept], dtype=np.int64),
         "first": np.array([place.start for _, place, _ in kept], dtype=np.int64),
         "stop": np.array([place.stop for _, place, _ in kept], dtype=np.int64),
-        "micro": np.array(micro, dtype=np.int64),
+        "micro": _micro(one.msg_throughput_in + one.msg_throughput_out for one in stats),
     }
+    if any(reported.tells(DETAILS["rates"]) for _, _, reported in kept):
+        columns["rate"] = _micro(one.msg_rate_in + one.msg_rate_out for one in stats)
+    return columns
+
+
+def _micro(figures: Iterable[float]) -> NDArray[np.int64]:
+    return np.array([round(figure * MICRO) for figure in figures], dtype=np.int64)
+
+
+def _given_in(text: str) -> frozenset[str]:
+    """Return the keys that a JSON object gives a value."""
+    return frozenset(key for key, value in json.loads(text).items() if value is not None)
 
 
 def _complete(row: dict[str, Any], table: TableName) -> dict[str, Any]:

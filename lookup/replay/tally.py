@@ -16,6 +16,7 @@ from lookup.replay.cells import CellLedger, Groups, GroupSums
 from lookup.replay.counts import compacted, count_rows, grouped
 from lookup.replay.ordering import DayRows
 from lookup.replay.plan import ClusterPlan, RunPlan
+from lookup.replay.transits import Transits
 
 __all__ = ["ChangeRecord", "OwnerTally"]
 
@@ -47,6 +48,9 @@ class OwnerTally:
 
     def __init__(self, cluster: ClusterPlan, run: RunPlan, cells: CellLedger) -> None:
         self.groups = GroupSums(run)
+        self.transits = Transits(cluster)
+        #: lookups in transit; the place of a state stands for the broker
+        self.moving = GroupSums(run)
         n_units = len(cluster.units[0])
         self.logged, self.agreed = np.zeros(n_units), np.zeros(n_units)
         self._cluster, self._run, self._cells = cluster, run, cells
@@ -86,6 +90,13 @@ class OwnerTally:
         self._low = self._high
         self._first_owners, self._changes = self._owners.copy(), []
 
+    def end_day(self, rows: DayRows) -> None:
+        """Count what is held of a day."""
+        self.flush(rows)
+        self.transits.end_day()
+        self.groups.settle()
+        self.moving.settle()
+
     def _add(self, group: Groups) -> None:
         self.groups.add(group)
         if not self._run.by:
@@ -104,6 +115,9 @@ class OwnerTally:
             self._compare(atom, self._first_owners[atom], logged, lookups)
         if self._changes:
             self._count_moved(rows, span, np.flatnonzero(has_moved[rows.column("atom", span)]))
+        moving = self.transits.count(rows, span)
+        if moving is not None:
+            self.moving.add(Groups(self._cell, self._epoch, *moving))
 
     def _count_moved(self, rows: DayRows, span: slice, places: Ints) -> None:
         """Count rows of atoms that changed hands within a span, given by their places in it, ascending."""

@@ -101,6 +101,9 @@ class Replayed:
     rolled: bool = False
     failures: int = 0
     first_failure: str | None = None
+    #: what the log says and bundles in flight could not do at once, or not at all
+    late_splits: int = 0
+    refused_unloads: int = 0
 
 
 #: A cluster's facts and the sums of its logged choice.
@@ -189,7 +192,7 @@ def replay_runs(
 def _write(replay: ExclusiveReplay | SharedReplay, name: RunName, folder: str, file: str) -> int:
     """Write DECISIONS and OWNERS of one run; return the rows of DECISIONS."""
     if isinstance(replay, ExclusiveReplay):
-        decisions, owners = decision_table(name, replay.decisions), owner_table(name, replay.intervals.all)
+        decisions, owners = decision_table(name, replay.decisions), owner_table(name, replay.owners)
     else:
         decisions, owners = key_decision_table(name, replay.decisions), owner_table(name, ())
     write_table(decisions, f"{folder}/decisions", file)
@@ -199,12 +202,15 @@ def _write(replay: ExclusiveReplay | SharedReplay, name: RunName, folder: str, f
 
 def _replayed(replay: ExclusiveReplay | SharedReplay, metrics: Sequence[Metric], seed: int, decisions: int) -> Replayed:
     manager = replay.manager
+    late, refused = (replay.late_splits, replay.refused_unloads) if isinstance(replay, ExclusiveReplay) else (0, 0)
     return Replayed(
         sums=metric_sums(replay.counted(), metrics, (manager.policy.name, seed)),
         decisions=decisions,
         rolled=_has_rolled(replay),
         failures=manager.failures.count,
         first_failure=manager.failures.first,
+        late_splits=late,
+        refused_unloads=refused,
     )
 
 

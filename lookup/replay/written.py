@@ -76,7 +76,7 @@ def key_decision_table(name: RunName, decisions: Sequence[KeyDecision]) -> pa.Ta
 
 
 def owner_table(name: RunName, intervals: Sequence[OwnerInterval]) -> pa.Table:
-    """Return OWNERS of a replay; with hand-overs that take no time every interval's state is Owned."""
+    """Return OWNERS of a replay; where hand-overs take no time every interval's state is Owned."""
     return _table(
         OWNERS,
         name,
@@ -86,7 +86,7 @@ def owner_table(name: RunName, intervals: Sequence[OwnerInterval]) -> pa.Table:
             "broker": [interval.broker for interval in intervals],
             "from": [interval.from_us for interval in intervals],
             "to": [interval.to_us for interval in intervals],
-            "state": ["Owned"] * len(intervals),
+            "state": [interval.state for interval in intervals],
             "ended_by": [interval.ended_by for interval in intervals],
         },
     )

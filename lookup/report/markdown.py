@@ -26,6 +26,8 @@ _INPUTS: Mapping[str, str] = {
     "last_us": "last lookup",
     "induced_ratio": "share of lookups induced by logged losses",
     "ignored_unloads": "logged unloads that were not an administrator's (ignored)",
+    "late_splits": "logged splits that waited for a bundle in flight",
+    "refused_unloads": "administrators' unloads of bundles in flight (left out)",
     "capacity": "capacity of brokers",
     "imbalance_floor": "imbalance_max_mean of a per-lookup round-robin (floor)",
     "decisions": "decisions taken",
@@ -74,6 +76,7 @@ def _evaluated(scored: Scored) -> Iterator[str]:
             f"ticks of {evaluation.tick_s} s; balance in cells of {evaluation.balance_s} s",
             f"warm-up, simulated but not scored: {evaluation.warmup_s} s",
             f"seeds: {', '.join(map(str, evaluation.seeds))}",
+            *([f"hand-overs: {evaluation.handover_s:g} s in each state"] if evaluation.handover_s else []),
         ]
     )
 

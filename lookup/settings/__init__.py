@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lookup.settings.advice import warnings_of
+from lookup.settings.advice import obstacles_of, policy_warnings, warnings_of
 from lookup.settings.broker import BrokerEntry, BrokerProfile, LocationEntry
 from lookup.settings.broker_conf import read_broker_conf
 from lookup.settings.client import ClientEntry, ClientMatch
@@ -64,6 +64,8 @@ __all__ = [
     "load_topology",
     "lookup_data",
     "namespace_policies",
+    "obstacles_of",
+    "policy_warnings",
     "read_broker_conf",
     "topology",
     "warnings_of",

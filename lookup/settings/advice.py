@@ -1,19 +1,26 @@
-"""What is permitted but probably not meant, for `lookup config check` to say."""
+"""What is permitted but probably not meant, or keeps an evaluation from running, for `lookup config check` to say."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
 
 from lookup.model.broker import EXTENSIBLE_MANAGER
 from lookup.settings.broker import BrokerEntry, BrokerProfile
 from lookup.settings.evaluation import EvaluationFile
+from lookup.settings.policy import PolicySpec
 from lookup.settings.resolve import load_manager_keys
 
-__all__ = ["warnings_of"]
+__all__ = ["obstacles_of", "policy_warnings", "warnings_of"]
 
 #: How Pulsar names brokers; a URL of the service is what one finds in clients' settings.
 _BROKER_ID = re.compile(r"(?!\w+://)\S+:\d+")
+
+
+def policy_warnings(policies: Iterable[PolicySpec]) -> list[str]:
+    """Return what Pulsar itself would only log about the `broker.conf` that policies were read from."""
+    return [f"policy {policy.name!r}: {warning}" for policy in policies for warning in policy.warnings]
 
 
 def warnings_of(settings: EvaluationFile, reads: Mapping[str, Collection[str]] | None = None) -> list[str]:
@@ -23,7 +30,7 @@ def warnings_of(settings: EvaluationFile, reads: Mapping[str, Collection[str]] |
         reads: by policy, what its parts declare to read; only the engine knows.
     """
     return [
-        *(f"policy {policy.name!r}: {warning}" for policy in settings.policies for warning in policy.warnings),
+        *policy_warnings(settings.policies),
         *_ignored_properties(settings, reads or {}),
         *_duplicate_keys(settings),
         *_misspelt_keys(settings),
@@ -33,6 +40,11 @@ def warnings_of(settings: EvaluationFile, reads: Mapping[str, Collection[str]] |
         *_prefixed_labels(settings),
         *_wide_margins(settings),
     ]
+
+
+def obstacles_of(settings: EvaluationFile) -> list[str]:
+    """Return a sentence for everything right in itself that keeps `lookup evaluate`, and nothing else, from running."""
+    return [*_absent_inputs(settings), *_no_brokers(settings)]
 
 
 def _ignored_properties(settings: EvaluationFile, reads: Mapping[str, Collection[str]]) -> Iterator[str]:
@@ -99,6 +111,18 @@ def _wide_margins(settings: EvaluationFile) -> Iterator[str]:
     for key, margin in margins.items():
         if margin >= 1:
             yield f"verdict.{key}: {margin:g} is {margin:.0%} of the incumbent's value; 1 % is 0.01"
+
+
+def _absent_inputs(settings: EvaluationFile) -> Iterator[str]:
+    for name, path in settings.inputs:
+        # What a URI names is asked for by the run, which has the network.
+        if path is not None and "://" not in path and not Path(path).exists():
+            yield f"inputs.{name}: {path}: there is no such file or directory, and `lookup evaluate` needs it"
+
+
+def _no_brokers(settings: EvaluationFile) -> Iterator[str]:
+    if not settings.brokers and settings.inputs.brokers is None:
+        yield "there is no broker, and `lookup evaluate` would refuse to run; give [[brokers]] or inputs.brokers"
 
 
 def _is_extensible(profile: BrokerProfile) -> bool:

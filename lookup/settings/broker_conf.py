@@ -88,6 +88,8 @@ def _pairs(path: Path, encoding: str) -> list[tuple[str, str]]:
         raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError as error:  # of the encoding, or of a malformed \u escape
         raise SettingsError(f"{path}: cannot be read as Java properties: {error}") from None
+    if "\0" in text:  # Latin-1 has a character for every byte, and a line of anything is a key
+        raise SettingsError(f"{path}: is no text; a broker.conf has lines like webServicePort=8080")
     return [(pair.key, pair.value) for pair in elements if isinstance(pair, javaproperties.KeyValue)]
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     ConfigDict,
+    Field,
     GetJsonSchemaHandler,
     ModelWrapValidatorHandler,
     PrivateAttr,
@@ -94,12 +95,19 @@ class PolicySpec(Strict):
     """Which bundles an owner should give up, once per tick; absent: none."""
     splitter: PartSpec | None = None
     """Which bundles are divided, and where, in scenarios and live; a replay honours logged splits; absent: none."""
+    grace_s: Annotated[int, Field(ge=0)] | None = None
+    """Seconds for which a bundle that the shedder unloaded is left in peace; absent: what a `broker.conf` says in
+    loadBalancerSheddingGracePeriodMinutes, else 1800."""
     on_error: OnError = "stop"
     """What follows when a part raises: end the run, decline the request, or go on without the part."""
     from_broker_conf: str | None = None
     """Path of a `broker.conf` that the policy is read from; keys written beside it count before what it says."""
     pulsar: Release | None = None
     """Release whose defaults count where that file says nothing; absent: 4.x."""
+    second_choice: Mapping[str, Any] | None = None
+    """Whom to ask about where the filters leave nobody or the choice is overloaded, as the modular manager does."""
+    cadence: Mapping[str, Any] = {}
+    """How often brokers publish their load where `evaluation.load_reports = "published"`; absent keys: Pulsar's."""
     broker_conf: Mapping[str, Scalar] = {}
     """Keys of a `broker.conf` for the parameters of this policy's parts, before those of the brokers' profiles."""
 

@@ -9,11 +9,20 @@ from pydantic import Field, model_validator
 
 from lookup.settings.base import Above0, Count, Positive, Ratio, Share, Strict, Truth, refuse
 
-__all__ = ["EvaluationSection", "InputsSection", "LoadSource", "OwnerLoss", "Ownership", "VerdictSection"]
+__all__ = [
+    "EvaluationSection",
+    "InputsSection",
+    "LoadReports",
+    "LoadSource",
+    "OwnerLoss",
+    "Ownership",
+    "VerdictSection",
+]
 
 Ownership = Literal["exclusive", "shared"]
 OwnerLoss = Literal["next-lookup", "leader"]
 LoadSource = Literal["simulated", "reported"]
+LoadReports = Literal["instant", "published"]
 
 
 #: A whole number that tables can hold.
@@ -29,8 +38,12 @@ class EvaluationSection(Strict):
     """A bundle has one owner (Pulsar's bundles), or each lookup is decided alone."""
     owner_loss: OwnerLoss = "next-lookup"
     """Who assigns a lost broker's bundles: the next lookup (modular manager) or the leader at once (extensible)."""
+    handover_s: Share = Field(default=0.0, le=86_400)
+    """Seconds that a bundle which changes hands is Releasing, Assigning or Splitting, each; 0: it is so at once."""
     load: LoadSource = "simulated"
     """Whose load the policies see: what the replay itself placed, or the LOADS table (`inputs.loads`)."""
+    load_reports: LoadReports = "instant"
+    """Whether policies see simulated load at once, or what each broker last published at its policy's cadence."""
     tick_s: Positive = 60
     """Seconds of a grid cell, in which the load that policies see is fixed."""
     session_s: Positive = 60
@@ -64,6 +77,12 @@ class EvaluationSection(Strict):
         ]
         if len(set(self.seeds)) < len(self.seeds):
             problems.append(f"seeds: each should occur once, not {list(self.seeds)}")
+        if self.handover_s and self.ownership == "shared":
+            problems.append(
+                f"handover_s: {self.handover_s:g} should be 0 under shared ownership: nobody owns a bundle to hand over"
+            )
+        if self.load == "reported" and self.load_reports == "published":
+            problems.append('load_reports: LOADS says what was published; "published" needs load = "simulated"')
         refuse(problems)
         return self
 
@@ -79,7 +98,8 @@ class VerdictSection(Strict):
     """Margins of single metrics."""
     require_decision: Truth = False
     """Whether an inconclusive primary metric makes the exit code 4."""
-    resamples: Positive = 2000
+    # Memory grows with resamples times bundles; an interval hardly moves beyond some ten thousand.
+    resamples: Positive = Field(default=2000, le=100_000)
     """Bootstrap resamples."""
     block_s: Positive = 3600
     """Seconds of a block where time is resampled."""

@@ -124,6 +124,9 @@ def policy_of_keys(given: Mapping[str, Scalar], pulsar: str = "4.x") -> Today:
         "selector": _PLACEMENTS[manager].get(str(keys[_PLACEMENT]), placement),
         "on_error": "skip",
     }
+    if manager == MODULAR_MANAGER:
+        # Only the isolation policies, its first filter, hold in any case.
+        table["second_choice"] = {"filters": 1}
     if _is_on(keys, "loadBalancerEnabled") and _is_on(keys, "loadBalancerSheddingEnabled"):
         table["shedder"] = _SHEDDERS[manager].get(str(keys[_SHEDDER]), shedder)
     if _is_on(keys, "loadBalancerEnabled") and _is_on(keys, "loadBalancerAutoBundleSplitEnabled"):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.engine.ledger import LoadFigures
-from lookup.engine.reporting import Measured, ReportBoard
+from lookup.engine.reporting import Cadence, Measured, ReportBoard
 
 __all__ = ["FreshReports", "PublishedReports"]
 
@@ -54,7 +54,7 @@ class PublishedReports:
     """
 
     def __init__(self, n_brokers: int, start_us: int, history: float) -> None:
-        self._board = ReportBoard(n_brokers, start_us, history=history)
+        self._board = ReportBoard(n_brokers, start_us, Cadence(history=history))
         self._reported_us = self._board.published.reported_us
         self._rate: Floats = np.full(n_brokers, np.nan)
 

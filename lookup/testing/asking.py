@@ -100,6 +100,7 @@ def manager_in(policy: Policy, world: World) -> LoadManager:
             view.topics,
             view.top_bundles,
             view.demand,
+            max_usage=view.max_usage,
             load_ema=view.load_ema,
             updated_us=view.updated_us,
             store_order=view.store_order,

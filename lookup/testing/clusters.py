@@ -56,6 +56,8 @@ class Figures(TypedDict, total=False):
     traffic: Traffic
     #: percentages by broker, then resource (`lookup.model.RESOURCES`), absent ones 0; default: unknown
     resources: Mapping[str, Mapping[str, float]]
+    #: usage by broker as it was measured, where `usage` is smoothed; default: `usage` is
+    max_usage: Mapping[str, float]
     #: messages per second by broker; default: unknown
     message_rate: Mapping[str, float]
     #: messages per second by bundle; default: 0
@@ -133,6 +135,7 @@ def cluster(*brokers: Broker | str, **figures: Unpack[Figures]) -> ClusterView:
         topology=figures.get("topology", Topology()),
         traffic=figures.get("traffic", NO_TRAFFIC),
         resources=_resources(roster, figures["resources"]) if "resources" in figures else None,
+        max_usage=_column(roster, figures["max_usage"]) if "max_usage" in figures else None,
         message_rate=_column(roster, figures["message_rate"]) if "message_rate" in figures else None,
         long_term_rate=_column(roster, figures["long_term_rate"]) if "long_term_rate" in figures else None,
         long_term_bundle_rates=figures.get("long_term_bundle_rates", {}),

@@ -173,6 +173,7 @@ def _other_figures(view: ClusterView) -> dict[str, dict[str, Any]]:
             "traffic": Traffic({bundle: NamespaceBundleStats(topics=5000)}, {}, {"another/one": 1}),
             "resources": np.outer(turned, np.arange(1.0, 6.0)) * 20.0,
             "message_rate": turned * 1_000.0,
+            "max_usage": turned,
         },
         "view.ownership": {
             "ownership": OwnedBundles(view.brokers, {f"{bundle}{place}": count - 1 for place in range(5)}),

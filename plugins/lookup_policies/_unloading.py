@@ -14,7 +14,17 @@ from numpy.typing import NDArray
 
 from lookup.model import BundleLoad, ClusterView, CycleLabel, CycleOutcome, CycleReason, Ruling, Unload, weighted_usage
 
-__all__ = ["Figures", "average_of", "descending", "ended", "give_up", "no_figures", "reported", "usage_by"]
+__all__ = [
+    "Figures",
+    "average_of",
+    "descending",
+    "ended",
+    "give_up",
+    "measured_usage",
+    "no_figures",
+    "reported",
+    "usage_by",
+]
 
 #: One ratio by broker number, only of registered brokers with a report, in order of their numbers.
 Figures = dict[int, float]
@@ -23,12 +33,18 @@ Figures = dict[int, float]
 def usage_by(view: ClusterView, weights: Sequence[float]) -> NDArray[np.float64]:
     """Return the largest weighted usage of each broker, shape (n_brokers,), NaN without report.
 
-    Where single resources are not known it is the view's one usage, which has its weights in it.
+    Where single resources are not known it is the view's one usage, which has its weights in it: as measured, since the
+    modular manager's brokers do not smooth what they report.
 
     Args:
         weights: in the order of `lookup.model.RESOURCES`.
     """
-    return view.usage if view.resources is None else weighted_usage(view.resources, weights)
+    return measured_usage(view) if view.resources is None else weighted_usage(view.resources, weights)
+
+
+def measured_usage(view: ClusterView) -> NDArray[np.float64]:
+    """Return usage as it was measured for the last report, not smoothed, shape (n_brokers,), NaN without report."""
+    return view.usage if view.max_usage is None else view.max_usage
 
 
 def reported(view: ClusterView, column: NDArray[np.float64]) -> Figures:
@@ -38,8 +54,11 @@ def reported(view: ClusterView, column: NDArray[np.float64]) -> Figures:
 
 
 def average_of(usage: Figures) -> float:
-    """Return the mean; there must be at least one figure."""
-    return math.fsum(usage.values()) / len(usage)
+    """Return the mean, added up one by one in the order of brokers as in Pulsar; there must be a figure."""
+    total = 0.0
+    for figure in usage.values():
+        total += figure
+    return total / len(usage)
 
 
 def no_figures(view: ClusterView) -> CycleOutcome:

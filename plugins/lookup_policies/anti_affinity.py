@@ -33,6 +33,8 @@ class AntiAffinity:
         * the broker's domain owns more bundles of the group than another candidate's -> rejected -> `anti-affinity`
         * the broker owns more bundles of the group than another one left -> rejected -> `anti-affinity`
         * otherwise -> kept
+        * a shedder names no destination, and all candidates own as many of the group, at least one -> the unload is
+          refused -> `anti-affinity`
 
     Source: AntiAffinityGroupPolicyFilter, LoadManagerShared (`facts/loadmanager.md` 8).
     """
@@ -58,10 +60,12 @@ class AntiAffinity:
         return kept & fewest
 
     def should_unload(self, request: LookupRequest, owner: Broker, brokers: Candidates, view: ClusterView) -> bool:
-        """Tell whether a bundle may leave its owner for the group's sake; the modular manager asks before it sheds.
+        """Tell whether a bundle may leave its owner for the group's sake; asked before it is shed to nobody knows whom.
+
+        So the modular manager does, whose shedders name no destination. The extensible one does not ask.
 
         Args:
-            brokers: whom the bundle could go to, its owner among them.
+            brokers: whom the bundle could go to, usually its owner among them.
 
         Returns:
             False only where every candidate owns as many of the group as the owner, and some at that: nobody would

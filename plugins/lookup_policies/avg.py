@@ -55,7 +55,7 @@ class Avg:
 
     name: ClassVar[str] = "avg"
     memory_key: ClassVar[str] = "avg"
-    reads: ClassVar[frozenset[str]] = frozenset({"view.load"})
+    reads: ClassVar[frozenset[str]] = frozenset({"view.load", "view.load.rates", "view.load.resources"})
 
     #: points of score from which on a pair is apart
     low_threshold: Annotated[float, Ge(0), Conf("loadBalancerAvgShedderLowThreshold")] = 15.0

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lookup.hooks import Conf, Ge, Offer
 from lookup.model import Broker, Candidates, ClusterView, LookupRequest
+from lookup_policies._unloading import measured_usage
 
 __all__ = ["LeastLongTermMessageRate"]
 
@@ -33,7 +34,7 @@ class LeastLongTermMessageRate:
     """
 
     name: ClassVar[str] = "least-long-term-message-rate"
-    reads: ClassVar[frozenset[str]] = frozenset({"bundle", "view.load", "view.now", "view.memory"})
+    reads: ClassVar[frozenset[str]] = frozenset({"bundle", "view.load", "view.load.rates", "view.now", "view.memory"})
 
     #: usage above which a broker is chosen only where all are, as a ratio of its capacity
     overloaded: Annotated[float, Ge(0), Conf("loadBalancerBrokerOverloadedThresholdPercentage", scale=0.01)] = 0.85
@@ -50,7 +51,7 @@ class LeastLongTermMessageRate:
         given = _given(view.memory, view.now_us)
         expected = [math.fsum(given.get(broker_id, {}).values()) for broker_id in brokers.ids]
         rates = np.nan_to_num(reported[brokers.index]) + expected
-        rates[view.usage[brokers.index] > self.overloaded] = np.inf
+        rates[measured_usage(view)[brokers.index] > self.overloaded] = np.inf
         least: NDArray[np.bool_] = rates == rates.min()
         return least.astype(np.float64)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -14,15 +13,14 @@ from lookup.model import Candidates, ClusterView, LookupRequest
 
 __all__ = ["LeastResourceUsage"]
 
-#: A broker exactly on the edge is in, however its figures round: Pulsar's own example (.1, .3, .8 at 10 %) is on it.
-_ROUNDING = 1e-9
-
 
 @dataclass(frozen=True)
 class LeastResourceUsage:
     """Choose at random among the candidates whose usage is clearly below the average.
 
     Despite its name it does not look for the least, and an overloaded broker is not excluded. Scores do not matter.
+    Figures are added one by one as in Pulsar, in the order of ids: whether a broker exactly on the edge is in hangs on
+    their last bits, here as there.
 
     Match -> Result -> Reason:
         * usage + `difference` <= mean usage of the candidates with a report -> an equal share
@@ -45,11 +43,12 @@ class LeastResourceUsage:
     ) -> NDArray[np.float64]:
         """Return 1 for the brokers clearly below the average, or for all."""
         usage = view.usage[brokers.index]
-        reported = usage[~np.isnan(usage)]
         everyone = np.ones(len(usage))
+        ordered = view.usage[np.sort(brokers.index)]
+        reported = ordered[~np.isnan(ordered)]
         if not len(reported):
             return everyone
-        # fsum: the mean does not depend on the order of the candidates.
-        mean = math.fsum(reported.tolist()) / len(reported)
-        below: NDArray[np.bool_] = usage + self.difference <= mean + _ROUNDING
+        # Not sum(), which adds in pairs: Pulsar adds one by one.
+        mean = np.add.accumulate(reported)[-1] / len(reported)
+        below: NDArray[np.bool_] = usage + self.difference <= mean
         return below.astype(np.float64) if below.any() else everyone

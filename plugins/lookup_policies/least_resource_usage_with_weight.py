@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
@@ -12,11 +11,9 @@ from numpy.typing import NDArray
 
 from lookup.hooks import Conf, Ge, Le, Offer
 from lookup.model import Broker, Candidates, ClusterView, LookupRequest
+from lookup_policies._unloading import measured_usage
 
 __all__ = ["LeastResourceUsageWithWeight"]
-
-#: A broker exactly on the edge of the average rule is in, however its figures round.
-_ROUNDING = 1e-9
 
 FloatArray = NDArray[np.float64]
 
@@ -58,9 +55,9 @@ class LeastResourceUsageWithWeight:
         """Return 1 for the candidates the rule takes."""
         usage = np.array([used for _, used in self._smoothed(view.memory, brokers, view)])
         if self.rule == "average":
-            # fsum: the mean does not depend on the order of the candidates.
-            mean = math.fsum(usage.tolist()) / len(usage)
-            below = usage + self.difference <= mean + _ROUNDING
+            # In the order of ids, one by one as Pulsar adds: the last bits decide about a broker on the edge.
+            mean = np.add.accumulate(usage[np.argsort(brokers.index)])[-1] / len(usage)
+            below = usage + self.difference <= mean
             return below.astype(np.float64) if below.any() else np.ones(len(usage))
         usage[usage > self.overloaded] = np.inf
         least: NDArray[np.bool_] = usage == usage.min()
@@ -73,7 +70,7 @@ class LeastResourceUsageWithWeight:
 
     def _smoothed(self, memory: Mapping[str, Any], brokers: Candidates, view: ClusterView) -> list[tuple[str, float]]:
         before: Mapping[str, float] = memory.get("usage", {})
-        now, idle = np.nan_to_num(view.usage[brokers.index]), view.broker_load[brokers.index] == 0.0
+        now, idle = np.nan_to_num(measured_usage(view)[brokers.index]), view.broker_load[brokers.index] == 0.0
         figures = zip(brokers.ids, now.tolist(), idle.tolist(), strict=True)
         return [(broker, self._moved(before.get(broker), used, is_idle=still)) for broker, used, still in figures]
 

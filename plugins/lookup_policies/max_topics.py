@@ -27,7 +27,7 @@ class MaxTopics:
 
     name: ClassVar[str] = "max-topics"
     reason: ClassVar[Reason] = Reason.MAX_TOPICS
-    reads: ClassVar[frozenset[str]] = frozenset({"view.load"})
+    reads: ClassVar[frozenset[str]] = frozenset({"view.load", "view.load.topics"})
 
     #: topics at which a broker is full
     max_topics: Annotated[int, Ge(1), Conf("loadBalancerBrokerMaxTopics")] = 50_000

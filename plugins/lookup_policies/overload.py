@@ -39,7 +39,7 @@ class Overload:
     """
 
     name: ClassVar[str] = "overload"
-    reads: ClassVar[frozenset[str]] = frozenset({"view.load", "view.ownership"})
+    reads: ClassVar[frozenset[str]] = frozenset({"view.load", "view.load.resources", "view.ownership"})
 
     #: usage from which on a broker is overloaded, as a ratio of capacity
     threshold: Annotated[float, Ge(0), Conf("loadBalancerBrokerOverloadedThresholdPercentage", scale=0.01)] = 0.85

@@ -51,7 +51,7 @@ class Threshold:
     """
 
     name: ClassVar[str] = "threshold"
-    reads: ClassVar[frozenset[str]] = frozenset({"view.load", "view.ownership"})
+    reads: ClassVar[frozenset[str]] = frozenset({"view.load", "view.load.resources", "view.ownership"})
 
     #: how far above the average, as a ratio of capacity, a broker is overloaded
     threshold: Annotated[float, Ge(0), Conf("loadBalancerBrokerThresholdShedderPercentage", scale=0.01)] = 0.1

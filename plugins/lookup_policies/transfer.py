@@ -60,9 +60,10 @@ class Transfer:
         * a source with usage 0 but some load gives up all bundles but one. Intended: none.
         * swaps are weighed by load alone, so where usage does not go with load they can raise the modelled deviation.
           Intended: such a swap is not made.
+        * a bundle may come back in a swap though it was unloaded within the grace period. Intended: it stays.
 
     Unlike Pulsar it is not the order of a hash map that decides between equals but the broker's id (unless the view has
-    a `store_order`), and the grace period spares bundles that would come back as well.
+    a `store_order`).
 
     Source: TransferShedder, UnloadScheduler (`facts/loadmanager.md` section 9; top bundles: 2.6).
     """
@@ -274,7 +275,7 @@ class _Pair:
         for entry in self.returns:
             if not entry.load or not (here + entry.load < whole and there - entry.load < whole):
                 continue
-            if not (yield Probe(Unload(entry.bundle, self.destination, self.source, self.reason))).accepted:
+            if not (yield Probe(self._back(entry))).accepted:
                 continue
             here, there = here + entry.load, there - entry.load
             back.append(entry)
@@ -287,9 +288,13 @@ class _Pair:
             return True
         return self._moved_usage(moved) < self.usage[0] - self.usage[1]
 
+    def _back(self, entry: BundleLoad) -> Unload:
+        is_exempt = self.part.quirks == "upstream"
+        return Unload(entry.bundle, self.destination, self.source, self.reason, in_exchange=is_exempt)
+
     def _take_back(self, back: Sequence[BundleLoad]) -> _Proposals:
         for entry in back:
-            if (yield Unload(entry.bundle, self.destination, self.source, self.reason)).accepted:
+            if (yield self._back(entry)).accepted:
                 self.sources.append(self.destination)
                 if self.part.debug or self.part.quirks == "intended":
                     self.gain += entry.load

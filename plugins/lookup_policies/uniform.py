@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from lookup.hooks import Conf, Ge
 from lookup.model import BundleLoad, ClusterView, CycleOutcome, CycleReason, Ruling, Unload
-from lookup_policies._unloading import Figures, descending, ended, no_figures, reported
+from lookup_policies._unloading import Figures, descending, ended, measured_usage, no_figures, reported
 
 __all__ = ["Uniform"]
 
@@ -55,7 +55,7 @@ class Uniform:
     """
 
     name: ClassVar[str] = "uniform"
-    reads: ClassVar[frozenset[str]] = frozenset({"view.load", "view.ownership"})
+    reads: ClassVar[frozenset[str]] = frozenset({"view.load", "view.load.rates", "view.ownership"})
 
     #: how much more messages per second are too many, as a ratio of the least; 0: messages do not count
     rate_difference: Annotated[float, Ge(0), Conf("loadBalancerMsgRateDifferenceShedderThreshold", scale=0.01)] = 0.5
@@ -85,7 +85,7 @@ class Uniform:
         if excess is not None and view.ownership.bundles()[excess.broker] > 1 and excess.required >= excess.minimum:
             accepted = yield from self._give_up(view, excess)
         overloaded = () if excess is None else (excess.broker,)
-        usage = reported(view, view.usage)
+        usage = reported(view, measured_usage(view))
         return ended(usage, accepted, overloaded=overloaded, reason=CycleReason.OVERLOADED)
 
     def _of_messages(self, rates: Figures) -> _Excess | None:

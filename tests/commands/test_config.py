@@ -84,6 +84,26 @@ def test_a_deaf_manager_is_warned_of(lookup: Run, tmp_path: Path) -> None:
     assert "warning: policy 'rack' reads lookup properties" in ran.err
 
 
+def test_what_evaluate_would_refuse_is_warned_of(lookup: Run, tmp_path: Path) -> None:
+    """An input that is not there, and nobody who could be assigned anything, are no mistakes of the settings."""
+    start = """
+    evaluation = { incumbent = "stock" }
+    inputs = { lookups = "nowhere" }
+    policies = [{ name = "stock", selector = "best" }]
+    """
+
+    ran = lookup("config", "check", "--config", evaluation(tmp_path, start=start))
+
+    assert ran.code == 0
+    assert ran.err.splitlines() == [
+        (
+            f"warning: inputs.lookups: {tmp_path}/nowhere: there is no such file or directory,"
+            " and `lookup evaluate` needs it"
+        ),
+        "warning: there is no broker, and `lookup evaluate` would refuse to run; give [[brokers]] or inputs.brokers",
+    ]
+
+
 def test_a_splitter_is_noted(lookup: Run, tmp_path: Path) -> None:
     """A replay does not ask it; that is no mistake and no warning."""
     splitting = '[[policies]]\nname = "splits"\nselector = "best"\nsplitter = "default-split"\n'

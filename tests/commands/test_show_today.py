@@ -50,6 +50,22 @@ def test_the_resulting_policy_is_shown_and_reads_back(lookup: Run, project: Path
     assert build_policies(load_plugins(), both[0]) == build_policies(load_plugins(), both[1])
 
 
+def test_a_stand_in_is_warned_of(lookup: Run, project: Path) -> None:
+    """Pulsar's default shedder is none of the extensible manager's, which takes its own and logs it."""
+    run = lookup("config", "show", "--config", project)
+
+    assert "warning: policy 'today': loadBalancerLoadSheddingStrategy: " in run.err
+    assert "ThresholdShedder is not for ExtensibleLoadManagerImpl, which falls back to 'transfer'" in run.err
+
+
+def test_the_grace_period_is_shown(lookup: Run, project: Path) -> None:
+    """It is no part's parameter, yet Pulsar decides by it."""
+    conf = project.parent / "broker.conf"
+    conf.write_text(f"{_CONF}loadBalancerSheddingGracePeriodMinutes=10", encoding="latin-1")
+
+    assert "grace_s = 600\n" in lookup("config", "show", "--config", project).out
+
+
 def test_parts_are_said_to_come_from_the_broker_conf(lookup: Run, project: Path) -> None:
     """The comment behind a part that was read names the file it was read from."""
     lines = lookup("config", "show", "--config", project, "--resolved").out.splitlines()

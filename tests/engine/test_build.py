@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import lookup_policies
-from lookup.engine.build import ChildSlot, PartBuilder, build_policies, child_kinds, part_table
+from lookup.engine.build import ChildSlot, PartBuilder, build_policies, child_kinds, part_table, policy_table
 from lookup.engine.plugins import load_plugins, registry_of
 from lookup.engine.policy import Policy, WeightedScorer
 from lookup.errors import SettingsError
@@ -30,6 +30,7 @@ from lookup_policies.softmax import Softmax
 from lookup_policies.threshold import Threshold
 
 REGISTRY = load_plugins()
+_GRACE = "loadBalancerSheddingGracePeriodMinutes"
 
 
 @dataclass(frozen=True)
@@ -311,6 +312,28 @@ def test_a_table_is_plain() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("written", "conf", "grace_s"),
+    [({}, {}, 1800), ({}, {_GRACE: 5}, 300), ({"grace_s": 7}, {_GRACE: 5}, 7), ({"grace_s": 0}, {}, 0)],
+)
+def test_the_grace_period_is_the_policys_the_files_or_pulsars(
+    written: dict[str, Any], conf: dict[str, Any], grace_s: int
+) -> None:
+    """In this order, and it survives being written down where there is a shedder that it binds."""
+    spec = PolicySpec.model_validate({"name": "p", "selector": "random", "shedder": "overload", **written})
+    [policy] = build_policies(REGISTRY, [spec], conf)
+
+    assert policy.grace_us == grace_s * 1_000_000
+    assert build_policies(REGISTRY, [PolicySpec.model_validate(policy_table(policy))]) == (policy,)
+
+
+@pytest.mark.parametrize("minutes", [-1, "long", True, 1.5])
+def test_a_grace_period_that_is_none_is_a_sentence(minutes: object) -> None:
+    """The key of the file is named."""
+    with pytest.raises(SettingsError, match=f"policy 'p': {_GRACE} = {minutes!r}: should be a whole number from 0 on"):
+        build_policies(REGISTRY, [PolicySpec(name="p", selector=PartSpec(use="random"))], {_GRACE: minutes})
+
+
 def test_what_is_not_written_may_come_from_broker_conf() -> None:
     """Under the key the parameter names, in the parameter's unit; what is written wins, other keys do not matter."""
     conf = {
@@ -349,3 +372,20 @@ def test_a_wrong_value_of_broker_conf_is_a_problem_like_any_other(
 
     assert builder.part(kind, PartSpec(use=part), "here") is None
     assert [found.startswith(f"here: {problem}") for found in builder.problems] == [True]
+
+
+@pytest.mark.parametrize(
+    ("cadence", "sentence"),
+    [
+        ({"min_interval_ms": 0}, "min_interval_ms = 0: input should be greater than or equal to 1"),
+        ({"history": 1.5}, "history = 1.5: input should be less than or equal to 1"),
+        ({"interval": 5}, "'cadence' has no parameter 'interval'; did you mean 'min_interval_ms'?"),
+    ],
+)
+def test_a_wrong_cadence_is_a_sentence(cadence: dict[str, Any], sentence: str) -> None:
+    """With the policy's name, as for a parameter of a part."""
+    spec = PolicySpec.model_validate({"name": "p", "selector": "best", "cadence": cadence})
+    with pytest.raises(SettingsError) as raised:
+        build_policies(REGISTRY, [spec])
+
+    assert list(raised.value.problems) == [f"policy 'p' cadence: {sentence}"]

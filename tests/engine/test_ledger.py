@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import starmap
 
 import numpy as np
 import pytest
@@ -13,8 +14,8 @@ from lookup.model import BundleLoad
 LOADS = {0: [("a/n/1", 3.0), ("a/n/2", 1.0), ("a/n/0", 1.0), ("a/n/9", 0.0), ("pulsar/system/1", 9.0)], 1: []}
 
 
-def _loads(broker: int) -> Iterator[tuple[str, float]]:
-    return iter(LOADS[broker])
+def _loads(broker: int) -> Iterator[BundleLoad]:
+    return starmap(BundleLoad, LOADS[broker])
 
 
 def test_load_is_weight_over_time_and_usage_load_over_capacity() -> None:
@@ -61,9 +62,9 @@ def test_top_bundles_are_worked_out_once_for_who_asks() -> None:
     """A broker nobody asks about costs nothing."""
     asked: list[int] = []
 
-    def loads(broker: int) -> Iterator[tuple[str, float]]:
+    def loads(broker: int) -> Iterator[BundleLoad]:
         asked.append(broker)
-        return iter(LOADS[broker])
+        return _loads(broker)
 
     top = LazyTopBundles(2, loads)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,7 +14,7 @@ from lookup.model import LoadSample, ResourceUsage, ResourceWeights, SystemResou
 
 _S = 1_000_000
 _START_US = 1_700_000_000 * _S
-_COLUMNS = ("usage", "throughput", "throughput_ema", "topics", "reported_us")
+_COLUMNS = ("usage", "max_usage", "throughput", "rate", "throughput_ema", "topics", "reported_us")
 
 #: Usage in 64ths, exact in 32 bits, and traffic, bundles, topics of one broker; None where it is not there.
 _BROKER = st.none() | st.tuples(*[st.integers(0, 40)] * 4) | st.tuples(*[st.integers(37, 42)] * 4)
@@ -56,11 +58,13 @@ class _Plain:
     def row(self, number: int) -> list[float]:
         """Return a broker's row of the board."""
         if number not in self._reporters:
-            return [np.nan, np.nan, np.nan, 0, 0]
+            return [np.nan, np.nan, np.nan, np.nan, np.nan, 0, 0]
         seen = self._reporters[number].published
         return [
             seen.weighted_max_ema,
+            seen.max_resource_usage,
             seen.msg_throughput,
+            seen.msg_rate,
             seen.msg_throughput_ema,
             seen.topics,
             seen.reported_at * 1000,
@@ -81,7 +85,7 @@ def test_the_board_shows_what_each_broker_would_publish(
     ticks: list[tuple[tuple[int, ...] | None, ...]], cadence: Cadence, history: float, tick_s: int
 ) -> None:
     """At every instant, whatever comes and goes."""
-    board, plain = ReportBoard(2, _START_US, cadence, history), _Plain(cadence, history)
+    board, plain = ReportBoard(2, _START_US, replace(cadence, history=history)), _Plain(cadence, history)
     for number, brokers in enumerate(ticks):
         now_us = _START_US + number * tick_s * _S
         shown = board.measure(_measured(*brokers), now_us)
@@ -103,7 +107,7 @@ def test_a_jump_is_seen_with_an_average_that_has_hardly_moved() -> None:
 
 def test_small_changes_add_up_until_they_are_published() -> None:
     """Each is measured against what was published, not against the sample before."""
-    board = ReportBoard(1, _START_US, history=0.0)
+    board = ReportBoard(1, _START_US, Cadence(history=0.0))
     usage = [32, 36, 40, 44]
 
     shown = [
@@ -141,3 +145,17 @@ def test_before_the_first_sample_nobody_reports() -> None:
 
     assert np.isnan(shown.throughput[0])
     assert shown.reported_us[0] == 0
+
+
+def test_a_broker_that_left_meanwhile_starts_afresh() -> None:
+    """Nobody sees its old report again, nor its old average, though it is back before it is measured."""
+    board = ReportBoard(2, _START_US)
+    board.measure(_measured((0, 10, 1, 1), (0, 10, 1, 1)), _START_US)
+
+    board.leave(np.array([True, False]), _START_US + 7 * _S)
+    gone = board.published
+    shown = board.measure(_measured((64, 10, 1, 1), (64, 10, 1, 1)), _START_US + 60 * _S)
+
+    assert np.isnan(gone.throughput[0])
+    assert gone.throughput[1] == 10.0
+    assert shown.usage.round(6).tolist() == [1.0, 0.1]

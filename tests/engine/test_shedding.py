@@ -7,20 +7,25 @@ from typing import Any, ClassVar
 
 import pytest
 
-from lookup.engine.manager import GRACE_US, LoadManager
+from lookup.engine.manager import LoadManager
+from lookup.engine.policy import Instant, Policy
+from lookup.engine.shedding import ask_shedder, run_sheds
 from lookup.errors import ContractError, ReadsError
 from lookup.model import Candidates, CycleLabel, CycleOutcome, CycleReason, Probe, Reason, Unload
 from lookup.testing import cluster
 from tests.engine.parts import DONE, Keep, Odds, Proposing, manager, policy, raising
 
+GRACE_US = Policy.grace_us
 B1, B2 = "public/default/0x00000000_0x80000000", "public/default/0x80000000_0xffffffff"
+_EXCHANGED = Unload(B1, "b2", "b3", in_exchange=True)
 SYSTEM = "pulsar/system/0x00000000_0xffffffff"
 VIEW = cluster("b1", "b2", "b3", "gone", registered=("b1", "b2", "b3"))
 
 
 def _at_work(*proposals: Any, filters: tuple[Any, ...] = (), **changes: Any) -> LoadManager:
     shedder = Proposing(proposals, **{key: changes.pop(key) for key in ("outcome", "error") if key in changes})
-    made = manager(policy(shedder, Odds(), *filters, **changes), VIEW)
+    options = {"handover_us": changes.pop("handover_us", 0)}
+    made = manager(policy(shedder, Odds(), *filters, **changes), VIEW, **options)
     made.begin_tick(GRACE_US * 10)
     made.restore({B1: "b1", B2: "b2", SYSTEM: "b1"})
     made.take_changes()
@@ -58,6 +63,19 @@ def test_a_bundle_moves_once_in_a_cycle() -> None:
     made = _at_work(Unload(B1, "b1"), Unload(B1, "b1"), Unload(B2, "b2", "b3"), Unload(B2, "b3", "b1"))
 
     assert _rulings(made) == [None, "moved-this-cycle", None, "moved-this-cycle"]
+
+
+def test_what_is_in_flight_stays_until_it_is_settled() -> None:
+    """Where it is released to nobody it has no owner either; a bundle moved in this cycle is refused as such."""
+    made = _at_work(Unload(B1, "b1"), Unload(B1, "b1", "b3"), Unload(B2, "b2"), handover_us=10)
+    made.unload(B2)
+    now = GRACE_US * 10
+
+    assert _rulings(made) == [None, "moved-this-cycle", "in-flight"]
+    made.begin_tick(now + 9)
+    assert _rulings(made) == ["in-flight", "in-flight", "in-flight"]
+    made.begin_tick(now + 10)
+    assert _rulings(made) == ["not-owner", "not-owner", "not-owner"]
 
 
 def test_an_accepted_unload_frees_the_bundle() -> None:
@@ -104,6 +122,39 @@ def test_an_unloaded_bundle_is_left_in_peace(later_us: int, reason: str | None) 
     made.begin_tick(GRACE_US * 10 + later_us)
 
     assert _rulings(made) == [reason]
+
+
+def test_how_long_it_is_left_in_peace_is_the_policys() -> None:
+    """Another period ends another time."""
+    made = _at_work(Unload(B1, "b1", "b2"), grace_us=5)
+    made.shed()
+    rulings = []
+    for later_us in (5, 6):
+        made.policy = replace(made.policy, shedder=Proposing((Probe(Unload(B1, "b2")),)))
+        made.begin_tick(GRACE_US * 10 + later_us)
+        rulings += _rulings(made)
+
+    assert rulings == ["grace-period", None]
+
+
+def test_what_goes_in_exchange_may_go_within_the_grace_period() -> None:
+    """The one rule it is spared; all others hold for it."""
+    made = _at_work(Unload(B1, "b1", "b2"))
+    made.shed()
+    made.policy = replace(made.policy, shedder=Proposing((Unload(B1, "b1", in_exchange=True), _EXCHANGED, _EXCHANGED)))
+    made.begin_tick(GRACE_US * 10 + 1)
+
+    assert _rulings(made) == ["not-owner", None, "moved-this-cycle"]
+
+
+@pytest.mark.parametrize("registered", [(), ("b1",)])
+def test_a_cycle_needs_two_brokers_but_a_shedder_can_be_asked_without(registered: tuple[str, ...]) -> None:
+    """That it is not worth while is said before it is asked, as in Pulsar by what schedules it."""
+    shedding = policy(Proposing(()), Odds())
+    instant = Instant(shedding, cluster("b1", "b2", registered=registered))
+
+    assert run_sheds(shedding, instant, {}, print).outcome.reason is CycleReason.NO_BROKERS
+    assert ask_shedder(shedding, instant, {}, print).outcome == DONE
 
 
 def test_an_admins_unload_does_not_start_the_grace_period() -> None:
@@ -197,6 +248,56 @@ def test_a_shedder_sees_what_it_declares() -> None:
         made.shed()
 
     assert made.memory["proposing"]["seen"] == {"before": 1}
+
+
+class _Holding(Keep):
+    """A filter that keeps everybody and lets no bundle go; notes whom it was asked about."""
+
+    def admit(self, request: Any, brokers: Candidates, view: Any) -> Any:
+        return [True] * len(brokers)
+
+    def should_unload(self, request: Any, owner: Any, brokers: Candidates, view: Any) -> bool:
+        if self.answer is not None:
+            return bool(self.answer(brokers))
+        return owner.id not in self.ids
+
+
+def test_a_filter_may_hold_a_bundle_that_has_nowhere_to_go() -> None:
+    """An unload without destination is refused for the filter's reason; other owners' bundles go."""
+    holding = _Holding(("b1",), reason=Reason.ANTI_AFFINITY)
+
+    assert _rulings(_at_work(Unload(B1, "b1"), Unload(B2, "b2"), filters=(holding,))) == ["anti-affinity", None]
+
+
+def test_who_has_found_a_destination_is_not_held_up() -> None:
+    """The filters were asked about that one; an unload that names a destination is not held up at all."""
+    holding = _Holding(("b1", "b2"), reason=Reason.ANTI_AFFINITY)
+    made = _at_work(Probe(Unload(B1, "b1", "b2")), Unload(B1, "b1"), Unload(B2, "b2", "b3"), filters=(holding,))
+
+    assert _rulings(made) == [None, None, None]
+
+
+def test_who_holds_a_bundle_is_asked_about_those_the_filters_before_keep() -> None:
+    """Filters behind it do not narrow them."""
+    seen: list[tuple[str, ...]] = []
+    holding = _Holding(answer=lambda brokers: bool(seen.append(brokers.ids)) or True)
+    filters = (Keep(("b1", "b3")), holding, Keep(("b3",)))
+
+    assert _rulings(_at_work(Unload(B1, "b1"), filters=filters)) == [None]
+    assert seen == [("b1", "b3")]
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        (_Holding(answer=raising(KeyError("x"))),),
+        (Keep(answer=raising(KeyError("x"))), _Holding(("b2",))),
+    ],
+    ids=["it-fails", "one-before-it-fails"],
+)
+def test_a_filter_that_fails_holds_the_bundle(filters: tuple[Any, ...]) -> None:
+    """As one that fails refuses a destination."""
+    assert _rulings(_at_work(Unload(B1, "b1"), filters=filters)) == ["filtered"]
 
 
 def test_a_policy_without_shedder_sheds_nothing() -> None:

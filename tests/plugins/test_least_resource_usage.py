@@ -20,8 +20,19 @@ from tests.plugins.worlds import shares
         (0.1, {"1": 0.4, "2": 0.4, "5": 0.4}, {"1", "2", "5"}),
         (0.01, {"1": 0.95, "2": 0.99}, {"1"}),
         (0.25, {"1": 0.25, "2": 0.75}, {"1"}),
+        (0.15, {"1": 0.35, "2": 0.05}, {"1", "2", "5"}),
     ],
-    ids=["below", "nobody-below", "no-reports", "documented-example", "random", "equal", "overloaded", "on-the-edge"],
+    ids=[
+        "below",
+        "nobody-below",
+        "no-reports",
+        "documented-example",
+        "random",
+        "equal",
+        "overloaded",
+        "on-the-edge",
+        "a-last-bit-off-the-edge",
+    ],
 )
 def test_brokers_clearly_below_the_average_share_the_odds(
     difference: float, usage: dict[str, float], expected: set[str]

@@ -34,8 +34,9 @@ def _select(part: LeastResourceUsageWithWeight, view: ClusterView, memory: dict[
         (LEAST, {"1": 0.9, "2": 0.85, "3": 0.99}, {"2"}),
         (AVERAGE, {"1": 0.1, "2": 0.3, "3": 0.8}, {"1", "2"}),
         (AVERAGE, {"1": 0.9, "2": 0.9, "3": 0.95}, {"1", "2", "3"}),
+        (replace(AVERAGE, difference=0.1), {"1": 0.05, "2": 0.05, "3": 0.35}, {"1", "2", "3"}),
     ],
-    ids=["least", "tie", "all-overloaded", "one-not", "below-the-mean", "nobody-below"],
+    ids=["least", "tie", "all-overloaded", "one-not", "below-the-mean", "nobody-below", "a-last-bit-off-the-edge"],
 )
 def test_the_rule_says_who_may_be_chosen(
     part: LeastResourceUsageWithWeight, usage: dict[str, float], expected: set[str]

@@ -289,6 +289,20 @@ def test_a_swap_by_load_may_make_usage_worse_by_accident() -> None:
     assert intended[0] == []
 
 
+def test_what_comes_back_may_have_been_unloaded_lately_by_accident() -> None:
+    """Pulsar looks only at recently unloaded bundles of the fuller broker; what was evidently meant looks at both."""
+    lately = {"t/n/l1", "t/n/l2"}
+
+    def spares(unload: Unload, asked: bool) -> bool:
+        return unload.bundle in lately and not unload.in_exchange
+
+    upstream = _cycle(_view(SWAPPED), refuses=spares)
+    intended = _cycle(_view(SWAPPED), replace(AT_ONCE, quirks="intended"), refuses=spares)
+
+    assert upstream[0] == [("f1", "full", "less"), ("l1", "less", "full")]
+    assert intended[0] == []
+
+
 def test_nobody_reports() -> None:
     """Without any report there are no brokers; without that of a registered broker there is no load data."""
     assert _cycle(cluster("a", "b"))[1].reason == CycleReason.NO_BROKERS

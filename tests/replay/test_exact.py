@@ -27,7 +27,7 @@ from lookup.score.metrics import lookup_register_metrics
 from lookup.settings.evaluation import EvaluationFile
 from tests.replay.oracle import Tale, tell
 from tests.replay.serial import SerialSession
-from tests.replay.worlds import World, world_of, worlds
+from tests.replay.worlds import World, moving_world, world_of, worlds
 
 _METRICS = {metric.name: metric() for metric in lookup_register_metrics()}
 _BY = ("tenant", "namespace", "rack")
@@ -53,7 +53,7 @@ def _rows(folder: Path, table: str) -> dict[tuple[str, str, int], list[dict[str,
 
 
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
-    plain = {name: value for name, value in row.items() if name not in ("cluster", "policy", "seed", "state")}
+    plain = {name: value for name, value in row.items() if name not in ("cluster", "policy", "seed")}
     for name in ("ts", "from", "to"):
         if plain.get(name) is not None:
             plain[name] = round(plain[name].timestamp() * 1e6)
@@ -104,6 +104,8 @@ def _assert_facts(outcome: ReplayOutcome, tale: Tale) -> None:
     assert inputs["induced_ratio"] == facts["induced"] / facts["lookups"]
     assert (inputs["capacity"] == "assumed") == facts["assumed"]
     assert inputs["quarantined"] == sum(tale.quarantined.values())
+    for name, hindered in tale.hindered.items():
+        assert inputs.get(name, {}) == hindered
     floors: Any = inputs["imbalance_floor"]
     _assert_figures(
         {name: math.nan if value is None else value for name, value in floors.items()},
@@ -128,7 +130,7 @@ def _prove(session: Any, world: World, *, partitions: tuple[int, ...], whole: bo
 
 def _prove_settings(
     session: Any, file: EvaluationFile, folder: Path, *, partitions: tuple[int, ...], whole: bool = False
-) -> None:
+) -> Tale:
     by = () if whole else _parts(file)
     tale = tell(file, by=by)
     seen: list[tuple[dict[str, bytes], Any]] = []
@@ -142,6 +144,7 @@ def _prove_settings(
     for files, sums in seen[1:]:
         assert files == seen[0][0]
         assert sums == seen[0][1]
+    return tale
 
 
 def _replayed(session: Any, file: EvaluationFile, output: Path, **given: Any) -> ReplayOutcome:
@@ -174,6 +177,47 @@ def test_the_jobs_equal_a_plain_loop(world: World, whole: bool) -> None:
 def test_no_figure_depends_on_how_the_log_is_divided(world: World) -> None:
     """Decisions, owners and sums are the same to the byte from 1, 8 and 64 tasks."""
     _prove(SerialSession(), world, partitions=(1, 8, 64))
+
+
+#: How the states of OWNERS end: with whom they are, and why.
+_ENDINGS = {
+    ("Assigning", "forced"),
+    ("Assigning", "settled"),
+    ("Owned", "admin"),
+    ("Owned", "forced"),
+    ("Owned", "shed"),
+    ("Owned", "split"),
+    ("Releasing", "forced"),
+    ("Releasing", "settled"),
+    ("Releasing to nobody", "forced"),
+    ("Releasing to nobody", "settled"),
+    ("Splitting", "forced"),
+    ("Splitting", "settled"),
+}
+
+
+def _endings(tale: Tale) -> set[tuple[str, str]]:
+    """Return how the states of OWNERS ended."""
+    rows = [row for told in tale.runs.values() for row in told.owners if row["ended_by"] is not None]
+    return {(row["state"] if row["broker"] else f"{row['state']} to nobody", row["ended_by"]) for row in rows}
+
+
+@pytest.mark.parametrize("owner_loss", ["leader", "next-lookup"])
+def test_hand_overs_are_replayed_exactly_through_every_state(tmp_path: Path, owner_loss: str) -> None:
+    """Whatever happens to a bundle in flight, under both kinds of owner loss; every ending is among the worlds."""
+    endings: set[tuple[str, str]] = set()
+    for seed in (0, 2, 3, 4, 8, 20, 23):
+        file = moving_world(seed, owner_loss).written(tmp_path / str(seed))
+        endings |= _endings(_prove_settings(SerialSession(), file, tmp_path / str(seed), partitions=(8,)))
+
+    assert endings == _ENDINGS
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("owner_loss", ["leader", "next-lookup"])
+def test_spark_hands_over_the_same_from_1_8_and_64_partitions(spark: SparkSession, owner_loss: str) -> None:
+    """States, their ends and the lookups that meet them do not depend on how the log is divided."""
+    _prove(spark, moving_world(23, owner_loss), partitions=(1, 8, 64))
 
 
 @pytest.mark.spark

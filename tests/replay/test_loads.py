@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from lookup.engine.ledger import LoadFigures, no_load
+from lookup.model import RESOURCES, BundleLoad
 from lookup.replay.bundle_map import BundleMap
 from lookup.replay.loads import AtomLoads, BrokerLoads, Demand, ReportedLoads
 from tests.replay.plans import NOON, TOPIC, WHOLE, Planned, lookup, planned
@@ -70,15 +73,74 @@ def test_reported_bundles_take_the_place_of_weights(tmp_path: Path) -> None:
 def test_a_report_holds_until_the_next() -> None:
     """Brokers without a report are unknown; later rows take the place of earlier ones."""
     columns: dict[str, Any] = {"ts": [1, 5, 5], "broker": [0, 0, 1], "usage": [0.1, 0.2, 0.3], "load": [1.0, 2.0, 3.0]}
-    reported = ReportedLoads(
-        {**{key: np.array(value) for key, value in columns.items()}, "topics": np.array([4, 5, 6])}, 3
+    reported = ReportedLoads({key: np.array(value) for key, value in columns.items()}, 3)
+
+    before = reported.at(4)
+    assert before["usage"][0] == 0.1
+    assert np.isnan(before["usage"][1:]).all()
+    after = reported.at(5)
+    assert (after["usage"][:2].tolist(), after["load"][:2].tolist()) == ([0.2, 0.3], [2.0, 3.0])
+
+
+def test_what_is_reported_takes_the_place_of_what_is_measured() -> None:
+    """Topics of the log stand in where nobody reports any, resources are a table, the rest is unknown."""
+    measured = replace(no_load(2, np.array([8, 9])), demand={"rack": {"a": 1.0}})
+    least: dict[str, Any] = {"ts": [1], "broker": [1], "usage": [0.1], "load": [1.0]}
+    full = least | {"topics": [3.0], "rate": [70.0], "max_usage": [0.2], "load_ema": [4.0]}
+    full |= {name: [float(place)] for place, name in enumerate(RESOURCES)}
+    bare, rich = (
+        ReportedLoads({key: np.array(value) for key, value in columns.items()}, 2).figures(1, measured)
+        for columns in (least, full)
     )
 
-    usage, _, _ = reported.at(4)
-    assert usage[0] == 0.1
-    assert np.isnan(usage[1:]).all()
-    usage, load, topics = reported.at(5)
-    assert (usage[:2].tolist(), load[:2].tolist(), topics.tolist()) == ([0.2, 0.3], [2.0, 3.0], [5, 6, 0])
+    assert (bare.topics.tolist(), bare.resources, bare.max_usage, bare.message_rate) == ([8, 9], None, None, None)
+    assert (bare.source, bare.demand) == ("reported", measured.demand)
+    assert rich.topics.tolist() == [0, 3]
+    assert rich.resources is not None
+    assert rich.resources[1].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+    shown = [rich.max_usage, rich.load_ema, rich.message_rate]
+    assert [None if column is None else column[1] for column in shown] == [0.2, 4.0, 70.0]
+
+
+def _figures_of_one(folder: Path, *, load: dict[str, float] | None = None, rate: float | None = None) -> LoadFigures:
+    """Return the figures of a broker that owns a bundle of 5 bytes per second, as LOADS and BUNDLES tell them."""
+    stats = {"msgThroughputIn": 5.0} | ({} if rate is None else {"msgRateOut": rate})
+    tables = {"bundles": [{"ts": NOON, "cluster": "east", "bundle": WHOLE, "stats": json.dumps(stats)}]}
+    if load is not None:
+        tables["loads"] = [{"ts": NOON, "cluster": "east", "broker": "a:1", "load": json.dumps(load)}]
+    source = {"load": "simulated" if load is None else "reported"}
+    plan = planned(folder, [lookup(0)], tables=tables, evaluation=source)
+    loads = AtomLoads(plan.cluster, plan.run, plan.work)
+    brokers = BrokerLoads(plan.cluster, loads, BundleMap(plan.cluster.words.atoms), plan.work)
+    loads.close_cell(NOON)
+    known = {"capacity": np.array([10.0, 10.0]), "registered": np.array([True, True])}
+    return brokers.at(NOON, np.array([0], np.int32), demand=Demand(plan.cluster, [], 60.0), **known)
+
+
+def _first(column: Any) -> float | None:
+    return None if column is None else float(column[0])
+
+
+@pytest.mark.parametrize(
+    ("given", "message_rate", "long_term_rate", "bundles"),
+    [
+        ({}, None, None, {WHOLE: 5.0}),
+        ({"rate": 7.0}, 7.0, None, {WHOLE: 7.0}),
+        ({"load": {}}, None, None, {WHOLE: 5.0}),
+        ({"load": {}, "rate": 7.0}, None, None, {WHOLE: 5.0}),
+        ({"load": {"msgRateIn": 9.0}}, None, 9.0, {}),
+        ({"load": {"msgRateIn": 9.0}, "rate": 7.0}, 9.0, None, {WHOLE: 7.0}),
+    ],
+)
+def test_rates_of_brokers_and_bundles_are_in_one_unit(
+    tmp_path: Path, given: Any, message_rate: float | None, long_term_rate: float | None, bundles: dict[str, float]
+) -> None:
+    """Messages where both are known, else load; brokers' alone do not count for shedding."""
+    found = _figures_of_one(tmp_path, **given)
+
+    assert (_first(found.message_rate), _first(found.long_term_rate)) == (message_rate, long_term_rate)
+    assert dict(found.long_term_bundle_rates) == bundles
+    assert list(found.top_bundles[0]) == [BundleLoad(WHOLE, 5.0, given.get("rate", 0.0))]
 
 
 def test_demand_is_told_by_the_values_of_a_label(tmp_path: Path) -> None:

@@ -92,6 +92,34 @@ def test_loads_of_known_brokers_become_columns(tmp_path: Path) -> None:
     }
 
 
+def test_what_only_some_loads_tell_is_a_column_with_gaps(tmp_path: Path) -> None:
+    """NaN where a row is silent, 0 for a resource beside others; what no row tells is no column."""
+    told = '{"cpu":{"usage":30,"limit":100},"msgRateIn":2.5,"maxResourceUsage":0.3,"msgThroughputEMA":7,"topics":null}'
+    rows = load_rows(_written(tmp_path, "loads", {"load": told}, {"load": "{}"})).of("east")
+    columns = broker_numbers(rows, Roster([Broker("a:1")]))
+    found = {name: [str(value) for value in columns[name].tolist()] for name in columns if name not in ("ts", "broker")}
+
+    assert found == {
+        "usage": ["1.0", "1.0"],
+        "load": ["0.0", "0.0"],
+        "max_usage": ["0.3", "nan"],
+        "load_ema": ["7.0", "nan"],
+        "rate": ["2.5", "nan"],
+        "cpu": ["30.000001907348633", "nan"],
+        **{name: ["0.0", "nan"] for name in ("memory", "direct_memory", "bandwidth_in", "bandwidth_out")},
+    }
+
+
+def test_rates_of_bundles_are_a_column_where_any_row_tells_them(tmp_path: Path) -> None:
+    """In and out together, in millionths; a rate that no sum could hold goes to quarantine."""
+    stats = ('{"msgRateIn":1.5,"msgRateOut":2.0}', "{}", '{"msgRateIn":1e300}')
+    table = bundle_rows(_written(tmp_path, "bundles", *({"bundle": WHOLE, "stats": text} for text in stats)))
+    columns = bundle_numbers(table.of("east"), Atoms.of(AtomRule(NamespacePolicies(default_bundles=1), {}), ["t/n"]))
+
+    assert columns["rate"].tolist() == [3_500_000, 0]
+    assert [row.reason.partition(" is above")[0] for row in table.quarantined] == ["msgRateIn + msgRateOut"]
+
+
 def test_bundle_stats_become_columns_of_atoms(tmp_path: Path) -> None:
     """Throughput in micro-units stands under the bundle's atoms; bundles of no whole atoms are left out."""
     stats = '{"msgThroughputIn":0.1,"msgThroughputOut":0.2}'

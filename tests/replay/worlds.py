@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -21,6 +21,7 @@ from lookup.replay.schema import CANONICAL
 from lookup.settings.evaluation import EvaluationFile
 
 MICRO = 1_000_000
+_PLUGIN = Path(__file__).parent.parent / "assets" / "restless.py"
 #: 2026-01-01T23:56:00Z: days change soon after.
 START_US = 1_767_311_760 * MICRO
 CLUSTERS = ("east", "west")
@@ -78,6 +79,11 @@ _STATELESS: tuple[dict[str, Any], ...] = (
         "selector": {"use": "fallback", "children": [{"use": "best", "min_score": 1.0}, "least-resource-usage"]},
     },
     {"selector": {"use": "zone-spill", "key": "rack", "min_cluster_size": 1, "child": "random"}},
+    {
+        "filters": ["isolation", {"use": "max-topics", "max_topics": 1}],
+        "selector": "random",
+        "second_choice": {"filters": 1, "overloaded": 0.3},
+    },
 )
 _OWNING: tuple[dict[str, Any], ...] = (
     {"scorers": ["fewest-bundles"], "selector": "best"},
@@ -86,15 +92,49 @@ _OWNING: tuple[dict[str, Any], ...] = (
     {"selector": {"use": "bounded-consistent-hash", "points": 5}},
     {"selector": {"use": "power-of-two", "by": "bundles"}},
     {"selector": "round-robin"},
-    {"filters": ["even-distribution"], "selector": "least-long-term-message-rate"},
+    {
+        "filters": ["isolation", "anti-affinity", "even-distribution"],
+        "selector": "least-long-term-message-rate",
+        "second_choice": {"filters": 1, "overloaded": 0.3},
+        "shedder": {"use": "threshold", "threshold": 0.01, "history": 0.0},
+    },
     {"selector": {"use": "least-resource-usage-with-weight", "history": 0.5}},
     {"selector": {"use": "least-resource-usage-with-weight", "rule": "average"}},
-    {"selector": "avg-placement"},
+    {
+        "selector": "avg-placement",
+        "shedder": {"use": "avg", "low_threshold": 0.1, "low_hits": 1, "min_rate": 0.1, "min_throughput": 0.001},
+    },
+    {
+        "selector": "random",
+        "shedder": {"use": "uniform", "min_rate": 0.1, "min_throughput": 0.001, "quirks": "intended"},
+    },
     {"scorers": [_matching()], "selector": "best", "shedder": {"use": "threshold", "threshold": 0.01, "history": 0.0}},
     {
         "selector": "least-resource-usage",
         "shedder": {"use": "threshold", "threshold": 0.05, "lower_boundary": True, "history": 0.5},
     },
+    {
+        "selector": "random",
+        "shedder": {
+            "use": "transfer",
+            "target_std": 0.001,
+            "hit_count": 0,
+            "cool_down_s": 0,
+            "shed_with_policies": True,
+        },
+    },
+    {"filters": ["max-topics"], "selector": "round-robin", "shedder": {"use": "restless", "every": 3}},
+    {"scorers": ["fewest-bundles"], "selector": "best", "shedder": {"use": "restless", "every": 1000}},
+    {"selector": "random", "shedder": {"use": "overload", "threshold": 0.01}},
+)
+
+
+#: Pulsar's, and some that meet the instants of the grid, or miss them, often or seldom.
+_CADENCES: tuple[dict[str, Any], ...] = (
+    {},
+    {"min_interval_ms": 60_000, "history": 0.0},
+    {"min_interval_ms": 7_000, "max_interval_ms": 0, "change_percent": 0.0},
+    {"min_interval_ms": 90_000, "max_interval_ms": 120_000, "change_percent": 60.0, "history": 0.5},
 )
 
 
@@ -206,6 +246,29 @@ def world_of(seed: int, most: int, ownership: str | None = None) -> World:
     return World(_logs(dice, times, most), settings, _layout(dice), tables)
 
 
+def moving_world(seed: int, owner_loss: str) -> World:
+    """Make a world in which bundles are moved, split and orphaned while they are being handed over."""
+    dice, world = Random(seed), world_of(seed, 100, "exclusive")
+    tick_s = world.settings["evaluation"]["tick_s"]
+    times = _Times(tick_s * MICRO, 8, has_quiet_day=False)
+    registered = [{**_FIRST, "cluster": cluster, "broker": broker} for cluster in CLUSTERS for broker in BROKERS]
+    tables = {
+        "brokers": registered + [_registration(dice, times) for _ in range(40)],
+        "ownership": [_ownership(dice, times) for _ in range(100)],
+    }
+    policies = [
+        {"name": f"p{number}", "selector": selector, "shedder": {"use": "restless", "every": number + 2}}
+        for number, selector in enumerate(("random", "least-resource-usage"))
+    ]
+    section = {
+        **world.settings["evaluation"],
+        "owner_loss": owner_loss,
+        "load": "simulated",
+        "handover_s": dice.choice([tick_s / 2, 1.5 * tick_s]),
+    }
+    return replace(world, tables=tables, settings={**world.settings, "evaluation": section, "policies": policies})
+
+
 def _logs(dice: Random, times: _Times, most: int) -> list[dict[str, Any]]:
     clusters, logged = CLUSTERS[: dice.choice([1, 2])], _LOGGED[: dice.randint(4, len(_LOGGED))]
     odd = dice.choice([0.0, 0.1])
@@ -294,7 +357,7 @@ def _ownership(dice: Random, times: _Times) -> dict[str, Any]:
         "ts": times.any(dice),
         "cluster": dice.choice(CLUSTERS),
         "bundle": name,
-        "event": dice.choice(["owned", "owned", "unloaded", "unloaded", "split"]),
+        "event": dice.choice(["owned", "unloaded", "unloaded", "split", "split"]),
         "broker": dice.choice(BROKERS),
         "by": dice.choice(["admin", "admin", "policy", None]),
         "boundaries": dice.choice(
@@ -308,14 +371,30 @@ def _load(dice: Random, times: _Times) -> dict[str, Any]:
         "weightedMaxEMA": dice.choice([0.1, 0.5, 0.9, 1.3]),
         "msgThroughputIn": dice.choice([0.0, 10.5]),
         "topics": dice.randrange(4),
+        "maxResourceUsage": dice.choice([0.2, 1.1]),
+        "msgThroughputEMA": dice.choice([0.0, 4.2]),
+        "msgRateIn": dice.choice([0.0, 70.0]),
+        "msgRateOut": 3.3,
+        "cpu": {"usage": dice.choice([10.0, 95.0]), "limit": 100.0},
+        "bandwidthIn": {"usage": 30.0, "limit": dice.choice([20.0, 300.0])},
     }
+    report = _thinned(dice, report, times.cells)
     broker = dice.choice([*BROKERS, "gone:8080"])
     return {"ts": times.any(dice), "cluster": dice.choice(CLUSTERS), "broker": broker, "load": json.dumps(report)}
+
+
+def _thinned(dice: Random, report: dict[str, Any], cells: int) -> dict[str, Any]:
+    """Leave keys out: in some worlds all but Pulsar's averages, in the others those of some rows."""
+    if cells <= 3:
+        return {key: report[key] for key in ("weightedMaxEMA", "msgThroughputIn")}
+    return {key: value for key, value in report.items() if dice.random() < 0.8}
 
 
 def _bundle(dice: Random, times: _Times) -> dict[str, Any]:
     ends = ["0x00000000_0x80000000", "0x80000000_0xffffffff", "0x00000000_0x40000000", "0x10000000_0x30000000"]
     stats = {"msgThroughputIn": dice.choice([0.0, 0.3, 7.7]), "msgThroughputOut": 0.1}
+    if times.cells > 3:
+        stats |= {"msgRateIn": dice.choice([0.0, 40.0]), "msgRateOut": dice.choice([0.1, 2.5])}
     return {
         "ts": times.any(dice),
         "cluster": dice.choice(CLUSTERS),
@@ -333,11 +412,15 @@ _KINDS: Mapping[str, tuple[Callable[[Random, _Times], dict[str, Any]], int]] = {
 
 
 def _section(dice: Random, mode: str, tick_s: int, *, has_loads: bool) -> dict[str, Any]:
+    # Instants are half a tick, 3 s or a microsecond apart: hand-overs end at them, between them, and after the log.
+    durations = [0.0, 0.0, 1e-6, 3.0, tick_s / 2, tick_s, 1.5 * tick_s, 4000.0]
     return {
+        "handover_s": 0.0 if mode == "shared" else dice.choice(durations),
         "incumbent": "p0",
         "ownership": mode,
         "owner_loss": dice.choice(["next-lookup", "leader"]),
-        "load": dice.choice(["simulated", "reported"]) if has_loads else "simulated",
+        "load": (load := dice.choice(["simulated", "reported"]) if has_loads else "simulated"),
+        "load_reports": dice.choice(["instant", "published"]) if load == "simulated" else "instant",
         "tick_s": tick_s,
         "session_s": tick_s * dice.choice([1, 3]),
         "balance_s": tick_s * dice.choice([1, 2, 40]),
@@ -356,7 +439,9 @@ def _settings(dice: Random, section: dict[str, Any], *, has_registry: bool) -> d
     chosen = dice.sample(pool, dice.randint(1, 3))
     return {
         "evaluation": section,
-        "policies": [{"name": f"p{number}", **policy} for number, policy in enumerate(chosen)],
+        "policies": [
+            {"name": f"p{number}", **policy, "cadence": dice.choice(_CADENCES)} for number, policy in enumerate(chosen)
+        ],
         "brokers": [] if has_registry and dice.random() < 0.5 else _brokers(dice, has_registry=has_registry),
         "clients": dice.choice([[], _RULES]),
         "namespaces": [
@@ -364,6 +449,7 @@ def _settings(dice: Random, section: dict[str, Any], *, has_registry: bool) -> d
             {"name": "t2/b", "anti_affinity_group": "G", "isolation": [{"primary": ["broker-[ab]"], "min_limit": 1}]},
         ],
         "failure_domains": {"d1": list(BROKERS[:2])},
+        "plugin_files": [str(_PLUGIN)],
     }
 
 

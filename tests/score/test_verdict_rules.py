@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from lookup.errors import SettingsError
+from lookup.model.batch import TRANSIT_STATES
 from lookup.score.metrics.movement import CAUSES
 from lookup.score.verdict import Verdict, check_rules, exit_code
 from lookup.settings.sections import VerdictSection
@@ -152,9 +153,10 @@ class TestRules:
         assert list(caught.value.problems) == [f"verdict.primary: {sentence}", f"verdict.margins: {sentence}"]
 
     def test_the_keys_that_metrics_list_are_those_they_have(self) -> None:
-        """All but `match_ratio` say which keys there can be; of `moves` they are the causes."""
+        """All but `match_ratio` say which keys there can be: causes of `moves`, states of lookups in transition."""
         listed = {metric.name: getattr(metric, "every_key", None) for metric in METRICS}
 
         assert listed.pop("match_ratio") is None
         assert listed.pop("moves") == CAUSES
+        assert listed.pop("in_transition") == TRANSIT_STATES
         assert set(listed.values()) == {()}

@@ -8,10 +8,10 @@ from itertools import pairwise
 import numpy as np
 from hypothesis import strategies as st
 
-from lookup.model.batch import Batch, Cells, ClientClass, OwnerChanges, Served
+from lookup.model.batch import Batch, Cells, ClientClass, OwnerChanges, Served, Transitions
 from lookup.model.broker import Broker, BrokerLookupData, Location, Roster
 from lookup.model.topology import Edge, Topology
-from tests.score.oracle import CAUSES, Change, Happenings, Lookup
+from tests.score.oracle import CAUSES, STATES, Change, Happenings, Lookup
 
 SECOND = 1_000_000
 HOUR = 3600 * SECOND
@@ -28,7 +28,7 @@ def batch_of(world: Happenings, brokers: Sequence[Broker], *, cluster: str = "c"
 
     Args:
         brokers: every broker of the run, with the lookup data the lookups in `world` were answered with.
-        last: whether changes and cells stand in this batch.
+        last: whether changes, cells and lookups in transition stand in this batch.
     """
     roster = Roster(brokers)
     bundles = tuple(f"b{number}" for number in range(8))
@@ -46,6 +46,18 @@ def batch_of(world: Happenings, brokers: Sequence[Broker], *, cluster: str = "c"
         topology=world.topology,
         bytes_per_weight=world.bytes_per_weight,
         window_s=world.window_s,
+        transitions=_transitions(world.lookups if last else (), bundles, clients) if world.hands_over else None,
+    )
+
+
+def _transitions(lookups: Sequence[Lookup], bundles: Sequence[str], clients: Sequence[ClientClass]) -> Transitions:
+    moving = [one for one in lookups if one.state is not None]
+    return Transitions(
+        bundle=np.array([bundles.index(one.bundle) for one in moving], dtype=np.int64),
+        state=np.array([STATES.index(one.state or "") for one in moving], dtype=np.int64),
+        client=np.array([clients.index(one.client) for one in moving], dtype=np.int64),
+        lookups=np.array([one.count for one in moving], dtype=np.float64),
+        weight=np.array([one.count * one.weight for one in moving], dtype=np.float64),
     )
 
 
@@ -152,6 +164,7 @@ def worlds(draw: st.DrawFn) -> tuple[Happenings, list[Broker]]:
         bytes_per_weight=draw(st.sampled_from([None, 1e6])),
         window_s=draw(st.sampled_from([60, 3600])),
         usage_s=draw(st.none() | _usage(3 * len(brokers))),
+        hands_over=draw(st.booleans()),
     )
     return world, brokers
 
@@ -167,6 +180,7 @@ def _lookups(draw: st.DrawFn, brokers: Sequence[Broker]) -> Lookup:
         weight=draw(st.integers(0, 8)) / 4,
         logged=draw(st.none() | st.sampled_from([one.id for one in brokers])),
         count=draw(st.sampled_from([1.0, 0.25])),
+        state=draw(st.none() | st.sampled_from(STATES)),
     )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lookup.settings import load_manager_keys, warnings_of
+from lookup.settings import load_manager_keys, obstacles_of, warnings_of
 from tests.settings.files import evaluation, write
 
 _MODULAR = "brokers b-0:1 to b-1:1: ModularLoadManagerImpl is no extensible load manager and ignores lookup properties"
@@ -16,6 +16,25 @@ _TEMPLATE = '[[brokers]]\nid = "b-{n}:1"\ncount = 2\nprofile = "b.conf"\n'
 def test_nothing_is_said_of_what_is_right(tmp_path: Path) -> None:
     """Brokers without a profile are taken to run the extensible manager."""
     assert warnings_of(evaluation(tmp_path, '[[brokers]]\nid = "a:1"'), {"p": {"properties.rack"}}) == []
+
+
+def test_inputs_that_are_not_there_are_told(tmp_path: Path) -> None:
+    """A path is looked for beside the settings; what a URI names is not asked for."""
+    write(tmp_path, "log.parquet", "")
+    inputs = '[inputs]\nlookups = "log.parquet"\nbrokers = "s3://b/brokers"\nloads = "loads"\n'
+
+    (found,) = obstacles_of(evaluation(tmp_path, inputs))
+
+    assert found == (
+        f"inputs.loads: {tmp_path}/loads: there is no such file or directory, and `lookup evaluate` needs it"
+    )
+
+
+def test_an_evaluation_without_a_broker_is_told(tmp_path: Path) -> None:
+    """Neither entries nor a table: nothing could be assigned to anybody."""
+    (found,) = obstacles_of(evaluation(tmp_path))
+
+    assert found.startswith("there is no broker, and `lookup evaluate` would refuse to run; give [[brokers]]")
 
 
 def test_a_manager_that_ignores_properties_is_told(tmp_path: Path) -> None:

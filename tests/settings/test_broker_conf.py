@@ -248,6 +248,7 @@ def test_listeners_are_told_apart_by_name(tmp_path: Path) -> None:
         ("advertisedListeners=a:http://b:1,a:http://c:1", "advertised_listeners: listener 'a' has two addresses"),
         ("internalListenerName=x", "internal_listener_name: there is no listener 'x'"),
         ("lookup.rack=\\uXXXX", "cannot be read as Java properties: "),
+        ("\x7fELF\x02\x01\0\0", "is no text; a broker.conf has lines like webServicePort=8080"),
     ],
 )
 def test_a_wrong_value_is_one_sentence(tmp_path: Path, text: str, sentence: str) -> None:

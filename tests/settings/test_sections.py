@@ -24,6 +24,16 @@ def _first(caught: pytest.ExceptionInfo[ValidationError]) -> str:
         ),
         ({"seeds": [1, 2, 1]}, "seeds: each should occur once, not [1, 2, 1]"),
         ({"seeds": [1 << 63]}, "Input should be less than 9223372036854775808"),
+        (
+            {"ownership": "shared", "handover_s": 2.5},
+            "handover_s: 2.5 should be 0 under shared ownership: nobody owns a bundle to hand over",
+        ),
+        ({"handover_s": -1}, "Input should be greater than or equal to 0"),
+        ({"handover_s": 86_401}, "Input should be less than or equal to 86400"),
+        (
+            {"load": "reported", "load_reports": "published"},
+            'load_reports: LOADS says what was published; "published" needs load = "simulated"',
+        ),
         ({"seeds": []}, "Tuple should have at least 1 item"),
         ({"ownership": "sole"}, "Input should be 'exclusive' or 'shared'"),
         ({"owner_loss": "none"}, "Input should be 'next-lookup' or 'leader'"),
@@ -44,10 +54,11 @@ def test_a_replay_that_makes_no_sense_is_refused(keys: dict[str, Any], sentence:
 
 
 @pytest.mark.parametrize(
-    "keys", [{"margin": -0.1}, {"margins": {"moves": "x"}}, {"resamples": 0}, {"primary": "moves"}]
+    "keys",
+    [{"margin": -0.1}, {"margins": {"moves": "x"}}, {"resamples": 0}, {"resamples": 100_001}, {"primary": "moves"}],
 )
 def test_a_verdict_that_makes_no_sense_is_refused(keys: dict[str, Any]) -> None:
-    """Margins are not negative, there is something to resample, and primary metrics are a list."""
+    """Margins are not negative, resamples are some but fit into memory, and primary metrics are a list."""
     with pytest.raises(ValidationError):
         VerdictSection.model_validate(keys)
 

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from lookup.engine.build import build_policies, policy_table
 from lookup.engine.plugins import load_plugins
 from lookup.engine.policy import Policy
+from lookup.engine.reporting import Cadence
 from lookup.settings import PolicySpec, load_policies
 
 REGISTRY = load_plugins()
@@ -160,3 +161,22 @@ def test_a_policy_file_names_its_conf_from_its_own_folder(tmp_path: Path) -> Non
         file.write_text(text if place else f"[[policies]]\n{text}", encoding="utf-8")
 
         assert load_policies(file)[0].conf_file == str(tmp_path / "broker.conf")
+
+
+def test_the_modular_manager_chooses_twice(tmp_path: Path) -> None:
+    """Where nobody is left, or who was chosen is overloaded, its isolation policies alone count."""
+    percent = "loadBalancerBrokerOverloadedThresholdPercentage=70"
+    modular, extensible = _built(_spec(tmp_path, percent)), _built(_spec(tmp_path, EXTENSIBLE, TRANSFER, percent))
+
+    assert modular.second_choice is not None
+    assert (modular.filters[0].name, modular.second_choice.filters) == ("isolation", 1)
+    assert modular.second_choice.overloaded == 0.7
+    assert extensible.second_choice is None
+
+
+def test_brokers_report_as_the_file_says(tmp_path: Path) -> None:
+    """Minutes become milliseconds; what the file does not say is Pulsar's default."""
+    keys = ("loadBalancerReportUpdateMaxIntervalMinutes=5", "loadBalancerReportUpdateThresholdPercentage=20")
+
+    assert _built(_spec(tmp_path, *keys)).cadence == Cadence(5_000, 300_000, 20.0, 0.9)
+    assert _built(_spec(tmp_path, *keys, cadence={"history": 0.5})).cadence == Cadence(5_000, 300_000, 20.0, 0.5)

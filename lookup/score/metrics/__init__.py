@@ -13,6 +13,7 @@ from lookup.score.metrics.churn import CycleMoves, LoadVariation, NecessaryMoves
 from lookup.score.metrics.labels import MatchRatio
 from lookup.score.metrics.movement import Assignments, MovedWeight, Moves, RedundantMoves
 from lookup.score.metrics.network import NetworkCost, NetworkCoveredRatio, NetworkMsMean, NetworkMsP95
+from lookup.score.metrics.transition import InTransition, InTransitionWeight
 
 __all__ = [
     "AgreementRatio",
@@ -21,6 +22,8 @@ __all__ = [
     "CycleMoves",
     "ImbalanceCv",
     "ImbalanceMaxMean",
+    "InTransition",
+    "InTransitionWeight",
     "LoadVariation",
     "MatchRatio",
     "MovedWeight",
@@ -56,5 +59,7 @@ def lookup_register_metrics() -> tuple[type[Metric], ...]:
         CycleMoves,
         NecessaryMoves,
         MovedWeight,
+        InTransition,
+        InTransitionWeight,
         AgreementRatio,
     )

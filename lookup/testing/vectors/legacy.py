@@ -18,16 +18,15 @@ from lookup.model.view import ClusterView
 from lookup.settings.policy import PartSpec, PolicySpec
 from lookup.testing.asking import manager_in
 from lookup.testing.clusters import cluster, engine_request
-from lookup.testing.vectors.reading import Handler, NotUnderstood, configuration, only, usage
+from lookup.testing.vectors.reading import CONFIG_DEFAULTS, Handler, NotUnderstood, configuration, only, usage
 from lookup.testing.worlds import World
 
 __all__ = ["AREAS"]
 
 #: Vectors write bundles without their namespace.
 _NAMESPACE = "tenant/namespace/"
-#: Pulsar's loadBalancerSheddingGracePeriodMinutes, µs; the clock of all vectors stands past it.
-_GRACE_US = 30 * 60 * 1_000_000
-_NOW_US = 2 * _GRACE_US
+#: The clock of all vectors, µs; it stands past the grace period.
+_NOW_US = 2 * Policy.grace_us
 #: How a vector's usage pairs are called in the view.
 _PAIRS = {
     "cpu": "cpu",
@@ -57,7 +56,7 @@ class _Run:
         """Return what one cycle unloads; the owners stay."""
         instant = Instant(self._policy, self._view)
         unloads: list[Unload] = []
-        run_sheds(self._policy, instant, self._memory, unloads.append, grace_us=_GRACE_US)
+        run_sheds(self._policy, instant, self._memory, unloads.append)
         return [_Shed(unload.source, unload.bundle.removeprefix(_NAMESPACE)) for unload in unloads]
 
     def placed(self, sheds: Iterable[_Shed]) -> dict[str, str | None]:
@@ -87,7 +86,7 @@ def _policy(shedder: str, given: Mapping[str, Any]) -> Policy:
 
 
 def _threshold(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[str, Any]:
-    only(given, "config", "brokers", "bundle_throughput_in_out", "recently_unloaded")
+    only(given, "config", "brokers", "bundle_throughput_in_out", "recently_unloaded", *CONFIG_DEFAULTS)
     only(expected, "unload")
     for broker in given["brokers"].values():
         only(broker, *_PAIRS, "msgThroughputIn", "msgThroughputOut", "bundles", "usage")
@@ -134,7 +133,7 @@ def _by_source(sheds: Iterable[_Shed]) -> dict[str, list[str]]:
 
 
 def _avg(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[str, Any]:
-    only(given, "config", "brokers", "each_bundle")
+    only(given, "config", "brokers", "each_bundle", *CONFIG_DEFAULTS)
     only(expected, "unload_counts_per_call", "from", "per_source", "select_broker_for_each_unloaded", "select")
     run = _Run(_policy("avg", given), _pairs_view(given["brokers"], given.get("each_bundle", {})))
     cycles = [run.cycle() for _ in expected.get("unload_counts_per_call", [None])]

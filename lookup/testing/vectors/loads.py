@@ -22,7 +22,7 @@ from lookup.model.load import (
 from lookup.model.load_data import LoadSample, ResourceWeights, SystemResourceUsage, updated_load
 from lookup.model.namespaces import IsolationPolicy, NamespacePolicies
 from lookup.model.top_bundles import top_bundles
-from lookup.testing.vectors.reading import Handler, configuration, only, usage
+from lookup.testing.vectors.reading import CONFIG_DEFAULTS, Handler, configuration, only, usage
 
 __all__ = ["AREAS", "bundle_stats", "load_sample", "resource_usage", "resource_weights"]
 
@@ -126,13 +126,13 @@ def _by_json_name(data: BrokerLoadData) -> dict[str, Any]:
 
 
 def _throughput_ema(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[str, Any]:
-    only(given, "config", *_UPDATE_KEYS, "msgThroughput_in_plus_out")
+    only(given, "config", "msgThroughput_in_plus_out", *CONFIG_DEFAULTS)
     samples = [LoadSample(msg_throughput_in=value) for value in given["msgThroughput_in_plus_out"]]
     return {"msgThroughputEMA": [state.msg_throughput_ema for state in _updates(samples, resource_weights(given))]}
 
 
 def _update(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[str, Any]:
-    only(given, "config", "updates", *_UPDATE_KEYS)
+    only(given, "config", "updates", *CONFIG_DEFAULTS)
     states = _updates([load_sample(sample) for sample in given["updates"]], resource_weights(given))
     return {f"after_{count}": _by_json_name(state) for count, state in enumerate(states, start=1)}
 

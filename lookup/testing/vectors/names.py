@@ -47,8 +47,12 @@ def _find(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[str,
     if "hash" in given and hash_of(given["hash"]) != hashed:
         raise InputError(f"the hash of {topic} is {hash_text(hashed)}, not {given['hash']}")
     namespace = NamespaceName.parse(given["namespace"]) if "namespace" in given else TopicName.parse(topic).namespace
-    found = NamespaceBundles(namespace, _around(given["boundaries"], hashed)).find(topic)
-    return {"hash": hash_text(hashed), "bundle": str(found.range)}
+    bundles = NamespaceBundles(namespace, _around(given["boundaries"], hashed))
+    # The topic has a hash whether a bundle is found or not.
+    if "error" in expected:
+        refusal = _refusal(partial(bundles.find, topic))
+        return {"hash": hash_text(hashed), **({} if refusal is None else {"error": refusal})}
+    return {"hash": hash_text(hashed), "bundle": str(bundles.find(topic).range)}
 
 
 def _around(boundaries: object, hashed: int) -> tuple[int, ...]:
@@ -90,8 +94,8 @@ def _split(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[str
 def _split_at(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[str, Any]:
     only(given, "boundaries", "split_index", "split_boundaries")
     bundles, index = NamespaceBundles(_ANY, hashes_of(given["boundaries"])), given["split_index"]
-    positions = hashes_of(given["split_boundaries"])
-    after, whole = bundles.split_at(index, positions), bundles.ranges[index]
+    positions, whole = hashes_of(given.get("split_boundaries", ())), bundles.ranges[index]
+    after = bundles.split_at(index, positions) if positions else bundles
     children = len(after.ranges) - len(bundles.ranges) + 1
     return {
         "new_bundles": [str(one) for one in after.ranges[index : index + children]],

@@ -148,7 +148,7 @@ def _should_unload(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Map
     only(expected, "should_unload")
     view = _group_view(given)
     owner = candidates(view, given["current"])[0]
-    offered = candidates(view, *given["candidates"]) if given["candidates"] else candidates(view, given["current"])
+    offered = candidates(view).subset(np.isin(candidates(view).ids, given["candidates"]))
     part = _part("filters", "anti-affinity")
     return {"should_unload": part.should_unload(_ENGINE_REQUEST, owner, offered, view)}
 
@@ -187,8 +187,8 @@ def _steps(part: Selector, given: Mapping[str, Any], expected: Mapping[str, Any]
     selected, after = [], []
     for now_ms, step in enumerate(given["steps"], start=1):
         only(step, "do", "candidates")
-        only(step["do"], "replace_with_fresh", "update_in_place")
-        for how, broker, percent in _updates(step["do"]):
+        only(step.get("do", {}), "replace_with_fresh", "update_in_place")
+        for how, broker, percent in _updates(step.get("do", {})):
             before = BrokerLoadData() if how == "replace_with_fresh" else store.get(broker, BrokerLoadData())
             sample = load_sample({name: [percent, 100] for name in _RESOURCES})
             store[broker] = updated_load(before, sample, now_ms, weights=weights)

@@ -38,6 +38,8 @@ Handler: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[st
 #: Keys that explain a vector to people: never an input, never checked.
 EXPLANATIONS = frozenset({"note", "why", "meaning"})
 
+_CHANNEL = "org.apache.pulsar.broker.loadbalance.extensions.channel"
+
 #: Configuration keys with Pulsar's defaults (`facts/loadmanager.md` section 13), in Pulsar's units.
 CONFIG_DEFAULTS: Mapping[str, Any] = {
     **PULSAR_DEFAULTS["4.x"],
@@ -46,17 +48,24 @@ CONFIG_DEFAULTS: Mapping[str, Any] = {
     "loadBalancerHostUsageCheckIntervalMinutes": 1,
     "loadBalancerInFlightServiceUnitStateWaitingTimeInMillis": 30000,
     "loadBalancerMultiPhaseBundleUnload": True,
+    "loadBalancerOverrideBrokerNicSpeedGbps": None,
     "loadBalancerReportUpdateMaxIntervalMinutes": 15,
     "loadBalancerReportUpdateMinIntervalMillis": 5000,
     "loadBalancerReportUpdateThresholdPercentage": 10,
     "loadBalancerServiceUnitStateMaxConcurrentOverrides": 64,
     "loadBalancerServiceUnitStateMonitorIntervalInSeconds": 60,
     "loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds": 3600,
+    "loadBalancerServiceUnitTableViewSyncer": "None",
     "loadBalancerSheddingGracePeriodMinutes": 30,
     "loadBalancerSheddingIntervalMinutes": 1,
     "loadBalancerSplitIntervalMinutes": 1,
+    "loadManagerServiceUnitStateTableViewClassName": f"{_CHANNEL}.ServiceUnitStateTableViewImpl",
     "lookupPropertyPrefix": "lookup.",
     "namespaceBundleUnloadingTimeoutMs": 60000,
+    "supportedNamespaceBundleSplitAlgorithms": (
+        "range_equally_divide,topic_count_equally_divide,specified_positions_divide,flow_or_qps_equally_divide"
+    ),
+    "topicBundleAssignmentStrategy": "org.apache.pulsar.common.naming.ConsistentHashingTopicBundleAssigner",
 }
 
 #: What `config` holds where it says in words that nothing is set.
@@ -95,7 +104,7 @@ def read_vectors(path: Path) -> list[Vector]:
         InputError: where the file cannot be read or an entry is no vector; the sentence names file and place.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError:

@@ -102,7 +102,7 @@ def _positions(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping
     only(given, "positions", "lower", "upper", "topics_in_bundle")
     bundle, part = _bundle(given["lower"], given["upper"]), _part("split_algorithms", "specified-positions-divide")
     topics = topic_traffic((bundle.range.lower, 0.0, 0.0) for _ in range(given["topics_in_bundle"]))
-    return _found(part.boundaries(bundle, topics, given["positions"]))
+    return _found(part.boundaries(bundle, topics, given.get("positions")))
 
 
 def _flow_or_qps(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -14,10 +14,9 @@ import numpy as np
 
 from lookup.engine.build import PartBuilder
 from lookup.engine.cycles import CycleReport
-from lookup.engine.manager import GRACE_US
 from lookup.engine.plugins import Registry, load_plugins
 from lookup.engine.policy import Instant, Policy
-from lookup.engine.shedding import run_sheds
+from lookup.engine.shedding import ask_shedder
 from lookup.errors import StateError
 from lookup.hooks.protocols import Selector, Shedder
 from lookup.model.broker import Candidates
@@ -111,7 +110,7 @@ class Scene:
         """Run one cycle; nothing changes but the memory."""
         policy = policy_of(self.config, self.gate)
         instant = Instant(policy, self.view())
-        return run_sheds(policy, instant, memory, lambda unload: None, grace_us=GRACE_US)
+        return ask_shedder(policy, instant, memory, lambda unload: None)
 
 
 @lru_cache(maxsize=1)

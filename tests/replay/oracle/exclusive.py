@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +13,7 @@ import numpy as np
 
 from lookup.engine.ledger import LoadFigures
 from lookup.engine.policy import Policy
-from lookup.model.load import bundle_stats_from_json
+from lookup.model.load import NamespaceBundleStats, bundle_stats_from_json
 from lookup.model.names import is_system_namespace, pinned_broker
 from lookup.model.request import LookupOptions
 from lookup.model.view import BundleLoad
@@ -30,7 +32,11 @@ class ExclusiveWalk(Walk):
     def __init__(self, world: World, policy: Policy, seed: int) -> None:
         super().__init__(world, policy, seed)
         self.owners: list[Row] = []
-        self.held: dict[str, Row] = {}
+        #: rows of OWNERS by bundle: those of its last hand-over and, where it has an owner, the one after them
+        self.held: dict[str, list[Row]] = {}
+        #: splits of the log that wait for a hand-over to end, and unloads that found one
+        self.waiting: list[tuple[str, list[str]]] = []
+        self.late_splits = self.refused_unloads = 0
         self.changes: list[Change] = []
         self.weights: dict[str, float] = {}
         self.answers: list[str | None] = []
@@ -51,27 +57,48 @@ class ExclusiveWalk(Walk):
             self.decided += self.manager.take_decisions()
         rows = [_decision_row(entry.ts_us, entry.decision, entry.count) for entry in self.decided]
         figures = measure_all(self.happenings(self.lookups, self.changes, None))
-        return Told(rows, self.owners, figures, self.parts(by, self.changes), self.answers)
+        refused = {"late_splits": self.late_splits, "refused_unloads": self.refused_unloads}
+        return Told(rows, self._rows(), figures, self.parts(by, self.changes), self.answers, refused)
 
     def _events(self, tick: Tick) -> None:
         self.manager.begin_tick(tick.start)
-        if tick.registry is not None:
-            roster, self.registered = tick.registry
-            self.manager.set_registry(roster, np.array(self.registered))
-            self._follow(tick)
-        for parent, children in tick.splits:
-            if split_bundle(self.boundaries, parent, children):
-                self.manager.split(parent, children)
-                held = self._end(parent, tick.start, "split")
-                for child in children if held else ():
-                    self._begin(child, str(held and held["broker"]), tick.start)
+        self.register(tick)
+        self._follow(tick)
+        self._splits(tick)
         for bundle in tick.unloads:
-            if self.manager.ownership.owner(bundle) is not None:
+            if self._state(bundle, tick.start) is not None:
+                self.refused_unloads += 1
+            elif self.manager.ownership.owner(bundle) is not None:
                 self.manager.unload(bundle)
-                self._follow(tick)
+                self._follow(tick, "move")
         if tick.restores:
             self.manager.restore({name: broker for name, broker in self.world.initial.items() if self._exists(name)})
             self._follow(tick)
+
+    def _splits(self, tick: Tick) -> None:
+        """Split what can be split; a bundle in flight, or one whose parent waits, waits itself."""
+        first_time = len(self.waiting)
+        due, self.waiting = [*self.waiting, *tick.splits], []
+        for place, (parent, children) in enumerate(due):
+            unborn = {child for _, later in self.waiting for child in later}
+            if parent in unborn or self._state(parent, tick.start) is not None:
+                self.waiting.append((parent, children))
+                self.late_splits += place >= first_time
+            elif split_bundle(self.boundaries, parent, children):
+                self.manager.split(parent, children)
+                self._begin_split(parent, children, tick.start)
+
+    def _begin_split(self, parent: str, children: Sequence[str], ts: int) -> None:
+        held = self._end(parent, ts, "split")
+        broker = held[-1]["broker"] if held else None
+        if broker is not None:
+            # Until the split has ended its source answers for the parent; a child's loss ends it early.
+            splitting = self._begin(parent, None, ts, ["Splitting"])
+            for row in splitting:
+                row["broker"] = broker
+            del self.held[parent]
+            for child in children:
+                self.held[child] = splitting + self._begin(child, broker, ts + self.world.handover_us, [])
 
     def _exists(self, bundle: str) -> bool:
         namespace = bundle.rpartition("/")[0]
@@ -83,11 +110,12 @@ class ExclusiveWalk(Walk):
             self.cells.append(self.open)
             self.open = []
         self.last_grid = tick.start
-        figures = self._load(tick.start)
-        self.usage = figures.usage.tolist()
-        self.manager.set_load(figures)
+        names = [bundle_at(space, low, known) for space, known in self.boundaries.items() for low in known[:-1]]
+        owners = [self.manager.ownership.owner(bundle) for bundle in names]
+        bundles = [owners.count(number) for number in range(len(self.world.roster))]
+        self.show(self._load(tick.start), bundles, tick.start)
         self.manager.shed()
-        self._follow(tick)
+        self._follow(tick, "move")
 
     def _load(self, now: int) -> LoadFigures:
         """Say what every broker carries by the books of this moment."""
@@ -104,16 +132,35 @@ class ExclusiveWalk(Walk):
         if self.world.loads is None and not is_known:
             nothing = np.full(count, np.nan)
             return LoadFigures(nothing, nothing, np.array(topics), [()] * count)
-        top = [_top(owner, owners, self.weights) for owner in range(count)]
-        rates = {bundle: load for bundle, load in self.weights.items() if load > 0}
+        rates = self._bundle_rates(now)
+        top = [_top(owner, owners, self.weights, rates or {}) for owner in range(count)]
         if self.world.loads is not None:
-            arrays = (np.array(column) for column in self.reported_at(now))
-            return LoadFigures(*arrays, top, self.demand_by_label(), "reported", long_term_bundle_rates=rates)
+            return self._rated(replace(self.reported_at(now, topics), top_bundles=top), rates)
         sums = [sum(micro[bundle] for bundle in micro if owners[bundle] == number) for number in range(count)]
         carried = [sums[n] / (MICRO * seconds) if self.registered[n] else float("nan") for n in range(count)]
         usage = [carried[n] / float(self.manager.capacity[n]) for n in range(count)]
         arrays = map(np.array, (usage, carried, topics))
-        return LoadFigures(*arrays, top, self.demand_by_label(), long_term_bundle_rates=rates)
+        figures = LoadFigures(*arrays, top, self.demand_by_label())
+        if rates is not None:
+            micros = self._bundle_figures(now, _rate_of)
+            sent = [sum(micros[bundle] for bundle in micros if self._owner(bundle) == n) / MICRO for n in range(count)]
+            figures = replace(figures, message_rate=np.where(np.array(self.registered), sent, float("nan")))
+        return self._rated(figures, rates)
+
+    def _rated(self, figures: LoadFigures, rates: Mapping[str, float] | None) -> LoadFigures:
+        """Let brokers and bundles be compared in one unit: in messages where both are known, else in loads."""
+        if figures.message_rate is None:
+            loads = {bundle: load for bundle, load in self.weights.items() if load > 0}
+            return replace(figures, long_term_bundle_rates=loads)
+        if rates is None:
+            return replace(figures, message_rate=None, long_term_rate=figures.message_rate)
+        return replace(figures, long_term_bundle_rates={bundle: rate for bundle, rate in rates.items() if rate > 0})
+
+    def _bundle_rates(self, now: int) -> dict[str, float] | None:
+        rows = [row for row in self.world.bundles or () if self._is_known(row)]
+        if not any({"msgRateIn", "msgRateOut"} & json.loads(row["stats"]).keys() for row in rows):
+            return None
+        return {bundle: micro / MICRO for bundle, micro in self._bundle_figures(now, _rate_of).items()}
 
     def _bundle_loads(self, now: int) -> tuple[dict[str, int], float]:
         loads: dict[str, int] = defaultdict(int)
@@ -121,16 +168,23 @@ class ExclusiveWalk(Walk):
             for one in self.window():
                 loads[self.bundle(one)] += one.micro
             return loads, float(self.world.section.session_s)
+        return self._bundle_figures(now, _throughput_of), 1.0
+
+    def _is_known(self, row: Row) -> bool:
+        namespace, ends = row["bundle"].rpartition("/")[0], ends_of(row["bundle"])
+        return set(ends) <= self.world.all_boundaries.get(namespace, set())
+
+    def _bundle_figures(self, now: int, figure: Any) -> dict[str, int]:
+        loads: dict[str, int] = defaultdict(int)
         points: dict[tuple[str, int], int] = {}
-        for row in self.world.bundles:
+        for row in self.world.bundles or ():
             namespace, (low, high) = row["bundle"].rpartition("/")[0], ends_of(row["bundle"])
-            if row["ts"] <= now and {low, high} <= self.world.all_boundaries.get(namespace, set()):
+            if row["ts"] <= now and self._is_known(row):
                 points = {at: v for at, v in points.items() if at[0] != namespace or not low <= at[1] < high}
-                stats = bundle_stats_from_json(row["stats"])
-                points[namespace, low] = round((stats.msg_throughput_in + stats.msg_throughput_out) * MICRO)
+                points[namespace, low] = round(figure(bundle_stats_from_json(row["stats"])) * MICRO)
         for (namespace, hashed), micro in points.items():
             loads[bundle_at(namespace, hashed, self.boundaries[namespace])] += micro
-        return loads, 1.0
+        return loads
 
     def _topic_bundles(self) -> dict[str, int]:
         found: dict[str, int] = defaultdict(int)
@@ -151,22 +205,33 @@ class ExclusiveWalk(Walk):
             read_only=one.read_only, advertised_listener_name=one.listener, properties=one.properties
         )
         assigned = self.manager.assign(one.topic, bundle, options, client=one.client, ts_us=one.ts)
-        self._follow(tick)
+        self._follow(tick, "assignment")
         self.open.append(one)
         answer = None if assigned is None else assigned.broker
         self.answers.append(answer)
         if tick.start >= self.world.scored_from:
             number = None if answer is None else self.manager.roster.number(answer)
             broker = None if number is None else self.manager.roster[number]
-            self.lookups.append(counted(self.world, one, broker, 1.0))
+            found = counted(self.world, one, broker, 1.0)
+            self.lookups.append(replace(found, state=self._state(bundle, one.ts)))
 
-    def _follow(self, tick: Tick) -> None:
-        for change in self.manager.take_changes():
+    def _follow(self, tick: Tick, why: str = "") -> None:
+        """Write down what changed.
+
+        Args:
+            why: "assignment", "move", or "" for what holds at once: what the leader or the log's beginning settles.
+        """
+        changes = self.manager.take_changes()
+        for place, change in enumerate(changes):
             if change.broker is None:
                 self._end(change.bundle, change.ts_us, change.cause)
+                after = changes[place + 1] if place + 1 < len(changes) else None
+                if why == "move" and (after is None or after.bundle != change.bundle):
+                    self._begin(change.bundle, None, change.ts_us, ["Releasing"])
                 continue
             broker = self.world.roster[change.broker].id
-            self._begin(change.bundle, broker, change.ts_us)
+            states = {"assignment": ["Assigning"], "move": ["Releasing", "Assigning"], "": []}[why]
+            self._begin(change.bundle, broker, change.ts_us, states)
             if tick.start >= self.world.scored_from:
                 source = None if change.source is None else self.world.roster[change.source].id
                 unit, weight = self.world.unit_of(change.bundle), self._weight(change.bundle)
@@ -189,20 +254,62 @@ class ExclusiveWalk(Walk):
         micro, seconds = self._bundle_loads(self.last_grid)
         return micro[bundle] / (MICRO * seconds)
 
-    def _begin(self, bundle: str, broker: str, ts: int) -> None:
-        self.held[bundle] = {"bundle": bundle, "broker": broker, "from": ts, "to": None, "ended_by": None}
-        self.owners.append(self.held[bundle])
+    def _begin(self, bundle: str, broker: str | None, ts: int, states: Sequence[str]) -> list[Row]:
+        """Write the rows of OWNERS that are to be if nothing happens."""
+        step = self.world.handover_us
+        rows: list[Row] = [
+            {"bundle": bundle, "broker": broker, "from": ts + place * step, "to": ts + (place + 1) * step}
+            | {"state": state, "ended_by": "settled"}
+            for place, state in enumerate(states if step else ())
+        ]
+        if broker is not None:
+            start = ts + len(rows) * step
+            owned = {"bundle": bundle, "broker": broker, "from": start, "to": None, "state": "Owned", "ended_by": None}
+            rows.append(owned)
+        self.held[bundle] = rows
+        self.owners += rows
+        return rows
 
-    def _end(self, bundle: str, ts: int, cause: str) -> Row | None:
+    def _end(self, bundle: str, ts: int, cause: str) -> list[Row] | None:
+        """End what holds at an instant, and strike out what was to come after."""
         held = self.held.pop(bundle, None)
-        if held is not None:
-            held["to"], held["ended_by"] = ts, cause
+        for row in held or ():
+            if row["from"] > ts:
+                self.owners[:] = [other for other in self.owners if other is not row]
+            elif row["to"] is None or row["to"] > ts:
+                row["to"], row["ended_by"] = ts, cause
         return held
 
+    def _state(self, bundle: str, ts: int) -> str | None:
+        """Return the state of a bundle that is being handed over."""
+        rows = [row for row in self.held.get(bundle, ()) if row["from"] <= ts and (row["to"] is None or ts < row["to"])]
+        return rows[0]["state"] if rows and rows[0]["state"] != "Owned" else None
 
-def _top(owner: int, owners: Mapping[str, int | None], weights: Mapping[str, float]) -> list[BundleLoad]:
+    def _rows(self) -> list[Row]:
+        """Return OWNERS: what lies beyond the end is not known to have been."""
+        end = self.world.end
+        return [
+            row
+            if row["to"] is None or row["to"] < end or row["state"] == "Owned"
+            else {**row, "to": None, "ended_by": None}
+            for row in self.owners
+            if row["from"] < end
+        ]
+
+
+def _throughput_of(stats: NamespaceBundleStats) -> float:
+    return stats.msg_throughput_in + stats.msg_throughput_out
+
+
+def _rate_of(stats: NamespaceBundleStats) -> float:
+    return stats.msg_rate_in + stats.msg_rate_out
+
+
+def _top(
+    owner: int, owners: Mapping[str, int | None], weights: Mapping[str, float], rates: Mapping[str, float]
+) -> list[BundleLoad]:
     found = [
-        BundleLoad(bundle, weight)
+        BundleLoad(bundle, weight, rates.get(bundle, 0.0))
         for bundle, weight in weights.items()
         if weight > 0 and owners[bundle] == owner and not is_system_namespace(bundle.rpartition("/")[0])
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,9 +36,7 @@ class SharedWalk(Walk):
         """Walk and tell."""
         for tick in self.world.ticks:
             self.manager.begin_tick(tick.start)
-            if tick.registry is not None:
-                roster, self.registered = tick.registry
-                self.manager.set_registry(roster, np.array(self.registered))
+            self.register(tick)
             for parent, children in tick.splits:
                 split_bundle(self.boundaries, parent, children)
             if tick.is_grid:
@@ -53,16 +52,13 @@ class SharedWalk(Walk):
             self.cells.append(self.open)
             self.served.append(self.serving)
             self.open, self.serving = [], [0.0] * count
-        figures = self._load(tick.start)
-        self.usage = figures.usage.tolist()
-        self.manager.set_load(figures)
+        self.show(self._load(tick.start), [0] * count, tick.start)
 
     def _load(self, now: int) -> LoadFigures:
         count, nothing = len(self.world.roster), [()] * len(self.world.roster)
         if self.world.loads is not None:
-            usage, load, topics = self.reported_at(now)
-            arrays = np.array(usage), np.array(load), np.array(topics)
-            return LoadFigures(*arrays, nothing, self.demand_by_label(), "reported")
+            found = self.reported_at(now, [0] * count)
+            return replace(found, message_rate=None, long_term_rate=found.message_rate)
         if not self.served:
             unknown = np.full(count, np.nan)
             return LoadFigures(unknown, unknown, np.zeros(count, np.int64), nothing)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,8 @@ class Tale:
     logged: dict[str, Figures]
     quarantined: dict[str, int]
     facts: dict[str, Any]
+    #: what bundles in flight stood against, by what and policy, without zeros
+    hindered: dict[str, dict[str, int]]
 
 
 def tell(settings: EvaluationFile, *, by: Sequence[str] = ()) -> Tale:
@@ -58,7 +60,16 @@ def tell(settings: EvaluationFile, *, by: Sequence[str] = ()) -> Tale:
         "floor": {world.name: world.floor() for world in worlds},
         "assumed": any(world.assumed is not None for world in worlds),
     }
-    return Tale(runs, logged, dict(quarantined), facts)
+    return Tale(runs, logged, dict(quarantined), facts, _hindered(runs))
+
+
+def _hindered(runs: Mapping[tuple[str, str, int], Told]) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {"late_splits": {}, "refused_unloads": {}}
+    for (_, policy, _), told in runs.items():
+        for name, count in told.refused.items():
+            if count:
+                found[name][policy] = found[name].get(policy, 0) + count
+    return found
 
 
 def _of_the_log(world: World) -> Figures:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
+
+from lookup.engine.ledger import LoadFigures
 from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Policy
+from lookup.engine.reporting import Measured, ReportBoard
 from lookup.model.broker import Broker
-from lookup.model.load import BrokerLoadData, broker_load_from_json
+from lookup.model.load import broker_load_from_json
 from tests.replay.oracle.bundles import bundle_at
 from tests.replay.oracle.reading import MICRO, Demand, Row
 from tests.replay.oracle.world import Tick, World
@@ -20,6 +25,14 @@ from tests.score.oracle import Change, Happenings, Lookup, measure_all
 __all__ = ["Figures", "Told", "Walk", "counted"]
 
 Figures = dict[tuple[str, str | None], float]
+#: What LOADS may tell besides usage and throughput: the keys that do, and the figure.
+_REPORTED: dict[str, tuple[tuple[str, ...], Any]] = {
+    "max_usage": (("maxResourceUsage",), lambda data: data.max_resource_usage),
+    "load_ema": (("msgThroughputEMA",), lambda data: data.msg_throughput_ema),
+    "rate": (("msgRateIn", "msgRateOut"), lambda data: data.msg_rate_in + data.msg_rate_out),
+    "topics": (("topics",), lambda data: data.topics),
+}
+_RESOURCES = ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut")
 
 
 @dataclass
@@ -33,6 +46,8 @@ class Told:
     parts: dict[tuple[tuple[str, str], ...], Figures] = field(default_factory=dict)
     #: broker of each lookup, None for unanswered, as one line per lookup; empty under shared ownership
     answers: list[str | None] = field(default_factory=list)
+    #: what the log says and bundles in flight could not do, or not yet
+    refused: dict[str, int] = field(default_factory=dict)
 
 
 class Walk:
@@ -50,6 +65,7 @@ class Walk:
             namespaces=world.namespaces,
             topology=world.topology,
             assumed_capacity=world.assumed,
+            handover_us=world.handover_us,
         )
         self.boundaries = {name: list(known) for name, known in world.first_boundaries.items()}
         #: lookups of the complete cells, newest last, and of the open one
@@ -61,8 +77,39 @@ class Walk:
         self.decisions: list[Row] = []
         self.registered: list[bool] = [False] * len(world.roster)
         #: the last report of each broker, and those to come, the next one last
-        self.reports: dict[str, BrokerLoadData] = {}
+        self.reports: dict[str, Row] = {}
         self.unread = list(reversed(world.loads or ()))
+        #: where brokers publish their load now and then
+        self.board = ReportBoard(len(world.roster), world.start, policy.cadence)
+
+    def register(self, tick: Tick) -> None:
+        """Begin a registry epoch where a tick does; who is not registered has no report."""
+        if tick.registry is not None:
+            roster, self.registered = tick.registry
+            self.manager.set_registry(roster, np.array(self.registered))
+            self.board.leave(~np.array(self.registered), tick.start)
+
+    def show(self, figures: LoadFigures, bundles: Sequence[int], now: int) -> None:
+        """Put what brokers measure, or what they published of it, into the view."""
+        self.usage = figures.usage.tolist()
+        if self.world.section.load_reports == "published":
+            rate = figures.broker_load if figures.message_rate is None else figures.message_rate
+            measured = Measured(figures.usage, figures.broker_load, rate, np.array(bundles), figures.topics)
+            seen = self.board.measure(measured, now)
+            figures = LoadFigures(
+                seen.usage,
+                seen.throughput,
+                seen.topics,
+                figures.top_bundles,
+                figures.demand,
+                max_usage=seen.max_usage,
+                load_ema=seen.throughput_ema,
+                updated_us=seen.reported_us,
+                message_rate=None if figures.message_rate is None else seen.rate,
+                long_term_rate=figures.long_term_rate,
+                long_term_bundle_rates=figures.long_term_bundle_rates,
+            )
+        self.manager.set_load(figures)
 
     def bundle(self, one: Demand) -> str:
         """Return the bundle of a lookup as of now."""
@@ -91,16 +138,51 @@ class Walk:
         }
         return {key: values for key, values in per_second.items() if values}
 
-    def reported_at(self, now: int) -> tuple[list[float], list[float], list[int]]:
-        """Return usage, load and topics by broker as last reported."""
+    def reported_at(self, now: int, topics: Sequence[int]) -> LoadFigures:
+        """Return what brokers last reported; of messages and resources only where any row of LOADS tells.
+
+        Args:
+            topics: by broker, where no row tells any.
+        """
         while self.unread and self.unread[-1]["ts"] <= now:
             row = self.unread.pop()
-            self.reports[row["broker"]] = broker_load_from_json(row["load"])
-        found = [self.reports.get(broker.id) for broker in self.world.roster]
-        return (
-            [float("nan") if data is None else data.weighted_max_ema for data in found],
-            [float("nan") if data is None else data.msg_throughput_in + data.msg_throughput_out for data in found],
-            [0 if data is None else data.topics for data in found],
+            if self.world.roster.number(row["broker"]) is not None:
+                self.reports[row["broker"]] = json.loads(row["load"])
+        columns = {name: self._column(keys, figure) for name, (keys, figure) in _REPORTED.items()}
+        found = [self._column((resource,), _percent(resource), among=_RESOURCES) for resource in _RESOURCES]
+        told = columns["topics"]
+        return LoadFigures(
+            self._column((), lambda data: data.weighted_max_ema, among=None),
+            self._column((), lambda data: data.msg_throughput_in + data.msg_throughput_out, among=None),
+            np.array(topics) if told is None else np.nan_to_num(told).astype(np.int64),
+            [()] * len(self.world.roster),
+            self.demand_by_label(),
+            "reported",
+            max_usage=columns["max_usage"],
+            load_ema=columns["load_ema"],
+            resources=None if found[0] is None else np.array(found).T,
+            message_rate=columns["rate"],
+        )
+
+    def _column(self, keys: Sequence[str], figure: Any, *, among: Sequence[str] | None = ()) -> Any:
+        """Return a figure by broker, NaN where its last report has none of some keys; None where no row has any."""
+        wanted = set(among or keys)
+        rows = [
+            json.loads(row["load"])
+            for row in self.world.loads or ()
+            if self.world.roster.number(row["broker"]) is not None
+        ]
+        if among is not None and not any(wanted & row.keys() for row in rows):
+            return None
+        told = [self.reports.get(broker.id) for broker in self.world.roster]
+        return np.array(
+            [
+                float("nan")
+                if row is None or (among is not None and not wanted & row.keys())
+                else figure(broker_load_from_json(json.dumps(row)))
+                for row in told
+            ],
+            dtype=np.float64,
         )
 
     def window(self) -> list[Demand]:
@@ -115,7 +197,13 @@ class Walk:
         usage = [
             (known, over) for (cell, _), (known, over) in self.usage_s.items() if hour is None or _hour(cell) == hour
         ]
-        return world.happenings(lookups, cells, changes=changes, usage_s=None if world.assumed is not None else usage)
+        return world.happenings(
+            lookups,
+            cells,
+            changes=changes,
+            usage_s=None if world.assumed is not None else usage,
+            hands_over=world.handover_us > 0,
+        )
 
     def parts(self, by: Sequence[str], changes: Sequence[Change] | None) -> dict[Any, Figures]:
         """Return the figures of every part of the demand."""
@@ -124,6 +212,11 @@ class Walk:
             for dimension in by
             for value in sorted({_value_of(dimension, one) for one in self.lookups} - {None})
         }
+
+
+def _percent(key: str) -> Any:
+    name = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key)
+    return lambda data: getattr(data, name).percent_usage
 
 
 def counted(world: World, one: Demand, broker: Broker | None, count: float) -> Lookup:

@@ -124,6 +124,17 @@ def test_an_error_may_stand_beside_other_results() -> None:
     assert differences("any", expected, {"error": StateError("x"), "map_unchanged": True})
 
 
+def test_a_call_that_should_have_failed_is_a_difference() -> None:
+    """What came instead is shown; and an error is one where something else was expected."""
+    error = InputError("x")
+
+    assert differences("any", {"error": "IllegalArgument"}, {"a": 1}) == [
+        Difference("error", "IllegalArgument", {"a": 1})
+    ]
+    assert differences("any", {"kept": ["b"]}, {"error": error}) == [Difference("kept", ["b"], "InputError: x")]
+    assert differences("any", {"kept": "b"}, {"kept": error}) == [Difference("kept", "b", "InputError: x")]
+
+
 def test_a_claim_is_known_by_its_word() -> None:
     """Another claim is not understood, whatever a handler answers."""
     assert _agree("assign.dedupe", "options_used", "those of the first call", True)

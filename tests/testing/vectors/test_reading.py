@@ -37,6 +37,7 @@ def _file(folder: Path, text: str) -> Path:
         json.dumps([_ENTRY, _ENTRY]),
         f"[\n{json.dumps(_ENTRY)},\n{json.dumps(_ENTRY)}\n]",
         f"{json.dumps(_ENTRY)}\n\n{json.dumps(_ENTRY)}\n",
+        f"\ufeff{json.dumps([_ENTRY, _ENTRY])}",
     ],
 )
 def test_a_list_and_one_object_per_line_are_the_same(tmp_path: Path, text: str) -> None:

@@ -1,0 +1,12 @@
+"""Lets `python -m lookup` do what `lookup` does; all of it is in `cli.py`."""
+
+from __future__ import annotations
+
+import sys
+
+from lookup.cli import main
+
+__all__: list[str] = []
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""What is said before a run about figures that policies go by and nobody knows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lookup.replay.gaps import known_figures, unknown_figures
+from lookup.replay.run import replay
+from tests.replay.plans import NOON, WHOLE, lookup, planned, policy, settings
+from tests.replay.serial import SerialSession
+from tests.replay.worlds import Layout, write_lookups
+
+_LOAD = {"ts": NOON, "cluster": "east", "broker": "a:1"}
+_BUNDLE = {"ts": NOON, "cluster": "east", "bundle": WHOLE}
+_RATE = {"msgRateOut": 3.0}
+
+
+def _known(folder: Path, *, load: Any = None, bundle: Any = None, **section: Any) -> set[str]:
+    tables = {"loads": [{**_LOAD, "load": json.dumps(load)}]} if load is not None else {}
+    tables |= {"bundles": [{**_BUNDLE, "stats": json.dumps(bundle)}]} if bundle is not None else {}
+    evaluation = {"load": "simulated" if load is None else "reported", **section}
+    plan = planned(folder, [lookup(0)], tables=tables, evaluation=evaluation)
+    known = known_figures(plan.run, plan.inputs.loads, plan.inputs.bundles)
+    return {name.rpartition(".")[2] for name in known}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, {"resources", "topics"}),
+        ({"bundle": _RATE}, {"rates", "resources", "topics"}),
+        ({"bundle": {"msgThroughputIn": 1.0, "msgRateIn": None}}, {"resources", "topics"}),
+        ({"load": {}}, {"topics"}),
+        ({"load": _RATE}, {"topics"}),
+        ({"load": _RATE, "bundle": _RATE}, {"rates", "topics"}),
+        ({"load": {"directMemory": {"usage": 1.0, "limit": 2.0}}}, {"resources", "topics"}),
+        ({"ownership": "shared"}, {"resources"}),
+        ({"ownership": "shared", "load": {"topics": 0}}, {"topics"}),
+    ],
+)
+def test_what_the_tables_tell_is_known(tmp_path: Path, given: dict[str, Any], expected: set[str]) -> None:
+    """By any row that gives a key, whatever its value; rates have to be known of bundles as well as of brokers."""
+    assert _known(tmp_path, **given) == expected
+
+
+def test_every_part_that_goes_by_what_nobody_knows_is_named() -> None:
+    """Shedders and parts inside others too; a part that declares nothing in particular is not accused."""
+    tested = policy(
+        filters=["max-topics"],
+        selector={"use": "fallback", "children": ["least-long-term-message-rate", "best"]},
+        shedder="avg",
+    )
+    found = unknown_figures([policy(), tested], {"view.load.topics"})
+
+    assert [sentence.partition(" goes by ")[0] for sentence in found] == [
+        "policy 'p': 'fallback'",
+        "policy 'p': 'avg'",
+        "policy 'p': 'avg'",
+    ]
+    assert found[0].endswith("gives msgRateIn or msgRateOut; load or its own default stands in")
+
+
+def test_it_is_said_before_the_run(tmp_path: Path) -> None:
+    """Before anything is read."""
+    write_lookups([lookup(0)], tmp_path / "lookups", Layout())
+    file = settings(
+        inputs={"lookups": str(tmp_path / "lookups")},
+        policies=[{"name": "p", "selector": "best", "shedder": "uniform"}],
+    )
+    said: list[str] = []
+    replay(
+        SerialSession(), file, str(tmp_path / "out"), progress=said.append, warn=lambda text: said.append(f"! {text}")
+    )
+
+    assert [line.startswith("! policy 'p': 'uniform' goes by rates") for line in said[:2]] == [True, False]
