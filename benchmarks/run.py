@@ -2,7 +2,7 @@
 
     python benchmarks/run.py                      all of it, about ten minutes on two cores
     python benchmarks/run.py --only decision      one part: rival, four, sixteen, doubling, steady, shared, closed,
-                                                  decision, topics
+                                                  decision, topics, watches
     python benchmarks/run.py --write              and keep the table in docs/benchmarks.md
 
 Logs are made under `bench-data/` where they are missing (7 seconds, 200 MB for 20 million lookups).
@@ -22,6 +22,7 @@ from evaluating import evaluate_command, table_variables
 from figures import Figure, as_markdown, replace_block
 from processes import Measured, run_measured
 from topics import hash_costs, measure_discovery
+from watches import measure_watches
 
 __all__ = ["main"]
 
@@ -188,6 +189,10 @@ def _topics(_: _Bench) -> Iterator[Figure]:
         yield Figure(f"hash of a list of {size:,} topics, p50", cost, "µs", note=note)
 
 
+def _watches(_: _Bench) -> Iterator[Figure]:
+    yield from measure_watches()
+
+
 _PARTS: Mapping[str, Callable[[_Bench], Iterator[Figure]]] = {
     "rival": _rival,
     "four": _four,
@@ -198,6 +203,7 @@ _PARTS: Mapping[str, Callable[[_Bench], Iterator[Figure]]] = {
     "closed": _closed,
     "decision": _decision,
     "topics": _topics,
+    "watches": _watches,
 }
 
 

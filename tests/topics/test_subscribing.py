@@ -1,0 +1,97 @@
+"""The subscription client: what it refuses, forwards, retries and never believes."""
+
+from __future__ import annotations
+
+import pytest
+
+from lookup.errors import ArgumentError, NotSupportedError, PatternError
+from lookup.model.catalog import Equals
+from lookup.topics.actions import Listed, Pace, Poll, ServerFeatures, Subscribe, TopicSet
+from lookup.topics.messages import WatchRequest
+from lookup.topics.subscribing import Subscriber
+from tests.topics.shelf import topic
+
+_PROD = (Equals("env", "prod"),)
+_HASH = "e4a876e3"
+
+
+def _client(wanted: TopicSet, server: ServerFeatures | None = None, **pace: int) -> Subscriber:
+    client = Subscriber(wanted, own_namespace="t/n", pace=Pace(**pace))
+    client.connected(server or ServerFeatures(), 0)
+    return client
+
+
+def test_a_selector_is_refused_where_the_server_cannot_evaluate_it() -> None:
+    """It is never widened to everything; nothing is asked."""
+    client = Subscriber(TopicSet(selector=_PROD), own_namespace="t/n")
+    with pytest.raises(NotSupportedError, match="the server cannot select topics of 't/n' by labels"):
+        client.connected(ServerFeatures(watchers=True), 0)
+
+    assert (client.take(), client.next_us) == ((), None)
+
+
+def test_an_unfiltered_answer_to_a_selector_is_refused() -> None:
+    """A server that lies about its features is found out, and not asked again."""
+    client = _client(TopicSet(selector=_PROD), ServerFeatures(selectors=True))
+    (poll,) = client.take()
+    assert isinstance(poll, Poll)
+    with pytest.raises(NotSupportedError, match="the server did not select topics of 't/n' by labels"):
+        client.answered(Listed(poll.request_id, [topic("a")]), 0)
+
+    assert (client.topics, client.next_us) == (frozenset(), None)
+
+
+def test_properties_are_forwarded_and_polled_with() -> None:
+    """A watch has no field for them, so even a server with watchers is polled."""
+    client = _client(TopicSet(pattern=".*", properties={"k": "v"}), ServerFeatures(watchers=True))
+    (poll,) = client.take()
+
+    assert poll == Poll(2, "t/n", "persistent", ".*", None, {"k": "v"}, None)
+
+
+def test_every_namespace_is_asked_and_none_means_its_own() -> None:
+    """One watcher each."""
+    client = _client(TopicSet(pattern=".*", namespaces=("t/a", "t/b")), ServerFeatures(watchers=True))
+    own = _client(TopicSet(pattern=".*"), ServerFeatures(watchers=True))
+
+    assert [a.query.namespace for a in client.take() if isinstance(a, WatchRequest)] == ["t/a", "t/b"]
+    assert [a.query.namespace for a in own.take() if isinstance(a, WatchRequest)] == ["t/n"]
+
+
+def test_unchanged_is_not_believed_where_no_hash_was_sent() -> None:
+    """The list is kept, and asked for again with no hash."""
+    client = _client(TopicSet(pattern=".*"))
+    (poll,) = client.take()
+    assert isinstance(poll, Poll)
+    client.answered(Listed(poll.request_id, [], _HASH, filtered=True, changed=False), 0)
+    client.tick(1_000_000)
+    (again,) = client.take()
+
+    assert isinstance(again, Poll)
+    assert again.topics_hash is None
+
+
+def test_a_failed_subscription_is_tried_again() -> None:
+    """After a pause, as long as the topic is listed."""
+    client = _client(TopicSet(pattern=".*"), retry_us=5)
+    (poll,) = client.take()
+    assert isinstance(poll, Poll)
+    client.answered(Listed(poll.request_id, [topic("a")]), 0)
+    client.take()
+    client.subscribe_failed(topic("a"), 10)
+    client.tick(14)
+    assert client.take() == ()
+    client.tick(15)
+
+    assert client.take() == (Subscribe(topic("a")),)
+
+
+def test_a_set_that_is_no_set_is_refused() -> None:
+    """Nothing, both, an empty selector, a pattern that cannot be compiled, a period of nothing."""
+    for wrong in ({}, {"pattern": ".*", "selector": _PROD}, {"selector": ()}):
+        with pytest.raises(ArgumentError, match="a pattern or by a selector, and only one of them"):
+            TopicSet(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(PatternError, match="lookahead"):
+        Subscriber(TopicSet(pattern="(?=a)"), own_namespace="t/n")
+    with pytest.raises(ArgumentError, match="poll_us is 0, and must be 1 or more"):
+        Pace(poll_us=0)

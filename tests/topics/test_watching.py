@@ -1,0 +1,160 @@
+"""Watches over the real catalog: who is told what, what is refused, and what is kept for whom."""
+
+from __future__ import annotations
+
+import pytest
+
+from lookup.errors import ArgumentError
+from lookup.model.catalog import Equals
+from lookup.topics.catalog import Catalog
+from lookup.topics.hashing import topics_hash
+from lookup.topics.listing import TopicLister
+from lookup.topics.messages import Closed, Message, Refused, Snapshot, Update, WatchQuery, WatchRequest
+from lookup.topics.queueing import Untold
+from lookup.topics.serving import carry_out
+from lookup.topics.watching import Watches, WatchRules
+from tests.topics.shelf import Undescribed, topic
+
+_ALL = WatchQuery("t/n", pattern=".*")
+_PROD = WatchQuery("t/n", selector=(Equals("env", "prod"),))
+
+
+def _catalog() -> Catalog:
+    catalog = Catalog()
+    catalog.create_namespace("t/n")
+    return catalog
+
+
+def _opened(catalog: Catalog, query: WatchQuery, rules: WatchRules | None = None) -> tuple[Watches, Message]:
+    watches = Watches(rules, revision=catalog.revision)
+    catalog.subscribe(watches.heard)
+    watches.open("c", WatchRequest(1, 7, query))
+    carry_out(watches, catalog)
+    (message,) = watches.take("c")
+    return watches, message
+
+
+def test_partitions_are_watched_by_name() -> None:
+    """One update, coalesced, with the hash of the whole set."""
+    catalog = _catalog()
+    watches, _ = _opened(catalog, WatchQuery("t/n", pattern="t/n/orders"))
+    catalog.create(topic("orders"), partitions=2)
+    names = (topic("orders-partition-0"), topic("orders-partition-1"))
+
+    assert watches.take("c") == (Update(7, (), names, topics_hash(names)),)
+
+
+def test_a_selector_is_watched_by_labels() -> None:
+    """A topic joins with its label, leaves without it, and is told once per round."""
+    catalog = _catalog()
+    catalog.create(topic("a"))
+    watches, first = _opened(catalog, _PROD)
+    catalog.set_labels(topic("a"), {"env": "prod"})
+    joined = watches.take("c")
+    catalog.remove_labels(topic("a"), ["env"])
+    left = watches.take("c")
+
+    assert first == Snapshot(1, 7, (), "00000000")
+    assert joined == (Update(7, (), (topic("a"),), topics_hash([topic("a")])),)
+    assert left == (Update(7, (topic("a"),), (), "00000000"),)
+
+
+def test_what_comes_and_goes_between_two_rounds_is_not_told() -> None:
+    """Coalesced to nothing."""
+    catalog = _catalog()
+    watches, _ = _opened(catalog, _ALL)
+    catalog.create(topic("a"))
+    catalog.delete(topic("a"))
+
+    assert watches.take("c") == ()
+
+
+def test_a_lister_drives_a_watch_by_its_interests() -> None:
+    """It is asked again when properties change, and what it hides is taken away."""
+    catalog = _catalog()
+    catalog.create(topic("a"))
+    lister = TopicLister(Undescribed(), catalog)
+    watches = Watches(interests=Undescribed.interests, revision=catalog.revision)
+    catalog.subscribe(watches.heard)
+    watches.open("c", WatchRequest(1, 7, _ALL))
+    carry_out(watches, catalog, lister)
+    watches.take("c")
+    catalog.set_properties(topic("a"), {"k": "v"})
+    carry_out(watches, catalog, lister)
+
+    assert watches.take("c") == (Update(7, (topic("a"),), (), "00000000"),)
+
+
+def test_closing_is_confirmed_and_ends_the_updates() -> None:
+    """A watcher that is not there is confirmed as well."""
+    catalog = _catalog()
+    watches, _ = _opened(catalog, _ALL)
+    catalog.create(topic("a"))
+    watches.close("c", 2, 7)
+    watches.close("c", 3, 8)
+    catalog.create(topic("b"))
+
+    assert watches.take("c") == (Closed(2, 7), Closed(3, 8))
+
+
+def test_a_disconnected_client_leaves_nothing_behind() -> None:
+    """No set, no listing, nothing due."""
+    catalog = _catalog()
+    watches, _ = _opened(catalog, _ALL)
+    watches.disconnected("c")
+    catalog.create(topic("a"))
+    watches.missed(catalog.revision + 1)
+
+    assert (watches.due(), watches.wanted(), watches.take("c")) == ((), (), ())
+
+
+@pytest.mark.parametrize(
+    ("rules", "query", "error", "message"),
+    [
+        (WatchRules(topic_list_watcher=False), _ALL, "NotAllowedError", "topic_list_watcher is off"),
+        (WatchRules(pattern_filtering=False), _ALL, "NotAllowedError", "pattern_filtering is off"),
+        (WatchRules(), WatchQuery("t/n", pattern="(?=a)"), "InvalidTopicName", "the lookahead"),
+        (WatchRules(), WatchQuery("t/n", pattern="a" * 51), "NotAllowedError", "more than pattern_max_length, 50"),
+        (WatchRules(), WatchQuery("t/none", pattern=".*"), "MetadataError", "t/none"),
+    ],
+)
+def test_what_cannot_be_watched_is_refused_with_a_sentence(
+    rules: WatchRules, query: WatchQuery, error: str, message: str
+) -> None:
+    """It says what is in the way, and no watcher is left behind."""
+    watches, refused = _opened(_catalog(), query, rules)
+
+    assert isinstance(refused, Refused)
+    assert (refused.error, message in refused.message) == (error, True)
+    assert watches.wanted() == ()
+
+
+def test_one_id_is_one_query() -> None:
+    """Another query under the id of an open watcher is refused, and so is one watcher too many."""
+    watches, _ = _opened(_catalog(), _ALL, WatchRules(watchers_max=1))
+    watches.open("c", WatchRequest(2, 7, _PROD))
+    watches.open("c", WatchRequest(3, 8, _PROD))
+
+    assert [said.error for said in watches.take("c") if isinstance(said, Refused)] == [
+        "NotAllowedError",
+        "TooManyRequests",
+    ]
+
+
+def test_a_query_is_one_of_two_kinds() -> None:
+    """Neither, both and an empty selector are refused."""
+    for wrong in ({}, {"pattern": ".*", "selector": _PROD.selector}, {"selector": ()}):
+        with pytest.raises(ArgumentError, match="a watch of 't/n' needs a pattern or a selector"):
+            WatchQuery("t/n", **wrong)  # type: ignore[arg-type]
+
+
+def test_untold_changes_beyond_the_bound_are_given_up_all_together() -> None:
+    """And nothing is noted until the whole set has been told."""
+    untold = Untold(limit=2)
+    for name in "abc":
+        untold.enter(name)
+    untold.leave("d")
+
+    assert (untold.is_overflown, untold.changes()) == (True, ((), ()))
+    untold.clear()
+    assert not untold
