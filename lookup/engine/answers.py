@@ -1,8 +1,9 @@
-"""Checks of what parts say: a breach of a protocol ends the run with a sentence, whatever `on_error` says."""
+"""Checks of what parts say, and how often they fail: a breach of a protocol ends the run whatever `on_error` says."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -15,6 +16,7 @@ from lookup.hooks.protocols import ALL_READS, LOAD_DETAILS
 from lookup.model.broker import Candidates
 
 __all__ = [
+    "Failures",
     "checked_mask",
     "checked_odds",
     "checked_reads",
@@ -29,6 +31,19 @@ Bools = NDArray[np.bool_]
 
 #: Kinds of numpy's types that hold numbers; an object may be one (Decimal, Fraction), a text never is.
 _NUMERIC_KINDS = "biufO"
+
+
+@dataclass
+class Failures:
+    """How often parts failed, and what the first failure said."""
+
+    count: int = 0
+    first: str | None = None
+
+    def note(self, message: str) -> None:
+        """Count a failure; keep its message if it is the first."""
+        self.count += 1
+        self.first = self.first or message
 
 
 def in_one_line(error: BaseException) -> str:

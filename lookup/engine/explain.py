@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from lookup.engine.answers import Failures
 from lookup.engine.ballot import Ballot
 from lookup.engine.facets import request_facet
-from lookup.engine.policy import Failures, Instant, Policy
+from lookup.engine.policy import Instant, Policy
 from lookup.hooks.protocols import reads_of
 from lookup.model.broker import Candidates
 from lookup.model.decision import BrokerVote, Reason

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.engine.answers import Failures
 from lookup.engine.ballot import Ballot
 from lookup.engine.booking import Cause, Counters, Decided, Draws, OwnerBook, OwnerChange
 from lookup.engine.columns import capacities, load_columns, read_only
@@ -22,7 +23,7 @@ from lookup.engine.cycles import CycleReport
 from lookup.engine.hand_overs import ASSIGNMENT, AT_ONCE, RELEASE, TRANSFER, Course, HandOver
 from lookup.engine.ledger import LoadFigures, no_load
 from lookup.engine.ownership import Ownership
-from lookup.engine.policy import Failures, Instant, Policy, memory_key
+from lookup.engine.policy import Instant, Policy, memory_key
 from lookup.engine.service_unit import ServiceUnitState
 from lookup.engine.shedding import FAILED_CYCLE, run_sheds
 from lookup.engine.splitting import run_splits

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.engine.answers import (
+    Failures,
     checked_mask,
     checked_odds,
     checked_reads,
@@ -35,7 +36,7 @@ from lookup.model.decision import Reason
 from lookup.model.request import LookupRequest
 from lookup.model.view import ClusterView
 
-__all__ = ["Failures", "Instant", "OnError", "Policy", "WeightedScorer", "memory_key"]
+__all__ = ["Instant", "OnError", "Policy", "WeightedScorer", "memory_key"]
 
 #: What every assignment may change.
 _UNSETTLED: Final = frozenset({"view.ownership", "view.memory"})
@@ -51,19 +52,6 @@ class WeightedScorer:
 
     scorer: Scorer
     weight: float = 1.0
-
-
-@dataclass
-class Failures:
-    """How often parts failed, and what the first failure said."""
-
-    count: int = 0
-    first: str | None = None
-
-    def note(self, message: str) -> None:
-        """Count a failure; keep its message if it is the first."""
-        self.count += 1
-        self.first = self.first or message
 
 
 class _ClosedError(Exception):
