@@ -55,8 +55,6 @@ class PublishedReports:
 
     def __init__(self, n_brokers: int, start_us: int, history: float) -> None:
         self._board = ReportBoard(n_brokers, start_us, Cadence(history=history))
-        self._reported_us = self._board.published.reported_us
-        self._rate: Floats = np.full(n_brokers, np.nan)
 
     def see(self, figures: LoadFigures, bundles: NDArray[np.int64], now_us: int) -> LoadFigures:
         """Return what is seen of the figures of this minute.
@@ -68,15 +66,13 @@ class PublishedReports:
         rate = np.full(len(bundles), np.nan) if figures.message_rate is None else figures.message_rate
         measured = Measured(figures.usage, figures.broker_load, rate, bundles, figures.topics)
         seen = self._board.measure(measured, now_us)
-        is_new = (seen.reported_us != self._reported_us) | np.isnan(self._rate)
-        self._rate = np.where(np.isnan(seen.throughput), np.nan, np.where(is_new, rate, self._rate))
-        self._reported_us = seen.reported_us
         return replace(
             figures,
             usage=seen.usage,
+            max_usage=seen.max_usage,
             broker_load=seen.throughput,
             topics=seen.topics,
             load_ema=seen.throughput_ema,
             updated_us=seen.reported_us,
-            message_rate=self._rate,
+            message_rate=seen.rate,
         )
