@@ -14,6 +14,11 @@ import pytest
 from tests.commands.projects import FAILING, Ran, evaluation_of, names_in
 
 
+def _heed_ctrl_c() -> None:
+    """Undo what a shell does to its background jobs, which would be inherited: they do not notice Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def _process(*argv: object, **environment: str) -> subprocess.Popen[str]:
     words = [sys.executable, "-m", "lookup.cli", *map(str, argv)]
     return subprocess.Popen(
@@ -22,6 +27,7 @@ def _process(*argv: object, **environment: str) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=_heed_ctrl_c,  # noqa: PLW1509  nothing else runs in the child before its program
         env={"PATH": "/usr/bin:/bin", "NO_COLOR": "1", **environment},
     )
 

@@ -150,6 +150,7 @@ def test_every_module_holds_one_registered_part() -> None:
         *lookup_policies.SHEDDERS,
         *lookup_policies.SPLITTERS,
         *lookup_policies.SPLIT_ALGORITHMS,
+        *lookup_policies.LISTERS,
     ]
     homes = sorted(found.__module__ for found in registered)
     files = [path for path in Path(str(lookup_policies.__file__)).parent.glob("*.py") if not path.stem.startswith("_")]
