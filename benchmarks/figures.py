@@ -40,7 +40,11 @@ class Figure:
         """Return the figure as a row of the table."""
         held = "" if self.bound is None else f"{'≥' if self.least else '≤'} {self.bound:g}{_spaced(self.unit)}"
         state = "" if self.bound is None else ("yes" if self.is_met else "**no**")
-        return f"| {self.what} | {self.value:.3g}{_spaced(self.unit)} | {held} | {state} | {self.note} |"
+        return f"| {self.what} | {_number(self.value)}{_spaced(self.unit)} | {held} | {state} | {self.note} |"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1_000 else f"{value:.3g}"
 
 
 def _spaced(unit: str) -> str:
