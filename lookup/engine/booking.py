@@ -31,7 +31,7 @@ class Counters:
     failure: int = 0
 
 
-@dataclass
+@dataclass(slots=True)
 class Decided:
     """A decision, when it was taken, and how many requests it answered: declined ones are not decided twice."""
 

@@ -91,6 +91,11 @@ class Policy:
         return own.union(*self.part_reads)
 
     @cached_property
+    def unforgiving(self) -> Policy:
+        """Return the same policy, of which every part that fails raises."""
+        return replace(self, on_error="stop")
+
+    @cached_property
     def part_reads(self) -> tuple[frozenset[str], ...]:
         """Return what each of `parts` declares to read.
 

@@ -9,7 +9,6 @@ Source: `design/architecture.md` section 3 (the engine judges); `facts/loadmanag
 from __future__ import annotations
 
 from collections.abc import Callable, MutableMapping
-from dataclasses import replace
 from typing import Any
 
 from lookup.engine.cycles import FAILED, Books, CycleReport, Turn
@@ -91,7 +90,7 @@ class _UnloadJudge:
 
     def __init__(self, policy: Policy, instant: Instant, in_flight: InFlight) -> None:
         # Pulsar: a filter that fails makes the bundle not transferable; so a failure always raises here, and is caught.
-        self._policy = replace(policy, on_error="stop")
+        self._policy = policy.unforgiving
         self._instant, self._in_flight = instant, in_flight
         self._moved: set[str] = set()
         #: bundles for which the shedder has found a destination that the filters admit

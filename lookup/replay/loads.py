@@ -91,7 +91,9 @@ class AtomLoads:
             if self._reported is not None:
                 self._window = self._reported.at(self._instant_us)
             elif self._cells:
-                self._window = np.sum([cell.micro() for cell in self._cells], axis=0)
+                self._window = np.zeros(self._n_atoms, dtype=np.int64)
+                for cell in self._cells:
+                    self._window += cell.micro()
         return self._window
 
     @property

@@ -162,13 +162,13 @@ class OwnerTally:
 
     def _compare(self, atoms: Ints, owners: Ints, logged: Ints, lookups: Floats) -> None:
         """Count the lookups that were answered both by a logged broker and by an owner, and those where they agree."""
-        lookups = np.where((logged != -1) & (owners >= 0), lookups, 0.0)
-        units, n_units = self._unit[atoms], len(self.logged)
+        both = np.flatnonzero((logged != -1) & (owners >= 0))
+        units, n_units, lookups = self._unit[atoms.take(both)], len(self.logged), lookups.take(both)
         self.logged += np.bincount(units, weights=lookups, minlength=n_units)
-        self.agreed += np.bincount(units, weights=lookups * (logged == owners), minlength=n_units)
+        self.agreed += np.bincount(units, lookups * (logged.take(both) == owners.take(both)), n_units)
 
 
 def _kept(columns: tuple[NDArray[Any], ...], has_moved: NDArray[np.bool_]) -> list[NDArray[Any]]:
     """Return the rows of columns whose first says an atom that kept its owner."""
-    kept = ~has_moved[columns[0]]
-    return [column[kept] for column in columns]
+    kept = np.flatnonzero(~has_moved[columns[0]])
+    return [column.take(kept) for column in columns]
