@@ -1,7 +1,7 @@
 """The inverted index of pairs: key -> value -> numbers of topics, kept in step with every change.
 
-Topics are small numbers here (`shelf.py` hands them out), so a posting is a sorted array of four bytes per topic. An
-index that was changed step by step equals one that is built afresh: no empty posting is kept.
+Topics are small numbers here, which `namespace.py` hands out, so a posting is a sorted array of four bytes per topic.
+An index that was changed step by step equals one that is built afresh: no empty posting is kept.
 
 Source: PIP-451, first draft (`labelTopicInvertedIndex`); why arrays and not sets: `docs/benchmarks.md`.
 """

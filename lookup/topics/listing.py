@@ -18,9 +18,8 @@ from lookup.errors import ArgumentError, ContractError, NotFoundError, PolicyErr
 from lookup.hooks.protocols import Lister
 from lookup.model.catalog import CatalogView, Listing, Mode
 from lookup.topics.hashing import topics_hash
-from lookup.topics.naming import schemes_of
+from lookup.topics.naming import prefixes_of, schemes_of, without_system_topics
 from lookup.topics.patterns import TopicsPattern, pattern_length
-from lookup.topics.system import without_system_topics
 
 __all__ = ["ListAnswer", "ListLimits", "ListRequest", "Query", "TopicLister", "checked_properties"]
 
@@ -234,7 +233,7 @@ def _query(request: ListRequest) -> Query:
 
 
 def _check_names(name: str, query: Query, topics: Sequence[object]) -> None:
-    starts = tuple(f"{scheme}{query.namespace}/" for scheme in schemes_of(query.mode))
+    starts = prefixes_of(query.namespace, query.mode)
     for topic in topics:
         if not isinstance(topic, str) or not topic.startswith(starts):
             raise ContractError(f"lister {name!r} answered {topic!r}, no {query.mode} topic of {query.namespace}")

@@ -29,6 +29,7 @@ from lookup.errors import ArgumentError
 from lookup.model.catalog import Mode
 from lookup.model.names import NamespaceName, TopicName
 from lookup.topics.pairs import decoded, encoded_pairs, parse_encoded_pairs
+from lookup.topics.refusals import quoted
 
 __all__ = [
     "Call",
@@ -177,12 +178,12 @@ def parse_call(method: str, target: str, body: str | None = None) -> Operation:
     path, _, query = target.partition("?")
     steps = [_step(step) for step in path.removeprefix(_ROOT).rstrip("/").split("/")]
     if not path.startswith(_ROOT) or len(steps) < 3:
-        raise ArgumentError(f"{_short(path)} is no path of topics; they begin with {_ROOT}persistent/TENANT/NAMESPACE")
+        raise ArgumentError(f"{quoted(path)} is no path of topics; they begin with {_ROOT}persistent/TENANT/NAMESPACE")
     fields = _Query(tuple(_field(piece) for piece in query.split("&") if piece))
     if steps[0] == "namespaces" and steps[3:] == ["topics"]:
         return _list_by_mode(_method(method, "GET"), steps, fields)
     if steps[0] not in _DOMAINS:
-        raise ArgumentError(f"{_short(path)}: {steps[0]!r} should be one of {', '.join(_DOMAINS)}")
+        raise ArgumentError(f"{quoted(path)}: {steps[0]!r} should be one of {', '.join(_DOMAINS)}")
     if len(steps) == 3:
         return _list(_method(method, "GET"), steps, fields)
     return _about_topic(method.upper(), steps, fields, body)
@@ -192,7 +193,7 @@ def _step(raw: str) -> str:
     try:
         return unquote(raw, errors="strict")
     except UnicodeDecodeError:
-        raise ArgumentError(f"path element {_short(raw)} does not decode to UTF-8") from None
+        raise ArgumentError(f"path element {quoted(raw)} does not decode to UTF-8") from None
 
 
 def _field(piece: str) -> tuple[str, str]:
@@ -232,7 +233,7 @@ def _list_by_mode(_: str, steps: Sequence[str], query: _Query) -> ListTopics:
 def _about_topic(method: str, steps: Sequence[str], query: _Query, body: str | None) -> Operation:
     what, local = steps[-1], "/".join(steps[3:-1])
     if what not in _OF_TOPICS or not local:
-        raise ArgumentError(f"{_short('/'.join(steps))} should end with a topic and {' or '.join(_OF_TOPICS)}")
+        raise ArgumentError(f"{quoted('/'.join(steps))} should end with a topic and {' or '.join(_OF_TOPICS)}")
     domain = "persistent" if steps[0] == "topics" else steps[0]
     topic = str(TopicName.parse(f"{domain}://{_namespace(steps)}/{local}"))
     readers = _OF_TOPICS[what]
@@ -346,7 +347,3 @@ def _target(topic: str, what: str) -> str:
     name = TopicName.parse(topic)
     is_label = what == "custom-labels" and name.domain == "persistent"
     return f"{_ROOT}{'topics' if is_label else name.domain}/{name.namespace}/{quote(name.local, safe='')}/{what}"
-
-
-def _short(text: str) -> str:
-    return repr(text if len(text) <= 80 else f"{text[:77]}...")

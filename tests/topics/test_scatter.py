@@ -142,7 +142,7 @@ def test_misuse_is_a_sentence() -> None:
         gathering.result()
     with pytest.raises(ArgumentError, match="a query of 't/n' needs properties or a selector"):
         ScatterQuery("t/n")
-    with pytest.raises(ArgumentError, match="the limit at_once is 0, and must be 1 or more"):
+    with pytest.raises(ArgumentError, match="at_once is 0, and must be 1 or more"):
         ScatterLimits(at_once=0)
 
 

@@ -12,16 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lookup.model.catalog import Equals, Mode, Selector, TopicEntry
 from lookup.topics.index import InvertedIndex, Numbers
-from lookup.topics.naming import schemes_of, without_partition
-from lookup.topics.parts import partition_number
+from lookup.topics.naming import partition_number, schemes_of, without_partition
 
-__all__ = ["Shelf"]
+__all__ = ["NamespaceTopics"]
 
 #: Keys and values in turn, by key.
 _Packed = tuple[str, ...]
 
 
-class Shelf:
+class NamespaceTopics:
     """The entries of one namespace by name, and by what is written on them."""
 
     def __init__(self) -> None:
@@ -36,7 +35,7 @@ class Shelf:
         self._by_property = InvertedIndex()
         # Numbers of partitions, ascending, by the topic they are parts of.
         self._partitions: dict[str, list[int]] = {}
-        # All names sorted; None until somebody asks, so that filling a shelf is not slowed down.
+        # All names sorted; None until somebody asks, so that filling is not slowed down.
         self._sorted: list[str] | None = None
 
     def __len__(self) -> int:
