@@ -17,7 +17,7 @@ from lookup.model.catalog import Mode, Selector, TopicEntry, TopicEvent
 from lookup.model.names import NamespaceName, TopicName
 from lookup.topics.announcing import Listener
 from lookup.topics.naming import names_of, namespace_of, without_partition
-from lookup.topics.pairs import Pairs, checked_keys, checked_pairs, refuse_other_keys, refuse_too_many
+from lookup.topics.pairs import Pairs, checked_keys, checked_pairs, merged_pairs, pairs_without, refuse_other_keys
 from lookup.topics.state import CatalogState
 from lookup.topics.storage import MemoryStorage, Storage
 
@@ -184,11 +184,7 @@ class Catalog:
             ArgumentError: for labels over their limits, and for keys that are not allowed.
         """
         added = self._checked(labels)
-        with self.together():
-            for entry in self._whole(topic):
-                merged = {**entry.labels, **added}
-                refuse_too_many(merged, "label")
-                self._state.make(entry.name, replace(entry, labels=merged))
+        self._amend(topic, lambda entry: replace(entry, labels=merged_pairs(entry.labels, added, "label")))
 
     def remove_labels(self, topic: str, keys: Iterable[str] = (), *, everything: bool = False) -> None:
         """Remove the labels of some keys, or all; keys that a topic does not have are passed over.
@@ -198,9 +194,7 @@ class Catalog:
             ArgumentError: where neither keys nor everything is named, or both.
         """
         removed = checked_keys(keys, everything=everything, what="labels")
-        with self.together():
-            for entry in self._whole(topic):
-                self._state.make(entry.name, replace(entry, labels=_without(entry.labels, removed)))
+        self._amend(topic, lambda entry: replace(entry, labels=pairs_without(entry.labels, removed)))
 
     def set_properties(self, topic: str, properties: Pairs) -> None:
         """Add properties to those a topic has; of a key that is there the value is replaced.
@@ -210,11 +204,7 @@ class Catalog:
             ArgumentError: for properties over their limits.
         """
         added = checked_pairs(properties, "property")
-        with self.together():
-            for entry in self._whole(topic):
-                merged = {**entry.properties, **added}
-                refuse_too_many(merged, "property")
-                self._state.make(entry.name, replace(entry, properties=merged))
+        self._amend(topic, lambda entry: replace(entry, properties=merged_pairs(entry.properties, added, "property")))
 
     def remove_properties(self, topic: str, keys: Iterable[str] = (), *, everything: bool = False) -> None:
         """Remove the properties of some keys, or all; keys that a topic does not have are passed over.
@@ -224,9 +214,7 @@ class Catalog:
             ArgumentError: where neither keys nor everything is named, or both.
         """
         removed = checked_keys(keys, everything=everything, what="properties")
-        with self.together():
-            for entry in self._whole(topic):
-                self._state.make(entry.name, replace(entry, properties=_without(entry.properties, removed)))
+        self._amend(topic, lambda entry: replace(entry, properties=pairs_without(entry.properties, removed)))
 
     def load(self, topic: str) -> None:
         """Say that a broker serves a topic, or one partition, from now on.
@@ -292,6 +280,12 @@ class Catalog:
         TopicName.parse(topic)
         return self._state.meant_by(topic)
 
+    def _amend(self, topic: str, amended: Callable[[TopicEntry], TopicEntry]) -> None:
+        """Change the labels or properties of a topic, which are those of each of its partitions."""
+        with self.together():
+            for entry in self._whole(topic):
+                self._state.make(entry.name, amended(entry))
+
     def _whole(self, topic: str) -> Sequence[TopicEntry]:
         """Return every entry that shares its labels and properties with a topic that exists."""
         meant = self._meant(topic)
@@ -329,8 +323,3 @@ def _joining(partition: TopicEntry, sibling: TopicEntry) -> TopicEntry:
     if given != (sibling.labels, sibling.properties):
         raise ArgumentError(f"{partition.name} has the labels and properties of its topic; it cannot be given others")
     return replace(sibling, name=partition.name)
-
-
-def _without(pairs: Mapping[str, str], keys: Collection[str] | None) -> Mapping[str, str]:
-    """Return what is left without some keys, None: without any."""
-    return {} if keys is None else {key: value for key, value in pairs.items() if key not in keys}

@@ -24,12 +24,13 @@ __all__ = [
     "checked_pairs",
     "decoded",
     "encoded_pairs",
+    "merged_pairs",
     "pairs_text",
+    "pairs_without",
     "parse_encoded_pairs",
     "parse_keys",
     "parse_pairs",
     "refuse_other_keys",
-    "refuse_too_many",
 ]
 
 #: Characters of a key or a value.
@@ -54,17 +55,27 @@ def checked_pairs(pairs: Pairs, what: str) -> dict[str, str]:
         ArgumentError: for the first key or value that may not be stored, and for more than `MAX_PAIRS`.
     """
     checked = dict(pairs)
-    refuse_too_many(checked, what)
+    _refuse_too_many(checked, what)
     for key, value in checked.items():
         _check_text(key, f"the key of a {what}")
         _check_text(value, f"the value of the {what} {quoted(key)}", may_be_empty=what == "property")
     return checked
 
 
-def refuse_too_many(pairs: Mapping[str, str], what: str) -> None:
-    """Refuse more labels or properties than a topic may have."""
-    if len(pairs) > MAX_PAIRS:
-        raise ArgumentError(f"a topic may have at most {MAX_PAIRS} keys of a {what}, this makes {len(pairs)}")
+def merged_pairs(pairs: Mapping[str, str], added: Mapping[str, str], what: str) -> dict[str, str]:
+    """Return pairs with those that are added, which replace the values of keys that are there.
+
+    Raises:
+        ArgumentError: for more than `MAX_PAIRS` together.
+    """
+    merged = {**pairs, **added}
+    _refuse_too_many(merged, what)
+    return merged
+
+
+def pairs_without(pairs: Mapping[str, str], keys: Collection[str] | None) -> dict[str, str]:
+    """Return what is left without some keys, None: without any pairs."""
+    return {} if keys is None else {key: value for key, value in pairs.items() if key not in keys}
 
 
 def refuse_other_keys(labels: Mapping[str, str], allowed: Collection[str] | None) -> None:
@@ -163,6 +174,11 @@ def _pair(piece: str, decode: Callable[[str], str] = str.strip) -> tuple[str, st
     if found is None or not key:
         raise ArgumentError(f"{quoted(piece)} should be of the form key=value or key:value")
     return key, decode(piece[found.end() :])
+
+
+def _refuse_too_many(pairs: Mapping[str, str], what: str) -> None:
+    if len(pairs) > MAX_PAIRS:
+        raise ArgumentError(f"a topic may have at most {MAX_PAIRS} keys of a {what}, this makes {len(pairs)}")
 
 
 def _check_text(text: str, what: str, *, may_be_empty: bool = False) -> None:
