@@ -23,6 +23,8 @@ __all__ = ["SqliteStorage"]
 #: "PLtc": tells a catalog from any other SQLite file.
 _APPLICATION_ID = 0x504C7463
 _VERSION = 1
+#: Rows that are read at once, so that their pairs are decoded by one call.
+_BATCH = 1_000
 _TABLES = """
 CREATE TABLE namespaces (name TEXT PRIMARY KEY) WITHOUT ROWID, STRICT;
 CREATE TABLE topics (name TEXT PRIMARY KEY, properties TEXT NOT NULL, labels TEXT NOT NULL, is_loaded INTEGER NOT NULL)
@@ -67,10 +69,12 @@ class SqliteStorage:
         return [name for (name,) in self._ask("SELECT name FROM namespaces")]
 
     def entries(self) -> Iterator[TopicEntry]:
-        """Yield the topics."""
+        """Yield the topics, in the order of names."""
+        rows = self._ask("SELECT name, properties, labels, is_loaded FROM topics ORDER BY name")
         with self._sentences():
-            for name, properties, labels, is_loaded in self._ask("SELECT * FROM topics"):
-                yield TopicEntry(name, _pairs(properties), _pairs(labels), bool(is_loaded))
+            while batch := rows.fetchmany(_BATCH):
+                names, properties, labels, is_loaded = zip(*batch, strict=True)
+                yield from map(TopicEntry, names, _all_pairs(properties), _all_pairs(labels), map(bool, is_loaded))
 
     def events_since(self, revision: int) -> Sequence[TopicEvent]:
         """Return the events after a revision, in order.
@@ -178,6 +182,11 @@ def _text(pairs: Mapping[str, str]) -> str:
 def _pairs(text: str) -> Mapping[str, str]:
     pairs: Mapping[str, str] = json.loads(text)
     return pairs
+
+
+def _all_pairs(texts: Iterable[str]) -> list[Mapping[str, str]]:
+    decoded: list[Mapping[str, str]] = json.loads(f"[{','.join(texts)}]")
+    return decoded
 
 
 def _event(*row: Any) -> TopicEvent:

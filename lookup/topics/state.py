@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from itertools import groupby, islice
 
 from lookup.errors import NotFoundError, StateError
 from lookup.model.catalog import TopicEntry, TopicEvent
@@ -27,6 +28,8 @@ __all__ = ["CatalogState"]
 
 #: Above this many topics nobody looks for the one that was meant: it would take minutes in the largest namespaces.
 _SEARCHED = 2_000
+#: Topics that are read from a storage at once: enough to spare calls, few enough to be forgotten soon.
+_BATCH = 1_000
 
 
 @dataclass(slots=True)
@@ -52,8 +55,9 @@ class CatalogState:
         self._announcer = Announcer()
         with storage.reading():
             self.namespaces = {namespace: NamespaceTopics() for namespace in storage.namespaces()}
-            for entry in storage.entries():
-                self.namespaces[namespace_of(entry.name)].put(entry)
+            for namespace, entries in groupby(storage.entries(), lambda entry: namespace_of(entry.name)):
+                while batch := tuple(islice(entries, _BATCH)):
+                    self.namespaces[namespace].extend(batch)
             #: of the last event that memory knows of
             self.revision = storage.revision
 

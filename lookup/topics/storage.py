@@ -32,7 +32,7 @@ class Storage(Protocol):
         """Return the namespaces, in any order."""
 
     def entries(self) -> Iterable[TopicEntry]:
-        """Return the topics, in any order."""
+        """Return the topics, in the order of names."""
 
     def events_since(self, revision: int) -> Sequence[TopicEvent]:
         """Return the events after a revision, in order.
