@@ -54,7 +54,7 @@ def set_command(kind: PairsKind, *examples: tuple[str, str]) -> Command:
         return 0
 
     summary = f"add {kind.name} to a topic's, over those with the same keys"
-    return _command(kind, "set", summary, examples, add_arguments, run)
+    return Command(f"topics {kind.name} set", summary, examples, add_arguments, run)
 
 
 def get_command(kind: PairsKind, *examples: tuple[str, str]) -> Command:
@@ -71,7 +71,7 @@ def get_command(kind: PairsKind, *examples: tuple[str, str]) -> Command:
         print_pairs(pairs, arguments.format)
         return 0
 
-    return _command(kind, "get", f"print a topic's {kind.name}", examples, add_arguments, run)
+    return Command(f"topics {kind.name} get", f"print a topic's {kind.name}", examples, add_arguments, run)
 
 
 def remove_command(kind: PairsKind, *examples: tuple[str, str]) -> Command:
@@ -94,19 +94,9 @@ def remove_command(kind: PairsKind, *examples: tuple[str, str]) -> Command:
         say(f"removed {f'all {kind.name}' if arguments.all else ', '.join(keys)} of {name}")
         return 0
 
-    return _command(kind, "remove", f"remove {kind.name} of a topic, some or all", examples, add_arguments, run)
+    summary = f"remove {kind.name} of a topic, some or all"
+    return Command(f"topics {kind.name} remove", summary, examples, add_arguments, run)
 
 
 def _add_again(parser: Parser, flags: tuple[str, ...], words: Mapping[str, Any]) -> None:
     parser.add_argument(*flags, dest="again", action="append", default=[], **words)
-
-
-def _command(
-    kind: PairsKind,
-    verb: str,
-    summary: str,
-    examples: tuple[tuple[str, str], ...],
-    add_arguments: Callable[[Parser], None],
-    run: Callable[[argparse.Namespace], int],
-) -> Command:
-    return Command(f"topics {kind.name} {verb}", summary, examples, add_arguments, run)
