@@ -23,7 +23,7 @@ from typing import Literal, TypeAlias
 from lookup.errors import ArgumentError, StateError
 from lookup.model.bundles import bundle_of
 from lookup.model.catalog import CatalogView, Selector, TopicEntry
-from lookup.topics.naming import prefixes_of
+from lookup.topics.naming import prefixes_of, without_system_topics
 from lookup.topics.refusals import refuse_below
 
 __all__ = [
@@ -251,7 +251,7 @@ def _locally(query: ScatterQuery) -> ScatterQuery:
 def loaded_topics(
     catalog: CatalogView, query: ScatterQuery, *, boundaries: Sequence[int], owned: Iterable[str]
 ) -> OwnerAnswer:
-    """Answer for one owner: the topics asked for that are loaded and in its bundles, sorted.
+    """Answer for one owner: the users' topics asked for that are loaded and in its bundles, sorted.
 
     Args:
         catalog: the topics the owner knows of.
@@ -259,6 +259,7 @@ def loaded_topics(
         owned: ranges of the bundles it owns.
     """
     mine = frozenset(owned)
-    entries = (catalog.entry(topic) for topic in catalog.topics(query.namespace, "all"))
+    names = without_system_topics(catalog.topics(query.namespace, "all"))
+    entries = map(catalog.entry, names)
     found = (entry.name for entry in entries if entry is not None and entry.is_loaded and query.takes(entry))
     return OwnerAnswer([name for name in found if str(bundle_of(name, boundaries)) in mine], mine)
