@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Literal
 from urllib.parse import quote, unquote_plus
 
 from lookup.errors import ArgumentError
@@ -151,9 +152,9 @@ def parse_encoded_pairs(text: str) -> dict[str, str]:
     return dict(_pair(piece, decoded) for piece in text.split(","))
 
 
-def encoded_pairs(pairs: Mapping[str, str]) -> str:
+def encoded_pairs(pairs: Mapping[str, str], between: Literal["=", ":"] = "=") -> str:
     """Write pairs for a query string, each key and value encoded by itself."""
-    return ",".join(f"{quote(key, safe='')}={quote(pairs[key], safe='')}" for key in sorted(pairs))
+    return ",".join(f"{quote(key, safe='')}{between}{quote(pairs[key], safe='')}" for key in sorted(pairs))
 
 
 def decoded(text: str) -> str:
