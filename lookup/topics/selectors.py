@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from lookup.errors import ArgumentError
 from lookup.model.catalog import CatalogView, Equals, Exists, In, Selector, Term
 from lookup.topics.pairs import MAX_LENGTH, MAX_PAIRS
-from lookup.topics.refusals import quoted
+from lookup.topics.refusals import forbidden_character, quoted
 
 __all__ = ["MAX_SELECTOR_LENGTH", "equalities", "parse", "selected_in", "selector_text"]
 
@@ -112,7 +112,7 @@ def _list_term(piece: str, opened: re.Match[str]) -> Term:
 
 def _word(text: str, piece: str, *, blanks: bool = False) -> str:
     word = text.strip()
-    wrong = not word or len(word) > MAX_LENGTH or any(c in word for c in "=:,()") or not word.isprintable()
+    wrong = not word or len(word) > MAX_LENGTH or forbidden_character(word, "=:,()") is not None
     if wrong or (not blanks and " " in word):
         raise ArgumentError(f"{quoted(piece.strip())} is no condition: {_FORM}")
     return word

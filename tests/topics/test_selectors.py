@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from lookup.errors import ArgumentError, NotFoundError
 from lookup.model.catalog import Equals, Exists, In, Selector
+from lookup.topics.pairs import checked_pairs
 from lookup.topics.selectors import MAX_SELECTOR_LENGTH, equalities, parse, selected_in, selector_text
 from tests.topics.catalogs import NAMESPACE, filled, topic
 
@@ -94,3 +95,11 @@ def test_a_query_names_its_namespaces_or_means_its_own() -> None:
     ]
     with pytest.raises(NotFoundError, match="there is no namespace 't/othr'; did you mean 't/other'"):
         selected_in(catalog, parse("env=test"), ["t/othr"], own=NAMESPACE)
+
+
+@given(st.text("aé\u00a0\u200d 日", min_size=1, max_size=5).filter(lambda text: text == text.strip()))
+def test_a_value_that_a_label_may_have_can_be_asked_for(value: str) -> None:
+    """Blanks and signs of other scripts are no separators."""
+    checked_pairs({"k": value}, "label")
+
+    assert parse(f"k={value}") == (Equals("k", value),)
