@@ -301,3 +301,11 @@ def _change(path: Path) -> None:
         time.sleep(0.4)
         catalog.create(f"{HERE}orders-us")
         catalog.delete(f"{HERE}orders")
+
+
+def test_a_topic_that_is_refused_makes_no_namespace(topics: Topics) -> None:
+    """What `create` does is one transaction."""
+    ran = topics("create", "persistent://acme/eu/orders", "--create-namespace", "--labels", "env=a:b")
+
+    assert (ran.code, ran.out) == (2, "")
+    assert "there is no namespace 'acme/eu'" in topics("list", "acme/eu").err
