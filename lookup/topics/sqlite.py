@@ -123,20 +123,24 @@ class SqliteStorage:
         self._connection.close()
 
     def _open(self) -> None:
-        mark = self._ask("PRAGMA application_id").fetchone()[0]
-        has_tables = self._ask("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-        if has_tables and mark != _APPLICATION_ID:
+        # Tables first: whoever makes them meanwhile makes the mark with them.
+        has_tables = self._has_tables()
+        if has_tables and self._ask("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
             raise InputError(f"{self._path} is an SQLite file, but no catalog of topics")
         self._ask("PRAGMA journal_mode = WAL")
         # FULL writes the log to the disk with every transaction; NORMAL would lose the last ones with the power supply.
         self._ask("PRAGMA synchronous = FULL")
-        with self.writing():
-            self._make_tables()
+        if not has_tables:
+            with self.writing():
+                self._make_tables()
         self._check_version()
+
+    def _has_tables(self) -> bool:
+        return bool(self._ask("SELECT count(*) FROM sqlite_schema").fetchone()[0])
 
     def _make_tables(self) -> None:
         # A second process may have been here since the tables were counted.
-        if self._ask("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+        if self._has_tables():
             return
         for statement in _TABLES.split(";")[:-1]:
             self._ask(statement)
