@@ -95,8 +95,10 @@ def checked_keys(keys: Iterable[str], *, everything: bool, what: str) -> Collect
         what: "labels" or "properties", as it stands in the sentence.
 
     Raises:
-        ArgumentError: where neither keys nor everything is named, or both.
+        ArgumentError: where neither keys nor everything is named, or both, and for one text in the place of a list.
     """
+    if isinstance(keys, str):
+        raise ArgumentError(f"the {what} to remove are {quoted(keys)}, which is one text and no list of keys")
     named = frozenset(keys)
     if bool(named) == everything:
         raise ArgumentError(f"say which {what} to remove: some keys, or everything, one of the two")
