@@ -13,7 +13,7 @@ from lookup.model.catalog import CatalogView, Equals, Exists, In, Selector, Term
 from lookup.topics.pairs import MAX_LENGTH, MAX_PAIRS
 from lookup.topics.refusals import forbidden_character, quoted
 
-__all__ = ["MAX_SELECTOR_LENGTH", "equalities", "parse", "selected_in", "selector_text"]
+__all__ = ["MAX_SELECTOR_LENGTH", "equalities", "parse", "selected_in"]
 
 #: Characters of a selector: as many conditions as a topic may have labels, each with the longest key and value.
 MAX_SELECTOR_LENGTH = MAX_PAIRS * 2 * (MAX_LENGTH + 1)
@@ -41,11 +41,6 @@ def parse(text: str) -> Selector:
     if len(terms) > MAX_PAIRS:
         raise ArgumentError(f"the selector has {len(terms)} conditions, at most {MAX_PAIRS} are permitted")
     return terms
-
-
-def selector_text(selector: Selector) -> str:
-    """Write a selector as `parse` reads it."""
-    return ",".join(map(str, selector))
 
 
 def equalities(labels: Mapping[str, str]) -> Selector:
