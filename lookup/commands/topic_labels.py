@@ -3,77 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from operator import attrgetter
 
-from lookup.commands.catalogs import (
-    add_catalog,
-    add_mode,
-    entry_of,
-    namespace,
-    opened,
-    pairs_of,
-    print_names,
-    print_pairs,
-    settings_of,
-    topic,
-)
+from lookup.commands.catalogs import add_catalog, add_mode, namespace, opened, print_names, settings_of
 from lookup.commands.options import Command, Parser, add_format
-from lookup.commands.streams import print_json, say, stdout
+from lookup.commands.streams import print_json, stdout
+from lookup.commands.topic_pairs import PairsKind, get_command, remove_command, set_command
+from lookup.topics.catalog import Catalog
 from lookup.topics.naming import schemes_of
-from lookup.topics.pairs import parse_keys
 from lookup.topics.selectors import parse, selected_in
 
 __all__ = ["GET", "LIST", "QUERY", "REMOVE", "SET"]
-
-
-def _add_set(parser: Parser) -> None:
-    parser.need(
-        "topic", nargs="?", metavar="TOPIC", help="name; a partitioned topic's partitions get the labels as well"
-    )
-    parser.add_argument("pairs", nargs="*", metavar="KEY=VALUE", help="labels, KEY=VALUE or KEY:VALUE")
-    parser.add_argument("--labels", action="append", default=[], metavar="PAIRS", help="the same, as in k1=v1,k2=v2")
-    add_catalog(parser)
-
-
-def _set(arguments: argparse.Namespace) -> int:
-    name, labels = topic(arguments.topic), pairs_of([*arguments.pairs, *arguments.labels])
-    if not labels:
-        arguments.parser.error("KEY=VALUE or --labels must be given")
-    with opened(settings_of(arguments).topics) as catalog:
-        catalog.set_labels(name, labels)
-    say(f"{name} has the labels {', '.join(f'{key}={labels[key]}' for key in sorted(labels))}")
-    return 0
-
-
-def _add_get(parser: Parser) -> None:
-    parser.need("topic", nargs="?", metavar="TOPIC", help="name of a topic or partition")
-    add_catalog(parser)
-    add_format(parser, "text", "json")
-
-
-def _get(arguments: argparse.Namespace) -> int:
-    with opened(settings_of(arguments).topics) as catalog:
-        labels = entry_of(catalog, topic(arguments.topic)).labels
-    print_pairs(labels, arguments.format)
-    return 0
-
-
-def _add_remove(parser: Parser) -> None:
-    parser.need("topic", nargs="?", metavar="TOPIC", help="name of a topic")
-    parser.add_argument("keys", nargs="*", metavar="KEY", help="keys of the labels to remove")
-    parser.add_argument("--labels", action="append", default=[], metavar="KEYS", help="the same, as in key1,key2")
-    parser.add_argument("--all", action="store_true", help="remove every label")
-    add_catalog(parser)
-
-
-def _remove(arguments: argparse.Namespace) -> int:
-    name = topic(arguments.topic)
-    keys = [*arguments.keys, *(key for text in arguments.labels for key in parse_keys(text))]
-    if bool(keys) == arguments.all:
-        arguments.parser.error("either KEY or --all must be given")
-    with opened(settings_of(arguments).topics) as catalog:
-        catalog.remove_labels(name, keys, everything=arguments.all)
-    say(f"removed {'all labels' if arguments.all else ', '.join(keys)} of {name}")
-    return 0
 
 
 def _add_list(parser: Parser) -> None:
@@ -117,32 +57,27 @@ def _query(arguments: argparse.Namespace) -> int:
     return 0
 
 
-SET = Command(
-    name="topics labels set",
-    summary="add labels to a topic's, over those with the same keys",
-    examples=(
-        ("lookup topics labels set orders env=prod tier=gold", "two labels; others stay"),
-        ("lookup topics labels set orders --labels env=prod,tier=gold", "as Pulsar's PIP-451 writes it"),
-    ),
-    add_arguments=_add_set,
-    run=_set,
+_LABELS = PairsKind(
+    "labels",
+    set_flags=("--labels",),
+    set_help={"metavar": "PAIRS", "help": "the same, as in k1=v1,k2=v2"},
+    remove_flags=("--labels",),
+    remove_help={"metavar": "KEYS", "help": "the same, as in key1,key2"},
+    read=attrgetter("labels"),
+    write=Catalog.set_labels,
+    remove=Catalog.remove_labels,
 )
-GET = Command(
-    name="topics labels get",
-    summary="print a topic's labels",
-    examples=(("lookup topics labels get orders --format json", "as a JSON object"),),
-    add_arguments=_add_get,
-    run=_get,
+
+SET = set_command(
+    _LABELS,
+    ("lookup topics labels set orders env=prod tier=gold", "two labels; others stay"),
+    ("lookup topics labels set orders --labels env=prod,tier=gold", "as Pulsar's PIP-451 writes it"),
 )
-REMOVE = Command(
-    name="topics labels remove",
-    summary="remove labels of a topic, some or all",
-    examples=(
-        ("lookup topics labels remove orders tier", "one label"),
-        ("lookup topics labels remove orders --all", "every label"),
-    ),
-    add_arguments=_add_remove,
-    run=_remove,
+GET = get_command(_LABELS, ("lookup topics labels get orders --format json", "as a JSON object"))
+REMOVE = remove_command(
+    _LABELS,
+    ("lookup topics labels remove orders tier", "one label"),
+    ("lookup topics labels remove orders --all", "every label"),
 )
 LIST = Command(
     name="topics labels list",

@@ -24,6 +24,7 @@ from lookup.model.catalog import CatalogView, Selector
 from lookup.settings import TopicsSection
 from lookup.topics.hashing import topics_hash
 from lookup.topics.listing import ListRequest, TopicLister
+from lookup.topics.naming import namespace_of
 from lookup.topics.selectors import parse
 
 __all__ = ["CREATE", "DELETE", "LIST", "listed", "request_of"]
@@ -103,9 +104,9 @@ def _add_create(parser: Parser) -> None:
 def _create(arguments: argparse.Namespace) -> int:
     settings = settings_of(arguments).topics
     name = topic(arguments.topic)
-    with opened(settings, create=True) as catalog:
+    with opened(settings, create=True) as catalog, catalog.together():
         if arguments.create_namespace:
-            catalog.create_namespace(name.partition("://")[2].rpartition("/")[0])
+            catalog.create_namespace(namespace_of(name))
         catalog.create(
             name,
             partitions=arguments.partitions,

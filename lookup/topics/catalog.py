@@ -1,6 +1,6 @@
 """The catalog: topics with properties and labels by namespace, with a revision and an ordered sequence of events.
 
-Here is what may be asked and written; how it becomes safe and known is in `books.py`. No clock and no threads: whoever
+Here is what may be asked and written; how it becomes safe and known is in `state.py`. No clock and no threads: whoever
 shares a catalog between threads holds a lock around it.
 
 Source: PIP-145, PIP-451 (properties and labels of a partitioned topic are propagated on write), `facts/protocol.md` 4.
@@ -16,12 +16,10 @@ from lookup.errors import ArgumentError, StateError
 from lookup.model.catalog import Mode, Selector, TopicEntry, TopicEvent
 from lookup.model.names import NamespaceName, TopicName
 from lookup.topics.announcing import Listener
-from lookup.topics.books import Books
-from lookup.topics.labels import Pairs, checked_keys, checked_pairs, refuse_other_keys, refuse_too_many
-from lookup.topics.memory import MemoryStorage
-from lookup.topics.naming import without_partition
-from lookup.topics.parts import names_of, namespace_of
-from lookup.topics.storage import Storage
+from lookup.topics.naming import names_of, namespace_of, without_partition
+from lookup.topics.pairs import Pairs, checked_keys, checked_pairs, merged_pairs, pairs_without, refuse_other_keys
+from lookup.topics.state import CatalogState
+from lookup.topics.storage import MemoryStorage, Storage
 
 __all__ = ["Catalog", "Snapshot"]
 
@@ -52,17 +50,17 @@ class Catalog:
 
     def __init__(self, storage: Storage | None = None, *, allowed_label_keys: Collection[str] | None = None) -> None:
         self._storage = MemoryStorage() if storage is None else storage
-        self._books = Books(self._storage)
+        self._state = CatalogState(self._storage)
         self._allowed = None if allowed_label_keys is None else frozenset(allowed_label_keys)
 
     @property
     def revision(self) -> int:
         """Return how many events there have been; that of the last one."""
-        return self._books.revision
+        return self._state.revision
 
     def namespaces(self) -> Sequence[str]:
         """Return the names of all namespaces, sorted."""
-        return sorted(self._books.shelves)
+        return sorted(self._state.namespaces)
 
     def topics(self, namespace: str, mode: Mode = "persistent") -> Sequence[str]:
         """Return every topic of a namespace, sorted: system topics too, partitions one by one.
@@ -70,29 +68,29 @@ class Catalog:
         Raises:
             NotFoundError: where there is no such namespace; the same of every question about one.
         """
-        return self._books.shelf(namespace).names(mode)
+        return self._state.topics_of(namespace).names(mode)
 
     def loaded(self, namespace: str, mode: Mode = "persistent") -> Sequence[str]:
         """Return the topics of a namespace that a broker serves now, sorted."""
-        return self._books.shelf(namespace).loaded(mode)
+        return self._state.topics_of(namespace).loaded(mode)
 
     def entry(self, topic: str) -> TopicEntry | None:
         """Return one topic, None where there is none; a partitioned topic has entries for its partitions only."""
-        return self._books.entry(topic)
+        return self._state.entry(topic)
 
     def entries(self, namespace: str) -> Iterator[TopicEntry]:
         """Yield every topic of a namespace, in no order; the catalog must not change meanwhile."""
-        return self._books.shelf(namespace).entries()
+        return self._state.topics_of(namespace).entries()
 
     def parts(self, topic: str) -> Sequence[str]:
         """Return the names of the entries a name stands for: itself, or all of its partitions; none: unknown."""
-        shelf = self._books.shelves.get(namespace_of(topic))
-        return () if shelf is None else shelf.parts(topic)
+        topics = self._state.namespaces.get(namespace_of(topic))
+        return () if topics is None else topics.parts(topic)
 
     def with_properties(self, namespace: str, mode: Mode, properties: Mapping[str, str]) -> Sequence[str]:
         """Return the topics that have all of these properties, sorted, from an index; all topics for none."""
-        shelf = self._books.shelf(namespace)
-        return shelf.with_properties(mode, properties) if properties else shelf.names(mode)
+        topics = self._state.topics_of(namespace)
+        return topics.with_properties(mode, properties) if properties else topics.names(mode)
 
     def selected(self, namespace: str, selector: Selector) -> Sequence[str]:
         """Return the topics a selector selects, persistent and non-persistent, sorted, from the index of labels.
@@ -102,19 +100,19 @@ class Catalog:
         """
         if not selector:
             raise ArgumentError("the selector has no condition; it needs at least one, such as env=prod")
-        return self._books.shelf(namespace).selected(selector)
+        return self._state.topics_of(namespace).selected(selector)
 
     def labels_in(self, namespace: str) -> Mapping[str, Sequence[str]]:
         """Return every key of a label in a namespace with its values, both sorted."""
-        return self._books.shelf(namespace).labels()
+        return self._state.topics_of(namespace).labels()
 
     def index(self, namespace: str) -> Mapping[str, Mapping[str, Collection[str]]]:
         """Return the whole index of labels of a namespace, key -> value -> set of topics, as a copy."""
-        return self._books.shelf(namespace).index()
+        return self._state.topics_of(namespace).index()
 
     def snapshot(self) -> Snapshot:
         """Return everything at this revision."""
-        found = (entry for shelf in self._books.shelves.values() for entry in shelf.entries())
+        found = (entry for topics in self._state.namespaces.values() for entry in topics.entries())
         return Snapshot(self.revision, self.namespaces(), sorted(found, key=lambda entry: entry.name))
 
     def create_namespace(self, namespace: str) -> None:
@@ -125,7 +123,7 @@ class Catalog:
         """
         name = str(NamespaceName.parse(namespace))
         with self.together():
-            self._books.add_namespace(name)
+            self._state.add_namespace(name)
 
     def create(self, topic: str, *, partitions: int | None = None, properties: Pairs = (), labels: Pairs = ()) -> None:
         """Add a topic, not loaded yet, with labels and properties for each of its partitions.
@@ -176,7 +174,7 @@ class Catalog:
         """
         with self.together():
             for entry in self._meant(topic):
-                self._books.make(entry.name, None)
+                self._state.make(entry.name, None)
 
     def set_labels(self, topic: str, labels: Pairs) -> None:
         """Add labels to those a topic has; of a key that is there the value is replaced.
@@ -186,11 +184,7 @@ class Catalog:
             ArgumentError: for labels over their limits, and for keys that are not allowed.
         """
         added = self._checked(labels)
-        with self.together():
-            for entry in self._whole(topic):
-                merged = {**entry.labels, **added}
-                refuse_too_many(merged, "label")
-                self._books.make(entry.name, replace(entry, labels=merged))
+        self._amend(topic, lambda entry: replace(entry, labels=merged_pairs(entry.labels, added, "label")))
 
     def remove_labels(self, topic: str, keys: Iterable[str] = (), *, everything: bool = False) -> None:
         """Remove the labels of some keys, or all; keys that a topic does not have are passed over.
@@ -200,9 +194,7 @@ class Catalog:
             ArgumentError: where neither keys nor everything is named, or both.
         """
         removed = checked_keys(keys, everything=everything, what="labels")
-        with self.together():
-            for entry in self._whole(topic):
-                self._books.make(entry.name, replace(entry, labels=_without(entry.labels, removed)))
+        self._amend(topic, lambda entry: replace(entry, labels=pairs_without(entry.labels, removed)))
 
     def set_properties(self, topic: str, properties: Pairs) -> None:
         """Add properties to those a topic has; of a key that is there the value is replaced.
@@ -212,11 +204,7 @@ class Catalog:
             ArgumentError: for properties over their limits.
         """
         added = checked_pairs(properties, "property")
-        with self.together():
-            for entry in self._whole(topic):
-                merged = {**entry.properties, **added}
-                refuse_too_many(merged, "property")
-                self._books.make(entry.name, replace(entry, properties=merged))
+        self._amend(topic, lambda entry: replace(entry, properties=merged_pairs(entry.properties, added, "property")))
 
     def remove_properties(self, topic: str, keys: Iterable[str] = (), *, everything: bool = False) -> None:
         """Remove the properties of some keys, or all; keys that a topic does not have are passed over.
@@ -226,9 +214,7 @@ class Catalog:
             ArgumentError: where neither keys nor everything is named, or both.
         """
         removed = checked_keys(keys, everything=everything, what="properties")
-        with self.together():
-            for entry in self._whole(topic):
-                self._books.make(entry.name, replace(entry, properties=_without(entry.properties, removed)))
+        self._amend(topic, lambda entry: replace(entry, properties=pairs_without(entry.properties, removed)))
 
     def load(self, topic: str) -> None:
         """Say that a broker serves a topic, or one partition, from now on.
@@ -252,15 +238,15 @@ class Catalog:
         Nothing is propagated and no limit asked for: the catalog that was written to has done that.
         """
         with self.together():
-            self._books.add_namespace(str(TopicName.parse(topic).namespace))
-            self._books.make(topic, entry)
+            self._state.add_namespace(str(TopicName.parse(topic).namespace))
+            self._state.make(topic, entry)
 
     def together(self) -> AbstractContextManager[None]:
         """Make one transaction of the writes in a block: all are kept, or none where it raises.
 
         Listeners are told when it ends; reading inside it shows what was written so far.
         """
-        return self._books.together()
+        return self._state.together()
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call a listener with every event after this revision, once each, in order; return what ends it.
@@ -268,7 +254,7 @@ class Catalog:
         Events come once they are safe. A listener may write: what it causes comes after what is being told. Where a
         listener raises, all are told everything all the same, then the error goes to whoever wrote.
         """
-        return self._books.subscribe(listener)
+        return self._state.subscribe(listener)
 
     def events_since(self, revision: int) -> Sequence[TopicEvent]:
         """Return the events after a revision up to this catalog's own, in order.
@@ -284,7 +270,7 @@ class Catalog:
         Raises:
             StateError: where more was written than the storage keeps events; open the catalog anew.
         """
-        self._books.refresh()
+        self._state.refresh()
 
     def close(self) -> None:
         """Close the storage."""
@@ -292,7 +278,13 @@ class Catalog:
 
     def _meant(self, topic: str) -> Sequence[TopicEntry]:
         TopicName.parse(topic)
-        return self._books.meant_by(topic)
+        return self._state.meant_by(topic)
+
+    def _amend(self, topic: str, amended: Callable[[TopicEntry], TopicEntry]) -> None:
+        """Change the labels or properties of a topic, which are those of each of its partitions."""
+        with self.together():
+            for entry in self._whole(topic):
+                self._state.make(entry.name, amended(entry))
 
     def _whole(self, topic: str) -> Sequence[TopicEntry]:
         """Return every entry that shares its labels and properties with a topic that exists."""
@@ -300,11 +292,11 @@ class Catalog:
         return self._partitions(without_partition(topic)) or meant
 
     def _partitions(self, whole: str) -> Sequence[TopicEntry]:
-        names = self._books.shelf(namespace_of(whole)).partitions(whole)
+        names = self._state.topics_of(namespace_of(whole)).partitions(whole)
         return [entry for name in names if (entry := self.entry(name)) is not None]
 
     def _refuse_existing(self, topic: str) -> None:
-        if self._books.shelf(namespace_of(topic)).parts(topic):
+        if self._state.topics_of(namespace_of(topic)).parts(topic):
             raise StateError(f"topic {topic!r} exists already")
         whole = without_partition(topic)
         if whole != topic and self.entry(whole) is not None:
@@ -312,12 +304,12 @@ class Catalog:
 
     def _add(self, names: Iterable[str], like: TopicEntry) -> None:
         for name in names:
-            self._books.make(name, replace(like, name=name, is_loaded=False))
+            self._state.make(name, replace(like, name=name, is_loaded=False))
 
     def _set_loaded(self, topic: str, *, is_loaded: bool) -> None:
         with self.together():
             for entry in self._meant(topic):
-                self._books.make(entry.name, replace(entry, is_loaded=is_loaded))
+                self._state.make(entry.name, replace(entry, is_loaded=is_loaded))
 
     def _checked(self, labels: Pairs) -> Mapping[str, str]:
         checked = checked_pairs(labels, "label")
@@ -331,8 +323,3 @@ def _joining(partition: TopicEntry, sibling: TopicEntry) -> TopicEntry:
     if given != (sibling.labels, sibling.properties):
         raise ArgumentError(f"{partition.name} has the labels and properties of its topic; it cannot be given others")
     return replace(sibling, name=partition.name)
-
-
-def _without(pairs: Mapping[str, str], keys: Collection[str] | None) -> Mapping[str, str]:
-    """Return what is left without some keys, None: without any."""
-    return {} if keys is None else {key: value for key, value in pairs.items() if key not in keys}

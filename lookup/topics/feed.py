@@ -23,9 +23,8 @@ from lookup.errors import NotSupportedError
 from lookup.topics.actions import Action, Listed, Pace, Poll, ServerFeatures, TopicSet, Unwatch
 from lookup.topics.hashing import topics_hash
 from lookup.topics.messages import Refused, Resync, Snapshot, Update, WatchQuery, WatchRequest
-from lookup.topics.naming import schemes_of
+from lookup.topics.naming import is_system_topic, schemes_of
 from lookup.topics.patterns import TopicsPattern
-from lookup.topics.system import is_system_topic
 
 __all__ = ["Change", "Feed"]
 

@@ -1,7 +1,7 @@
 """The inverted index of pairs: key -> value -> numbers of topics, kept in step with every change.
 
-Topics are small numbers here (`shelf.py` hands them out), so a posting is a sorted array of four bytes per topic. An
-index that was changed step by step equals one that is built afresh: no empty posting is kept.
+Topics are small numbers here, which `namespace.py` hands out, so a posting is a sorted array of four bytes per topic.
+An index that was changed step by step equals one that is built afresh: no empty posting is kept.
 
 Source: PIP-451, first draft (`labelTopicInvertedIndex`); why arrays and not sets: `docs/benchmarks.md`.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,13 @@ class _Key:
         self.values: dict[str, array[int]] = {}
 
     def add(self, value: str, number: int) -> None:
-        _insert(self.values.setdefault(value, _posting()), number)
+        _insert(self.posting(value), number)
+
+    def posting(self, value: str) -> array[int]:
+        found = self.values.get(value)
+        if found is None:
+            found = self.values[value] = _posting()
+        return found
 
     def drop(self, value: str, number: int) -> None:
         posting = self.values[value]
@@ -63,6 +69,14 @@ class InvertedIndex:
             if old.get(key) != value:
                 self._add(number, key, value, had_key=key in old)
 
+    def extend(self, numbered: Iterable[tuple[int, Mapping[str, str]]]) -> None:
+        """Take in many topics at once; their numbers rise, and are larger than any in the index."""
+        for number, pairs in numbered:
+            for key, value in pairs.items():
+                entry = self._keys.get(key) or self._keys.setdefault(key, _Key())
+                entry.everyone.append(number)
+                entry.posting(value).append(number)
+
     def find(self, selector: Selector, n_numbers: int) -> Numbers:
         """Return the topics that meet all conditions; no condition finds nothing.
 
@@ -87,7 +101,7 @@ class InvertedIndex:
             yield from ((key, value, posting.tolist()) for value, posting in entry.values.items())
 
     def _add(self, number: int, key: str, value: str, *, had_key: bool) -> None:
-        entry = self._keys.setdefault(key, _Key())
+        entry = self._keys.get(key) or self._keys.setdefault(key, _Key())
         entry.add(value, number)
         if not had_key:
             _insert(entry.everyone, number)

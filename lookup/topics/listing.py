@@ -9,7 +9,7 @@ Source: `facts/protocol.md` sections 4.2, 4.3 and 6.1; PIP-452.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -18,11 +18,10 @@ from lookup.errors import ArgumentError, ContractError, NotFoundError, PolicyErr
 from lookup.hooks.protocols import Lister
 from lookup.model.catalog import CatalogView, Listing, Mode
 from lookup.topics.hashing import topics_hash
-from lookup.topics.naming import schemes_of
+from lookup.topics.naming import prefixes_of, schemes_of, without_system_topics
 from lookup.topics.patterns import TopicsPattern, pattern_length
-from lookup.topics.system import without_system_topics
 
-__all__ = ["ListAnswer", "ListLimits", "ListRequest", "Query", "TopicLister", "checked_properties"]
+__all__ = ["ListAnswer", "ListLimits", "ListRequest", "Query", "TopicLister"]
 
 _EMPTY: Mapping[str, str] = MappingProxyType({})
 
@@ -102,6 +101,8 @@ class TopicLister:
         self._catalog = catalog
         self._limits = limits or ListLimits()
         self._waiting: dict[Query, list[_Waiting]] = {}
+        #: what each request that waits is waiting for
+        self._queries: dict[Hashable, Query] = {}
 
     def __enter__(self) -> TopicLister:
         self._lister.initialize(self._catalog)
@@ -129,11 +130,12 @@ class TopicLister:
             ArgumentError: for an unknown mode, too many or too long properties, or a ticket that waits.
             PatternError: for a pattern that cannot be compiled. Nothing is kept of a request that is refused.
         """
-        if any(ticket == other.ticket for group in self._waiting.values() for other in group):
+        if ticket in self._queries:
             raise ArgumentError(f"request {ticket!r} is still waiting for its answer; tickets are used once at a time")
         waiting, query = self._checked(ticket, request), _query(request)
         is_new = query not in self._waiting
         self._waiting.setdefault(query, []).append(waiting)
+        self._queries[ticket] = query
         return query if is_new else None
 
     def fetch(self, query: Query) -> Sequence[str]:
@@ -148,6 +150,8 @@ class TopicLister:
         name, found = self._lister.name, self._asked(query)
         if not isinstance(found, Listing):
             raise ContractError(f"lister {name!r} answered {found!r}, which is no Listing")
+        if not isinstance(found.topics, Iterable):
+            raise ContractError(f"lister {name!r} answered {found.topics!r}, which is no list of topics")
         if found.partial:
             raise StateError(f"lister {name!r} has only a part of the topics of {query.namespace}; ask again")
         _check_names(name, query, found.topics)
@@ -173,18 +177,22 @@ class TopicLister:
 
     def cancel(self, ticket: Hashable) -> None:
         """Forget a request whose client has gone, if it waits; its query stays under way."""
-        for query, group in self._waiting.items():
-            self._waiting[query] = [one for one in group if one.ticket != ticket]
+        query = self._queries.pop(ticket, None)
+        if query is not None:
+            self._waiting[query] = [one for one in self._waiting[query] if one.ticket != ticket]
 
     def _checked(self, ticket: Hashable, request: ListRequest) -> _Waiting:
         schemes_of(request.mode)
-        checked_properties(request.properties, self._limits)
+        _check_properties(request.properties, self._limits)
         return _Waiting(ticket, request, self._pattern(request.pattern))
 
     def _asked(self, query: Query) -> Any:
         """Return what the lister answers, of whatever type."""
         try:
-            return self._lister.list_topics(query.namespace, query.mode, dict(query.properties), self._catalog)
+            found: Any = self._lister.list_topics(query.namespace, query.mode, dict(query.properties), self._catalog)
+            # Names that are made as they are read can be read once, and may fail only then.
+            is_lazy = isinstance(found, Listing) and isinstance(found.topics, Iterator)
+            return Listing(tuple(found.topics), found.partial) if is_lazy else found
         except PulsarLookupError:
             raise
         except Exception as error:
@@ -200,22 +208,19 @@ class TopicLister:
     def _taken(self, query: Query) -> list[_Waiting]:
         if query not in self._waiting:
             raise NotFoundError(f"nobody waits for {query}")
-        return self._waiting.pop(query)
+        group = self._waiting.pop(query)
+        for one in group:
+            del self._queries[one.ticket]
+        return group
 
 
-def checked_properties(properties: Mapping[str, str], limits: ListLimits | None = None) -> Mapping[str, str]:
-    """Return what a client sent as it is, where it is within bounds.
-
-    Raises:
-        ArgumentError: naming the key where there are too many, one is too long, empty or holds control characters.
-    """
-    bounds = limits or ListLimits()
-    if len(properties) > bounds.max_properties:
-        message = f"{len(properties)} properties were sent; one request may have {bounds.max_properties}"
+def _check_properties(properties: Mapping[str, str], limits: ListLimits) -> None:
+    """Refuse too many properties, and one that is too long, has no key or holds control characters."""
+    if len(properties) > limits.max_properties:
+        message = f"{len(properties)} properties were sent; one request may have {limits.max_properties}"
         raise ArgumentError(message)
     for key, value in properties.items():
-        _check_property(key, value, bounds.max_property_length)
-    return properties
+        _check_property(key, value, limits.max_property_length)
 
 
 def _check_property(key: str, value: str, longest: int) -> None:
@@ -234,7 +239,7 @@ def _query(request: ListRequest) -> Query:
 
 
 def _check_names(name: str, query: Query, topics: Sequence[object]) -> None:
-    starts = tuple(f"{scheme}{query.namespace}/" for scheme in schemes_of(query.mode))
+    starts = prefixes_of(query.namespace, query.mode)
     for topic in topics:
         if not isinstance(topic, str) or not topic.startswith(starts):
             raise ContractError(f"lister {name!r} answered {topic!r}, no {query.mode} topic of {query.namespace}")

@@ -12,9 +12,8 @@ from collections.abc import Iterable
 from lookup.model.catalog import CatalogView, Listing, selects
 from lookup.topics.listing import Query, TopicLister
 from lookup.topics.messages import WatchQuery
-from lookup.topics.naming import schemes_of
+from lookup.topics.naming import is_system_topic, schemes_of
 from lookup.topics.patterns import TopicsPattern
-from lookup.topics.system import is_system_topic
 from lookup.topics.watched import Matches
 
 __all__ = ["list_from", "list_through", "matcher_of"]

@@ -1,18 +1,35 @@
-"""The parts of a topic's name that listing looks at: partition suffix, scheme, namespace.
+"""Names of topics: scheme, namespace and partition suffix, the names of partitions, and which topics are Pulsar's own.
 
-Names are taken as they come, many at a time; whoever wants them checked parses them with `lookup.model.names`.
+Names are taken as they come, many at a time; only `names_of` checks one. Reading a name into its parts is the business
+of `lookup.model.names`.
 
-Source: `facts/protocol.md` section 4.2; which suffix numbers a partition: Pulsar's `TopicName.getPartitionIndex`.
+Source: `facts/protocol.md` section 4.2; which suffix numbers a partition: Pulsar's `TopicName.getPartitionIndex`. Names
+that begin with two underscores and are not listed here are users' names.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 
 from lookup.errors import ArgumentError
 from lookup.model.catalog import Mode
+from lookup.model.names import TopicName
+from lookup.topics.refusals import forbidden_character, quoted
 
-__all__ = ["MODES", "schemes_of", "without_partition", "without_scheme"]
+__all__ = [
+    "MAX_PARTITIONS",
+    "MODES",
+    "is_system_topic",
+    "names_of",
+    "namespace_of",
+    "partition_number",
+    "prefixes_of",
+    "schemes_of",
+    "without_partition",
+    "without_scheme",
+    "without_system_topics",
+]
 
 #: How a listing may be asked for.
 MODES: tuple[Mode, ...] = ("persistent", "non-persistent", "all")
@@ -21,6 +38,16 @@ _MARK = "-partition-"
 _SUFFIX = re.compile(rf"{_MARK}(0|[1-9][0-9]{{0,9}})\Z")
 #: The largest partition Java can number.
 _LAST = (1 << 31) - 1
+
+#: Partitions of one topic: all are written in one transaction, and a slip of the keyboard must not fill a disk.
+MAX_PARTITIONS = 100_000
+
+_LOCAL_NAMES = frozenset({"__change_events", "__transaction_buffer_snapshot"})
+_COORDINATOR = (
+    "persistent://pulsar/system/transaction_coordinator_assign",
+    "persistent://pulsar/system/__transaction_log_",
+)
+_PENDING_ACKS = "__transaction_pending_ack"
 
 
 def without_partition(topic: str) -> str:
@@ -46,3 +73,63 @@ def schemes_of(mode: Mode) -> tuple[str, ...]:
         raise ArgumentError(f"there is no mode {mode!r}; known: {', '.join(MODES)}")
     domains = ("persistent", "non-persistent") if mode == "all" else (mode,)
     return tuple(f"{domain}://" for domain in domains)
+
+
+def prefixes_of(namespace: str, mode: Mode) -> tuple[str, ...]:
+    """Return with what the names of a namespace's topics begin.
+
+    Raises:
+        ArgumentError: for a mode that does not exist.
+    """
+    return tuple(f"{scheme}{namespace}/" for scheme in schemes_of(mode))
+
+
+def names_of(topic: str, partitions: int | None) -> Sequence[str]:
+    """Return the names of the entries a topic has, after a check of everything about its name.
+
+    Args:
+        partitions: how many; None: not partitioned.
+
+    Raises:
+        InvalidNameError: where it is not the complete name of a topic.
+        ArgumentError: for characters no list of topics can carry, and for a wrong number of partitions.
+    """
+    TopicName.parse(topic)
+    _refuse_characters(topic)
+    if partitions is None:
+        return (topic,)
+    if partition_number(topic) is not None:
+        raise ArgumentError(f"{topic} is the name of a partition, it cannot have partitions of its own")
+    if not 1 <= partitions <= MAX_PARTITIONS:
+        raise ArgumentError(f"partitions is {partitions}, it must be between 1 and {MAX_PARTITIONS:,}")
+    return tuple(f"{topic}-partition-{number}" for number in range(partitions))
+
+
+def namespace_of(topic: str) -> str:
+    """Return `tenant/namespace` of a complete name; of any other text something that is no namespace."""
+    return "/".join(topic.partition("://")[2].split("/", 2)[:2])
+
+
+def partition_number(topic: str) -> int | None:
+    """Return which partition a name means, None where it means none."""
+    whole = without_partition(topic)
+    return None if whole == topic else int(topic[len(whole) + len("-partition-") :])
+
+
+def is_system_topic(topic: str) -> bool:
+    """Tell whether a topic, or the one it is a partition of, is Pulsar's own."""
+    whole = without_partition(topic)
+    local = whole.partition("://")[2].split("/", 2)[-1]
+    return local in _LOCAL_NAMES or whole.endswith(_PENDING_ACKS) or whole.startswith(_COORDINATOR)
+
+
+def without_system_topics(topics: Iterable[str]) -> list[str]:
+    """Return the topics that are users', in their order."""
+    return [topic for topic in topics if not is_system_topic(topic)]
+
+
+def _refuse_characters(topic: str) -> None:
+    """Refuse a name with characters that no list of topics can carry."""
+    wrong = forbidden_character(topic)
+    if wrong is not None:
+        raise ArgumentError(f"topic {quoted(topic)} has the character {wrong!r}, which no name may have")

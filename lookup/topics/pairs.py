@@ -1,20 +1,108 @@
-"""Texts of keys and values, `k1=v1,k2=v2` or `k1:v1,k2:v2`, as PIP-451 and PIP-452 write them.
+"""Labels and properties as pairs of texts: which of them a topic may have, and how they are written.
 
-Of a key that is given twice the last value counts, as in a map that is filled. Which keys and values are permitted is
-the catalog's business.
+`k1=v1,k2=v2` or `k1:v1,k2:v2` is read and written as PIP-451 and PIP-452 have it; of a key that is given twice the last
+value counts, as in a map that is filled. Limits are checked before anything is stored.
+
+Source of the limits: issue 4; separators are those of the texts in the PIPs.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Literal
 from urllib.parse import quote, unquote_plus
 
 from lookup.errors import ArgumentError
+from lookup.settings.problems import suggestion
+from lookup.topics.refusals import forbidden_character, quoted
 
-__all__ = ["decoded", "encoded_pairs", "pairs_text", "parse_encoded_pairs", "parse_keys", "parse_pairs"]
+__all__ = [
+    "MAX_LENGTH",
+    "MAX_PAIRS",
+    "Pairs",
+    "checked_keys",
+    "checked_pairs",
+    "decoded",
+    "encoded_pairs",
+    "merged_pairs",
+    "pairs_text",
+    "pairs_without",
+    "parse_encoded_pairs",
+    "parse_keys",
+    "parse_pairs",
+    "refuse_other_keys",
+]
+
+#: Characters of a key or a value.
+MAX_LENGTH = 256
+#: Labels of one topic, and properties of one topic.
+MAX_PAIRS = 64
+
+#: Labels or properties as they may be given.
+Pairs = Mapping[str, str] | Iterable[tuple[str, str]]
 
 _SEPARATOR = re.compile("[=:]")
+_SEPARATORS = ",=:"
+
+
+def checked_pairs(pairs: Pairs, what: str) -> dict[str, str]:
+    """Return pairs as a dictionary.
+
+    Args:
+        what: "label" or "property", as it stands in the sentence.
+
+    Raises:
+        ArgumentError: for the first key or value that may not be stored, and for more than `MAX_PAIRS`.
+    """
+    checked = dict(pairs)
+    _refuse_too_many(checked, what)
+    for key, value in checked.items():
+        _check_text(key, f"the key of a {what}")
+        _check_text(value, f"the value of the {what} {quoted(key)}", may_be_empty=what == "property")
+    return checked
+
+
+def merged_pairs(pairs: Mapping[str, str], added: Mapping[str, str], what: str) -> dict[str, str]:
+    """Return pairs with those that are added, which replace the values of keys that are there.
+
+    Raises:
+        ArgumentError: for more than `MAX_PAIRS` together.
+    """
+    merged = {**pairs, **added}
+    _refuse_too_many(merged, what)
+    return merged
+
+
+def pairs_without(pairs: Mapping[str, str], keys: Collection[str] | None) -> dict[str, str]:
+    """Return what is left without some keys, None: without any pairs."""
+    return {} if keys is None else {key: value for key, value in pairs.items() if key not in keys}
+
+
+def refuse_other_keys(labels: Mapping[str, str], allowed: Collection[str] | None) -> None:
+    """Refuse labels whose key is not among the allowed ones; None allows every key."""
+    for key in labels:
+        if allowed is not None and key not in allowed:
+            raise ArgumentError(
+                f"the label {key!r} is not among allowed_label_keys; {suggestion(key, sorted(allowed))}"
+            )
+
+
+def checked_keys(keys: Iterable[str], *, everything: bool, what: str) -> Collection[str] | None:
+    """Return the keys to remove, None for all of them.
+
+    Args:
+        what: "labels" or "properties", as it stands in the sentence.
+
+    Raises:
+        ArgumentError: where neither keys nor everything is named, or both, and for one text in the place of a list.
+    """
+    if isinstance(keys, str):
+        raise ArgumentError(f"the {what} to remove are {quoted(keys)}, which is one text and no list of keys")
+    named = frozenset(keys)
+    if bool(named) == everything:
+        raise ArgumentError(f"say which {what} to remove: some keys, or everything, one of the two")
+    return None if everything else named
 
 
 def parse_pairs(text: str) -> dict[str, str]:
@@ -43,7 +131,7 @@ def parse_keys(text: str) -> tuple[str, ...]:
     """
     keys = tuple(key.strip() for key in text.split(","))
     if not all(keys):
-        raise ArgumentError(f"{_short(text)} should be keys separated by commas, like key1,key2")
+        raise ArgumentError(f"{quoted(text)} should be keys separated by commas, like key1,key2")
     return keys
 
 
@@ -66,9 +154,9 @@ def parse_encoded_pairs(text: str) -> dict[str, str]:
     return dict(_pair(piece, decoded) for piece in text.split(","))
 
 
-def encoded_pairs(pairs: Mapping[str, str]) -> str:
+def encoded_pairs(pairs: Mapping[str, str], between: Literal["=", ":"] = "=") -> str:
     """Write pairs for a query string, each key and value encoded by itself."""
-    return ",".join(f"{quote(key, safe='')}={quote(pairs[key], safe='')}" for key in sorted(pairs))
+    return ",".join(f"{quote(key, safe='')}{between}{quote(pairs[key], safe='')}" for key in sorted(pairs))
 
 
 def decoded(text: str) -> str:
@@ -80,16 +168,31 @@ def decoded(text: str) -> str:
     try:
         return unquote_plus(text, errors="strict")
     except UnicodeDecodeError:
-        raise ArgumentError(f"{_short(text)} does not decode to UTF-8") from None
+        raise ArgumentError(f"{quoted(text)} does not decode to UTF-8") from None
 
 
 def _pair(piece: str, decode: Callable[[str], str] = str.strip) -> tuple[str, str]:
     found = _SEPARATOR.search(piece)
     key = decode(piece[: found.start()]) if found else ""
     if found is None or not key:
-        raise ArgumentError(f"{_short(piece)} should be of the form key=value or key:value")
+        raise ArgumentError(f"{quoted(piece)} should be of the form key=value or key:value")
     return key, decode(piece[found.end() :])
 
 
-def _short(text: str) -> str:
-    return repr(text if len(text) <= 80 else f"{text[:77]}...")
+def _refuse_too_many(pairs: Mapping[str, str], what: str) -> None:
+    if len(pairs) > MAX_PAIRS:
+        raise ArgumentError(f"a topic may have at most {MAX_PAIRS} keys of a {what}, this makes {len(pairs)}")
+
+
+def _check_text(text: str, what: str, *, may_be_empty: bool = False) -> None:
+    if not isinstance(text, str):
+        raise ArgumentError(f"{what} is {text!r}, it must be a text")
+    if len(text) > MAX_LENGTH:
+        raise ArgumentError(f"{what} has {len(text):,} characters, at most {MAX_LENGTH} are permitted: {quoted(text)}")
+    if not text and not may_be_empty:
+        raise ArgumentError(f"{what} is empty")
+    if text != text.strip():
+        raise ArgumentError(f"{what} is {quoted(text)}, it must not begin or end with a blank")
+    wrong = forbidden_character(text, _SEPARATORS)
+    if wrong is not None:
+        raise ArgumentError(f"{what} is {quoted(text)}, it must not have the character {wrong!r}")

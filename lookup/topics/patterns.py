@@ -13,6 +13,7 @@ from typing import Any
 from lookup.errors import PatternError
 from lookup.topics.extras import extra_module
 from lookup.topics.naming import without_partition, without_scheme
+from lookup.topics.refusals import quoted
 
 __all__ = ["TopicsPattern", "pattern_length", "without_pattern_scheme"]
 
@@ -92,7 +93,7 @@ def without_pattern_scheme(text: str) -> str:
         if before.endswith(domain):
             return before.removesuffix(domain) + rest
     raise PatternError(
-        f"pattern {_short(text)}: {_short(before + separator)} is no scheme of topics; "
+        f"pattern {quoted(text)}: {quoted(before + separator)} is no scheme of topics; "
         "persistent:// and non-persistent:// are, or none"
     )
 
@@ -103,9 +104,9 @@ def _compiled(bare: str) -> Any:
     try:
         return engine.compile(bare, _options(engine))
     except UnicodeEncodeError:
-        raise PatternError(f"pattern {_short(bare)} holds half a surrogate pair, which no name can match") from None
+        raise PatternError(f"pattern {quoted(bare)} holds half a surrogate pair, which no name can match") from None
     except engine.error as error:
-        raise PatternError(f"pattern {_short(bare)} cannot be used: {_reason(error)}") from None
+        raise PatternError(f"pattern {quoted(bare)} cannot be used: {_reason(error)}") from None
 
 
 def _options(engine: Any) -> Any:
@@ -130,7 +131,3 @@ def _construct(construct: str) -> str | None:
     if _BACK_REFERENCE.match(construct):
         return "the back reference"
     return _CONSTRUCTS.get(construct)
-
-
-def _short(text: str) -> str:
-    return repr(text if len(text) <= 80 else f"{text[:77]}...")

@@ -12,7 +12,8 @@ No HTTP here: a server hands in method, target and body and gets an operation, a
     PUT     /admin/v2/{persistent|non-persistent}/TENANT/NS/TOPIC/properties        {"k1": "v1"}
     DELETE  /admin/v2/{persistent|non-persistent}/TENANT/NS/TOPIC/properties?key=k1
 
-`topics` in the place of a domain means persistent topics where one topic is named, and both domains in a list.
+`topics` in the place of a domain means persistent topics where one topic is named, and both domains in a list. For a
+query by labels neither draft of PIP-451 gives a form over REST, so there is none here.
 
 Source: PIP-452; both drafts of PIP-451; `facts/protocol.md` section 5.3.
 """
@@ -22,13 +23,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 from urllib.parse import quote, unquote
 
 from lookup.errors import ArgumentError
 from lookup.model.catalog import Mode
 from lookup.model.names import NamespaceName, TopicName
 from lookup.topics.pairs import decoded, encoded_pairs, parse_encoded_pairs
+from lookup.topics.refusals import quoted
 
 __all__ = [
     "Call",
@@ -91,11 +93,19 @@ class SetLabels:
 
 @dataclass(frozen=True, slots=True)
 class RemoveLabels:
-    """Remove labels by key, or all of them."""
+    """Remove labels by key, or all of them.
+
+    Raises:
+        ArgumentError: where neither keys nor everything is named, or both.
+    """
 
     topic: str
     keys: tuple[str, ...] = ()
     everything: bool = False
+
+    def __post_init__(self) -> None:
+        if bool(self.keys) == self.everything or not all(self.keys):
+            raise ArgumentError("say which labels to remove: keys=k1&keys=k2, or all=true, one of the two")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +125,18 @@ class SetProperties:
 
 @dataclass(frozen=True, slots=True)
 class RemoveProperty:
-    """Remove one property of a topic."""
+    """Remove one property of a topic.
+
+    Raises:
+        ArgumentError: where the key is empty.
+    """
 
     topic: str
     key: str
+
+    def __post_init__(self) -> None:
+        if not self.key:
+            raise ArgumentError("say which property to remove: key=k1")
 
 
 Operation: TypeAlias = (
@@ -177,22 +195,24 @@ def parse_call(method: str, target: str, body: str | None = None) -> Operation:
     path, _, query = target.partition("?")
     steps = [_step(step) for step in path.removeprefix(_ROOT).rstrip("/").split("/")]
     if not path.startswith(_ROOT) or len(steps) < 3:
-        raise ArgumentError(f"{_short(path)} is no path of topics; they begin with {_ROOT}persistent/TENANT/NAMESPACE")
+        raise ArgumentError(f"{quoted(path)} is no path of topics; they begin with {_ROOT}persistent/TENANT/NAMESPACE")
     fields = _Query(tuple(_field(piece) for piece in query.split("&") if piece))
     if steps[0] == "namespaces" and steps[3:] == ["topics"]:
-        return _list_by_mode(_method(method, "GET"), steps, fields)
+        _refuse_method(method, "GET")
+        return _list_by_mode(steps, fields)
     if steps[0] not in _DOMAINS:
-        raise ArgumentError(f"{_short(path)}: {steps[0]!r} should be one of {', '.join(_DOMAINS)}")
+        raise ArgumentError(f"{quoted(path)}: {steps[0]!r} should be one of {', '.join(_DOMAINS)}")
     if len(steps) == 3:
-        return _list(_method(method, "GET"), steps, fields)
-    return _about_topic(method.upper(), steps, fields, body)
+        _refuse_method(method, "GET")
+        return _list(steps, fields)
+    return _about_topic(method, steps, fields, body)
 
 
 def _step(raw: str) -> str:
     try:
         return unquote(raw, errors="strict")
     except UnicodeDecodeError:
-        raise ArgumentError(f"path element {_short(raw)} does not decode to UTF-8") from None
+        raise ArgumentError(f"path element {quoted(raw)} does not decode to UTF-8") from None
 
 
 def _field(piece: str) -> tuple[str, str]:
@@ -200,17 +220,16 @@ def _field(piece: str) -> tuple[str, str]:
     return decoded(name), raw
 
 
-def _method(method: str, *known: str) -> str:
+def _refuse_method(method: str, *known: str) -> None:
     if method.upper() not in known:
         raise ArgumentError(f"method {method} is not for this path; {', '.join(known)} would be")
-    return method.upper()
 
 
 def _namespace(steps: Sequence[str]) -> str:
     return str(NamespaceName.parse(f"{steps[1]}/{steps[2]}"))
 
 
-def _list(_: str, steps: Sequence[str], query: _Query) -> ListTopics:
+def _list(steps: Sequence[str], query: _Query) -> ListTopics:
     query.only("properties", "includeSystemTopic", "bundle")
     return ListTopics(
         _namespace(steps),
@@ -221,7 +240,7 @@ def _list(_: str, steps: Sequence[str], query: _Query) -> ListTopics:
     )
 
 
-def _list_by_mode(_: str, steps: Sequence[str], query: _Query) -> ListTopics:
+def _list_by_mode(steps: Sequence[str], query: _Query) -> ListTopics:
     query.only("mode", "includeSystemTopic")
     mode = query.one("mode") or "PERSISTENT"
     if mode.upper() not in _MODES:
@@ -232,11 +251,12 @@ def _list_by_mode(_: str, steps: Sequence[str], query: _Query) -> ListTopics:
 def _about_topic(method: str, steps: Sequence[str], query: _Query, body: str | None) -> Operation:
     what, local = steps[-1], "/".join(steps[3:-1])
     if what not in _OF_TOPICS or not local:
-        raise ArgumentError(f"{_short('/'.join(steps))} should end with a topic and {' or '.join(_OF_TOPICS)}")
+        raise ArgumentError(f"{quoted('/'.join(steps))} should end with a topic and {' or '.join(_OF_TOPICS)}")
     domain = "persistent" if steps[0] == "topics" else steps[0]
     topic = str(TopicName.parse(f"{domain}://{_namespace(steps)}/{local}"))
     readers = _OF_TOPICS[what]
-    return readers[_method(method, *readers)](topic, query, body)
+    _refuse_method(method, *readers)
+    return readers[method.upper()](topic, query, body)
 
 
 def _get_labels(topic: str, query: _Query, body: str | None) -> GetLabels:
@@ -254,10 +274,7 @@ def _set_labels(topic: str, query: _Query, body: str | None) -> SetLabels:
 
 def _remove_labels(topic: str, query: _Query, body: str | None) -> RemoveLabels:
     query.only("keys", "all")
-    keys, everything = query.all("keys"), query.flag("all")
-    if bool(keys) == everything:
-        raise ArgumentError("say which labels to remove: keys=k1&keys=k2, or all=true, one of the two")
-    return RemoveLabels(topic, keys, everything=everything)
+    return RemoveLabels(topic, query.all("keys"), everything=query.flag("all"))
 
 
 def _get_properties(topic: str, query: _Query, body: str | None) -> GetProperties:
@@ -272,10 +289,7 @@ def _set_properties(topic: str, query: _Query, body: str | None) -> SetPropertie
 
 def _remove_property(topic: str, query: _Query, body: str | None) -> RemoveProperty:
     query.only("key")
-    key = query.one("key")
-    if key is None:
-        raise ArgumentError("say which property to remove: key=k1")
-    return RemoveProperty(topic, key)
+    return RemoveProperty(topic, query.one("key") or "")
 
 
 _Reader: TypeAlias = Callable[[str, _Query, str | None], Operation]
@@ -302,7 +316,11 @@ def _texts(content: object, what: str) -> dict[str, str]:
 
 
 def print_call(operation: Operation) -> Call:
-    """Return the request that asks for an operation; `parse_call` reads it back."""
+    """Return the request that asks for an operation; `parse_call` reads it back.
+
+    Raises:
+        InvalidNameError: where its namespace or topic is not written as Pulsar writes it.
+    """
     match operation:
         case ListTopics():
             return Call("GET", _list_target(operation))
@@ -332,21 +350,19 @@ def print_map(pairs: Mapping[str, str]) -> str:
 
 
 def _list_target(operation: ListTopics) -> str:
+    domain = next(name for name, mode in _DOMAINS.items() if mode == operation.mode)
+    # Either is read in both places; this is how the two PIPs write them.
+    between: Literal["=", ":"] = ":" if domain == "topics" else "="
     fields = {
-        "properties": encoded_pairs(operation.properties),
+        "properties": encoded_pairs(operation.properties, between),
         "includeSystemTopic": "true" if operation.include_system else "",
         "bundle": quote(operation.bundle or "", safe=""),
     }
     query = "&".join(f"{name}={text}" for name, text in fields.items() if text)
-    domain = next(name for name, mode in _DOMAINS.items() if mode == operation.mode)
-    return f"{_ROOT}{domain}/{operation.namespace}" + (f"?{query}" if query else "")
+    return f"{_ROOT}{domain}/{NamespaceName.parse(operation.namespace)}" + (f"?{query}" if query else "")
 
 
 def _target(topic: str, what: str) -> str:
     name = TopicName.parse(topic)
     is_label = what == "custom-labels" and name.domain == "persistent"
     return f"{_ROOT}{'topics' if is_label else name.domain}/{name.namespace}/{quote(name.local, safe='')}/{what}"
-
-
-def _short(text: str) -> str:
-    return repr(text if len(text) <= 80 else f"{text[:77]}...")

@@ -23,6 +23,8 @@ from typing import Literal, TypeAlias
 from lookup.errors import ArgumentError, StateError
 from lookup.model.bundles import bundle_of
 from lookup.model.catalog import CatalogView, Selector, TopicEntry
+from lookup.topics.naming import prefixes_of, without_system_topics
+from lookup.topics.refusals import refuse_below
 
 __all__ = [
     "Ask",
@@ -61,7 +63,7 @@ class ScatterQuery:
     def takes(self, entry: TopicEntry) -> bool:
         """Tell whether a topic is asked for."""
         fits = all(entry.properties.get(key) == value for key, value in self.properties)
-        return fits and all(requirement.matches(entry.labels) for requirement in self.selector)
+        return fits and all(term.matches(entry.labels) for term in self.selector)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +87,7 @@ class ScatterLimits:
     owners: int = 256
 
     def __post_init__(self) -> None:
-        for name in ("at_once", "owners"):
-            if getattr(self, name) < 1:
-                raise ArgumentError(f"the limit {name} is {getattr(self, name)}, and must be 1 or more")
+        refuse_below(1, at_once=self.at_once, owners=self.owners)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class Gathering:
     ) -> None:
         self._query = query
         self._limits = limits or ScatterLimits()
-        self._prefixes = tuple(f"{domain}://{query.namespace}/" for domain in ("persistent", "non-persistent"))
+        self._prefixes = prefixes_of(query.namespace, "all")
         self._bundles = _bundles_by_owner(owners, local if query.only_local else None)
         # The local broker first: it is asked whatever the limit, and its answer costs no connection.
         self._waiting = deque(sorted(self._bundles, key=lambda broker: (broker != local, broker)))
@@ -251,7 +251,7 @@ def _locally(query: ScatterQuery) -> ScatterQuery:
 def loaded_topics(
     catalog: CatalogView, query: ScatterQuery, *, boundaries: Sequence[int], owned: Iterable[str]
 ) -> OwnerAnswer:
-    """Answer for one owner: the topics asked for that are loaded and in its bundles, sorted.
+    """Answer for one owner: the users' topics asked for that are loaded and in its bundles, sorted.
 
     Args:
         catalog: the topics the owner knows of.
@@ -259,6 +259,7 @@ def loaded_topics(
         owned: ranges of the bundles it owns.
     """
     mine = frozenset(owned)
-    entries = (catalog.entry(topic) for topic in catalog.topics(query.namespace, "all"))
+    names = without_system_topics(catalog.topics(query.namespace, "all"))
+    entries = map(catalog.entry, names)
     found = (entry.name for entry in entries if entry is not None and entry.is_loaded and query.takes(entry))
     return OwnerAnswer([name for name in found if str(bundle_of(name, boundaries)) in mine], mine)

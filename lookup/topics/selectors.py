@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from lookup.errors import ArgumentError
 from lookup.model.catalog import CatalogView, Equals, Exists, In, Selector, Term
-from lookup.topics.labels import MAX_LENGTH, MAX_PAIRS
+from lookup.topics.pairs import MAX_LENGTH, MAX_PAIRS
+from lookup.topics.refusals import forbidden_character, quoted
 
-__all__ = ["MAX_SELECTOR_LENGTH", "equalities", "parse", "selected_in", "selector_text"]
+__all__ = ["MAX_SELECTOR_LENGTH", "equalities", "parse", "selected_in"]
 
 #: Characters of a selector: as many conditions as a topic may have labels, each with the longest key and value.
 MAX_SELECTOR_LENGTH = MAX_PAIRS * 2 * (MAX_LENGTH + 1)
@@ -40,11 +41,6 @@ def parse(text: str) -> Selector:
     if len(terms) > MAX_PAIRS:
         raise ArgumentError(f"the selector has {len(terms)} conditions, at most {MAX_PAIRS} are permitted")
     return terms
-
-
-def selector_text(selector: Selector) -> str:
-    """Write a selector as `parse` reads it."""
-    return ",".join(map(str, selector))
 
 
 def equalities(labels: Mapping[str, str]) -> Selector:
@@ -85,7 +81,7 @@ def _pieces(text: str) -> Iterator[str]:
 def _closed(text: str, opened: re.Match[str]) -> int:
     end = text.find(")", opened.end())
     if end < 0:
-        raise ArgumentError(f"{_short(text[opened.start() :].strip())} is not closed: {_FORM}")
+        raise ArgumentError(f"{quoted(text[opened.start() :].strip())} is not closed: {_FORM}")
     return end
 
 
@@ -102,7 +98,7 @@ def _term(piece: str) -> Term:
 def _list_term(piece: str, opened: re.Match[str]) -> Term:
     values, closed, rest = piece[opened.end() :].partition(")")
     if not closed or rest.strip():
-        raise ArgumentError(f"{_short(piece)} is no condition: {_FORM}")
+        raise ArgumentError(f"{quoted(piece)} is no condition: {_FORM}")
     return In(
         _word(piece[: opened.start()], piece),
         tuple(sorted({_word(value, piece, blanks=True) for value in values.split(",")})),
@@ -111,11 +107,7 @@ def _list_term(piece: str, opened: re.Match[str]) -> Term:
 
 def _word(text: str, piece: str, *, blanks: bool = False) -> str:
     word = text.strip()
-    wrong = not word or len(word) > MAX_LENGTH or any(c in word for c in "=:,()") or not word.isprintable()
+    wrong = not word or len(word) > MAX_LENGTH or forbidden_character(word, "=:,()") is not None
     if wrong or (not blanks and " " in word):
-        raise ArgumentError(f"{_short(piece.strip())} is no condition: {_FORM}")
+        raise ArgumentError(f"{quoted(piece.strip())} is no condition: {_FORM}")
     return word
-
-
-def _short(text: str) -> str:
-    return repr(text if len(text) <= 80 else f"{text[:77]}...")

@@ -23,6 +23,8 @@ __all__ = ["SqliteStorage"]
 #: "PLtc": tells a catalog from any other SQLite file.
 _APPLICATION_ID = 0x504C7463
 _VERSION = 1
+#: Rows that are read at once, so that their pairs are decoded by one call.
+_BATCH = 1_000
 _TABLES = """
 CREATE TABLE namespaces (name TEXT PRIMARY KEY) WITHOUT ROWID, STRICT;
 CREATE TABLE topics (name TEXT PRIMARY KEY, properties TEXT NOT NULL, labels TEXT NOT NULL, is_loaded INTEGER NOT NULL)
@@ -67,10 +69,12 @@ class SqliteStorage:
         return [name for (name,) in self._ask("SELECT name FROM namespaces")]
 
     def entries(self) -> Iterator[TopicEntry]:
-        """Yield the topics."""
+        """Yield the topics, in the order of names."""
+        rows = self._ask("SELECT name, properties, labels, is_loaded FROM topics ORDER BY name")
         with self._sentences():
-            for name, properties, labels, is_loaded in self._ask("SELECT * FROM topics"):
-                yield TopicEntry(name, _pairs(properties), _pairs(labels), bool(is_loaded))
+            while batch := rows.fetchmany(_BATCH):
+                names, properties, labels, is_loaded = zip(*batch, strict=True)
+                yield from map(TopicEntry, names, _all_pairs(properties), _all_pairs(labels), map(bool, is_loaded))
 
     def events_since(self, revision: int) -> Sequence[TopicEvent]:
         """Return the events after a revision, in order.
@@ -119,20 +123,24 @@ class SqliteStorage:
         self._connection.close()
 
     def _open(self) -> None:
-        mark = self._ask("PRAGMA application_id").fetchone()[0]
-        has_tables = self._ask("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-        if has_tables and mark != _APPLICATION_ID:
+        # Tables first: whoever makes them meanwhile makes the mark with them.
+        has_tables = self._has_tables()
+        if has_tables and self._ask("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
             raise InputError(f"{self._path} is an SQLite file, but no catalog of topics")
         self._ask("PRAGMA journal_mode = WAL")
         # FULL writes the log to the disk with every transaction; NORMAL would lose the last ones with the power supply.
         self._ask("PRAGMA synchronous = FULL")
-        with self.writing():
-            self._make_tables()
+        if not has_tables:
+            with self.writing():
+                self._make_tables()
         self._check_version()
+
+    def _has_tables(self) -> bool:
+        return bool(self._ask("SELECT count(*) FROM sqlite_schema").fetchone()[0])
 
     def _make_tables(self) -> None:
         # A second process may have been here since the tables were counted.
-        if self._ask("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+        if self._has_tables():
             return
         for statement in _TABLES.split(";")[:-1]:
             self._ask(statement)
@@ -178,6 +186,11 @@ def _text(pairs: Mapping[str, str]) -> str:
 def _pairs(text: str) -> Mapping[str, str]:
     pairs: Mapping[str, str] = json.loads(text)
     return pairs
+
+
+def _all_pairs(texts: Iterable[str]) -> list[Mapping[str, str]]:
+    decoded: list[Mapping[str, str]] = json.loads(f"[{','.join(texts)}]")
+    return decoded
 
 
 def _event(*row: Any) -> TopicEvent:

@@ -31,6 +31,4 @@ class Indexed(Lister):
 
     def list_topics(self, namespace: str, mode: Mode, properties: Mapping[str, str], catalog: CatalogView) -> Listing:
         """Ask the catalog's index."""
-        if not properties:
-            return Listing(catalog.topics(namespace, mode))
         return Listing(catalog.with_properties(namespace, mode, properties))

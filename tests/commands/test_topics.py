@@ -144,7 +144,7 @@ def test_properties_that_nobody_looks_at_are_warned_of(topics: Topics) -> None:
         ("labels remove orders env --all", "either KEY or --all must be given"),
         ("labels query env=prod --namespace other/ns", "other/ns"),
         ("properties set orders", "KEY=VALUE or -p must be given"),
-        ("properties remove orders", "KEY must be given"),
+        ("properties remove orders", "either KEY or --all must be given"),
         ("create orders", "orders"),
         ("create persistent://acme/eu/orders", "acme/eu"),
         ("create orders/", "is not of the form"),
@@ -229,6 +229,9 @@ def test_properties_are_set_shown_and_removed(topics: Topics) -> None:
 
     topics("properties", "remove", "orders", "-k", "stage")
     assert json.loads(topics("properties", "get", "orders", "--format", "json").out) == {"team": "b"}
+
+    topics("properties", "remove", "orders", "--all")
+    assert topics("properties", "get", "orders").out == ""
     assert topics("labels", "get", "orders").out == "env=prod\ntier=gold\n"
 
 
@@ -298,3 +301,11 @@ def _change(path: Path) -> None:
         time.sleep(0.4)
         catalog.create(f"{HERE}orders-us")
         catalog.delete(f"{HERE}orders")
+
+
+def test_a_topic_that_is_refused_makes_no_namespace(topics: Topics) -> None:
+    """What `create` does is one transaction."""
+    ran = topics("create", "persistent://acme/eu/orders", "--create-namespace", "--labels", "env=a:b")
+
+    assert (ran.code, ran.out) == (2, "")
+    assert "there is no namespace 'acme/eu'" in topics("list", "acme/eu").err

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from lookup.model.catalog import TopicEvent
 from lookup.topics.catalog import Catalog
-from lookup.topics.memory import MemoryStorage
 from lookup.topics.sqlite import SqliteStorage
-from lookup.topics.storage import Storage
+from lookup.topics.storage import MemoryStorage, Storage
 
 __all__ = ["NAMESPACE", "STORAGES", "MakeStorage", "filled", "heard", "in_memory", "in_sqlite", "rebuilt", "topic"]
 

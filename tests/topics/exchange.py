@@ -6,9 +6,9 @@ from lookup.hooks import Lister
 from lookup.topics.actions import Action, Listed, Poll, ServerFeatures, Subscribe, Unsubscribe, Unwatch
 from lookup.topics.listing import ListLimits, ListRequest, TopicLister
 from lookup.topics.messages import Message, WatchRequest
+from lookup.topics.naming import without_system_topics
 from lookup.topics.serving import carry_out
 from lookup.topics.subscribing import Subscriber
-from lookup.topics.system import without_system_topics
 from lookup.topics.watching import Watches, WatchRules
 from tests.topics.shelf import Everything, Shelf
 

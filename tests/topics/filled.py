@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lookup.topics.catalog import Catalog
-from lookup.topics.memory import MemoryStorage
+from lookup.topics.storage import MemoryStorage
 
 __all__ = ["HERE", "catalog_of", "name_of"]
 

@@ -12,7 +12,7 @@ import pytest
 from lookup.errors import ArgumentError, InvalidNameError, NotFoundError, PulsarLookupError, StateError
 from lookup.model.catalog import CatalogView, Equals, Exists, In, TopicEvent
 from lookup.topics.catalog import Catalog
-from lookup.topics.labels import MAX_LENGTH, MAX_PAIRS
+from lookup.topics.pairs import MAX_LENGTH, MAX_PAIRS
 from tests.topics.catalogs import NAMESPACE, STORAGES, MakeStorage, filled, heard, rebuilt, topic
 
 

@@ -12,7 +12,7 @@ from lookup.errors import PulsarLookupError, StateError
 from lookup.model.catalog import TopicEvent
 from lookup.topics.catalog import Catalog
 from lookup.topics.following import Follower
-from lookup.topics.memory import MemoryStorage
+from lookup.topics.storage import MemoryStorage
 from tests.topics.catalogs import NAMESPACE, filled, heard, rebuilt, topic
 
 _STEPS = st.lists(

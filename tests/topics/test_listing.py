@@ -299,3 +299,21 @@ def test_a_refused_request_leaves_nothing_behind() -> None:
         lister.ask(1, ListRequest(HERE, pattern="("))
 
     assert lister.ask(1, ListRequest(HERE)) is not None
+
+
+def test_a_listing_may_be_made_as_it_is_read() -> None:
+    """Names that can be read once only are all there: none is lost to the check, which would end subscriptions."""
+    lister = Scripted(answer=lambda _: Listing(iter([name_of("a"), name_of("b")])))  # type: ignore[arg-type]
+    with TopicLister(lister, catalog_of()) as at_work:
+        answer = at_work.answer(ListRequest(HERE))
+
+    assert answer.topics == (name_of("a"), name_of("b"))
+
+
+def test_a_listing_of_no_names_at_all_is_refused() -> None:
+    """What cannot be gone through is no list of topics."""
+    with (
+        TopicLister(Scripted(answer=lambda _: Listing(None)), catalog_of()) as at_work,  # type: ignore[arg-type]
+        pytest.raises(ContractError, match="lister 'scripted' answered None, which is no list of topics"),
+    ):
+        at_work.answer(ListRequest(HERE))

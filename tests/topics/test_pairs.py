@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookup.errors import ArgumentError
-from lookup.topics.pairs import encoded_pairs, pairs_text, parse_encoded_pairs, parse_keys, parse_pairs
+from lookup.topics.pairs import checked_keys, encoded_pairs, pairs_text, parse_encoded_pairs, parse_keys, parse_pairs
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 
@@ -71,3 +71,9 @@ def test_bytes_that_are_no_utf8_are_refused() -> None:
 def test_pairs_are_written_in_the_order_of_keys() -> None:
     """Equal maps make equal texts."""
     assert pairs_text({"b": "2", "a": "1"}) == "a=1,b=2"
+
+
+def test_one_text_is_no_list_of_keys() -> None:
+    """Its letters would be removed, one by one, as keys."""
+    with pytest.raises(ArgumentError, match="the labels to remove are 'env', which is one text and no list of keys"):
+        checked_keys("env", everything=False, what="labels")

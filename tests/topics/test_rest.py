@@ -150,3 +150,25 @@ def test_answers_are_json() -> None:
     """A list of names, and an object in the order of keys."""
     assert json.loads(print_topics([_TOPIC])) == [_TOPIC]
     assert print_map({"b": "é", "a": "1"}) == '{"a": "1", "b": "é"}'
+
+
+@pytest.mark.parametrize(("keys", "everything"), [((), False), (("k",), True), (("",), False)])
+def test_a_removal_says_what_it_removes(keys: tuple[str, ...], everything: bool) -> None:
+    """One that names nothing, or some keys and everything, is never sent: it might remove more than was meant."""
+    with pytest.raises(ArgumentError, match="say which labels to remove: keys=k1&keys=k2, or all=true, one of the two"):
+        RemoveLabels(_TOPIC, keys, everything=everything)
+
+
+def test_what_is_no_namespace_is_not_sent() -> None:
+    """A name with a question mark would be read as a query."""
+    with pytest.raises(InvalidNameError, match="namespace 't/ns\\?bundle=x' is not of the form"):
+        print_call(ListTopics("t/ns?bundle=x"))
+
+
+def test_both_domains_are_asked_for_as_pip_451_writes_it() -> None:
+    """`k1:v1` stands in its path, `k1=v1` in that of PIP-452."""
+    everything = print_call(ListTopics("t/ns", "all", {"k1": "v1", "k2": "v2"}))
+    persistent = print_call(ListTopics("t/ns", properties={"k1": "v1", "k2": "v2"}))
+
+    assert everything.target == "/admin/v2/topics/t/ns?properties=k1:v1,k2:v2"
+    assert persistent.target == "/admin/v2/persistent/t/ns?properties=k1=v1,k2=v2"

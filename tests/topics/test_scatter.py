@@ -142,7 +142,7 @@ def test_misuse_is_a_sentence() -> None:
         gathering.result()
     with pytest.raises(ArgumentError, match="a query of 't/n' needs properties or a selector"):
         ScatterQuery("t/n")
-    with pytest.raises(ArgumentError, match="the limit at_once is 0, and must be 1 or more"):
+    with pytest.raises(ArgumentError, match="at_once is 0, and must be 1 or more"):
         ScatterLimits(at_once=0)
 
 
@@ -178,3 +178,14 @@ def test_a_partial_result_never_removes_a_subscription() -> None:
         [Subscribe(topic("c"))],
         [Unsubscribe(topic("b")), Unsubscribe(topic("c"))],
     ]
+
+
+def test_an_owner_keeps_pulsar_s_own_topics_to_itself() -> None:
+    """As every listing does, whatever is written on them."""
+    shelf = Shelf()
+    for name in ("a", "__change_events"):
+        shelf.create(topic(name), {"env": "prod"})
+        shelf.load(topic(name))
+    answer = loaded_topics(shelf, _QUERY, boundaries=equal_boundaries(1), owned=["0x00000000_0xffffffff"])
+
+    assert list(answer.topics) == [topic("a")]

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from lookup.errors import ArgumentError, NotFoundError
 from lookup.model.catalog import Equals, Exists, In, Selector
-from lookup.topics.selectors import MAX_SELECTOR_LENGTH, equalities, parse, selected_in, selector_text
+from lookup.topics.pairs import checked_pairs
+from lookup.topics.selectors import MAX_SELECTOR_LENGTH, equalities, parse, selected_in
 from tests.topics.catalogs import NAMESPACE, filled, topic
 
 _WORDS = st.text("abcins-", min_size=1, max_size=5)
@@ -22,8 +23,8 @@ _TERMS = st.one_of(
 
 @given(st.lists(_TERMS, min_size=1, max_size=4, unique=True).map(tuple))
 def test_a_selector_reads_back_as_it_is_written(selector: Selector) -> None:
-    """Writing and reading are inverses."""
-    assert parse(selector_text(selector)) == selector
+    """Conditions are written as they are read."""
+    assert parse(",".join(map(str, selector))) == selector
 
 
 @pytest.mark.parametrize(
@@ -94,3 +95,11 @@ def test_a_query_names_its_namespaces_or_means_its_own() -> None:
     ]
     with pytest.raises(NotFoundError, match="there is no namespace 't/othr'; did you mean 't/other'"):
         selected_in(catalog, parse("env=test"), ["t/othr"], own=NAMESPACE)
+
+
+@given(st.text("aé\u00a0\u200d 日", min_size=1, max_size=5).filter(lambda text: text == text.strip()))
+def test_a_value_that_a_label_may_have_can_be_asked_for(value: str) -> None:
+    """Blanks and signs of other scripts are no separators."""
+    checked_pairs({"k": value}, "label")
+
+    assert parse(f"k={value}") == (Equals("k", value),)

@@ -175,3 +175,16 @@ def test_at_least_the_last_event_is_kept(tmp_path: Path) -> None:
     """A revision is known by the last event, so one there must be."""
     with pytest.raises(ArgumentError, match="n_events is 0"):
         SqliteStorage(tmp_path / "topics.db", n_events=0)
+
+
+def test_who_only_reads_does_not_wait_for_a_writer(tmp_path: Path) -> None:
+    """A catalog opens while somebody else writes to it, and shows what was there before."""
+    before = filled(SqliteStorage(tmp_path / "topics.db")).snapshot()
+    other = sqlite3.connect(tmp_path / "topics.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    other.execute("DELETE FROM topics")
+    catalog = _opened(tmp_path)
+
+    assert catalog.snapshot() == before
+    other.close()
+    catalog.close()

@@ -7,8 +7,8 @@ from typing import Any
 
 from lookup.testing.vectors.reading import Handler, only
 from lookup.topics.hashing import topics_hash
+from lookup.topics.naming import without_system_topics
 from lookup.topics.patterns import TopicsPattern
-from lookup.topics.system import without_system_topics
 
 __all__ = ["AREAS"]
 

@@ -1,4 +1,4 @@
-"""The books of a catalog: memory, storage and listeners, kept in step by transactions.
+"""The state of a catalog: memory, storage and listeners, kept in step by transactions.
 
     write:  storage.writing() begins -> what other processes wrote is taken in -> memory and storage change
             -> the storage commits -> listeners are told, in the order of revisions
@@ -13,20 +13,23 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from itertools import groupby, islice
 
 from lookup.errors import NotFoundError, StateError
 from lookup.model.catalog import TopicEntry, TopicEvent
 from lookup.settings.problems import suggestion
 from lookup.topics.announcing import Announcer, Listener
 from lookup.topics.changes import advanced, differences
-from lookup.topics.parts import namespace_of
-from lookup.topics.shelf import Shelf
+from lookup.topics.namespace import NamespaceTopics
+from lookup.topics.naming import namespace_of
 from lookup.topics.storage import Storage
 
-__all__ = ["Books"]
+__all__ = ["CatalogState"]
 
 #: Above this many topics nobody looks for the one that was meant: it would take minutes in the largest namespaces.
 _SEARCHED = 2_000
+#: Topics that are read from a storage at once: enough to spare calls, few enough to be forgotten soon.
+_BATCH = 1_000
 
 
 @dataclass(slots=True)
@@ -39,7 +42,7 @@ class _Draft:
     events: list[TopicEvent] = field(default_factory=list)
 
 
-class Books:
+class CatalogState:
     """Topics by namespace in memory, over a storage.
 
     Raises:
@@ -51,27 +54,28 @@ class Books:
         self._draft: _Draft | None = None
         self._announcer = Announcer()
         with storage.reading():
-            self.shelves = {namespace: Shelf() for namespace in storage.namespaces()}
-            for entry in storage.entries():
-                self.shelves[namespace_of(entry.name)].put(entry)
+            self.namespaces = {namespace: NamespaceTopics() for namespace in storage.namespaces()}
+            for namespace, entries in groupby(storage.entries(), lambda entry: namespace_of(entry.name)):
+                while batch := tuple(islice(entries, _BATCH)):
+                    self.namespaces[namespace].extend(batch)
             #: of the last event that memory knows of
             self.revision = storage.revision
 
-    def shelf(self, namespace: str) -> Shelf:
+    def topics_of(self, namespace: str) -> NamespaceTopics:
         """Return the topics of a namespace.
 
         Raises:
             NotFoundError: where there is no such namespace, with the one that was probably meant.
         """
-        shelf = self.shelves.get(namespace)
-        if shelf is None:
-            raise NotFoundError(f"there is no namespace {namespace!r}; {suggestion(namespace, list(self.shelves))}")
-        return shelf
+        topics = self.namespaces.get(namespace)
+        if topics is None:
+            raise NotFoundError(f"there is no namespace {namespace!r}; {suggestion(namespace, list(self.namespaces))}")
+        return topics
 
     def entry(self, topic: str) -> TopicEntry | None:
         """Return one topic, None where there is no such topic or namespace."""
-        shelf = self.shelves.get(namespace_of(topic))
-        return None if shelf is None else shelf.entry(topic)
+        topics = self.namespaces.get(namespace_of(topic))
+        return None if topics is None else topics.entry(topic)
 
     def meant_by(self, topic: str) -> Sequence[TopicEntry]:
         """Return the entries a complete name stands for, at least one.
@@ -79,10 +83,10 @@ class Books:
         Raises:
             NotFoundError: where there are none.
         """
-        shelf = self.shelf(namespace_of(topic))
-        found = [entry for name in shelf.parts(topic) if (entry := shelf.entry(name)) is not None]
+        topics = self.topics_of(namespace_of(topic))
+        found = [entry for name in topics.parts(topic) if (entry := topics.entry(name)) is not None]
         if not found:
-            near = get_close_matches(topic, shelf.names("all"), n=1) if len(shelf) <= _SEARCHED else ()
+            near = get_close_matches(topic, topics.names("all"), n=1) if len(topics) <= _SEARCHED else ()
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise NotFoundError(f"there is no topic {topic!r}{hint}")
         return found
@@ -108,9 +112,9 @@ class Books:
 
     def add_namespace(self, namespace: str) -> None:
         """Add a namespace unless it is there; only in a transaction."""
-        if namespace not in self.shelves:
+        if namespace not in self.namespaces:
             self._open().namespaces.append(namespace)
-            self.shelves[namespace] = Shelf()
+            self.namespaces[namespace] = NamespaceTopics()
             self._storage.add_namespace(namespace)
 
     def make(self, topic: str, wanted: TopicEntry | None) -> None:
@@ -137,7 +141,7 @@ class Books:
     def _take_in(self) -> None:
         """Do what others have done; none of it is undone with a transaction of ours."""
         for namespace in self._storage.namespaces():
-            self.shelves.setdefault(namespace, Shelf())
+            self.namespaces.setdefault(namespace, NamespaceTopics())
         if self._storage.revision != self.revision:
             events = self._storage.events_since(self.revision)
             for event in events:
@@ -151,11 +155,11 @@ class Books:
         return after
 
     def _put(self, topic: str, entry: TopicEntry | None) -> None:
-        shelf = self.shelves[namespace_of(topic)]
+        topics = self.namespaces[namespace_of(topic)]
         if entry is None:
-            shelf.remove(topic)
+            topics.remove(topic)
         else:
-            shelf.put(entry)
+            topics.put(entry)
 
     def _undo(self, draft: _Draft) -> None:
         for topic, before in reversed(draft.before):
@@ -164,7 +168,7 @@ class Books:
                 self._put(topic, before)
                 self.revision -= 1
         for namespace in draft.namespaces:
-            del self.shelves[namespace]
+            del self.namespaces[namespace]
 
     def _open(self) -> _Draft:
         if self._draft is None:

@@ -6,7 +6,7 @@ import pytest
 
 from lookup.errors import ArgumentError, StateError
 from lookup.topics.catalog import Catalog
-from lookup.topics.memory import MemoryStorage
+from lookup.topics.storage import MemoryStorage
 from tests.topics.catalogs import filled
 
 

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 from lookup.model.catalog import Equals, Mode, Selector, TopicEntry
 from lookup.topics.index import InvertedIndex, Numbers
-from lookup.topics.naming import schemes_of, without_partition
-from lookup.topics.parts import partition_number
+from lookup.topics.naming import partition_number, schemes_of, without_partition
 
-__all__ = ["Shelf"]
+__all__ = ["NamespaceTopics"]
 
 #: Keys and values in turn, by key.
 _Packed = tuple[str, ...]
 
 
-class Shelf:
+class NamespaceTopics:
     """The entries of one namespace by name, and by what is written on them."""
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Shelf:
         self._by_property = InvertedIndex()
         # Numbers of partitions, ascending, by the topic they are parts of.
         self._partitions: dict[str, list[int]] = {}
-        # All names sorted; None until somebody asks, so that filling a shelf is not slowed down.
+        # All names sorted; None until somebody asks, so that filling is not slowed down.
         self._sorted: list[str] | None = None
 
     def __len__(self) -> int:
@@ -72,6 +72,21 @@ class Shelf:
         self._labels[number] = _packed(entry.labels)
         self._properties[number] = _packed(entry.properties)
         self._is_loaded[number] = entry.is_loaded
+
+    def extend(self, entries: Sequence[TopicEntry]) -> None:
+        """Add topics that are not there, many at once; for a catalog that opens, before anything is removed."""
+        numbers = range(len(self._names), len(self._names) + len(entries))
+        names = [entry.name for entry in entries]
+        self._names += names
+        self._sorted = None
+        self._numbers.update(zip(names, numbers, strict=True))
+        self._labels += [_packed(entry.labels) for entry in entries]
+        self._properties += [_packed(entry.properties) for entry in entries]
+        self._is_loaded += bytes(entry.is_loaded for entry in entries)
+        self._by_label.extend(zip(numbers, (entry.labels for entry in entries), strict=True))
+        self._by_property.extend(zip(numbers, (entry.properties for entry in entries), strict=True))
+        for name in names:
+            self._note_partition(name)
 
     def remove(self, topic: str) -> None:
         """Remove a topic that is there."""
@@ -132,10 +147,13 @@ class Shelf:
             self._properties.append(())
             self._is_loaded.append(False)
         self._numbers[name] = number
+        self._note_partition(name)
+        return number
+
+    def _note_partition(self, name: str) -> None:
         partition = partition_number(name)
         if partition is not None:
             insort(self._partitions.setdefault(without_partition(name), []), partition)
-        return number
 
     def _forget_partition(self, name: str) -> None:
         partition = partition_number(name)
@@ -158,13 +176,7 @@ class Shelf:
 
 
 def _packed(pairs: Mapping[str, str]) -> _Packed:
-    return tuple(sys.intern(text) for text in _alternating(pairs))
-
-
-def _alternating(pairs: Mapping[str, str]) -> Iterable[str]:
-    for key in sorted(pairs):
-        yield key
-        yield pairs[key]
+    return tuple(map(sys.intern, chain.from_iterable(sorted(pairs.items()))))
 
 
 def _unpacked(packed: _Packed) -> dict[str, str]:
