@@ -40,8 +40,7 @@ class Decided:
     count: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class OwnerChange:
+class OwnerChange(NamedTuple):
     """A bundle got an owner or lost it (`broker` is None).
 
     Where nobody owns a bundle that is being released and its source is lost, it loses what it had no more: its release

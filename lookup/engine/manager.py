@@ -183,9 +183,8 @@ class LoadManager:
         Args:
             course: what the bundle goes through before it is owned; where the leader re-selects, nothing.
         """
-        if not self.registered.any():
+        if not len(self._prepared().offered):
             return None
-        self._prepared()
         key = self.policy.decision_key(request)
         asked = (request.bundle, key)
         repeated = self._declined.get(asked)

@@ -125,6 +125,7 @@ def pinned_broker(namespace: str) -> str | None:
     return found[1] if found else None
 
 
+@lru_cache(maxsize=1 << 16)
 def is_system_namespace(namespace: str) -> bool:
     """Tell the namespaces Pulsar keeps for itself; a shedder never unloads their bundles."""
     return namespace == "pulsar/system" or pinned_broker(namespace) is not None

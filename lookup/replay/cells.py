@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO
 from lookup.model.batch import Cells
-from lookup.replay.counts import summed
+from lookup.replay.counts import compacted, summed
 from lookup.replay.plan import RunPlan
 
 __all__ = ["CellLedger", "GroupSums", "Groups", "added_up"]
@@ -125,7 +125,10 @@ def added_up(groups: Sequence[Groups]) -> Groups:
         for name in ("unit", "broker", "client", "lookups", "weight")
     )
     if len(unit):
-        n_clients, n_brokers = int(client.max()) + 1, int(broker.max()) + 2
-        keys, (lookups, weight) = summed((unit * n_brokers + broker + 1) * n_clients + client, lookups, weight)
-        unit, broker, client = keys // n_clients // n_brokers, keys // n_clients % n_brokers - 1, keys % n_clients
+        width, n_clients = int(broker.max()) + 2, int(client.max()) + 1
+        # Few of the pairs that could be do occur, so that the keys that tell clients apart stay small.
+        pairs, pair = compacted(unit * width + broker + 1)
+        keys, (lookups, weight) = summed(pair * n_clients + client, lookups, weight)
+        held = pairs[keys // n_clients]
+        unit, broker, client = held // width, held % width - 1, keys % n_clients
     return Groups(0, groups[0].epoch, unit, broker, client, lookups, weight)

@@ -57,6 +57,7 @@ class ExclusiveReplay:
         self._usage = np.full(n_brokers, np.nan)
         #: usage means something, and is counted in every tick
         self._has_usage = cluster.assumed_capacity is None
+        self._sees_load = "view.load" in policy.reads
         #: a grid instant whose figures nobody has asked for: when, each atom's owner then, and the demand before
         self._instant: tuple[int, NDArray[np.int32], Demand] | None = None
         self._spans: list[tuple[DayRows, int, int]] = []
@@ -170,7 +171,8 @@ class ExclusiveReplay:
             is_open &= tick.rows.ts[span] >= self._opens_us[atoms]
         if not is_open.any():
             return
-        self._settle_load()
+        if self._sees_load:
+            self._settle_load()
         may_assign = is_open & (tick.rows.column("read_only", span) == 0)
         for place in np.flatnonzero(may_assign).tolist():
             if self._is_open[atoms[place]]:

@@ -57,13 +57,14 @@ class PowerOfTwo:
         """Return the probability of each candidate's rank."""
         burden = self._burden(brokers, scores, view)
         order = np.argsort(burden, kind="stable")
-        # Chains of neighbours that are tied form one group, from place `starts[g]` up to the next group's.
-        starts = np.flatnonzero(np.r_[True, ~(np.diff(burden[order]) <= _TIED)])
-        ends = np.r_[starts[1:], len(order)]
-        beyond = (1.0 - np.r_[starts, len(order)] / len(order)) ** self.choices
-        shares = (beyond[:-1] - beyond[1:]) / (ends - starts)
+        ranked = burden[order]
+        # Chains of neighbours that are tied form one group, from place `edges[g]` up to `edges[g + 1]`.
+        starts = np.flatnonzero(~(ranked[1:] - ranked[:-1] <= _TIED)) + 1
+        edges = np.concatenate(([0], starts, [len(order)]))
+        sizes = edges[1:] - edges[:-1]
+        beyond = (1.0 - edges / len(order)) ** self.choices
         odds = np.empty(len(order))
-        odds[order] = np.repeat(shares, ends - starts)
+        odds[order] = np.repeat((beyond[:-1] - beyond[1:]) / sizes, sizes)
         return odds
 
     def _burden(self, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:

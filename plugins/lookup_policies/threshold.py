@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Mapping, MutableMapping, Sequence
+from collections.abc import Generator, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -103,12 +103,12 @@ class Threshold:
         return np.where(usage > 1.0, weighted_usage(view.resources, weights, limit=100.0), usage)
 
     def _smoothed(self, view: ClusterView, now: Figures, memory: MutableMapping[str, Any]) -> Figures:
-        before: Mapping[str, float] = memory.get("usage", {})
+        ids, before, share = view.brokers.ids, memory.get("usage", {}), 1.0 - self.history
         after: Figures = {}
         for number, used in now.items():
-            past = before.get(view.brokers[number].id)
-            after[number] = used if past is None else self.history * past + (1.0 - self.history) * used
-        memory["usage"] = {view.brokers[number].id: used for number, used in after.items()}
+            past: float | None = before.get(ids[number])
+            after[number] = used if past is None else self.history * past + share * used
+        memory["usage"] = {ids[number]: used for number, used in after.items()}
         return after
 
     def _offload(self, view: ClusterView, number: int, share: float) -> Generator[Unload, Ruling, int]:
