@@ -367,7 +367,7 @@ class _ListerInFile(_Lister):
 
 
 # Without shrinking, which takes minutes here and leaves as many steps as it found.
-_SETTINGS = settings(max_examples=1000, stateful_step_count=30, deadline=None, phases=[Phase.explicit, Phase.generate])
+_SETTINGS = settings(max_examples=300, stateful_step_count=30, deadline=None, phases=[Phase.explicit, Phase.generate])
 TestRaces = _Races.TestCase
 TestRaces.settings = _SETTINGS
 TestLister = _Lister.TestCase
