@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Literal
 
 import numpy as np
@@ -97,4 +98,4 @@ class LazyTopBundles(Sequence[Sequence[BundleLoad]]):
 
 def _ascending(loads: Iterator[BundleLoad]) -> tuple[BundleLoad, ...]:
     loaded = [one for one in loads if one.load > 0 and not is_system_namespace(one.bundle.rpartition("/")[0])]
-    return tuple(sorted(loaded, key=lambda one: (one.load, one.bundle)))
+    return tuple(sorted(loaded, key=attrgetter("load", "bundle")))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,8 +46,7 @@ VIEW_READS: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class BundleLoad:
+class BundleLoad(NamedTuple):
     """A bundle and its load in weight per second; Pulsar's throughput, in and out together, in bytes per second."""
 
     bundle: str

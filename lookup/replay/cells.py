@@ -17,6 +17,8 @@ __all__ = ["CellLedger", "GroupSums", "Groups", "added_up"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+#: Groups of so many rows are added up: more would leave a core's cache, fewer are added up more often than need be.
+_MANY_ROWS = 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,21 +95,27 @@ class CellLedger:
 
 
 class GroupSums:
-    """Groups as they are counted; where nothing is told apart by cell they are added up at the end of every day.
+    """Groups as they are counted; where nothing is told apart by cell they are added up whenever many are held.
 
-    So what is held does not grow with the log. Where `--by` tells demand apart, every cell keeps its groups.
+    So what is held grows neither with the log nor with the length of a day. Where `--by` tells demand apart, every cell keeps its groups.
     """
 
     def __init__(self, run: RunPlan) -> None:
         self._held: list[Groups] = []
+        #: rows of groups since they were last added up
+        self._rows = 0
         self._is_by_cell = bool(run.by)
 
     def add(self, group: Groups) -> None:
         """Add counts."""
         self._held.append(group)
+        self._rows += len(group.unit)
+        if self._rows > _MANY_ROWS:
+            self.settle()
 
     def settle(self) -> None:
-        """End a day."""
+        """Add up what is held."""
+        self._rows = 0
         if not self._is_by_cell:
             epochs = sorted({group.epoch for group in self._held})
             self._held = [added_up([group for group in self._held if group.epoch == epoch]) for epoch in epochs]

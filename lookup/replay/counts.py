@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from lookup.replay.ordering import DayRows
 from lookup.replay.plan import ClusterPlan
 
-__all__ = ["RowCounts", "compacted", "count_rows", "grouped", "summed", "tallied", "weights_of"]
+__all__ = ["RowCounts", "compacted", "count_rows", "grouped", "occurring", "summed", "tallied", "weights_of"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -90,6 +91,15 @@ def grouped(keys: Ints, weights: Floats | float, n_keys: int) -> tuple[Ints, Flo
     counts, sums = tallied(keys, weights, n_keys)
     found = np.flatnonzero(counts)
     return found, counts[found].astype(np.float64), sums[found]
+
+
+def occurring(codes: NDArray[np.integer[Any]]) -> Ints:
+    """Return the codes that occur, ascending; there is at least one."""
+    if int(codes.max()) > _SPARSE * max(len(codes), 1 << 16):
+        return np.unique(codes)
+    occurs = np.zeros(int(codes.max()) + 1, dtype=bool)
+    occurs[codes] = True
+    return np.flatnonzero(occurs)
 
 
 def compacted(codes: Ints) -> tuple[Ints, Ints]:

@@ -14,8 +14,8 @@ __all__ = ["Costs", "PolicyRun", "TaskRuns", "divide"]
 #: Place of a policy among the evaluation's, and a seed.
 PolicyRun = tuple[int, int]
 
-#: At most so many tasks per core are worth while: cores are busy to the end though nobody knows how long a run takes.
-_TASKS_PER_CORE = 2
+#: How often the time by which all cores are to be done is narrowed down by half.
+_HALVINGS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,53 +30,89 @@ class TaskRuns:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """About how long things take, by row of the log, in any unit."""
+    """About how long things take, by unit of a cluster's size."""
 
     #: what every task does before its first run
     task: float
     #: one run of each policy
     policies: Sequence[float]
 
+    def of(self, run: PolicyRun) -> float:
+        """Return the cost of one run."""
+        return self.policies[run[0]]
+
+
+#: A cluster, by its place, and some of its runs.
+_Share = tuple[int, list[PolicyRun]]
+
 
 def divide(clusters: Sequence[int], costs: Costs, seeds: Sequence[int], *, cores: int) -> tuple[TaskRuns, ...]:
     """Return the tasks for every policy and seed in every cluster, the longest first.
 
-    Clusters are divided, the largest first, so that the last core is done as early as can be; of equals, into the
-    fewest tasks.
+    Clusters stay whole, or, where all is done earlier so, fill one core after another: what is too much for a core is
+    left to the next, so that few clusters are prepared twice.
 
     Args:
-        clusters: rows of each.
+        clusters: size of each, in any unit to which time is proportional.
+
+    Source: McNaughton's wrap-around rule, here with a cost of preparing.
     """
-    most = max(1, -(-cores * _TASKS_PER_CORE // len(clusters))) * len(clusters)
-    divided = [_divided(clusters, costs, seeds, tasks) for tasks in range(len(clusters), most + 1)]
-    best = min(divided, key=lambda tasks: _makespan([length for length, _ in tasks], cores))
+    every = [(policy, seed) for policy in range(len(costs.policies)) for seed in seeds]
+    runs = sorted(every, key=lambda run: (-costs.of(run), run))
+    whole: list[_Share] = [(place, runs) for place in range(len(clusters))]
+    ways = [_longest_first(shares, clusters, costs) for shares in (whole, _wrapped(clusters, costs, runs, cores))]
+    best = min(ways, key=lambda tasks: _makespan([length for length, _ in tasks], cores))
     return tuple(task for _, task in best)
 
 
-def _divided(clusters: Sequence[int], costs: Costs, seeds: Sequence[int], tasks: int) -> list[tuple[float, TaskRuns]]:
-    """Return so many tasks, if there are as many runs, and their lengths, the longest first."""
-    runs = [(policy, seed) for policy in range(len(costs.policies)) for seed in seeds]
-    each, more = divmod(tasks, len(clusters))
-    largest = sorted(range(len(clusters)), key=lambda place: -clusters[place])[:more]
+def _wrapped(clusters: Sequence[int], costs: Costs, runs: Sequence[PolicyRun], cores: int) -> list[_Share]:
+    """Fill cores one after another, all up to the earliest time by which that many are enough."""
+    early, late = 0.0, sum(size * (costs.task + sum(map(costs.of, runs))) for size in clusters)
+    shares, _ = _filled(clusters, costs, runs, late)
+    for _ in range(_HALVINGS):
+        limit = (early + late) / 2
+        filled, used = _filled(clusters, costs, runs, limit)
+        if used <= cores:
+            shares, late = filled, limit
+        else:
+            early = limit
+    return shares
+
+
+def _filled(
+    clusters: Sequence[int], costs: Costs, runs: Sequence[PolicyRun], limit: float
+) -> tuple[list[_Share], int]:
+    """Fill cores up to a limit, beyond it with a single run at most; return what they do, and how many there are."""
+    shares: list[_Share] = []
+    used, busy = 1, 0.0
+    for place, size in enumerate(clusters):
+        held: list[PolicyRun] = []
+        shares.append((place, held))
+        ends = busy + size * costs.task
+        for run in runs:
+            cost = size * costs.of(run)
+            if ends + cost > limit and (busy or held):
+                used, busy, ends = used + 1, 0.0, size * costs.task
+                if held:
+                    held = []
+                    shares.append((place, held))
+            held.append(run)
+            ends += cost
+        busy = ends
+    return shares, used
+
+
+def _longest_first(shares: Sequence[_Share], clusters: Sequence[int], costs: Costs) -> list[tuple[float, TaskRuns]]:
+    """Return tasks with their lengths; the first of each cluster gathers its facts."""
+    first = {place: number for number, (place, _) in reversed(list(enumerate(shares)))}
     found = [
-        (rows * (costs.task + cost), TaskRuns(place, held, with_facts=number == 0))
-        for place, rows in enumerate(clusters)
-        for number, (cost, held) in enumerate(_groups(runs, costs.policies, each + (place in largest)))
+        (
+            clusters[place] * (costs.task + sum(map(costs.of, held))),
+            TaskRuns(place, tuple(sorted(held)), with_facts=first[place] == number),
+        )
+        for number, (place, held) in enumerate(shares)
     ]
     return sorted(found, key=lambda entry: -entry[0])
-
-
-def _groups(
-    runs: Sequence[PolicyRun], policies: Sequence[float], groups: int
-) -> list[tuple[float, tuple[PolicyRun, ...]]]:
-    """Divide runs into groups of about equal cost, the cheapest first."""
-    costs = [0.0] * min(groups, len(runs))
-    held: list[list[PolicyRun]] = [[] for _ in costs]
-    for run in sorted(runs, key=lambda run: (-policies[run[0]], run)):
-        place = costs.index(min(costs))
-        costs[place] += policies[run[0]]
-        held[place].append(run)
-    return sorted((cost, tuple(sorted(group))) for cost, group in zip(costs, held, strict=True))
 
 
 def _makespan(lengths: Sequence[float], cores: int) -> float:

@@ -19,6 +19,7 @@ from lookup.engine.policy import Policy
 from lookup.replay.bundle_map import BundleMap
 from lookup.replay.cells import CellLedger
 from lookup.replay.counted import Counted
+from lookup.replay.counts import occurring
 from lookup.replay.loads import AtomLoads, BrokerLoads, Demand
 from lookup.replay.ordering import DayRows
 from lookup.replay.owners import OwnerInterval, OwnerIntervals
@@ -57,7 +58,9 @@ class ExclusiveReplay:
         self._usage = np.full(n_brokers, np.nan)
         #: usage means something, and is counted in every tick
         self._has_usage = cluster.assumed_capacity is None
+        #: a decision may ask for load; every grid instant's load is wanted, whether one asks or not
         self._sees_load = "view.load" in policy.reads
+        self._settles_at_once = self._has_usage or self._reports.is_kept or policy.shedder is not None
         #: a grid instant whose figures nobody has asked for: when, each atom's owner then, and the demand before
         self._instant: tuple[int, NDArray[np.int32], Demand] | None = None
         self._spans: list[tuple[DayRows, int, int]] = []
@@ -138,9 +141,11 @@ class ExclusiveReplay:
 
     def _grid_instant(self, tick: Tick) -> None:
         self._loads.close_cell(tick.start_us)
-        demand = Demand(self._cluster, self._spans, self._run.tick_us / MICRO)
-        self._instant, self._spans = (tick.start_us, self._owners.copy(), demand), []
-        if self._has_usage or self._reports.is_kept or self.manager.policy.shedder is not None:
+        if self._sees_load or self._settles_at_once:
+            demand = Demand(self._cluster, self._spans, self._run.tick_us / MICRO)
+            self._instant = tick.start_us, self._owners.copy(), demand
+        self._spans = []
+        if self._settles_at_once:
             self._settle_load()
         if self.manager.policy.shedder is not None:
             self.manager.shed()
@@ -166,13 +171,15 @@ class ExclusiveReplay:
             return
         span = slice(tick.low, tick.high)
         atoms = tick.rows.column("atom", span)
+        met = tick.rows.once(("atoms", tick.low, tick.high), lambda: occurring(atoms))
+        if not np.count_nonzero(self._is_open[met]):
+            return
         is_open = self._is_open[atoms]
         if self._last_opening_us > tick.start_us:
             is_open &= tick.rows.ts[span] >= self._opens_us[atoms]
         if not is_open.any():
             return
-        if self._sees_load:
-            self._settle_load()
+        self._settle_load()
         may_assign = is_open & (tick.rows.column("read_only", span) == 0)
         for place in np.flatnonzero(may_assign).tolist():
             if self._is_open[atoms[place]]:
@@ -205,7 +212,7 @@ class ExclusiveReplay:
 
     def _set_owner(self, atoms: slice, owner: int, row: int) -> None:
         self._owners[atoms] = owner
-        self._is_open[atoms] = self._is_free[atoms] & (owner < 0)
+        self._is_open[atoms] = self._is_free[atoms] if owner < 0 else False
         self._tally.set_owner(atoms, owner, row)
 
     def _record(self, change: OwnerChange, broker: int, atoms: slice) -> ChangeRecord:

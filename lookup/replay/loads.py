@@ -109,7 +109,11 @@ class AtomLoads:
     def weight_of(self, atoms: slice) -> float:
         """Return the load of a bundle at the last grid instant, weight per second."""
         window = self.window
-        return 0.0 if window is None else int(window[atoms].sum()) / (MICRO * self.seconds)
+        if window is None:
+            return 0.0
+        # Without splits a bundle is one atom, which needs no sum.
+        micro = window[atoms.start] if atoms.stop - atoms.start == 1 else window[atoms].sum()
+        return int(micro) / (MICRO * self.seconds)
 
 
 class ReportedLoads:

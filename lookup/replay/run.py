@@ -44,9 +44,11 @@ __all__ = ["FIDELITY_RATIO", "replay", "run_plan"]
 FIDELITY_RATIO = 0.95
 #: A task codes at most about this many rows: every task meets every topic, so few are better.
 _ROWS_PER_TASK = 10_000_000
+#: Deciding who owns a bundle takes a run about as long as counting so many rows.
+_ROWS_PER_BUNDLE = 5_000
 #: What a task does before its first run, and a run with a shedder, which is asked in every tick and moves bundles: how
 #: many times as long as a run without shedder they take (measured: `benchmarks/`).
-_PREPARING, _SHEDDING = 1.0, 3.0
+_PREPARING, _SHEDDING = 1.5, 4.0
 #: The same of preparing where every lookup is decided alone: runs are short there, since rows are counted before them.
 _PREPARING_SHARED = 5.0
 
@@ -206,7 +208,7 @@ class _Run:
         """Job 2: every task replays some policies over one cluster; some gather its facts as well."""
         section, policies = self.settings.evaluation, self.settings.policies
         tasks = divide(
-            [cluster.words.counts["demand"] for cluster in clusters],
+            [cluster.words.counts["demand"] + _ROWS_PER_BUNDLE * cluster.words.atoms.count for cluster in clusters],
             _costs(self.settings),
             section.seeds,
             cores=self._context.defaultParallelism,

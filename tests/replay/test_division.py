@@ -55,11 +55,20 @@ def test_where_preparing_takes_long_a_cluster_stays_whole() -> None:
     clusters, policies = [8, 5, 6], [1.0] * 4
 
     assert len(divide(clusters, Costs(5.0, policies), [1], cores=2)) == 3
-    assert len(divide(clusters, Costs(0.0, policies), [1], cores=2)) == 6
+    assert len(divide(clusters, Costs(0.0, policies), [1], cores=2)) == 4
 
 
 def test_one_cluster_alone_may_be_divided() -> None:
-    """Of three equal clusters on two cores the last is done by both, each with half of its runs."""
+    """Of three equal clusters on two cores one is done by both, each with half of its runs."""
     tasks = divide([5, 5, 5], Costs(3.0, [1.0] * 4), [1], cores=2)
 
     assert sorted(len(task.runs) for task in tasks) == [2, 2, 4, 4]
+
+
+def test_cores_are_done_at_about_the_same_time() -> None:
+    """Clusters of different sizes leave one core more time for the one that is divided."""
+    tasks = divide([8, 6, 5], Costs(1.0, [1.0] * 16), [1], cores=2)
+
+    work = sorted((8, 6, 5)[task.cluster] * (1 + len(task.runs)) for task in tasks)
+    assert len(tasks) == 4
+    assert abs(work[3] + work[0] - work[2] - work[1]) <= 8

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.model.batch import Batch, Cells
+from lookup.model.batch import Batch, Cells, OwnerChanges
 from lookup.model.churn import discounted, on_cycles
 from lookup.score.metrics.kinds import Better, Grain, Resample
 from lookup.score.metrics.totals import ChangeTotal, moves_of, per_bundle, quotient
@@ -34,8 +35,8 @@ class _GraphMoves(ChangeTotal):
         """Return how many moves are counted, shape (n_bundles, 1)."""
         if batch.changes is None:
             return np.zeros((len(batch.bundles), 1))
-        moves = np.flatnonzero(moves_of(batch.changes))
-        kept = moves[on_cycles(batch.changes.source[moves], batch.changes.broker[moves]) == self.on_cycles]
+        moves, are_on_cycles = _graph(batch.changes)
+        kept = moves[are_on_cycles == self.on_cycles]
         return per_bundle(batch, batch.changes.bundle[kept], np.ones(len(kept)))
 
 
@@ -54,6 +55,14 @@ class NecessaryMoves(_GraphMoves):
     name: ClassVar[str] = "necessary_moves"
     better: ClassVar[Better] = "info"
     on_cycles: ClassVar[bool] = False
+
+
+# Two metrics ask this of the same changes, one after the other.
+@lru_cache(maxsize=8)
+def _graph(changes: OwnerChanges) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the places of the moves, and which of them lie on cycles."""
+    moves = np.flatnonzero(moves_of(changes))
+    return moves, on_cycles(changes.source[moves], changes.broker[moves])
 
 
 @dataclass(frozen=True)
