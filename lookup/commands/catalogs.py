@@ -18,6 +18,7 @@ from lookup.settings import TopicsFile, TopicsSection, load_topics
 from lookup.topics.catalog import Catalog
 from lookup.topics.listing import ListLimits
 from lookup.topics.pairs import parse_pairs
+from lookup.topics.rules import rules_of
 from lookup.topics.sqlite import SqliteStorage
 
 __all__ = [
@@ -151,12 +152,7 @@ def entry_of(catalog: Catalog, name: str) -> TopicEntry:
 
 def limits_of(settings: TopicsSection) -> ListLimits:
     """Return what clients may ask for."""
-    return ListLimits(
-        pattern_filtering=settings.pattern_filtering,
-        pattern_max_length=settings.pattern_max_length,
-        max_properties=settings.max_properties,
-        max_property_length=settings.max_property_length,
-    )
+    return rules_of(settings).listing
 
 
 def lister_of(settings: TopicsFile, plugin_files: Sequence[str]) -> Lister:

@@ -1,4 +1,7 @@
-"""`lookup config show`: an evaluation as the framework understands it, and where every value comes from."""
+"""`lookup config show`: an evaluation as the framework understands it, and where every value comes from.
+
+Settings of topics, which are a file of their own, are shown by `show_topics.py`.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from lookup.commands.options import Command, Parser, add_config, add_format, settings_flags
+from lookup.commands.show_topics import is_about_topics, show_topics
 from lookup.commands.streams import print_json, stdout, warn
 from lookup.commands.times import time_text
 from lookup.commands.toml import to_toml
@@ -33,6 +37,9 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    if is_about_topics(arguments.config):
+        show_topics(arguments)
+        return 0
     settings = load_evaluation(arguments.config, settings_flags(arguments))
     for sentence in policy_warnings(settings.policies):
         warn(sentence)
@@ -132,10 +139,11 @@ def _place(cluster: str | None, interval: BrokerInterval) -> str:
 
 COMMAND = Command(
     name="config show",
-    summary="print an evaluation as it is understood",
+    summary="print an evaluation, or settings of topics, as they are understood",
     examples=(
         ("lookup config show --config evaluation.toml", "what is set, files that it names read into it"),
         ("lookup config show --config evaluation.toml --resolved", "every value and what set it"),
+        ("lookup config show --config topics.toml --resolved", "the same of settings of topics, or of a broker.conf"),
         ("LOOKUP_EVALUATION__TICK_S=30 lookup config show --config evaluation.toml --resolved", "what a variable does"),
     ),
     add_arguments=_add_arguments,

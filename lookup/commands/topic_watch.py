@@ -1,39 +1,111 @@
-"""`lookup topics watch`: what changes in a list of topics, as it changes; the catalog's file is polled."""
+"""`lookup topics watch`: a watch of the catalog's file, as a server's clients have it, printed message by message.
+
+The watch itself is `lookup.topics.watching`; here are its one client, which holds what it was told, and the clock that
+says when to look for what other processes have written.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
 import time
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
-from lookup.commands.catalogs import add_catalog, add_lister, limits_of, lister_of, opened, settings_of
+from lookup.commands.catalogs import add_catalog, add_lister, lister_of, namespace, opened, pairs_of, settings_of
 from lookup.commands.options import Command, Parser, add_format, number
-from lookup.commands.streams import stdout
-from lookup.commands.topics import listed, request_of
-from lookup.errors import SettingsError
-from lookup.model.catalog import EventKind, TopicEvent
-from lookup.topics.hashing import topics_hash
-from lookup.topics.listing import TopicLister
+from lookup.commands.streams import stdout, warn
+from lookup.commands.topics import warn_of_ignored
+from lookup.errors import SettingsError, StateError
+from lookup.hooks import Lister
+from lookup.settings import TopicsFile
+from lookup.topics.catalog import Catalog
+from lookup.topics.listing import ListLimits, TopicLister, checked_properties
+from lookup.topics.messages import Message, Refused, Resync, Snapshot, Update, WatchQuery, WatchRequest
+from lookup.topics.rules import rules_of
+from lookup.topics.selectors import parse
+from lookup.topics.serving import carry_out
+from lookup.topics.watching import Watches
 
-__all__ = ["COMMAND", "Change", "change_of"]
+__all__ = ["COMMAND", "Change", "Client"]
+
+_INTERRUPTED = 130
+#: The one connection of the one client.
+_HERE = "here"
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What is told of a list that has changed; the first one is told of an empty list."""
+    """What a message changed in the list that the client holds."""
 
+    kind: Literal["snapshot", "update", "resync"]
+    #: sorted, like those added; a topic in both was deleted and created again
     removed: tuple[str, ...]
     added: tuple[str, ...]
-    #: of the list afterwards
+    #: of the whole list afterwards
     topics_hash: str
+    #: in the list afterwards
+    n_topics: int
 
 
-def change_of(before: Sequence[str], after: Sequence[str]) -> Change:
-    """Return what leads from one list to another, both in the order of names."""
-    old, new = set(before), set(after)
-    return Change(tuple(sorted(old - new)), tuple(sorted(new - old)), topics_hash(after))
+class Client:
+    """The client's end of a watch: holds the list, and says of every message what it changed."""
+
+    def __init__(self) -> None:
+        self._topics: set[str] = set()
+
+    def take(self, message: Message) -> Change:
+        """Apply a message, removed first.
+
+        Raises:
+            StateError: where the watch is refused.
+        """
+        match message:
+            case Snapshot(topics=topics, topics_hash=told):
+                return self._replace("snapshot", set(topics), told)
+            case Resync(topics=topics, topics_hash=told):
+                return self._replace("resync", set(topics), told)
+            case Update(removed=removed, added=added, topics_hash=told):
+                self._topics = (self._topics - set(removed)) | set(added)
+                return Change("update", removed, added, told, len(self._topics))
+            case Refused(message=sentence):
+                raise StateError(sentence)
+            case _:
+                raise StateError("the watch was closed")
+
+    def _replace(self, kind: Literal["snapshot", "resync"], topics: set[str], told: str) -> Change:
+        before, self._topics = self._topics, topics
+        return Change(kind, tuple(sorted(before - topics)), tuple(sorted(topics - before)), told, len(topics))
+
+
+class _Watch:
+    """One watch over a catalog that others write to.
+
+    Args:
+        lister: a custom one, which drives the watch; None: the default listing, which events keep right.
+    """
+
+    def __init__(self, catalog: Catalog, watches: Watches, lister: TopicLister | None) -> None:
+        self._catalog, self._watches, self._lister = catalog, watches, lister
+        self._warned: set[str] = set()
+        # Listening begins before anything is listed, so that nothing falls between the two.
+        catalog.subscribe(watches.heard)
+
+    def look(self, client: Client) -> Iterator[Change]:
+        """Take in what was written since the last look, and yield what it changed."""
+        self._catalog.refresh()
+        self._watches.retry()
+        failures = carry_out(self._watches, self._catalog, self._lister)
+        yield from map(client.take, self._watches.take(_HERE))
+        for sentence in failures:
+            self._warn(sentence)
+
+    def _warn(self, sentence: str) -> None:
+        """Say once why the list could not be looked up again; what was told of it holds until it can."""
+        if sentence not in self._warned:
+            self._warned.add(sentence)
+            warn(f"the list stays as it was: {sentence}")
 
 
 def _add_arguments(parser: Parser) -> None:
@@ -48,39 +120,42 @@ def _add_arguments(parser: Parser) -> None:
 def _run(arguments: argparse.Namespace) -> int:
     settings = settings_of(arguments)
     if not settings.topics.topic_list_watcher:
-        raise SettingsError("watches are switched off by topics.topic_list_watcher = false")
+        raise SettingsError("watches are switched off by topics.topic_list_watcher = false; `topics list` still lists")
     if arguments.every <= 0:
         arguments.parser.error("--every: should be more than 0 seconds")
-    request, selector = request_of(arguments, settings.topics)
+    query = _query(arguments, rules_of(settings.topics).listing)
     lister = lister_of(settings, arguments.plugin_file)
-    with opened(settings.topics) as catalog, TopicLister(lister, catalog, limits_of(settings.topics)) as at_work:
-        news = _News(lister.interests | ({"labels"} if selector else set()))
-        # Listening begins before the first listing, so that nothing falls between the two.
-        catalog.subscribe(news.hear)
-        names: list[str] | None = None
-        for _ in _looks(arguments.every, arguments.duration):
-            catalog.refresh()
-            if news.taken():
-                before, names = names, listed(at_work, catalog, request, selector)
-                _tell(before, names, arguments.format)
+    warn_of_ignored(lister, dict(query.properties))
+    try:
+        _print_changes(arguments, settings, query, lister)
+    except KeyboardInterrupt:
+        return _INTERRUPTED  # how a watch usually ends: nothing was begun that could be left unfinished
     return 0
 
 
-class _News:
-    """Whether something has happened that may change the list; at first nothing is known of it."""
+def _query(arguments: argparse.Namespace, limits: ListLimits) -> WatchQuery:
+    """Return what is to be watched; without pattern and labels everything."""
+    if arguments.pattern is not None and arguments.labels is not None:
+        arguments.parser.error("--pattern, --labels: a watch has only one of the two")
+    selector = None if arguments.labels is None else parse(arguments.labels)
+    pattern = None if selector else arguments.pattern or ".*"
+    properties = checked_properties(pairs_of(arguments.properties), limits)
+    place = namespace(arguments.namespace)
+    return WatchQuery(place, pattern, selector, tuple(sorted(properties.items())), arguments.mode)
 
-    def __init__(self, interests: Set[EventKind]) -> None:
-        self._interests = interests
-        self._is_due = True
 
-    def hear(self, event: TopicEvent) -> None:
-        """Take note of an event."""
-        self._is_due = self._is_due or event.kind in self._interests
-
-    def taken(self) -> bool:
-        """Return whether there was any news, and forget it."""
-        was_due, self._is_due = self._is_due, False
-        return was_due
+def _print_changes(arguments: argparse.Namespace, settings: TopicsFile, query: WatchQuery, lister: Lister) -> None:
+    # Pulsar's own listing is kept right by events alone; any other lister is asked again on those it names.
+    is_custom = settings.topics.lister.use != "default"
+    rules, client = rules_of(settings.topics), Client()
+    with opened(settings.topics) as catalog, TopicLister(lister, catalog, rules.listing) as at_work:
+        interests = frozenset(lister.interests) if is_custom else None
+        watches = Watches(rules.watching, interests=interests, revision=catalog.revision)
+        watch = _Watch(catalog, watches, at_work if is_custom else None)
+        watches.open(_HERE, WatchRequest(1, 1, query))
+        for _ in _looks(arguments.every, arguments.duration):
+            for change in watch.look(client):
+                _print(change, arguments.format)
 
 
 def _looks(every: float, duration: float | None) -> Iterator[None]:
@@ -92,16 +167,22 @@ def _looks(every: float, duration: float | None) -> Iterator[None]:
         yield
 
 
-def _tell(before: Sequence[str] | None, after: Sequence[str], form: str) -> None:
-    change = change_of(before or (), after)
-    if before is not None and not change.removed and not change.added:
-        return
+def _print(change: Change, form: str) -> None:
     if form == "json":
-        told = {"removed": change.removed, "added": change.added, "hash": change.topics_hash}
+        told = {
+            "kind": change.kind,
+            "removed": change.removed,
+            "added": change.added,
+            "hash": change.topics_hash,
+            "count": change.n_topics,
+        }
         stdout().write(json.dumps(told, ensure_ascii=False) + "\n")
     else:
         lines = [*(f"- {name}" for name in change.removed), *(f"+ {name}" for name in change.added)]
-        stdout().writelines(f"{line}\n" for line in [*lines, f"= {change.topics_hash}, {len(after)} topics"])
+        again = "; told anew, too much had changed" if change.kind == "resync" else ""
+        stdout().writelines(
+            f"{line}\n" for line in [*lines, f"= {change.topics_hash}, {change.n_topics} topics{again}"]
+        )
     stdout().flush()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 
 from lookup.commands.catalogs import (
     add_catalog,
@@ -27,7 +28,7 @@ from lookup.topics.listing import ListRequest, TopicLister
 from lookup.topics.naming import namespace_of
 from lookup.topics.selectors import parse
 
-__all__ = ["CREATE", "DELETE", "LIST", "listed", "request_of"]
+__all__ = ["CREATE", "DELETE", "LIST", "listed", "request_of", "warn_of_ignored"]
 
 
 def _add_list(parser: Parser) -> None:
@@ -42,7 +43,7 @@ def _list(arguments: argparse.Namespace) -> int:
     settings = settings_of(arguments)
     request, selector = request_of(arguments, settings.topics)
     lister = lister_of(settings, arguments.plugin_file)
-    _warn_of_ignored(lister, request)
+    warn_of_ignored(lister, request.properties)
     with opened(settings.topics) as catalog, TopicLister(lister, catalog, limits_of(settings.topics)) as at_work:
         names = listed(at_work, catalog, request, selector)
     if arguments.format == "json":
@@ -86,8 +87,9 @@ def listed(at_work: TopicLister, catalog: CatalogView, request: ListRequest, sel
     return [name for name in answer.topics if name in selected]
 
 
-def _warn_of_ignored(lister: Lister, request: ListRequest) -> None:
-    if request.properties and "properties" not in lister.interests:
+def warn_of_ignored(lister: Lister, properties: Mapping[str, str]) -> None:
+    """Warn of properties that a lister does not look at."""
+    if properties and "properties" not in lister.interests:
         use = "--set topics.lister=property-filter or indexed"
         warn(f"lister {lister.name!r} does not look at properties and lists every topic; {use} filters by them")
 

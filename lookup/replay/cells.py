@@ -97,7 +97,8 @@ class CellLedger:
 class GroupSums:
     """Groups as they are counted; where nothing is told apart by cell they are added up whenever many are held.
 
-    So what is held grows neither with the log nor with the length of a day. Where `--by` tells demand apart, every cell keeps its groups.
+    So what is held grows neither with the log nor with the length of a day. Where `--by` tells demand apart,
+    every cell keeps its groups.
     """
 
     def __init__(self, run: RunPlan) -> None:

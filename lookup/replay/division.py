@@ -79,9 +79,7 @@ def _wrapped(clusters: Sequence[int], costs: Costs, runs: Sequence[PolicyRun], c
     return shares
 
 
-def _filled(
-    clusters: Sequence[int], costs: Costs, runs: Sequence[PolicyRun], limit: float
-) -> tuple[list[_Share], int]:
+def _filled(clusters: Sequence[int], costs: Costs, runs: Sequence[PolicyRun], limit: float) -> tuple[list[_Share], int]:
     """Fill cores up to a limit, beyond it with a single run at most; return what they do, and how many there are."""
     shares: list[_Share] = []
     used, busy = 1, 0.0

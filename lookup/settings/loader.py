@@ -15,6 +15,7 @@ from lookup.settings.layers import leaves
 from lookup.settings.problems import key_path
 from lookup.settings.reading import Findings, Reading
 from lookup.settings.sources import FileSource, FlagSource, TopologyFileSource, VariableSource, joined
+from lookup.settings.topics import TopicsFile
 
 __all__ = ["describe", "examine_evaluation", "load_evaluation"]
 
@@ -57,7 +58,7 @@ def examine_evaluation(
     return reading.finish(tree)
 
 
-def describe(resolved: EvaluationFile) -> list[tuple[str, object, str]]:
+def describe(resolved: EvaluationFile | TopicsFile) -> list[tuple[str, object, str]]:
     """Return key path, value and source of every setting, defaults included, in the order of the file."""
     rows = []
     for loc, value in leaves(resolved.model_dump()):

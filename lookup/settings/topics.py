@@ -5,9 +5,10 @@ The keys are Pulsar's under shorter names; which is which stands in `PULSAR_KEYS
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from lookup.settings.base import Positive, Strict, Truth, refuse
 from lookup.settings.policy import PartSpec
@@ -15,6 +16,8 @@ from lookup.settings.policy import PartSpec
 __all__ = ["TopicsFile", "TopicsSection"]
 
 _Text = Annotated[str, Field(min_length=1)]
+#: seconds of a client's pace, from a millisecond to a day
+_Pause = Annotated[float, Field(strict=True, ge=0.001, le=86_400)]
 
 
 class TopicsSection(Strict):
@@ -38,6 +41,20 @@ class TopicsSection(Strict):
     """Properties a client may send with one request."""
     max_property_length: Positive = 256
     """Characters of a key or value that a client sends."""
+    queue_max: Positive = 10_000
+    """Changes that may wait for a slow watcher before it is sent the whole list, events that may wait for a listing."""
+    watchers_max: Positive = 10_000
+    """Watchers that one connection may have."""
+    scatter_at_once: Positive = 16
+    """Owners of bundles that one query asks at the same time."""
+    scatter_owners: Positive = 256
+    """Owners that one query asks in all; what others own is reported as missing."""
+    poll_s: _Pause = 60.0
+    """How often a subscription client looks at a namespace, also beside a watch: seconds."""
+    retry_s: _Pause = 1.0
+    """How long it waits before it tries again what failed: seconds."""
+    grace_s: Annotated[float, Field(strict=True, ge=0, le=86_400)] = 60.0
+    """How long it keeps the subscription of a topic that is no longer listed: seconds."""
     from_broker_conf: str | None = None
     """Path of a `broker.conf` whose keys fill what is not written here."""
 
@@ -55,3 +72,15 @@ class TopicsFile(Strict):
     """How topics are listed, labelled and watched."""
     plugin_files: tuple[str, ...] = ()
     """Paths of Python files that register listers through the hooks."""
+
+    _sources: Mapping[str, str] = PrivateAttr(default_factory=dict)
+
+    @property
+    def sources(self) -> Mapping[str, str]:
+        """Return for every value that is no default, by its key path, what set it: a file, a variable or a flag."""
+        return self._sources
+
+    def note_sources(self, sources: Mapping[str, str]) -> Self:
+        """Note what set every value, by key path; for whoever reads the settings."""
+        self._sources = dict(sources)
+        return self

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from lookup.errors import SettingsError
 from lookup.settings.layers import Tree, origins_of, sourced, values_of
-from lookup.settings.problems import Loc, place, problems_of
+from lookup.settings.problems import Loc, key_path, place, problems_of
 from lookup.settings.sources import FileSource, FlagSource, VariableSource, joined
 from lookup.settings.topics import TopicsFile
 from lookup.settings.topics_conf import read_topics_conf
@@ -73,7 +73,7 @@ def _validated(tree: Tree, file: str, problems: list[str]) -> TopicsFile:
     problems += _missing(values.get("plugin_files", ()), file)
     if problems:
         raise SettingsError(problems)
-    return settings
+    return settings.note_sources({key_path(loc): source for loc, source in origins.items()})
 
 
 def _origin(loc: Loc, origins: Mapping[Loc, str], file: str) -> str:

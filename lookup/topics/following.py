@@ -12,12 +12,16 @@ gap is noticed, never passed over.
     placed       hear, a revision from before     nothing                                  placed
     placed       hear, a later revision           keeps nothing, answers False             placed
 
+The position says what the target has: it moves with a change that is safe, whatever a listener of the target makes of
+it, and stays where a change was not kept. A namespace comes with its first topic, without topics with `catch_up`.
+
 Source: PIP-451 (consistency across brokers), `facts/protocol.md` 6.3 (register before listing, never assume delivery).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Protocol
 
 from lookup.errors import StateError
@@ -30,6 +34,9 @@ __all__ = ["Follower", "Source"]
 
 class Source(Protocol):
     """What a follower asks of the catalog it follows; `Catalog` answers it."""
+
+    def namespaces(self) -> Sequence[str]:
+        """Return the names of all namespaces."""
 
     def snapshot(self) -> Snapshot:
         """Return everything at one revision."""
@@ -56,27 +63,50 @@ class Follower:
         return self._position
 
     def hear(self, event: TopicEvent) -> bool:
-        """Take in one event; return False where events before it are missing, so that `catch_up` is due."""
+        """Take in one event; return False where events before it are missing, so that `catch_up` is due.
+
+        Raises:
+            Exception: what a listener of the target raised, after the change was made.
+        """
         if self._position is None or event.revision > self._position + 1:
             return False
         if event.revision == self._position + 1:
-            self._target.mirror(event.topic, advanced(self._target.entry(event.topic), event))
-            self._position = event.revision
+            with self._moving_to(event.revision):
+                self._follow(event)
         return True
 
     def catch_up(self, source: Source) -> None:
-        """Take in what was missed: the events where the source still has them, else everything."""
+        """Take in what was missed: the events where the source still has them, else everything.
+
+        Raises:
+            Exception: what a listener of the target raised, after everything was taken in.
+        """
         missed = self._missed(source)
         if missed is None:
             self._copy(source.snapshot())
             return
-        before = self._position
+        with self._moving_to(missed[-1].revision if missed else self._position):
+            # A namespace without topics has had no event.
+            for namespace in source.namespaces():
+                self._target.create_namespace(namespace)
+            for event in missed:
+                self._follow(event)
+
+    def _follow(self, event: TopicEvent) -> None:
+        self._target.mirror(event.topic, advanced(self._target.entry(event.topic), event))
+
+    @contextmanager
+    def _moving_to(self, position: int | None) -> Iterator[None]:
+        """Make one transaction of the block and be at a position once it is safe, already when listeners hear of it."""
+        before, revision = self._position, self._target.revision
         try:
             with self._target.together():
-                for event in missed:
-                    self.hear(event)
+                yield
+                self._position = position
         except BaseException:
-            self._position = before
+            # Listeners are told of what is safe: where there is nothing new, nothing was kept.
+            if self._target.revision == revision:
+                self._position = before
             raise
 
     def _missed(self, source: Source) -> Sequence[TopicEvent] | None:
@@ -90,10 +120,9 @@ class Follower:
     def _copy(self, snapshot: Snapshot) -> None:
         """Make of the target what the snapshot shows, by the changes that are needed and no others."""
         wanted = {entry.name: entry for entry in snapshot.entries}
-        with self._target.together():
+        with self._moving_to(snapshot.revision):
             for namespace in snapshot.namespaces:
                 self._target.create_namespace(namespace)
             gone = {entry.name: None for entry in self._target.snapshot().entries if entry.name not in wanted}
             for name, entry in {**gone, **wanted}.items():
                 self._target.mirror(name, entry)
-        self._position = snapshot.revision

@@ -10,27 +10,33 @@ from lookup.model.catalog import CatalogView, Listing
 from lookup.topics.listing import TopicLister
 from lookup.topics.matching import list_from, list_through
 from lookup.topics.messages import WatchQuery
-from lookup.topics.watching import Watches
+from lookup.topics.watching import Wanted, Watches
 
 __all__ = ["carry_out"]
 
 
-def carry_out(watches: Watches, catalog: CatalogView, lister: TopicLister | None = None) -> None:
-    """Carry out the listings that watches want.
+def carry_out(watches: Watches, catalog: CatalogView, lister: TopicLister | None = None) -> tuple[str, ...]:
+    """Carry out the listings that watches want; return why some came to nothing.
 
-    What a catalog or a lister refuses is told to the clients that wait, in its own words.
+    What a catalog or a lister refuses is told to the clients that wait, in its own words. Those that do not wait keep
+    what they have, and only the caller hears of it.
 
     Args:
         lister: None: the default listing.
     """
-    for wanted in watches.wanted():
-        revision = catalog.revision
-        try:
-            listing = _listing(catalog, lister, wanted.query)
-        except PulsarLookupError as error:
-            watches.failed(wanted.ticket, str(error))
-        else:
-            watches.listed(wanted.ticket, listing, revision=revision)
+    ends = [_carry_out(wanted, watches, catalog, lister) for wanted in watches.wanted()]
+    return tuple(sentence for sentence in ends if sentence is not None)
+
+
+def _carry_out(wanted: Wanted, watches: Watches, catalog: CatalogView, lister: TopicLister | None) -> str | None:
+    revision = catalog.revision
+    try:
+        listing = _listing(catalog, lister, wanted.query)
+    except PulsarLookupError as error:
+        watches.failed(wanted.ticket, str(error))
+        return str(error)
+    watches.listed(wanted.ticket, listing, revision=revision)
+    return None
 
 
 def _listing(catalog: CatalogView, lister: TopicLister | None, query: WatchQuery) -> Listing:

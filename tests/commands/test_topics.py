@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from lookup.commands.topic_watch import Change, change_of
-from lookup.topics.catalog import Catalog
 from lookup.topics.hashing import topics_hash
-from lookup.topics.sqlite import SqliteStorage
 from tests.commands.projects import Ran, Run
 
 Topics = Callable[..., Ran]
@@ -149,8 +143,6 @@ def test_properties_that_nobody_looks_at_are_warned_of(topics: Topics) -> None:
         ("create persistent://acme/eu/orders", "acme/eu"),
         ("create orders/", "is not of the form"),
         ("delete nothing", "nothing"),
-        ("watch public/default --every 0", "--every: should be more than 0 seconds"),
-        ("watch public/default --set topics.topic_list_watcher=false", "watches are switched off"),
     ],
 )
 def test_a_mistake_is_a_sentence_and_exit_code_2(topics: Topics, words: str, said: str) -> None:
@@ -240,72 +232,3 @@ def test_a_deleted_topic_is_gone_with_its_partitions(topics: Topics) -> None:
     assert topics("delete", "orders-eu").err == f"deleted {HERE}orders-eu\n"
 
     assert _locals(topics("list", "public/default")) == ["audit", "orders"]
-
-
-def test_a_change_leads_from_one_list_to_the_next() -> None:
-    """Removed and added names are sorted, the hash is that of the list afterwards."""
-    assert change_of(["a", "b"], ["c", "b", "d"]) == Change(("a",), ("c", "d"), topics_hash(["b", "c", "d"]))
-
-
-def test_a_watch_begins_with_the_list(topics: Topics) -> None:
-    """Every name has come, and the hash is that of the list."""
-    ran = topics("watch", "public/default", "--labels", "env=prod,tier", "--for", "0")
-
-    assert (ran.code, ran.err) == (0, "")
-    assert ran.out == f"+ {HERE}orders\n= {topics_hash([HERE + 'orders'])}, 1 topics\n"
-
-
-def test_a_watch_tells_what_another_process_changes(topics: Topics, tmp_path: Path) -> None:
-    """Removed before added, one object per update, nothing where the list stays as it is."""
-    later = threading.Timer(0.4, _change, args=(tmp_path / "topics.db",))
-    later.start()
-
-    ran = topics(
-        "watch", "public/default", "--pattern", ".*/orders.*", "--every", "0.1", "--for", "2", "--format", "json"
-    )
-
-    later.join()
-    first, *updates = map(json.loads, ran.out.splitlines())
-    last = topics("list", "public/default", "--pattern", ".*/orders.*").out.splitlines()
-    assert len(first["added"]) == 3
-    assert sorted(name for update in updates for name in update["added"]) == [f"{HERE}orders-us"]
-    assert sorted(name for update in updates for name in update["removed"]) == [f"{HERE}orders"]
-    assert all(update["added"] or update["removed"] for update in updates)
-    assert updates[-1]["hash"] == topics_hash(last)
-
-
-def test_a_watch_by_labels_hears_of_labels(topics: Topics, tmp_path: Path) -> None:
-    """A topic comes when its labels fit and goes when they no longer do, whatever the lister is interested in."""
-    later = threading.Timer(0.4, _label, args=(tmp_path / "topics.db",))
-    later.start()
-
-    ran = topics("watch", "public/default", "--labels", "tier=gold", "--every", "0.1", "--for", "1.5")
-
-    later.join()
-    told = [line for line in ran.out.splitlines() if not line.startswith("=")]
-    assert told[0] == f"+ {HERE}orders"
-    assert sorted(told[1:]) == [f"+ {HERE}audit", f"- {HERE}orders"]
-
-
-def _label(path: Path) -> None:
-    with contextlib.closing(SqliteStorage(path)) as storage:
-        catalog = Catalog(storage)
-        catalog.set_labels(f"{HERE}audit", {"tier": "gold"})
-        catalog.set_labels(f"{HERE}orders", {"tier": "silver"})
-
-
-def _change(path: Path) -> None:
-    with contextlib.closing(SqliteStorage(path)) as storage:
-        catalog = Catalog(storage)
-        catalog.create(f"{HERE}unrelated")
-        time.sleep(0.4)
-        catalog.create(f"{HERE}orders-us")
-        catalog.delete(f"{HERE}orders")
-
-
-def test_a_topic_that_is_refused_makes_no_namespace(topics: Topics) -> None:
-    """What `create` does is one transaction."""
-    ran = topics("create", "persistent://acme/eu/orders", "--create-namespace", "--labels", "env=a:b")
-
-    assert (ran.code, ran.out) == (2, "")
-    assert "there is no namespace 'acme/eu'" in topics("list", "acme/eu").err

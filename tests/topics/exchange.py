@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from lookup.hooks import Lister
 from lookup.topics.actions import Action, Listed, Poll, ServerFeatures, Subscribe, Unsubscribe, Unwatch
+from lookup.topics.catalog import Catalog
 from lookup.topics.listing import ListLimits, ListRequest, TopicLister
 from lookup.topics.messages import Message, WatchRequest
 from lookup.topics.naming import without_system_topics
 from lookup.topics.serving import carry_out
 from lookup.topics.subscribing import Subscriber
 from lookup.topics.watching import Watches, WatchRules
-from tests.topics.shelf import Everything, Shelf
+from tests.topics.shelf import Everything
 
 __all__ = ["SECOND", "Exchange", "Server"]
 
@@ -27,7 +28,7 @@ class Server:
 
     def __init__(
         self,
-        catalog: Shelf,
+        catalog: Catalog,
         *,
         rules: WatchRules | None = None,
         is_old: bool = False,
@@ -45,7 +46,8 @@ class Server:
         self.custom = self.lister if lister else None
         interests = lister.interests if lister else None
         self.watches = Watches(rules, interests=interests, revision=catalog.revision)
-        catalog.listeners.append(self.watches.heard)
+        #: what ends the server's hearing of changes
+        self.leave = catalog.subscribe(self.watches.heard)
 
     def watch(self, action: WatchRequest | Unwatch) -> None:
         """Take a request about a watcher."""

@@ -1,18 +1,36 @@
-"""A catalog in a dict, and the answers of a query by the rule itself, to compare watches with."""
+"""Real catalogs for the tests of watches, in memory and in a file that outlives its processes; answers by the rule."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import ClassVar
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import ClassVar, Protocol
 
 from lookup.hooks import Lister
-from lookup.model.catalog import CatalogView, EventKind, Listing, Mode, Selector, TopicEntry, TopicEvent
-from lookup.topics.routing import namespace_of
+from lookup.model.catalog import CatalogView, EventKind, Listing, Mode, TopicEntry
+from lookup.topics.catalog import Catalog
+from lookup.topics.messages import WatchQuery
+from lookup.topics.sqlite import SqliteStorage
 
-__all__ = ["Everything", "Shelf", "Undescribed", "topic"]
+__all__ = [
+    "Everything",
+    "InFile",
+    "InMemory",
+    "Place",
+    "Undescribed",
+    "by_rule",
+    "describe",
+    "relabel",
+    "shelf",
+    "topic",
+]
 
-_NOTHING: Mapping[str, str] = {}
+_NAMESPACES = ("t/m", "t/n")
 
 
 def topic(local: str, namespace: str = "t/n", domain: str = "persistent") -> str:
@@ -20,81 +38,140 @@ def topic(local: str, namespace: str = "t/n", domain: str = "persistent") -> str
     return f"{domain}://{namespace}/{local}"
 
 
-class Shelf:
-    """Topics with labels and properties; every change is one event, told to the listeners at once."""
+def shelf(*names: str) -> Catalog:
+    """Return a catalog in memory with two namespaces, and topics of the second."""
+    catalog = Catalog()
+    _add_namespaces(catalog)
+    for name in names:
+        catalog.create(topic(name))
+    return catalog
+
+
+def _add_namespaces(catalog: Catalog) -> None:
+    for namespace in _NAMESPACES:
+        catalog.create_namespace(namespace)
+
+
+def relabel(catalog: Catalog, name: str, labels: Mapping[str, str]) -> None:
+    """Give a topic these labels in place of its own, in one transaction with an event for each step."""
+    with catalog.together():
+        catalog.remove_labels(name, everything=True)
+        catalog.set_labels(name, labels)
+
+
+def describe(catalog: Catalog, name: str, properties: Mapping[str, str]) -> None:
+    """Give a topic these properties in place of its own, in the same way."""
+    with catalog.together():
+        catalog.remove_properties(name, everything=True)
+        catalog.set_properties(name, properties)
+
+
+class Place(Protocol):
+    """Where a catalog lies, and who writes to it."""
+
+    #: the server's
+    catalog: Catalog
+
+    def writer(self, choice: int) -> Catalog:
+        """Return a catalog to write to, which has seen everything."""
+
+    def crash(self) -> None:
+        """End the server's process."""
+
+    def close(self) -> None:
+        """Let go of everything."""
+
+
+class InMemory:
+    """A catalog of one process, which outlives the server that watches it."""
 
     def __init__(self) -> None:
-        self.revision = 0
-        self.entries: dict[str, TopicEntry] = {}
-        self.listeners: list[Callable[[TopicEvent], None]] = []
-        #: how often anything was listed
-        self.listings = 0
+        self.catalog = shelf()
 
-    def create(self, name: str, labels: Mapping[str, str] = _NOTHING, properties: Mapping[str, str] = _NOTHING) -> None:
-        """Add a topic that is not there."""
-        self.entries[name] = TopicEntry(name, dict(properties), dict(labels), is_loaded=False)
-        self._tell("created", name, _NOTHING, labels)
+    def writer(self, choice: int) -> Catalog:
+        """Return the only one there is."""
+        return self.catalog
 
-    def delete(self, name: str) -> None:
-        """Take a topic away."""
-        self._tell("deleted", name, self.entries.pop(name).labels, _NOTHING)
+    def crash(self) -> None:
+        """Keep it: what watched it is gone."""
 
-    def label(self, name: str, labels: Mapping[str, str]) -> None:
-        """Give a topic these labels in place of its own."""
-        old = self.entries[name]
-        self.entries[name] = TopicEntry(name, old.properties, dict(labels), old.is_loaded)
-        self._tell("labels", name, old.labels, labels)
+    def close(self) -> None:
+        """Do nothing."""
 
-    def describe(self, name: str, properties: Mapping[str, str]) -> None:
-        """Give a topic these properties in place of its own."""
-        old = self.entries[name]
-        self.entries[name] = TopicEntry(name, dict(properties), old.labels, old.is_loaded)
-        self._tell("properties", name, old.properties, properties)
 
-    def load(self, name: str) -> None:
-        """Load a topic."""
-        old = self.entries[name]
-        self.entries[name] = TopicEntry(name, old.properties, old.labels, is_loaded=True)
-        self._tell("loaded", name, _NOTHING, _NOTHING)
+class InFile:
+    """A catalog in a file that two processes have open, the server's and one that only writes; it outlives both."""
 
-    def _tell(self, kind: EventKind, name: str, old: Mapping[str, str], new: Mapping[str, str]) -> None:
-        self.revision += 1
-        event = TopicEvent(self.revision, kind, name, dict(old), dict(new))
-        for listener in self.listeners:
-            listener(event)
+    def __init__(self) -> None:
+        self._folder = TemporaryDirectory(prefix="shelf-")
+        self._crashes = 0
+        self._open()
+        _add_namespaces(self.catalog)
 
-    def namespaces(self) -> Sequence[str]:
-        """Return those that have topics."""
-        return sorted({namespace_of(name) for name in self.entries})
+    def _open(self) -> None:
+        path = Path(self._folder.name) / f"{self._crashes}.db"
+        self._path, self._storages = path, (SqliteStorage(path), SqliteStorage(path))
+        self.catalog, self._other = map(Catalog, self._storages)
 
-    def topics(self, namespace: str, mode: Mode = "persistent") -> Sequence[str]:
-        """Return all topics of a namespace, system topics too."""
-        self.listings += 1
-        domains = ("persistent", "non-persistent") if mode == "all" else (mode,)
-        begins = tuple(f"{domain}://{namespace}/" for domain in domains)
-        return sorted(name for name in self.entries if name.startswith(begins))
+    def writer(self, choice: int) -> Catalog:
+        """Return one of the two."""
+        chosen = (self._other, self.catalog)[choice % 2]
+        chosen.refresh()
+        return chosen
 
-    def entry(self, name: str) -> TopicEntry | None:
-        """Return one topic."""
-        return self.entries.get(name)
+    def crash(self) -> None:
+        """Kill both processes while one of them writes, and open the file: what was acknowledged is there, no more."""
+        self._other.refresh()
+        acknowledged = self._other.snapshot()
+        with suppress(_KilledError), self._other.together():
+            self._other.create(topic("unfinished"), labels={"env": "prod"})
+            self._crashes += 1
+            self._keep_as_it_lies()
+            raise _KilledError
+        self._let_go()
+        self._open()
+        assert self.catalog.snapshot() == acknowledged
 
-    def with_properties(self, namespace: str, mode: Mode, properties: Mapping[str, str]) -> Sequence[str]:
-        """Return the topics that have all properties."""
-        wanted = properties.items()
-        return [name for name in self.topics(namespace, mode) if wanted <= dict(self.entries[name].properties).items()]
+    def _keep_as_it_lies(self) -> None:
+        """Copy the file and its log as a killed process leaves them: nobody has closed or tidied them."""
+        for ending in ("", "-wal"):
+            lying = Path(f"{self._path}{ending}")
+            if lying.exists():
+                shutil.copy(lying, f"{self._folder.name}/{self._crashes}.db{ending}")
 
-    def selected(self, namespace: str, selector: Selector) -> Sequence[str]:
-        """Return the topics whose labels a selector takes."""
-        names = self.topics(namespace, "all")
-        return [name for name in names if all(part.matches(self.entries[name].labels) for part in selector)]
+    def _let_go(self) -> None:
+        for storage in self._storages:
+            storage.close()
 
-    def labels_in(self, namespace: str) -> Mapping[str, Sequence[str]]:
-        """Return the keys in use and their values."""
-        found: dict[str, set[str]] = {}
-        for name in self.topics(namespace, "all"):
-            for key, value in self.entries[name].labels.items():
-                found.setdefault(key, set()).add(value)
-        return {key: sorted(values) for key, values in found.items()}
+    def close(self) -> None:
+        """Close the file and remove it."""
+        self._let_go()
+        self._folder.cleanup()
+
+
+class _KilledError(Exception):
+    pass
+
+
+def by_rule(catalog: Catalog, query: WatchQuery, *, undescribed: bool = False) -> set[str]:
+    """Return what a query means, topic by topic, by nothing but the rule.
+
+    Args:
+        undescribed: whether `Undescribed` lists.
+    """
+    entries = catalog.snapshot().entries
+    return {entry.name for entry in entries if _fits(entry, query) and not (undescribed and entry.properties)}
+
+
+def _fits(entry: TopicEntry, query: WatchQuery) -> bool:
+    domain, _, path = entry.name.partition("://")
+    path = re.sub(r"-partition-\d+\Z", "", path)
+    if not path.startswith(f"{query.namespace}/") or query.mode not in (domain, "all") or "/__" in path:
+        return False
+    if query.selector:
+        return all(term.matches(entry.labels) for term in query.selector)
+    pattern = query.pattern or ""
+    return re.fullmatch(pattern.partition("://")[2] or pattern, path) is not None
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,14 @@ from __future__ import annotations
 import pytest
 
 from lookup.topics.actions import Listed, Pace, Poll, TopicSet
+from lookup.topics.catalog import Catalog
 from lookup.topics.listing import ListRequest
 from lookup.topics.messages import Snapshot, WatchRequest
 from lookup.topics.patterns import TopicsPattern
 from lookup.topics.subscribing import Subscriber
 from lookup.topics.watching import WatchRules
 from tests.topics.exchange import Exchange, Server
-from tests.topics.shelf import Shelf, topic
+from tests.topics.shelf import shelf, topic
 
 _PATTERN = "t/n/a.*"
 _ON, _OFF = WatchRules(), WatchRules(pattern_filtering=False)
@@ -22,11 +23,8 @@ _POLLED_ON = WatchRules(topic_list_watcher=False)
 _POLLED_OFF = WatchRules(topic_list_watcher=False, pattern_filtering=False)
 
 
-def _catalog() -> Shelf:
-    shelf = Shelf()
-    for name in ("a1", "a2", "b1", "b2", "b3", "__change_events"):
-        shelf.create(topic(name))
-    return shelf
+def _catalog() -> Catalog:
+    return shelf("a1", "a2", "b1", "b2", "b3", "__change_events")
 
 
 def _new_client() -> Subscriber:

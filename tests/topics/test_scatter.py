@@ -12,7 +12,7 @@ from lookup.model.catalog import Equals
 from lookup.topics.actions import Listed, Pace, Poll, ServerFeatures, Subscribe, TopicSet, Unsubscribe
 from lookup.topics.scatter import Gathering, OwnerAnswer, ScatterLimits, ScatterQuery, loaded_topics
 from lookup.topics.subscribing import Subscriber
-from tests.topics.shelf import Shelf, topic
+from tests.topics.shelf import shelf, topic
 
 _QUERY = ScatterQuery("t/n", selector=(Equals("env", "prod"),))
 _LEFT, _RIGHT = "0x00000000_0x80000000", "0x80000000_0xffffffff"
@@ -148,13 +148,13 @@ def test_misuse_is_a_sentence() -> None:
 
 def test_an_owner_answers_with_its_loaded_topics() -> None:
     """Those that are loaded, in its bundles and asked for; and it says so."""
-    shelf, boundaries = Shelf(), equal_boundaries(2)
+    catalog, boundaries = shelf(), equal_boundaries(2)
     for name in ("a", "b", "c", "d", "e"):
-        shelf.create(topic(name), {"env": "test" if name == "c" else "prod"})
+        catalog.create(topic(name), labels={"env": "test" if name == "c" else "prod"})
         if name != "d":
-            shelf.load(topic(name))
+            catalog.load(topic(name))
     mine = str(bundle_of(topic("a"), boundaries))
-    answer = loaded_topics(shelf, _QUERY, boundaries=boundaries, owned=[mine])
+    answer = loaded_topics(catalog, _QUERY, boundaries=boundaries, owned=[mine])
 
     wanted = [name for name in ("a", "b", "e") if str(bundle_of(topic(name), boundaries)) == mine]
     assert list(answer.topics) == [topic(name) for name in wanted]
@@ -182,10 +182,10 @@ def test_a_partial_result_never_removes_a_subscription() -> None:
 
 def test_an_owner_keeps_pulsar_s_own_topics_to_itself() -> None:
     """As every listing does, whatever is written on them."""
-    shelf = Shelf()
+    catalog = shelf()
     for name in ("a", "__change_events"):
-        shelf.create(topic(name), {"env": "prod"})
-        shelf.load(topic(name))
-    answer = loaded_topics(shelf, _QUERY, boundaries=equal_boundaries(1), owned=["0x00000000_0xffffffff"])
+        catalog.create(topic(name), {"env": "prod"})
+        catalog.load(topic(name))
+    answer = loaded_topics(catalog, _QUERY, boundaries=equal_boundaries(1), owned=["0x00000000_0xffffffff"])
 
     assert list(answer.topics) == [topic("a")]

@@ -1,12 +1,14 @@
 """The subscription client under every order of events, at servers of every kind, between which it moves.
 
 A machine of Hypothesis decides what happens next, delivers late, cuts connections and lets time pass. At every step no
-topic is given up that was in the set all the time, and in the end the subscriptions are the set.
+topic is given up that was in the set all the time, and in the end the subscriptions are the set. The catalog is the
+real one, in memory or in a file that another process writes to.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from random import Random
 
 from hypothesis import Phase, settings
@@ -15,12 +17,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from lookup.model.catalog import Equals
 from lookup.topics.actions import Listed, Pace, Poll, Subscribe, TopicSet, Unsubscribe, Unwatch
-from lookup.topics.matching import list_from
 from lookup.topics.messages import Message, WatchQuery, WatchRequest
 from lookup.topics.subscribing import Subscriber
 from lookup.topics.watching import WatchRules
 from tests.topics.exchange import SECOND, Server
-from tests.topics.shelf import Shelf, topic
+from tests.topics.shelf import InFile, InMemory, Place, by_rule, relabel, topic
 
 _PERSISTENT = tuple(
     topic(name, namespace) for namespace in ("t/n", "t/m") for name in ("a", "ab", "b", "__change_events")
@@ -46,10 +47,12 @@ _name, _env = st.sampled_from(_NAMES), st.sampled_from(("prod", "test"))
 class _Subscriptions(RuleBasedStateMachine):
     """A catalog, a server that may be replaced by one of another kind, and a client."""
 
+    make_place: Callable[[], Place] = InMemory
+
     @initialize(wanted=st.sampled_from(_SETS))
     def begin(self, wanted: TopicSet) -> None:
         """Start without a connection."""
-        self.catalog, self.wanted = Shelf(), wanted
+        self.place, self.wanted = type(self).make_place(), wanted
         self.client = Subscriber(wanted, own_namespace="t/n", pace=_PACE)
         self.now_us = 0
         self.requests: deque[Poll | WatchRequest | Unwatch] = deque()
@@ -64,7 +67,8 @@ class _Subscriptions(RuleBasedStateMachine):
         queries = [
             WatchQuery(name, self.wanted.pattern, self.wanted.selector, mode=self.wanted.mode) for name in spaces
         ]
-        return {name for query in queries for name in list_from(self.catalog, query).topics}
+        catalog = self.place.writer(0)
+        return {name for query in queries for name in by_rule(catalog, query)}
 
     def _act(self) -> None:
         for action in self.client.take():
@@ -81,18 +85,19 @@ class _Subscriptions(RuleBasedStateMachine):
                 case _:
                     self.requests.append(action)
 
-    @rule(name=_name, env=_env, is_deleted=st.booleans())
-    def change(self, name: str, env: str, *, is_deleted: bool) -> None:
-        """Create a topic or label it, or delete it."""
-        self._change(name, env, is_deleted=is_deleted)
+    @rule(name=_name, env=_env, choice=st.integers(0, 3))
+    def change(self, name: str, env: str, choice: int) -> None:
+        """Create a topic or label it, or delete it; the server's process or another one does it."""
+        self._change(name, env, choice)
 
-    def _change(self, name: str, env: str, *, is_deleted: bool) -> None:
-        if name not in self.catalog.entries:
-            self.catalog.create(name, {"env": env})
-        elif is_deleted:
-            self.catalog.delete(name)
+    def _change(self, name: str, env: str, choice: int) -> None:
+        writer = self.place.writer(choice)
+        if writer.entry(name) is None:
+            writer.create(name, labels={"env": env})
+        elif choice // 2:
+            writer.delete(name)
         else:
-            self.catalog.label(name, {"env": env})
+            relabel(writer, name, {"env": env})
         self.were_out |= self.subscribed - self._truth()
 
     @rule(
@@ -108,13 +113,21 @@ class _Subscriptions(RuleBasedStateMachine):
         self._leave()
         if rules is not None:
             is_old = is_old and not self.wanted.selector
-            self.server = Server(self.catalog, rules=rules, is_old=is_old, reconcile=reconcile)
+            self.server = Server(self.place.catalog, rules=rules, is_old=is_old, reconcile=reconcile)
             self.client.connected(self.server.features, self.now_us)
             self._act()
 
+    @rule(chance=st.integers(0, 3))
+    def crash(self, chance: int) -> None:
+        """End the server's process, and those of all who write to a file."""
+        if not chance:
+            self._leave()
+            self.place.crash()
+
     def _leave(self) -> None:
+        if self.server is not None:
+            self.server.leave()
         self.server = None
-        self.catalog.listeners.clear()
         self.requests.clear()
         self.replies.clear()
         self.client.disconnected()
@@ -131,7 +144,7 @@ class _Subscriptions(RuleBasedStateMachine):
                 case "read":
                     self._read()
                 case "change":
-                    self._change(dice.choice(_NAMES), dice.choice(("prod", "test")), is_deleted=dice.random() < 0.5)
+                    self._change(dice.choice(_NAMES), dice.choice(("prod", "test")), dice.randrange(4))
                 case "wait":
                     self._wait(dice.choice((1, 1, 3, 20)))
                 case how:
@@ -156,6 +169,7 @@ class _Subscriptions(RuleBasedStateMachine):
 
     def _say(self) -> None:
         if self.server is not None:
+            self.server.catalog.refresh()
             self.replies += self.server.messages()
 
     def _read(self) -> None:
@@ -199,8 +213,13 @@ class _Subscriptions(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Let everything arrive, for two periods: the subscriptions are exactly the set."""
-        if not hasattr(self, "client"):
-            return
+        if hasattr(self, "client"):
+            try:
+                self._settle()
+            finally:
+                self.place.close()
+
+    def _settle(self) -> None:
         if self.server is None:
             self.connect(_RULES[0], 0, is_old=False, reconcile=True)
         for _ in range(60):
@@ -214,8 +233,16 @@ class _Subscriptions(RuleBasedStateMachine):
         assert self.subscribed == self.client.topics == self.client.listed == self._truth()
 
 
-TestSubscriptions = _Subscriptions.TestCase
+class _InFile(_Subscriptions):
+    """The same over a file, which another process writes to and which outlives a crash of both."""
+
+    make_place = InFile
+
+
 # Without shrinking, which takes minutes here and leaves as many steps as it found.
-TestSubscriptions.settings = settings(
-    max_examples=100, stateful_step_count=30, deadline=None, phases=[Phase.explicit, Phase.generate]
-)
+_SETTINGS = settings(max_examples=200, stateful_step_count=30, deadline=None, phases=[Phase.explicit, Phase.generate])
+TestSubscriptions = _Subscriptions.TestCase
+TestSubscriptions.settings = _SETTINGS
+TestInFile = _InFile.TestCase
+# A file is opened and written to for each example.
+TestInFile.settings = settings(_SETTINGS, max_examples=60)

@@ -7,11 +7,14 @@ Source: `facts/protocol.md` section 6.3.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from lookup.errors import ArgumentError
 from lookup.model.catalog import Listing
 from lookup.topics.actions import Pace, Poll, Subscribe, TopicSet, Unsubscribe
+from lookup.topics.catalog import Catalog
 from lookup.topics.hashing import topics_hash
 from lookup.topics.messages import Refused, Resync, Snapshot, Update, WatchQuery, WatchRequest
 from lookup.topics.queueing import QUEUE_MAX
@@ -19,22 +22,15 @@ from lookup.topics.serving import carry_out
 from lookup.topics.subscribing import Subscriber
 from lookup.topics.watching import Watches, WatchRules
 from tests.topics.exchange import SECOND, Exchange, Server
-from tests.topics.shelf import Shelf, topic
+from tests.topics.shelf import shelf, topic
 
 _QUERY = WatchQuery("t/n", pattern="persistent://t/n/a.*")
 
 
-def _shelf(*names: str) -> Shelf:
-    shelf = Shelf()
-    for name in names:
-        shelf.create(topic(name))
-    return shelf
-
-
-def _watching(shelf: Shelf, rules: WatchRules | None = None) -> Watches:
-    watches = Watches(rules, revision=shelf.revision)
-    shelf.listeners.append(watches.heard)
-    return watches
+def _watching(catalog: Catalog, rules: WatchRules | None = None) -> tuple[Watches, Callable[[], None]]:
+    """Return watches that hear of every change, and what ends that."""
+    watches = Watches(rules, revision=catalog.revision)
+    return watches, catalog.subscribe(watches.heard)
 
 
 def _client(pattern: str = "t/n/a.*", **pace: int) -> Subscriber:
@@ -44,7 +40,7 @@ def _client(pattern: str = "t/n/a.*", **pace: int) -> Subscriber:
 @pytest.mark.parametrize("pattern", ["t/n/a.*", "persistent://t/n/a.*", "^persistent://t/n/a.*$"])
 def test_20714_a_watcher_is_created_for_a_pattern_with_or_without_scheme(pattern: str) -> None:
     """The namespace is that of the request, and never read out of the pattern."""
-    exchange = Exchange(_client(pattern), Server(_shelf("a", "b")))
+    exchange = Exchange(_client(pattern), Server(shelf("a", "b")))
 
     assert exchange.subscribed == {topic("a")}
     assert not any(isinstance(said, Refused) for said in exchange.said)
@@ -52,9 +48,9 @@ def test_20714_a_watcher_is_created_for_a_pattern_with_or_without_scheme(pattern
 
 def test_20779_a_watching_client_still_looks_by_itself() -> None:
     """A change that the server never heard of is found at the next period."""
-    server = Server(_shelf("a"))
+    server = Server(shelf("a"))
     exchange = Exchange(_client(), server)
-    server.catalog.listeners.clear()
+    server.leave()
     server.catalog.create(topic("a2"))
     exchange.wait(59)
     assert exchange.subscribed == {topic("a")}
@@ -66,13 +62,13 @@ def test_20779_a_watching_client_still_looks_by_itself() -> None:
 @pytest.mark.parametrize("looks_first", [True, False])
 def test_21852_a_topic_created_while_the_watcher_connects_is_not_lost(*, looks_first: bool) -> None:
     """Before the listing looks it is listed, after it has looked the event is kept for it."""
-    shelf = _shelf("a")
-    watches = _watching(shelf)
+    catalog = shelf("a")
+    watches, _ = _watching(catalog)
     watches.open("c", WatchRequest(1, 1, _QUERY))
     (wanted,) = watches.wanted()
-    seen = (shelf.topics("t/n"), shelf.revision) if looks_first else None
-    shelf.create(topic("a2"))
-    names, revision = seen or (shelf.topics("t/n"), shelf.revision)
+    seen = (catalog.topics("t/n"), catalog.revision) if looks_first else None
+    catalog.create(topic("a2"))
+    names, revision = seen or (catalog.topics("t/n"), catalog.revision)
     watches.listed(wanted.ticket, Listing(names), revision=revision)
     (snapshot,) = watches.take("c")
 
@@ -81,7 +77,7 @@ def test_21852_a_topic_created_while_the_watcher_connects_is_not_lost(*, looks_f
 
 def test_21853_a_topic_created_while_the_client_reconnects_is_not_lost() -> None:
     """The hash it sends is not the set's any more, so it is sent the whole of it."""
-    server = Server(_shelf("a"))
+    server = Server(shelf("a"))
     exchange = Exchange(_client(), server)
     exchange.lose_connection()
     server.catalog.create(topic("a2"))
@@ -92,7 +88,7 @@ def test_21853_a_topic_created_while_the_client_reconnects_is_not_lost() -> None
 
 def test_21853_a_reconnecting_client_with_the_right_hash_is_sent_nothing() -> None:
     """The last hash is sent along, and answered with an empty list."""
-    exchange = Exchange(_client(), Server(_shelf("a")))
+    exchange = Exchange(_client(), Server(shelf("a")))
     exchange.lose_connection()
     exchange.connect()
 
@@ -103,7 +99,7 @@ def test_21853_a_reconnecting_client_with_the_right_hash_is_sent_nothing() -> No
 @pytest.mark.parametrize("issue", [22854, 24104])
 def test_22854_and_24104_topics_are_discovered_where_the_server_evaluates_no_patterns(issue: int) -> None:
     """The watch is refused for good, and the client polls and filters by itself."""
-    server = Server(_shelf("a", "b"), rules=WatchRules(pattern_filtering=False))
+    server = Server(shelf("a", "b"), rules=WatchRules(pattern_filtering=False))
     exchange = Exchange(_client(), server)
     server.catalog.create(topic(f"a{issue}"))
     exchange.wait(60)
@@ -115,7 +111,7 @@ def test_22854_and_24104_topics_are_discovered_where_the_server_evaluates_no_pat
 def test_23750_a_pattern_that_is_too_long_is_refused_once_and_polled_from_then_on() -> None:
     """The refusal names both lengths; nobody asks again and nothing is retried."""
     pattern = "t/n/a.*" + "|t/n/b" * 10
-    exchange = Exchange(_client(pattern), Server(_shelf("a", "b", "c")))
+    exchange = Exchange(_client(pattern), Server(shelf("a", "b", "c")))
     exchange.wait(180)
     (refused,) = [said for said in exchange.said if isinstance(said, Refused)]
 
@@ -128,20 +124,20 @@ def test_23750_a_pattern_that_is_too_long_is_refused_once_and_polled_from_then_o
 @pytest.mark.parametrize("issue", [25020, 25191])
 def test_25020_and_25191_events_lost_with_a_session_are_made_up_for(issue: int) -> None:
     """The next event shows the gap, or a look at the revision does; one update has all differences."""
-    shelf = _shelf("a", "a1")
-    watches = _watching(shelf)
+    catalog = shelf("a", "a1")
+    watches, leave = _watching(catalog)
     watches.open("c", WatchRequest(1, 1, _QUERY))
-    carry_out(watches, shelf)
+    carry_out(watches, catalog)
     watches.take("c")
-    shelf.listeners.clear()
-    shelf.delete(topic("a1"))
-    shelf.create(topic(f"a{issue}"))
+    leave()
+    catalog.delete(topic("a1"))
+    catalog.create(topic(f"a{issue}"))
     if issue == 25020:
-        shelf.listeners.append(watches.heard)
-        shelf.create(topic("other"))
+        catalog.subscribe(watches.heard)
+        catalog.create(topic("other"))
     else:
-        watches.missed(shelf.revision)
-    carry_out(watches, shelf)
+        watches.missed(catalog.revision)
+    carry_out(watches, catalog)
     (update,) = watches.take("c")
 
     after = topics_hash([topic("a"), topic(f"a{issue}")])
@@ -150,7 +146,7 @@ def test_25020_and_25191_events_lost_with_a_session_are_made_up_for(issue: int) 
 
 def test_25192_system_topics_are_neither_watched_nor_hashed() -> None:
     """So the hashes of client and server agree, and nobody subscribes to Pulsar's own topics."""
-    server = Server(_shelf("a", "__change_events", "x__transaction_pending_ack"))
+    server = Server(shelf("a", "__change_events", "x__transaction_pending_ack"))
     exchange = Exchange(_client(".*"), server)
     server.catalog.create(topic("__transaction_buffer_snapshot-partition-0"))
     exchange.wait(120)
@@ -161,15 +157,15 @@ def test_25192_system_topics_are_neither_watched_nor_hashed() -> None:
 
 def test_25188_a_refresh_is_answered_from_a_new_listing() -> None:
     """The same watcher id asked for again is no error: the list is made anew, and sent where the hash differs."""
-    shelf = _shelf("a")
-    watches = _watching(shelf)
+    catalog = shelf("a")
+    watches, leave = _watching(catalog)
     watches.open("c", WatchRequest(1, 1, _QUERY))
-    carry_out(watches, shelf)
+    carry_out(watches, catalog)
     watches.take("c")
-    shelf.listeners.clear()
-    shelf.create(topic("a2"))
+    leave()
+    catalog.create(topic("a2"))
     watches.open("c", WatchRequest(2, 1, _QUERY, topics_hash([topic("a")])))
-    carry_out(watches, shelf)
+    carry_out(watches, catalog)
     said = watches.take("c")
 
     assert said[-1] == Snapshot(2, 1, (topic("a"), topic("a2")), topics_hash([topic("a"), topic("a2")]))
@@ -177,16 +173,16 @@ def test_25188_a_refresh_is_answered_from_a_new_listing() -> None:
 
 def test_24833_a_slow_client_costs_no_more_than_its_queue() -> None:
     """Beyond it nothing is kept, and the whole set is sent in its place when it reads again."""
-    shelf = _shelf("a")
-    watches = _watching(shelf, WatchRules(queue_max=3))
+    catalog = shelf("a")
+    watches, _ = _watching(catalog, WatchRules(queue_max=3))
     watches.open("c", WatchRequest(1, 1, _QUERY))
-    carry_out(watches, shelf)
+    carry_out(watches, catalog)
     watches.take("c")
     for number in range(10):
-        shelf.create(topic(f"a{number}"))
+        catalog.create(topic(f"a{number}"))
     said = watches.take("c")
 
-    assert said == (Resync(1, tuple(shelf.topics("t/n")), topics_hash(shelf.topics("t/n"))),)
+    assert said == (Resync(1, tuple(catalog.topics("t/n")), topics_hash(catalog.topics("t/n"))),)
 
 
 def test_25070_the_queue_of_a_watcher_is_bounded_by_default() -> None:
@@ -198,7 +194,7 @@ def test_25070_the_queue_of_a_watcher_is_bounded_by_default() -> None:
 
 def test_a_topic_that_is_deleted_and_created_again_is_subscribed_to_again() -> None:
     """Both lists of the update name it, the removed one first: the old subscription went with the old topic."""
-    server = Server(_shelf("a"))
+    server = Server(shelf("a"))
     exchange = Exchange(_client(), server)
     server.catalog.delete(topic("a"))
     server.catalog.create(topic("a"))
@@ -210,7 +206,7 @@ def test_a_topic_that_is_deleted_and_created_again_is_subscribed_to_again() -> N
 
 def test_a_topic_that_is_gone_is_given_up_after_its_grace() -> None:
     """Not at once: clients that unsubscribe delete their subscription."""
-    server = Server(_shelf("a", "a2"))
+    server = Server(shelf("a", "a2"))
     exchange = Exchange(_client(grace_us=30 * SECOND), server)
     server.catalog.delete(topic("a2"))
     exchange.wait(29)

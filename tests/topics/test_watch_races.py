@@ -2,12 +2,13 @@
 
 A machine of Hypothesis decides what happens next: a topic is created, deleted or labelled, an event or a message
 arrives, a listing is taken, arrives late, partial or not at all, a client reads slowly, refreshes, leaves or returns,
-events are lost, the server dies.
+events are lost, the server dies. The catalog is the real one, in memory or in a file that another process writes to.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
@@ -16,12 +17,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from lookup.model.catalog import Equals, EventKind, Exists, In, Listing, TopicEvent
+from lookup.topics.catalog import Catalog
 from lookup.topics.hashing import topics_hash
 from lookup.topics.listing import TopicLister
 from lookup.topics.matching import list_from, list_through
 from lookup.topics.messages import Closed, Message, Refused, Resync, Snapshot, Update, WatchQuery, WatchRequest
+from lookup.topics.naming import without_partition
 from lookup.topics.watching import Wanted, Watches, WatchRules
-from tests.topics.shelf import Shelf, Undescribed, topic
+from tests.topics.shelf import InFile, InMemory, Place, Undescribed, by_rule, describe, relabel, topic
 
 _NAMES = (
     *(topic(name) for name in ("a", "b", "ab-partition-0", "ab-partition-1", "__change_events")),
@@ -33,7 +36,7 @@ _QUERIES = (
     WatchQuery("t/n", selector=(Equals("env", "prod"),)),
     WatchQuery("t/n", selector=(Exists("team"), In("env", ("prod", "test")))),
 )
-_TURNS = ("hear", "hear", "serve", "look", "finish", "take", "read", "switch")
+_TURNS = ("hear", "hear", "serve", "look", "finish", "take", "read", "switch", "lose")
 _TROUBLES = ("lost", "twice", "partial", "failed", "closed", "cut", "forgetful", "dead")
 _name, _query, _choice = st.sampled_from(_NAMES), st.sampled_from(_QUERIES), st.integers(0, 3)
 _labels = st.dictionaries(st.sampled_from(("env", "team")), st.sampled_from(("prod", "test")), max_size=2)
@@ -53,6 +56,8 @@ class _Client:
     is_open: bool = False
     #: ids of requests that must be answered yet
     awaited: set[int] = field(default_factory=set)
+    #: id of the request to close that is under way: what is said before its answer is of a watcher it has given up
+    closing: int | None = None
 
     def ask(self, *, with_hash: bool) -> None:
         """Open the watcher, again after a disconnection, or refresh it."""
@@ -61,11 +66,19 @@ class _Client:
         known = topics_hash(self.topics) if with_hash else None
         self.sent.append(WatchRequest(self.requests, 1, self.query, known))
 
+    def close(self) -> None:
+        """Close the watcher."""
+        self.requests += 1
+        self.closing = self.requests
+        self.sent.append(self.requests)
+
     def read(self) -> None:
         """Apply the next message."""
         message = self.received.popleft()
         if isinstance(message, Snapshot | Refused):
             self.awaited.remove(message.request_id)
+        if self.closing is not None and not (isinstance(message, Closed) and message.request_id == self.closing):
+            return
         match message:
             case Snapshot(changed=False):
                 assert message.topics == ()
@@ -79,7 +92,7 @@ class _Client:
                 self.is_open = False
                 return
             case Closed():
-                self.is_open = False
+                self.is_open, self.closing = False, None
                 self.awaited = {asked for asked in self.awaited if asked > message.request_id}
                 return
         self.is_open = True
@@ -100,21 +113,23 @@ class _Races(RuleBasedStateMachine):
     interests: frozenset[EventKind] | None = None
     queue_max = 2
     tells_revision = True
+    make_place: Callable[[], Place] = InMemory
 
     @initialize(queries=st.tuples(_query, _query))
     def begin(self, queries: tuple[WatchQuery, WatchQuery]) -> None:
         """Start with nothing."""
-        self.catalog = Shelf()
+        self.place = type(self).make_place()
         self.events: deque[TopicEvent] = deque()
-        self.catalog.listeners.append(self.events.append)
         self.clients = [_Client(query) for query in queries]
         self.connections = 0
         self._start()
 
     def _start(self) -> None:
         rules = WatchRules(queue_max=self.queue_max)
-        self.watches = Watches(rules, interests=self.interests, revision=self.catalog.revision)
+        self.catalog = self.place.catalog
         self.events.clear()
+        self.leave = self.catalog.subscribe(self.events.append)
+        self.watches = Watches(rules, interests=self.interests, revision=self.catalog.revision)
         #: listings under way, with what they found once they have looked
         self.listings: list[tuple[Wanted, tuple[Listing, int] | None]] = []
 
@@ -123,18 +138,24 @@ class _Races(RuleBasedStateMachine):
             return list_from(self.catalog, query)
         return list_through(TopicLister(Undescribed(), self.catalog), self.catalog, query)
 
-    @rule(what=st.sampled_from(("create", "create", "delete", "recreate", "describe")), name=_name, labels=_labels)
-    def change(self, what: str, name: str, labels: dict[str, str]) -> None:
+    @rule(
+        what=st.sampled_from(("create", "create", "delete", "recreate", "describe")),
+        name=_name,
+        labels=_labels,
+        choice=_choice,
+    )
+    def change(self, what: str, name: str, labels: dict[str, str], choice: int) -> None:
         """Create a topic or label it, delete it, delete and create it, or describe it."""
-        is_there = name in self.catalog.entries
+        writer = self.place.writer(choice)
+        is_there = writer.entry(name) is not None
         if what in ("delete", "recreate") and is_there:
-            self.catalog.delete(name)
+            writer.delete(name)
         if what == "recreate" or (what == "create" and not is_there):
-            self.catalog.create(name, labels)
+            _create(writer, name, labels)
         elif what == "create":
-            self.catalog.label(name, labels)
+            relabel(writer, name, labels)
         elif what == "describe" and is_there:
-            self.catalog.describe(name, labels)
+            describe(writer, name, labels)
 
     @rule(choice=_choice, with_hash=st.booleans())
     def ask(self, choice: int, *, with_hash: bool) -> None:
@@ -155,15 +176,21 @@ class _Races(RuleBasedStateMachine):
 
     def _switch(self, choice: int) -> None:
         """Create one of the first topics, or delete it."""
-        name = _NAMES[choice]
-        if name in self.catalog.entries:
-            self.catalog.delete(name)
+        name, writer = _NAMES[choice], self.place.writer(choice // 2)
+        if writer.entry(name) is not None:
+            writer.delete(name)
         else:
-            self.catalog.create(name, {"env": "prod", "team": "test"})
+            _create(writer, name, {"env": "prod", "team": "test"})
 
     def _hear(self, _: int) -> None:
+        self.catalog.refresh()
         if self.events:
             self.watches.heard(self.events.popleft())
+
+    def _lose(self, choice: int) -> None:
+        """Lose an event, once in a while."""
+        if self.events and choice == 0:
+            self.events.popleft()
 
     def _serve(self, choice: int) -> None:
         client = self.clients[choice % 2]
@@ -220,8 +247,7 @@ class _Races(RuleBasedStateMachine):
             case "partial" | "failed":
                 self._finish(choice, what)
             case "closed" if client.connection is not None:
-                client.requests += 1
-                client.sent.append(client.requests)
+                client.close()
                 client.ask(with_hash=True)
             case "cut" | "forgetful":
                 self._cut(client)
@@ -232,7 +258,7 @@ class _Races(RuleBasedStateMachine):
     def _cut(self, client: _Client) -> None:
         if client.connection is not None:
             self.watches.disconnected(client.connection)
-        client.connection, client.is_open = None, False
+        client.connection, client.is_open, client.closing = None, False, None
         client.sent.clear()
         client.awaited.clear()
         client.received.clear()
@@ -240,6 +266,8 @@ class _Races(RuleBasedStateMachine):
     def _crash(self) -> None:
         for client in self.clients:
             self._cut(client)
+        self.leave()
+        self.place.crash()
         self._start()
 
     @rule()
@@ -252,9 +280,11 @@ class _Races(RuleBasedStateMachine):
         for client in self.clients:
             if client.connection is not None:
                 assert client.is_open
-                assert client.topics == set(self._truth(client.query).topics)
+                is_custom = self.interests is not None
+                assert client.topics == by_rule(self.place.writer(0), client.query, undescribed=is_custom)
 
     def _run_dry(self) -> None:
+        self.catalog.refresh()
         while self.events:
             self.watches.heard(self.events.popleft())
         for choice in (0, 1):
@@ -294,7 +324,16 @@ class _Races(RuleBasedStateMachine):
     def teardown(self) -> None:
         """End settled."""
         if hasattr(self, "watches"):
-            self.settle()
+            try:
+                self.settle()
+            finally:
+                self.place.close()
+
+
+def _create(catalog: Catalog, name: str, labels: Mapping[str, str]) -> None:
+    """Create a topic; a partition has the labels of its topic, if there is another of it."""
+    is_joining = bool(catalog.parts(without_partition(name)))
+    catalog.create(name, labels={} if is_joining else labels)
 
 
 class _Lister(_Races):
@@ -315,8 +354,20 @@ class _Roomy(_Races):
     queue_max = 100
 
 
+class _InFile(_Races):
+    """The same over a file, which another process writes to and which outlives a crash of both."""
+
+    make_place = InFile
+
+
+class _ListerInFile(_Lister):
+    """The same with a custom lister."""
+
+    make_place = InFile
+
+
 # Without shrinking, which takes minutes here and leaves as many steps as it found.
-_SETTINGS = settings(max_examples=100, stateful_step_count=30, deadline=None, phases=[Phase.explicit, Phase.generate])
+_SETTINGS = settings(max_examples=300, stateful_step_count=30, deadline=None, phases=[Phase.explicit, Phase.generate])
 TestRaces = _Races.TestCase
 TestRaces.settings = _SETTINGS
 TestLister = _Lister.TestCase
@@ -325,3 +376,9 @@ TestUnrevised = _Unrevised.TestCase
 TestUnrevised.settings = _SETTINGS
 TestRoomy = _Roomy.TestCase
 TestRoomy.settings = _SETTINGS
+# A file is opened and written to for each example.
+_FILE_SETTINGS = settings(_SETTINGS, max_examples=100)
+TestInFile = _InFile.TestCase
+TestInFile.settings = _FILE_SETTINGS
+TestListerInFile = _ListerInFile.TestCase
+TestListerInFile.settings = _FILE_SETTINGS

@@ -1,0 +1,321 @@
+"""`lookup topics watch`: what is told of a catalog that other processes write to, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from lookup.commands import topic_watch
+from lookup.commands.topic_watch import Change, Client
+from lookup.errors import StateError
+from lookup.topics.catalog import Catalog
+from lookup.topics.hashing import topics_hash
+from lookup.topics.messages import Closed, Refused, Resync, Snapshot, Update
+from lookup.topics.sqlite import SqliteStorage
+from tests.commands.projects import Ran, Run
+
+Watch = Callable[..., Ran]
+Write = Callable[[Catalog], None]
+HERE = "persistent://public/default/"
+
+#: A lister of somebody's own, which shows what is loaded, and fails where a topic is named so.
+LOADED = '''
+"""A plug-in."""
+from dataclasses import dataclass
+from typing import ClassVar
+from lookup.errors import StateError
+from lookup.hooks import Lister, hookimpl
+from lookup.model import Listing
+
+
+@dataclass(frozen=True)
+class Loaded(Lister):
+    """Show what is loaded."""
+
+    name: ClassVar[str] = "loaded"
+    interests: ClassVar[frozenset[str]] = frozenset({"created", "deleted", "loaded", "unloaded"})
+
+    def list_topics(self, namespace, mode, properties, catalog):
+        """Ask each topic."""
+        names = catalog.topics(namespace, mode)
+        if any(name.endswith("/broken") for name in names):
+            raise StateError("there is a broken topic")
+        return Listing([name for name in names if catalog.entry(name).is_loaded])
+
+
+@hookimpl
+def lookup_register_listers():
+    """Register."""
+    return (Loaded,)
+'''
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the file of a small catalog, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(LOADED, encoding="utf-8")
+    with _opened(tmp_path / "topics.db") as catalog:
+        catalog.create_namespace("public/default")
+        catalog.create(f"{HERE}orders", labels={"env": "prod", "tier": "gold"}, properties={"team": "b"})
+        catalog.create(f"{HERE}orders-eu", partitions=2, labels={"env": "prod"})
+        catalog.create(f"{HERE}audit")
+        catalog.create(f"{HERE}__change_events")
+    return tmp_path / "topics.db"
+
+
+@pytest.fixture
+def watch(lookup: Run, path: Path, monkeypatch: pytest.MonkeyPatch) -> Watch:
+    """Return a function that watches `public/default`, while others write to the file between its looks."""
+
+    def run(*words: str, between: tuple[Write, ...] = ()) -> Ran:
+        def looks(every: float, duration: float | None) -> Iterator[None]:
+            yield
+            for write in between:
+                with _opened(path) as other:
+                    write(other)
+                yield
+
+        monkeypatch.setattr(topic_watch, "_looks", looks)
+        return lookup("topics", "watch", "public/default", *words)
+
+    return run
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Catalog]:
+    with closing(SqliteStorage(path)) as storage:
+        yield Catalog(storage)
+
+
+def _told(ran: Ran) -> list[dict[str, object]]:
+    assert (ran.code, ran.err) == (0, "")
+    return [json.loads(line) for line in ran.out.splitlines()]
+
+
+def _locals(names: object) -> list[str]:
+    assert isinstance(names, list)
+    return [name.removeprefix(HERE) for name in names]
+
+
+def test_a_watch_begins_with_the_list(watch: Watch) -> None:
+    """Every name has come, and the hash is that of the list; nothing follows where nothing happens."""
+    ran = watch("--labels", "env=prod,tier", between=(lambda _: None,))
+
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == f"+ {HERE}orders\n= {topics_hash([HERE + 'orders'])}, 1 topics\n"
+
+
+def test_changes_of_another_process_come_as_one_update_per_look(watch: Watch) -> None:
+    """Removed before added, with the hash of the whole list; what the list does not show is not told."""
+
+    def change(other: Catalog) -> None:
+        other.create(f"{HERE}orders-us")
+        other.delete(f"{HERE}orders")
+        other.create(f"{HERE}orders-us-2")
+
+    ran = watch("--pattern", ".*/orders.*", between=(lambda other: other.create(f"{HERE}unrelated"), change))
+
+    eu = [f"{HERE}orders-eu-partition-{number}" for number in (0, 1)]
+    after = [*eu, f"{HERE}orders-us", f"{HERE}orders-us-2"]
+    assert ran.out.splitlines() == [
+        *(f"+ {name}" for name in [f"{HERE}orders", *eu]),
+        f"= {topics_hash([f'{HERE}orders', *eu])}, 3 topics",
+        f"- {HERE}orders",
+        f"+ {HERE}orders-us",
+        f"+ {HERE}orders-us-2",
+        f"= {topics_hash(after)}, 4 topics",
+    ]
+
+
+def test_a_topic_deleted_and_created_again_is_told(watch: Watch) -> None:
+    """It is another topic of the same name, which two lists side by side would not show."""
+
+    def again(other: Catalog) -> None:
+        other.delete(f"{HERE}audit")
+        other.create(f"{HERE}audit")
+
+    first, update = _told(watch("--pattern", ".*/audit", "--format", "json", between=(again,)))
+
+    assert (update["kind"], update["removed"], update["added"]) == ("update", [f"{HERE}audit"], [f"{HERE}audit"])
+    assert update["hash"] == first["hash"]
+
+
+def test_a_watch_by_labels_hears_of_labels(watch: Watch) -> None:
+    """A topic comes when its labels fit and goes when they no longer do."""
+
+    def label(other: Catalog) -> None:
+        other.set_labels(f"{HERE}audit", {"tier": "gold"})
+        other.set_labels(f"{HERE}orders", {"tier": "silver"})
+
+    first, update = _told(watch("--labels", "tier=gold", "--format", "json", between=(label,)))
+
+    assert _locals(first["added"]) == ["orders"]
+    assert (_locals(update["removed"]), _locals(update["added"])) == (["orders"], ["audit"])
+
+
+def test_without_a_pattern_everything_is_watched_but_pulsar_s_own_topics(watch: Watch) -> None:
+    """System topics are left out, as they are of lists."""
+
+    def create(other: Catalog) -> None:
+        other.create(f"{HERE}new")
+        other.create(f"{HERE}__transaction_buffer_snapshot")
+
+    first, update = _told(watch("--format", "json", between=(create,)))
+
+    assert _locals(first["added"]) == ["audit", "orders", "orders-eu-partition-0", "orders-eu-partition-1"]
+    assert _locals(update["added"]) == ["new"]
+
+
+def test_a_custom_lister_drives_a_watch(watch: Watch) -> None:
+    """It is asked again on the events it names, and what it shows is told."""
+    told = _told(
+        watch(
+            *("--plugin-file", "mine.py", "--set", "topics.lister=loaded", "--format", "json"),
+            between=(lambda other: other.load(f"{HERE}audit"), lambda other: other.unload(f"{HERE}audit")),
+        )
+    )
+
+    assert [(_locals(one["removed"]), _locals(one["added"])) for one in told] == [
+        ([], []),
+        ([], ["audit"]),
+        (["audit"], []),
+    ]
+
+
+def test_properties_reach_the_lister(watch: Watch) -> None:
+    """A change of properties is told where the lister looks at them, and warned of where it does not."""
+    write = (lambda other: other.set_properties(f"{HERE}audit", {"team": "b"}),)
+    indexed = _told(watch("--set", "topics.lister=indexed", "-p", "team=b", "--format", "json", between=write))
+
+    assert [_locals(one["added"]) for one in indexed] == [["orders"], ["audit"]]
+    assert watch("-p", "team=b").err.startswith("warning: lister 'default' does not look at properties")
+
+
+def test_more_changes_than_may_wait_are_told_as_the_whole_list(watch: Watch) -> None:
+    """The list is told anew and says so; nothing is lost in silence."""
+
+    def flood(other: Catalog) -> None:
+        for number in range(4):
+            other.create(f"{HERE}flood-{number}")
+        other.delete(f"{HERE}audit")
+
+    ran = watch("--set", "topics.queue_max=3", "--format", "json", between=(flood,))
+    _, resync = _told(ran)
+
+    assert (resync["kind"], resync["count"]) == ("resync", 7)
+    assert (_locals(resync["removed"]), len(_locals(resync["added"]))) == (["audit"], 4)
+
+
+def test_a_list_that_cannot_be_looked_up_again_is_warned_of_once(watch: Watch) -> None:
+    """What was told holds meanwhile; when it works again the difference is told."""
+    ran = watch(
+        *("--plugin-file", "mine.py", "--set", "topics.lister=loaded"),
+        between=(
+            lambda other: other.load(f"{HERE}audit"),
+            lambda other: other.create(f"{HERE}broken"),
+            lambda other: other.load(f"{HERE}orders"),
+            lambda other: other.delete(f"{HERE}broken"),
+        ),
+    )
+
+    assert (ran.code, ran.err) == (0, "warning: the list stays as it was: there is a broken topic\n")
+    assert [line for line in ran.out.splitlines() if line[0] != "="] == [f"+ {HERE}audit", f"+ {HERE}orders"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--every 0", "--every: should be more than 0 seconds"),
+        ("--set topics.topic_list_watcher=false", "watches are switched off by topics.topic_list_watcher = false"),
+        ("--set topics.pattern_filtering=false", "pattern_filtering is off"),
+        ("--pattern a --labels env", "--pattern, --labels: a watch has only one of the two"),
+        (f"--pattern {'a' * 51}", "the pattern has 51 characters, more than pattern_max_length, 50"),
+        ("--pattern (?!a).*", "the negative lookahead '(?!' cannot be matched in linear time"),
+        ("--labels =", "is no condition"),
+        ("-p k", "'k' should be of the form key=value or key:value"),
+        ("--set topics.max_properties=1 -p a=b,c=d", "2 properties were sent; one request may have 1"),
+        ("--set topics.lister=idnexed", "no lister named 'idnexed'; did you mean 'indexed'?"),
+        ("--catalog no.db", "there is no catalog"),
+    ],
+)
+def test_a_mistake_is_a_sentence_and_exit_code_2(watch: Watch, words: str, said: str) -> None:
+    """Nothing is printed."""
+    ran = watch(*words.split())
+
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("error: ")
+    assert said in ran.err
+
+
+def test_an_unknown_namespace_is_a_mistake(lookup: Run, path: Path) -> None:
+    """The one that was probably meant is named."""
+    ran = lookup("topics", "watch", "public/defualt")
+
+    assert (ran.code, ran.out) == (2, "")
+    assert "there is no namespace 'public/defualt'; did you mean 'public/default'?" in ran.err
+
+
+def test_a_watch_by_labels_needs_no_patterns(watch: Watch) -> None:
+    """Where patterns are switched off, labels still work."""
+    assert watch("--labels", "tier", "--set", "topics.pattern_filtering=false").code == 0
+
+
+def test_a_watch_ends_after_its_time(lookup: Run, path: Path) -> None:
+    """It looks at once, and a last time at the end."""
+    ran = lookup("topics", "watch", "public/default", "--pattern", ".*/audit", "--every", "0.1", "--for", "0.3")
+
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.splitlines()[0] == f"+ {HERE}audit"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "terminated"])
+def test_a_watch_follows_other_processes_until_it_is_interrupted(path: Path, number: signal.Signals) -> None:
+    """What another process writes is told while both run; Ctrl-C ends with 130, in silence."""
+    command = [sys.executable, "-m", *"lookup topics watch public/default --every 0.05 --format json".split()]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=_heed,  # noqa: PLW1509  nothing else runs in the child before its program
+    ) as watching:
+        assert watching.stdout is not None
+        assert json.loads(watching.stdout.readline())["count"] == 4
+        with _opened(path) as other:
+            other.create(f"{HERE}new")
+        update = json.loads(watching.stdout.readline())
+        watching.send_signal(number)
+        out, err = watching.communicate(timeout=30)
+
+    assert (update["kind"], _locals(update["added"])) == ("update", ["new"])
+    assert (watching.returncode, out, err) == (130, "", "")
+
+
+def _heed() -> None:
+    # A shell starts jobs in the background with Ctrl-C ignored, and children inherit that.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def test_the_client_applies_what_it_is_told() -> None:
+    """Removed first; a whole list is told as what it changes."""
+    client = Client()
+
+    assert client.take(Snapshot(1, 1, ("a", "b"), "1")) == Change("snapshot", (), ("a", "b"), "1", 2)
+    assert client.take(Update(1, ("a", "b"), ("a",), "2")) == Change("update", ("a", "b"), ("a",), "2", 1)
+    assert client.take(Resync(1, ("c",), "3")) == Change("resync", ("a",), ("c",), "3", 1)
+
+
+def test_a_client_whose_watch_is_gone_says_so() -> None:
+    """Refused in the server's words, or closed."""
+    with pytest.raises(StateError, match=r"^not now$"):
+        Client().take(Refused(1, 1, "MetadataError", "not now"))
+    with pytest.raises(StateError, match="the watch was closed"):
+        Client().take(Closed(1, 1))
