@@ -33,6 +33,7 @@ A map of the room, each group reading only those above it:
     clients     subscribing the subscriptions of a consumer, kept equal to a set: begin here
                 feed        one namespace of it
                 actions     what a client wants done, and is answered
+    settings    rules       what `[topics]` sets, as the rules of all of these
 
 Listers themselves are policies, in `lookup_policies`; commands are in `lookup.commands`, settings in `lookup.settings`.
 """

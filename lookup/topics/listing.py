@@ -21,7 +21,7 @@ from lookup.topics.hashing import topics_hash
 from lookup.topics.naming import prefixes_of, schemes_of, without_system_topics
 from lookup.topics.patterns import TopicsPattern, pattern_length
 
-__all__ = ["ListAnswer", "ListLimits", "ListRequest", "Query", "TopicLister"]
+__all__ = ["ListAnswer", "ListLimits", "ListRequest", "Query", "TopicLister", "checked_properties"]
 
 _EMPTY: Mapping[str, str] = MappingProxyType({})
 
@@ -183,7 +183,7 @@ class TopicLister:
 
     def _checked(self, ticket: Hashable, request: ListRequest) -> _Waiting:
         schemes_of(request.mode)
-        _check_properties(request.properties, self._limits)
+        checked_properties(request.properties, self._limits)
         return _Waiting(ticket, request, self._pattern(request.pattern))
 
     def _asked(self, query: Query) -> Any:
@@ -214,13 +214,18 @@ class TopicLister:
         return group
 
 
-def _check_properties(properties: Mapping[str, str], limits: ListLimits) -> None:
-    """Refuse too many properties, and one that is too long, has no key or holds control characters."""
+def checked_properties(properties: Mapping[str, str], limits: ListLimits) -> Mapping[str, str]:
+    """Return what a client sends with a request for topics.
+
+    Raises:
+        ArgumentError: for too many, and for one that is too long, has no key or holds control characters.
+    """
     if len(properties) > limits.max_properties:
         message = f"{len(properties)} properties were sent; one request may have {limits.max_properties}"
         raise ArgumentError(message)
     for key, value in properties.items():
         _check_property(key, value, limits.max_property_length)
+    return properties
 
 
 def _check_property(key: str, value: str, longest: int) -> None:

@@ -184,7 +184,7 @@ def test_an_owner_keeps_pulsar_s_own_topics_to_itself() -> None:
     """As every listing does, whatever is written on them."""
     catalog = shelf()
     for name in ("a", "__change_events"):
-        catalog.create(topic(name), {"env": "prod"})
+        catalog.create(topic(name), labels={"env": "prod"})
         catalog.load(topic(name))
     answer = loaded_topics(catalog, _QUERY, boundaries=equal_boundaries(1), owned=["0x00000000_0xffffffff"])
 
