@@ -92,6 +92,8 @@ class Listed:
     changed: bool = True
     #: some topics may be missing (PIP-451: is_partial_result)
     partial: bool = False
+    #: topics that are not loaded were not looked at (PIP-451: active_only); what is not listed may exist all the same
+    active_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,10 +181,10 @@ class Feed:
         if not answer.changed:
             return self._unchanged(answer, now_us)
         is_filtered = answer.filtered and answer.topics_hash is not None
-        if self._wanted.selector and not (answer.filtered or answer.partial):
+        if self._wanted.selector and not answer.filtered:
             raise NotSupportedError(f"the server did not select topics of {self.namespace!r} by labels")
         topics = answer.topics if is_filtered or self._pattern is None else self._pattern.filter(answer.topics)
-        if answer.partial:
+        if answer.partial or answer.active_only:
             self._hash = None
             return self._edit(frozenset(), frozenset(self._fitting(topics)))
         self.is_confirmed, self._hash = True, answer.topics_hash

@@ -37,8 +37,8 @@ __all__ = [
     "loaded_topics",
 ]
 
-#: Why an owner's topics are missing; `moved`: the bundle changed hands while it was asked for.
-Failure: TypeAlias = Literal["failed", "timed out", "not asked", "moved"]
+#: Why topics are missing; `moved`: the bundle changed hands while it was asked for; `unowned`: it is between two owners.
+Failure: TypeAlias = Literal["failed", "timed out", "not asked", "moved", "unowned"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +104,9 @@ class Gathered:
 
     #: sorted, each once
     topics: tuple[str, ...]
-    #: broker -> why its topics may be missing
+    #: broker, or range of a bundle that is unowned -> why its topics may be missing
     missing: Mapping[str, Failure]
-    #: topics that are not loaded were not looked at
+    #: topics that are not loaded were not looked at, at one of the owners at least
     active_only: bool
 
     @property
@@ -120,9 +120,12 @@ class Gathering:
 
     Args:
         query: what is asked for.
-        owners: bundle range -> its owner, None where it has none: nothing of it is loaded then.
+        owners: bundle range -> its owner, None where it has none at the moment: its topics are missing then.
         local: the broker that coordinates.
         limits: how many are asked, and how many at once.
+
+    Raises:
+        ArgumentError: where no bundles are given; every namespace has some, so nobody knows them yet.
     """
 
     def __init__(
@@ -133,16 +136,18 @@ class Gathering:
         local: str,
         limits: ScatterLimits | None = None,
     ) -> None:
+        if not owners and not query.only_local:
+            raise ArgumentError(f"no bundles of {query.namespace!r} are given, so there is no owner to ask")
         self._query = query
         self._limits = limits or ScatterLimits()
         self._prefixes = prefixes_of(query.namespace, "all")
         self._bundles = _bundles_by_owner(owners, local if query.only_local else None)
         # The local broker first: it is asked whatever the limit, and its answer costs no connection.
         self._waiting = deque(sorted(self._bundles, key=lambda broker: (broker != local, broker)))
-        self._missing: dict[str, Failure] = {}
+        unowned = [] if query.only_local else [bundle for bundle, owner in owners.items() if owner is None]
+        self._missing: dict[str, Failure] = dict.fromkeys(unowned, "unowned")
         self._asked: set[str] = set()
         self._answers: dict[str, OwnerAnswer] = {}
-        self._has_unowned = not self._bundles or (None in owners.values() and not query.only_local)
         self._is_started = False
 
     @property
@@ -226,8 +231,8 @@ class Gathering:
                 f"the owners of {self._query.namespace!r} have not all answered: {', '.join(self.pending)}"
             )
         topics = sorted({topic for answer in self._answers.values() for topic in answer.topics})
-        active_only = self._has_unowned or any(answer.active_only for answer in self._answers.values())
         missing = dict(sorted({**self._moved(), **self._missing}.items()))
+        active_only = bool(missing) or any(answer.active_only for answer in self._answers.values())
         return Gathered(tuple(topics), MappingProxyType(missing), active_only)
 
     def _moved(self) -> dict[str, Failure]:

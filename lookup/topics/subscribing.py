@@ -2,7 +2,8 @@
 
 `Subscriber` is a state machine without I/O and without a clock: it is told of connections, answers and the time, and is
 asked for what to do. What happens in one namespace is in `feed.py`. Nothing is given up because a list came back short:
-not on a partial answer, not while disconnected, and otherwise only after a time of grace.
+not on a partial answer or one about loaded topics alone, not while disconnected, and otherwise only after a time of
+grace.
 
 Source: PIP-145, both drafts of PIP-451, PIP-452; `facts/protocol.md` section 3.3 (clients that delete subscriptions).
 """

@@ -88,12 +88,30 @@ def test_a_bundle_that_its_new_owner_answers_for_is_covered() -> None:
     assert not gathering.result().is_partial_result
 
 
-def test_bundles_without_owner_hold_no_loaded_topics() -> None:
-    """Nobody is asked for them, and nothing of what is loaded is missing."""
-    gathering = _started({_LEFT: None, _RIGHT: None})
+def test_bundles_without_owner_are_missing() -> None:
+    """Between two owners nobody can be asked for their topics, which exist all the same."""
+    gathering = _started({_LEFT: None, _RIGHT: "b2"})
+    gathering.answered("b2", _answer(_RIGHT, "b"))
 
-    assert (gathering.is_done, gathering.result().topics, gathering.result().is_partial_result) == (True, (), False)
-    assert gathering.result().active_only
+    assert (gathering.result().topics, gathering.result().missing) == ((topic("b"),), {_LEFT: "unowned"})
+    assert _started({_LEFT: None}).result().is_partial_result
+
+
+def test_a_namespace_without_bundles_is_refused() -> None:
+    """Every namespace has some: an answer without asking anybody would be empty and look complete."""
+    with pytest.raises(ArgumentError, match="no bundles of 't/n' are given"):
+        Gathering(_QUERY, {}, local="b1")
+
+
+def test_an_answer_is_of_all_topics_only_where_every_owner_looked_at_all() -> None:
+    """Nobody who failed has looked at topics that are not loaded."""
+    gathering = _started()
+    gathering.answered("b1", OwnerAnswer([], [_LEFT], active_only=False))
+    gathering.failed("b2")
+    complete = _started({_LEFT: "b1"})
+    complete.answered("b1", OwnerAnswer([], [_LEFT], active_only=False))
+
+    assert (gathering.result().active_only, complete.result().active_only) == (True, False)
 
 
 def test_topics_of_another_namespace_are_no_answer() -> None:
@@ -178,6 +196,21 @@ def test_a_partial_result_never_removes_a_subscription() -> None:
         [Subscribe(topic("c"))],
         [Unsubscribe(topic("b")), Unsubscribe(topic("c"))],
     ]
+
+
+def test_what_loaded_topics_lack_is_not_given_up() -> None:
+    """A complete answer of loaded topics adds and removes nothing; one of all topics removes."""
+    client = Subscriber(TopicSet(selector=_QUERY.selector), own_namespace="t/n", pace=Pace(poll_us=10, grace_us=0))
+    client.connected(ServerFeatures(selectors=True), 0)
+    held = []
+    for now_us, (name, active_only) in enumerate([("a", False), ("b", True), ("b", False)]):
+        client.tick(now_us * 10)
+        (poll,) = [action for action in client.take() if isinstance(action, Poll)]
+        answer = Listed(poll.request_id, [topic(name)], filtered=True, active_only=active_only)
+        client.answered(answer, now_us * 10)
+        held.append(client.topics)
+
+    assert held == [{topic("a")}, {topic("a"), topic("b")}, {topic("b")}]
 
 
 def test_an_owner_keeps_pulsar_s_own_topics_to_itself() -> None:

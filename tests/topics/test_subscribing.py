@@ -30,15 +30,16 @@ def test_a_selector_is_refused_where_the_server_cannot_evaluate_it() -> None:
     assert (client.take(), client.next_us) == ((), None)
 
 
-def test_an_unfiltered_answer_to_a_selector_is_refused() -> None:
-    """A server that lies about its features is found out, and not asked again."""
+@pytest.mark.parametrize("is_partial", [False, True])
+def test_an_unfiltered_answer_to_a_selector_is_refused(*, is_partial: bool) -> None:
+    """A server that lies about its features is found out, and not asked again; a part of everything is no answer."""
     client = _client(TopicSet(selector=_PROD), ServerFeatures(selectors=True))
     (poll,) = client.take()
     assert isinstance(poll, Poll)
     with pytest.raises(NotSupportedError, match="the server did not select topics of 't/n' by labels"):
-        client.answered(Listed(poll.request_id, [topic("a")]), 0)
+        client.answered(Listed(poll.request_id, [topic("a")], partial=is_partial), 0)
 
-    assert (client.topics, client.next_us) == (frozenset(), None)
+    assert (client.take(), client.topics, client.next_us) == ((), frozenset(), None)
 
 
 def test_properties_are_forwarded_and_polled_with() -> None:
