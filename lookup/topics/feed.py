@@ -10,6 +10,8 @@ about. Answers are told from late ones by the id of the request.
 | watching | else                                                  | `WatchRequest` with the hash of the list     |
 
 A watch is looked after at every period, because a change that was never told leaves no other trace (Pulsar's #20779).
+While an answer is awaited nothing else is asked, for some periods at first and for twice as long after each request
+that was given up: a slow server is heard, however slow, and one that forgot a request is asked again.
 """
 
 from __future__ import annotations
@@ -38,6 +40,8 @@ class Change:
 
 
 _NOTHING = Change()
+#: Periods that the first answer is waited for.
+_PATIENCE = 4
 
 
 class Feed:
@@ -52,7 +56,7 @@ class Feed:
 
     def __init__(self, wanted: TopicSet, namespace: str, pace: Pace, ids: count[int]) -> None:
         self.namespace = namespace
-        #: when to ask next; None while offline
+        #: when to ask next, should no answer come before; None while offline
         self.due_us: int | None = None
         #: whether this connection has answered, so that what is missing from the list may be given up
         self.is_confirmed = False
@@ -68,6 +72,9 @@ class Feed:
         #: what to send, so that the server may answer "unchanged"; None: nothing, it is not the list's
         self._hash: str | None = None
         self._awaited: int | None = None
+        #: when a period has passed since the last request
+        self._look_us = 0
+        self._patience = _PATIENCE
         self._is_watched = False
         self._is_in_doubt = False
 
@@ -84,7 +91,7 @@ class Feed:
         """
         if self._wanted.selector and not server.selectors:
             raise NotSupportedError(f"the server cannot select topics of {self.namespace!r} by labels")
-        self._server, self.due_us = server, now_us
+        self._server, self.due_us, self._patience = server, now_us, _PATIENCE
         # A watch has no field for properties, and is about persistent topics only.
         can_watch = server.watchers and not self._wanted.properties and self._wanted.mode == "persistent"
         self._state = "watching" if can_watch else "polling"
@@ -95,10 +102,12 @@ class Feed:
         self._is_watched = self.is_confirmed = False
 
     def ask(self, now_us: int) -> Iterator[Action]:
-        """Ask for the list if it is time; a request that was not answered since is given up."""
+        """Ask for the list if it is time; a request whose answer is overdue is given up."""
         if self.due_us is None or now_us < self.due_us:
             return
-        self.due_us = now_us + self._pace.poll_us
+        self._look_us = now_us + self._pace.poll_us
+        self.due_us = now_us + self._pace.poll_us * self._patience
+        self._patience *= 2
         if self._state == "watching":
             yield from self._watch()
         else:
@@ -137,21 +146,27 @@ class Feed:
             case Update():
                 change = self._edit(frozenset(message.removed), frozenset(message.added))
             case _:
-                change = self._told(message)
+                change = self._told(message, now_us)
         self._check(message.topics_hash, now_us)
         return change
 
-    def _told(self, message: Snapshot | Resync) -> Change:
+    def _told(self, message: Snapshot | Resync, now_us: int) -> Change:
         """Take in a whole list, or the word that it is still right."""
         self.is_confirmed = True
         if isinstance(message, Snapshot):
-            self._awaited = None
+            self._look_later(now_us)
             if not message.changed:
                 return _NOTHING
         return self._replace(message.topics)
 
+    def _look_later(self, now_us: int) -> None:
+        """Note the answer, and look again a period after it was asked for."""
+        self._awaited, self._patience = None, _PATIENCE
+        self.due_us = max(now_us, self._look_us)
+
     def _refused(self, message: Refused, now_us: int) -> Change:
-        self._awaited, self._is_watched = None, False
+        self._look_later(now_us)
+        self._is_watched = False
         if message.is_temporary:
             self.due_us = now_us + self._pace.retry_us
         else:
@@ -177,7 +192,7 @@ class Feed:
         Raises:
             NotSupportedError: where the answer to a selector was not filtered.
         """
-        self._awaited = None
+        self._look_later(now_us)
         if not answer.changed:
             return self._unchanged(answer, now_us)
         is_filtered = answer.filtered and answer.topics_hash is not None
@@ -199,7 +214,8 @@ class Feed:
 
     def failed(self, now_us: int) -> None:
         """Note that a poll came to nothing; the list stays as it is."""
-        self._awaited, self.due_us = None, now_us + self._pace.retry_us
+        self._look_later(now_us)
+        self.due_us = now_us + self._pace.retry_us
 
     def _fitting(self, topics: Iterable[str]) -> Iterator[str]:
         return (topic for topic in topics if topic.startswith(self._prefixes) and not is_system_topic(topic))

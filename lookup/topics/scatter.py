@@ -37,7 +37,7 @@ __all__ = [
     "loaded_topics",
 ]
 
-#: Why topics are missing; `moved`: the bundle changed hands while it was asked for; `unowned`: it is between two owners.
+#: Why topics are missing; `moved`: the bundle changed hands while it was asked for; `unowned`: it has no owner yet.
 Failure: TypeAlias = Literal["failed", "timed out", "not asked", "moved", "unowned"]
 
 

@@ -7,7 +7,8 @@ import pytest
 from lookup.errors import ArgumentError, NotSupportedError, PatternError
 from lookup.model.catalog import Equals
 from lookup.topics.actions import Listed, Pace, Poll, ServerFeatures, Subscribe, TopicSet
-from lookup.topics.messages import WatchRequest
+from lookup.topics.hashing import topics_hash
+from lookup.topics.messages import Snapshot, WatchRequest
 from lookup.topics.subscribing import Subscriber
 from tests.topics.shelf import topic
 
@@ -70,6 +71,44 @@ def test_unchanged_is_not_believed_where_no_hash_was_sent() -> None:
 
     assert isinstance(again, Poll)
     assert again.topics_hash is None
+
+
+@pytest.mark.parametrize("latency_us", [101, 450, 5_000])
+@pytest.mark.parametrize(
+    "server", [ServerFeatures(), ServerFeatures(watchers=True), ServerFeatures(watchers=True, reconcile=True)]
+)
+def test_a_server_slower_than_the_period_is_heard(server: ServerFeatures, latency_us: int) -> None:
+    """Nothing else is asked while an answer is awaited, so no answer comes too late for ever."""
+    client = _client(TopicSet(pattern=".*"), server, poll_us=100)
+    asked = []
+    for now_us in range(20_000):
+        client.tick(now_us)
+        asked += [(now_us + latency_us, a) for a in client.take() if isinstance(a, Poll | WatchRequest)]
+        while asked and asked[0][0] <= now_us:
+            _answer(client, asked.pop(0)[1], now_us)
+
+    assert client.topics == {topic("a")}
+
+
+def _answer(client: Subscriber, asked: Poll | WatchRequest, now_us: int) -> None:
+    names = (topic("a"),)
+    if isinstance(asked, Poll):
+        client.answered(Listed(asked.request_id, names, topics_hash(names), filtered=True), now_us)
+    else:
+        client.received(Snapshot(asked.request_id, asked.watcher_id, names, topics_hash(names)), now_us)
+
+
+def test_a_request_that_nobody_answers_is_asked_again() -> None:
+    """After some periods, and then after twice as many each time; an answer brings the period back."""
+    client = _client(TopicSet(pattern=".*"), poll_us=10)
+    asked_at = []
+    for now_us in range(290):
+        client.tick(now_us)
+        asked_at += [now_us for _ in client.take()]
+    assert asked_at == [0, 40, 120, 280]
+    client.answered(Listed(5, [], topics_hash([])), 285)
+
+    assert client.next_us == 290
 
 
 def test_a_failed_subscription_is_tried_again() -> None:
