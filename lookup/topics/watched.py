@@ -85,11 +85,6 @@ class WatchedSet:
         """Tell whether the set can be told as it is, with no listing to wait for."""
         return self.is_known and not self._is_wanted and self.ticket is None
 
-    @property
-    def is_idle(self) -> bool:
-        """Tell whether nobody watches."""
-        return not self._watchers
-
     def join(self, untold: Untold) -> None:
         """Note the changes for one more watcher from now on."""
         self._watchers.append(untold)

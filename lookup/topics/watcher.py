@@ -1,7 +1,8 @@
-"""One watcher of one connection: the requests it has to answer, and what it says when the client can read.
+"""One watcher of one connection: the request it has to answer, and what it says when the client can read.
 
 Messages are made when they are taken, never earlier: a slow client costs its untold changes and nothing else, and what
-it reads at last agrees with the set at that moment.
+it reads at last agrees with the set at that moment. Of requests that were not answered the newest alone is kept: its
+answer says everything that those before it asked for.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ __all__ = ["Watcher"]
 
 
 class Watcher:
-    """A watcher between two calls: requests that wait for a listing, requests that may be answered, untold changes.
+    """A watcher between two calls: a request that waits for a listing, one that may be answered, untold changes.
 
     Args:
         watcher_id: the client's name for it, unique within its connection.
@@ -30,37 +31,31 @@ class Watcher:
         self.watcher_id = watcher_id
         self.watched = watched
         self._untold = Untold(queue_max)
-        self._waiting: list[WatchRequest] = []
-        self._answerable: list[WatchRequest] = []
+        self._waiting: WatchRequest | None = None
+        self._answerable: WatchRequest | None = None
         self._is_told = False
-
-    @property
-    def is_waiting(self) -> bool:
-        """Tell whether a request waits for a listing."""
-        return bool(self._waiting)
 
     @property
     def is_due(self) -> bool:
         """Tell whether there is something to say."""
-        return bool(self._answerable or (self._is_told and self._untold))
+        return self._answerable is not None or (self._is_told and bool(self._untold))
 
     @property
     def is_started(self) -> bool:
         """Tell whether a snapshot was sent or can be."""
-        return self._is_told or bool(self._answerable)
+        return self._is_told or self._answerable is not None
 
     def ask(self, request: WatchRequest) -> None:
-        """Let a request wait for the next listing."""
-        self._waiting.append(request)
+        """Let a request wait for the next listing, in place of one that waits."""
+        self._waiting = request
 
     def answer(self) -> None:
-        """Let the requests that wait be answered with the set as it is when they are taken."""
-        self._answerable += self._waiting
-        self._waiting.clear()
+        """Let the request that waits be answered, with the set as it is when the answer is taken."""
+        self._answerable, self._waiting = self._waiting or self._answerable, None
 
-    def refuse(self) -> list[WatchRequest]:
-        """Return the requests that wait, and forget them."""
-        refused, self._waiting = self._waiting, []
+    def refuse(self) -> WatchRequest | None:
+        """Return the request that waits, and forget it."""
+        refused, self._waiting = self._waiting, None
         return refused
 
     def leave(self) -> None:
@@ -75,9 +70,9 @@ class Watcher:
         """
         if self._is_told and self._untold:
             yield self._changes()
-        for request in self._answerable:
-            yield self._snapshot(request)
-        self._answerable.clear()
+        if self._answerable is not None:
+            yield self._snapshot(self._answerable)
+            self._answerable = None
 
     def _changes(self) -> Update | Resync:
         topics, topics_hash = self.watched.told()

@@ -41,7 +41,7 @@ class WatchRules:
     topic_list_watcher: bool = True
     #: UTF-16 code units (Pulsar: subscriptionPatternMaxLength)
     pattern_max_length: int = 50
-    #: changes that may wait per watcher, events that may wait per listing
+    #: changes that may wait per watcher, events per listing, refusals and confirmations per connection
     queue_max: int = QUEUE_MAX
     #: watchers of one connection
     watchers_max: int = 10_000
@@ -91,8 +91,11 @@ class Watches:
         self._due: dict[Connection, None] = {}
 
     def open(self, connection: Connection, request: WatchRequest) -> None:
-        """Register a watcher, or refresh the one with this id: its set is listed anew."""
-        line = self._lines.setdefault(connection, Line(connection))
+        """Register a watcher, or refresh the one with this id: its set is listed anew.
+
+        A request takes the place of one about the same watcher that was not answered yet, and is answered for both.
+        """
+        line = self._line(connection)
         watcher = line.watchers.get(request.watcher_id)
         refusal = self._objection(line, watcher, request.query)
         if refusal is not None:
@@ -106,6 +109,9 @@ class Watches:
         else:
             watcher.watched.want(self._revision)
             self._note(watcher.watched)
+
+    def _line(self, connection: Connection) -> Line:
+        return self._lines.setdefault(connection, Line(connection, ready_max=self._rules.queue_max))
 
     def _objection(self, line: Line, watcher: Watcher | None, query: WatchQuery) -> tuple[ServerError, str] | None:
         if not self._rules.topic_list_watcher:
@@ -148,7 +154,7 @@ class Watches:
 
     def close(self, connection: Connection, request_id: int, watcher_id: int) -> None:
         """Remove a watcher and confirm it, also where there is none; requests of it that wait are not answered."""
-        line = self._lines.setdefault(connection, Line(connection))
+        line = self._line(connection)
         watcher = line.watchers.get(watcher_id)
         if watcher is not None:
             self._drop(watcher, line)
@@ -251,7 +257,8 @@ class Watches:
     def _refuse_waiting(self, watched: WatchedSet, reason: str = "") -> None:
         text = reason or f"the topics of {watched.query.namespace} cannot be listed completely now; try again"
         for watcher, line in tuple(self._members[watched].items()):
-            for request in watcher.refuse():
+            request = watcher.refuse()
+            if request is not None:
                 self._say(line, Refused(request.request_id, request.watcher_id, "MetadataError", text))
             if not watcher.is_started:
                 self._drop(watcher, line)
@@ -293,7 +300,7 @@ class Watches:
             line.mark(watcher)
             self._due[line.connection] = None
 
-    def _say(self, line: Line, message: Message) -> None:
+    def _say(self, line: Line, message: Closed | Refused) -> None:
         line.say(message)
         self._due[line.connection] = None
 

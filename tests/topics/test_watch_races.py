@@ -76,7 +76,8 @@ class _Client:
         """Apply the next message."""
         message = self.received.popleft()
         if isinstance(message, Snapshot | Refused):
-            self.awaited.remove(message.request_id)
+            # An answer is also one to the requests before it that had none.
+            self.awaited = {asked for asked in self.awaited if asked > message.request_id}
         if self.closing is not None and not (isinstance(message, Closed) and message.request_id == self.closing):
             return
         match message:

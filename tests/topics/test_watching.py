@@ -9,7 +9,7 @@ from lookup.model.catalog import Equals
 from lookup.topics.catalog import Catalog
 from lookup.topics.hashing import topics_hash
 from lookup.topics.listing import TopicLister
-from lookup.topics.messages import Closed, Message, Refused, Snapshot, Update, WatchQuery, WatchRequest
+from lookup.topics.messages import Closed, Message, Refused, Resync, Snapshot, Update, WatchQuery, WatchRequest
 from lookup.topics.queueing import Untold
 from lookup.topics.serving import carry_out
 from lookup.topics.watching import Watches, WatchRules
@@ -139,6 +139,45 @@ def test_one_id_is_one_query() -> None:
         "NotAllowedError",
         "TooManyRequests",
     ]
+
+
+def test_what_a_client_asks_without_reading_is_answered_once() -> None:
+    """With the newest request: whatever it sends, no more waits than one answer of each kind for each watcher."""
+    catalog = _catalog()
+    watches, _ = _opened(catalog, _ALL)
+    for request in range(2, 100):
+        watches.open("c", WatchRequest(request, 7, _ALL))
+        carry_out(watches, catalog)
+        watches.open("c", WatchRequest(request + 1_000, 7, _PROD))
+        watches.close("c", request, 8)
+
+    assert [(type(said), said.request_id) for said in watches.take("c") if not isinstance(said, Update | Resync)] == [
+        (Snapshot, 99),
+        (Refused, 1_099),
+        (Closed, 99),
+    ]
+
+
+def test_requests_of_one_watcher_wait_for_a_listing_together() -> None:
+    """The newest is answered or refused, those before it with it."""
+    catalog = _catalog()
+    watches = Watches(revision=catalog.revision)
+    for request in (1, 2, 3):
+        watches.open("c", WatchRequest(request, 7, _ALL))
+    (wanted,) = watches.wanted()
+    watches.failed(wanted.ticket, "not now")
+
+    assert watches.take("c") == (Refused(3, 7, "MetadataError", "not now"),)
+
+
+def test_answers_that_nobody_reads_are_bounded() -> None:
+    """However many ids a client thinks of, no more than `queue_max` refusals wait, the newest ones."""
+    watches = Watches(WatchRules(topic_list_watcher=False, queue_max=3))
+    for number in range(10):
+        watches.open("c", WatchRequest(number, number, _ALL))
+
+    assert [said.watcher_id for said in watches.take("c")] == [7, 8, 9]
+    assert watches.due() == ()
 
 
 def test_a_query_is_one_of_two_kinds() -> None:
