@@ -25,7 +25,7 @@ from lookup.errors import NotSupportedError
 from lookup.topics.actions import Action, Listed, Pace, Poll, ServerFeatures, TopicSet, Unwatch
 from lookup.topics.hashing import topics_hash
 from lookup.topics.messages import Refused, Resync, Snapshot, Update, WatchQuery, WatchRequest
-from lookup.topics.naming import is_system_topic, schemes_of
+from lookup.topics.naming import is_system_topic, prefixes_of
 from lookup.topics.patterns import TopicsPattern
 
 __all__ = ["Change", "Feed"]
@@ -67,7 +67,7 @@ class Feed:
         self._server = ServerFeatures()
         self._state: Literal["offline", "polling", "watching"] = "offline"
         self._pattern = None if wanted.pattern is None else TopicsPattern(wanted.pattern)
-        self._prefixes = tuple(f"{scheme}{namespace}/" for scheme in schemes_of(wanted.mode))
+        self._prefixes = prefixes_of(namespace, wanted.mode)
         self._topics: set[str] = set()
         #: what to send, so that the server may answer "unchanged"; None: nothing, it is not the list's
         self._hash: str | None = None

@@ -9,18 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from lookup.model.catalog import Equals, Exists, In, Selector, TopicEvent
+from lookup.topics.naming import namespace_of
 from lookup.topics.watched import WatchedSet
 
-__all__ = ["Routes", "namespace_of"]
+__all__ = ["Routes"]
 
 #: (label key, value), with None for any value.
 _Address = tuple[str, str | None]
-
-
-def namespace_of(topic: str) -> str:
-    """Return `tenant/namespace` of a complete topic name, taken as it comes."""
-    tenant, _, rest = topic.partition("://")[2].partition("/")
-    return f"{tenant}/{rest.partition('/')[0]}"
 
 
 class Routes:

@@ -47,6 +47,8 @@ def _watching(settings: TopicsSection) -> WatchRules:
         pattern_filtering=settings.pattern_filtering,
         topic_list_watcher=settings.topic_list_watcher,
         pattern_max_length=settings.pattern_max_length,
+        max_properties=settings.max_properties,
+        max_property_length=settings.max_property_length,
         queue_max=settings.queue_max,
         watchers_max=settings.watchers_max,
     )

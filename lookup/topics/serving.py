@@ -24,7 +24,13 @@ def carry_out(watches: Watches, catalog: CatalogView, lister: TopicLister | None
     Args:
         lister: None: the default listing.
     """
-    ends = [_carry_out(wanted, watches, catalog, lister) for wanted in watches.wanted()]
+    begun = watches.wanted()
+    try:
+        ends = [_carry_out(wanted, watches, catalog, lister) for wanted in begun]
+    finally:
+        # Whatever is raised, no listing stays under way: one that has come to its end is not ended twice.
+        for wanted in begun:
+            watches.failed(wanted.ticket)
     return tuple(sentence for sentence in ends if sentence is not None)
 
 

@@ -10,17 +10,19 @@ Source: PIP-145, first draft of PIP-451, `facts/protocol.md` sections 4.4 and 6.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
 
 from lookup.errors import ArgumentError, PatternError
 from lookup.model.catalog import EventKind, Listing, TopicEvent
 from lookup.topics.line import Line
+from lookup.topics.listing import ListLimits, checked_properties
 from lookup.topics.matching import matcher_of
 from lookup.topics.messages import Closed, Connection, Message, Refused, ServerError, WatchQuery, WatchRequest
-from lookup.topics.patterns import pattern_length
+from lookup.topics.patterns import pattern_length, without_pattern_scheme
 from lookup.topics.queueing import QUEUE_MAX
+from lookup.topics.refusals import quoted, refuse_below
 from lookup.topics.routing import Routes
 from lookup.topics.watched import WatchedSet
 from lookup.topics.watcher import Watcher
@@ -39,17 +41,19 @@ class WatchRules:
     pattern_filtering: bool = True
     #: off: nothing is watched (Pulsar: enableBrokerTopicListWatcher)
     topic_list_watcher: bool = True
-    #: UTF-16 code units (Pulsar: subscriptionPatternMaxLength)
+    #: UTF-16 code units without the scheme (Pulsar: subscriptionPatternMaxLength)
     pattern_max_length: int = 50
+    #: properties of one query
+    max_properties: int = 64
+    #: characters of one key or value of these
+    max_property_length: int = 256
     #: changes that may wait per watcher, events per listing, refusals and confirmations per connection
     queue_max: int = QUEUE_MAX
     #: watchers of one connection
     watchers_max: int = 10_000
 
     def __post_init__(self) -> None:
-        for name in ("queue_max", "watchers_max"):
-            if getattr(self, name) < 1:
-                raise ArgumentError(f"{name} is {getattr(self, name)}, and must be 1 or more")
+        refuse_below(1, queue_max=self.queue_max, watchers_max=self.watchers_max)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +78,14 @@ class Watches:
         self,
         rules: WatchRules | None = None,
         *,
-        interests: frozenset[EventKind] | None = None,
+        interests: Iterable[EventKind] | None = None,
         revision: int = 0,
     ) -> None:
         self._rules = rules or WatchRules()
-        self._interests = interests
+        limits = self._rules.max_properties, self._rules.max_property_length
+        self._property_limits = ListLimits(max_properties=limits[0], max_property_length=limits[1])
+        # A lister of somebody's own may name them in a tuple or a list.
+        self._interests = None if interests is None else frozenset(interests)
         self._revision = revision
         self._lines: dict[Connection, Line] = {}
         self._sets: dict[WatchQuery, WatchedSet] = {}
@@ -120,20 +127,22 @@ class Watches:
             return None if watcher.watched.query == query else ("NotAllowedError", _other_query(watcher))
         if len(line.watchers) >= self._rules.watchers_max:
             return "TooManyRequests", f"this connection has {len(line.watchers)} watchers, the most it may have"
-        return self._objection_to_pattern(query)
-
-    def _objection_to_pattern(self, query: WatchQuery) -> tuple[ServerError, str] | None:
-        if query.pattern is None:
-            return None
-        if not self._rules.pattern_filtering:
-            return "NotAllowedError", "this server evaluates no patterns for its clients: pattern_filtering is off"
-        length, most = pattern_length(query.pattern), self._rules.pattern_max_length
-        if length > most:
-            return "NotAllowedError", f"the pattern has {length} characters, more than pattern_max_length, {most}"
         try:
-            matcher_of(query)
+            checked_properties(dict(query.properties), self._property_limits)
+            return None if query.pattern is None else self._objection_to_pattern(query, query.pattern)
         except PatternError as error:
             return "InvalidTopicName", str(error)
+        except ArgumentError as error:
+            return "NotAllowedError", str(error)
+
+    def _objection_to_pattern(self, query: WatchQuery, pattern: str) -> tuple[ServerError, str] | None:
+        if not self._rules.pattern_filtering:
+            return "NotAllowedError", "this server evaluates no patterns for its clients: pattern_filtering is off"
+        length, most = pattern_length(without_pattern_scheme(pattern)), self._rules.pattern_max_length
+        if length > most:
+            sentence = f"pattern {quoted(pattern)} has {length} characters, more than pattern_max_length, {most}"
+            return "NotAllowedError", sentence
+        matcher_of(query)
         return None
 
     def _register(self, line: Line, request: WatchRequest) -> Watcher:
@@ -310,4 +319,6 @@ class Watches:
 
 
 def _other_query(watcher: Watcher) -> str:
-    return f"watcher {watcher.watcher_id} watches other topics of this connection; close it first, or take another id"
+    query = watcher.watched.query
+    what = query.pattern or ",".join(map(str, query.selector or ()))
+    return f"watcher {watcher.watcher_id} watches {quoted(what)} already; close it first, or take another id"

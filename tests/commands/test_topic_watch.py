@@ -237,7 +237,7 @@ def test_a_list_that_cannot_be_looked_up_again_is_warned_of_once(watch: Watch) -
         ("--set topics.topic_list_watcher=false", "watches are switched off by topics.topic_list_watcher = false"),
         ("--set topics.pattern_filtering=false", "pattern_filtering is off"),
         ("--pattern a --labels env", "--pattern, --labels: a watch has only one of the two"),
-        (f"--pattern {'a' * 51}", "the pattern has 51 characters, more than pattern_max_length, 50"),
+        (f"--pattern {'a' * 51}", f"pattern '{'a' * 51}' has 51 characters, more than pattern_max_length, 50"),
         ("--pattern (?!a).*", "the negative lookahead '(?!' cannot be matched in linear time"),
         ("--labels =", "is no condition"),
         ("-p k", "'k' should be of the form key=value or key:value"),

@@ -13,8 +13,11 @@ from lookup.topics.rules import TopicRules, rules_of
 _SET = {
     "pattern_filtering": (False, [("listing", "pattern_filtering", False), ("watching", "pattern_filtering", False)]),
     "pattern_max_length": (9, [("listing", "pattern_max_length", 9), ("watching", "pattern_max_length", 9)]),
-    "max_properties": (9, [("listing", "max_properties", 9)]),
-    "max_property_length": (9, [("listing", "max_property_length", 9)]),
+    "max_properties": (9, [("listing", "max_properties", 9), ("watching", "max_properties", 9)]),
+    "max_property_length": (
+        9,
+        [("listing", "max_property_length", 9), ("watching", "max_property_length", 9)],
+    ),
     "topic_list_watcher": (False, [("watching", "topic_list_watcher", False)]),
     "queue_max": (9, [("watching", "queue_max", 9)]),
     "watchers_max": (9, [("watching", "watchers_max", 9)]),

@@ -116,7 +116,7 @@ def test_23750_a_pattern_that_is_too_long_is_refused_once_and_polled_from_then_o
     (refused,) = [said for said in exchange.said if isinstance(said, Refused)]
 
     assert refused.error == "NotAllowedError"
-    assert refused.message == "the pattern has 67 characters, more than pattern_max_length, 50"
+    assert refused.message == f"pattern {pattern!r} has 67 characters, more than pattern_max_length, 50"
     assert exchange.subscribed == {topic("a"), topic("b")}
     assert exchange.count(Poll) == 4
 

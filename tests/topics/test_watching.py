@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 import pytest
 
 from lookup.errors import ArgumentError
-from lookup.model.catalog import Equals
+from lookup.model.catalog import Equals, EventKind, Listing, TopicEvent
 from lookup.topics.catalog import Catalog
 from lookup.topics.hashing import topics_hash
 from lookup.topics.listing import TopicLister
@@ -129,16 +131,56 @@ def test_what_cannot_be_watched_is_refused_with_a_sentence(
     assert watches.wanted() == ()
 
 
+@pytest.mark.parametrize(
+    ("properties", "message"),
+    [
+        ((("k\x00", "v"),), "control character"),
+        ((("k", "v" * 10),), "the value has 10 characters; 9 are permitted"),
+        (tuple((str(number), "v") for number in range(3)), "3 properties were sent; one request may have 2"),
+    ],
+)
+def test_properties_are_checked_before_a_lister_sees_them(
+    properties: tuple[tuple[str, str], ...], message: str
+) -> None:
+    """As those of a listing are; the request is refused for good, and nothing is listed for it."""
+    watches = Watches(WatchRules(max_properties=2, max_property_length=9), interests=("created",))
+    watches.open("c", WatchRequest(1, 7, WatchQuery("t/n", ".*", properties=properties)))
+    (refused,) = watches.take("c")
+
+    assert isinstance(refused, Refused)
+    assert (refused.error, message in refused.message, watches.wanted()) == ("NotAllowedError", True, ())
+
+
+def test_a_pattern_is_measured_without_its_scheme() -> None:
+    """As Pulsar's watchers measure it (`facts/protocol.md` section 4.5)."""
+    fits, too_long = (WatchQuery("t/n", f"persistent://t/n/{'a' * length}") for length in (46, 47))
+
+    assert isinstance(_opened(_catalog(), fits)[1], Snapshot)
+    assert isinstance(_opened(_catalog(), too_long)[1], Refused)
+
+
+@pytest.mark.parametrize("collect", [tuple, list, iter])
+def test_interests_may_come_in_any_collection(collect: Callable[[Iterable[EventKind]], Iterable[EventKind]]) -> None:
+    """Beside the events that labels need by themselves."""
+    watches = Watches(interests=collect(["properties"]))
+    watches.open("c", WatchRequest(1, 7, _PROD))
+    (wanted,) = watches.wanted()
+    watches.listed(wanted.ticket, Listing(()), revision=0)
+    watches.heard(TopicEvent(1, "properties", topic("a")))
+
+    assert len(watches.wanted()) == 1
+
+
 def test_one_id_is_one_query() -> None:
     """Another query under the id of an open watcher is refused, and so is one watcher too many."""
     watches, _ = _opened(_catalog(), _ALL, WatchRules(watchers_max=1))
     watches.open("c", WatchRequest(2, 7, _PROD))
     watches.open("c", WatchRequest(3, 8, _PROD))
 
-    assert [said.error for said in watches.take("c") if isinstance(said, Refused)] == [
-        "NotAllowedError",
-        "TooManyRequests",
-    ]
+    refused = [said for said in watches.take("c") if isinstance(said, Refused)]
+
+    assert [said.error for said in refused] == ["NotAllowedError", "TooManyRequests"]
+    assert refused[0].message == "watcher 7 watches '.*' already; close it first, or take another id"
 
 
 def test_what_a_client_asks_without_reading_is_answered_once() -> None:
