@@ -11,7 +11,9 @@ from typing import TypeAlias
 
 from lookup.errors import ArgumentError
 from lookup.model.catalog import Mode, Selector
+from lookup.model.names import NamespaceName
 from lookup.topics.messages import WatchRequest
+from lookup.topics.refusals import quoted, refuse_below
 
 __all__ = ["Action", "Listed", "Pace", "Poll", "ServerFeatures", "Subscribe", "TopicSet", "Unsubscribe", "Unwatch"]
 
@@ -21,7 +23,9 @@ class TopicSet:
     """The topics somebody wants to be subscribed to: those of a pattern, or those of a selector.
 
     Raises:
-        ArgumentError: where there is neither pattern nor selector, or both: an empty selector does not mean everything.
+        ArgumentError: where there is neither pattern nor selector, or both: an empty selector does not mean everything;
+            and for one text in the place of a list of namespaces.
+        InvalidNameError: for a namespace that is not of the form tenant/namespace.
     """
 
     pattern: str | None = None
@@ -36,6 +40,10 @@ class TopicSet:
     def __post_init__(self) -> None:
         if (self.pattern is None) == (not self.selector):
             raise ArgumentError("a set of topics is given by a pattern or by a selector, and only one of them")
+        if isinstance(self.namespaces, str):
+            raise ArgumentError(f"namespaces is {quoted(self.namespaces)}, which is one text and no list of namespaces")
+        for namespace in self.namespaces:
+            NamespaceName.parse(namespace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +70,8 @@ class Pace:
     grace_us: int = 60_000_000
 
     def __post_init__(self) -> None:
-        for name, least in (("poll_us", 1), ("retry_us", 1), ("grace_us", 0)):
-            if getattr(self, name) < least:
-                raise ArgumentError(f"{name} is {getattr(self, name)}, and must be {least} or more")
+        refuse_below(1, poll_us=self.poll_us, retry_us=self.retry_us)
+        refuse_below(0, grace_us=self.grace_us)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from itertools import chain, count
 
 from lookup.errors import NotSupportedError
+from lookup.model.names import NamespaceName
 from lookup.topics.actions import Action, Listed, Pace, ServerFeatures, Subscribe, TopicSet, Unsubscribe
 from lookup.topics.feed import Change, Feed
 from lookup.topics.messages import Closed, Message
@@ -31,12 +32,13 @@ class Subscriber:
 
     Raises:
         PatternError: where the pattern cannot be used.
+        InvalidNameError: where its own namespace is not of the form tenant/namespace.
     """
 
     def __init__(self, wanted: TopicSet, *, own_namespace: str, pace: Pace | None = None) -> None:
         self._pace = pace or Pace()
         ids = count(1)
-        namespaces = dict.fromkeys(wanted.namespaces or (own_namespace,))
+        namespaces = dict.fromkeys(wanted.namespaces or (str(NamespaceName.parse(own_namespace)),))
         self._feeds = tuple(Feed(wanted, namespace, self._pace, ids) for namespace in namespaces)
         #: topic -> the feed it came from
         self._subscribed: dict[str, Feed] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lookup.errors import ArgumentError, NotSupportedError, PatternError
+from lookup.errors import ArgumentError, InvalidNameError, NotSupportedError, PatternError
 from lookup.model.catalog import Equals
 from lookup.topics.actions import Listed, Pace, Poll, ServerFeatures, Subscribe, TopicSet
 from lookup.topics.hashing import topics_hash
@@ -124,6 +124,16 @@ def test_a_failed_subscription_is_tried_again() -> None:
     client.tick(15)
 
     assert client.take() == (Subscribe(topic("a")),)
+
+
+def test_namespaces_are_checked() -> None:
+    """A text is no list of them, whose letters would be asked for; and each has a tenant."""
+    with pytest.raises(ArgumentError, match="namespaces is 't/n', which is one text and no list of namespaces"):
+        TopicSet(pattern=".*", namespaces="t/n")
+    with pytest.raises(InvalidNameError, match="namespace 'nope' is not of the form tenant/namespace"):
+        TopicSet(pattern=".*", namespaces=("t/n", "nope"))
+    with pytest.raises(InvalidNameError, match="namespace '' is not of the form tenant/namespace"):
+        Subscriber(TopicSet(pattern=".*"), own_namespace="")
 
 
 def test_a_set_that_is_no_set_is_refused() -> None:
