@@ -70,6 +70,8 @@ class WatchedSet:
         self._wanted_revision = 0
         #: the listing under way must have seen this one: what came before it began was not kept
         self._least_revision = 0
+        #: of the last event heard
+        self._heard = 0
         #: events up to this revision are in the set
         self._seen = 0
         #: topics of a lister's set that were deleted since the last listing, and when
@@ -105,13 +107,14 @@ class WatchedSet:
     def begin_listing(self, ticket: int) -> None:
         """Note that a listing is under way; whatever happens from here on is kept for it."""
         self.ticket, self._is_wanted = ticket, False
-        self._least_revision = self._wanted_revision
+        self._least_revision = max(self._wanted_revision, self._heard)
         self._backlog.clear()
 
     def heard(self, event: TopicEvent) -> bool:
         """Take in one event of the namespace; tell whether the set changed."""
         if event.revision <= self._seen:
             return False
+        self._heard = event.revision
         if self._matches is None:
             return self._hear_for_lister(event)
         if self.ticket is not None:

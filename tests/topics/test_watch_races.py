@@ -36,7 +36,7 @@ _QUERIES = (
     WatchQuery("t/n", selector=(Equals("env", "prod"),)),
     WatchQuery("t/n", selector=(Exists("team"), In("env", ("prod", "test")))),
 )
-_TURNS = ("hear", "hear", "serve", "look", "finish", "take", "read", "switch", "lose")
+_TURNS = ("hear", "hear", "serve", "look", "lag", "finish", "take", "read", "switch", "lose")
 _TROUBLES = ("lost", "twice", "partial", "failed", "closed", "cut", "forgetful", "dead")
 _name, _query, _choice = st.sampled_from(_NAMES), st.sampled_from(_QUERIES), st.integers(0, 3)
 _labels = st.dictionaries(st.sampled_from(("env", "team")), st.sampled_from(("prod", "test")), max_size=2)
@@ -133,6 +133,8 @@ class _Races(RuleBasedStateMachine):
         self.watches = Watches(rules, interests=self.interests, revision=self.catalog.revision)
         #: listings under way, with what they found once they have looked
         self.listings: list[tuple[Wanted, tuple[Listing, int] | None]] = []
+        #: what a copy of the catalog that lags behind shows, and its revision
+        self.lagging: tuple[dict[WatchQuery, Listing], int] | None = None
 
     def _truth(self, query: WatchQuery) -> Listing:
         if self.interests is None:
@@ -205,10 +207,19 @@ class _Races(RuleBasedStateMachine):
     def _look(self, choice: int) -> None:
         """Let a listing look at the catalog; its answer is on the way from then on."""
         self.listings += [(wanted, None) for wanted in self.watches.wanted()]
-        if self.listings:
+        if self.listings and choice:
             place = choice % len(self.listings)
             wanted, found = self.listings[place]
             self.listings[place] = wanted, found or (self._truth(wanted.query), self.catalog.revision)
+
+    def _lag(self, choice: int) -> None:
+        """Let a listing look at a copy of the catalog that lags behind, or that copy catch up."""
+        waiting = [place for place, (_, found) in enumerate(self.listings) if found is None]
+        if self.lagging is None or not self.tells_revision or not (choice and waiting):
+            self.lagging = {query: self._truth(query) for query in _QUERIES}, self.catalog.revision
+            return
+        wanted, (shown, revision) = self.listings[waiting[0]][0], self.lagging
+        self.listings[waiting[0]] = wanted, (shown[wanted.query], revision)
 
     def _finish(self, choice: int, spoilt: str = "no") -> None:
         arrived = [entry for entry in self.listings if entry[1] is not None]

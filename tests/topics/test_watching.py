@@ -171,6 +171,34 @@ def test_interests_may_come_in_any_collection(collect: Callable[[Iterable[EventK
     assert len(watches.wanted()) == 1
 
 
+def test_a_listing_older_than_the_request_is_not_told() -> None:
+    """Whoever lists looked at a copy that lags behind: what happened between the two is kept by nobody."""
+    watches = Watches(revision=10)
+    watches.open("c", WatchRequest(1, 7, _ALL))
+    (wanted,) = watches.wanted()
+    watches.listed(wanted.ticket, Listing(()), revision=9)
+
+    assert [type(said) for said in watches.take("c")] == [Refused]
+
+
+def test_a_listing_older_than_what_was_heard_before_it_began_is_not_told() -> None:
+    """Events are kept for the listing under way, so one that begins later must have seen them."""
+    watches = Watches()
+    watches.open("c", WatchRequest(1, 7, _ALL))
+    (first,) = watches.wanted()
+    watches.listed(first.ticket, Listing(()), revision=0)
+    watches.open("c", WatchRequest(2, 7, _ALL))
+    (second,) = watches.wanted()
+    watches.heard(TopicEvent(1, "created", topic("a")))
+    watches.failed(second.ticket)
+    watches.retry()
+    (third,) = watches.wanted()
+    watches.listed(third.ticket, Listing(()), revision=0)
+    said = watches.take("c")
+
+    assert topics_hash([topic("a")]) in [told.topics_hash for told in said if isinstance(told, Snapshot)]
+
+
 def test_one_id_is_one_query() -> None:
     """Another query under the id of an open watcher is refused, and so is one watcher too many."""
     watches, _ = _opened(_catalog(), _ALL, WatchRules(watchers_max=1))
