@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -239,7 +240,8 @@ class _Run:
         held = self._context.broadcast(shared)
         tasks = self._context.parallelize(list(items), max(len(items), 1))
         try:
-            found = tasks.map(lambda item: attempt(lambda: task(item, held.value))).collect()
+            # What is held is read before the attempt: reading it puts Python's collector to work again.
+            found = tasks.map(lambda item: attempt(partial(task, item, held.value))).collect()
         finally:
             held.destroy()
         return _successes(found)
