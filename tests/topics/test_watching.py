@@ -134,7 +134,7 @@ def test_what_cannot_be_watched_is_refused_with_a_sentence(
 @pytest.mark.parametrize(
     ("properties", "message"),
     [
-        ((("k\x00", "v"),), "control character"),
+        ((("k\x00", "v"),), "property 'k\\x00': the key"),
         ((("k", "v" * 10),), "the value has 10 characters; 9 are permitted"),
         (tuple((str(number), "v") for number in range(3)), "3 properties were sent; one request may have 2"),
     ],
