@@ -57,8 +57,8 @@ class NecessaryMoves(_GraphMoves):
     on_cycles: ClassVar[bool] = False
 
 
-# Two metrics ask this of the same changes, one after the other: of a run's epochs only the last has any. Changes are known
-# by identity, and those asked about last are held until others come.
+# Two metrics ask this of the same changes, one after the other.
+# Of a run's epochs only the last has changes, which are known by identity and held until others come.
 @lru_cache(maxsize=1)
 def _graph(changes: OwnerChanges) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Return the places of the moves, and which of them lie on cycles."""
