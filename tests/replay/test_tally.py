@@ -162,6 +162,18 @@ def test_what_is_held_does_not_grow_with_a_day(tmp_path: Path) -> None:
     ]
 
 
+def test_many_sums_are_gone_through_seldom(tmp_path: Path) -> None:
+    """Where hardly two rows are of one bundle, sums are added to when as many rows again have come."""
+    sums, each = GroupSums(planned(tmp_path, [lookup()]).run), np.arange(1 << 17)
+    held = []
+    for number in range(8):
+        unit, nothing = each + number * len(each), np.zeros_like(each)
+        sums.add(Groups(NOON, 0, unit, nothing, nothing, each * 1.0, each * 1.0))
+        held.append(len(sums.all))
+
+    assert held == [1, 1, 2, 3, 1, 2, 3, 4]
+
+
 def test_groups_keep_their_cells_where_demand_is_told_apart(tmp_path: Path) -> None:
     """`--by` needs every cell's groups."""
     sums = GroupSums(replace(planned(tmp_path, [lookup()]).run, by=("hour",)))
