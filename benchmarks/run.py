@@ -15,6 +15,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from decision import measure_decision
@@ -30,15 +31,32 @@ _HERE = Path(__file__).resolve().parent
 _PAGE = _HERE.parent / "docs" / "benchmarks.md"
 _MASTER = "local[2]"
 _GIB = 2**30
-_WHOLE = "whole processes, the faster of two"
+#: How often each whole process is measured; what else the machine does only ever adds to its time.
+_ROUNDS = 3
+_WHOLE = f"whole processes, each the fastest of {_ROUNDS}, in turns"
+#: The whole processes that parts are made of: the rival, or an evaluation of a log of so many times the rows.
+_PROCESSES: Mapping[str, tuple[str, int]] = {
+    "rival": ("", 1),
+    "four": ("evaluation-4.toml", 1),
+    "sixteen": ("evaluation-16.toml", 1),
+    "double": ("evaluation-4.toml", 2),
+}
+#: Which of them a part needs.
+_NEEDS: Mapping[str, Sequence[str]] = {
+    "rival": ("rival",),
+    "four": ("rival", "four"),
+    "sixteen": ("four", "sixteen"),
+    "doubling": ("four", "double"),
+}
 
 
 class _Bench:
     """One run: its logs, and what was measured so far."""
 
-    def __init__(self, data: Path, rows: int) -> None:
+    def __init__(self, data: Path, rows: int, parts: Sequence[str]) -> None:
         self._data = data
         self.rows = rows
+        self._wholes = [name for name in _PROCESSES if any(name in _NEEDS.get(part, ()) for part in parts)]
         self._done: dict[str, Measured] = {}
 
     def log(self, times: int = 1) -> Path:
@@ -49,23 +67,26 @@ class _Bench:
             run_measured([str(_HERE / "make_log.py"), "--rows", str(rows), "--output", str(folder)])
         return folder / "lookups"
 
-    def rival(self) -> Measured:
-        """Run the rival as a whole process."""
-        arguments = [str(_HERE / "rival.py"), "--lookups", str(self.log()), "--master", _MASTER]
-        return self._best("rival", lambda: run_measured(arguments))
+    def whole(self, name: str) -> Measured:
+        """Return the fastest of several runs of a whole process.
 
-    def evaluate(self, config: str, times: int = 1) -> Measured:
-        """Run `lookup evaluate` as a whole process; verdicts may be what they like."""
+        All that the parts need are run in turns, so that a slow minute of the machine meets each of them.
+        """
+        rounds = [
+            {other: self._once(f"{other}, round {number}", partial(self._process, other)) for other in self._wholes}
+            for number in range(1, _ROUNDS + 1)
+        ]
+        return min((measured[name] for measured in rounds), key=lambda measured: measured.seconds)
+
+    def _process(self, name: str) -> Measured:
+        """Run the rival, or `lookup evaluate` into a folder that is thrown away; verdicts may be what they like."""
+        config, times = _PROCESSES[name]
         lookups, path = self.log(times), _HERE / config
-        variables = table_variables(path, lookups)
-
-        def run() -> Measured:
-            """Evaluate into a folder that is thrown away."""
-            with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-                arguments = evaluate_command(path, lookups, Path(folder) / "out", _MASTER)
-                return run_measured(arguments, allowed=(0, 3, 4), variables=variables)
-
-        return self._best(f"{config} x{times}", run)
+        if not config:
+            return run_measured([str(_HERE / "rival.py"), "--lookups", str(lookups), "--master", _MASTER])
+        with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+            arguments = evaluate_command(path, lookups, Path(folder) / "out", _MASTER)
+            return run_measured(arguments, allowed=(0, 3, 4), variables=table_variables(path, lookups))
 
     def steady(self, config: str) -> list[tuple[float, float]]:
         """Return the seconds of several evaluations in one session, and of a bare loop after each."""
@@ -80,11 +101,6 @@ class _Bench:
         measured = self._once(f"closed loop, {bundles} bundles, {hours} h", lambda: run_measured(arguments))
         return float(json.loads(measured.output.splitlines()[-1])["seconds"])
 
-    def _best(self, name: str, run: Callable[[], Measured]) -> Measured:
-        """Measure a whole process twice and keep the faster: what else the machine does only ever adds to its time."""
-        runs = [self._once(f"{name}, {nth}", run) for nth in ("first", "second")]
-        return min(runs, key=lambda measured: measured.seconds)
-
     def _once(self, name: str, run: Callable[[], Measured]) -> Measured:
         if name not in self._done:
             print(f"... {name}", file=sys.stderr, flush=True)
@@ -93,12 +109,12 @@ class _Bench:
 
 
 def _rival(bench: _Bench) -> Iterator[Figure]:
-    measured = bench.rival()
+    measured = bench.whole("rival")
     yield Figure("rival: Spark groups the log, whole process", measured.seconds, "s", note="benchmarks/rival.py")
 
 
 def _four(bench: _Bench) -> Iterator[Figure]:
-    measured, rival = bench.evaluate("evaluation-4.toml"), bench.rival()
+    measured, rival = bench.whole("four"), bench.whole("rival")
     yield Figure("four policies, whole process", measured.seconds, "s")
     yield Figure("four policies / rival", measured.seconds / rival.seconds, "", 0.5, note=_WHOLE)
     yield Figure("four policies, peak memory of all Python processes", measured.python_bytes / _GIB, "GiB", 4.0)
@@ -106,7 +122,7 @@ def _four(bench: _Bench) -> Iterator[Figure]:
 
 
 def _sixteen(bench: _Bench) -> Iterator[Figure]:
-    many, few = bench.evaluate("evaluation-16.toml"), bench.evaluate("evaluation-4.toml")
+    many, few = bench.whole("sixteen"), bench.whole("four")
     yield Figure("sixteen policies, whole process", many.seconds, "s")
     yield Figure(
         "sixteen policies / four policies",
@@ -119,7 +135,7 @@ def _sixteen(bench: _Bench) -> Iterator[Figure]:
 
 
 def _doubling(bench: _Bench) -> Iterator[Figure]:
-    double, single = bench.evaluate("evaluation-4.toml", 2), bench.evaluate("evaluation-4.toml")
+    double, single = bench.whole("double"), bench.whole("four")
     yield Figure(
         "four policies, twice the log / once",
         double.seconds / single.seconds,
@@ -217,7 +233,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.rows < 1_000_000 or options.rows % 1_000_000:
         parser.error(f"--rows is {options.rows}, it must be a multiple of 1,000,000")
-    bench = _Bench(options.data, options.rows)
+    bench = _Bench(options.data, options.rows, options.only)
     figures: list[Figure] = []
     for name in options.only:
         for figure in _PARTS[name](bench):

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.model.names import is_system_namespace
+from lookup.model.names import is_system_bundle
 from lookup.model.traffic import NO_TRAFFIC, Traffic
 from lookup.model.view import BundleLoad
 
@@ -97,5 +97,5 @@ class LazyTopBundles(Sequence[Sequence[BundleLoad]]):
 
 
 def _ascending(loads: Iterator[BundleLoad]) -> tuple[BundleLoad, ...]:
-    loaded = [one for one in loads if one.load > 0 and not is_system_namespace(one.bundle.rpartition("/")[0])]
+    loaded = [one for one in loads if one.load > 0 and not is_system_bundle(one.bundle)]
     return tuple(sorted(loaded, key=attrgetter("load", "bundle")))

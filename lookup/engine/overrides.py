@@ -22,7 +22,7 @@ from lookup.engine.service_unit import (
     is_blank,
     next_version,
 )
-from lookup.model.names import is_system_namespace
+from lookup.model.names import is_system_bundle
 
 __all__ = [
     "STUCK_MS",
@@ -78,7 +78,7 @@ def clean_up(records: _Records, lost: str, select: Select, *, now_ms: int, grace
     """
     orphans = [(unit, data) for unit, data in sorted(records.items()) if _involves(data, lost)]
     messages = [override(unit, data, lost, select, now_ms=now_ms, gracefully=gracefully) for unit, data in orphans]
-    last = [message for message in messages if is_system_namespace(message.unit.rpartition("/")[0])]
+    last = [message for message in messages if is_system_bundle(message.unit)]
     return Cleanup(tuple(message for message in messages if message not in last), tuple(last))
 
 

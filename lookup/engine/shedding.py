@@ -18,7 +18,7 @@ from lookup.engine.policy import Instant, Policy
 from lookup.errors import ContractError, PolicyError
 from lookup.model.broker import Candidates
 from lookup.model.decision import CycleLabel, CycleOutcome, CycleReason, Probe, Proposal, Reason, Ruling, Unload
-from lookup.model.names import is_system_namespace
+from lookup.model.names import is_system_bundle
 from lookup.model.request import LookupOptions, LookupRequest, request_of
 
 __all__ = ["FAILED_CYCLE", "ask_shedder", "run_sheds"]
@@ -100,7 +100,7 @@ class _UnloadJudge:
         """Return the first rule an unload breaks; None where it breaks none."""
         view = self._instant.view
         source = view.brokers.number(unload.source)
-        if is_system_namespace(unload.bundle.rpartition("/")[0]):
+        if is_system_bundle(unload.bundle):
             return Reason.SYSTEM_NAMESPACE
         # A bundle moved in this cycle has a new owner or none, so this rule comes before the one on ownership.
         if unload.bundle in self._moved:

@@ -19,6 +19,7 @@ __all__ = [
     "NamespaceName",
     "TopicName",
     "is_internal_topic",
+    "is_system_bundle",
     "is_system_namespace",
     "looks_like_pattern",
     "pinned_broker",
@@ -125,7 +126,12 @@ def pinned_broker(namespace: str) -> str | None:
     return found[1] if found else None
 
 
-@lru_cache(maxsize=1 << 16)
 def is_system_namespace(namespace: str) -> bool:
     """Tell the namespaces Pulsar keeps for itself; a shedder never unloads their bundles."""
     return namespace == "pulsar/system" or pinned_broker(namespace) is not None
+
+
+@lru_cache(maxsize=1 << 16)
+def is_system_bundle(bundle: str) -> bool:
+    """Tell the bundles of such namespaces, by their complete names."""
+    return is_system_namespace(bundle.rpartition("/")[0])

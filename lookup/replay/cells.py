@@ -17,7 +17,7 @@ __all__ = ["CellLedger", "GroupSums", "Groups", "added_up"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-#: Groups of so many rows are added up: more would leave a core's cache, fewer are added up more often than need be.
+#: Groups of so many rows at least are added up: more leave a core's cache, fewer are added up more often than need be.
 _MANY_ROWS = 1 << 17
 
 
@@ -105,13 +105,15 @@ class GroupSums:
         self._held: list[Groups] = []
         #: rows of groups since they were last added up
         self._rows = 0
+        #: how many are many: no fewer than the sums have, which are gone through every time
+        self._many = _MANY_ROWS
         self._is_by_cell = bool(run.by)
 
     def add(self, group: Groups) -> None:
         """Add counts."""
         self._held.append(group)
         self._rows += len(group.unit)
-        if self._rows > _MANY_ROWS:
+        if self._rows > self._many:
             self.settle()
 
     def settle(self) -> None:
@@ -120,6 +122,7 @@ class GroupSums:
         if not self._is_by_cell:
             epochs = sorted({group.epoch for group in self._held})
             self._held = [added_up([group for group in self._held if group.epoch == epoch]) for epoch in epochs]
+            self._many = max(_MANY_ROWS, sum(len(group.unit) for group in self._held))
 
     @property
     def all(self) -> Sequence[Groups]:

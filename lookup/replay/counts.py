@@ -110,7 +110,7 @@ def compacted(codes: Ints) -> tuple[Ints, Ints]:
     occurs = np.zeros(int(codes.max()) + 1, dtype=bool)
     occurs[codes] = True
     numbers = np.cumsum(occurs) - 1
-    return np.flatnonzero(occurs), numbers[codes]
+    return np.flatnonzero(occurs), numbers.take(codes)
 
 
 def summed(keys: Ints, *columns: Floats) -> tuple[Ints, list[Floats]]:

@@ -49,13 +49,14 @@ _Share = tuple[int, list[PolicyRun]]
 def divide(clusters: Sequence[int], costs: Costs, seeds: Sequence[int], *, cores: int) -> tuple[TaskRuns, ...]:
     """Return the tasks for every policy and seed in every cluster, the longest first.
 
-    Clusters stay whole, or, where all is done earlier so, fill one core after another: what is too much for a core is
-    left to the next, so that few clusters are prepared twice.
+    Clusters stay whole, or, where all is done earlier so, fill one core after another: runs that are too much for a
+    core are left to the next, so that few clusters are prepared twice.
 
     Args:
         clusters: size of each, in any unit to which time is proportional.
 
-    Source: McNaughton's wrap-around rule, here with a cost of preparing.
+    Source: McNaughton's wrap-around rule, here with a cost of preparing and runs that cannot be cut; which of them fit
+    a core is decided the longest first (Coffman, Garey, Johnson: MULTIFIT).
     """
     every = [(policy, seed) for policy in range(len(costs.policies)) for seed in seeds]
     runs = sorted(every, key=lambda run: (-costs.of(run), run))
@@ -84,20 +85,29 @@ def _filled(clusters: Sequence[int], costs: Costs, runs: Sequence[PolicyRun], li
     shares: list[_Share] = []
     used, busy = 1, 0.0
     for place, size in enumerate(clusters):
-        held: list[PolicyRun] = []
-        shares.append((place, held))
-        ends = busy + size * costs.task
-        for run in runs:
-            cost = size * costs.of(run)
-            if ends + cost > limit and (busy or held):
-                used, busy, ends = used + 1, 0.0, size * costs.task
-                if held:
-                    held = []
-                    shares.append((place, held))
+        left = list(runs)
+        while left:
+            # A long run that is too much for this core may leave room for a short one.
+            held, ends = _fitting(left, costs, size, busy=busy, limit=limit)
+            if held:
+                shares.append((place, held))
+            left = [run for run in left if run not in held]
+            used, busy = (used + 1, 0.0) if left else (used, ends)
+    return shares, used
+
+
+def _fitting(
+    runs: Sequence[PolicyRun], costs: Costs, size: int, *, busy: float, limit: float
+) -> tuple[list[PolicyRun], float]:
+    """Return the runs of a cluster that a core still has time for, at least one if it is idle, and when it is done."""
+    held: list[PolicyRun] = []
+    ends = busy + size * costs.task
+    for run in runs:
+        cost = size * costs.of(run)
+        if ends + cost <= limit or not (busy or held):
             held.append(run)
             ends += cost
-        busy = ends
-    return shares, used
+    return held, ends
 
 
 def _longest_first(shares: Sequence[_Share], clusters: Sequence[int], costs: Costs) -> list[tuple[float, TaskRuns]]:

@@ -41,12 +41,19 @@ class _Cell:
         if self._micro is None:
             self._micro = np.zeros(self._n_atoms, dtype=np.int64)
             for rows, low, high in self.spans:
-                self._micro += _weights(rows, slice(low, high), self._n_atoms)
+                self._micro += _weights(rows, low, high, self._n_atoms)
             self.spans = []
         return self._micro
 
 
-def _weights(rows: DayRows, span: slice, n_atoms: int) -> Ints:
+def _weights(rows: DayRows, low: int, high: int, n_atoms: int) -> Ints:
+    """Return the weight of each atom in some rows; kept for other policies where that is no more than the rows are."""
+    if high - low < n_atoms:
+        return _summed_weights(rows, slice(low, high), n_atoms)
+    return rows.once(("weights", low, high), lambda: _summed_weights(rows, slice(low, high), n_atoms))
+
+
+def _summed_weights(rows: DayRows, span: slice, n_atoms: int) -> Ints:
     constant = rows.constant("weight")
     atoms = rows.column("atom", span)
     if constant is not None:

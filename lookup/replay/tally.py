@@ -112,7 +112,7 @@ class OwnerTally:
             atom, logged, lookups = _kept(counts.by_logged, has_moved)
             self._compare(atom, self._first_owners[atom], logged, lookups)
         if self._changes:
-            self._count_moved(rows, span, np.flatnonzero(has_moved[rows.column("atom", span)]))
+            self._count_moved(rows, span, np.flatnonzero(has_moved.take(rows.column("atom", span))))
         moving = self.transits.count(rows, span)
         if moving is not None:
             self.moving.add(Groups(self._cell, self._epoch, *moving))

@@ -21,7 +21,8 @@ from lookup.replay.walk import Tick, Walker, walk_days, walk_together
 from lookup.replay.work import WorkDir
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.resolve import client_rules
-from tests.replay.worlds import MICRO, Layout, write_lookups, write_rows
+from tests.replay.layouts import Layout, write_lookups, write_rows
+from tests.replay.worlds import MICRO
 
 _Walker = TypeVar("_Walker", bound=Walker)
 

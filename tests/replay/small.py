@@ -8,8 +8,9 @@ from typing import Any
 from lookup.replay.outcome import ReplayOutcome
 from lookup.replay.run import replay
 from lookup.settings.evaluation import EvaluationFile
+from tests.replay.layouts import write_rows
 from tests.replay.serial import SerialSession
-from tests.replay.worlds import START_US, write_rows
+from tests.replay.worlds import START_US
 
 __all__ = ["BROKER", "LOOKUP", "evaluation_in", "replayed", "write_log", "write_table"]
 

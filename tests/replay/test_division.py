@@ -72,3 +72,34 @@ def test_cores_are_done_at_about_the_same_time() -> None:
     work = sorted((8, 6, 5)[task.cluster] * (1 + len(task.runs)) for task in tasks)
     assert len(tasks) == 4
     assert abs(work[3] + work[0] - work[2] - work[1]) <= 8
+
+
+def test_short_runs_fill_the_cores_that_long_ones_leave() -> None:
+    """Eight runs on four cores: each does a long and a short one, where two long ones would take longer."""
+    tasks = divide([10], Costs(1.5, [4.0, 4.0, 1.0, 1.0]), [1, 2], cores=4)
+
+    assert sorted([policy >= 2 for policy, _ in task.runs] for task in tasks) == [[False, True]] * 4
+
+
+@given(
+    st.lists(st.integers(0, 1000), min_size=1, max_size=5),
+    st.lists(st.sampled_from([1.0, 4.0]), min_size=1, max_size=6),
+    st.sampled_from([0.5, 1.5, 5.0]),
+    st.sampled_from([1, 2, 4, 16]),
+)
+def test_the_last_core_is_done_no_later_than_with_whole_clusters(
+    clusters: list[int], policies: list[float], task: float, cores: int
+) -> None:
+    """Whatever is divided, it is for the sake of an earlier end."""
+    tasks = divide(clusters, Costs(task, policies), [1], cores=cores)
+
+    lengths = [clusters[one.cluster] * (task + sum(policies[policy] for policy, _ in one.runs)) for one in tasks]
+    whole = sorted((size * (task + sum(policies)) for size in clusters), reverse=True)
+    assert _ends(lengths, cores) <= _ends(whole, cores)
+
+
+def _ends(lengths: list[float], cores: int) -> float:
+    busy = [0.0] * cores
+    for length in lengths:
+        busy = sorted([busy[0] + length, *busy[1:]])
+    return busy[-1]

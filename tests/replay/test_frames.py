@@ -12,8 +12,9 @@ from pyspark.sql import functions as F
 from lookup.errors import InputError
 from lookup.replay.outcome import ReplayOutcome
 from lookup.replay.run import replay
+from tests.replay.layouts import Layout, write_lookups
 from tests.replay.plans import lookup, settings
-from tests.replay.worlds import Layout, world_of, write_lookups
+from tests.replay.worlds import world_of
 
 pytestmark = pytest.mark.spark
 

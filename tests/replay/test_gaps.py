@@ -10,9 +10,9 @@ import pytest
 
 from lookup.replay.gaps import known_figures, unknown_figures
 from lookup.replay.run import replay
+from tests.replay.layouts import Layout, write_lookups
 from tests.replay.plans import NOON, WHOLE, lookup, planned, policy, settings
 from tests.replay.serial import SerialSession
-from tests.replay.worlds import Layout, write_lookups
 
 _LOAD = {"ts": NOON, "cluster": "east", "broker": "a:1"}
 _BUNDLE = {"ts": NOON, "cluster": "east", "bundle": WHOLE}

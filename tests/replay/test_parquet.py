@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from lookup.errors import InputError
 from lookup.replay.parquet import LogFile, list_log, open_parquet, share_out
+from tests.replay.layouts import write_rows
 from tests.replay.plans import lookup
-from tests.replay.worlds import write_rows
 
 
 def test_files_are_found_in_order_and_hidden_ones_are_not(tmp_path: Path) -> None:

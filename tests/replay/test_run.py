@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from lookup.errors import InputError, SettingsError
+from tests.replay.layouts import write_rows
 from tests.replay.small import BROKER, LOOKUP, replayed, write_log, write_table
-from tests.replay.worlds import MICRO, START_US, write_rows
+from tests.replay.worlds import MICRO, START_US
 
 _REGISTERED = {"ts": START_US, "cluster": "east", "broker": "b1:8080", "event": "registered"}
 

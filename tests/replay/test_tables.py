@@ -14,8 +14,9 @@ from lookup.model.broker import Broker, Roster
 from lookup.model.namespaces import NamespacePolicies
 from lookup.replay.atoms import AtomRule, Atoms
 from lookup.replay.tables import broker_numbers, bundle_numbers, bundle_rows, load_rows, ownership_events, registrations
+from tests.replay.layouts import write_rows
 from tests.replay.plans import NOON, WHOLE
-from tests.replay.worlds import MICRO, write_rows
+from tests.replay.worlds import MICRO
 
 ROW = {"ts": NOON, "cluster": "east", "broker": "a:1", "bundle": WHOLE}
 

@@ -11,11 +11,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.replay.cells import CellLedger, Groups, GroupSums
-from lookup.replay.counts import compacted, grouped
+from lookup.replay.cells import CellLedger, Groups, GroupSums, added_up
+from lookup.replay.counts import compacted, grouped, occurring
 from lookup.replay.tally import OwnerTally
 from tests.replay.plans import NOON, Planned, lookup, planned
 from tests.replay.worlds import MICRO
+
+_COLUMNS = ("unit", "broker", "client", "lookups", "weight")
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 9)), min_size=1), st.sampled_from([51, 1 << 24]))
@@ -38,6 +40,12 @@ def test_compacted_codes_number_what_occurs(codes: list[int]) -> None:
 
     assert found.tolist() == sorted(set(codes))
     assert found[numbers].tolist() == codes
+
+
+@given(st.lists(st.integers(0, 30), min_size=1), st.sampled_from([0, 1 << 24]))
+def test_codes_that_occur_ascend(codes: list[int], largest: int) -> None:
+    """Few codes and many possible ones are found alike."""
+    assert occurring(np.array([*codes, largest])).tolist() == sorted({*codes, largest})
 
 
 def _tally(plan: Planned) -> OwnerTally:
@@ -135,6 +143,35 @@ def test_groups_of_a_day_are_added_up_by_roster_epoch(tmp_path: Path) -> None:
         (0, [-1, 1], [1.0, 2.0]),
         (1, [1], [1.0]),
     ]
+
+
+def test_what_is_held_does_not_grow_with_a_day(tmp_path: Path) -> None:
+    """Many rows are added up before the day ends, to the same sums, also where these are no whole numbers."""
+    sums, each = GroupSums(planned(tmp_path, [lookup()]).run), np.arange(1 << 16)
+    cells = [Groups(NOON + cell, 0, each, each % 7, each % 3, each * 0.1, each * 0.7 + cell) for cell in range(8)]
+    held = []
+    for group in cells:
+        sums.add(group)
+        held.append(len(sums.all))
+    sums.settle()
+
+    assert held == [1, 2, 1, 2, 3, 1, 2, 3]
+    expected = added_up(cells)
+    assert [getattr(sums.all[0], name).tolist() for name in _COLUMNS] == [
+        getattr(expected, name).tolist() for name in _COLUMNS
+    ]
+
+
+def test_many_sums_are_gone_through_seldom(tmp_path: Path) -> None:
+    """Where hardly two rows are of one bundle, sums are added to when as many rows again have come."""
+    sums, each = GroupSums(planned(tmp_path, [lookup()]).run), np.arange(1 << 17)
+    held = []
+    for number in range(8):
+        unit, nothing = each + number * len(each), np.zeros_like(each)
+        sums.add(Groups(NOON, 0, unit, nothing, nothing, each * 1.0, each * 1.0))
+        held.append(len(sums.all))
+
+    assert held == [1, 1, 2, 3, 1, 2, 3, 4]
 
 
 def test_groups_keep_their_cells_where_demand_is_told_apart(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ class _GraphMoves(ChangeTotal):
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return how many moves are counted, shape (n_bundles, 1)."""
-        if batch.changes is None:
+        if batch.changes is None or not len(batch.changes.bundle):
             return np.zeros((len(batch.bundles), 1))
         moves, are_on_cycles = _graph(batch.changes)
         kept = moves[are_on_cycles == self.on_cycles]
@@ -58,7 +58,8 @@ class NecessaryMoves(_GraphMoves):
 
 
 # Two metrics ask this of the same changes, one after the other.
-@lru_cache(maxsize=8)
+# Of a run's epochs only the last has changes, which are known by identity and held until others come.
+@lru_cache(maxsize=1)
 def _graph(changes: OwnerChanges) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Return the places of the moves, and which of them lie on cycles."""
     moves = np.flatnonzero(moves_of(changes))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from lookup.model.batch import Batch, Cells
 from lookup.model.broker import Roster
 from lookup.score.metrics import CycleMoves, LoadVariation, NecessaryMoves
+from lookup.score.metrics.churn import _graph
 from tests.score.oracle import Change, Happenings, measure_all
 from tests.score.worlds import HOUR, SECOND, batch_of, labelled
 
@@ -57,6 +58,17 @@ def counts(*edges: str) -> tuple[float, float]:
 def test_moves_on_cycles_cancel_out(edges: Sequence[str], expected: tuple[int, int]) -> None:
     """Different bundles count alike: a swap leaves every broker with as many as before."""
     assert counts(*edges) == expected
+
+
+def test_the_graph_of_moves_is_looked_at_once() -> None:
+    """The epochs of a run before the last, which have no changes, do not make the second metric look again."""
+    batches = [*(batch([]) for _ in range(20)), batch(moves("xy", "yx"))]
+    before = _graph.cache_info().misses
+
+    sums = [sum(metric.accumulate(one, None).sum() for one in batches) for metric in (CycleMoves(), NecessaryMoves())]
+
+    assert sums == [2, 0]
+    assert _graph.cache_info().misses == before + 1
 
 
 def test_cycles_through_the_first_broker_go_first() -> None:

@@ -2,7 +2,7 @@
 
 What implements a key is found, not listed: parts mark their parameters (`Conf`); fields, constants and arguments of
 model, engine and settings name their key where they are documented; settings read some keys by name. Only reasons are
-written by hand, in one table. `python -m lookup.engine.parity FILE` writes the page.
+written by hand, in one table. `python scripts/parity.py FILE` writes the page.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, get_type_hints
 
+import lookup
 from lookup.engine.plugins import Registry, load_plugins
 from lookup.hooks.parameters import Conf
 from lookup.settings.broker_keys import LOAD_MANAGER_KEYS
@@ -85,8 +86,8 @@ REASONS: Mapping[str, str] = {
 
 #: Rooms whose sources are searched, and modules there that only list keys.
 _ROOMS = ("engine", "model", "settings")
-_LISTS = frozenset({"broker_keys", "parity", "pulsar_defaults"})
-_ROOT = Path(__file__).parent.parent
+_LISTS = frozenset({"broker_keys", "pulsar_defaults"})
+_ROOT = Path(lookup.__file__).parent
 _WORD = re.compile(r"(like )?([A-Za-z]+)")
 _ARGUMENT = re.compile(r"^\s+(\w+): ")
 
@@ -213,7 +214,7 @@ _INTRODUCTION = """# Pulsar's keys, and what does the same here
 Every key of `broker.conf` by which Pulsar's load managers decide: what goes by it here, or why nothing does. A part's
 parameter takes its value from the `broker.conf` of the brokers' profile unless the policy says otherwise, times the
 factor in parentheses where units differ. A constant holds Pulsar's default, whatever a `broker.conf` says. This page is
-written by `python -m lookup.engine.parity docs/pulsar-parity.md`; what goes by a key is found in the parts and in the
+written by `python scripts/parity.py docs/pulsar-parity.md`; what goes by a key is found in the parts and in the
 sources, and a test compares page and code.
 """
 

@@ -8,10 +8,10 @@ from typing import Annotated, ClassVar
 
 import pytest
 
-from lookup.engine.parity import KEYS, REASONS, implementations, parity_page
 from lookup.engine.plugins import Registry, load_plugins, registry_of
 from lookup.hooks import Conf
 from lookup.model import Reason
+from scripts.parity import KEYS, REASONS, implementations, parity_page
 
 _PAGE = Path(__file__).parents[2] / "docs" / "pulsar-parity.md"
 
@@ -23,7 +23,7 @@ def registry() -> Registry:
 
 
 def test_the_page_is_what_the_generator_prints(registry: Registry) -> None:
-    """`python -m lookup.engine.parity docs/pulsar-parity.md` writes it anew."""
+    """`python scripts/parity.py docs/pulsar-parity.md` writes it anew."""
     assert _PAGE.read_text(encoding="utf-8") == parity_page(registry)
 
 
