@@ -10,7 +10,9 @@ Source: `facts/protocol.md` sections 4.2, 4.3 and 6.1; PIP-452.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from reprlib import repr as shortened
 from types import MappingProxyType
 from typing import Any
 
@@ -18,8 +20,9 @@ from lookup.errors import ArgumentError, ContractError, NotFoundError, PolicyErr
 from lookup.hooks.protocols import Lister
 from lookup.model.catalog import CatalogView, Listing, Mode
 from lookup.topics.hashing import topics_hash
-from lookup.topics.naming import prefixes_of, schemes_of, without_system_topics
+from lookup.topics.naming import fault_of, prefixes_of, schemes_of, without_system_topics
 from lookup.topics.patterns import TopicsPattern, pattern_length
+from lookup.topics.refusals import quoted
 
 __all__ = ["ListAnswer", "ListLimits", "ListRequest", "Query", "TopicLister", "checked_properties"]
 
@@ -94,6 +97,9 @@ class TopicLister:
 
     Args:
         lister: the part that `[topics] lister` chose.
+
+    Raises:
+        PolicyError: on entry and exit, where the lister fails to begin or to end.
     """
 
     def __init__(self, lister: Lister, catalog: CatalogView, limits: ListLimits | None = None) -> None:
@@ -105,11 +111,19 @@ class TopicLister:
         self._queries: dict[Hashable, Query] = {}
 
     def __enter__(self) -> TopicLister:
-        self._lister.initialize(self._catalog)
+        with self._sentences("could not be prepared"):
+            self._lister.initialize(self._catalog)
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._lister.close()
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        try:
+            with self._sentences("could not be closed"):
+                self._lister.close()
+        except PulsarLookupError as failure:
+            if error is None:
+                raise
+            # What failed first is told; that closing failed as well stands below it in a traceback.
+            error.add_note(str(failure))
 
     def answer(self, request: ListRequest) -> ListAnswer:
         """Answer one request at once, beside any that are under way.
@@ -143,15 +157,16 @@ class TopicLister:
 
         Raises:
             StateError: where the list is partial: clients drop subscriptions on what a list lacks.
-            ContractError: where the lister answers no `Listing`, or a topic of another namespace or mode.
+            ContractError: where the lister answers no `Listing`, a topic of another namespace or mode, or a text that
+                is no topic's name.
             PulsarLookupError: what the lister itself refuses, a namespace that the catalog does not have for one.
             PolicyError: where it fails with anything else.
         """
         name, found = self._lister.name, self._asked(query)
         if not isinstance(found, Listing):
-            raise ContractError(f"lister {name!r} answered {found!r}, which is no Listing")
-        if not isinstance(found.topics, Iterable):
-            raise ContractError(f"lister {name!r} answered {found.topics!r}, which is no list of topics")
+            raise ContractError(f"lister {name!r} answered {_named(found)}, which is no Listing")
+        if not isinstance(found.topics, tuple):
+            raise ContractError(f"lister {name!r} answered {_named(found.topics)}, which is no list of topics")
         if found.partial:
             raise StateError(f"lister {name!r} has only a part of the topics of {query.namespace}; ask again")
         _check_names(name, query, found.topics)
@@ -188,16 +203,21 @@ class TopicLister:
 
     def _asked(self, query: Query) -> Any:
         """Return what the lister answers, of whatever type."""
-        try:
+        with self._sentences(f"failed on {query.namespace}"):
             found: Any = self._lister.list_topics(query.namespace, query.mode, dict(query.properties), self._catalog)
-            # Names that are made as they are read can be read once, and may fail only then.
-            is_lazy = isinstance(found, Listing) and isinstance(found.topics, Iterator)
-            return Listing(tuple(found.topics), found.partial) if is_lazy else found
+            # Names may be made as they are read: they are read once, here, where they may still fail.
+            can_be_read = isinstance(found, Listing) and isinstance(found.topics, Iterable)
+            return Listing(tuple(found.topics), found.partial) if can_be_read else found
+
+    @contextmanager
+    def _sentences(self, what: str) -> Iterator[None]:
+        """Say what the lister raises as a sentence about it; what it refuses on purpose stays as it is."""
+        try:
+            yield
         except PulsarLookupError:
             raise
         except Exception as error:
-            said = f"{type(error).__name__}: {error}"
-            raise PolicyError(f"lister {self._lister.name!r} failed on {query.namespace}: {said}") from error
+            raise PolicyError(f"lister {self._lister.name!r} {what}: {type(error).__name__}: {error}") from error
 
     def _pattern(self, text: str | None) -> TopicsPattern | None:
         limits = self._limits
@@ -246,8 +266,15 @@ def _query(request: ListRequest) -> Query:
 def _check_names(name: str, query: Query, topics: Sequence[object]) -> None:
     starts = prefixes_of(query.namespace, query.mode)
     for topic in topics:
-        if not isinstance(topic, str) or not topic.startswith(starts):
-            raise ContractError(f"lister {name!r} answered {topic!r}, no {query.mode} topic of {query.namespace}")
+        if not isinstance(topic, str) or not topic.startswith(starts) or topic in starts:
+            raise ContractError(f"lister {name!r} answered {_named(topic)}, no {query.mode} topic of {query.namespace}")
+        fault = fault_of(topic)
+        if fault is not None:
+            raise ContractError(f"lister {name!r} answered {quoted(topic)}, which {fault}")
+
+
+def _named(answer: object) -> str:
+    return quoted(answer) if isinstance(answer, str) else shortened(answer)
 
 
 def _shown(topics: Sequence[str], *, include_system: bool) -> Sequence[str]:

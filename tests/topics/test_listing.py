@@ -24,7 +24,7 @@ from lookup.topics.listing import ListAnswer, ListLimits, ListRequest, Query, To
 from lookup_policies.default import Default
 from lookup_policies.indexed import Indexed
 from tests.topics.filled import HERE, catalog_of, name_of
-from tests.topics.listers import Recording, Scripted
+from tests.topics.listers import Broken, Recording, Scripted
 
 _NAMES = ("orders-eu", "orders-us", "bills", "__change_events")
 _PARTITIONED = "orders-asia"
@@ -163,9 +163,17 @@ def test_a_partial_list_is_refused() -> None:
     [
         (None, "answered None, which is no Listing"),
         ([], r"answered \[\], which is no Listing"),
+        (["a"] * 1_000, r"answered \['a', 'a', 'a', 'a', 'a', 'a', \.\.\.\], which is no Listing"),
         (Listing(("persistent://other/ns/a",)), "answered 'persistent://other/ns/a', no persistent topic of public/d"),
         (Listing((name_of("a", "non-persistent"),)), "no persistent topic of public/default"),
         (Listing((7,)), "answered 7, no persistent topic"),  # type: ignore[arg-type]  # a careless lister
+        (Listing("abc"), "answered 'a', no persistent topic"),
+        (Listing(7), "answered 7, which is no list of topics"),  # type: ignore[arg-type]  # the same
+        (Listing((name_of(""),)), "answered 'persistent://public/default/', no persistent topic"),
+        (Listing((name_of("a\n"),)), r"answered 'persistent://public/default/a\\n', which has the character '\\n'"),
+        (Listing((name_of("\x1b[31m"),)), r"which has the character '\\x1b', which no name may have"),
+        (Listing((name_of("\ud801"),)), r"which has the character '\\ud801'"),
+        (Listing((name_of("a" * 5_000),)), r"a\.\.\.', which has 5,028 characters, more than the 4,096 that a name"),
     ],
 )
 def test_an_answer_that_is_none_is_refused(answer: object, said: str) -> None:
@@ -182,6 +190,29 @@ def test_a_lister_that_fails_is_named() -> None:
     """Its own mistakes become a sentence; what it refuses on purpose stays as it is."""
     with pytest.raises(PolicyError, match="lister 'scripted' failed on public/default: RuntimeError: the database is"):
         _scripted(_fail).answer(ListRequest(HERE))
+
+
+@pytest.mark.parametrize(
+    ("lister", "said"),
+    [
+        (Broken(begins=False), "lister 'broken' could not be prepared: ConnectionError: nobody answers"),
+        (Broken(ends=False), "lister 'broken' could not be closed: ConnectionError: nobody answers"),
+    ],
+)
+def test_a_lister_that_cannot_begin_or_end_is_named(lister: Broken, said: str) -> None:
+    """What it raises there is a sentence as well."""
+    with pytest.raises(PolicyError, match=said), TopicLister(lister, _catalog()):
+        pass
+
+
+def test_what_fails_first_is_told() -> None:
+    """A lister that cannot be closed does not hide why its last request was refused."""
+    lister = Broken(lambda _: Listing((), partial=True), ends=False)
+
+    with pytest.raises(StateError, match="has only a part") as refused, TopicLister(lister, _catalog()) as at_work:
+        at_work.answer(ListRequest(HERE))
+
+    assert refused.value.__notes__ == ["lister 'broken' could not be closed: ConnectionError: nobody answers"]
 
 
 def test_an_unknown_namespace_is_refused() -> None:
