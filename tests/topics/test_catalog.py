@@ -274,6 +274,13 @@ def _mistakes() -> list[tuple[Callable[[Catalog], object], type[PulsarLookupErro
         (lambda c: c.set_labels(topic("q"), {"a\n": "b"}), ArgumentError, "must not begin or end with a blank"),
         (lambda c: c.set_labels(topic("q"), {"a\x00b": "b"}), ArgumentError, "must not have the character '\\x00'"),
         (lambda c: c.set_labels(topic("q"), {"a": "b=c"}), ArgumentError, "must not have the character '='"),
+        (
+            lambda c: c.set_labels(topic("q"), {"my key": "b"}),
+            ArgumentError,
+            "'my key', it must not have the character ' '",
+        ),
+        (lambda c: c.set_labels(topic("q"), {"a!": "b"}), ArgumentError, "must not have the character '!'"),
+        (lambda c: c.set_labels(topic("q"), {"a": "b(1)"}), ArgumentError, "must not have the character '('"),
         (lambda c: c.set_labels(topic("q"), {"a": "b\ud800"}), ArgumentError, "must not have the character"),
         (lambda c: c.set_labels(topic("q"), {"a": ""}), ArgumentError, "the value of the label 'a' is empty"),
         (lambda c: c.set_labels(topic("q"), {"a": long}), ArgumentError, "257 characters, at most 256 are permitted"),
