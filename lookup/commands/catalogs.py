@@ -13,10 +13,11 @@ from lookup.engine.plugins import load_plugins
 from lookup.errors import NotFoundError, SettingsError
 from lookup.hooks import Lister
 from lookup.model.catalog import TopicEntry
-from lookup.model.names import NamespaceName, TopicName
+from lookup.model.names import TopicName
 from lookup.settings import TopicsFile, TopicsSection, load_topics
 from lookup.topics.catalog import Catalog
 from lookup.topics.listing import ListLimits
+from lookup.topics.naming import checked_name, checked_namespace
 from lookup.topics.pairs import parse_pairs
 from lookup.topics.rules import rules_of
 from lookup.topics.sqlite import SqliteStorage
@@ -95,18 +96,18 @@ def namespace(text: str) -> str:
     """Read a namespace.
 
     Raises:
-        InvalidNameError: where it is not of the form tenant/namespace.
+        InvalidNameError, ArgumentError: where it is not of the form tenant/namespace, or too long.
     """
-    return str(NamespaceName.parse(text))
+    return checked_namespace(text)
 
 
 def topic(text: str) -> str:
     """Read a topic, whose name may be short.
 
     Raises:
-        InvalidNameError: where it is not written as Pulsar writes it.
+        InvalidNameError, ArgumentError: where it is not written as Pulsar writes it, or too long.
     """
-    return str(TopicName.expand(text))
+    return str(checked_name(str(TopicName.expand(text))))
 
 
 def pairs_of(texts: Iterable[str]) -> dict[str, str]:

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 
 from lookup.errors import ArgumentError, StateError
 from lookup.model.catalog import Mode, Selector, TopicEntry, TopicEvent
-from lookup.model.names import NamespaceName, TopicName
+from lookup.model.names import TopicName
 from lookup.topics.announcing import Listener
-from lookup.topics.naming import names_of, namespace_of, without_partition
+from lookup.topics.naming import checked_name, checked_namespace, names_of, namespace_of, without_partition
 from lookup.topics.pairs import Pairs, checked_keys, checked_pairs, merged_pairs, pairs_without, refuse_other_keys
 from lookup.topics.state import CatalogState
 from lookup.topics.storage import MemoryStorage, Storage
@@ -120,8 +120,9 @@ class Catalog:
 
         Raises:
             InvalidNameError: where it is not of the form tenant/namespace.
+            ArgumentError: for its length.
         """
-        name = str(NamespaceName.parse(namespace))
+        name = checked_namespace(namespace)
         with self.together():
             self._state.add_namespace(name)
 
@@ -277,7 +278,7 @@ class Catalog:
         self._storage.close()
 
     def _meant(self, topic: str) -> Sequence[TopicEntry]:
-        TopicName.parse(topic)
+        checked_name(topic)
         return self._state.meant_by(topic)
 
     def _amend(self, topic: str, amended: Callable[[TopicEntry], TopicEntry]) -> None:

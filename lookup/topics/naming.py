@@ -1,6 +1,6 @@
 """Names of topics: scheme, namespace and partition suffix, the names of partitions, and which topics are Pulsar's own.
 
-Names are taken as they come, many at a time; only `names_of`, `checked_name` and `fault_of` look whether one is a name.
+Names are taken as they come, many at a time; only `names_of`, `checked_*` and `fault_of` look whether one is a name.
 Reading a name into its parts is the business of `lookup.model.names`.
 
 Source: `facts/protocol.md` section 4.2; which suffix numbers a partition: Pulsar's `TopicName.getPartitionIndex`. Names
@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from lookup.errors import ArgumentError
+from lookup.errors import ArgumentError, InvalidNameError
 from lookup.model.catalog import Mode
-from lookup.model.names import TopicName
+from lookup.model.names import NamespaceName, TopicName
 from lookup.topics.refusals import forbidden_character, quoted
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "MAX_PARTITIONS",
     "MODES",
     "checked_name",
+    "checked_namespace",
     "fault_of",
     "is_system_topic",
     "names_of",
@@ -45,6 +46,8 @@ _LAST = (1 << 31) - 1
 #: Characters of a topic's name, partition suffix included. Pulsar names no limit; this is that of a file's path, and a
 #: message of Pulsar's usual 5 MiB still holds a thousand such names.
 MAX_NAME_LENGTH = 4_096
+#: Characters of a namespace's name, which leave three quarters to the names of its topics.
+_MAX_NAMESPACE_LENGTH = MAX_NAME_LENGTH // 4
 #: Partitions of one topic: all are written in one transaction, and a slip of the keyboard must not fill a disk.
 MAX_PARTITIONS = 100_000
 
@@ -123,6 +126,26 @@ def checked_name(topic: str) -> TopicName:
     if fault is not None:
         raise ArgumentError(f"topic {quoted(topic)} {fault}")
     return TopicName.parse(topic)
+
+
+def checked_namespace(namespace: str) -> str:
+    """Return the name of a namespace that topics can be in: two parts; `a/b/c` would read as topic `c` of `a/b`.
+
+    Raises:
+        InvalidNameError: where it is not of the form tenant/namespace.
+        ArgumentError: for its length.
+    """
+    if len(namespace) > _MAX_NAMESPACE_LENGTH:
+        message = (
+            f"namespace {quoted(namespace)} has {len(namespace):,} characters, more than {_MAX_NAMESPACE_LENGTH:,}"
+        )
+        raise ArgumentError(message)
+    name = NamespaceName.parse(namespace)
+    if "/" in name.local:
+        raise InvalidNameError(
+            f"namespace {namespace!r} is not of the form tenant/namespace: it has more than two parts"
+        )
+    return str(name)
 
 
 def fault_of(topic: str) -> str | None:

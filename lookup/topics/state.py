@@ -22,6 +22,7 @@ from lookup.topics.announcing import Announcer, Listener
 from lookup.topics.changes import advanced, differences
 from lookup.topics.namespace import NamespaceTopics
 from lookup.topics.naming import namespace_of
+from lookup.topics.refusals import quoted
 from lookup.topics.storage import Storage
 
 __all__ = ["CatalogState"]
@@ -69,7 +70,9 @@ class CatalogState:
         """
         topics = self.namespaces.get(namespace)
         if topics is None:
-            raise NotFoundError(f"there is no namespace {namespace!r}; {suggestion(namespace, list(self.namespaces))}")
+            raise NotFoundError(
+                f"there is no namespace {quoted(namespace)}; {suggestion(namespace, list(self.namespaces))}"
+            )
         return topics
 
     def entry(self, topic: str) -> TopicEntry | None:
@@ -88,7 +91,7 @@ class CatalogState:
         if not found:
             near = get_close_matches(topic, topics.names("all"), n=1) if len(topics) <= _SEARCHED else ()
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise NotFoundError(f"there is no topic {topic!r}{hint}")
+            raise NotFoundError(f"there is no topic {quoted(topic)}{hint}")
         return found
 
     @contextmanager

@@ -289,6 +289,24 @@ def _mistakes() -> list[tuple[Callable[[Catalog], object], type[PulsarLookupErro
         (lambda c: c.remove_labels(topic("q")), ArgumentError, "say which labels to remove"),
         (lambda c: c.remove_labels(topic("q"), ["a"], everything=True), ArgumentError, "one of the two"),
         (lambda c: c.create_namespace("nothing"), InvalidNameError, "is not of the form tenant/namespace"),
+        (
+            lambda c: c.create_namespace("a/b/c"),
+            InvalidNameError,
+            "'a/b/c' is not of the form tenant/namespace: it has mo",
+        ),
+        (
+            lambda c: c.create_namespace(f"t/{'n' * 10**6}"),
+            ArgumentError,
+            "...' has 1,000,002 characters, more than 1,024",
+        ),
+        (lambda c: c.create(topic("a" * 10**6)), ArgumentError, "characters, more than the 4,096 that a name may have"),
+        (
+            lambda c: c.create(topic("a" * 4_070), partitions=10),
+            ArgumentError,
+            "has 4,100 characters, more than the 4,096",
+        ),
+        (lambda c: c.load(topic("a" * 10**6)), ArgumentError, "characters, more than the 4,096 that a name may have"),
+        (lambda c: c.topics("n" * 10**6), NotFoundError, "nnn...'; known: t/ns"),
     ]
 
 
@@ -302,6 +320,7 @@ def test_mistakes_are_sentences_and_store_nothing(catalog: Catalog, number: int)
         mistake(catalog)
 
     assert sentence in str(caught.value)
+    assert len(str(caught.value)) < 400
     assert (catalog.snapshot(), events) == (before, [])
 
 
