@@ -65,7 +65,9 @@ def add_lister(parser: Parser) -> None:
         metavar="KEY=VALUE",
         help="property the lister filters by, KEY=VALUE or KEY:VALUE, several separated by commas; repeatable",
     )
-    parser.add_argument("--pattern", metavar="RE", help="regular expression over tenant/namespace/topic, whole name")
+    parser.add_argument(
+        "--pattern", type=_pattern, metavar="RE", help="regular expression over tenant/namespace/topic, whole name"
+    )
     parser.add_argument(
         "--labels", metavar="SELECTOR", help="only topics whose labels fit, like 'env=prod,tier in (a,b),team'"
     )
@@ -108,6 +110,13 @@ def topic(text: str) -> str:
         InvalidNameError, ArgumentError: where it is not written as Pulsar writes it, or too long.
     """
     return str(checked_name(str(TopicName.expand(text))))
+
+
+def _pattern(text: str) -> str:
+    """Read a pattern; an empty one, as of a variable that is not set, is a mistake and does not mean everything."""
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty and matches no topic; leave it out to list every topic")
+    return text
 
 
 def pairs_of(texts: Iterable[str]) -> dict[str, str]:

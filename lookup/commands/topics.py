@@ -87,7 +87,7 @@ def listed(at_work: TopicLister, catalog: CatalogView, request: ListRequest, sel
     return [name for name in answer.topics if name in selected]
 
 
-def warn_of_ignored(lister: Lister, properties: Mapping[str, str]) -> None:
+def warn_of_ignored(lister: Lister, properties: Mapping[str, str] | None) -> None:
     """Warn of properties that a lister does not look at."""
     if properties and "properties" not in lister.interests:
         use = "--set topics.lister=property-filter or indexed"

@@ -119,7 +119,14 @@ def test_properties_that_nobody_looks_at_are_warned_of(topics: Topics) -> None:
             "list public/default --pattern a --set topics.pattern_filtering=false",
             "--pattern: patterns are switched off by topics.pattern_filtering = false",
         ),
+        (
+            "list public/default --pattern=",
+            "--pattern: it is empty and matches no topic; leave it out to list every top",
+        ),
+        ("watch public/default --pattern=", "--pattern: it is empty and matches no topic"),
         ("list public/default --labels =", "is no condition"),
+        ("list public/default --labels env!=prod", "'env!=prod' is no condition"),
+        ("list a/b/c", "namespace 'a/b/c' is not of the form tenant/namespace: it has more than two parts"),
         ("list public/default -p k", "'k' should be of the form key=value or key:value"),
         ("list public/default --set topics.lister=idnexed", "no lister named 'idnexed'; did you mean 'indexed'?"),
         (

@@ -18,11 +18,13 @@ from lookup.errors import (
     PulsarLookupError,
     StateError,
 )
+from lookup.hooks import Lister
 from lookup.model.catalog import CatalogView, Listing
 from lookup.topics.hashing import topics_hash
 from lookup.topics.listing import ListAnswer, ListLimits, ListRequest, Query, TopicLister
 from lookup_policies.default import Default
 from lookup_policies.indexed import Indexed
+from lookup_policies.property_filter import PropertyFilter
 from tests.topics.filled import HERE, catalog_of, name_of
 from tests.topics.listers import Broken, Recording, Scripted
 
@@ -88,6 +90,22 @@ def test_a_pattern_that_is_not_applied_is_the_client_s_business(limits: ListLimi
     answer = _answer(ListRequest(HERE, pattern="orders-(?=eu)"), limits)
 
     assert (len(answer.topics), answer.filtered) == (4, False)
+
+
+def test_an_empty_pattern_matches_no_name() -> None:
+    """Only a request without a pattern asks for everything."""
+    answer = _answer(ListRequest(HERE, pattern=""))
+
+    assert (answer.topics, answer.filtered) == ((), True)
+
+
+@pytest.mark.parametrize("lister", [Default(), PropertyFilter(), Indexed()])
+def test_no_properties_and_none_at_all_are_the_same(lister: Lister) -> None:
+    """PIP-452: where they are null or empty, nothing is filtered."""
+    at_work = TopicLister(lister, _catalog())
+
+    assert at_work.answer(ListRequest(HERE, properties=None)) == at_work.answer(ListRequest(HERE, properties={}))
+    assert len(at_work.answer(ListRequest(HERE, properties=None)).topics) == 4
 
 
 def test_a_pattern_of_the_greatest_length_is_applied() -> None:
@@ -227,14 +245,17 @@ def test_an_unknown_namespace_is_refused() -> None:
         ({f"k{number}": "v" for number in range(65)}, "65 properties were sent; one request may have 64"),
         ({"k": "v" * 257}, "property 'k': the value has 257 characters; 256 are permitted"),
         ({"k" * 257: "v"}, "the key has 257 characters; 256 are permitted"),
-        ({"k": "a\nb"}, "property 'k': the value holds a control character"),
-        ({"k\x00": "v"}, "the key holds a control character"),
-        ({"k": "\x85"}, "the value holds a control character"),
+        ({"k": "a\nb"}, r"property 'k': the value holds the character '\\n', which no property may have"),
+        ({"k\x00": "v"}, r"the key holds the character '\\x00'"),
+        ({"k": "\x85"}, r"the value holds the character '\\x85'"),
+        ({"k": "a\u2028b"}, r"the value holds the character '\\u2028'"),
+        ({"k\ud800": "v"}, r"the key holds the character '\\ud800'"),
+        ({"k": 7}, "property 'k': the value is no text"),
         ({"": "v"}, "a property has no key; its value is 'v'"),
     ],
 )
 def test_properties_out_of_bounds_are_refused(properties: dict[str, str], said: str) -> None:
-    """Their number, their length and control characters are looked at before any lister is asked."""
+    """Their number, their length and their characters are looked at before any lister is asked."""
     with pytest.raises(ArgumentError, match=said):
         _scripted(_fail).answer(ListRequest(HERE, properties=properties))
 
@@ -263,6 +284,20 @@ def test_identical_requests_are_looked_up_once() -> None:
 
     assert {ticket: len(answer.topics) for ticket, answer in answers.items()} == {"first": 4, "second": 1}
     assert (answers["first"].filtered, answers["second"].filtered) == (False, True)
+
+
+def test_identical_requests_share_one_hash() -> None:
+    """A list is filtered and hashed once for each pattern and choice of system topics, not once for each request."""
+    lister = TopicLister(Default(), _catalog())
+    requests = [ListRequest(HERE), ListRequest(HERE, pattern=".*s"), ListRequest(HERE, include_system=True)] * 9
+    query, *_ = [lister.ask(ticket, request) for ticket, request in enumerate(requests)]
+    assert query is not None
+
+    answers = lister.listed(query, lister.fetch(query))
+
+    assert answers == [(ticket, lister.answer(request)) for ticket, request in enumerate(requests)]
+    assert len({id(answer.topics) for _, answer in answers}) == 3
+    assert len({id(answer.topics_hash) for _, answer in answers}) == 3
 
 
 def test_who_asks_for_system_topics_alone_gets_them() -> None:
