@@ -199,10 +199,8 @@ class TopicLister:
             NotFoundError: where nobody waits for it.
         """
         group = self._taken(query)
-        kept: dict[_Narrowing, _Kept] = {}
-        for one in group:
-            if one.narrowing not in kept:
-                kept[one.narrowing] = one.narrowing.applied(topics)
+        # Requests that want the same of the list share the work, a hash of every name among it.
+        kept = {narrowing: narrowing.applied(topics) for narrowing in {one.narrowing for one in group}}
         return [(one.ticket, _answer(one, kept[one.narrowing])) for one in group]
 
     def failed(self, query: Query) -> list[Hashable]:

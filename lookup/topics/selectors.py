@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from lookup.errors import ArgumentError
 from lookup.model.catalog import CatalogView, Equals, Exists, In, Selector, Term
+from lookup.topics.naming import without_system_topics
 from lookup.topics.pairs import LABEL_KEY_SIGNS, LABEL_SIGNS, MAX_LENGTH, MAX_PAIRS
 from lookup.topics.refusals import forbidden_character, quoted
 
@@ -49,7 +50,7 @@ def equalities(labels: Mapping[str, str]) -> Selector:
 
 
 def selected_in(catalog: CatalogView, selector: Selector, namespaces: Sequence[str], *, own: str) -> Sequence[str]:
-    """Return what a selector selects in each of several namespaces, sorted.
+    """Return the users' topics that a selector selects in each of several namespaces, sorted.
 
     Args:
         namespaces: each is asked once; none means one's own.
@@ -60,7 +61,9 @@ def selected_in(catalog: CatalogView, selector: Selector, namespaces: Sequence[s
         ArgumentError: for a selector without conditions.
     """
     asked = dict.fromkeys(namespaces or (own,))
-    return sorted(topic for namespace in asked for topic in catalog.selected(namespace, selector))
+    return sorted(
+        without_system_topics(topic for namespace in asked for topic in catalog.selected(namespace, selector))
+    )
 
 
 def _pieces(text: str) -> Iterator[str]:

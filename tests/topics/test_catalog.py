@@ -288,6 +288,12 @@ def _mistakes() -> list[tuple[Callable[[Catalog], object], type[PulsarLookupErro
         (lambda c: c.set_properties(topic("q"), {"a:b": "c"}), ArgumentError, "the key of a property is 'a:b'"),
         (lambda c: c.remove_labels(topic("q")), ArgumentError, "say which labels to remove"),
         (lambda c: c.remove_labels(topic("q"), ["a"], everything=True), ArgumentError, "one of the two"),
+        (lambda c: c.remove_labels(topic("q"), "env"), ArgumentError, "'env', which is one text and no list of keys"),
+        (
+            lambda c: c.remove_properties(topic("q"), "env"),
+            ArgumentError,
+            "the properties to remove are 'env', which is",
+        ),
         (lambda c: c.create_namespace("nothing"), InvalidNameError, "is not of the form tenant/namespace"),
         (
             lambda c: c.create_namespace("a/b/c"),
