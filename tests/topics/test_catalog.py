@@ -139,6 +139,19 @@ def test_new_partitions_inherit(catalog: Catalog) -> None:
     assert _labels(catalog, "p-partition-2", "p-partition-3") == [{"env": "prod", "tier": "a"}] * 2
 
 
+def test_partitions_are_counted_by_the_last_one(catalog: Catalog) -> None:
+    """A topic of which only the third partition is there has three; those it lacks can be given to it."""
+    catalog.create(topic("r-partition-2"), labels={"env": "prod"})
+
+    with pytest.raises(StateError, match="r has 3 partitions, it cannot be given 2"):
+        catalog.add_partitions(topic("r"), 2)
+    catalog.add_partitions(topic("r"), 3)
+
+    assert catalog.parts(topic("r")) == tuple(topic(f"r-partition-{number}") for number in range(3))
+    with pytest.raises(StateError, match="r has 3 partitions, it cannot be given 3"):
+        catalog.add_partitions(topic("r"), 3)
+
+
 def test_a_partition_of_a_topic_has_no_labels_of_its_own(catalog: Catalog) -> None:
     """Labels that differ from those of the topic are refused with the partition."""
     with pytest.raises(ArgumentError, match="has the labels and properties of its topic; it cannot be given others"):

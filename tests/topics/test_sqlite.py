@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from lookup.errors import ArgumentError, InputError, NotFoundError, StateError
+from lookup.model.catalog import TopicEvent
 from lookup.topics.catalog import Catalog
 from lookup.topics.sqlite import SqliteStorage
 from tests.topics.catalogs import NAMESPACE, filled, heard, rebuilt, topic
@@ -90,15 +91,33 @@ def test_two_catalogs_on_one_file_hear_each_other(tmp_path: Path) -> None:
 
 
 def test_what_another_process_deleted_cannot_be_changed(tmp_path: Path) -> None:
-    """A write is judged by what is in the file, not by what was in memory."""
+    """A write is judged by what is in the file, not by what was in memory; listeners hear at once what that is."""
     one, two = filled(SqliteStorage(tmp_path / "topics.db")), _opened(tmp_path)
     events = heard(two)
     one.delete(topic("q"))
 
     with pytest.raises(NotFoundError, match="there is no topic"):
         two.set_labels(topic("q"), {"env": "prod"})
+    assert [event.kind for event in events] == ["deleted"]
     two.load(topic("p"))
     assert [event.kind for event in events] == ["deleted", "loaded", "loaded"]
+    one.close()
+    two.close()
+
+
+def _refuse(event: TopicEvent) -> None:
+    raise ValueError(f"{event.kind} {event.topic}")
+
+
+def test_why_a_write_failed_goes_before_what_a_listener_raises(tmp_path: Path) -> None:
+    """A listener that fails at what others have written does not hide the writer's own mistake."""
+    one, two = filled(SqliteStorage(tmp_path / "topics.db")), _opened(tmp_path)
+    two.subscribe(_refuse)
+    one.delete(topic("q"))
+
+    with pytest.raises(NotFoundError, match="there is no topic") as refused:
+        two.load(topic("q"))
+    assert refused.value.__notes__ == [f"a listener raised ValueError: deleted {topic('q')}"]
     one.close()
     two.close()
 
