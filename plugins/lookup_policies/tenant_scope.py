@@ -47,7 +47,7 @@ class TenantScope(Lister):
     @property
     def interests(self) -> frozenset[EventKind]:
         """Return the child's, and changes of properties."""
-        return self.child.interests | {"properties"}
+        return frozenset(self.child.interests) | {"properties"}
 
     def list_topics(self, namespace: str, mode: Mode, properties: Mapping[str, str], catalog: CatalogView) -> Listing:
         """Choose the tenant's topics from what the child lists."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from lookup.hooks import Lister
 from lookup.model.catalog import CatalogView, EventKind, Listing, Mode
 
-__all__ = ["Broken", "Recording", "Scripted"]
+__all__ = ["Broken", "Listed", "Recording", "Scripted"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,14 @@ class Recording(Lister):
     def close(self) -> None:
         """Note the call."""
         self.calls.append("close")
+
+
+@dataclass(frozen=True)
+class Listed(Scripted):
+    """Name the interests in a list, as a careless lister may."""
+
+    name: ClassVar[str] = "listed"
+    interests: ClassVar[Any] = ["created", "labels"]
 
 
 @dataclass(frozen=True)
