@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -222,13 +223,14 @@ class _Run:
         ]
         output, log = Output(self.output, self.work), (section.reconnect_s * MICRO, _has_log(clusters))
 
-        def replay(task: TaskRuns, held: Sequence[ClusterPlan]) -> tuple[list[Replayed], Gathered | None]:
-            """Replay some policies over one cluster."""
+        def replay(task: TaskRuns, held: Sequence[ClusterPlan]) -> str:
+            """Replay some policies over one cluster; return where the driver finds what they scored."""
             cluster = held[task.cluster]
             facts = FactsWalk(cluster, run, marks[task.cluster], *log) if task.with_facts else None
-            return replay_runs(cluster, run, recipe, task, facts=facts, output=output)
+            scored = replay_runs(cluster, run, recipe, task, facts=facts, output=output)
+            return output.work.leave("scored/{}-{}-{}".format(task.cluster, *task.runs[0]), scored)
 
-        return _by_policy(tasks, self._run(tasks, clusters, replay))
+        return _by_policy(tasks, [self.work.find(name) for name in self._run(tasks, clusters, replay)])
 
     def _run(self, items: Sequence[Any], shared: Any, task: Callable[[Any, Any], Any]) -> list[Any]:
         """Run one task per item, in the items' order; a user's mistake in a task is raised here.
@@ -239,7 +241,8 @@ class _Run:
         held = self._context.broadcast(shared)
         tasks = self._context.parallelize(list(items), max(len(items), 1))
         try:
-            found = tasks.map(lambda item: attempt(lambda: task(item, held.value))).collect()
+            # What is held is read before the attempt: reading it puts Python's collector to work again.
+            found = tasks.map(lambda item: attempt(partial(task, item, held.value))).collect()
         finally:
             held.destroy()
         return _successes(found)

@@ -1,12 +1,14 @@
-"""Files that pass arrays between the jobs of a replay: `OUTPUT/.work/`, on any file system pyarrow knows.
+"""Files that pass what is large between the jobs of a replay: `OUTPUT/.work/`, on any file system pyarrow knows.
 
 One file holds named columns of one length and a small JSON note. Local files are mapped into memory, so several
-policies that read one day share its pages.
+policies that read one day share its pages. What a job leaves to the driver goes by a file as well: Spark holds what
+tasks return in its own memory, several times over, and refuses more than `spark.driver.maxResultSize`.
 """
 
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -49,6 +51,20 @@ class WorkDir:
                 table = pa.ipc.open_file(stream).read_all()
         note = json.loads(table.schema.metadata[b"note"])
         return {key: _numpy(table.column(key)) for key in table.column_names}, note
+
+    def leave(self, name: str, left: object) -> str:
+        """Write an object for the driver; return the name by which it finds it."""
+        system, root = locate(self.root)
+        system.create_dir(f"{root}/{name}".rpartition("/")[0], recursive=True)
+        with system.open_output_stream(f"{root}/{name}") as sink:
+            pickle.dump(left, sink, protocol=5)
+        return name
+
+    def find(self, name: str) -> Any:
+        """Return what a task left."""
+        system, root = locate(self.root)
+        with system.open_input_file(f"{root}/{name}") as stream:
+            return pickle.loads(stream.read())
 
     def remove(self) -> None:
         """Remove the folder and everything in it."""

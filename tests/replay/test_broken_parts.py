@@ -66,6 +66,20 @@ def test_a_part_that_fails_on_a_worker_is_one_sentence(
     assert not (tmp_path / "output" / ".work").exists()
 
 
+@pytest.mark.spark
+def test_the_collector_rests_while_a_task_decides(spark: SparkSession, tmp_path: Path) -> None:
+    """Also in a worker's first task, although reading what Spark sends once starts the collector."""
+    (tmp_path / "broken.py").write_text(_PART.format(body="import gc; return [float(not gc.isenabled())]"))
+    write_log(tmp_path)
+    files, policies = [str(tmp_path / "broken.py")], [{"name": "p", "selector": "broken"}]
+    settings = evaluation_in(tmp_path, policies=policies, plugin_files=files)
+
+    outcome = replay(spark, settings, str(tmp_path / "output"))
+
+    [answered] = [one.sums.sum(axis=0).tolist() for one in outcome.sums if one.metric == "answered_ratio"]
+    assert answered == [1.0, 1.0]
+
+
 _METRIC = """
 from typing import ClassVar
 from dataclasses import dataclass

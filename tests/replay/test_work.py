@@ -46,3 +46,13 @@ def test_removing_leaves_nothing_and_may_be_repeated(tmp_path: Path) -> None:
     work.remove()
 
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_task_leaves_the_driver_finds(tmp_path: Path) -> None:
+    """An object comes back by the name it was left under, on whatever file system."""
+    work = WorkDir(f"file://{tmp_path}/work")
+
+    name = work.leave("scored/1-0", [("p", np.arange(3))])
+
+    [(policy, sums)] = work.find(name)
+    assert (name, policy, sums.tolist()) == ("scored/1-0", "p", [0, 1, 2])
