@@ -13,10 +13,11 @@ from lookup.engine.plugins import load_plugins
 from lookup.errors import NotFoundError, SettingsError
 from lookup.hooks import Lister
 from lookup.model.catalog import TopicEntry
-from lookup.model.names import NamespaceName, TopicName
+from lookup.model.names import TopicName
 from lookup.settings import TopicsFile, TopicsSection, load_topics
 from lookup.topics.catalog import Catalog
 from lookup.topics.listing import ListLimits
+from lookup.topics.naming import checked_name, checked_namespace
 from lookup.topics.pairs import parse_pairs
 from lookup.topics.rules import rules_of
 from lookup.topics.sqlite import SqliteStorage
@@ -64,7 +65,9 @@ def add_lister(parser: Parser) -> None:
         metavar="KEY=VALUE",
         help="property the lister filters by, KEY=VALUE or KEY:VALUE, several separated by commas; repeatable",
     )
-    parser.add_argument("--pattern", metavar="RE", help="regular expression over tenant/namespace/topic, whole name")
+    parser.add_argument(
+        "--pattern", type=_pattern, metavar="RE", help="regular expression over tenant/namespace/topic, whole name"
+    )
     parser.add_argument(
         "--labels", metavar="SELECTOR", help="only topics whose labels fit, like 'env=prod,tier in (a,b),team'"
     )
@@ -95,18 +98,25 @@ def namespace(text: str) -> str:
     """Read a namespace.
 
     Raises:
-        InvalidNameError: where it is not of the form tenant/namespace.
+        InvalidNameError, ArgumentError: where it is not of the form tenant/namespace, or too long.
     """
-    return str(NamespaceName.parse(text))
+    return checked_namespace(text)
 
 
 def topic(text: str) -> str:
     """Read a topic, whose name may be short.
 
     Raises:
-        InvalidNameError: where it is not written as Pulsar writes it.
+        InvalidNameError, ArgumentError: where it is not written as Pulsar writes it, or too long.
     """
-    return str(TopicName.expand(text))
+    return str(checked_name(str(TopicName.expand(text))))
+
+
+def _pattern(text: str) -> str:
+    """Read a pattern; an empty one, as of a variable that is not set, is a mistake and does not mean everything."""
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty and matches no topic; leave it out to list every topic")
+    return text
 
 
 def pairs_of(texts: Iterable[str]) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from pathlib import Path
 
 from lookup.commands.catalogs import (
     add_catalog,
@@ -23,6 +24,7 @@ from lookup.errors import SettingsError
 from lookup.hooks import Lister
 from lookup.model.catalog import CatalogView, Selector
 from lookup.settings import TopicsSection
+from lookup.topics.catalog import Catalog
 from lookup.topics.hashing import topics_hash
 from lookup.topics.listing import ListRequest, TopicLister
 from lookup.topics.naming import namespace_of
@@ -87,7 +89,7 @@ def listed(at_work: TopicLister, catalog: CatalogView, request: ListRequest, sel
     return [name for name in answer.topics if name in selected]
 
 
-def warn_of_ignored(lister: Lister, properties: Mapping[str, str]) -> None:
+def warn_of_ignored(lister: Lister, properties: Mapping[str, str] | None) -> None:
     """Warn of properties that a lister does not look at."""
     if properties and "properties" not in lister.interests:
         use = "--set topics.lister=property-filter or indexed"
@@ -106,7 +108,17 @@ def _add_create(parser: Parser) -> None:
 def _create(arguments: argparse.Namespace) -> int:
     settings = settings_of(arguments).topics
     name = topic(arguments.topic)
-    with opened(settings, create=True) as catalog, catalog.together():
+    if not Path(settings.catalog).exists():
+        # What cannot be put into an empty catalog is refused before there is a file.
+        _put(name, arguments, Catalog(allowed_label_keys=settings.allowed_label_keys))
+    with opened(settings, create=True) as catalog:
+        _put(name, arguments, catalog)
+    say(f"created {name}")
+    return 0
+
+
+def _put(name: str, arguments: argparse.Namespace, catalog: Catalog) -> None:
+    with catalog.together():
         if arguments.create_namespace:
             catalog.create_namespace(namespace_of(name))
         catalog.create(
@@ -115,8 +127,6 @@ def _create(arguments: argparse.Namespace) -> int:
             properties=pairs_of(arguments.properties),
             labels=pairs_of(arguments.labels),
         )
-    say(f"created {name}")
-    return 0
 
 
 def _add_delete(parser: Parser) -> None:

@@ -14,9 +14,16 @@ from dataclasses import dataclass, replace
 
 from lookup.errors import ArgumentError, StateError
 from lookup.model.catalog import Mode, Selector, TopicEntry, TopicEvent
-from lookup.model.names import NamespaceName, TopicName
+from lookup.model.names import TopicName
 from lookup.topics.announcing import Listener
-from lookup.topics.naming import names_of, namespace_of, without_partition
+from lookup.topics.naming import (
+    checked_name,
+    checked_namespace,
+    names_of,
+    namespace_of,
+    partition_number,
+    without_partition,
+)
 from lookup.topics.pairs import Pairs, checked_keys, checked_pairs, merged_pairs, pairs_without, refuse_other_keys
 from lookup.topics.state import CatalogState
 from lookup.topics.storage import MemoryStorage, Storage
@@ -120,8 +127,9 @@ class Catalog:
 
         Raises:
             InvalidNameError: where it is not of the form tenant/namespace.
+            ArgumentError: for its length.
         """
-        name = str(NamespaceName.parse(namespace))
+        name = checked_namespace(namespace)
         with self.together():
             self._state.add_namespace(name)
 
@@ -155,15 +163,17 @@ class Catalog:
 
         Raises:
             NotFoundError: where there is no such topic.
-            StateError: where it is not partitioned, or has as many already.
+            StateError: where it is not partitioned, or has as many already, also where some of them are missing.
         """
         names = names_of(topic, partitions)
         with self.together():
             existing = self._meant(topic)
             missing = [name for name in names if self.entry(name) is None]
-            if existing[0].name == topic or not missing:
-                has = "no partitions" if existing[0].name == topic else f"{len(existing)} partitions"
-                raise StateError(f"{topic} has {has}, it cannot be given {partitions}")
+            last = partition_number(existing[-1].name)
+            if existing[0].name == topic or last is None:
+                raise StateError(f"{topic} has no partitions, it cannot be given {partitions}")
+            if partitions <= last or not missing:
+                raise StateError(f"{topic} has {last + 1} partitions, it cannot be given {partitions}")
             self._add(missing, existing[0])
 
     def delete(self, topic: str) -> None:
@@ -277,7 +287,7 @@ class Catalog:
         self._storage.close()
 
     def _meant(self, topic: str) -> Sequence[TopicEntry]:
-        TopicName.parse(topic)
+        checked_name(topic)
         return self._state.meant_by(topic)
 
     def _amend(self, topic: str, amended: Callable[[TopicEntry], TopicEntry]) -> None:

@@ -10,20 +10,20 @@ Source: `facts/protocol.md` sections 4.2, 4.3 and 6.1; PIP-452.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from contextlib import contextmanager
+from dataclasses import dataclass
+from reprlib import repr as shortened
 from typing import Any
 
 from lookup.errors import ArgumentError, ContractError, NotFoundError, PolicyError, PulsarLookupError, StateError
 from lookup.hooks.protocols import Lister
 from lookup.model.catalog import CatalogView, Listing, Mode
 from lookup.topics.hashing import topics_hash
-from lookup.topics.naming import prefixes_of, schemes_of, without_system_topics
+from lookup.topics.naming import fault_of, prefixes_of, schemes_of, without_system_topics
 from lookup.topics.patterns import TopicsPattern, pattern_length
+from lookup.topics.refusals import forbidden_character, quoted
 
 __all__ = ["ListAnswer", "ListLimits", "ListRequest", "Query", "TopicLister", "checked_properties"]
-
-_EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,8 @@ class ListRequest:
     pattern: str | None = None
     #: hash of the list the client has; None or empty: it has none
     topics_hash: str | None = None
-    #: PIP-452: of the consumer; what they mean is the lister's business
-    properties: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+    #: PIP-452: of the consumer; what they mean is the lister's business. None or empty: no filtering
+    properties: Mapping[str, str] | None = None
     #: whether Pulsar's own topics are shown; the REST form asks so, clients never
     include_system: bool = False
 
@@ -81,10 +81,33 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
+class _Kept:
+    """What is left of a list for everybody who narrows it in the same way."""
+
+    topics: tuple[str, ...]
+    topics_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Narrowing:
+    """What the framework takes out of a list, whatever a lister makes of the request."""
+
+    #: None: none is applied
+    pattern: str | None
+    include_system: bool
+
+    def applied(self, topics: Sequence[str]) -> _Kept:
+        shown = topics if self.include_system else without_system_topics(topics)
+        kept = tuple(shown if self.pattern is None else TopicsPattern(self.pattern).filter(shown))
+        return _Kept(kept, topics_hash(kept))
+
+
+@dataclass(frozen=True, slots=True)
 class _Waiting:
     ticket: Hashable
-    request: ListRequest
-    pattern: TopicsPattern | None
+    #: of the list the client has
+    has: str | None
+    narrowing: _Narrowing
 
 
 class TopicLister:
@@ -94,6 +117,9 @@ class TopicLister:
 
     Args:
         lister: the part that `[topics] lister` chose.
+
+    Raises:
+        PolicyError: on entry and exit, where the lister fails to begin or to end.
     """
 
     def __init__(self, lister: Lister, catalog: CatalogView, limits: ListLimits | None = None) -> None:
@@ -105,11 +131,19 @@ class TopicLister:
         self._queries: dict[Hashable, Query] = {}
 
     def __enter__(self) -> TopicLister:
-        self._lister.initialize(self._catalog)
+        with self._sentences("could not be prepared"):
+            self._lister.initialize(self._catalog)
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._lister.close()
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        try:
+            with self._sentences("could not be closed"):
+                self._lister.close()
+        except PulsarLookupError as failure:
+            if error is None:
+                raise
+            # What failed first is told; that closing failed as well stands below it in a traceback.
+            error.add_note(str(failure))
 
     def answer(self, request: ListRequest) -> ListAnswer:
         """Answer one request at once, beside any that are under way.
@@ -118,7 +152,7 @@ class TopicLister:
             PulsarLookupError: as `ask` and `fetch` do.
         """
         waiting = self._checked(None, request)
-        return _answer(waiting, _shown(self.fetch(_query(request)), include_system=request.include_system))
+        return _answer(waiting, waiting.narrowing.applied(self.fetch(_query(request))))
 
     def ask(self, ticket: Hashable, request: ListRequest) -> Query | None:
         """Take a request in; return what to fetch for it, None where the same is being fetched for somebody else.
@@ -143,15 +177,16 @@ class TopicLister:
 
         Raises:
             StateError: where the list is partial: clients drop subscriptions on what a list lacks.
-            ContractError: where the lister answers no `Listing`, or a topic of another namespace or mode.
+            ContractError: where the lister answers no `Listing`, a topic of another namespace or mode, or a text that
+                is no topic's name.
             PulsarLookupError: what the lister itself refuses, a namespace that the catalog does not have for one.
             PolicyError: where it fails with anything else.
         """
         name, found = self._lister.name, self._asked(query)
         if not isinstance(found, Listing):
-            raise ContractError(f"lister {name!r} answered {found!r}, which is no Listing")
-        if not isinstance(found.topics, Iterable):
-            raise ContractError(f"lister {name!r} answered {found.topics!r}, which is no list of topics")
+            raise ContractError(f"lister {name!r} answered {_named(found)}, which is no Listing")
+        if not isinstance(found.topics, tuple):
+            raise ContractError(f"lister {name!r} answered {_named(found.topics)}, which is no list of topics")
         if found.partial:
             raise StateError(f"lister {name!r} has only a part of the topics of {query.namespace}; ask again")
         _check_names(name, query, found.topics)
@@ -164,8 +199,9 @@ class TopicLister:
             NotFoundError: where nobody waits for it.
         """
         group = self._taken(query)
-        shown = {flag: _shown(topics, include_system=flag) for flag in {one.request.include_system for one in group}}
-        return [(one.ticket, _answer(one, shown[one.request.include_system])) for one in group]
+        # Requests that want the same of the list share the work, a hash of every name among it.
+        kept = {narrowing: narrowing.applied(topics) for narrowing in {one.narrowing for one in group}}
+        return [(one.ticket, _answer(one, kept[one.narrowing])) for one in group]
 
     def failed(self, query: Query) -> list[Hashable]:
         """Return the tickets of everybody whose query could not be fetched, and forget them.
@@ -183,27 +219,38 @@ class TopicLister:
 
     def _checked(self, ticket: Hashable, request: ListRequest) -> _Waiting:
         schemes_of(request.mode)
-        checked_properties(request.properties, self._limits)
-        return _Waiting(ticket, request, self._pattern(request.pattern))
+        checked_properties(request.properties or {}, self._limits)
+        return _Waiting(ticket, request.topics_hash, _Narrowing(self._pattern(request.pattern), request.include_system))
 
     def _asked(self, query: Query) -> Any:
         """Return what the lister answers, of whatever type."""
-        try:
+        with self._sentences(f"failed on {query.namespace}"):
             found: Any = self._lister.list_topics(query.namespace, query.mode, dict(query.properties), self._catalog)
-            # Names that are made as they are read can be read once, and may fail only then.
-            is_lazy = isinstance(found, Listing) and isinstance(found.topics, Iterator)
-            return Listing(tuple(found.topics), found.partial) if is_lazy else found
+            # Names may be made as they are read: they are read once, here, where they may still fail.
+            can_be_read = isinstance(found, Listing) and isinstance(found.topics, Iterable)
+            return Listing(tuple(found.topics), found.partial) if can_be_read else found
+
+    @contextmanager
+    def _sentences(self, what: str) -> Iterator[None]:
+        """Say what the lister raises as a sentence about it; what it refuses on purpose stays as it is."""
+        try:
+            yield
         except PulsarLookupError:
             raise
         except Exception as error:
-            said = f"{type(error).__name__}: {error}"
-            raise PolicyError(f"lister {self._lister.name!r} failed on {query.namespace}: {said}") from error
+            raise PolicyError(f"lister {self._lister.name!r} {what}: {type(error).__name__}: {error}") from error
 
-    def _pattern(self, text: str | None) -> TopicsPattern | None:
+    def _pattern(self, text: str | None) -> str | None:
+        """Return a pattern that is applied here, and can be; None: everything is listed.
+
+        Raises:
+            PatternError: where it cannot be compiled.
+        """
         limits = self._limits
-        if not text or not limits.pattern_filtering or pattern_length(text) > limits.pattern_max_length:
+        # An empty pattern is one that no name matches; only a request without any lists everything.
+        if text is None or not limits.pattern_filtering or pattern_length(text) > limits.pattern_max_length:
             return None
-        return TopicsPattern(text)
+        return TopicsPattern(text).text
 
     def _taken(self, query: Query) -> list[_Waiting]:
         if query not in self._waiting:
@@ -218,7 +265,8 @@ def checked_properties(properties: Mapping[str, str], limits: ListLimits) -> Map
     """Return what a client sends with a request for topics.
 
     Raises:
-        ArgumentError: for too many, and for one that is too long, has no key or holds control characters.
+        ArgumentError: for too many, and for one that is no text, is too long, has no key or holds characters that no
+            property of a topic may have.
     """
     if len(properties) > limits.max_properties:
         message = f"{len(properties)} properties were sent; one request may have {limits.max_properties}"
@@ -229,40 +277,47 @@ def checked_properties(properties: Mapping[str, str], limits: ListLimits) -> Map
 
 
 def _check_property(key: str, value: str, longest: int) -> None:
-    title = repr(key if len(key) <= 40 else f"{key[:37]}...")
     if not key:
-        raise ArgumentError(f"a property has no key; its value is {value[:40]!r}")
+        raise ArgumentError(f"a property has no key; its value is {_named(value)}")
     for what, text in (("key", key), ("value", value)):
-        if len(text) > longest:
-            raise ArgumentError(f"property {title}: the {what} has {len(text)} characters; {longest} are permitted")
-        if any(character < " " or "\x7f" <= character <= "\x9f" for character in text):
-            raise ArgumentError(f"property {title}: the {what} holds a control character")
+        fault = _fault_of_property(text, longest)
+        if fault is not None:
+            raise ArgumentError(f"property {_named(key)}: the {what} {fault}")
+
+
+def _fault_of_property(text: object, longest: int) -> str | None:
+    """Return what is wrong with a key or value, as the end of a sentence."""
+    if not isinstance(text, str):
+        return "is no text"
+    if len(text) > longest:
+        return f"has {len(text):,} characters; {longest} are permitted"
+    wrong = forbidden_character(text)
+    return None if wrong is None else f"holds the character {wrong!r}, which no property may have"
 
 
 def _query(request: ListRequest) -> Query:
-    return Query(request.namespace, request.mode, tuple(sorted(request.properties.items())))
+    return Query(request.namespace, request.mode, tuple(sorted((request.properties or {}).items())))
 
 
 def _check_names(name: str, query: Query, topics: Sequence[object]) -> None:
     starts = prefixes_of(query.namespace, query.mode)
     for topic in topics:
-        if not isinstance(topic, str) or not topic.startswith(starts):
-            raise ContractError(f"lister {name!r} answered {topic!r}, no {query.mode} topic of {query.namespace}")
+        if not isinstance(topic, str) or not topic.startswith(starts) or topic in starts:
+            raise ContractError(f"lister {name!r} answered {_named(topic)}, no {query.mode} topic of {query.namespace}")
+        fault = fault_of(topic)
+        if fault is not None:
+            raise ContractError(f"lister {name!r} answered {quoted(topic)}, which {fault}")
 
 
-def _shown(topics: Sequence[str], *, include_system: bool) -> Sequence[str]:
-    return topics if include_system else without_system_topics(topics)
+def _named(answer: object) -> str:
+    return quoted(answer) if isinstance(answer, str) else shortened(answer)
 
 
-def _answer(waiting: _Waiting, topics: Sequence[str]) -> ListAnswer:
-    pattern, has = waiting.pattern, waiting.request.topics_hash
-    # Whatever a lister makes of the request, the pattern is applied to what it returned.
-    found = topics if pattern is None else pattern.filter(topics)
-    hashed = topics_hash(found)
-    is_known = bool(has) and has == hashed
+def _answer(waiting: _Waiting, kept: _Kept) -> ListAnswer:
+    is_known = waiting.has == kept.topics_hash
     return ListAnswer(
-        topics=() if is_known else tuple(found),
-        topics_hash=hashed,
-        filtered=pattern is not None,
+        topics=() if is_known else kept.topics,
+        topics_hash=kept.topics_hash,
+        filtered=waiting.narrowing.pattern is not None,
         changed=not is_known,
     )

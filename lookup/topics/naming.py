@@ -1,7 +1,7 @@
 """Names of topics: scheme, namespace and partition suffix, the names of partitions, and which topics are Pulsar's own.
 
-Names are taken as they come, many at a time; only `names_of` checks one. Reading a name into its parts is the business
-of `lookup.model.names`.
+Names are taken as they come, many at a time; only `names_of`, `checked_*` and `fault_of` look whether one is a name.
+Reading a name into its parts is the business of `lookup.model.names`.
 
 Source: `facts/protocol.md` section 4.2; which suffix numbers a partition: Pulsar's `TopicName.getPartitionIndex`. Names
 that begin with two underscores and are not listed here are users' names.
@@ -12,14 +12,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from lookup.errors import ArgumentError
+from lookup.errors import ArgumentError, InvalidNameError
 from lookup.model.catalog import Mode
-from lookup.model.names import TopicName
+from lookup.model.names import NamespaceName, TopicName
 from lookup.topics.refusals import forbidden_character, quoted
 
 __all__ = [
+    "MAX_NAME_LENGTH",
     "MAX_PARTITIONS",
     "MODES",
+    "checked_name",
+    "checked_namespace",
+    "fault_of",
     "is_system_topic",
     "names_of",
     "namespace_of",
@@ -39,6 +43,11 @@ _SUFFIX = re.compile(rf"{_MARK}(0|[1-9][0-9]{{0,9}})\Z")
 #: The largest partition Java can number.
 _LAST = (1 << 31) - 1
 
+#: Characters of a topic's name, partition suffix included. Pulsar names no limit; this is that of a file's path, and a
+#: message of Pulsar's usual 5 MiB still holds a thousand such names.
+MAX_NAME_LENGTH = 4_096
+#: Characters of a namespace's name, which leave three quarters to the names of its topics.
+_MAX_NAMESPACE_LENGTH = MAX_NAME_LENGTH // 4
 #: Partitions of one topic: all are written in one transaction, and a slip of the keyboard must not fill a disk.
 MAX_PARTITIONS = 100_000
 
@@ -92,17 +101,59 @@ def names_of(topic: str, partitions: int | None) -> Sequence[str]:
 
     Raises:
         InvalidNameError: where it is not the complete name of a topic.
-        ArgumentError: for characters no list of topics can carry, and for a wrong number of partitions.
+        ArgumentError: for characters no list of topics can carry, for a name that is too long, and for a wrong number
+            of partitions.
     """
-    TopicName.parse(topic)
-    _refuse_characters(topic)
+    checked_name(topic)
     if partitions is None:
         return (topic,)
     if partition_number(topic) is not None:
         raise ArgumentError(f"{topic} is the name of a partition, it cannot have partitions of its own")
     if not 1 <= partitions <= MAX_PARTITIONS:
         raise ArgumentError(f"partitions is {partitions}, it must be between 1 and {MAX_PARTITIONS:,}")
+    checked_name(f"{topic}-partition-{partitions - 1}")
     return tuple(f"{topic}-partition-{number}" for number in range(partitions))
+
+
+def checked_name(topic: str) -> TopicName:
+    """Read the complete name of a topic that a list of topics can carry.
+
+    Raises:
+        InvalidNameError: where it is not written as Pulsar writes it.
+        ArgumentError: for its length, and for characters that no name may have.
+    """
+    fault = fault_of(topic)
+    if fault is not None:
+        raise ArgumentError(f"topic {quoted(topic)} {fault}")
+    return TopicName.parse(topic)
+
+
+def checked_namespace(namespace: str) -> str:
+    """Return the name of a namespace that topics can be in: two parts; `a/b/c` would read as topic `c` of `a/b`.
+
+    Raises:
+        InvalidNameError: where it is not of the form tenant/namespace.
+        ArgumentError: for its length.
+    """
+    if len(namespace) > _MAX_NAMESPACE_LENGTH:
+        message = (
+            f"namespace {quoted(namespace)} has {len(namespace):,} characters, more than {_MAX_NAMESPACE_LENGTH:,}"
+        )
+        raise ArgumentError(message)
+    name = NamespaceName.parse(namespace)
+    if "/" in name.local:
+        raise InvalidNameError(
+            f"namespace {namespace!r} is not of the form tenant/namespace: it has more than two parts"
+        )
+    return str(name)
+
+
+def fault_of(topic: str) -> str | None:
+    """Return why no list of topics can carry a name, as the end of a sentence; None where one can."""
+    if len(topic) > MAX_NAME_LENGTH:
+        return f"has {len(topic):,} characters, more than the {MAX_NAME_LENGTH:,} that a name may have"
+    wrong = forbidden_character(topic)
+    return None if wrong is None else f"has the character {wrong!r}, which no name may have"
 
 
 def namespace_of(topic: str) -> str:
@@ -126,10 +177,3 @@ def is_system_topic(topic: str) -> bool:
 def without_system_topics(topics: Iterable[str]) -> list[str]:
     """Return the topics that are users', in their order."""
     return [topic for topic in topics if not is_system_topic(topic)]
-
-
-def _refuse_characters(topic: str) -> None:
-    """Refuse a name with characters that no list of topics can carry."""
-    wrong = forbidden_character(topic)
-    if wrong is not None:
-        raise ArgumentError(f"topic {quoted(topic)} has the character {wrong!r}, which no name may have")

@@ -18,6 +18,8 @@ from lookup.settings.problems import suggestion
 from lookup.topics.refusals import forbidden_character, quoted
 
 __all__ = [
+    "LABEL_KEY_SIGNS",
+    "LABEL_SIGNS",
     "MAX_LENGTH",
     "MAX_PAIRS",
     "Pairs",
@@ -42,8 +44,14 @@ MAX_PAIRS = 64
 #: Labels or properties as they may be given.
 Pairs = Mapping[str, str] | Iterable[tuple[str, str]]
 
+#: What a label's value may not hold: it divides the words of selectors, and what no selector names cannot be selected.
+LABEL_SIGNS = ",=:()"
+#: The same of a label's key, with blanks and the signs of conditions that selectors do not have, such as `env!=prod`.
+LABEL_KEY_SIGNS = f"{LABEL_SIGNS}!<> "
+
 _SEPARATOR = re.compile("[=:]")
-_SEPARATORS = ",=:"
+#: What divides the texts of the PIPs.
+_PROPERTY_SIGNS = ",=:"
 
 
 def checked_pairs(pairs: Pairs, what: str) -> dict[str, str]:
@@ -57,9 +65,11 @@ def checked_pairs(pairs: Pairs, what: str) -> dict[str, str]:
     """
     checked = dict(pairs)
     _refuse_too_many(checked, what)
+    is_label = what == "label"
     for key, value in checked.items():
-        _check_text(key, f"the key of a {what}")
-        _check_text(value, f"the value of the {what} {quoted(key)}", may_be_empty=what == "property")
+        _check_text(key, f"the key of a {what}", LABEL_KEY_SIGNS if is_label else _PROPERTY_SIGNS)
+        if is_label or value != "":
+            _check_text(value, f"the value of the {what} {quoted(key)}", LABEL_SIGNS if is_label else _PROPERTY_SIGNS)
     return checked
 
 
@@ -184,15 +194,15 @@ def _refuse_too_many(pairs: Mapping[str, str], what: str) -> None:
         raise ArgumentError(f"a topic may have at most {MAX_PAIRS} keys of a {what}, this makes {len(pairs)}")
 
 
-def _check_text(text: str, what: str, *, may_be_empty: bool = False) -> None:
+def _check_text(text: str, what: str, signs: str) -> None:
     if not isinstance(text, str):
         raise ArgumentError(f"{what} is {text!r}, it must be a text")
     if len(text) > MAX_LENGTH:
         raise ArgumentError(f"{what} has {len(text):,} characters, at most {MAX_LENGTH} are permitted: {quoted(text)}")
-    if not text and not may_be_empty:
+    if not text:
         raise ArgumentError(f"{what} is empty")
     if text != text.strip():
         raise ArgumentError(f"{what} is {quoted(text)}, it must not begin or end with a blank")
-    wrong = forbidden_character(text, _SEPARATORS)
+    wrong = forbidden_character(text, signs)
     if wrong is not None:
         raise ArgumentError(f"{what} is {quoted(text)}, it must not have the character {wrong!r}")

@@ -31,8 +31,12 @@ _CONSTRUCTS = {
     "(?<!": "the negative lookbehind",
     "(?>": "the atomic group",
     "(?(": "the condition",
-    "(?P": "the group",
-    "(?#": "the comment",
+}
+#: What costs nothing, and is written otherwise or left out in RE2.
+_ABSENT = {
+    "(?P": "begins no group of RE2; (?P<name>...) does",
+    "(?#": "begins a comment, which RE2 does not have",
+    "(?x": "sets a flag that RE2 does not have; i, m, s and U are its flags",
 }
 _POSSESSIVE = re.compile(r"[*+?}]\+\Z")
 _BACK_REFERENCE = re.compile(r"\\[1-9k]\Z")
@@ -120,6 +124,8 @@ def _reason(error: Exception) -> str:
     said = error.args[0] if error.args else b""
     kind, _, construct = (said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)).partition(": ")
     known = _construct(construct)
+    if construct in _ABSENT:
+        return f"{construct!r} {_ABSENT[construct]}"
     if known is None:
         return f"{kind} {construct!r}" if construct else kind
     return f"{known} {construct!r} cannot be matched in linear time, so RE2 does not have it"

@@ -21,8 +21,8 @@ def quoted(text: str) -> str:
 
 def forbidden_character(text: str, separators: str = "") -> str | None:
     """Return the first character that no name, key or value may have, or that is one of these separators."""
-    # Most texts are plain: one look at the whole spares a look at each character.
-    if text.isascii() and text.isprintable() and not any(separator in text for separator in separators):
+    # Most texts are plain: one look at the whole, which finds nothing forbidden, spares a look at each character.
+    if text.isprintable() and not any(separator in text for separator in separators):
         return None
     return next((c for c in text if c in separators or unicodedata.category(c) in _FORBIDDEN_CATEGORIES), None)
 

@@ -28,7 +28,8 @@ from urllib.parse import quote, unquote
 
 from lookup.errors import ArgumentError
 from lookup.model.catalog import Mode
-from lookup.model.names import NamespaceName, TopicName
+from lookup.model.names import TopicName
+from lookup.topics.naming import checked_namespace
 from lookup.topics.pairs import decoded, encoded_pairs, parse_encoded_pairs
 from lookup.topics.refusals import quoted
 
@@ -226,7 +227,7 @@ def _refuse_method(method: str, *known: str) -> None:
 
 
 def _namespace(steps: Sequence[str]) -> str:
-    return str(NamespaceName.parse(f"{steps[1]}/{steps[2]}"))
+    return checked_namespace(f"{steps[1]}/{steps[2]}")
 
 
 def _list(steps: Sequence[str], query: _Query) -> ListTopics:
@@ -359,7 +360,7 @@ def _list_target(operation: ListTopics) -> str:
         "bundle": quote(operation.bundle or "", safe=""),
     }
     query = "&".join(f"{name}={text}" for name, text in fields.items() if text)
-    return f"{_ROOT}{domain}/{NamespaceName.parse(operation.namespace)}" + (f"?{query}" if query else "")
+    return f"{_ROOT}{domain}/{checked_namespace(operation.namespace)}" + (f"?{query}" if query else "")
 
 
 def _target(topic: str, what: str) -> str:

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from lookup.errors import ArgumentError
 from lookup.model.catalog import CatalogView, Equals, Exists, In, Selector, Term
-from lookup.topics.pairs import MAX_LENGTH, MAX_PAIRS
+from lookup.topics.naming import without_system_topics
+from lookup.topics.pairs import LABEL_KEY_SIGNS, LABEL_SIGNS, MAX_LENGTH, MAX_PAIRS
 from lookup.topics.refusals import forbidden_character, quoted
 
 __all__ = ["MAX_SELECTOR_LENGTH", "equalities", "parse", "selected_in"]
@@ -20,7 +21,7 @@ MAX_SELECTOR_LENGTH = MAX_PAIRS * 2 * (MAX_LENGTH + 1)
 
 # One blank before `in`: any number of them would be tried from each, the square of their length.
 _OPENED = re.compile(r"\sin\s*\(")
-_FORM = "a condition is key=value, key in (a,b) or key"
+_FORM = "a condition is key=value, key in (a,b) or key; there are no others"
 
 
 def parse(text: str) -> Selector:
@@ -36,7 +37,7 @@ def parse(text: str) -> Selector:
     if len(text) > MAX_SELECTOR_LENGTH:
         raise ArgumentError(f"the selector has {len(text):,} characters, at most {MAX_SELECTOR_LENGTH:,} are permitted")
     if not text.strip():
-        raise ArgumentError(f"the selector is empty; {_FORM}, such as env=prod")
+        raise ArgumentError(f"the selector is empty; {_FORM}")
     terms = tuple(dict.fromkeys(_term(piece) for piece in _pieces(text)))
     if len(terms) > MAX_PAIRS:
         raise ArgumentError(f"the selector has {len(terms)} conditions, at most {MAX_PAIRS} are permitted")
@@ -49,7 +50,7 @@ def equalities(labels: Mapping[str, str]) -> Selector:
 
 
 def selected_in(catalog: CatalogView, selector: Selector, namespaces: Sequence[str], *, own: str) -> Sequence[str]:
-    """Return what a selector selects in each of several namespaces, sorted.
+    """Return the users' topics that a selector selects in each of several namespaces, sorted.
 
     Args:
         namespaces: each is asked once; none means one's own.
@@ -60,7 +61,9 @@ def selected_in(catalog: CatalogView, selector: Selector, namespaces: Sequence[s
         ArgumentError: for a selector without conditions.
     """
     asked = dict.fromkeys(namespaces or (own,))
-    return sorted(topic for namespace in asked for topic in catalog.selected(namespace, selector))
+    return sorted(
+        without_system_topics(topic for namespace in asked for topic in catalog.selected(namespace, selector))
+    )
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -91,23 +94,29 @@ def _term(piece: str) -> Term:
         return _list_term(piece, opened)
     separator = re.search("[=:]", piece)
     if separator is None:
-        return Exists(_word(piece, piece))
-    return Equals(_word(piece[: separator.start()], piece), _word(piece[separator.end() :], piece, blanks=True))
+        return Exists(_key(piece, piece))
+    return Equals(_key(piece[: separator.start()], piece), _value(piece[separator.end() :], piece))
 
 
 def _list_term(piece: str, opened: re.Match[str]) -> Term:
     values, closed, rest = piece[opened.end() :].partition(")")
     if not closed or rest.strip():
         raise ArgumentError(f"{quoted(piece)} is no condition: {_FORM}")
-    return In(
-        _word(piece[: opened.start()], piece),
-        tuple(sorted({_word(value, piece, blanks=True) for value in values.split(",")})),
-    )
+    chosen = {_value(value, piece) for value in values.split(",")}
+    return In(_key(piece[: opened.start()], piece), tuple(sorted(chosen)))
 
 
-def _word(text: str, piece: str, *, blanks: bool = False) -> str:
+def _key(text: str, piece: str) -> str:
+    return _word(text, piece, LABEL_KEY_SIGNS)
+
+
+def _value(text: str, piece: str) -> str:
+    return _word(text, piece, LABEL_SIGNS)
+
+
+def _word(text: str, piece: str, signs: str) -> str:
+    """Return a key or value that a label may have; any other selects nothing, and nobody would see why."""
     word = text.strip()
-    wrong = not word or len(word) > MAX_LENGTH or forbidden_character(word, "=:,()") is not None
-    if wrong or (not blanks and " " in word):
+    if not word or len(word) > MAX_LENGTH or forbidden_character(word, signs) is not None:
         raise ArgumentError(f"{quoted(piece.strip())} is no condition: {_FORM}")
     return word

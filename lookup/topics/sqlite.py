@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from lookup.errors import InputError, StateError
 from lookup.model.catalog import TopicEntry, TopicEvent
@@ -34,13 +34,24 @@ CREATE TABLE events (revision INTEGER PRIMARY KEY, kind TEXT NOT NULL, topic TEX
 """
 
 
+class _State(NamedTuple):
+    """What tells that somebody has written to a file."""
+
+    #: time of the last change, ns
+    changed: int
+    #: bytes of the file, and of the log beside it
+    size: int
+    log: int
+
+
 class SqliteStorage:
     """Namespaces, topics and the last events in one file.
 
     Args:
         path: of the file; it is made where it is missing.
         n_events: how many events are kept for those who ask what they have missed.
-        must_exist: whether a missing file is a mistake.
+        must_exist: whether a missing file is a mistake. One in a folder that cannot be written to, which nobody else
+            has open, can then be read.
 
     Raises:
         InputError: where the file is missing, cannot be opened, or is no catalog.
@@ -51,13 +62,15 @@ class SqliteStorage:
         self._n_events = check_kept(n_events)
         if must_exist and not self._path.is_file():
             raise InputError(f"there is no catalog {self._path}; a topic that is created makes one")
-        with self._sentences():
-            self._connection = sqlite3.connect(self._path, isolation_level=None)
+        #: of a file that is read without its log, None: the log is there
+        self._seen: _State | None = None
         try:
-            self._open()
-        except BaseException:
-            self._connection.close()
-            raise
+            self._connect(str(self._path))
+        except InputError as error:
+            if not must_exist or not self._lacks_only_log(error):
+                raise
+            self._seen = self._state()
+            self._connect(f"{self._path.absolute().as_uri()}?immutable=1")
 
     @property
     def revision(self) -> int:
@@ -111,6 +124,8 @@ class SqliteStorage:
         """Answer every question of the block from one revision."""
         with self._transaction("BEGIN"):
             yield
+        if self._seen is not None and self._state() != self._seen:
+            raise InputError(f"the catalog {self._path} was changed while it was read, from a folder that is read-only")
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -121,6 +136,25 @@ class SqliteStorage:
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
+
+    def _connect(self, place: str) -> None:
+        with self._sentences():
+            self._connection = sqlite3.connect(place, isolation_level=None, uri=place.startswith("file:"))
+        try:
+            self._open()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _lacks_only_log(self, error: InputError) -> bool:
+        """Tell whether a file, closed by all who wrote to it, cannot be read for want of a log beside it."""
+        name = getattr(error.__cause__, "sqlite_errorname", "")
+        return name == "SQLITE_READONLY_DIRECTORY" and not self._state().log
+
+    def _state(self) -> _State:
+        log = Path(f"{self._path}-wal")
+        found = self._path.stat()
+        return _State(found.st_mtime_ns, found.st_size, log.stat().st_size if log.exists() else 0)
 
     def _open(self) -> None:
         # Tables first: whoever makes them meanwhile makes the mark with them.

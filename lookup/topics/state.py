@@ -2,7 +2,7 @@
 
     write:  storage.writing() begins -> what other processes wrote is taken in -> memory and storage change
             -> the storage commits -> listeners are told, in the order of revisions
-    error before the commit: memory and storage are as before, nobody is told
+    error before the commit: memory and storage are as others left them, and listeners are told no more than that
 
 What may be written is decided in `catalog.py`.
 """
@@ -22,6 +22,7 @@ from lookup.topics.announcing import Announcer, Listener
 from lookup.topics.changes import advanced, differences
 from lookup.topics.namespace import NamespaceTopics
 from lookup.topics.naming import namespace_of
+from lookup.topics.refusals import quoted
 from lookup.topics.storage import Storage
 
 __all__ = ["CatalogState"]
@@ -69,7 +70,9 @@ class CatalogState:
         """
         topics = self.namespaces.get(namespace)
         if topics is None:
-            raise NotFoundError(f"there is no namespace {namespace!r}; {suggestion(namespace, list(self.namespaces))}")
+            raise NotFoundError(
+                f"there is no namespace {quoted(namespace)}; {suggestion(namespace, list(self.namespaces))}"
+            )
         return topics
 
     def entry(self, topic: str) -> TopicEntry | None:
@@ -88,7 +91,7 @@ class CatalogState:
         if not found:
             near = get_close_matches(topic, topics.names("all"), n=1) if len(topics) <= _SEARCHED else ()
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise NotFoundError(f"there is no topic {topic!r}{hint}")
+            raise NotFoundError(f"there is no topic {quoted(topic)}{hint}")
         return found
 
     @contextmanager
@@ -97,18 +100,36 @@ class CatalogState:
         if self._draft is not None:
             yield
             return
+        try:
+            with self._drafting() as draft:
+                yield
+        except Exception as error:
+            # What others have written was taken in all the same, and is safe: it waits for no write of ours.
+            self._tell_beside(error)
+            raise
+        self._announcer.expect(draft.events)
+        self._announcer.tell()
+
+    @contextmanager
+    def _drafting(self) -> Iterator[_Draft]:
+        """Keep what is done in the block, or undo it."""
         draft = self._draft = _Draft()
         try:
             with self._storage.writing():
                 self._take_in()
-                yield
+                yield draft
         except BaseException:
             self._undo(draft)
             raise
         finally:
             self._draft = None
-        self._announcer.expect(draft.events)
-        self._announcer.tell()
+
+    def _tell_beside(self, error: Exception) -> None:
+        """Tell listeners what is safe while a write fails, which is told first whatever they raise."""
+        try:
+            self._announcer.tell()
+        except Exception as second:  # noqa: BLE001  a listener may raise anything; why the write failed goes before it
+            error.add_note(f"a listener raised {type(second).__name__}: {second}")
 
     def add_namespace(self, namespace: str) -> None:
         """Add a namespace unless it is there; only in a transaction."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
@@ -119,7 +120,14 @@ def test_properties_that_nobody_looks_at_are_warned_of(topics: Topics) -> None:
             "list public/default --pattern a --set topics.pattern_filtering=false",
             "--pattern: patterns are switched off by topics.pattern_filtering = false",
         ),
+        (
+            "list public/default --pattern=",
+            "--pattern: it is empty and matches no topic; leave it out to list every top",
+        ),
+        ("watch public/default --pattern=", "--pattern: it is empty and matches no topic"),
         ("list public/default --labels =", "is no condition"),
+        ("list public/default --labels env!=prod", "'env!=prod' is no condition"),
+        ("list a/b/c", "namespace 'a/b/c' is not of the form tenant/namespace: it has more than two parts"),
         ("list public/default -p k", "'k' should be of the form key=value or key:value"),
         ("list public/default --set topics.lister=idnexed", "no lister named 'idnexed'; did you mean 'indexed'?"),
         (
@@ -154,6 +162,49 @@ def test_a_mistake_is_a_sentence_and_exit_code_2(topics: Topics, words: str, sai
     assert ran.err.startswith("error: ")
     assert said in ran.err
     assert topics("list", "public/default", "--mode", "all", "--include-system").out == before
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("create bills", "there is no namespace 'public/default'"),
+        ("create bills --create-namespace --labels env=", "the value of the label 'env' is empty"),
+        ("create bills --create-namespace --partitions 0", "partitions is 0"),
+        (
+            'create bills --create-namespace --labels env=prod --set topics.allowed_label_keys=["tier"]',
+            "'env' is not among",
+        ),
+        ("create a/b/c/d", "there is no namespace 'a/b'"),
+    ],
+)
+def test_a_topic_that_cannot_be_made_makes_no_catalog(topics: Topics, words: str, said: str) -> None:
+    """Where there is no file, none is left behind by a mistake."""
+    ran = topics(*words.split(), "--catalog", "new.db")
+
+    assert ran.code == 2
+    assert said in ran.err
+    assert not list(Path().glob("new.db*"))
+
+
+def test_a_slash_in_a_name_belongs_to_the_topic(topics: Topics) -> None:
+    """The namespace is made in one transaction with the topic, and has two parts."""
+    ran = topics("create", "persistent://acme/eu/x/y", "--create-namespace", "--catalog", "new.db")
+
+    assert (ran.code, ran.err) == (0, "created persistent://acme/eu/x/y\n")
+    assert topics("list", "acme/eu", "--catalog", "new.db").out == "persistent://acme/eu/x/y\n"
+    topics("create", "persistent://acme/us/x/y", "--create-namespace", "--labels", "a=", "--catalog", "new.db")
+    assert "no namespace 'acme/us'; did you mean 'acme/eu'?" in topics("list", "acme/us", "--catalog", "new.db").err
+
+
+def test_a_list_does_not_wait_for_a_writer(topics: Topics) -> None:
+    """What another process has not finished writing is not there yet."""
+    other = sqlite3.connect("topics.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    other.execute("DELETE FROM topics")
+
+    assert _locals(topics("list", "public/default"))[0] == "audit"
+    assert topics("labels", "query", "frozen").out == f"{HERE}audit\n"
+    other.close()
 
 
 def test_a_partial_list_is_an_error(topics: Topics) -> None:
@@ -205,6 +256,7 @@ def test_labels_of_a_namespace_are_listed(topics: Topics) -> None:
 def test_a_query_looks_into_the_namespaces_named_or_one_s_own(topics: Topics) -> None:
     """`topics.namespace` is one's own."""
     topics("create", "persistent://acme/eu/bills", "--create-namespace", "--labels", "env=prod")
+    topics("labels", "set", "__change_events", "env=prod", "tier=gold")
     own = topics("labels", "query", "env=prod,tier in (gold,silver)")
     both = topics("labels", "query", "env", "--namespace", "acme/eu", "--namespace", "public/default", "--mode", "all")
     theirs = topics("labels", "query", "env", "--set", "topics.namespace=acme/eu", "--format", "json")

@@ -18,7 +18,7 @@ from lookup_policies.indexed import Indexed
 from lookup_policies.property_filter import PropertyFilter
 from lookup_policies.tenant_scope import TenantScope
 from tests.topics.filled import HERE, catalog_of, name_of
-from tests.topics.listers import Recording
+from tests.topics.listers import Listed, Recording
 
 PAGE = Path(__file__).parents[2] / "docs" / "topics.md"
 _CATALOG = catalog_of(
@@ -92,6 +92,13 @@ def test_a_child_filters_by_the_other_properties() -> None:
 
     assert _listed(scope, tenant="public", team="billing") == ["both"]
     assert scope.interests == {"created", "deleted", "properties"}
+
+
+def test_a_child_may_name_its_interests_in_any_collection() -> None:
+    """They are read as a set, as wherever a lister is asked for them."""
+    scope = TenantScope(child=Listed())
+
+    assert scope.interests == {"created", "labels", "properties"}
 
 
 def test_a_child_is_opened_closed_and_believed() -> None:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from lookup.hooks import Lister
 from lookup.model.catalog import CatalogView, EventKind, Listing, Mode
 
-__all__ = ["Recording", "Scripted"]
+__all__ = ["Broken", "Listed", "Recording", "Scripted"]
 
 
 @dataclass(frozen=True)
@@ -49,3 +49,31 @@ class Recording(Lister):
     def close(self) -> None:
         """Note the call."""
         self.calls.append("close")
+
+
+@dataclass(frozen=True)
+class Listed(Scripted):
+    """Name the interests in a list, as a careless lister may."""
+
+    name: ClassVar[str] = "listed"
+    interests: ClassVar[Any] = ["created", "labels"]
+
+
+@dataclass(frozen=True)
+class Broken(Scripted):
+    """Fail to begin, or to end."""
+
+    name: ClassVar[str] = "broken"
+
+    begins: bool = True
+    ends: bool = True
+
+    def initialize(self, catalog: CatalogView) -> None:
+        """Fail where it shall not begin."""
+        if not self.begins:
+            raise ConnectionError("nobody answers")
+
+    def close(self) -> None:
+        """Fail where it shall not end."""
+        if not self.ends:
+            raise ConnectionError("nobody answers")

@@ -139,6 +139,19 @@ def test_new_partitions_inherit(catalog: Catalog) -> None:
     assert _labels(catalog, "p-partition-2", "p-partition-3") == [{"env": "prod", "tier": "a"}] * 2
 
 
+def test_partitions_are_counted_by_the_last_one(catalog: Catalog) -> None:
+    """A topic of which only the third partition is there has three; those it lacks can be given to it."""
+    catalog.create(topic("r-partition-2"), labels={"env": "prod"})
+
+    with pytest.raises(StateError, match="r has 3 partitions, it cannot be given 2"):
+        catalog.add_partitions(topic("r"), 2)
+    catalog.add_partitions(topic("r"), 3)
+
+    assert catalog.parts(topic("r")) == tuple(topic(f"r-partition-{number}") for number in range(3))
+    with pytest.raises(StateError, match="r has 3 partitions, it cannot be given 3"):
+        catalog.add_partitions(topic("r"), 3)
+
+
 def test_a_partition_of_a_topic_has_no_labels_of_its_own(catalog: Catalog) -> None:
     """Labels that differ from those of the topic are refused with the partition."""
     with pytest.raises(ArgumentError, match="has the labels and properties of its topic; it cannot be given others"):
@@ -274,6 +287,13 @@ def _mistakes() -> list[tuple[Callable[[Catalog], object], type[PulsarLookupErro
         (lambda c: c.set_labels(topic("q"), {"a\n": "b"}), ArgumentError, "must not begin or end with a blank"),
         (lambda c: c.set_labels(topic("q"), {"a\x00b": "b"}), ArgumentError, "must not have the character '\\x00'"),
         (lambda c: c.set_labels(topic("q"), {"a": "b=c"}), ArgumentError, "must not have the character '='"),
+        (
+            lambda c: c.set_labels(topic("q"), {"my key": "b"}),
+            ArgumentError,
+            "'my key', it must not have the character ' '",
+        ),
+        (lambda c: c.set_labels(topic("q"), {"a!": "b"}), ArgumentError, "must not have the character '!'"),
+        (lambda c: c.set_labels(topic("q"), {"a": "b(1)"}), ArgumentError, "must not have the character '('"),
         (lambda c: c.set_labels(topic("q"), {"a": "b\ud800"}), ArgumentError, "must not have the character"),
         (lambda c: c.set_labels(topic("q"), {"a": ""}), ArgumentError, "the value of the label 'a' is empty"),
         (lambda c: c.set_labels(topic("q"), {"a": long}), ArgumentError, "257 characters, at most 256 are permitted"),
@@ -281,7 +301,31 @@ def _mistakes() -> list[tuple[Callable[[Catalog], object], type[PulsarLookupErro
         (lambda c: c.set_properties(topic("q"), {"a:b": "c"}), ArgumentError, "the key of a property is 'a:b'"),
         (lambda c: c.remove_labels(topic("q")), ArgumentError, "say which labels to remove"),
         (lambda c: c.remove_labels(topic("q"), ["a"], everything=True), ArgumentError, "one of the two"),
+        (lambda c: c.remove_labels(topic("q"), "env"), ArgumentError, "'env', which is one text and no list of keys"),
+        (
+            lambda c: c.remove_properties(topic("q"), "env"),
+            ArgumentError,
+            "the properties to remove are 'env', which is",
+        ),
         (lambda c: c.create_namespace("nothing"), InvalidNameError, "is not of the form tenant/namespace"),
+        (
+            lambda c: c.create_namespace("a/b/c"),
+            InvalidNameError,
+            "'a/b/c' is not of the form tenant/namespace: it has mo",
+        ),
+        (
+            lambda c: c.create_namespace(f"t/{'n' * 10**6}"),
+            ArgumentError,
+            "...' has 1,000,002 characters, more than 1,024",
+        ),
+        (lambda c: c.create(topic("a" * 10**6)), ArgumentError, "characters, more than the 4,096 that a name may have"),
+        (
+            lambda c: c.create(topic("a" * 4_070), partitions=10),
+            ArgumentError,
+            "has 4,100 characters, more than the 4,096",
+        ),
+        (lambda c: c.load(topic("a" * 10**6)), ArgumentError, "characters, more than the 4,096 that a name may have"),
+        (lambda c: c.topics("n" * 10**6), NotFoundError, "nnn...'; known: t/ns"),
     ]
 
 
@@ -295,6 +339,7 @@ def test_mistakes_are_sentences_and_store_nothing(catalog: Catalog, number: int)
         mistake(catalog)
 
     assert sentence in str(caught.value)
+    assert len(str(caught.value)) < 400
     assert (catalog.snapshot(), events) == (before, [])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -18,13 +18,16 @@ from lookup.errors import (
     PulsarLookupError,
     StateError,
 )
+from lookup.hooks import Lister
 from lookup.model.catalog import CatalogView, Listing
+from lookup.topics import listing
 from lookup.topics.hashing import topics_hash
 from lookup.topics.listing import ListAnswer, ListLimits, ListRequest, Query, TopicLister
 from lookup_policies.default import Default
 from lookup_policies.indexed import Indexed
+from lookup_policies.property_filter import PropertyFilter
 from tests.topics.filled import HERE, catalog_of, name_of
-from tests.topics.listers import Recording, Scripted
+from tests.topics.listers import Broken, Recording, Scripted
 
 _NAMES = ("orders-eu", "orders-us", "bills", "__change_events")
 _PARTITIONED = "orders-asia"
@@ -88,6 +91,22 @@ def test_a_pattern_that_is_not_applied_is_the_client_s_business(limits: ListLimi
     answer = _answer(ListRequest(HERE, pattern="orders-(?=eu)"), limits)
 
     assert (len(answer.topics), answer.filtered) == (4, False)
+
+
+def test_an_empty_pattern_matches_no_name() -> None:
+    """Only a request without a pattern asks for everything."""
+    answer = _answer(ListRequest(HERE, pattern=""))
+
+    assert (answer.topics, answer.filtered) == ((), True)
+
+
+@pytest.mark.parametrize("lister", [Default(), PropertyFilter(), Indexed()])
+def test_no_properties_and_none_at_all_are_the_same(lister: Lister) -> None:
+    """PIP-452: where they are null or empty, nothing is filtered."""
+    at_work = TopicLister(lister, _catalog())
+
+    assert at_work.answer(ListRequest(HERE, properties=None)) == at_work.answer(ListRequest(HERE, properties={}))
+    assert len(at_work.answer(ListRequest(HERE, properties=None)).topics) == 4
 
 
 def test_a_pattern_of_the_greatest_length_is_applied() -> None:
@@ -163,9 +182,17 @@ def test_a_partial_list_is_refused() -> None:
     [
         (None, "answered None, which is no Listing"),
         ([], r"answered \[\], which is no Listing"),
+        (["a"] * 1_000, r"answered \['a', 'a', 'a', 'a', 'a', 'a', \.\.\.\], which is no Listing"),
         (Listing(("persistent://other/ns/a",)), "answered 'persistent://other/ns/a', no persistent topic of public/d"),
         (Listing((name_of("a", "non-persistent"),)), "no persistent topic of public/default"),
         (Listing((7,)), "answered 7, no persistent topic"),  # type: ignore[arg-type]  # a careless lister
+        (Listing("abc"), "answered 'a', no persistent topic"),
+        (Listing(7), "answered 7, which is no list of topics"),  # type: ignore[arg-type]  # the same
+        (Listing((name_of(""),)), "answered 'persistent://public/default/', no persistent topic"),
+        (Listing((name_of("a\n"),)), r"answered 'persistent://public/default/a\\n', which has the character '\\n'"),
+        (Listing((name_of("\x1b[31m"),)), r"which has the character '\\x1b', which no name may have"),
+        (Listing((name_of("\ud801"),)), r"which has the character '\\ud801'"),
+        (Listing((name_of("a" * 5_000),)), r"a\.\.\.', which has 5,028 characters, more than the 4,096 that a name"),
     ],
 )
 def test_an_answer_that_is_none_is_refused(answer: object, said: str) -> None:
@@ -184,6 +211,29 @@ def test_a_lister_that_fails_is_named() -> None:
         _scripted(_fail).answer(ListRequest(HERE))
 
 
+@pytest.mark.parametrize(
+    ("lister", "said"),
+    [
+        (Broken(begins=False), "lister 'broken' could not be prepared: ConnectionError: nobody answers"),
+        (Broken(ends=False), "lister 'broken' could not be closed: ConnectionError: nobody answers"),
+    ],
+)
+def test_a_lister_that_cannot_begin_or_end_is_named(lister: Broken, said: str) -> None:
+    """What it raises there is a sentence as well."""
+    with pytest.raises(PolicyError, match=said), TopicLister(lister, _catalog()):
+        pass
+
+
+def test_what_fails_first_is_told() -> None:
+    """A lister that cannot be closed does not hide why its last request was refused."""
+    lister = Broken(lambda _: Listing((), partial=True), ends=False)
+
+    with pytest.raises(StateError, match="has only a part") as refused, TopicLister(lister, _catalog()) as at_work:
+        at_work.answer(ListRequest(HERE))
+
+    assert refused.value.__notes__ == ["lister 'broken' could not be closed: ConnectionError: nobody answers"]
+
+
 def test_an_unknown_namespace_is_refused() -> None:
     """The catalog's sentence reaches the client."""
     with pytest.raises(PulsarLookupError, match="public/defualt"):
@@ -196,14 +246,17 @@ def test_an_unknown_namespace_is_refused() -> None:
         ({f"k{number}": "v" for number in range(65)}, "65 properties were sent; one request may have 64"),
         ({"k": "v" * 257}, "property 'k': the value has 257 characters; 256 are permitted"),
         ({"k" * 257: "v"}, "the key has 257 characters; 256 are permitted"),
-        ({"k": "a\nb"}, "property 'k': the value holds a control character"),
-        ({"k\x00": "v"}, "the key holds a control character"),
-        ({"k": "\x85"}, "the value holds a control character"),
+        ({"k": "a\nb"}, r"property 'k': the value holds the character '\\n', which no property may have"),
+        ({"k\x00": "v"}, r"the key holds the character '\\x00'"),
+        ({"k": "\x85"}, r"the value holds the character '\\x85'"),
+        ({"k": "a\u2028b"}, r"the value holds the character '\\u2028'"),
+        ({"k\ud800": "v"}, r"the key holds the character '\\ud800'"),
+        ({"k": 7}, "property 'k': the value is no text"),
         ({"": "v"}, "a property has no key; its value is 'v'"),
     ],
 )
 def test_properties_out_of_bounds_are_refused(properties: dict[str, str], said: str) -> None:
-    """Their number, their length and control characters are looked at before any lister is asked."""
+    """Their number, their length and their characters are looked at before any lister is asked."""
     with pytest.raises(ArgumentError, match=said):
         _scripted(_fail).answer(ListRequest(HERE, properties=properties))
 
@@ -232,6 +285,26 @@ def test_identical_requests_are_looked_up_once() -> None:
 
     assert {ticket: len(answer.topics) for ticket, answer in answers.items()} == {"first": 4, "second": 1}
     assert (answers["first"].filtered, answers["second"].filtered) == (False, True)
+
+
+def test_identical_requests_share_one_hash(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list is filtered and hashed once for each pattern and choice of system topics, not once for each request."""
+    hashed: list[str] = []
+
+    def noted(topics: Iterable[str]) -> str:
+        hashed.append(topics_hash(topics))
+        return hashed[-1]
+
+    monkeypatch.setattr(listing, "topics_hash", noted)
+    lister = TopicLister(Default(), _catalog())
+    requests = [ListRequest(HERE), ListRequest(HERE, pattern=".*s"), ListRequest(HERE, include_system=True)] * 9
+    query, *_ = [lister.ask(ticket, request) for ticket, request in enumerate(requests)]
+    assert query is not None
+
+    answers = lister.listed(query, lister.fetch(query))
+
+    assert len(hashed) == 3
+    assert answers == [(ticket, lister.answer(request)) for ticket, request in enumerate(requests)]
 
 
 def test_who_asks_for_system_topics_alone_gets_them() -> None:

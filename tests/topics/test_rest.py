@@ -104,6 +104,10 @@ def test_a_name_that_is_none_is_refused() -> None:
     """Namespaces are read as everywhere else."""
     with pytest.raises(InvalidNameError, match="namespace 't/n s' is not of the form tenant/namespace"):
         parse_call("GET", "/admin/v2/persistent/t/n%20s")
+    with pytest.raises(
+        InvalidNameError, match="'t/x/n' is not of the form tenant/namespace: it has more than two parts"
+    ):
+        parse_call("GET", "/admin/v2/topics/t%2Fx/n")
 
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)

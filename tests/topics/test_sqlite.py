@@ -6,11 +6,15 @@ import os
 import sqlite3
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from lookup.errors import ArgumentError, InputError, NotFoundError, StateError
+from lookup.model.catalog import TopicEvent
 from lookup.topics.catalog import Catalog
 from lookup.topics.sqlite import SqliteStorage
 from tests.topics.catalogs import NAMESPACE, filled, heard, rebuilt, topic
@@ -90,15 +94,33 @@ def test_two_catalogs_on_one_file_hear_each_other(tmp_path: Path) -> None:
 
 
 def test_what_another_process_deleted_cannot_be_changed(tmp_path: Path) -> None:
-    """A write is judged by what is in the file, not by what was in memory."""
+    """A write is judged by what is in the file, not by what was in memory; listeners hear at once what that is."""
     one, two = filled(SqliteStorage(tmp_path / "topics.db")), _opened(tmp_path)
     events = heard(two)
     one.delete(topic("q"))
 
     with pytest.raises(NotFoundError, match="there is no topic"):
         two.set_labels(topic("q"), {"env": "prod"})
+    assert [event.kind for event in events] == ["deleted"]
     two.load(topic("p"))
     assert [event.kind for event in events] == ["deleted", "loaded", "loaded"]
+    one.close()
+    two.close()
+
+
+def _refuse(event: TopicEvent) -> None:
+    raise ValueError(f"{event.kind} {event.topic}")
+
+
+def test_why_a_write_failed_goes_before_what_a_listener_raises(tmp_path: Path) -> None:
+    """A listener that fails at what others have written does not hide the writer's own mistake."""
+    one, two = filled(SqliteStorage(tmp_path / "topics.db")), _opened(tmp_path)
+    two.subscribe(_refuse)
+    one.delete(topic("q"))
+
+    with pytest.raises(NotFoundError, match="there is no topic") as refused:
+        two.load(topic("q"))
+    assert refused.value.__notes__ == [f"a listener raised ValueError: deleted {topic('q')}"]
     one.close()
     two.close()
 
@@ -175,6 +197,61 @@ def test_at_least_the_last_event_is_kept(tmp_path: Path) -> None:
     """A revision is known by the last event, so one there must be."""
     with pytest.raises(ArgumentError, match="n_events is 0"):
         SqliteStorage(tmp_path / "topics.db", n_events=0)
+
+
+@pytest.fixture
+def locked() -> Iterator[Path]:
+    """Return a folder with a catalog that everybody may read and nobody but root may write to."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        filled(SqliteStorage(folder / "topics.db")).close()
+        folder.chmod(0o555)
+        yield folder
+        folder.chmod(0o755)
+
+
+@contextmanager
+def _reader(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """Run a process without root's rights that reads a catalog, and goes on when it is told to."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, str(_WRITER.with_name("reader.py")), str(folder / "topics.db")]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment) as process:
+        yield process
+
+
+def test_a_catalog_in_a_folder_of_somebody_else_s_is_read(locked: Path) -> None:
+    """Where no log can be put beside it, it is read without; it cannot be written to."""
+    with _reader(locked) as process:
+        names, refreshed, written, *_ = process.communicate("go on\n")[0].splitlines()
+
+    assert (names, refreshed) == ("p-partition-0 p-partition-1 q", "refreshed")
+    assert "cannot be used: attempt to write a readonly database" in written
+
+
+def test_a_log_is_never_left_out(locked: Path) -> None:
+    """Where the last writes may be in a log that cannot be read, nothing is shown in the place of all."""
+    locked.chmod(0o755)
+    (locked / "topics.db-wal").write_bytes(b"unfinished")
+    locked.chmod(0o555)
+    with _reader(locked) as process:
+        (said,) = process.communicate("")[0].splitlines()
+
+    assert "cannot be used: " in said
+
+
+def test_a_file_that_changes_while_it_is_read_without_a_log_is_refused(locked: Path) -> None:
+    """What others write meanwhile would be seen by halves."""
+    with _reader(locked) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        locked.chmod(0o755)
+        catalog = _opened(locked)
+        catalog.load(topic("q"))
+        catalog.close()
+        said = process.communicate("go on\n")[0]
+
+    assert "topics.db was changed while it was read, from a folder that is read-only" in said
 
 
 def test_who_only_reads_does_not_wait_for_a_writer(tmp_path: Path) -> None:
