@@ -1,6 +1,7 @@
-"""Whole processes under the stop-watch, and what all Python processes below them held in memory at the worst moment.
+"""Whole processes under the stop-watch, or what all Python processes below them held in memory at the worst moment.
 
 Memory is PSS, each shared page divided among those who share it: workers forked from one parent are not counted double.
+Looking at it takes a process's pages under lock, so that it is never done in a run whose time counts.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _KIB = 1024
 
 @dataclass(frozen=True)
 class Measured:
-    """One finished process: seconds from start to end, peak memory in bytes, and what it printed."""
+    """One finished process: seconds from start to end, peak memory in bytes if that was looked at, and its output."""
 
     seconds: float
     python_bytes: int
@@ -35,13 +36,18 @@ class Measured:
 
 
 def run_measured(
-    arguments: Sequence[str], *, allowed: tuple[int, ...] = (0,), variables: Mapping[str, str] | None = None
+    arguments: Sequence[str],
+    *,
+    allowed: tuple[int, ...] = (0,),
+    variables: Mapping[str, str] | None = None,
+    memory: bool = False,
 ) -> Measured:
     """Run this interpreter with some arguments.
 
     Args:
         allowed: exit codes that are no failure.
         variables: added to the environment.
+        memory: whether to look at the memory, which takes time.
 
     Raises:
         SystemExit: with what the process printed, where it failed.
@@ -55,10 +61,12 @@ def run_measured(
         env={**os.environ, **(variables or {})},
     ) as process:
         sampler = _Sampler(process.pid)
-        sampler.start()
+        if memory:
+            sampler.start()
         output = process.communicate()[0]
         seconds = time.perf_counter() - begin
-        sampler.stop()
+        if memory:
+            sampler.stop()
     if process.returncode not in allowed:
         raise SystemExit(f"{' '.join(arguments)} ended with {process.returncode}:\n{output[-3000:]}")
     return Measured(seconds, sampler.python_bytes, sampler.java_bytes, output)

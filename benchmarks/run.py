@@ -1,6 +1,6 @@
 """`make bench`: every figure the project is held to, each against its floor or rival of the same run.
 
-    python benchmarks/run.py                      all of it, about ten minutes on two cores
+    python benchmarks/run.py                      all of it, about twelve minutes on two cores
     python benchmarks/run.py --only decision      one part: rival, four, sixteen, doubling, steady, shared, closed,
                                                   decision, topics, watches
     python benchmarks/run.py --write              and keep the table in docs/benchmarks.md
@@ -31,7 +31,7 @@ _HERE = Path(__file__).resolve().parent
 _PAGE = _HERE.parent / "docs" / "benchmarks.md"
 _MASTER = "local[2]"
 _GIB = 2**30
-#: How often each whole process is measured; what else the machine does only ever adds to its time.
+#: How often each whole process is timed; what else the machine does only ever adds to its time.
 _ROUNDS = 3
 _WHOLE = f"whole processes, each the fastest of {_ROUNDS}, in turns"
 #: The whole processes that parts are made of: the rival, or an evaluation of a log of so many times the rows.
@@ -78,7 +78,11 @@ class _Bench:
         ]
         return min((measured[name] for measured in rounds), key=lambda measured: measured.seconds)
 
-    def _process(self, name: str) -> Measured:
+    def memory(self, name: str) -> Measured:
+        """Return one more run of a whole process, in which its memory was looked at."""
+        return self._once(f"{name}, memory", lambda: self._process(name, memory=True))
+
+    def _process(self, name: str, *, memory: bool = False) -> Measured:
         """Run the rival, or `lookup evaluate` into a folder that is thrown away; verdicts may be what they like."""
         config, times = _PROCESSES[name]
         lookups, path = self.log(times), _HERE / config
@@ -86,7 +90,8 @@ class _Bench:
             return run_measured([str(_HERE / "rival.py"), "--lookups", str(lookups), "--master", _MASTER])
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
             arguments = evaluate_command(path, lookups, Path(folder) / "out", _MASTER)
-            return run_measured(arguments, allowed=(0, 3, 4), variables=table_variables(path, lookups))
+            variables = table_variables(path, lookups)
+            return run_measured(arguments, allowed=(0, 3, 4), variables=variables, memory=memory)
 
     def steady(self, config: str) -> list[tuple[float, float]]:
         """Return the seconds of several evaluations in one session, and of a bare loop after each."""
@@ -114,11 +119,11 @@ def _rival(bench: _Bench) -> Iterator[Figure]:
 
 
 def _four(bench: _Bench) -> Iterator[Figure]:
-    measured, rival = bench.whole("four"), bench.whole("rival")
+    measured, rival, held = bench.whole("four"), bench.whole("rival"), bench.memory("four")
     yield Figure("four policies, whole process", measured.seconds, "s")
     yield Figure("four policies / rival", measured.seconds / rival.seconds, "", 0.5, note=_WHOLE)
-    yield Figure("four policies, peak memory of all Python processes", measured.python_bytes / _GIB, "GiB", 4.0)
-    yield Figure("four policies, peak memory of the JVM", measured.java_bytes / _GIB, "GiB", note="resident")
+    yield Figure("four policies, peak memory of all Python processes", held.python_bytes / _GIB, "GiB", 4.0)
+    yield Figure("four policies, peak memory of the JVM", held.java_bytes / _GIB, "GiB", note="resident")
 
 
 def _sixteen(bench: _Bench) -> Iterator[Figure]:
@@ -131,7 +136,9 @@ def _sixteen(bench: _Bench) -> Iterator[Figure]:
         1.5,
         note=_WHOLE,
     )
-    yield Figure("sixteen policies, peak memory of all Python processes", many.python_bytes / _GIB, "GiB", 4.0)
+    yield Figure(
+        "sixteen policies, peak memory of all Python processes", bench.memory("sixteen").python_bytes / _GIB, "GiB", 4.0
+    )
 
 
 def _doubling(bench: _Bench) -> Iterator[Figure]:
@@ -143,7 +150,9 @@ def _doubling(bench: _Bench) -> Iterator[Figure]:
         2.0,
         note=_WHOLE,
     )
-    yield Figure("twice the log, peak memory of all Python processes", double.python_bytes / _GIB, "GiB", 4.0)
+    yield Figure(
+        "twice the log, peak memory of all Python processes", bench.memory("double").python_bytes / _GIB, "GiB", 4.0
+    )
 
 
 def _steady(bench: _Bench) -> Iterator[Figure]:
