@@ -91,7 +91,8 @@ def _filled(clusters: Sequence[int], costs: Costs, runs: Sequence[PolicyRun], li
             held, ends = _fitting(left, costs, size, busy=busy, limit=limit)
             if held:
                 shares.append((place, held))
-            left = [run for run in left if run not in held]
+            taken = set(held)
+            left = [run for run in left if run not in taken]
             used, busy = (used + 1, 0.0) if left else (used, ends)
     return shares, used
 
