@@ -11,8 +11,8 @@ from typing import TypeAlias
 
 from lookup.errors import ArgumentError
 from lookup.model.catalog import Mode, Selector
-from lookup.model.names import NamespaceName
 from lookup.topics.messages import WatchRequest
+from lookup.topics.naming import checked_namespace
 from lookup.topics.refusals import quoted, refuse_below
 
 __all__ = ["Action", "Listed", "Pace", "Poll", "ServerFeatures", "Subscribe", "TopicSet", "Unsubscribe", "Unwatch"]
@@ -42,8 +42,7 @@ class TopicSet:
             raise ArgumentError("a set of topics is given by a pattern or by a selector, and only one of them")
         if isinstance(self.namespaces, str):
             raise ArgumentError(f"namespaces is {quoted(self.namespaces)}, which is one text and no list of namespaces")
-        for namespace in self.namespaces:
-            NamespaceName.parse(namespace)
+        object.__setattr__(self, "namespaces", tuple(map(checked_namespace, self.namespaces)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,7 +208,8 @@ class Feed:
     def _unchanged(self, answer: Listed, now_us: int) -> Change:
         """Believe "unchanged" only where the list is what it speaks of; any other hash would empty it."""
         is_doubtful = self._hash is None or answer.topics_hash != self._hash
-        self.is_confirmed = self.is_confirmed or not is_doubtful
+        is_complete = not (answer.partial or answer.active_only)
+        self.is_confirmed = self.is_confirmed or (is_complete and not is_doubtful)
         self._doubt(is_doubtful=is_doubtful, now_us=now_us)
         return _NOTHING
 

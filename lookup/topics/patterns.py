@@ -80,7 +80,7 @@ class TopicsPattern:
 
 
 def pattern_length(text: str) -> int:
-    """Return the length that limits count, Java's: UTF-16 code units, the scheme included."""
+    """Return the length that limits count, Java's: UTF-16 code units; a watch leaves the scheme aside before."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 

@@ -14,10 +14,10 @@ from collections.abc import Iterable
 from itertools import chain, count
 
 from lookup.errors import NotSupportedError
-from lookup.model.names import NamespaceName
 from lookup.topics.actions import Action, Listed, Pace, ServerFeatures, Subscribe, TopicSet, Unsubscribe
 from lookup.topics.feed import Change, Feed
 from lookup.topics.messages import Closed, Message
+from lookup.topics.naming import checked_namespace
 
 __all__ = ["Subscriber"]
 
@@ -38,7 +38,7 @@ class Subscriber:
     def __init__(self, wanted: TopicSet, *, own_namespace: str, pace: Pace | None = None) -> None:
         self._pace = pace or Pace()
         ids = count(1)
-        namespaces = dict.fromkeys(wanted.namespaces or (str(NamespaceName.parse(own_namespace)),))
+        namespaces = dict.fromkeys(wanted.namespaces or (checked_namespace(own_namespace),))
         self._feeds = tuple(Feed(wanted, namespace, self._pace, ids) for namespace in namespaces)
         #: topic -> the feed it came from
         self._subscribed: dict[str, Feed] = {}

@@ -136,6 +136,40 @@ def test_namespaces_are_checked() -> None:
         Subscriber(TopicSet(pattern=".*"), own_namespace="")
 
 
+@pytest.mark.parametrize("lacks", [{"partial": True}, {"active_only": True}])
+def test_unchanged_confirms_nothing_where_topics_may_be_missing(lacks: dict[str, bool]) -> None:
+    """A new server that looked at some topics only does not end the grace of one that the old server missed."""
+    client = _client(TopicSet(pattern=".*"), poll_us=100, grace_us=50)
+    (first,) = client.take()
+    assert isinstance(first, Poll)
+    both, one = [topic("a"), topic("b")], [topic("a")]
+    client.answered(Listed(first.request_id, both, topics_hash(both), filtered=True), 0)
+    client.tick(100)
+    second = client.take()[-1]
+    assert isinstance(second, Poll)
+    client.answered(Listed(second.request_id, one, topics_hash(one), filtered=True), 100)
+    client.disconnected()
+    client.connected(ServerFeatures(), 110)
+    (third,) = client.take()
+    assert isinstance(third, Poll)
+    client.answered(Listed(third.request_id, (), third.topics_hash, filtered=True, changed=False, **lacks), 120)
+    client.tick(190)
+
+    assert client.topics == set(both)
+
+
+def test_namespaces_of_a_set_have_two_parts_and_are_read_once() -> None:
+    """A third part is refused as the catalog does; names that are made as they are read are not lost to the check."""
+    with pytest.raises(InvalidNameError, match="'a/b/c' is not of the form tenant/namespace: it has more than two"):
+        TopicSet(pattern=".*", namespaces=("a/b/c",))
+    with pytest.raises(InvalidNameError, match="'a/b/c' is not of the form tenant/namespace: it has more than two"):
+        Subscriber(TopicSet(pattern=".*"), own_namespace="a/b/c")
+
+    made = TopicSet(pattern=".*", namespaces=(name for name in ("t/a", "t/b")))  # type: ignore[arg-type]
+
+    assert made.namespaces == ("t/a", "t/b")
+
+
 def test_a_set_that_is_no_set_is_refused() -> None:
     """Nothing, both, an empty selector, a pattern that cannot be compiled, a period of nothing."""
     for wrong in ({}, {"pattern": ".*", "selector": _PROD}, {"selector": ()}):
