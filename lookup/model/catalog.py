@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
+from lookup.errors import ArgumentError
+
 __all__ = [
     "CatalogView",
     "Equals",
@@ -84,6 +86,11 @@ class In:
 
     key: str
     values: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        given: object = self.values
+        if isinstance(given, str):
+            raise ArgumentError(f"the values of {self.key!r} are the text {given!r}; give a tuple of texts")
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Tell whether a topic with these labels meets the condition."""

@@ -60,7 +60,8 @@ class SqliteStorage:
     def __init__(self, path: Path | str, *, n_events: int = 1_000_000, must_exist: bool = False) -> None:
         self._path = Path(path)
         self._n_events = check_kept(n_events)
-        if must_exist and not self._path.is_file():
+        # An empty file is one that nobody has made a catalog of yet.
+        if must_exist and not (self._path.is_file() and self._path.stat().st_size):
             raise InputError(f"there is no catalog {self._path}; a topic that is created makes one")
         #: of a file that is read without its log, None: the log is there
         self._seen: _State | None = None

@@ -82,8 +82,9 @@ class Watches:
         revision: int = 0,
     ) -> None:
         self._rules = rules or WatchRules()
-        limits = self._rules.max_properties, self._rules.max_property_length
-        self._property_limits = ListLimits(max_properties=limits[0], max_property_length=limits[1])
+        self._property_limits = ListLimits(
+            max_properties=self._rules.max_properties, max_property_length=self._rules.max_property_length
+        )
         # A lister of somebody's own may name them in a tuple or a list.
         self._interests = None if interests is None else frozenset(interests)
         self._revision = revision
@@ -127,8 +128,11 @@ class Watches:
             return None if watcher.watched.query == query else ("NotAllowedError", _other_query(watcher))
         if len(line.watchers) >= self._rules.watchers_max:
             return "TooManyRequests", f"this connection has {len(line.watchers)} watchers, the most it may have"
+        properties = dict(query.properties)
+        if len(properties) < len(query.properties):
+            return "NotAllowedError", "a property is given more than once"
         try:
-            checked_properties(dict(query.properties), self._property_limits)
+            checked_properties(properties, self._property_limits)
             return None if query.pattern is None else self._objection_to_pattern(query, query.pattern)
         except PatternError as error:
             return "InvalidTopicName", str(error)

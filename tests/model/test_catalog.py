@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from lookup.errors import ArgumentError
 from lookup.model.catalog import Equals, Exists, In, Selector, TopicEvent, selects
 
 _LABELS = {"env": "prod", "tier": "a"}
@@ -42,3 +43,9 @@ def test_an_event_has_empty_maps_where_none_are_given() -> None:
     event = TopicEvent(1, "loaded", "persistent://t/ns/x")
 
     assert (event.old, event.new, event.properties) == ({}, {}, {})
+
+
+def test_one_text_in_the_place_of_values_is_refused() -> None:
+    """It would match every piece of itself."""
+    with pytest.raises(ArgumentError, match="the values of 'tier' are the text 'gold'; give a tuple of texts"):
+        In("tier", "gold")  # type: ignore[arg-type]  # what is refused

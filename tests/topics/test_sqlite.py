@@ -160,6 +160,15 @@ def test_a_missing_file_is_made_unless_it_must_exist(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_empty_file_stays_empty_unless_something_is_written(tmp_path: Path) -> None:
+    """Who only reads makes no catalog of it."""
+    (tmp_path / "topics.db").touch()
+
+    with pytest.raises(InputError, match="there is no catalog"):
+        SqliteStorage(tmp_path / "topics.db", must_exist=True)
+    assert (tmp_path / "topics.db").stat().st_size == 0
+
+
 def test_other_files_are_refused_and_left_alone(tmp_path: Path) -> None:
     """A text and somebody else's database are no catalogs."""
     text, foreign = tmp_path / "text.db", tmp_path / "foreign.db"

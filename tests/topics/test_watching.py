@@ -137,6 +137,7 @@ def test_what_cannot_be_watched_is_refused_with_a_sentence(
         ((("k\x00", "v"),), "property 'k\\x00': the key"),
         ((("k", "v" * 10),), "the value has 10 characters; 9 are permitted"),
         (tuple((str(number), "v") for number in range(3)), "3 properties were sent; one request may have 2"),
+        ((("k", "v" * 10), ("k", "v")), "a property is given more than once"),
     ],
 )
 def test_properties_are_checked_before_a_lister_sees_them(
