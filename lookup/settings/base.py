@@ -6,11 +6,11 @@ Nothing here reads a file. Docstrings below fields become the descriptions of th
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, PrivateAttr
 
 __all__ = [
     "Above0",
@@ -25,6 +25,7 @@ __all__ = [
     "Strict",
     "Truth",
     "Whole",
+    "WholeFile",
     "is_numbered",
     "numbered",
     "refuse",
@@ -41,6 +42,22 @@ class Strict(BaseModel):
         allow_inf_nan=False,
         use_attribute_docstrings=True,
     )
+
+
+class WholeFile(Strict):
+    """A file of settings, put together from several places, that knows what each value comes from."""
+
+    _sources: Mapping[str, str] = PrivateAttr(default_factory=dict)
+
+    @property
+    def sources(self) -> Mapping[str, str]:
+        """Return for every value that is no default, by its key path, what set it: a file, a variable or a flag."""
+        return self._sources
+
+    def note_sources(self, sources: Mapping[str, str]) -> Self:
+        """Note what set every value, by key path; for whoever reads the settings."""
+        self._sources = dict(sources)
+        return self
 
 
 #: Numbers are taken as written: no `"60"` for 60 and no `true` for 1. Environment and flags are parsed before.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Self
 
-from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from lookup.settings.base import Strict, refuse
+from lookup.settings.base import WholeFile, refuse
 from lookup.settings.broker import BrokerEntry
 from lookup.settings.checks import cross_problems
 from lookup.settings.client import ClientEntry
@@ -27,7 +27,7 @@ _Policies = Annotated[
 ]
 
 
-class EvaluationFile(Strict):
+class EvaluationFile(WholeFile):
     """Everything an evaluation needs, with all files it names read into it."""
 
     evaluation: EvaluationSection
@@ -50,18 +50,6 @@ class EvaluationFile(Strict):
     """The policies to compare; tables, or paths of files with policies."""
     plugin_files: tuple[str, ...] = ()
     """Paths of Python files that register parts through the hooks."""
-
-    _sources: Mapping[str, str] = PrivateAttr(default_factory=dict)
-
-    @property
-    def sources(self) -> Mapping[str, str]:
-        """Return for every value that is no default, by its key path, what set it: a file, a variable or a flag."""
-        return self._sources
-
-    def note_sources(self, sources: Mapping[str, str]) -> Self:
-        """Note what set every value, by key path; for whoever reads the settings."""
-        self._sources = dict(sources)
-        return self
 
     @model_validator(mode="after")
     def _check(self) -> Self:

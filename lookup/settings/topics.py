@@ -5,12 +5,11 @@ The keys are Pulsar's under shorter names; which is which stands in `PULSAR_KEYS
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Self
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, model_validator
 
-from lookup.settings.base import Positive, Strict, Truth, refuse
+from lookup.settings.base import Positive, Strict, Truth, WholeFile, refuse
 from lookup.settings.policy import PartSpec
 
 __all__ = ["TopicsFile", "TopicsSection"]
@@ -65,22 +64,10 @@ class TopicsSection(Strict):
         return self
 
 
-class TopicsFile(Strict):
+class TopicsFile(WholeFile):
     """A file about topics."""
 
     topics: TopicsSection = TopicsSection()
     """How topics are listed, labelled and watched."""
     plugin_files: tuple[str, ...] = ()
     """Paths of Python files that register listers through the hooks."""
-
-    _sources: Mapping[str, str] = PrivateAttr(default_factory=dict)
-
-    @property
-    def sources(self) -> Mapping[str, str]:
-        """Return for every value that is no default, by its key path, what set it: a file, a variable or a flag."""
-        return self._sources
-
-    def note_sources(self, sources: Mapping[str, str]) -> Self:
-        """Note what set every value, by key path; for whoever reads the settings."""
-        self._sources = dict(sources)
-        return self
