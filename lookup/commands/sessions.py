@@ -7,17 +7,19 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # has no annotations
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # has no annotations
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from lookup.commands.failures import ENDING
-from lookup.errors import SettingsError
+from lookup.errors import PulsarLookupError, SettingsError
 from lookup.replay.session import create_session
 
 __all__ = ["java_version", "spark_session"]
@@ -25,6 +27,10 @@ __all__ = ["java_version", "spark_session"]
 _SIGNALS = (signal.SIGINT, *ENDING)
 #: Seconds a standalone master has to answer; Spark itself would try for a minute and not say why it gave up.
 _PATIENCE_S = 5.0
+#: Seconds for the system to tell that Java has ended, once its connections are broken.
+_END_S = 0.5
+#: What Py4J writes to the root logger, with a traceback, of a call that is cut off; the call itself raises as well.
+_CUT_OFF = frozenset({"KeyboardInterrupt while sending command.", "Exception while sending command."})
 _MASTER = re.compile(r"local(\[[^\]]+\])?|yarn|local-cluster\[.+\]|(spark|k8s)://.+")
 
 
@@ -37,21 +43,23 @@ def spark_session(master: str | None) -> Iterator[SparkSession]:
 
     Raises:
         SettingsError: where Spark cannot start.
+        PulsarLookupError: where its JVM ends before the body does.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
         yield active
         return
-    with _interrupted_later():
-        session = _started(master)
-    try:
-        yield session
-    except KeyboardInterrupt:
-        # What breaks when tasks are killed on purpose is nobody's news.
-        session.sparkContext.setLogLevel("OFF")
-        raise
-    finally:
-        session.stop()
+    with _ended_java_told():
+        with _interrupted_later():
+            session = _started(master)
+        try:
+            yield session
+        except KeyboardInterrupt:
+            # What breaks when tasks are killed on purpose is nobody's news.
+            session.sparkContext.setLogLevel("OFF")
+            raise
+        finally:
+            session.stop()
 
 
 def java_version(spark: SparkSession) -> str:
@@ -67,19 +75,18 @@ def _started(master: str | None) -> SparkSession:
         _require_answer(master)
     is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     wanted = master or (None if is_submitted else "local[*]")
-    # Py4J logs with tracebacks what an interruption cuts off, some to the root logger; all of it is raised as well.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    logging.getLogger().addFilter(_is_no_interruption)
+    logging.getLogger().addFilter(_is_news)
     try:
         session = create_session(wanted)
-        # What fails is raised here as well, where it becomes a sentence; Java's stack traces are in nobody's way.
-        session.sparkContext.setLogLevel("FATAL")
-        # The thread that adds accumulators up prints a traceback of its own where the JVM is ended.
-        adder: Any = session.sparkContext._accumulatorServer
-        adder.handle_error = _keep_quiet
-    except Py4JError as error:
-        reason = str(getattr(error, "java_exception", error)).partition("\n")[0]
+    except Py4JJavaError as error:
+        reason = str(error.java_exception).partition("\n")[0]
         raise SettingsError(f"--master: Spark did not start with {wanted!r}: {reason}") from None
+    # What fails is raised here as well, where it becomes a sentence; Java's stack traces are in nobody's way.
+    session.sparkContext.setLogLevel("FATAL")
+    # The thread that adds accumulators up prints a traceback of its own where the JVM is ended.
+    adder: Any = session.sparkContext._accumulatorServer
+    adder.handle_error = _keep_quiet
     return session
 
 
@@ -105,8 +112,34 @@ def _keep_quiet(request: object, address: object) -> None:
     """Leave it to the main thread to say what broke."""
 
 
-def _is_no_interruption(record: logging.LogRecord) -> bool:
-    return record.msg != "KeyboardInterrupt while sending command."
+def _is_news(record: logging.LogRecord) -> bool:
+    return record.msg not in _CUT_OFF
+
+
+@contextmanager
+def _ended_java_told() -> Iterator[None]:
+    """Say in one sentence that Java has ended: what it was asked for then fails in many ways, and none says why."""
+    try:
+        yield
+    except PulsarLookupError:
+        raise
+    except Exception as error:
+        code = _exit_code_of_java()
+        if code is None:
+            raise
+        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        raise PulsarLookupError(f"Spark's Java process ended too early, with {how}; out of memory?") from error
+
+
+def _exit_code_of_java() -> int | None:
+    """Return how the JVM that this process has started has ended; None where it runs, or is somebody else's."""
+    process: subprocess.Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
+    if process is None:
+        return None
+    try:
+        return process.wait(_END_S)
+    except subprocess.TimeoutExpired:
+        return None
 
 
 @contextmanager
