@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
 from lookup.errors import SettingsError
-from lookup.settings.layers import Tree, origins_of, sourced, values_of
+from lookup.settings.files import absent_files
+from lookup.settings.layers import Tree, origin_at, origins_of, sourced, values_of
 from lookup.settings.problems import Loc, key_path, place, problems_of
 from lookup.settings.sources import FileSource, FlagSource, VariableSource, joined
 from lookup.settings.topics import TopicsFile
@@ -39,7 +39,10 @@ def load_topics(
     problems = [*flags.problems, *variables.problems]
     is_toml = path is not None and Path(path).suffix == ".toml"
     files = [FileSource(Path(path), model=TopicsFile)] if is_toml and path is not None else []
-    tree = joined(flags, variables, *files, model=TopicsFile)
+    try:
+        tree = joined(flags, variables, *files, model=TopicsFile)
+    except SettingsError as error:
+        raise SettingsError([*problems, *error.problems]) from None
     tree = _over_conf(tree, None if is_toml or path is None else str(path), problems)
     return _validated(tree, str(path), problems)
 
@@ -62,24 +65,16 @@ def _over_conf(tree: Tree, path: str | None, problems: list[str]) -> Tree:
 
 
 def _validated(tree: Tree, file: str, problems: list[str]) -> TopicsFile:
-    origins = origins_of(tree)
-    values = values_of(tree)
+    origins, values = origins_of(tree), values_of(tree)
+    settings: TopicsFile | None = None
+    found: list[tuple[Loc, str]] = [
+        (("plugin_files",), f"there is no file {file}") for file in absent_files(values.get("plugin_files"))
+    ]
     try:
         settings = TopicsFile.model_validate(values)
     except ValidationError as error:
-        found = problems_of(error, TopicsFile)
-        problems += [f"{_origin(loc, origins, file)}: {place(loc, sentence)}" for loc, sentence in found]
-        raise SettingsError(tuple(dict.fromkeys(problems))) from None
-    problems += _missing(values.get("plugin_files", ()), file)
-    if problems:
-        raise SettingsError(problems)
+        found = [*problems_of(error, TopicsFile), *found]
+    problems += [f"{origin_at(loc, origins) or file}: {place(loc, sentence)}" for loc, sentence in found]
+    if settings is None or problems:
+        raise SettingsError(tuple(dict.fromkeys(problems)))
     return settings.note_sources({key_path(loc): source for loc, source in origins.items()})
-
-
-def _origin(loc: Loc, origins: Mapping[Loc, str], file: str) -> str:
-    known = (origins.get(loc[:length]) for length in range(len(loc), 0, -1))
-    return next(filter(None, known), file)
-
-
-def _missing(files: Any, file: str) -> list[str]:
-    return [f"{file}: plugin_files: there is no file {name}" for name in files if not Path(name).is_file()]

@@ -148,6 +148,34 @@ def test_mistakes_of_all_layers_are_told_together(tmp_path: Path) -> None:
     assert told[2].startswith(f"{path}: topics.max_properties: ")
 
 
+def test_a_file_that_is_missing_hides_no_other_mistake(tmp_path: Path) -> None:
+    """Flags and variables are told of beside it."""
+    told = _mistakes(tmp_path / "no.toml", {"topics.catalgo": "x"}, LOOKUP_TOPICS__CATALOGS="x")
+
+    assert [sentence.partition(":")[0] for sentence in told] == [
+        "command line",
+        "environment variable LOOKUP_TOPICS__CATALOGS",
+        str(tmp_path / "no.toml"),
+    ]
+
+
+def test_a_plugin_file_that_is_missing_is_told_with_other_mistakes(tmp_path: Path) -> None:
+    """Neither waits for the other to be repaired."""
+    path = write(tmp_path, "topics.toml", 'plugin_files = ["no.py"]\n[topics]\nqueue_max = 0')
+
+    assert [sentence.split(": ")[1] for sentence in _mistakes(path)] == ["topics.queue_max", "plugin_files"]
+
+
+@pytest.mark.parametrize("overrides", [None, {"plugin_files": '["no.py"]'}])
+def test_a_plugin_file_that_is_missing_is_told_with_what_names_it(overrides: dict[str, object] | None) -> None:
+    """Where there is no file of settings, that is a variable or a flag."""
+    variables = {} if overrides else {"LOOKUP_PLUGIN_FILES": '["no.py"]'}
+
+    [told] = _mistakes(None, overrides, **variables)
+    assert told.startswith("command line: " if overrides else "environment variable LOOKUP_PLUGIN_FILES: ")
+    assert told.endswith("no.py")
+
+
 def test_variables_of_the_other_kind_of_file_are_left_alone(tmp_path: Path) -> None:
     """One environment serves evaluations and topics; a name that neither knows is a mistake to both."""
     variables = {"LOOKUP_TOPICS__MAX_PROPERTIES": "7", "LOOKUP_EVALUATION__TICK_S": "30"}
