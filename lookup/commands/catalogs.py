@@ -16,10 +16,8 @@ from lookup.model.catalog import TopicEntry
 from lookup.model.names import TopicName
 from lookup.settings import TopicsFile, TopicsSection, load_topics
 from lookup.topics.catalog import Catalog
-from lookup.topics.listing import ListLimits
-from lookup.topics.naming import checked_name, checked_namespace
+from lookup.topics.naming import MODES, checked_name, checked_namespace
 from lookup.topics.pairs import parse_pairs
-from lookup.topics.rules import rules_of
 from lookup.topics.sqlite import SqliteStorage
 
 __all__ = [
@@ -27,7 +25,6 @@ __all__ = [
     "add_lister",
     "add_mode",
     "entry_of",
-    "limits_of",
     "lister_of",
     "namespace",
     "opened",
@@ -85,8 +82,8 @@ def add_mode(parser: Parser) -> None:
     """Add `--mode`."""
     parser.add_argument(
         "--mode",
-        choices=("persistent", "non-persistent", "all"),
-        default="persistent",
+        choices=MODES,
+        default=MODES[0],
         help="which topics: persistent (default), non-persistent or all",
     )
 
@@ -158,11 +155,6 @@ def entry_of(catalog: Catalog, name: str) -> TopicEntry:
     if entry is None:
         raise NotFoundError(f"the catalog has no topic {name}")
     return entry
-
-
-def limits_of(settings: TopicsSection) -> ListLimits:
-    """Return what clients may ask for."""
-    return rules_of(settings).listing
 
 
 def lister_of(settings: TopicsFile, plugin_files: Sequence[str]) -> Lister:
