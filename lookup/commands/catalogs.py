@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 
-from lookup.commands.options import Parser, settings_flags
+from lookup.commands.options import Parser, add_plugin_files, add_set, settings_flags
 from lookup.commands.streams import print_json, stdout
 from lookup.engine.build import PartBuilder
 from lookup.engine.plugins import load_plugins
@@ -43,13 +43,7 @@ def add_catalog(parser: Parser) -> None:
     """Add what every command about topics has: where the catalog is, and settings."""
     parser.add_argument("--catalog", metavar="FILE", help="the SQLite file that holds the topics; default: topics.db")
     parser.add_argument("--config", metavar="FILE", help="settings: a TOML file with [topics], or a broker.conf")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="set any setting by its key path, like topics.lister=indexed; repeatable",
-    )
+    add_set(parser, "topics.lister=indexed")
 
 
 def add_lister(parser: Parser) -> None:
@@ -69,13 +63,7 @@ def add_lister(parser: Parser) -> None:
         "--labels", metavar="SELECTOR", help="only topics whose labels fit, like 'env=prod,tier in (a,b),team'"
     )
     add_mode(parser)
-    parser.add_argument(
-        "--plugin-file",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="Python file that registers a lister; repeatable",
-    )
+    add_plugin_files(parser, "a lister")
 
 
 def add_mode(parser: Parser) -> None:

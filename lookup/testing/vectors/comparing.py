@@ -201,7 +201,7 @@ class _Place:
     def agrees(self, expected: Any, actual: Any) -> bool:
         """Tell whether an answer is what was expected."""
         if isinstance(actual, Exception):
-            return (self._is_error_kind(expected)) and _is_error(self.key, expected, actual)
+            return self._is_error_kind(expected) and _is_error(self.key, expected, actual)
         if isinstance(expected, bool) or expected is None:
             return actual is expected
         if isinstance(expected, str):
