@@ -24,10 +24,10 @@ from lookup.errors import (
 )
 from lookup.testing.vectors.reading import EXPLANATIONS, NotUnderstood
 
-__all__ = ["ERROR_KINDS", "Difference", "differences"]
+__all__ = ["Difference", "differences"]
 
 #: Java's exceptions, without the word at their end, and which of ours says the same.
-ERROR_KINDS: Mapping[str, tuple[type[PulsarLookupError], ...]] = {
+_ERROR_KINDS: Mapping[str, tuple[type[PulsarLookupError], ...]] = {
     "IllegalArgument": (ArgumentError, InvalidNameError, InputError, SettingsError),
     "NumberFormat": (ArgumentError, InvalidNameError, InputError),
     "NullPointer": (ArgumentError, InvalidNameError, InputError),
@@ -174,9 +174,9 @@ def _kinds(text: str) -> tuple[type[PulsarLookupError], ...]:
     word = (found[1] if found else "").removesuffix("Exception")
     if not word:
         return (PulsarLookupError,)
-    if word not in ERROR_KINDS:
+    if word not in _ERROR_KINDS:
         raise NotUnderstood(text)
-    return ERROR_KINDS[word]
+    return _ERROR_KINDS[word]
 
 
 def _shown(value: Any) -> Any:
