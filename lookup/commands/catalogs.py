@@ -10,7 +10,7 @@ from lookup.commands.options import Parser, add_plugin_files, add_set, settings_
 from lookup.commands.streams import print_json, stdout
 from lookup.engine.build import PartBuilder
 from lookup.engine.plugins import load_plugins
-from lookup.errors import NotFoundError, SettingsError
+from lookup.errors import SettingsError
 from lookup.hooks import Lister
 from lookup.model.catalog import TopicEntry
 from lookup.model.names import TopicName
@@ -139,10 +139,7 @@ def entry_of(catalog: Catalog, name: str) -> TopicEntry:
     Raises:
         NotFoundError: where the catalog has no such topic.
     """
-    entry = next(filter(None, map(catalog.entry, catalog.parts(name))), None)
-    if entry is None:
-        raise NotFoundError(f"the catalog has no topic {name}")
-    return entry
+    return catalog.meant_by(name)[0]
 
 
 def lister_of(settings: TopicsFile, plugin_files: Sequence[str]) -> Lister:
