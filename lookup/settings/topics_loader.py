@@ -43,18 +43,22 @@ def load_topics(
         tree = joined(flags, variables, *files, model=TopicsFile)
     except SettingsError as error:
         raise SettingsError([*problems, *error.problems]) from None
-    tree = _over_conf(tree, None if is_toml or path is None else str(path), problems)
+    for conf in _confs(tree, None if is_toml or path is None else str(path)):
+        tree = _over_conf(tree, conf, problems)
     return _validated(tree, str(path), problems)
 
 
-def _over_conf(tree: Tree, path: str | None, problems: list[str]) -> Tree:
-    """Lay a tree over the `broker.conf` that is given, or that it names."""
+def _confs(tree: Tree, path: str | None) -> list[str]:
+    """Return the `broker.conf` that is given, and the one that a tree names, which counts after it."""
+    section = tree.get("topics", {})
+    named = values_of(section).get("from_broker_conf") if isinstance(section, dict) else None
+    return [conf for conf in (path, named) if isinstance(conf, str)]
+
+
+def _over_conf(tree: Tree, conf: str, problems: list[str]) -> Tree:
+    """Lay a tree over a `broker.conf`."""
     section = tree.get("topics", {})
     if not isinstance(section, dict):
-        return tree
-    named = values_of(section).get("from_broker_conf")
-    conf = named if isinstance(named, str) else path
-    if conf is None:
         return tree
     try:
         below = sourced(read_topics_conf(conf, written=frozenset(section)), conf)

@@ -106,6 +106,16 @@ def test_a_lister_that_is_written_stands_for_a_java_class(tmp_path: Path) -> Non
     assert load_topics(path, environ={}).topics.lister.use == "indexed"
 
 
+def test_a_broker_conf_that_is_given_counts_over_one_that_is_named(tmp_path: Path) -> None:
+    """Neither is passed over: what the first leaves open the second fills."""
+    given = write(tmp_path, "given.conf", "subscriptionPatternMaxLength=80")
+    named = write(tmp_path, "named.conf", "subscriptionPatternMaxLength=90\nenableBrokerTopicListWatcher=false")
+
+    found = load_topics(given, {"topics.from_broker_conf": str(named)}, {}).topics
+
+    assert (found.pattern_max_length, found.topic_list_watcher) == (80, False)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
