@@ -13,7 +13,7 @@ from lookup.settings.checks import cross_problems
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.files import absent_files, load_broker_profile, load_policies
 from lookup.settings.layers import Tree, leaves, origin_at, origins_of, values_of
-from lookup.settings.problems import Loc, key_path, place, problems_of, unknown_keys, without
+from lookup.settings.problems import Loc, key_path, place, place_meant, problems_of, unknown_keys, without
 from lookup.settings.salvage import named_policies, right_values, sound_tables
 
 __all__ = ["Findings", "Reading"]
@@ -81,7 +81,10 @@ class Reading:
         return others if names is None else {**others, "policies": names}
 
     def _add(self, found: Iterable[tuple[Loc, str]]) -> None:
-        self.problems += [f"{self._origin(loc)}: {place(self._as_written(loc), sentence)}" for loc, sentence in found]
+        self.problems += [
+            f"{self._origin(place_meant(loc, sentence))}: {place(self._as_written(loc), sentence)}"
+            for loc, sentence in found
+        ]
 
     def _origin(self, loc: Loc) -> str:
         return origin_at(loc, self.origins) or self.file

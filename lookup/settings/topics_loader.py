@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from lookup.errors import SettingsError
 from lookup.settings.files import absent_files
 from lookup.settings.layers import Tree, origin_at, origins_of, sourced, values_of
-from lookup.settings.problems import Loc, key_path, place, problems_of
+from lookup.settings.problems import Loc, key_path, place, place_meant, problems_of
 from lookup.settings.sources import FileSource, FlagSource, VariableSource, joined
 from lookup.settings.topics import TopicsFile
 from lookup.settings.topics_conf import read_topics_conf
@@ -45,7 +45,7 @@ def load_topics(
         raise SettingsError([*problems, *error.problems]) from None
     for conf in _confs(tree, None if is_toml or path is None else str(path)):
         tree = _over_conf(tree, conf, problems)
-    return _validated(tree, str(path), problems)
+    return _validated(tree, "settings" if path is None else str(path), problems)
 
 
 def _confs(tree: Tree, path: str | None) -> list[str]:
@@ -78,7 +78,9 @@ def _validated(tree: Tree, file: str, problems: list[str]) -> TopicsFile:
         settings = TopicsFile.model_validate(values)
     except ValidationError as error:
         found = [*problems_of(error, TopicsFile), *found]
-    problems += [f"{origin_at(loc, origins) or file}: {place(loc, sentence)}" for loc, sentence in found]
+    problems += [
+        f"{origin_at(place_meant(loc, sentence), origins) or file}: {place(loc, sentence)}" for loc, sentence in found
+    ]
     if settings is None or problems:
         raise SettingsError(tuple(dict.fromkeys(problems)))
     return settings.note_sources({key_path(loc): source for loc, source in origins.items()})

@@ -186,6 +186,13 @@ def test_a_plugin_file_that_is_missing_is_told_with_what_names_it(overrides: dic
     assert told.endswith("no.py")
 
 
+def test_what_a_table_finds_wrong_is_told_with_what_set_it() -> None:
+    """Its key is part of the sentence, not of the place."""
+    [told] = _mistakes(None, {"topics.lister": '{ use = "indexed", weight = 1 }'})
+
+    assert told == "command line: topics.lister.weight: only a policy's scorers have a weight"
+
+
 def test_variables_of_the_other_kind_of_file_are_left_alone(tmp_path: Path) -> None:
     """One environment serves evaluations and topics; a name that neither knows is a mistake to both."""
     variables = {"LOOKUP_TOPICS__MAX_PROPERTIES": "7", "LOOKUP_EVALUATION__TICK_S": "30"}
