@@ -287,14 +287,14 @@ class LoadManager:
             return None
         if not registry_known:
             return FAILED_CYCLE
-        memory = self.memory.setdefault(memory_key(self.policy.shedder), {})
+        memory = self._memory_of(self.policy.shedder)
         return run_sheds(self.policy, self._prepared(), memory, self._carry_out, in_flight=self.in_flight)
 
     def split_bundles(self) -> CycleReport[Split] | None:
         """Run one cycle of the policy's splitter; None where it has none."""
         if self.policy.splitter is None:
             return None
-        memory = self.memory.setdefault(memory_key(self.policy.splitter), {})
+        memory = self._memory_of(self.policy.splitter)
         return run_splits(self.policy, self._prepared(), memory, self.split, in_flight=self.in_flight)
 
     # What was done.
@@ -317,6 +317,14 @@ class LoadManager:
             self._instant = Instant(self.policy, self._view(), self.failures)
             self._refresh_fingerprint()
         return self._instant
+
+    def _memory_of(self, part: object) -> dict[str, Any]:
+        key = memory_key(part)
+        if key not in self.memory:
+            self.memory[key] = {}
+            # What was prepared before shows an empty memory that nobody will ever write to.
+            self._instant = None
+        return self.memory[key]
 
     def _view(self) -> ClusterView:
         return ClusterView(
