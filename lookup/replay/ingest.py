@@ -160,12 +160,14 @@ def _require_readable(reports: Sequence[SourceReport], reader: LogReader, most: 
     bad = reasons.total()
     if not good and not bad:
         raise InputError(_nothing_found(reports, reader))
+    examples = "; ".join([example for report in reports for example in report.examples][:_SHOWN_REASONS])
     if bad > most * (good + bad):
-        examples = [example for report in reports for example in report.examples][:_SHOWN_REASONS]
         raise InputError(
             f"{bad} of {good + bad} records cannot be read, more than max_quarantine_ratio = {most:g} allows; "
-            f"for instance {'; '.join(examples)}"
+            f"for instance {examples}"
         )
+    if not good:
+        raise InputError(f"none of the {bad} records can be read, so there is no row to write; for instance {examples}")
 
 
 def _nothing_found(reports: Sequence[SourceReport], reader: LogReader) -> str:
