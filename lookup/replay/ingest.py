@@ -20,7 +20,6 @@ from pyspark.sql import SparkSession
 
 from lookup.errors import InputError, PluginError
 from lookup.hooks import LogReader
-from lookup.model.records import Row, Unreadable
 from lookup.replay.canonical import ROWS_PER_FILE, partition_of
 from lookup.replay.ingest_tasks import (
     MINUTE_US,
@@ -34,10 +33,10 @@ from lookup.replay.ingest_tasks import (
 )
 from lookup.replay.recipe import PluginContents, contents_of, load_contents
 from lookup.replay.schema import CANONICAL
-from lookup.replay.sources import list_files, locate, open_lines
+from lookup.replay.sources import list_files, locate
 from lookup.replay.staging import as_given, staging_place
 
-__all__ = ["MAX_QUARANTINE_RATIO", "QUARANTINE_TABLE", "IngestReport", "ingest", "read_rows"]
+__all__ = ["MAX_QUARANTINE_RATIO", "QUARANTINE_TABLE", "IngestReport", "ingest"]
 
 #: Share of records that may be unreadable where the caller says nothing.
 MAX_QUARANTINE_RATIO = 0.05
@@ -116,11 +115,6 @@ def ingest(  # noqa: PLR0913  the flags of the command, by keyword
         )
         _remove(stage)
     return _summary(files, reports, str(output))
-
-
-def read_rows(reader: LogReader, path: str) -> Iterator[Row | Unreadable]:
-    """Run a reader over one file, in this process and without checking what it yields."""
-    return reader.parse(open_lines(path), path)
 
 
 def _on_workers(spark: SparkSession, work: Callable[[_Job], _Answer], jobs: Sequence[_Job]) -> list[_Answer]:

@@ -15,9 +15,8 @@ from pyspark.sql import SparkSession
 from lookup.engine.plugins import load_plugins
 from lookup.errors import InputError, PluginError
 from lookup.hooks import LogReader
-from lookup.model.records import Row
 from lookup.replay import ingest as module
-from lookup.replay.ingest import ingest, read_rows
+from lookup.replay.ingest import ingest
 from lookup.replay.readers import DelimitedReader, JsonLinesReader, PulsarBrokerReader
 from lookup.replay.schema import CANONICAL, QUARANTINE
 
@@ -271,12 +270,6 @@ def test_a_reader_from_a_plain_file_reads_on_the_workers(spark: SparkSession, tm
         "persistent://acme/ns/one",
         "persistent://acme/ns/two",
     ]
-
-
-def test_a_file_can_be_read_without_spark(tmp_path: Path) -> None:
-    """`read_rows` gives what the reader yields, unchecked."""
-    (path,) = _files(tmp_path, a=_line(7))
-    assert list(read_rows(JsonLinesReader(), path)) == [Row("lookups", 1, {"ts": 7, "topic": "persistent://t/ns/x"})]
 
 
 _PLUGIN = """
