@@ -19,7 +19,7 @@ from lookup.model.view import BundleLoad
 from lookup.simulate.averages import LongRun
 from lookup.simulate.bundles import BundleTable, MinuteLoad
 from lookup.simulate.load import MIB
-from lookup.simulate.reports import FreshReports, PublishedReports
+from lookup.simulate.reports import reports_of
 from lookup.simulate.scenario import Scenario
 from lookup.simulate.trend import Sample, Trend
 
@@ -61,9 +61,7 @@ class _Loop:
         self._busy = np.array([group.busy for _, group in groups])
         self._long_run = LongRun()
         self._options = LookupOptions(properties=scenario.properties)
-        self._reports: FreshReports | PublishedReports = FreshReports(len(self._roster), scenario.history)
-        if scenario.reports == "published":
-            self._reports = PublishedReports(len(self._roster), _START_US, scenario.history)
+        self._reports = reports_of(scenario, policy, _START_US)
 
     def samples(self) -> Iterator[Sample]:
         """Yield what every minute came to."""
@@ -77,7 +75,7 @@ class _Loop:
             self._happen(minute)
             load = self._table.at(minute)
             self._long_run.take(load.rates)
-            manager.set_load(self._reports.see(self._figures(load), manager.ownership.bundles(), _at_us(minute)))
+            manager.set_load(self._reports.shown(self._figures(load), manager.ownership.bundles(), _at_us(minute)))
             shed, split = manager.shed(), manager.split_bundles()
             splits = () if split is None else split.accepted
             for one in splits:
