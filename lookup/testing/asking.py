@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from lookup.engine.answers import listed
 from lookup.engine.ballot import Ballot
+from lookup.engine.conditions import Conditions
 from lookup.engine.cycles import exhausted
 from lookup.engine.ledger import LoadFigures
 from lookup.engine.manager import LoadManager
@@ -87,7 +88,8 @@ def worlds_of(policy: Policy, worlds: Iterable[World]) -> Iterator[World]:
 def manager_in(policy: Policy, world: World) -> LoadManager:
     """Return a load manager at work in the world, at the moment of its view."""
     view = world.view
-    manager = LoadManager(policy, view.cluster, view.brokers, namespaces=view.namespaces, topology=view.topology)
+    conditions = Conditions(namespaces=view.namespaces, topology=view.topology)
+    manager = LoadManager(policy, view.cluster, view.brokers, conditions=conditions)
     manager.begin_tick(view.now_us)
     manager.set_registry(view.brokers, view.registered)
     owners = view.ownership.owners if isinstance(view.ownership, OwnedBundles) else {}
