@@ -18,6 +18,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from lookup.model.quoting import printable
+
 __all__ = [
     "DataConsole",
     "data_console",
@@ -32,6 +34,8 @@ __all__ = [
 
 #: Width where nobody can say one: files and pipes do not wrap.
 _PLAIN_WIDTH = 1000
+#: Characters of a line about the run; what a file holds may be of any length.
+_LONGEST = 2000
 
 
 #: What was stdout before prints were sent elsewhere.
@@ -72,8 +76,12 @@ def data_console() -> DataConsole:
 
 def say(text: str) -> None:
     """Write a line about the run to stderr."""
-    sys.stderr.write(f"{text}\n")
+    sys.stderr.write("".join(f"{_short(line)}\n" for line in printable(text).split("\n")))
     sys.stderr.flush()
+
+
+def _short(line: str) -> str:
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]} ... ({len(line) - _LONGEST:,} characters more)"
 
 
 def warn(text: str) -> None:
@@ -92,7 +100,7 @@ def plain_table(console: Console, columns: Sequence[str], rows: Sequence[Sequenc
     for name in columns:
         table.add_column(name, no_wrap=name != columns[-1], overflow="fold")
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*(Text(printable(cell)) for cell in row))
     console.print(table)
 
 

@@ -21,6 +21,7 @@ from lookup.errors import PluginError, SettingsError
 from lookup.hooks.parameters import Conf
 from lookup.hooks.protocols import Filter, Lister, Scorer, Selector, Shedder, SplitAlgorithm, Splitter
 from lookup.hooks.raised import in_one_line
+from lookup.model.quoting import shown
 from lookup.settings.policy import PartSpec, PolicySpec
 
 __all__ = ["ChildSlot", "PartBuilder", "build_policies", "child_kinds", "parameters_of", "part_table", "policy_table"]
@@ -97,7 +98,8 @@ class PartBuilder:
         if spec.grace_s is not None or minutes is None:
             return spec.grace_s
         if isinstance(minutes, bool) or not isinstance(minutes, int) or minutes < 0:
-            self.problems.append(f"policy {spec.name!r}: {_GRACE} = {minutes!r}: should be a whole number from 0 on")
+            said = f"{_GRACE} = {shown(minutes)}: should be a whole number from 0 on"
+            self.problems.append(f"policy {shown(spec.name)}: {said}")
             return None
         return minutes * 60
 
@@ -142,7 +144,9 @@ class PartBuilder:
             built = [self._child(slot.kind, entry, f"{where}[{place}]") for place, entry in enumerate(given)]
             return None if None in built else tuple(built)
         if slot.is_many or isinstance(given, list | tuple):
-            self.problems.append(f"{where}: takes {'a list of parts' if slot.is_many else 'one part'}, not {given!r}")
+            self.problems.append(
+                f"{where}: takes {'a list of parts' if slot.is_many else 'one part'}, not {shown(given)}"
+            )
             return None
         return self._child(slot.kind, given, where)
 
@@ -160,7 +164,7 @@ class PartBuilder:
         known, children = [entry.name for entry in parameters_of(found)], child_kinds(found)
         unknown = [name for name in given if name not in known]
         for name in unknown:
-            self.problems.append(f"{where}: {found.name!r} has no parameter {name!r}; {suggestion(name, known)}")
+            self.problems.append(f"{where}: {found.name!r} has no parameter {shown(name)}; {suggestion(name, known)}")
         missing = [entry.name for entry in parameters_of(found) if _is_required(entry) and entry.name not in given]
         for name in missing:
             self.problems.append(f"{where}: {found.name!r} needs the parameter {name!r}")
@@ -178,7 +182,7 @@ class PartBuilder:
 
 
 def _policy(builder: PartBuilder, spec: PolicySpec) -> Policy:
-    where = f"policy {spec.name!r}"
+    where = f"policy {shown(spec.name)}"
     filters = [builder.part("filters", part, f"{where} filters[{place}]") for place, part in enumerate(spec.filters)]
     scorers = [builder.part("scorers", part, f"{where} scorers[{place}]") for place, part in enumerate(spec.scorers)]
     weights = [part.weight for part in spec.scorers]
@@ -291,8 +295,8 @@ def _model_of(found: type[Any]) -> type[BaseModel]:
 
 def _sentence(where: str, entry: Any) -> str:
     path = "".join(f"{step}." for step in entry["loc"]).removesuffix(".")
-    value = f"{path} = {entry['input']!r}: " if path else ""
+    value = f"{path} = {shown(entry['input'])}: " if path else ""
     if entry["type"] == "missing":
-        return f"{where}: the key {path!r} is missing"
+        return f"{where}: the key {shown(path)} is missing"
     said = str(entry["msg"]).removeprefix("Value error, ")
     return f"{where}: {value}{said[0].lower()}{said[1:]}"

@@ -16,6 +16,7 @@ from typing import Literal
 
 from lookup.errors import ArgumentError, InvalidNameError, NotFoundError
 from lookup.model.names import NamespaceName, TopicName
+from lookup.model.quoting import shown
 
 __all__ = [
     "FULL_RANGE",
@@ -55,9 +56,9 @@ class BundleRange:
         try:
             ends = int(lower, 16), int(upper, 16)
         except ValueError:
-            raise InvalidNameError(f"bundle range {text!r} is not of the form 0x00000000_0x40000000") from None
+            raise InvalidNameError(f"bundle range {shown(text)} is not of the form 0x00000000_0x40000000") from None
         if not 0 <= ends[0] < ends[1] <= HASH_END:
-            raise InvalidNameError(f"bundle range {text!r} does not ascend within 0x00000000_0xffffffff")
+            raise InvalidNameError(f"bundle range {shown(text)} does not ascend within 0x00000000_0xffffffff")
         return cls(*ends)
 
     @property
@@ -133,7 +134,7 @@ class NamespaceBundles:
         name = TopicName.parse(topic)
         # A namespace of version 1 has its cluster in the middle, which the name of a topic counts to the local part.
         if not f"{name.namespace}/{name.local}".startswith(f"{self.namespace}/"):
-            raise ArgumentError(f"topic {topic!r} belongs to another namespace than {self.namespace}")
+            raise ArgumentError(f"topic {shown(topic)} belongs to another namespace than {self.namespace}")
         return self.find_hash(topic_hash(topic))
 
     def find_hash(self, hashed: int) -> NamespaceBundle:
@@ -188,7 +189,7 @@ def bundle_name_parts(text: str) -> tuple[str, str]:
     """
     namespace, slash, bounds = text.rpartition("/")
     if not slash:
-        raise InvalidNameError(f"bundle {text!r} is not of the form tenant/namespace/0x00000000_0x40000000")
+        raise InvalidNameError(f"bundle {shown(text)} is not of the form tenant/namespace/0x00000000_0x40000000")
     return namespace, bounds
 
 

@@ -6,17 +6,14 @@ A reader takes a value and its key, nested ones with dots between (`cpu.usage`),
 
 from __future__ import annotations
 
-import json
 import sys
-from reprlib import Repr
 from typing import Any, NoReturn
 
 from lookup.errors import InputError
+from lookup.model.documents import NestingError, json_value
+from lookup.model.quoting import shown
 
 __all__ = ["flag", "mapping", "number", "parsed_object", "text", "texts", "whole_number"]
-
-_SHORT = Repr()
-_SHORT.maxlevel, _SHORT.maxstring, _SHORT.maxother = 2, 80, 80
 
 #: A `long` of Java, and a column of 64-bit integers, end here.
 _LARGEST_WHOLE = 2**63 - 1
@@ -29,11 +26,11 @@ def parsed_object(source: str, what: str) -> dict[str, Any]:
         what: the record's name in sentences.
     """
     try:
-        record = json.loads(source)
+        record = json_value(source)
+    except NestingError as error:
+        raise InputError(f"{what} {error}") from None
     except ValueError as error:
         raise InputError(f"{what} is no JSON: {error}") from None
-    except RecursionError:
-        raise InputError(f"{what} is nested too deeply to be read") from None
     if not isinstance(record, dict):
         raise InputError(f"{what} is no JSON object but {type(record).__name__}")
     return record
@@ -79,4 +76,4 @@ def _is_finite(value: object) -> bool:
 
 
 def _refuse(value: object, key: str, right: str) -> NoReturn:
-    raise InputError(f"{key} is {_SHORT.repr(value)}, not {right}")
+    raise InputError(f"{key} is {shown(value)}, not {right}")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from lookup.errors import InvalidNameError
+from lookup.model.quoting import shown
 
 __all__ = [
     "INTERNAL_TOPICS",
@@ -60,7 +61,7 @@ class NamespaceName:
         """
         tenant, slash, local = text.partition("/")
         if not slash or not all(_PART.match(part) for part in (tenant, *local.split("/"))):
-            raise InvalidNameError(f"namespace {text!r} is not of the form tenant/namespace")
+            raise InvalidNameError(f"namespace {shown(text)} is not of the form tenant/namespace")
         return cls(tenant, local)
 
     def __str__(self) -> str:
@@ -84,10 +85,10 @@ class TopicName:
         """
         domain, scheme, rest = text.partition("://")
         if not scheme or domain not in _DOMAINS:
-            raise InvalidNameError(f"topic {text!r} does not begin with persistent:// or non-persistent://")
+            raise InvalidNameError(f"topic {shown(text)} does not begin with persistent:// or non-persistent://")
         parts = rest.split("/", 2)
         if len(parts) != 3 or not parts[2]:
-            raise InvalidNameError(f"topic {text!r} is not of the form {domain}://tenant/namespace/topic")
+            raise InvalidNameError(f"topic {shown(text)} is not of the form {domain}://tenant/namespace/topic")
         return cls(domain, NamespaceName.parse(f"{parts[0]}/{parts[1]}"), parts[2])
 
     @classmethod

@@ -22,7 +22,9 @@ from pyarrow import fs as arrow_fs
 from lookup.engine.plugins import suggestion
 from lookup.errors import InvalidNameError
 from lookup.model.bundles import HASH_END, NamespaceBundle
+from lookup.model.documents import NestingError, json_value
 from lookup.model.names import TopicName, looks_like_pattern
+from lookup.model.quoting import shown
 from lookup.replay.schema import (
     BROKER_EVENTS,
     CANONICAL,
@@ -63,7 +65,7 @@ def check_row(table: str, values: Mapping[str, Any], cluster: str | None) -> dic
     """
     checks = _CHECKS.get(table)
     if checks is None:
-        return f"there is no table {table!r}; {suggestion(table, CANONICAL)}"
+        return f"there is no table {shown(table)}; {suggestion(table, CANONICAL)}"
     row = dict(LOOKUP_DEFAULTS) if table == "lookups" else {}
     if cluster is not None:
         row["cluster"] = cluster
@@ -99,7 +101,7 @@ def write_parquet(table: pa.Table, system: arrow_fs.FileSystem, path: str) -> No
 def _checked(checks: Mapping[str, _Check], name: str, value: Any) -> Any:
     check = checks.get(name)
     if check is None:
-        raise ValueError(f"there is no column {name!r}; {suggestion(name, checks)}")
+        raise ValueError(f"there is no column {shown(name)}; {suggestion(name, checks)}")
     try:
         return check(value)
     except (ValueError, InvalidNameError) as error:
@@ -126,7 +128,7 @@ def _cuts(row: Mapping[str, Any]) -> list[str]:
 
 def _time(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f"{value!r} is no integer of µs")
+        raise ValueError(f"{shown(value)} is no integer of µs")
     if not 0 <= value < _END_OF_TIME:
         raise ValueError(f"{value} µs is not between the years 1970 and 9999")
     return value
@@ -134,20 +136,20 @@ def _time(value: Any) -> int:
 
 def _integer(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 63:
-        raise ValueError(f"{value!r} is no integer from 0 to 2^63 - 1")
+        raise ValueError(f"{shown(value)} is no integer from 0 to 2^63 - 1")
     return value
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value:
-        raise ValueError(f"{value!r} is no text")
+        raise ValueError(f"{shown(value)} is no text")
     # Parquet's strings are UTF-8, which cannot hold half of a surrogate pair.
     return value if value.isascii() else value.encode(errors="replace").decode()
 
 
 def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise ValueError(f"{value!r} is neither true nor false")
+        raise ValueError(f"{shown(value)} is neither true nor false")
     return value
 
 
@@ -160,9 +162,9 @@ def _number(low: float, high: float, *, excludes_low: bool = False) -> _Check:
     def check(value: Any) -> float:
         """Return a number within the bounds."""
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ValueError(f"{value!r} is no number")
+            raise ValueError(f"{shown(value)} is no number")
         if not low <= value <= high or abs(value) > sys.float_info.max or (excludes_low and value == low):
-            raise ValueError(f"{value!r} is not a finite number, {bounds}")
+            raise ValueError(f"{shown(value)} is not a finite number, {bounds}")
         return float(value)
 
     return check
@@ -172,7 +174,7 @@ def _one_of(*known: str) -> _Check:
     def check(value: Any) -> str:
         """Return a text that is one of those known."""
         if value not in known:
-            raise ValueError(f"{value!r} is none of {', '.join(known)}")
+            raise ValueError(f"{shown(value)} is none of {', '.join(known)}")
         return str(value)
 
     return check
@@ -180,20 +182,22 @@ def _one_of(*known: str) -> _Check:
 
 def _properties(value: Any) -> str:
     if not isinstance(value, Mapping):
-        raise ValueError(f"{value!r} is no mapping")
+        raise ValueError(f"{shown(value)} is no mapping")
     for key, label in value.items():
         if not isinstance(key, str) or not isinstance(label, str):
-            raise ValueError(f"property {key!r} is {label!r}, which is no text")
+            raise ValueError(f"property {shown(key)} is {shown(label)}, which is no text")
     return canonical_json(value)
 
 
 def _json(value: Any) -> str:
     try:
-        record = json.loads(_text(value))
-    except (ValueError, RecursionError):
-        raise ValueError(f"{str(value)[:60]!r} is no JSON") from None
+        record = json_value(_text(value))
+    except NestingError:
+        raise
+    except ValueError:
+        raise ValueError(f"{shown(str(value))} is no JSON") from None
     if not isinstance(record, dict):
-        raise ValueError(f"{str(value)[:60]!r} is no JSON object")
+        raise ValueError(f"{shown(str(value))} is no JSON object")
     return str(value)
 
 
@@ -208,7 +212,7 @@ def _topic(value: Any) -> str:
 def _topic_problem(topic: str) -> str | None:
     """Say why a text cannot be a topic; remembered, because a log repeats its topics."""
     if looks_like_pattern(topic):
-        return f"{topic[:100]!r} is a regular expression of a topic list watcher, not a topic"
+        return f"{shown(topic)} is a regular expression of a topic list watcher, not a topic"
     try:
         TopicName.parse(topic)
     except InvalidNameError as error:
@@ -222,13 +226,13 @@ def _bundle(value: Any) -> str:
 
 def _boundaries(value: Any) -> list[str]:
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise ValueError(f"{value!r} is no list of hash texts")
+        raise ValueError(f"{shown(value)} is no list of hash texts")
     try:
         hashes = [int(text, 16) for text in value]
     except (ValueError, TypeError):
-        raise ValueError(f"{value!r} has an entry that is no hash text like '0x40000000'") from None
+        raise ValueError(f"{shown(value)} has an entry that is no hash text like '0x40000000'") from None
     if sorted(set(hashes)) != hashes or (hashes and not 0 <= hashes[0] <= hashes[-1] <= HASH_END):
-        raise ValueError(f"{value!r} does not ascend within 0x00000000 to 0xffffffff")
+        raise ValueError(f"{shown(value)} does not ascend within 0x00000000 to 0xffffffff")
     return [f"0x{hashed:08x}" for hashed in hashes]
 
 

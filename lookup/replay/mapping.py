@@ -10,6 +10,7 @@ from lookup.engine.build import PartBuilder
 from lookup.engine.plugins import Registry
 from lookup.errors import SettingsError
 from lookup.hooks import LogReader
+from lookup.model.quoting import shown
 from lookup.settings.layers import read_toml
 from lookup.settings.policy import PartSpec
 
@@ -45,9 +46,9 @@ def _agreed(name: str | None, parameters: dict[str, Any], where: str) -> str:
     """Take `use` out of the parameters and compare it with the flag."""
     use = parameters.pop("use", None)
     if use is not None and not isinstance(use, str):
-        raise SettingsError(f"{where}: use = {use!r} is not the name of a log reader")
+        raise SettingsError(f"{where}: use = {shown(use)} is not the name of a log reader")
     if name and use and name != use:
-        raise SettingsError(f"{where} says use = {use!r}, but --reader says {name!r}; leave one out")
+        raise SettingsError(f"{where} says use = {shown(use)}, but --reader says {shown(name)}; leave one out")
     chosen = name or use
     if not chosen:
         raise SettingsError('which log reader? give --reader NAME, or a --mapping file that says use = "NAME"')

@@ -19,6 +19,7 @@ from lookup.errors import InputError, InvalidNameError
 from lookup.model.broker import BrokerLookupData, Roster
 from lookup.model.bundles import NamespaceBundle
 from lookup.model.load import BrokerLoadData, broker_load_from_json, bundle_stats_from_json
+from lookup.model.quoting import shown
 from lookup.model.records import TableName
 from lookup.model.resources import RESOURCES
 from lookup.replay.atoms import Atoms
@@ -83,7 +84,7 @@ def registrations(path: str | None) -> SmallTable:
     def convert(row: dict[str, Any]) -> Registration:
         """Return what a row says of a broker's registration."""
         if row["event"] not in BROKER_EVENTS:
-            raise InputError(f"event {row['event']!r} is none of {', '.join(BROKER_EVENTS)}")
+            raise InputError(f"event {shown(row['event'])} is none of {', '.join(BROKER_EVENTS)}")
         text = row.get("lookup_data")
         data = None if text is None else BrokerLookupData.from_json(text)
         return Registration(row["ts"], row["broker"], row["event"], data)
@@ -97,12 +98,12 @@ def ownership_events(path: str | None) -> SmallTable:
     def convert(row: dict[str, Any]) -> OwnershipEvent:
         """Return what a row says happened to a bundle."""
         if row["event"] not in OWNERSHIP_EVENTS:
-            raise InputError(f"event {row['event']!r} is none of {', '.join(OWNERSHIP_EVENTS)}")
+            raise InputError(f"event {shown(row['event'])} is none of {', '.join(OWNERSHIP_EVENTS)}")
         bundle = str(NamespaceBundle.parse(row["bundle"]))
         boundaries = tuple(_hash(text) for text in row.get("boundaries") or ())
         event = OwnershipEvent(row["ts"], bundle, row["event"], row.get("broker"), row.get("by"), boundaries)
         if event.by not in (None, *CAUSES):
-            raise InputError(f"by {event.by!r} is none of {', '.join(CAUSES)}")
+            raise InputError(f"by {shown(event.by)} is none of {', '.join(CAUSES)}")
         if event.event == "owned" and event.broker is None:
             raise InputError("an `owned` row names no broker")
         if event.event == "split" and not cut_points(event):
@@ -242,4 +243,4 @@ def _hash(text: str | None) -> int:
     try:
         return int(text or "", 16)
     except ValueError:
-        raise InputError(f"boundary {text!r} is no hexadecimal hash like 0x40000000") from None
+        raise InputError(f"boundary {shown(text)} is no hexadecimal hash like 0x40000000") from None

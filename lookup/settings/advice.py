@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from lookup.model.broker import EXTENSIBLE_MANAGER
+from lookup.model.quoting import shown
 from lookup.settings.broker import BrokerEntry, BrokerProfile
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.policy import PolicySpec
@@ -20,7 +21,7 @@ _BROKER_ID = re.compile(r"(?!\w+://)\S+:\d+")
 
 def policy_warnings(policies: Iterable[PolicySpec]) -> list[str]:
     """Return what Pulsar itself would only log about the `broker.conf` that policies were read from."""
-    return [f"policy {policy.name!r}: {warning}" for policy in policies for warning in policy.warnings]
+    return [f"policy {shown(policy.name)}: {warning}" for policy in policies for warning in policy.warnings]
 
 
 def warnings_of(settings: EvaluationFile, reads: Mapping[str, Collection[str]] | None = None) -> list[str]:
@@ -53,7 +54,7 @@ def _ignored_properties(settings: EvaluationFile, reads: Mapping[str, Collection
         yield f"{_name(entry)}: {_manager(entry)} is no extensible load manager and ignores lookup properties"
     readers = [name for name, fields in reads.items() if any(_is_property(field) for field in fields)]
     for name in readers if deaf else ():
-        yield f"policy {name!r} reads lookup properties, which {', '.join(map(_name, deaf))} would ignore"
+        yield f"policy {shown(name)} reads lookup properties, which {', '.join(map(_name, deaf))} would ignore"
 
 
 def _duplicate_keys(settings: EvaluationFile) -> Iterator[str]:
@@ -85,7 +86,7 @@ def _unknown_domain_members(settings: EvaluationFile) -> Iterator[str]:
     known = {broker for entry in settings.brokers for broker in entry.ids}
     for domain, brokers in settings.failure_domains.items() if known else ():
         for broker in sorted(set(brokers) - known):
-            yield f"failure domain {domain!r} lists {broker!r}, which is none of the brokers"
+            yield f"failure domain {shown(domain)} lists {shown(broker)}, which is none of the brokers"
 
 
 def _strange_ids(settings: EvaluationFile) -> Iterator[str]:
@@ -100,8 +101,8 @@ def _prefixed_labels(settings: EvaluationFile) -> Iterator[str]:
         for key in entry.properties:
             for prefix in sorted(prefix for prefix in prefixes if prefix and key.startswith(prefix)):
                 yield (
-                    f"clients[{place}].properties: {key!r} has the prefix that brokers' properties have; "
-                    f"did you mean {key.removeprefix(prefix)!r}?"
+                    f"clients[{place}].properties: {shown(key)} has the prefix that brokers' properties have; "
+                    f"did you mean {shown(key.removeprefix(prefix))}?"
                 )
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Self
 from pydantic import BeforeValidator, Field, PlainValidator, PrivateAttr, model_validator
 
 from lookup.model.broker import EXTENSIBLE_MANAGER
+from lookup.model.quoting import listed, shown
 from lookup.settings.base import (
     Above0,
     Count,
@@ -44,7 +45,7 @@ def _parse_listeners(text: str) -> dict[str, list[str]]:
     for entry in filter(None, map(str.strip, text.split(","))):
         name, _, url = entry.partition(":")
         if not name.strip() or "://" not in url:
-            raise ValueError(f"{entry!r} is not of the form name:pulsar://host:port")
+            raise ValueError(f"{shown(entry)} is not of the form name:pulsar://host:port")
         listeners.setdefault(name.strip(), []).append(url.strip())
     return listeners
 
@@ -62,7 +63,7 @@ Listeners = Annotated[
 def _scalar(written: object) -> object:
     if isinstance(written, (bool, int, float, str)):
         return written
-    raise ValueError(f"should be a text, a number, true or false, not {written!r}")
+    raise ValueError(f"should be a text, a number, true or false, not {shown(written)}")
 
 
 #: A value of a broker.conf.
@@ -130,7 +131,7 @@ class BrokerProfile(Strict):
         problems = [*_bad_listeners(self.advertised_listeners), *self._bad_keys()]
         problems += _unprefixed(self.properties, self.lookup_property_prefix)
         if self.internal_listener_name is not None and self.internal_listener_name not in self.advertised_listeners:
-            problems.append(f"internal_listener_name: there is no listener {self.internal_listener_name!r}")
+            problems.append(f"internal_listener_name: there is no listener {shown(self.internal_listener_name)}")
         refuse(problems)
         return self
 
@@ -245,7 +246,9 @@ def _bad_listeners(listeners: Mapping[str, tuple[str, ...]]) -> list[str]:
     for name, urls in listeners.items():
         schemes = [url.partition("://")[0] for url in urls]
         unknown = [url for url, scheme in zip(urls, schemes, strict=True) if scheme not in _SCHEMES]
-        problems += [f"advertised_listeners: {url!r} should begin with one of {', '.join(_SCHEMES)}" for url in unknown]
+        right = f"should begin with one of {', '.join(_SCHEMES)}"
+        problems += [f"advertised_listeners: {shown(url)} {right}" for url in unknown]
         if len(set(schemes)) < len(schemes):
-            problems.append(f"advertised_listeners: listener {name!r} has two addresses of one kind: {', '.join(urls)}")
+            said = f"listener {shown(name)} has two addresses of one kind: {listed(urls)}"
+            problems.append(f"advertised_listeners: {said}")
     return problems

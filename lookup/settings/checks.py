@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
+from lookup.model.quoting import shown
 from lookup.settings.broker import BrokerEntry
 from lookup.settings.problems import Loc, suggestion
 
@@ -47,14 +48,14 @@ def _value(tables: Mapping[str, Any], path: str) -> Any:
 def _policies_named_once(policies: Sequence[Named]) -> Found:
     for name, count in Counter(policy.name for policy in policies).items():
         if count > 1:
-            yield ("policies",), f"{count} policies are named {name!r}; a name should occur once"
+            yield ("policies",), f"{count} policies are named {shown(name)}; a name should occur once"
 
 
 def _incumbent_known(incumbent: str, policies: Sequence[Named]) -> Found:
     names = [policy.name for policy in policies]
     if incumbent not in names:
         hint = suggestion(incumbent, names)
-        yield ("evaluation", "incumbent"), f"there is no policy named {incumbent!r}; {hint}"
+        yield ("evaluation", "incumbent"), f"there is no policy named {shown(incumbent)}; {hint}"
 
 
 def _loads_given(load: str, loads: str | None) -> Found:
@@ -65,13 +66,13 @@ def _loads_given(load: str, loads: str | None) -> Found:
 def _namespaces_named_once(namespaces: Sequence[Named]) -> Found:
     for name, count in Counter(entry.name for entry in namespaces).items():
         if count > 1:
-            yield ("namespaces",), f"{count} entries are named {name!r}; a namespace should occur once"
+            yield ("namespaces",), f"{count} entries are named {shown(name)}; a namespace should occur once"
 
 
 def _domains_disjoint(domains: Mapping[str, Sequence[str]]) -> Found:
     for broker, count in Counter(broker for brokers in domains.values() for broker in brokers).items():
         if count > 1:
-            yield ("failure_domains",), f"broker {broker!r} is listed {count} times; it can be in one domain only"
+            yield ("failure_domains",), f"broker {shown(broker)} is listed {count} times; it can be in one domain only"
 
 
 def _intervals_disjoint(brokers: Sequence[BrokerEntry]) -> Found:
@@ -83,7 +84,7 @@ def _intervals_disjoint(brokers: Sequence[BrokerEntry]) -> Found:
         for number, (place, entry) in enumerate(entries):
             clash = next((other for other, earlier in entries[:number] if _overlap(earlier, entry)), None)
             if clash is not None:
-                yield ("brokers", place), f"{broker!r} is registered by brokers[{clash}] at the same time"
+                yield ("brokers", place), f"{shown(broker)} is registered by brokers[{clash}] at the same time"
 
 
 def _overlap(a: BrokerEntry, b: BrokerEntry) -> bool:

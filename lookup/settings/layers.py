@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from lookup.errors import SettingsError
+from lookup.model.documents import NestingError, toml_table
 from lookup.settings.problems import Loc
 
 __all__ = [
@@ -24,6 +25,8 @@ __all__ = [
     "leaves",
     "origin_at",
     "origins_of",
+    "parsed_toml",
+    "read_text",
     "read_toml",
     "sourced",
     "values_of",
@@ -45,17 +48,38 @@ def read_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file.
 
     Raises:
-        SettingsError: one sentence, where it is absent, cannot be read or is no TOML.
+        SettingsError: one sentence, where it is absent, cannot be read, is no TOML or is nested too deep.
+    """
+    return parsed_toml(read_text(path), path)
+
+
+def read_text(path: Path) -> str:
+    """Read a text file.
+
+    Raises:
+        SettingsError: one sentence, where it is absent or cannot be read.
     """
     try:
         # Editors on Windows begin a file with a mark that TOML does not know.
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise SettingsError(f"{path}: there is no such file") from None
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise SettingsError(f"{path}: is no text in UTF-8") from None
+
+
+def parsed_toml(text: str, path: Path) -> dict[str, Any]:
+    """Read the text of a TOML file.
+
+    Raises:
+        SettingsError: one sentence, where it is no TOML or nested too deep.
+    """
+    try:
+        return toml_table(text)
+    except NestingError as error:
+        raise SettingsError(f"{path}: {error}") from None
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{path}: is no valid TOML: {error}") from None
 

@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from lookup.errors import InvalidNameError
 from lookup.model.bundles import HASH_END
 from lookup.model.names import NamespaceName
+from lookup.model.quoting import shown
 from lookup.settings.base import Count, Positive, Strict, refuse
 
 __all__ = ["IsolationEntry", "NamespaceEntry", "parse_boundaries"]
@@ -88,5 +89,5 @@ def _bad_patterns(key: str, patterns: Sequence[str]) -> list[str]:
         try:
             re.compile(pattern)
         except re.error as error:
-            problems.append(f"{key}[{place}]: {pattern!r} is no regular expression: {error}")
+            problems.append(f"{key}[{place}]: {shown(pattern)} is no regular expression: {error}")
     return problems

@@ -18,6 +18,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from lookup.errors import SettingsError
+from lookup.model.quoting import shown
 from lookup.settings.base import Share, Strict, refuse
 from lookup.settings.broker import Scalar
 from lookup.settings.pulsar_defaults import Release
@@ -44,7 +45,7 @@ class PartSpec(Strict):
         if isinstance(written, str):
             return {"use": written}
         if not isinstance(written, Mapping):
-            raise ValueError(f'should be a part\'s name or a table like {{ use = "best" }}, not {written!r}')
+            raise ValueError(f'should be a part\'s name or a table like {{ use = "best" }}, not {shown(written)}')
         if "parameters" in written:
             return written
         own = {key: value for key, value in written.items() if key in ("use", "weight")}

@@ -13,6 +13,8 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from lookup.model.quoting import shown
+
 __all__ = [
     "Loc",
     "choices_at",
@@ -64,7 +66,7 @@ def suggestion(wrong: str, known: Sequence[str]) -> str:
     """Say which name was probably meant, else which there are."""
     close = get_close_matches(wrong, known, n=1)
     if close:
-        return f"did you mean {close[0]!r}?"
+        return f"did you mean {shown(close[0])}?"
     return f"known: {', '.join(sorted(known))}" if known else "there are none"
 
 
@@ -134,8 +136,7 @@ _WORDS = re.compile(r"\A\w+ should")
 
 def _short(value: object) -> str:
     # As TOML writes it, true and 2026-01-01 not as Python does.
-    text = str(value).lower() if isinstance(value, bool) else str(value) if isinstance(value, date) else repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    return str(value).lower() if isinstance(value, bool) else str(value) if isinstance(value, date) else shown(value)
 
 
 def known_keys(model: type[BaseModel]) -> dict[str, Any]:

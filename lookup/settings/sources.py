@@ -6,8 +6,6 @@ missing or broken is told. The values are checked afterwards, by the models, all
 
 from __future__ import annotations
 
-import json
-import tomllib
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -18,6 +16,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from lookup.errors import SettingsError
+from lookup.model.documents import NestingError, json_value, toml_table
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.files import load_topology
 from lookup.settings.layers import Sourced, Tree, anchored, from_file, sourced, values_of
@@ -102,7 +101,8 @@ class _NamedSource(EnvSettingsSource):
         names = {self._loc(name): name for name in sorted(given) if self._is_ours(name)}
         tellers = {loc: source.format(name=name) for loc, name in names.items()}
         known = {loc: told for loc, told in tellers.items() if self._knows(loc, told)}
-        found = {loc: _layer(loc, given[names[loc]], told, model) for loc, told in known.items()}
+        layers = {loc: self._layer(loc, given[names[loc]], told) for loc, told in known.items()}
+        found = {loc: layer for loc, layer in layers.items() if layer is not None}
         self.env_vars = {
             self._cased(names[loc]): value
             for loc, value in found.items()
@@ -121,6 +121,13 @@ class _NamedSource(EnvSettingsSource):
 
     def _loc(self, name: str) -> tuple[str, ...]:
         return tuple(self._cased(name)[self.env_prefix_len :].split(self.env_nested_delimiter))
+
+    def _layer(self, loc: tuple[str, ...], value: object, source: str) -> Tree | Sourced | None:
+        try:
+            return _layer(loc, value, source, self._model)
+        except NestingError as error:
+            self.problems.append(f"{source}: {key_path(loc)}: {error}")
+            return None
 
     def _knows(self, loc: tuple[str, ...], source: str) -> bool:
         hint = _unknown(loc, self._model)
@@ -233,13 +240,15 @@ def _takes_text(loc: tuple[str, ...], model: type[BaseModel]) -> bool:
 
 
 def _literal(text: str) -> object:
-    for parse in (_toml_value, json.loads):
+    for parse in (_toml_value, json_value):
         try:
             return parse(text)
+        except NestingError:
+            raise
         except ValueError:
             continue
     return text
 
 
 def _toml_value(text: str) -> object:
-    return tomllib.loads(f"value = {text}")["value"]
+    return toml_table(f"value = {text}")["value"]

@@ -15,6 +15,7 @@ from typing import Any
 
 from lookup.errors import SettingsError
 from lookup.model.broker import EXTENSIBLE_MANAGER
+from lookup.model.quoting import printable, shown
 from lookup.settings.broker import Scalar
 from lookup.settings.broker_conf import read_broker_conf
 from lookup.settings.broker_keys import MODULAR_MANAGER
@@ -97,7 +98,8 @@ def read_today(path: str, pulsar: str = "4.x") -> Today:
         SettingsError: where the file cannot be read, or names a class or a release nobody here knows.
     """
     if pulsar not in PULSAR_DEFAULTS:
-        raise SettingsError(f"pulsar: there is no release {pulsar!r}; {suggestion(pulsar, list(PULSAR_DEFAULTS))}")
+        hint = suggestion(pulsar, list(PULSAR_DEFAULTS))
+        raise SettingsError(f"pulsar: there is no release {shown(pulsar)}; {hint}")
     profile = read_broker_conf(path)
     given = {**profile.load_balancer, _MANAGER: profile.load_manager_class_name}
     try:
@@ -160,7 +162,7 @@ def _is_on(keys: Mapping[str, Scalar], key: str) -> bool:
 def _unknown(keys: Mapping[str, Scalar]) -> list[str]:
     known = {_MANAGER: list(_FILTERS), _PLACEMENT: _classes(_PLACEMENTS), _SHEDDER: _classes(_SHEDDERS)}
     return [
-        f"{key}: there is no class {keys[key]!r} that can be built; {suggestion(str(keys[key]), classes)}"
+        f"{key}: there is no class {shown(keys[key])} that can be built; {suggestion(str(keys[key]), classes)}"
         for key, classes in known.items()
         if keys[key] not in classes
     ]
@@ -179,7 +181,7 @@ def _misplaced(keys: Mapping[str, Scalar], given: Mapping[str, Scalar], manager:
         _SHEDDER: (_SHEDDERS, shedder, _is_on(keys, "loadBalancerSheddingEnabled")),
     }
     return [
-        f"{key}: {keys[key]} is not for {own}, which falls back to {stand_in!r}"
+        f"{key}: {printable(str(keys[key]))} is not for {own}, which falls back to {stand_in!r}"
         for key, (parts, stand_in, matters) in sentences.items()
         if matters and keys[key] not in parts[manager]
     ]

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lookup.errors import SettingsError
+from lookup.model.quoting import shown
 from lookup.settings.broker_conf import conf_values
 
 __all__ = ["PULSAR_KEYS", "read_topics_conf"]
@@ -63,13 +64,13 @@ def _lister(text: str) -> str:
 
 def _truth(text: str) -> bool:
     if text.lower() not in _TRUTHS:  # in any case, as Java has it
-        raise ValueError(f"should be true or false, not {text!r}")
+        raise ValueError(f"should be true or false, not {shown(text)}")
     return _TRUTHS[text.lower()]
 
 
 def _length(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise ValueError(f"should be a whole number of at least 1, not {text!r}")
+        raise ValueError(f"should be a whole number of at least 1, not {shown(text)}")
     return int(text)
 
 

@@ -7,6 +7,7 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
+from lookup.model.quoting import shown
 from lookup.settings.base import Share, Strict, refuse
 
 __all__ = ["EdgeEntry", "Level", "TopologyFile", "TopologySection"]
@@ -45,7 +46,7 @@ class TopologyFile(Strict):
         order = [level for level in ("region", "zone", "rack") if level in self.levels]
         problems = [] if list(self.levels) == order and order else [_LEVELS_WRONG]
         problems += [
-            f"edges[{n}]: joins {edge.a!r} with itself" for n, edge in enumerate(self.edges) if edge.a == edge.b
+            f"edges[{n}]: joins {shown(edge.a)} with itself" for n, edge in enumerate(self.edges) if edge.a == edge.b
         ]
         given = {name: getattr(self, name) for name in ("distance_ms", "price_per_gb") if name in self.model_fields_set}
         for name, figures in given.items():

@@ -6,7 +6,6 @@ business of `loop.py`.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +29,7 @@ from lookup.settings.base import (
     numbered,
     refuse,
 )
-from lookup.settings.layers import anchored
+from lookup.settings.layers import anchored, parsed_toml, read_text
 from lookup.settings.policy import PolicySpec
 from lookup.settings.problems import place, problems_of, suggestion
 
@@ -321,15 +320,9 @@ def read_scenario(path: Path) -> ScenarioFile:
     Raises:
         SettingsError: with all mistakes, each with its place.
     """
+    head, _, expected = f"{read_text(path)}\n".partition(f"\n{_RULE}\n")
+    written = anchored(parsed_toml(head, path), path.parent)
     try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise SettingsError(f"{path} is no UTF-8 text") from None
-    head, _, expected = f"{text}\n".partition(f"\n{_RULE}\n")
-    try:
-        written = anchored(tomllib.loads(head), path.parent)
         return ScenarioFile(path, Scenario.model_validate(written), head, expected.rstrip("\n"))
-    except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{path} is no TOML: {error}") from None
     except ValidationError as error:
         raise SettingsError([f"{path}: {place(loc, said)}" for loc, said in problems_of(error, Scenario)]) from None

@@ -64,7 +64,7 @@ def test_a_long_value_is_cut(value: object) -> None:
     [
         ("{", "it is no JSON: "),
         ("null", "it is no JSON object but NoneType"),
-        ("[" * 100_000, "it is nested too deeply to be read"),
+        ("[" * 100_000, "it is nested too deep"),
     ],
 )
 def test_what_is_no_object_is_refused(source: str, sentence: str) -> None:

@@ -144,3 +144,14 @@ def test_a_file_keeps_its_dictionaries(tmp_path: Path) -> None:
     assert columns["topic"].encodings == ("PLAIN", "RLE", "RLE_DICTIONARY")
     assert columns["topic"].total_uncompressed_size < 1.3 * 20_000 * 45
     assert "DELTA_BINARY_PACKED" in columns["ts"].encodings
+
+
+def test_json_that_is_nested_too_deep_is_refused_with_its_column() -> None:
+    """What brokers registered or reported has the limit that every file has."""
+    row = {"ts": 7, "cluster": "east", "broker": "b:1", "event": "registered"}
+    deep = f'{{"x": {"[" * 64}{"]" * 64}}}'
+
+    assert check_row("brokers", {**row, "lookup_data": deep}, None) == (
+        "lookup_data: is nested too deep: at most 64 tables or lists may stand inside one another"
+    )
+    assert isinstance(check_row("brokers", {**row, "lookup_data": f'{{"x": {"[" * 63}{"]" * 63}}}'}, None), dict)

@@ -80,7 +80,7 @@ def test_the_nearest_name_is_suggested() -> None:
         ({"many": [{}, {"w": 1}]}, (("many", 1, "w"), "there is no such key; known: width")),
         ({"named": {"x": {"wide": 1}}}, (("named", "x", "wide"), "there is no such key; did you mean 'width'?")),
         ({"inner": 3}, (("inner",), "should be a table, not 3")),
-        ({"inner": {"width": "x" * 99}}, (("inner", "width"), f"should be a whole number, not '{'x' * 76}...")),
+        ({"inner": {"width": "x" * 99}}, (("inner", "width"), f"should be a whole number, not '{'x' * 77}...'")),
     ],
 )
 def test_every_mistake_has_place_and_sentence(values: object, wanted: object) -> None:

@@ -78,7 +78,7 @@ def test_a_group_is_numbered_from_one(tmp_path: Path) -> None:
         ('reports = "new"', "reports: should be 'fresh' or 'published', not 'new'"),
         ("history = 1.5", "history: should be less than or equal to 1, not 1.5"),
         ("seed = true", "seed"),
-        ("minutes: 3", "small.scenario is no TOML"),
+        ("minutes: 3", "small.scenario: is no valid TOML"),
     ],
 )
 def test_a_mistake_is_a_sentence(tmp_path: Path, more: str, sentence: str) -> None:
@@ -130,5 +130,5 @@ def test_a_file_that_is_no_text(tmp_path: Path) -> None:
     """Bytes that are no UTF-8 are told."""
     path = tmp_path / "small.scenario"
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(SettingsError, match="is no UTF-8 text"):
+    with pytest.raises(SettingsError, match="is no text in UTF-8"):
         read_scenario(path)

@@ -11,6 +11,7 @@ from typing import Any
 
 from lookup.errors import InvalidNameError
 from lookup.model.names import NamespaceName, looks_like_pattern, pinned_broker
+from lookup.model.quoting import shown
 from lookup.model.records import Row, Unreadable
 from lookup.replay.readers.layouts import LogEvent
 from lookup.replay.readers.pairing import Pairing
@@ -80,7 +81,7 @@ class BrokerLog:
         if not topic:
             raise ValueError("the line names no topic")
         if looks_like_pattern(topic):
-            raise ValueError(f"{topic[:100]!r} is a regular expression of a topic list watcher, not a topic")
+            raise ValueError(f"{shown(topic)} is a regular expression of a topic list watcher, not a topic")
         values |= {"ts": event.ts, "topic": topic, "asked_broker": self.broker, **self._fixed}
         return Row("lookups", line, {name: value for name, value in values.items() if value is not None})
 

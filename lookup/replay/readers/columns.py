@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lookup.engine.plugins import suggestion
+from lookup.model.documents import NestingError, json_value
+from lookup.model.quoting import shown
 from lookup.replay.readers.records import number_of
 from lookup.replay.readers.times import parse_iso
 
@@ -41,7 +43,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 def require_table(table: str) -> None:
     """Refuse the name of a table that there is not; ValueError names the closest."""
     if table not in COLUMNS:
-        raise ValueError(f"there is no table {table!r}; {suggestion(table, COLUMNS)}")
+        raise ValueError(f"there is no table {shown(table)}; {suggestion(table, COLUMNS)}")
 
 
 def canonical_values(table: str, given: Mapping[str, Any], ignored: tuple[str, ...]) -> dict[str, Any]:
@@ -56,7 +58,7 @@ def canonical_values(table: str, given: Mapping[str, Any], ignored: tuple[str, .
             continue
         if name not in COLUMNS[table]:
             raise ValueError(
-                f"table {table!r} has no column {name!r}; {suggestion(name, COLUMNS[table])}, or `ignore` it"
+                f"table {table!r} has no column {shown(name)}; {suggestion(name, COLUMNS[table])}, or `ignore` it"
             )
         if value is not None and value != "":
             convert = _CONVERSIONS.get(name)
@@ -76,7 +78,7 @@ def _integer(value: Any, name: str) -> Any:
     if not isinstance(value, str):
         return value
     if not value.strip().isdecimal() or len(value) > 20:
-        raise ValueError(f"{name} {value[:40]!r} is no integer")
+        raise ValueError(f"{name} {shown(value)} is no integer")
     return int(value)
 
 
@@ -88,7 +90,7 @@ def _flag(value: Any, name: str) -> Any:
     if not isinstance(value, str):
         return value
     if value.strip().lower() not in ("true", "false"):
-        raise ValueError(f"{name} {value!r} is neither true nor false")
+        raise ValueError(f"{name} {shown(value)} is neither true nor false")
     return value.strip().lower() == "true"
 
 
@@ -97,9 +99,11 @@ def _parsed(value: Any, name: str) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        raise ValueError(f"{name} {value[:60]!r} is no JSON") from None
+        return json_value(value)
+    except NestingError as error:
+        raise ValueError(f"{name} {error}") from None
+    except ValueError:
+        raise ValueError(f"{name} {shown(value)} is no JSON") from None
 
 
 def _json_text(value: Any, name: str) -> Any:

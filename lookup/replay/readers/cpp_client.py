@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from lookup.model.names import looks_like_pattern
+from lookup.model.quoting import shown
 from lookup.model.records import Row, Unreadable
 from lookup.replay.readers.layouts import LineLayout
 from lookup.replay.readers.origin import LogOrigin
@@ -55,7 +56,7 @@ class CppClientReader(LogOrigin):
         groups = found.groupdict()
         topic = found["topic"]
         if looks_like_pattern(topic):
-            raise ValueError(f"{topic[:100]!r} is a regular expression of a topic list watcher, not a topic")
+            raise ValueError(f"{shown(topic)} is a regular expression of a topic list watcher, not a topic")
         connection = _CONNECTION.search(groups.get("cnx") or "")
         values = {
             "ts": ts,

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from lookup.model.quoting import shown
 from lookup.model.records import Row, TableName, Unreadable
 from lookup.replay.readers.columns import canonical_values, require_table
 from lookup.replay.readers.records import unreadable
@@ -32,7 +33,7 @@ class CsvReader:
         """Refuse parameters that cannot work."""
         require_table(self.table)
         if len(self.delimiter) != 1:
-            raise ValueError(f"`delimiter` must be one character, it is {self.delimiter!r}")
+            raise ValueError(f"`delimiter` must be one character, it is {shown(self.delimiter)}")
 
     def parse(self, lines: Iterator[tuple[int, str]], source: str) -> Iterator[Row | Unreadable]:
         """Yield a row per line below the header."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 from urllib.parse import unquote
 
+from lookup.model.quoting import listed, shown
 from lookup.model.records import Row, Unreadable
 from lookup.replay.readers.delimited_fields import FieldMap, FieldMapping, build_fields
 from lookup.replay.readers.records import unreadable
@@ -63,9 +64,8 @@ class DelimitedReader(FieldMapping):
                 wants_header, names = False, names or _header(cut, line)
                 missing = [column for column in fields.columns if column not in names]
                 if missing:
-                    yield unreadable(
-                        number, f"the header has no column {missing[0]!r}; it has {', '.join(names)}", line
-                    )
+                    said = f"the header has no column {shown(missing[0])}; it has {listed(names)}"
+                    yield unreadable(number, said, line)
                 continue
             record = _record(cut, names, line)
             if self.decode and not isinstance(record, str):
@@ -99,7 +99,7 @@ def _read(fields: FieldMap, record: Mapping[str, str] | str, number: int, line: 
         if fields.wants(record):
             yield Row("lookups", number, fields.values(record))
     except KeyError as error:
-        yield unreadable(number, f"there is no column {error.args[0]!r}; there are {', '.join(record)}", line)
+        yield unreadable(number, f"there is no column {shown(error.args[0])}; there are {listed(record)}", line)
     except ValueError as error:
         yield unreadable(number, str(error), line)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lookup.engine.plugins import suggestion
+from lookup.model.quoting import shown
 from lookup.replay.readers.records import number_of
 from lookup.replay.readers.rules import LabelRule, label_rule
 from lookup.replay.readers.templates import Template, topic_template, value_template
@@ -113,9 +114,9 @@ def _optional(template: Template) -> Callable[[_Record], str | None]:
 def _known(table: Mapping[str, Any], keys: tuple[str, ...], where: str) -> None:
     for name in table:
         if name not in keys:
-            raise ValueError(f"{where} has no key {name!r}; {suggestion(name, keys)}")
+            raise ValueError(f"{where} has no key {shown(name)}; {suggestion(name, keys)}")
     if not isinstance(table.get("column"), str):
-        raise ValueError(f"{where}.column must name a column, it is {table.get('column')!r}")
+        raise ValueError(f"{where}.column must name a column, it is {shown(table.get('column'))}")
 
 
 def _timestamp(table: Mapping[str, Any]) -> tuple[Template, TimeParser]:
@@ -144,7 +145,7 @@ def _number(given: Mapping[str, Any] | str, where: str) -> tuple[Template, Calla
 def _figure(table: Mapping[str, Any], name: str, where: str) -> float | None:
     value = table.get(name)
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-        raise ValueError(f"{where}.{name} must be a number, it is {value!r}")
+        raise ValueError(f"{where}.{name} must be a number, it is {shown(value)}")
     return None if value is None else float(value)
 
 
@@ -152,4 +153,4 @@ def _conditions(only: Mapping[str, str]) -> tuple[tuple[str, re.Pattern[str]], .
     try:
         return tuple((column, re.compile(pattern)) for column, pattern in only.items())
     except re.error as error:
-        raise ValueError(f"only: {error.pattern!r} is no regular expression: {error}") from None
+        raise ValueError(f"only: {shown(error.pattern)} is no regular expression: {error}") from None

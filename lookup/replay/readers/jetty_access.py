@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, unquote
 
+from lookup.model.quoting import shown
 from lookup.model.records import Row, Unreadable
 from lookup.replay.readers.layouts import LineLayout
 from lookup.replay.readers.origin import LogOrigin
@@ -97,7 +98,7 @@ def _lookup(uri: str, status: str, method: str) -> dict[str, Any] | None:
     if len(parts) == 5 and parts[4] == "bundle":
         return None
     if len(parts) != 4:
-        raise ValueError(f"path {found['path'][:100]!r} is not of the form domain/tenant/namespace/topic")
+        raise ValueError(f"path {shown(found['path'])} is not of the form domain/tenant/namespace/topic")
     query = parse_qs(found["query"] or "")
     return {
         "topic": f"{parts[0]}://{parts[1]}/{parts[2]}/{unquote(parts[3])}",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from json import JSONDecodeError
 from typing import Any, ClassVar
 
+from lookup.model.documents import NestingError, json_value
 from lookup.model.records import Row, TableName, Unreadable
 from lookup.replay.readers.columns import canonical_values, require_table
 from lookup.replay.readers.records import unreadable
@@ -43,11 +44,11 @@ class JsonLinesReader:
 
 def _object(line: str) -> dict[str, Any]:
     try:
-        record = json.loads(line)
-    except json.JSONDecodeError as error:
+        record = json_value(line)
+    except NestingError as error:
+        raise ValueError(f"the line {error}") from None
+    except JSONDecodeError as error:
         raise ValueError(f"the line is no JSON: {error.msg} at character {error.colno}") from None
-    except RecursionError:
-        raise ValueError("the line is nested too deeply for a record") from None
     if not isinstance(record, dict):
         raise ValueError(f"a JSON {type(record).__name__} stands where an object was expected")
     return record

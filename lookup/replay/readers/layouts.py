@@ -15,13 +15,14 @@ Before any of them may stand what a container runtime or a collector puts there.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any
 
+from lookup.model.documents import json_value
+from lookup.model.quoting import shown
 from lookup.replay.readers.origin import LogOrigin
 from lookup.replay.readers.times import parse_iso, parse_time_of_day, zone_of
 
@@ -142,7 +143,7 @@ class LineLayout:
             if millis is not None:
                 return int(millis) * 1_000
         except (KeyError, TypeError, ValueError, OverflowError):
-            raise ValueError(f"instant {instant or millis!r} is no time") from None
+            raise ValueError(f"instant {shown(instant or millis)} is no time") from None
         text = record.get("@timestamp") or record.get("timestamp")
         if not isinstance(text, str):
             raise ValueError("the JSON event has no `instant`")
@@ -165,8 +166,8 @@ def _json_record(line: str) -> dict[str, Any] | None:
     if start < 0 or not line.rstrip().endswith("}"):
         return None
     try:
-        record = json.loads(line[start:])
-    except (ValueError, RecursionError):
+        record = json_value(line[start:])
+    except ValueError:
         return None
     return record if isinstance(record, dict) and ("message" in record or "log" in record) else None
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from lookup.model.quoting import shown
 from lookup.model.records import Unreadable
 
 __all__ = ["BrokerNames", "number_of", "unreadable"]
@@ -27,7 +28,7 @@ def number_of(text: str, what: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"{what} {text!r} is not a number") from None
+        raise ValueError(f"{what} {shown(text)} is not a number") from None
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Any
 
 from lookup.engine.plugins import suggestion
+from lookup.model.quoting import shown
 from lookup.replay.readers.templates import Template, value_template
 
 __all__ = ["LabelRule", "label_rule"]
@@ -49,17 +50,17 @@ def label_rule(given: Mapping[str, Any] | str, where: str) -> LabelRule:
     table = {"column": given} if isinstance(given, str) else dict(given)
     kind = str(table.pop("rule", "column"))
     if kind not in _KINDS:
-        raise ValueError(f"{where}: no rule named {kind!r}; {suggestion(kind, _KINDS)}")
+        raise ValueError(f"{where}: no rule named {shown(kind)}; {suggestion(kind, _KINDS)}")
     build, options = _KINDS[kind]
     for name in table:
         if name not in ("column", "default", *options):
             raise ValueError(
-                f"{where}: rule {kind!r} has no key {name!r}; {suggestion(name, ('column', 'default', *options))}"
+                f"{where}: rule {kind!r} has no key {shown(name)}; {suggestion(name, ('column', 'default', *options))}"
             )
     for name in _NEEDED.intersection(options).difference(table):
         raise ValueError(f"{where}: rule {kind!r} needs the key {name!r}")
     if not isinstance(table.get("column"), str):
-        raise ValueError(f"{where}: `column` must name a column, it is {table.get('column')!r}")
+        raise ValueError(f"{where}: `column` must name a column, it is {shown(table.get('column'))}")
     try:
         return LabelRule(value_template(table["column"]), _with_default(build(table), table.get("default")))
     except (ValueError, TypeError, AttributeError) as error:
@@ -68,7 +69,7 @@ def label_rule(given: Mapping[str, Any] | str, where: str) -> LabelRule:
 
 def _with_default(find: _Finder, default: str | None) -> _Finder:
     if default is not None and not isinstance(default, str):
-        raise ValueError(f"`default` must be a text, it is {default!r}")
+        raise ValueError(f"`default` must be a text, it is {shown(default)}")
     # A log has far fewer hosts than lines.
     return lru_cache(maxsize=1 << 16)(lambda text: find(text) or default)
 
@@ -96,7 +97,7 @@ def _regex(table: Mapping[str, Any]) -> _Finder:
     try:
         pattern = re.compile(table["pattern"])
     except re.error as error:
-        raise ValueError(f"`pattern` {table['pattern']!r} is no regular expression: {error}") from None
+        raise ValueError(f"`pattern` {shown(table['pattern'])} is no regular expression: {error}") from None
     group = "value" if "value" in pattern.groupindex else min(1, pattern.groups)
 
     def find(text: str) -> str | None:

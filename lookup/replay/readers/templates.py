@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import quote
 
+from lookup.model.quoting import shown
+
 __all__ = ["Template", "topic_template", "value_template"]
 
 _FIELD = re.compile(r"\{([^{}]+)\}")
@@ -55,7 +57,7 @@ def topic_template(text: str) -> Template:
     """
     if not re.match(r"(?:(?:non-)?persistent|\{[^{}/]+\})://[^/]+/[^/]+/.", text):
         raise ValueError(
-            f"topic template {text!r} is not of the form persistent://tenant/namespace/topic, with {{column}}s"
+            f"topic template {shown(text)} is not of the form persistent://tenant/namespace/topic, with {{column}}s"
         )
     return _parsed(text, _encoder_behind)
 
@@ -72,7 +74,7 @@ def _parsed(text: str, encoder: Callable[[str], _Encoder]) -> Template:
     pieces = _FIELD.split(text)
     columns = pieces[1::2]
     if any(brace in literal for literal in pieces[0::2] for brace in "{}"):
-        raise ValueError(f"template {text!r} has a brace that belongs to no {{column}}")
+        raise ValueError(f"template {shown(text)} has a brace that belongs to no {{column}}")
     starts = [match.start() for match in _FIELD.finditer(text)]
     return Template(tuple(pieces[0::2]), tuple(columns), tuple(encoder(text[:start]) for start in starts))
 

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from lookup.model.quoting import shown
+
 __all__ = ["TimeParser", "parse_access_time", "parse_iso", "parse_time_of_day", "time_parser", "to_us", "zone_of"]
 
 #: Turns a timestamp's text into µs; raises ValueError with a clause that says what is wrong.
@@ -43,7 +45,7 @@ def zone_of(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, OSError):
-        raise ValueError(f"time zone {name!r} is unknown; write a name like 'UTC' or 'Europe/Berlin'") from None
+        raise ValueError(f"time zone {shown(name)} is unknown; write a name like 'UTC' or 'Europe/Berlin'") from None
 
 
 def parse_iso(text: str, zone: tzinfo = UTC) -> int:
@@ -52,7 +54,7 @@ def parse_iso(text: str, zone: tzinfo = UTC) -> int:
         moment = datetime.fromisoformat(text.strip())
         return to_us(moment if moment.tzinfo else moment.replace(tzinfo=zone))
     except (ValueError, OverflowError):
-        raise ValueError(f"timestamp {text!r} is not ISO-8601, like 2026-01-31T12:00:00.000Z") from None
+        raise ValueError(f"timestamp {shown(text)} is not ISO-8601, like 2026-01-31T12:00:00.000Z") from None
 
 
 def parse_access_time(text: str) -> int:
@@ -62,7 +64,7 @@ def parse_access_time(text: str) -> int:
         moment = datetime.strptime(f"{day} {_MONTHS[month]} {rest}", "%d %m %Y:%H:%M:%S %z")
         return to_us(moment)
     except (ValueError, KeyError, OverflowError):
-        raise ValueError(f"timestamp {text!r} is not of the form 07/Nov/2018:12:27:31 +0000") from None
+        raise ValueError(f"timestamp {shown(text)} is not of the form 07/Nov/2018:12:27:31 +0000") from None
 
 
 def parse_time_of_day(text: str, day: date, zone: tzinfo) -> int:
@@ -85,7 +87,7 @@ def time_parser(form: str, zone: tzinfo) -> TimeParser:
     if "%" in form:
         return _patterned(form, zone)
     raise ValueError(
-        f"time format {form!r} is unknown; known: {', '.join(_UNIX)}, iso, access, or a strptime pattern with %"
+        f"time format {shown(form)} is unknown; known: {', '.join(_UNIX)}, iso, access, or a strptime pattern with %"
     )
 
 
@@ -94,7 +96,7 @@ def _counter(scale: int, form: str) -> TimeParser:
         """Return µs since the epoch of a counted time."""
         found = _NUMBER.match(text)
         if found is None:
-            raise ValueError(f"timestamp {text!r} is not a number ({form})")
+            raise ValueError(f"timestamp {shown(text)} is not a number ({form})")
         whole, fraction = found.groups(default="")
         return int(whole) * scale + int(fraction.ljust(6, "0")[:6]) * scale // 1_000_000
 
@@ -108,6 +110,6 @@ def _patterned(form: str, zone: tzinfo) -> TimeParser:
             moment = datetime.strptime(text, form)
             return to_us(moment if moment.tzinfo else moment.replace(tzinfo=zone))
         except (ValueError, OverflowError):
-            raise ValueError(f"timestamp {text!r} does not match {form!r}") from None
+            raise ValueError(f"timestamp {shown(text)} does not match {shown(form)}") from None
 
     return parse

@@ -166,3 +166,21 @@ def test_the_nasa_trace_needs_nothing_but_its_mapping(shared_data: Path, nasa_re
         "client": "pppa006.compuserve.com",
         "cluster": "nasa",
     }
+
+
+def test_no_byte_of_a_log_is_repeated_raw() -> None:
+    """A header and a record with control characters are told with escapes, and of many columns only some are named."""
+    reader = DelimitedReader(topic=_TOPIC, timestamp=_TIME)
+    header, record = "page,w\x1b[31mhen," + ",".join(f"c{n}" for n in range(500)), "\x1b]0;x\x07" * 2_000
+
+    (bad_header,) = _read(reader, header)
+    (bad_record,) = _read(reader, "page,time", f"{record},{record}")
+
+    assert isinstance(bad_header, Unreadable)
+    assert isinstance(bad_record, Unreadable)
+    assert bad_header.reason == (
+        "the header has no column 'time'; it has page, 'w\\x1b[31mhen',"
+        " c0, c1, c2, c3, c4, c5, c6, c7, c8, c9 and 490 more"
+    )
+    assert bad_record.reason.isprintable()
+    assert len(bad_record.reason) < 500

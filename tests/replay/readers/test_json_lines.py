@@ -13,6 +13,9 @@ from tests.replay.readers.lines import one_row, read_lines
 
 _ROW: dict[str, Any] = {"ts": "2026-01-31T12:00:00Z", "cluster": "east", "topic": "persistent://t/ns/x"}
 
+_TOO_DEEP = "is nested too deep: at most 64 tables or lists may stand inside one another"
+_DEEP = "[" * 65 + "]" * 65
+
 
 def test_canonical_columns_are_read_by_name() -> None:
     """Times may be ISO or µs, properties an object or JSON text, empty values are left out."""
@@ -39,7 +42,9 @@ def test_other_tables_keep_pulsars_json_as_text() -> None:
     [
         ("{", "the line is no JSON: Expecting property name enclosed in double quotes at character 2"),
         ("[1]", "a JSON list stands where an object was expected"),
-        ("[" * 100_000, "the line is nested too deeply for a record"),
+        ("[" * 100_000, f"the line {_TOO_DEEP}"),
+        (f'{{"ts": 1, "properties": {_DEEP}}}', f"the line {_TOO_DEEP}"),
+        (f'{{"ts": 1, "properties": "{_DEEP}"}}', f"properties {_TOO_DEEP}"),
         ('{"tpoic": "x"}', "table 'lookups' has no column 'tpoic'; did you mean 'topic'?, or `ignore` it"),
         ('{"ts": "noon"}', "timestamp 'noon' is not ISO-8601, like 2026-01-31T12:00:00.000Z"),
         ('{"weight": "heavy"}', "weight 'heavy' is not a number"),

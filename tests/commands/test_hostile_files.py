@@ -1,0 +1,110 @@
+"""Files that would harm a reader or a terminal: every command has one sentence for them, and prints no byte raw."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.commands.projects import EVALUATION, Run, evaluation
+
+_LIMIT = "is nested too deep: at most 64 tables or lists may stand inside one another"
+_DEEP = f"x = {'[' * 2_000}{']' * 2_000}\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "config check --config FILE",
+        "config show --config FILE",
+        "evaluate --config FILE --output out",
+        "explain --config FILE --topic persistent://t/ns/x",
+        "simulate FILE",
+        "topics list public/default --config FILE",
+        "ingest log.jsonl --mapping FILE --output out",
+    ],
+)
+@pytest.mark.parametrize("text", [_DEEP, f"x{'.a' * 2_000} = 1\n", f"x = {'[' * 65}{']' * 65}\n"])
+def test_a_file_that_is_nested_too_deep_is_one_sentence(lookup: Run, tmp_path: Path, words: str, text: str) -> None:
+    """Whatever the file is for, and whether brackets or dots make the depth."""
+    path = tmp_path / "deep.toml"
+    path.write_text(text, encoding="utf-8")
+
+    assert lookup(*words.replace("FILE", str(path)).split()).mistakes == [f"{path}: {_LIMIT}"]
+
+
+@pytest.mark.parametrize(
+    ("more", "name"),
+    [
+        ('[topology]\nfile = "deep.toml"\n', "deep.toml"),
+        ('[[brokers]]\nid = "b:1"\nprofile = "deep.toml"\n', "deep.toml"),
+    ],
+)
+def test_a_file_that_another_names_is_one_sentence(lookup: Run, tmp_path: Path, more: str, name: str) -> None:
+    """Topology and profile are read by the same rule."""
+    (tmp_path / name).write_text(_DEEP, encoding="utf-8")
+
+    ran = lookup("config", "check", "--config", evaluation(tmp_path, more))
+
+    assert ran.mistakes == [f"{tmp_path / name}: {_LIMIT}"]
+
+
+def test_a_file_of_policies_is_one_sentence(lookup: Run, tmp_path: Path) -> None:
+    """A policy that stands in a file of its own is read by the same rule."""
+    (tmp_path / "deep.toml").write_text(_DEEP, encoding="utf-8")
+    start = 'policies = ["deep.toml"]\nevaluation = { incumbent = "stock" }\n'
+
+    ran = lookup("config", "check", "--config", evaluation(tmp_path, start=start))
+
+    assert ran.mistakes == [f"{tmp_path / 'deep.toml'}: {_LIMIT}"]
+
+
+@pytest.mark.parametrize("value", [f"{'[' * 2_000}{']' * 2_000}", f"{'[' * 65}1{']' * 65}", "{" * 2_000])
+def test_a_flag_that_is_nested_too_deep_is_one_sentence(lookup: Run, tmp_path: Path, value: str) -> None:
+    """A flag has the limit that files have."""
+    ran = lookup("config", "check", "--config", evaluation(tmp_path), "--set", f"evaluation.seeds={value}")
+
+    assert len(ran.mistakes) == 1
+    assert ran.mistakes[0].startswith("command line: evaluation.seeds: ") or "evaluation.seeds" in ran.mistakes[0]
+    assert len(ran.mistakes[0]) < 300
+
+
+def _explored(levels: int) -> str:
+    selector = '"best"'
+    for _ in range(levels):
+        selector = f'{{ use = "explore", child = {selector} }}'
+    return f'[[policies]]\nname = "deep"\nselector = {selector}\n'
+
+
+def test_parts_inside_one_another_have_the_limit_of_their_file(lookup: Run, tmp_path: Path) -> None:
+    """Sixty wrappers in one another are built, three hundred are a sentence."""
+    good, deep = tmp_path / "good", tmp_path / "deep"
+    good.mkdir()
+    deep.mkdir()
+
+    assert lookup("config", "check", "--config", evaluation(good, _explored(60))).code == 0
+    path = evaluation(deep, _explored(300))
+    assert lookup("config", "check", "--config", path).mistakes == [f"{path}: {_LIMIT}"]
+
+
+def test_no_byte_of_a_file_rules_the_terminal(lookup: Run, tmp_path: Path) -> None:
+    """Escapes of a TOML text are shown, not sent, and a text of any length makes no sentence long."""
+    text = EVALUATION.replace('"stock"', '"a\\u001b[31mb"', 1).replace(
+        "default_bundles = 4", f'tick_s = "{"x" * 9999}"'
+    )
+
+    ran = lookup("config", "check", "--config", evaluation(tmp_path, start=text))
+
+    assert "\x1b" not in ran.err
+    assert any("'a\\x1b[31mb'" in sentence for sentence in ran.mistakes)
+    assert max(map(len, ran.mistakes)) < 400
+
+
+def test_an_endless_key_makes_no_endless_line(lookup: Run, tmp_path: Path) -> None:
+    """What a sentence repeats in full is cut where it is printed, and says so."""
+    path = evaluation(tmp_path, f"[topology.distance_ms]\n{'k' * 50_000} = '?'\n")
+
+    ran = lookup("config", "check", "--config", path)
+
+    assert "characters more)" in ran.err
+    assert max(map(len, ran.err.splitlines())) < 2_200

@@ -1,0 +1,60 @@
+"""How sentences repeat what users wrote."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lookup.model.quoting import listed, printable, shown
+
+
+@given(value=st.recursive(st.text() | st.integers() | st.none(), lambda inner: st.lists(inner, max_size=9)))
+def test_whatever_is_shown_is_printable_and_short(value: object) -> None:
+    """No character of a value reaches a terminal raw, and no value makes a sentence long."""
+    assert shown(value).isprintable()
+    assert len(shown(value)) <= 10 * 80 + 2
+
+
+@given(names=st.lists(st.text()))
+def test_a_list_of_names_is_printable_and_short(names: list[str]) -> None:
+    """However many there are and whatever is in them."""
+    assert listed(names).isprintable()
+    assert len(listed(names)) <= 12 * 900
+
+
+@given(text=st.text())
+def test_what_is_printable_has_no_control_characters(text: str) -> None:
+    """But for ends of lines and tabs; a text without control characters is as it was."""
+    assert all(one.isprintable() or one in "\n\t" for one in printable(text))
+    assert printable(text) == text or not text.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        ("w\x1b[31mhen", r"'w\x1b[31mhen'"),
+        ("x" * 80, f"'{'x' * 80}'"),
+        ("x" * 81, f"'{'x' * 77}...'"),
+        ("\u202egnp", r"'\u202egnp'"),
+        (7, "7"),
+        ([1, [2, [3, [4]]]], "[1, [2, [...]]]"),
+    ],
+)
+def test_a_value_is_quoted_and_its_end_left_out(value: object, wanted: str) -> None:
+    """Texts have quotation marks, what is nested is told to two levels."""
+    assert shown(value) == wanted
+
+
+@pytest.mark.parametrize(
+    ("names", "wanted"),
+    [
+        (["time", "page"], "time, page"),
+        (["a, b", "c\x1b"], r"'a, b', 'c\x1b'"),
+        ([""], "''"),
+        ([f"c{n}" for n in range(14)], "c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11 and 2 more"),
+    ],
+)
+def test_names_are_quoted_where_they_must_be(names: list[str], wanted: str) -> None:
+    """Plain words stand as they are; of many the number that is left out is told."""
+    assert listed(names) == wanted
