@@ -19,6 +19,7 @@ from lookup.settings import (
     VerdictSection,
     examine_evaluation,
     load_manager_keys,
+    load_manager_sources,
     policy_warnings,
 )
 
@@ -75,12 +76,14 @@ def examine(
 
 def _built(findings: Findings, registry: Registry) -> tuple[tuple[Policy, ...], list[str]]:
     """Build what policies can be built, each by itself, so that one that is wrong hides nothing of the others."""
-    conf = {} if findings.settings is None else load_manager_keys(findings.settings)
+    settings = findings.settings
+    conf = {} if settings is None else load_manager_keys(settings)
+    sources = {} if settings is None else load_manager_sources(settings)
     policies: list[Policy] = []
     problems: list[str] = []
     for spec in findings.sound.get("policies", ()):
         try:
-            policies += build_policies(registry, [spec], conf)
+            policies += build_policies(registry, [spec], conf, sources)
         except SettingsError as error:
             problems += error.problems
     return tuple(policies), problems

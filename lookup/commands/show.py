@@ -24,6 +24,7 @@ from lookup.settings import (
     describe,
     load_evaluation,
     load_manager_keys,
+    load_manager_sources,
     policy_warnings,
 )
 
@@ -87,9 +88,10 @@ def _resolved(settings: EvaluationFile) -> dict[str, Any]:
 def _with_parts(values: dict[str, Any], settings: EvaluationFile) -> dict[str, Any]:
     """Write out the parts of policies that were read from a `broker.conf`, in place of its keys."""
     if any(policy.conf_file for policy in settings.policies):
-        registry, conf = load_plugins(settings.plugin_files), load_manager_keys(settings)
+        registry = load_plugins(settings.plugin_files)
+        conf, sources = load_manager_keys(settings), load_manager_sources(settings)
         values["policies"] = [
-            policy_table(*build_policies(registry, [policy], conf)) if policy.conf_file else entry
+            policy_table(*build_policies(registry, [policy], conf, sources)) if policy.conf_file else entry
             for policy, entry in zip(settings.policies, values["policies"], strict=True)
         ]
     return values

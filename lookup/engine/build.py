@@ -48,18 +48,34 @@ class ChildSlot:
     is_many: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """Values for a part's parameters."""
+
+    values: Mapping[str, Any]
+    #: by parameter, the key of Pulsar's that its value comes from, where it comes from one
+    keys: Mapping[str, str]
+
+
 def build_policies(
-    registry: Registry, specs: Sequence[PolicySpec], conf: Mapping[str, Any] | None = None
+    registry: Registry,
+    specs: Sequence[PolicySpec],
+    conf: Mapping[str, Any] | None = None,
+    sources: Mapping[str, str] | None = None,
 ) -> tuple[Policy, ...]:
     """Build every policy.
 
     Args:
         conf: keys of the brokers' `broker.conf`; a parameter that is not written takes the value of the key it names.
+        sources: the file that gives each of these keys, for sentences.
 
     Raises:
         SettingsError: with all mistakes in all policies.
     """
-    builders = [PartBuilder(registry, {**(conf or {}), **spec.broker_conf}) for spec in specs]
+    builders = [
+        PartBuilder(registry, {**(conf or {}), **spec.broker_conf}, {**(sources or {}), **spec.conf_sources})
+        for spec in specs
+    ]
     policies = [_policy(builder, spec) for builder, spec in zip(builders, specs, strict=True)]
     problems = [problem for builder in builders for problem in builder.problems]
     if problems:
@@ -70,10 +86,13 @@ def build_policies(
 class PartBuilder:
     """Builds parts and collects what is wrong with them in `problems`."""
 
-    def __init__(self, registry: Registry, conf: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, registry: Registry, conf: Mapping[str, Any] | None = None, sources: Mapping[str, str] | None = None
+    ) -> None:
         self.problems: list[str] = []
         self._registry = registry
         self._conf = conf or {}
+        self._sources = sources or {}
 
     def part(self, kind: str, spec: PartSpec, where: str) -> Any:
         """Build one part and its children; None, with problems noted, where it cannot be built."""
@@ -83,14 +102,16 @@ class PartBuilder:
         except PluginError as error:
             self.problems.append(f"{where}: {error}")
             return None
-        given = self._configured(found) | dict(spec.parameters)
         built = {
-            name: self._children(children[name], given.pop(name), f"{where}.{name}")
+            name: self._children(children[name], spec.parameters[name], f"{where}.{name}")
             for name in children
-            if name in given
+            if name in spec.parameters
         }
-        values = self._values(found, given | built, where)
-        return None if values is None or None in built.values() else self._instance(found, values | built, where)
+        given = self._given(found, {**spec.parameters, **built})
+        values = self._values(found, given, where)
+        if values is None or None in built.values():
+            return None
+        return self._instance(found, _Given(values | built, given.keys), where)
 
     def grace_s(self, spec: PolicySpec) -> int | None:
         """Return for how many seconds a policy leaves what it unloaded in peace, None where nothing says so."""
@@ -98,14 +119,15 @@ class PartBuilder:
         if spec.grace_s is not None or minutes is None:
             return spec.grace_s
         if isinstance(minutes, bool) or not isinstance(minutes, int) or minutes < 0:
-            said = f"{_GRACE} = {shown(minutes)}: should be a whole number from 0 on"
-            self.problems.append(f"policy {shown(spec.name)}: {said}")
+            self.problems.append(
+                f"{self._key(_GRACE)}: should be a whole number from 0 on (grace_s of policy {shown(spec.name)})"
+            )
             return None
         return minutes * 60
 
     def cadence(self, given: Mapping[str, Any], where: str) -> Cadence:
         """Build what says how often brokers publish their load; the default, with problems noted, where it is wrong."""
-        values = self._values(Cadence, self._configured(Cadence) | dict(given), where)
+        values = self._values(Cadence, self._given(Cadence, given), where)
         return Cadence() if values is None else Cadence(**values)
 
     def second_choice(self, given: Mapping[str, Any], where: str, *, filters: int) -> SecondChoice | None:
@@ -114,7 +136,7 @@ class PartBuilder:
         Args:
             filters: how many the policy has.
         """
-        values = self._values(SecondChoice, self._configured(SecondChoice) | dict(given), where)
+        values = self._values(SecondChoice, self._given(SecondChoice, given), where)
         if values is None:
             return None
         built = SecondChoice(**values)
@@ -122,20 +144,25 @@ class PartBuilder:
             self.problems.append(f"{where}: filters = {built.filters}: the policy has only {filters}")
         return built
 
-    def _configured(self, found: type[Any]) -> dict[str, Any]:
-        marks = {name: _conf_of(hint) for name, hint in _hints(found).items()}
-        return {
-            name: _scaled(self._conf[mark.key], mark.scale)
-            for name, mark in marks.items()
-            if mark is not None and mark.key in self._conf
-        }
+    def _given(self, found: type[Any], written: Mapping[str, Any]) -> _Given:
+        """Complete what is written by the keys that parameters name."""
+        marks = {name: _conf_of(hint) for name, hint in _hints(found).items() if name not in written}
+        known = {name: mark for name, mark in marks.items() if mark is not None and mark.key in self._conf}
+        configured = {name: _scaled(self._conf[mark.key], mark.scale) for name, mark in known.items()}
+        return _Given({**configured, **written}, {name: mark.key for name, mark in known.items()})
 
-    def _instance(self, found: type[Any], values: Mapping[str, Any], where: str) -> Any:
+    def _key(self, key: str) -> str:
+        """Name a key of Pulsar's as it was written, with its file where that is known."""
+        source = self._sources.get(key)
+        return f"{source}: {key} = {shown(self._conf[key])}" if source else f"{key} = {shown(self._conf[key])}"
+
+    def _instance(self, found: type[Any], given: _Given, where: str) -> Any:
         try:
-            built = found(**values)
+            built = found(**given.values)
             checked_reads(built)
         except (Exception, SystemExit) as error:  # noqa: BLE001  a third party's class may raise anything
-            self.problems.append(f"{where}: {error}")
+            origins = [f"{name} comes from {self._key(key)}" for name, key in given.keys.items()]
+            self.problems.append("; ".join([f"{where}: {error}", *origins]))
             return None
         return built
 
@@ -160,25 +187,37 @@ class PartBuilder:
             self.problems.append(f"{where}.weight: only a policy's own scorers have a weight")
         return self.part(kind, spec, where)
 
-    def _values(self, found: type[Any], given: Mapping[str, Any], where: str) -> dict[str, Any] | None:
+    def _values(self, found: type[Any], given: _Given, where: str) -> dict[str, Any] | None:
         known, children = [entry.name for entry in parameters_of(found)], child_kinds(found)
-        unknown = [name for name in given if name not in known]
+        unknown = [name for name in given.values if name not in known]
         for name in unknown:
             self.problems.append(f"{where}: {found.name!r} has no parameter {shown(name)}; {suggestion(name, known)}")
-        missing = [entry.name for entry in parameters_of(found) if _is_required(entry) and entry.name not in given]
+        needed = [entry.name for entry in parameters_of(found) if _is_required(entry)]
+        missing = [name for name in needed if name not in given.values]
         for name in missing:
             self.problems.append(f"{where}: {found.name!r} needs the parameter {name!r}")
         # JSON's strict mode is TOML's: an array may be a tuple, an integer a float, but "5" is no number.
-        plain = {name: value for name, value in given.items() if name not in unknown and name not in children}
+        plain = {name: value for name, value in given.values.items() if name not in unknown and name not in children}
         try:
             model = _model_of(found).model_validate_json(json.dumps(plain, default=str), strict=True)
         except ValidationError as error:
-            self.problems.extend(_sentence(where, entry) for entry in error.errors())
+            self.problems.extend(self._sentence(where, entry, given.keys) for entry in error.errors())
             return None
         except PydanticUserError as error:
             self.problems.append(f"{where}: settings cannot fill {_title(found)}: {error.message}")
             return None
         return None if unknown or missing else {name: getattr(model, name) for name in model.model_fields_set}
+
+    def _sentence(self, where: str, entry: Any, keys: Mapping[str, str]) -> str:
+        """Say what is wrong with a parameter; of one that a `broker.conf` fills, by the key that was written there."""
+        name = str(entry["loc"][0]) if entry["loc"] else ""
+        if name not in keys:
+            return _sentence(where, entry)
+        said = str(entry["msg"]).removeprefix("Value error, ").removeprefix("Input ")
+        # A percentage is another number as a parameter, and the sentence is about that one.
+        is_same = entry["input"] == self._conf[keys[name]]
+        filled = name if is_same else f"{name} = {shown(entry['input'])}"
+        return f"{self._key(keys[name])}: {said} ({filled} of {where})"
 
 
 def _policy(builder: PartBuilder, spec: PolicySpec) -> Policy:

@@ -114,6 +114,7 @@ class PolicySpec(Strict):
 
     _warnings: tuple[str, ...] = PrivateAttr(default=())
     _conf_file: str | None = PrivateAttr(default=None)
+    _conf_sources: Mapping[str, str] = PrivateAttr(default_factory=dict)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -124,6 +125,12 @@ class PolicySpec(Strict):
     def conf_file(self) -> str | None:
         """Return the path of the `broker.conf` the policy was read from."""
         return self._conf_file
+
+    @property
+    def conf_sources(self) -> Mapping[str, str]:
+        """Return for every key of `broker_conf` that came from a file its path, and else where it was written."""
+        own = f"policy {shown(self.name)} broker_conf"
+        return {key: self._conf_sources.get(key, own) for key in self.broker_conf}
 
     @model_validator(mode="wrap")
     @classmethod
@@ -140,6 +147,7 @@ class PolicySpec(Strict):
         keys = own.get("broker_conf", {})
         spec = handler({**found.table, **own, "broker_conf": {**found.table["broker_conf"], **keys}})
         spec._warnings, spec._conf_file = found.warnings, path
+        spec._conf_sources = {key: path for key in found.table["broker_conf"] if key not in keys}
         return spec
 
     @model_validator(mode="after")

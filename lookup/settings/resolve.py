@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from lookup.model.broker import AdvertisedListener, Broker, BrokerLookupData, Location
 from lookup.model.bundles import equal_boundaries
 from lookup.model.namespaces import IsolationPolicy, NamespacePolicies
+from lookup.model.quoting import listed
 from lookup.model.topology import LEVELS, Edge, Topology
 from lookup.settings.base import numbered
 from lookup.settings.broker import BrokerEntry, BrokerProfile, LocationEntry, Scalar
@@ -27,6 +28,7 @@ __all__ = [
     "client_rules",
     "label_client",
     "load_manager_keys",
+    "load_manager_sources",
     "lookup_data",
     "namespace_policies",
     "topology",
@@ -119,6 +121,16 @@ def load_manager_keys(settings: EvaluationFile) -> Mapping[str, Scalar]:
         given["loadManagerClassName"] = sorted(filter(None, managers))
     agreed = {key: values[0] for key, values in given.items() if values and values.count(values[0]) == len(values)}
     return dict(sorted(agreed.items()))
+
+
+def load_manager_sources(settings: EvaluationFile) -> Mapping[str, str]:
+    """Return by key of the load manager the profiles that give it, as sentences name them."""
+    given: dict[str, dict[str, None]] = {}
+    for place, entry in enumerate(settings.brokers):
+        for key in entry.profile.load_balancer if entry.profile else ():
+            file = entry.profile.file if entry.profile else None
+            given.setdefault(key, {})[file or f"brokers[{place}].profile"] = None
+    return {key: listed(files) for key, files in given.items()}
 
 
 def lookup_data(profile: BrokerProfile, broker_id: str, properties: Mapping[str, str]) -> BrokerLookupData:

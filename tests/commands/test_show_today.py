@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -82,3 +83,45 @@ def test_check_warns_of_what_pulsar_would_only_log(lookup: Run, project: Path) -
 
     assert "policy 'today': loadBalancerLoadSheddingStrategy: " in ran.err + ran.out
     assert "falls back to 'transfer'" in ran.err + ran.out
+
+
+@pytest.mark.parametrize("command", ["check", "show"])
+def test_a_bad_value_of_the_file_is_told_under_pulsars_key(lookup: Run, project: Path, command: str) -> None:
+    """With the file, which is the only thing that the user wrote, and the part that the key fills."""
+    conf = project.parent / "broker.conf"
+    conf.write_text(f"{_CONF}loadBalancerBrokerMaxTopics=abc\n", encoding="latin-1")
+
+    ran = lookup("config", command, "--config", project)
+
+    assert ran.mistakes == [
+        (
+            f"{conf}: loadBalancerBrokerMaxTopics = 'abc': should be a valid integer"
+            " (max_topics of policy 'today' filters[1])"
+        )
+    ]
+
+
+def test_a_bad_value_of_a_profile_is_told_under_pulsars_key(lookup: Run, project: Path) -> None:
+    """The parameters of other policies come from the brokers' profiles, which are named; what stands beside counts."""
+    conf = project.parent / "b.conf"
+    conf.write_text("webServicePort=8080\nloadBalancerBrokerMaxTopics=0\n", encoding="latin-1")
+    more = """
+    brokers = [{ id = "b:8080", profile = "b.conf" }]
+    evaluation = { incumbent = "a" }
+    policies = [
+        { name = "a", selector = "best", filters = ["max-topics"] },
+        { name = "b", selector = "best", filters = ["max-topics"], broker_conf = { loadBalancerBrokerMaxTopics = -7 } },
+    ]
+    """
+    project.write_text(dedent(more), encoding="utf-8")
+
+    assert lookup("config", "check", "--config", project).mistakes == [
+        (
+            f"{conf}: loadBalancerBrokerMaxTopics = 0: should be greater than or equal to 1"
+            " (max_topics of policy 'a' filters[0])"
+        ),
+        (
+            "policy 'b' broker_conf: loadBalancerBrokerMaxTopics = -7: should be greater than or equal to 1"
+            " (max_topics of policy 'b' filters[0])"
+        ),
+    ]

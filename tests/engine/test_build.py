@@ -15,7 +15,7 @@ from lookup.engine.build import ChildSlot, PartBuilder, build_policies, child_ki
 from lookup.engine.plugins import load_plugins, registry_of
 from lookup.engine.policy import Policy, WeightedScorer
 from lookup.errors import SettingsError
-from lookup.hooks import Ge, Le, Selector
+from lookup.hooks import Conf, Ge, Le, Selector
 from lookup.model import Candidates, ClusterView, LookupRequest
 from lookup.settings.policy import PartSpec, PolicySpec
 from lookup.testing.asking import to_toml
@@ -31,6 +31,7 @@ from lookup_policies.threshold import Threshold
 
 REGISTRY = load_plugins()
 _GRACE = "loadBalancerSheddingGracePeriodMinutes"
+_PERCENTAGE = "loadBalancerBrokerThresholdShedderPercentage"
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,24 @@ class Wide:
     def __post_init__(self) -> None:
         if self.size == 13:
             raise KeyError("unlucky")
+
+    def odds(self, request: LookupRequest, brokers: Candidates, scores: Any, view: ClusterView) -> Any:
+        """Follow the scores."""
+        return np.asarray(scores)
+
+
+@dataclass(frozen=True)
+class Configured:
+    """A selector with a parameter that a `broker.conf` fills, and a check of its own."""
+
+    name: ClassVar[str] = "configured"
+    reads: ClassVar[frozenset[str]] = frozenset()
+
+    size: Annotated[int, Conf("loadBalancerBrokerMaxTopics")] = 1
+
+    def __post_init__(self) -> None:
+        if self.size == 13:
+            raise ValueError("13 is unlucky")
 
     def odds(self, request: LookupRequest, brokers: Candidates, scores: Any, view: ClusterView) -> Any:
         """Follow the scores."""
@@ -330,7 +349,7 @@ def test_the_grace_period_is_the_policys_the_files_or_pulsars(
 @pytest.mark.parametrize("minutes", [-1, "long", True, 1.5])
 def test_a_grace_period_that_is_none_is_a_sentence(minutes: object) -> None:
     """The key of the file is named."""
-    with pytest.raises(SettingsError, match=f"policy 'p': {_GRACE} = {minutes!r}: should be a whole number from 0 on"):
+    with pytest.raises(SettingsError, match=f"^{_GRACE} = {minutes!r}: should be a whole number from 0 on"):
         build_policies(REGISTRY, [PolicySpec(name="p", selector=PartSpec(use="random"))], {_GRACE: minutes})
 
 
@@ -359,19 +378,43 @@ def test_what_is_not_written_may_come_from_broker_conf() -> None:
 @pytest.mark.parametrize(
     ("kind", "part", "key", "value", "problem"),
     [
-        ("filters", "max-topics", "loadBalancerBrokerMaxTopics", 0, "max_topics = 0: input should be greater than"),
-        ("shedders", "threshold", "loadBalancerBrokerThresholdShedderPercentage", "ten", "threshold = 'ten': input"),
-        ("shedders", "threshold", "loadBalancerBrokerThresholdShedderPercentage", True, "threshold = True: input"),
+        (
+            "filters",
+            "max-topics",
+            "loadBalancerBrokerMaxTopics",
+            0,
+            "= 0: should be greater than or equal to 1 (max_topics of here)",
+        ),
+        ("shedders", "threshold", _PERCENTAGE, "ten", "= 'ten': should be a valid number (threshold of here)"),
+        ("shedders", "threshold", _PERCENTAGE, True, "= True: should be a valid number (threshold of here)"),
+        (
+            "shedders",
+            "threshold",
+            _PERCENTAGE,
+            -50,
+            "= -50: should be greater than or equal to 0 (threshold = -0.5 of here)",
+        ),
     ],
 )
-def test_a_wrong_value_of_broker_conf_is_a_problem_like_any_other(
-    kind: str, part: str, key: str, value: object, problem: str
+@pytest.mark.parametrize("file", ["broker.conf: ", ""])
+def test_a_wrong_value_of_broker_conf_is_told_under_its_key(
+    kind: str, part: str, key: str, value: object, problem: str, file: str
 ) -> None:
-    """The parameter's kind and range hold for it too, whatever its unit."""
-    builder = PartBuilder(REGISTRY, {key: value})
+    """The parameter's kind and range hold for it too, whatever its unit; the sentence has what the user wrote."""
+    sources = {key: file.removesuffix(": ")} if file else None
+    builder = PartBuilder(REGISTRY, {key: value}, sources)
 
     assert builder.part(kind, PartSpec(use=part), "here") is None
-    assert [found.startswith(f"here: {problem}") for found in builder.problems] == [True]
+    assert builder.problems == [f"{file}{key} {problem}"]
+
+
+def test_what_a_part_refuses_as_a_whole_names_the_keys_behind_it() -> None:
+    """A part's own check knows no keys; those that filled it are told behind what it says."""
+    key = "loadBalancerBrokerMaxTopics"
+    builder = PartBuilder(registry_of({"selectors": [Configured]}), {key: 13}, {key: "b.conf"})
+
+    assert builder.part("selectors", PartSpec(use="configured"), "here") is None
+    assert builder.problems == [f"here: 13 is unlucky; size comes from b.conf: {key} = 13"]
 
 
 @pytest.mark.parametrize(
