@@ -104,9 +104,9 @@ def _unknown(word: str, parser: Parser) -> str:
 # Flags that several commands share.
 
 
-def add_config(parser: Parser) -> None:
+def add_config(parser: Parser, what: str = "the evaluation, a TOML file") -> None:
     """Add `--config` and what lies over the file."""
-    parser.need("--config", metavar="FILE", help="the evaluation, a TOML file")
+    parser.need("--config", metavar="FILE", help=what)
     add_set(parser, "evaluation.seeds=[1,2]")
 
 

@@ -23,7 +23,7 @@ from lookup.model.request import LookupOptions, LookupRequest, request_of
 from lookup.replay.timeline import ClusterEvents, Registration, build_timeline, registrations_of
 from lookup.settings import EvaluationFile, broker_intervals, client_rules, label_client, namespace_policies, topology
 
-__all__ = ["Asked", "Scene", "scene_of"]
+__all__ = ["Asked", "Scene", "registrations_in", "scene_of"]
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,15 @@ def _table(settings: EvaluationFile) -> Mapping[str, Sequence[Registration]] | N
     if find_spec("pyarrow") is None:
         warn("inputs.brokers is not read, since pyarrow is not installed: brokers are those of [[brokers]]")
         return None
+    return registrations_in(path)
+
+
+def registrations_in(path: str) -> Mapping[str, Sequence[Registration]]:
+    """Read a BROKERS table by cluster; it takes Arrow.
+
+    Raises:
+        InputError: where it cannot be used.
+    """
     from lookup.replay.tables import registrations  # noqa: PLC0415  Arrow only where a table is read
 
     table = registrations(path)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from lookup.commands.options import Command, Parser, add_config, add_format, settings_flags
-from lookup.commands.show_topics import is_about_topics, set_by, show_topics
+from lookup.commands.show_topics import ANY_SETTINGS, is_about_topics, set_by, show_topics
 from lookup.commands.streams import print_json, stdout, warn
 from lookup.commands.times import time_text
 from lookup.commands.toml import to_toml
@@ -34,7 +34,7 @@ _INTRODUCTION = "# Settings as resolved; behind each value stands what set it. P
 
 
 def _add_arguments(parser: Parser) -> None:
-    add_config(parser)
+    add_config(parser, ANY_SETTINGS)
     parser.add_argument(
         "--resolved",
         action="store_true",

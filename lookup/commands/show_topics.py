@@ -14,8 +14,10 @@ from lookup.settings import TopicsFile, describe, load_topics
 from lookup.settings.layers import read_toml
 from lookup.settings.problems import key_path
 
-__all__ = ["is_about_topics", "set_by", "show_topics"]
+__all__ = ["ANY_SETTINGS", "is_about_topics", "set_by", "show_topics"]
 
+#: What `--config` may name where settings of any kind are read.
+ANY_SETTINGS = "the evaluation or settings of topics, a TOML file; or a broker.conf"
 _INTRODUCTION = "# Settings of topics as resolved; behind each value stands what set it.\n\n"
 
 

@@ -218,6 +218,7 @@ class BrokerEntry(Strict):
                 else ["id: a template's id should have {n} in it, like broker-{n}:8080"]
             )
         problems = ["id: {n} needs a count"] if is_numbered(self.id or "") else []
+        problems += [f"profile: {key} has {{n}}, which needs a count" for key in _numbered_keys(self.profile)]
         problems += ["first: needs a count"] if "first" in self.model_fields_set else []
         levels = self.location.model_dump(exclude_none=True) if self.location else {}
         listed = {f'properties."{key}"': len(values) > 1 for key, values in self.properties.items()}
@@ -239,6 +240,15 @@ def _id_of(profile: BrokerProfile | None) -> str:
         return ""
     port = profile.web_service_port or profile.web_service_port_tls
     return "" if port is None else f"{profile.advertised_address}:{port}"
+
+
+def _numbered_keys(profile: BrokerProfile | None) -> list[str]:
+    """Return the keys of a profile's addresses that only a template can fill."""
+    if profile is None:
+        return []
+    urls = [url for urls in profile.advertised_listeners.values() for url in urls]
+    texts = {"advertisedAddress": [profile.advertised_address or ""], "advertisedListeners": urls}
+    return [key for key, values in texts.items() if any(map(is_numbered, values))]
 
 
 def _bad_listeners(listeners: Mapping[str, tuple[str, ...]]) -> list[str]:

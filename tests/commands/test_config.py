@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from lookup.commands import check
+from lookup.replay.generate import GenerateSettings
 from lookup.settings import load_evaluation
 from tests.commands.projects import EVALUATION, Run, evaluation
 
@@ -222,3 +224,83 @@ def test_an_environment_variable_that_means_nothing(
     assert mistakes == [
         "environment variable LOOKUP_EVALUATION__TIKC_S: there is no setting evaluation.tikc_s; did you mean 'tick_s'?"
     ]
+
+
+def test_settings_of_topics_are_checked(lookup: Run, tmp_path: Path) -> None:
+    """A file with `[topics]` and a `broker.conf` are read as `config show` reads them, flags over them."""
+    toml, conf = tmp_path / "topics.toml", tmp_path / "broker.conf"
+    toml.write_text('[topics]\nlister = "indexed"\n', encoding="utf-8")
+    conf.write_text("subscriptionPatternMaxLength=80\n", encoding="latin-1")
+
+    good = "no mistakes in the settings of topics; lister"
+    assert lookup("config", "check", "--config", toml).out == f"{toml}: {good} 'indexed'\n"
+    assert lookup("config", "check", "--config", conf).out == f"{conf}: {good} 'default'\n"
+    ran = lookup("config", "check", "--config", conf, "--set", "topics.lister=indexed")
+    assert ran.out == f"{conf}: {good} 'indexed'\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("topics.toml", '[topics]\nlister = "nobody"\n', "topics.lister: no lister named 'nobody'; known: default"),
+        ("topics.toml", "[topics]\ncatalog = 3\n", "{file}: topics.catalog: should be a text, not 3"),
+        (
+            "broker.conf",
+            "subscriptionPatternMaxLength=long\n",
+            "{file}: subscriptionPatternMaxLength: should be a whole number of at least 1, not 'long'",
+        ),
+    ],
+)
+def test_a_mistake_in_settings_of_topics_is_found(
+    lookup: Run, tmp_path: Path, name: str, text: str, sentence: str
+) -> None:
+    """The lister is built, so that a name nobody registered is found as well."""
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+
+    (mistake,) = lookup("config", "check", "--config", path).mistakes
+    assert mistake.startswith(sentence.format(file=path))
+
+
+_WITH_TABLE = """
+evaluation = { incumbent = "stock" }
+inputs = { brokers = "brokers" }
+policies = [{ name = "stock", selector = "best" }]
+"""
+
+
+def test_brokers_of_a_table_are_counted(lookup: Run, tmp_path: Path, log: Path) -> None:
+    """A BROKERS table counts in place of what is written: every broker of every cluster, however often it came back."""
+    (tmp_path / "brokers").symlink_to(log / "brokers")
+
+    ran = lookup("config", "check", "--config", evaluation(tmp_path, start=_WITH_TABLE))
+
+    brokers = GenerateSettings().brokers
+    assert ran.out.endswith(f": no mistakes; 1 policy, {brokers} brokers in inputs.brokers\n")
+
+
+def test_a_table_that_is_not_looked_at_is_not_counted(
+    lookup: Run, tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without Arrow, and where the table is not there, no number is made up."""
+    path = evaluation(tmp_path, start=_WITH_TABLE)
+
+    absent = lookup("config", "check", "--config", path).out
+    (tmp_path / "brokers").symlink_to(log / "brokers")
+    monkeypatch.setattr(check, "find_spec", lambda name: None)
+    without = lookup("config", "check", "--config", path).out
+
+    unseen = "1 policy, brokers of inputs.brokers, which was not looked at"
+    assert absent == f"{path}: no mistakes; {unseen}\n"
+    assert without == f"{path}: no mistakes; {unseen}, since pyarrow is not installed\n"
+
+
+def test_a_table_that_cannot_be_read_is_warned_of(lookup: Run, tmp_path: Path) -> None:
+    """As `lookup evaluate` alone would refuse it, it is no mistake of the settings."""
+    (tmp_path / "brokers").write_text("no table", encoding="utf-8")
+
+    ran = lookup("config", "check", "--config", evaluation(tmp_path, start=_WITH_TABLE))
+
+    assert ran.code == 0
+    assert ran.err.startswith(f"warning: inputs.brokers: {tmp_path}/brokers")
+    assert ran.out.endswith("brokers of inputs.brokers, which cannot be read\n")

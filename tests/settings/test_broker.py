@@ -36,6 +36,11 @@ def test_an_entry_stands_for_its_ids(text: str, ids: tuple[str, ...]) -> None:
         ('profile = { broker_version = "4" }', "id: is missing, and no profile gives an advertised address"),
         ('id = "b"\ncount = 2', "id: a template's id should have {n} in it, like broker-{n}:8080"),
         ('id = "b-{n}"', "id: {n} needs a count"),
+        (
+            'id = "b"\nprofile = { advertised_listeners = "in:pulsar://b-{n}:6650" }',
+            "profile: advertisedListeners has {n}, which needs a count",
+        ),
+        ('profile = { advertised_address = "b-{n:02}" }', "profile: advertisedAddress has {n}, which needs a count"),
         ('id = "b"\nfirst = 1', "first: needs a count"),
         ('id = "b"\nproperties = { "lookup.r" = ["a", "b"] }', 'properties."lookup.r": a list of values needs a count'),
         ('id = "b"\nlocation = { zone = ["a", "b"] }', "location.zone: a list of values needs a count"),
