@@ -14,7 +14,7 @@ from pyarrow import fs as arrow_fs
 
 from lookup.errors import InputError
 from lookup.replay.sources import locate
-from lookup.replay.staging import as_given, staging_place
+from lookup.replay.staging import as_given, made_for, staging_place
 
 __all__ = ["Draft", "draft", "require_free", "write_beside"]
 
@@ -45,8 +45,9 @@ def draft(output: str, names: Sequence[str], *, force: bool) -> Iterator[Draft]:
     """
     require_free(output, force=force)
     system, target = locate(output.rstrip("/"))
-    folder = staging_place(system, target)
-    system.create_dir(folder, recursive=True)
+    with made_for(output):
+        folder = staging_place(system, target)
+        system.create_dir(folder, recursive=True)
     try:
         yield Draft(as_given(output, target, folder))
         _publish(system, folder, target, names)

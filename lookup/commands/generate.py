@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, get_type_hints
@@ -10,6 +11,7 @@ from typing import Any, get_type_hints
 from lookup.commands.extras import require_extra
 from lookup.commands.options import Command, Parser, add_format, add_output, number, whole
 from lookup.commands.streams import data_console, plain_table, print_json, progress
+from lookup.errors import SettingsError
 from lookup.replay.generator.settings import LOGGING_POLICIES, GenerateSettings
 
 __all__ = ["COMMAND"]
@@ -43,6 +45,19 @@ _MEANINGS: Mapping[str, str] = {
 }
 
 
+#: A figure in a sentence about figures.
+_FIGURE = re.compile(rf"\b(?:{'|'.join(_MEANINGS)})\b(?= is | \+ | times | \()")
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _by_flags(problem: str) -> str:
+    """Name the figures of a sentence as users know them."""
+    return _FIGURE.sub(lambda found: _flag(found[0]), problem)
+
+
 def _start(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text)
@@ -60,7 +75,7 @@ def _add_arguments(parser: Parser) -> None:
         default = getattr(defaults, name)
         shown = default.isoformat() if isinstance(default, datetime) else default
         parser.add_argument(
-            f"--{name.replace('_', '-')}",
+            _flag(name),
             type=_READERS[types[name]],
             metavar={int: "N", float: "X", datetime: "TIME", str: "NAME"}[types[name]],
             help=f"{meaning} (default: {shown})",
@@ -70,7 +85,10 @@ def _add_arguments(parser: Parser) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     given = {name: getattr(arguments, name) for name in _MEANINGS if getattr(arguments, name) is not None}
-    settings = GenerateSettings(**given)
+    try:
+        settings = GenerateSettings(**given)
+    except SettingsError as error:
+        raise SettingsError([_by_flags(problem) for problem in error.problems]) from None
     require_extra("generate", "pyarrow")
     from lookup.commands.generation import write_log  # noqa: PLC0415  Arrow only where tables are written
 

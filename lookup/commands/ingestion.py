@@ -109,7 +109,7 @@ def _allowed(wanted: Wanted) -> float:
 
 def _tell(report: IngestReport, form: str) -> None:
     for reason, count in list(report.quarantined.items())[:_SHOWN_REASONS]:
-        warn(f"in quarantine: {quantity(count, 'record')}: {reason}")
+        warn(f"in quarantine: {quantity(count, 'record')}{', for instance' if count > 1 else ''}: {reason}")
     if form == "json":
         times = {"first": time_text(report.first_us), "last": time_text(report.last_us)}
         print_json(asdict(report) | {"quarantine_ratio": report.quarantine_ratio, **times})

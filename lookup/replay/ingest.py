@@ -34,7 +34,7 @@ from lookup.replay.ingest_tasks import (
 from lookup.replay.recipe import PluginContents, contents_of, load_contents
 from lookup.replay.schema import CANONICAL
 from lookup.replay.sources import list_files, locate
-from lookup.replay.staging import as_given, staging_place
+from lookup.replay.staging import as_given, made_for, staging_place
 
 __all__ = ["MAX_QUARANTINE_RATIO", "QUARANTINE_TABLE", "IngestReport", "ingest"]
 
@@ -62,7 +62,8 @@ class IngestReport:
     #: rows written, by table
     rows: Mapping[str, int]
     clusters: tuple[str, ...]
-    #: records in the quarantine table by reason, commonest first; values in the reasons are left out
+    #: records in the quarantine table by reason, commonest first; reasons that differ in values alone are one, and the
+    #: first of them stands for all
     quarantined: Mapping[str, int]
     #: first and last timestamp of any row, µs since the Unix epoch, to the minute
     first_us: int
@@ -157,7 +158,7 @@ def _require_readable(reports: Sequence[SourceReport], reader: LogReader, most: 
     examples = "; ".join([example for report in reports for example in report.examples][:_SHOWN_REASONS])
     if bad > most * (good + bad):
         raise InputError(
-            f"{bad} of {good + bad} records cannot be read, more than max_quarantine_ratio = {most:g} allows; "
+            f"{bad} of {good + bad} records cannot be read, more than --max-quarantine-ratio {most:g} allows; "
             f"for instance {examples}"
         )
     if not good:
@@ -168,8 +169,9 @@ def _nothing_found(reports: Sequence[SourceReport], reader: LogReader) -> str:
     lines = sum(report.lines for report in reports)
     where = reports[0].path if len(reports) == 1 else f"{reports[0].path} and {len(reports) - 1} more"
     content = f"none of the {lines} lines is" if lines else "it is empty: not one line is"
-    expected = getattr(reader, "expects", "what it knows")
-    return f"{where}: {content} a record that log reader {reader.name!r} knows; it expects {expected}"
+    expected = getattr(reader, "expects", "")
+    hint = f"; it expects {expected}" if expected else ""
+    return f"{where}: {content} a record that log reader {reader.name!r} knows{hint}"
 
 
 def _parts(staged: Sequence[StagedFile], draft: str) -> Iterator[PartJob]:
@@ -234,15 +236,16 @@ def _total(counters: Iterable[Counter[str]]) -> Counter[str]:
 def _summary(files: Sequence[str], reports: Sequence[SourceReport], output: str) -> IngestReport:
     rows = _total(report.rows for report in reports)
     reasons = _total(report.reasons for report in reports)
+    told = {kind: reason for report in reversed(reports) for kind, reason in report.told.items()}
     cells = [cell for report in reports for file in report.staged for cell in file.cells]
     minutes = [minute for _, minute in cells]
     return IngestReport(
         files=tuple(files),
         lines=sum(report.lines for report in reports),
-        skipped=sum(report.lines - report.used_lines for report in reports),
+        skipped=sum(report.skipped for report in reports),
         rows={name: rows[name] for name in CANONICAL if rows[name]},
         clusters=tuple(sorted({cluster for cluster, _ in cells})),
-        quarantined=dict(reasons.most_common()),
+        quarantined={told[kind]: count for kind, count in reasons.most_common()},
         first_us=min(minutes) * MINUTE_US,
         last_us=(max(minutes) + 1) * MINUTE_US,
         output=output,
@@ -257,11 +260,9 @@ def _replaced(output: str, *, force: bool) -> Iterator[str]:
     """
     system, target = locate(output)
     _refuse(system, target, force=force)
-    draft = staging_place(system, target)
-    try:
+    with made_for(output):
+        draft = staging_place(system, target)
         system.create_dir(draft, recursive=True)
-    except OSError as error:
-        raise InputError(f"output {output} cannot be made: {error}") from error
     try:
         yield as_given(output, target, draft)
         system.create_dir(target, recursive=True)
@@ -274,9 +275,11 @@ def _replaced(output: str, *, force: bool) -> Iterator[str]:
 def _refuse(system: arrow_fs.FileSystem, target: str, *, force: bool) -> None:
     info = system.get_file_info(target)
     if info.is_file:
-        raise InputError(f"output {target} is a file; name a directory that does not exist or is empty")
+        raise InputError(f"--output: {target} is a file; name a folder that does not exist or is empty")
     if info.type is arrow_fs.FileType.Directory and not force and system.get_file_info(arrow_fs.FileSelector(target)):
-        raise InputError(f"output {target} is not empty; name another directory or replace its tables with --force")
+        raise InputError(
+            f"--output: {target} is not empty; name another folder, or replace earlier results with --force"
+        )
 
 
 def _replace(system: arrow_fs.FileSystem, source: str, target: str) -> None:

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from lookup.hooks import LogReader
 from lookup.hooks.raised import raised
+from lookup.model.quoting import printable
 from lookup.model.records import Row, Unreadable
 from lookup.replay.canonical import ROWS_PER_FILE, check_row, write_parquet
 from lookup.replay.schema import CANONICAL, QUARANTINE
@@ -46,6 +47,8 @@ _ROW_BITS = 40
 #: Lines whose beginnings are kept for the quarantine; a reader that pairs lines reports some of them late.
 _KEPT_LINES = 5_000
 _TEXT_LENGTH = 200
+#: Characters of a reason that a sentence repeats.
+_REASON_LENGTH = 300
 #: What makes two reasons differ that are one: quoted values and numbers.
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 _DIGITS = re.compile(r"\d+")
@@ -96,8 +99,10 @@ class SourceReport:
     used_lines: int = 0
     #: rows by table
     rows: Counter[str] = field(default_factory=Counter)
-    #: quarantined records by reason, values in it left out
+    #: quarantined records by kind of reason: the reason, values in it left out
     reasons: Counter[str] = field(default_factory=Counter)
+    #: by kind of reason the first reason itself, as sentences repeat it
+    told: dict[str, str] = field(default_factory=dict)
     examples: list[str] = field(default_factory=list)
     staged: list[StagedFile] = field(default_factory=list)
     #: staged quarantine files, in order
@@ -106,6 +111,11 @@ class SourceReport:
     failure: str | None = None
     #: whether the failure is the reader's, not the file's
     is_reader_fault: bool = False
+
+    @property
+    def skipped(self) -> int:
+        """Return how many lines nothing was made of; a reader that makes several records of a line skips none."""
+        return max(self.lines - self.used_lines, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +140,12 @@ def read_source(job: SourceJob) -> SourceReport:
         for entry in reader.parse(lines, job.path):
             stage.take(entry, lines)
         stage.flush()
+        lines.pass_over_rest()
     except (OSError, EOFError, UnicodeError) as error:
         stage.report.failure = f"cannot be read: {error}"
     except (Exception, SystemExit) as error:  # noqa: BLE001  a plug-in's reader may raise anything; the driver names it
-        stage.report.failure = f"line {lines.number}: {raised(error)}"
+        place = f"line {lines.number}" if lines.number else "before it read a line"
+        stage.report.failure = f"{place}: {raised(error)}"
         stage.report.is_reader_fault = True
     stage.report.lines = lines.number
     return stage.report
@@ -193,6 +205,11 @@ class _Lines:
         self._latest.append(line[:_TEXT_LENGTH])
         return self.number, line
 
+    def pass_over_rest(self) -> None:
+        """Count what a reader has left, which may be every line: it may stop early, or open the source itself."""
+        for number, _ in self._source:
+            self.number = number
+
     def text(self, line: int) -> str | None:
         """Return the beginning of a line that was read not long ago."""
         place = line - self.number - 1 + len(self._latest)
@@ -244,9 +261,11 @@ class _Stage:
         clean = text.encode(errors="replace").decode()
         reason = reason.encode(errors="replace").decode()
         self._bad.append({"table": table, "source": self._job.path, "line": line, "reason": reason, "text": clean})
-        self.report.reasons[_reason_class(reason)] += 1
+        kind, said = _reason_class(reason), _said(reason)
+        self.report.reasons[kind] += 1
+        self.report.told.setdefault(kind, said)
         if len(self.report.examples) < _EXAMPLES:
-            self.report.examples.append(f"{self._job.path}:{line}: {reason}")
+            self.report.examples.append(f"{self._job.path}:{line}: {said}")
         self._hold()
 
     def _hold(self) -> None:
@@ -266,6 +285,12 @@ def _reason_class(reason: str) -> str:
     """Return a reason without the values in it, so that reasons can be counted."""
     kept = _QUOTED.sub("'...'", reason)
     return _DIGITS.sub("N", kept)
+
+
+def _said(reason: str) -> str:
+    """Return a reason as sentences repeat it: a reader of somebody's own may put a whole record into it."""
+    text = printable(" ".join(reason.split()))
+    return text if len(text) <= _REASON_LENGTH else f"{text[:_REASON_LENGTH]}..."
 
 
 def _write(table: pa.Table, path: str) -> None:

@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from uuid import uuid4
 
 from pyarrow import fs as arrow_fs
 
-__all__ = ["as_given", "staging_place"]
+from lookup.errors import InputError
+
+__all__ = ["as_given", "made_for", "staging_place"]
+
+#: What Arrow puts before the system's own words: "Cannot create directory 'x'. Detail: [errno 30] Read-only ...".
+_BEFORE = re.compile(r".*\. Detail: (?:\[errno \d+\] )?", re.DOTALL)
+
+
+@contextmanager
+def made_for(output: str) -> Iterator[None]:
+    """Tell of what the system refuses while a hidden folder is made which output it was for; users know no other.
+
+    Raises:
+        InputError: naming the output and what was refused.
+    """
+    try:
+        yield
+    except OSError as error:
+        said = _BEFORE.sub("", str(error.strerror or error))
+        raise InputError(f"--output: {output} cannot be written: {said}") from error
 
 
 def staging_place(system: arrow_fs.FileSystem, output: str) -> str:

@@ -116,3 +116,14 @@ def test_one_more_file(tmp_path: Path) -> None:
     write_beside(str(tmp_path), "manifest.json", b"new")
 
     assert _files(tmp_path) == {"manifest.json": "new"}
+
+
+def test_an_output_that_the_system_refuses_is_named(tmp_path: Path) -> None:
+    """With the flag and what the system said, not with the hidden folder that nobody asked for."""
+    (tmp_path / "file").write_text("")
+    output = tmp_path / "file" / "o"
+
+    with pytest.raises(InputError) as caught, draft(str(output), NAMES, force=False):
+        pass
+
+    assert str(caught.value) == f"--output: {output} cannot be written: Not a directory"

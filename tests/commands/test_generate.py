@@ -63,7 +63,13 @@ def test_force_replaces_tables_alone(lookup: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        (("--lookups", "0"), "lookups is 0, it must lie between 1 and 10000000000"),
+        (("--bundles-per-namespace", "0"), "--bundles-per-namespace is 0, it must lie between 1 and 4096"),
+        (
+            ("--losses", "5", "--joins", "6", "--leaves", "7"),
+            "--losses + --joins + --leaves + --updates is 19, it must not exceed --brokers (12): each befalls another",
+        ),
+        (("--clients", "2"), "--racks is 3, it must not exceed --clients (2): every rack has one"),
+        (("--lookups", "0"), "--lookups is 0, it must lie between 1 and 10000000000"),
         (("--logging-policy", "ramdom"), "did you mean 'random'?"),
         (("--start", "soon"), "--start: 'soon' is not a time like 2026-01-05T00:00:00Z"),
         (("--zipf", "nan"), "--zipf: 'nan' is not a number"),
@@ -92,3 +98,12 @@ def test_without_arrow_it_says_what_to_install(lookup: Run, tmp_path: Path, monk
     mistakes = lookup("generate", "--output", tmp_path / "o").mistakes
 
     assert mistakes == ["`lookup generate` needs pyarrow: install it with pip install 'pulsar-lookup[spark]'"]
+
+
+def test_an_output_that_cannot_be_made_is_named(lookup: Run, tmp_path: Path) -> None:
+    """The flag, the folder and what the system said; users know no hidden folder."""
+    (tmp_path / "file").write_text("")
+
+    mistakes = lookup("generate", "--output", tmp_path / "file" / "o", *SMALL).mistakes
+
+    assert mistakes == [f"--output: {tmp_path}/file/o cannot be written: Not a directory"]

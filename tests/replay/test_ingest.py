@@ -108,7 +108,9 @@ def test_every_table_a_reader_finds_is_written(spark: SparkSession, tmp_path: Pa
 
     assert (report.lines, report.skipped, report.rows) == (5, 2, {"lookups": 1, "ownership": 1})
     assert report.quarantine_ratio == pytest.approx(1 / 3)
-    assert list(report.quarantined) == ["'...' is a regular expression of a topic list watcher, not a topic"]
+    (reason,) = report.quarantined
+    assert reason.endswith(" is a regular expression of a topic list watcher, not a topic")
+    assert "..." not in reason
     (owned,) = _table(tmp_path / "out" / "ownership")
     assert (owned["cluster"], owned["bundle"], owned["event"], owned["broker"]) == ("east", bundle, "owned", "b2:8080")
     assert pq.read_schema(next((tmp_path / "out" / "quarantine").iterdir())).equals(QUARANTINE)
@@ -188,7 +190,7 @@ def test_a_position_the_log_brings_is_kept(spark: SparkSession, tmp_path: Path) 
         ("\n\n", r"a\.jsonl: none of the 2 lines is a record that log reader 'jsonl' knows"),
         (
             "garbage\n" * 9,
-            r"9 of 9 records cannot be read, more than max_quarantine_ratio = 0\.05 allows; .*a\.jsonl:1: the line",
+            r"9 of 9 records cannot be read, more than --max-quarantine-ratio 0\.05 allows; .*a\.jsonl:1: the line",
         ),
         (_line(1) * 9 + "x", r"1 of 10 records cannot be read"),
     ],
@@ -235,15 +237,46 @@ def test_a_reader_that_raises_is_named_with_the_line(spark: SparkSession, tmp_pa
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("change", "text", "kind", "sentence"),
+    [
+        (
+            ("for number, line in lines:", "for number, line in ():"),
+            "a\nb\n",
+            InputError,
+            r"a\.jsonl: none of the 2 lines is a record that log reader 'odd' knows\Z",
+        ),
+        (
+            ("for number", "raise OverflowError('no')\n        for number"),
+            "a\n",
+            PluginError,
+            "before it read a line: Ov",
+        ),
+        (("x", "x"), "", InputError, r"a\.jsonl: it is empty: not one line is a record that log reader 'odd' knows\Z"),
+    ],
+)
+def test_a_reader_that_yields_nothing_is_told_truly(
+    spark: SparkSession, tmp_path: Path, change: tuple[str, str], text: str, kind: type[Exception], sentence: str
+) -> None:
+    """A file with content is never called empty, and a reader that says not what it expects is not quoted."""
+    plugin = tmp_path / "odd_plugin.py"
+    plugin.write_text(_PLUGIN.replace("words", "odd").replace(*change))
+    reader = load_plugins([plugin]).find("log_readers", "odd")()
+    (path,) = _files(tmp_path, a=text)
+
+    with pytest.raises(kind, match=sentence):
+        ingest(spark, [path], reader, str(tmp_path / "out"), cluster="c", plugin_files=[str(plugin)])
+
+
 def test_an_output_in_use_needs_force_and_keeps_other_files(spark: SparkSession, tmp_path: Path) -> None:
     """Without `force` nothing is touched; with it the tables are replaced and everything else stays."""
     (path,) = _files(tmp_path, a=_line(1, "new"))
     out = tmp_path / "out"
     (out / "loads").mkdir(parents=True)
     (out / "notes.txt").write_text("mine")
-    with pytest.raises(InputError, match="is not empty; name another directory or replace its tables with --force"):
+    with pytest.raises(InputError, match=r"^--output: .* is not empty; .* with --force\Z"):
         ingest(spark, [path], JsonLinesReader(), str(out), cluster="c")
-    with pytest.raises(InputError, match="is a file; name a directory"):
+    with pytest.raises(InputError, match=r"^--output: .* is a file; name a folder"):
         ingest(spark, [path], JsonLinesReader(), str(out / "notes.txt"), cluster="c")
 
     ingest(spark, [path], JsonLinesReader(), str(out), cluster="c", force=True)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from pyarrow import fs as arrow_fs
 
-from lookup.replay.staging import as_given, staging_place
+from lookup.errors import InputError
+from lookup.replay.staging import as_given, made_for, staging_place
 
 _DISK = arrow_fs.LocalFileSystem()
 
@@ -39,3 +40,15 @@ def test_an_output_that_is_there_is_written_in_itself(tmp_path: Path) -> None:
 def test_places_are_named_as_the_output_was(output: str, located: str, path: str, named: str) -> None:
     """Workers find a place by the scheme of the output's URI."""
     assert as_given(output, located, path) == named
+
+
+@pytest.mark.parametrize("maker", ["arrow", "pathlib"])
+def test_what_the_system_refuses_is_told_with_the_output(tmp_path: Path, maker: str) -> None:
+    """Users know the output they named, and no hidden folder."""
+    (tmp_path / "file").write_text("")
+    output = tmp_path / "file" / "o"
+
+    with pytest.raises(InputError) as caught, made_for(str(output)):
+        _DISK.create_dir(str(output)) if maker == "arrow" else output.mkdir()
+
+    assert str(caught.value) == f"--output: {output} cannot be written: Not a directory"

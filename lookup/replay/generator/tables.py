@@ -21,7 +21,7 @@ from pyarrow.fs import LocalFileSystem
 from lookup.errors import InputError
 from lookup.replay.canonical import ROWS_PER_FILE, partition_of, write_parquet
 from lookup.replay.schema import CANONICAL
-from lookup.replay.staging import staging_place
+from lookup.replay.staging import made_for, staging_place
 
 __all__ = ["LookupColumns", "LookupWriter", "replaced_tables", "write_table"]
 
@@ -45,8 +45,9 @@ def replaced_tables(output: Path, names: tuple[str, ...], *, force: bool) -> Ite
     """
     output = output.absolute()
     _refuse(output, force=force)
-    draft = Path(staging_place(_DISK, str(output)))
-    draft.mkdir(parents=True)
+    with made_for(str(output)):
+        draft = Path(staging_place(_DISK, str(output)))
+        draft.mkdir(parents=True)
     try:
         yield draft
         output.mkdir(exist_ok=True)
