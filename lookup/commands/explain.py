@@ -9,12 +9,11 @@ from itertools import product
 from typing import Any
 
 from rich.console import Console
-from rich.text import Text
 
 from lookup.commands.options import Command, Parser, add_config, add_format, moment, pairs, settings_flags
 from lookup.commands.scene import Asked, Scene, scene_of
 from lookup.commands.selection import select
-from lookup.commands.streams import data_console, plain_table, print_json, say, warn
+from lookup.commands.streams import data_console, plain, plain_table, print_json, say, warn
 from lookup.commands.times import time_text
 from lookup.engine.explain import Explanation, explain
 from lookup.engine.policy import Policy
@@ -84,7 +83,7 @@ def _print(scene: Scene, special: str | None, explanations: Sequence[Explanation
     console = data_console()
     _print_request(console, scene)
     if special:
-        console.print(Text(special))
+        console.print(plain(special))
     for explanation in explanations:
         _print_explanation(console, explanation)
 
@@ -131,7 +130,7 @@ def _print_request(console: Console, scene: Scene) -> None:
         ("cluster", scene.cluster),
         ("brokers", f"{int(scene.registered.sum())} of {len(scene.roster)} registered{_when(scene)}"),
     ):
-        console.print(Text(f"{name + ':':<12}{value}"))
+        console.print(plain(f"{name + ':':<12}{value}"))
 
 
 def _when(scene: Scene) -> str:
@@ -140,14 +139,14 @@ def _when(scene: Scene) -> str:
 
 def _print_explanation(console: Console, explanation: Explanation) -> None:
     console.print()
-    console.print(Text(f"policy {explanation.policy}", style="bold"))
+    console.print(plain(f"policy {explanation.policy}", style="bold"))
     candidates = sorted((vote for vote in explanation.votes if vote.reason is None), key=_by_odds)
     if candidates:
         scorers = [f"{name} × {weight:g}" for name, weight in explanation.weights.items()]
         rows = [_row(vote, explanation.weights) for vote in candidates]
         plain_table(console, ("broker", "odds", "score", *scorers), rows)
     for line in (*_rejections(explanation), *_conclusion(explanation)):
-        console.print(Text(line), soft_wrap=not console.is_terminal)
+        console.print(plain(line), soft_wrap=not console.is_terminal)
 
 
 def _by_odds(vote: BrokerVote) -> tuple[float, float, str]:

@@ -15,7 +15,11 @@ def _add_arguments(parser: Parser) -> None:
         "sources", nargs="*", metavar="SOURCE", help="log files, folders, globs or URIs; .gz, .bz2 and .zst too"
     )
     add_output(parser, "the tables")
-    parser.add_argument("--reader", metavar="NAME", help="log reader, see `lookup plugins list log_readers`")
+    parser.add_argument(
+        "--reader",
+        metavar="NAME",
+        help="log reader, see `lookup plugins list log_readers`; times without offset are UTC, or in its `timezone`",
+    )
     parser.add_argument(
         "--mapping", metavar="FILE", help='TOML file with the parameters of the reader, and its name as use = "NAME"'
     )

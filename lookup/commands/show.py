@@ -17,6 +17,7 @@ from lookup.commands.times import time_text
 from lookup.commands.toml import to_toml
 from lookup.engine.build import build_policies, policy_table
 from lookup.engine.plugins import load_plugins
+from lookup.model.quoting import one_line
 from lookup.settings import (
     BrokerInterval,
     EvaluationFile,
@@ -118,7 +119,8 @@ def _json(settings: EvaluationFile, *, is_resolved: bool) -> dict[str, Any]:
 
 
 def _registered(settings: EvaluationFile) -> str:
-    lines = [f"# {_place(cluster, one)}: {one.broker.lookup_data.to_json()}" for cluster, one in _intervals(settings)]
+    records = [f"{_place(cluster, one)}: {one.broker.lookup_data.to_json()}" for cluster, one in _intervals(settings)]
+    lines = [f"# {one_line(record)}" for record in records]
     return "\n".join(["", "# What the brokers register:", *lines, ""]) if lines else ""
 
 

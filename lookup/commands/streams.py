@@ -23,6 +23,7 @@ from lookup.model.quoting import printable
 __all__ = [
     "DataConsole",
     "data_console",
+    "plain",
     "plain_table",
     "print_json",
     "prints_apart",
@@ -94,13 +95,18 @@ def print_json(content: Mapping[str, Any] | Sequence[Any]) -> None:
     stdout().write(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
+def plain(text: str, style: str = "") -> Text:
+    """Return a text for a console: nothing in it is markup, and no control character of a file gets there."""
+    return Text(printable(text), style=style)
+
+
 def plain_table(console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table; the last column takes the room that is left, the others keep theirs."""
     table = Table(box=box.SIMPLE_HEAD if console.is_terminal else box.ASCII2, pad_edge=False)
     for name in columns:
         table.add_column(name, no_wrap=name != columns[-1], overflow="fold")
     for row in rows:
-        table.add_row(*(Text(printable(cell)) for cell in row))
+        table.add_row(*map(plain, row))
     console.print(table)
 
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from lookup.model.quoting import one_line
+
 __all__ = ["Comment", "to_toml"]
 
 #: Returns what to say behind a key, by its place; empty for nothing.
@@ -43,7 +45,7 @@ def _lines(table: Mapping[str, Any], above: tuple[str | int, ...], comment: Comm
     for key, value in table.items():
         if value is not None:
             said = comment((*above, key))
-            yield f"{_key(key)} = {_value(value)}" + (f"  # {said}" if said else "")
+            yield f"{_key(key)} = {_value(value)}" + (f"  # {one_line(said)}" if said else "")
 
 
 def _is_table(value: object) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import islice
 from reprlib import Repr
 
-__all__ = ["listed", "printable", "shown"]
+__all__ = ["listed", "one_line", "printable", "shown"]
 
 #: Characters of a text, or of what else is written out, that a sentence repeats.
 _LONGEST = 80
@@ -45,9 +45,18 @@ def printable(text: str) -> str:
         >>> print(printable("a\x1b[31mb"))
         a\x1b[31mb
     """
+    return _escaped(text, "\n\t")
+
+
+def one_line(text: str) -> str:
+    """Return a text whose control characters, ends of lines among them, are written as escapes."""
+    return _escaped(text, "")
+
+
+def _escaped(text: str, kept: str) -> str:
     if text.isprintable():
         return text
-    return "".join(one if one.isprintable() or one in "\n\t" else repr(one)[1:-1] for one in text)
+    return "".join(one if one.isprintable() or one in kept else repr(one)[1:-1] for one in text)
 
 
 def _is_plain(name: str) -> bool:

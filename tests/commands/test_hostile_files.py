@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lookup.settings import load_evaluation
 from tests.commands.projects import EVALUATION, Run, evaluation
 
 _LIMIT = "is nested too deep: at most 64 tables or lists may stand inside one another"
@@ -108,3 +109,37 @@ def test_an_endless_key_makes_no_endless_line(lookup: Run, tmp_path: Path) -> No
 
     assert "characters more)" in ran.err
     assert max(map(len, ran.err.splitlines())) < 2_200
+
+
+_ESCAPES = """
+[evaluation]
+incumbent = "a\\u001b[31mb"
+
+[[brokers]]
+id = "b\\u001b[31m:8080"
+
+[[brokers]]
+id = "b\\nx = 1:8080"
+
+[[policies]]
+name = "a\\u001b[31mb"
+selector = "best"
+"""
+
+
+@pytest.mark.parametrize("words", ["explain --topic t", "config show --resolved", "config check"])
+def test_no_byte_of_a_good_file_rules_the_terminal(lookup: Run, tmp_path: Path, words: str) -> None:
+    """Names that are permitted and printed are printed with escapes, on stdout as well."""
+    ran = lookup(*words.split(), "--config", evaluation(tmp_path, start=_ESCAPES))
+
+    assert ran.code == 0
+    assert "\x1b" not in ran.out + ran.err
+
+
+def test_what_is_shown_of_such_a_file_reads_back(lookup: Run, tmp_path: Path) -> None:
+    """A line end in a name ends no comment."""
+    path, copy = evaluation(tmp_path, start=_ESCAPES), tmp_path / "copy.toml"
+
+    copy.write_text(lookup("config", "show", "--config", path, "--resolved").out, encoding="utf-8")
+
+    assert load_evaluation(copy, environ={}).model_dump() == load_evaluation(path, environ={}).model_dump()

@@ -210,3 +210,8 @@ def test_a_log_of_nothing_is_one_sentence(lookup: Run, tmp_path: Path, text: str
 
     assert str(files["log"]) in mistake
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log", "mapping"]
+
+
+def test_the_help_says_what_a_time_without_offset_is(lookup: Run) -> None:
+    """Nobody has to try it."""
+    assert "times without offset are UTC, or in its `timezone`" in " ".join(lookup("ingest", "--help").out.split())

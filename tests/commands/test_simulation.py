@@ -121,11 +121,12 @@ def test_flags_have_to_go_together(lookup: Run, tmp_path: Path, flags: tuple[str
     assert sentence in lookup("simulate", *scenarios, *flags).mistakes[0]
 
 
-def test_a_missing_file_is_a_sentence(lookup: Run, tmp_path: Path) -> None:
-    """It is named."""
-    assert lookup("simulate", tmp_path / "none.scenario").mistakes == [
-        f"{tmp_path / 'none.scenario'}: No such file or directory"
-    ]
+def test_a_missing_file_is_told_as_everywhere(lookup: Run, tmp_path: Path) -> None:
+    """It is named in the words of the other commands, not of the system."""
+    path = tmp_path / "none.scenario"
+
+    assert lookup("simulate", path).mistakes == [f"{path}: there is no such file"]
+    assert lookup("explain", "--config", path, "--topic", "t").mistakes == [f"{path}: there is no such file"]
 
 
 def test_a_folder_is_a_sentence(lookup: Run, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.model.quoting import listed, printable, shown
+from lookup.model.quoting import listed, one_line, printable, shown
 
 
 @given(value=st.recursive(st.text() | st.integers() | st.none(), lambda inner: st.lists(inner, max_size=9)))
@@ -28,6 +28,7 @@ def test_what_is_printable_has_no_control_characters(text: str) -> None:
     """But for ends of lines and tabs; a text without control characters is as it was."""
     assert all(one.isprintable() or one in "\n\t" for one in printable(text))
     assert printable(text) == text or not text.isprintable()
+    assert one_line(text).isprintable()
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def canonical_values(table: str, given: Mapping[str, Any], ignored: tuple[str, .
 
 
 def _time(value: Any, name: str) -> Any:
-    """Read an ISO time, or a count of µs as a number or text."""
+    """Read an ISO time, UTC where it has no offset, or a count of µs as a number or text."""
     if not isinstance(value, str):
         return value
     text = value.strip()

@@ -17,7 +17,7 @@ __all__ = ["CsvReader"]
 
 @dataclass(frozen=True)
 class CsvReader:
-    """Reads one table from CSV; times are ISO texts or integers of µs, properties JSON text; a record is one line."""
+    """Reads one table from CSV; times are ISO (UTC without offset) or integers of µs; a record is one line."""
 
     name: ClassVar[str] = "csv"
     expects: ClassVar[str] = "a header with the columns of a canonical table and one record per line"

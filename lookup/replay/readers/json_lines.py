@@ -17,7 +17,7 @@ __all__ = ["JsonLinesReader"]
 
 @dataclass(frozen=True)
 class JsonLinesReader:
-    """Reads one table from JSON Lines; times are ISO texts or integers of µs, properties an object or JSON text."""
+    """Reads one table from JSON Lines; times are ISO (UTC without offset) or integers of µs; a record is one line."""
 
     name: ClassVar[str] = "jsonl"
     expects: ClassVar[str] = "one JSON object per line with the columns of a canonical table"

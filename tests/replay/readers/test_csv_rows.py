@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lookup.model.records import Row, Unreadable
-from lookup.replay.readers import CsvReader
+from lookup.replay.readers import CsvReader, JsonLinesReader
 from tests.replay.readers.lines import one_row, read_lines
 
 _HEADER = "ts,cluster,topic,properties,read_only,weight,client"
@@ -23,6 +23,18 @@ def test_canonical_columns_are_read_under_their_header() -> None:
         "read_only": True,
         "weight": 2.5,
     }
+
+
+@pytest.mark.parametrize("reader", ["csv", "jsonl"])
+def test_a_time_without_offset_is_utc(reader: str) -> None:
+    """CSV and JSON Lines read the same moment, on every machine."""
+    time, topic = "2026-01-31T12:00:00", "persistent://t/ns/x"
+    if reader == "csv":
+        row = one_row(CsvReader(), "ts,topic", f"{time},{topic}")
+    else:
+        row = one_row(JsonLinesReader(), f'{{"ts": "{time}", "topic": "{topic}"}}')
+
+    assert row["ts"] == 1769860800000000
 
 
 def test_integers_of_microseconds_are_times() -> None:
