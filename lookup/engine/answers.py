@@ -21,7 +21,6 @@ __all__ = [
     "checked_odds",
     "checked_reads",
     "checked_scores",
-    "in_one_line",
     "listed",
     "one_by_one",
 ]
@@ -44,11 +43,6 @@ class Failures:
         """Count a failure; keep its message if it is the first."""
         self.count += 1
         self.first = self.first or message
-
-
-def in_one_line(error: BaseException) -> str:
-    """Return an error's name and what it says, however many lines a third party's error has."""
-    return ": ".join(filter(None, (type(error).__name__, " ".join(str(error).split()))))
 
 
 def listed(answer: Any) -> Any:

@@ -20,6 +20,7 @@ from lookup.engine.second_choice import SecondChoice
 from lookup.errors import PluginError, SettingsError
 from lookup.hooks.parameters import Conf
 from lookup.hooks.protocols import Filter, Lister, Scorer, Selector, Shedder, SplitAlgorithm, Splitter
+from lookup.hooks.raised import in_one_line
 from lookup.settings.policy import PartSpec, PolicySpec
 
 __all__ = ["ChildSlot", "PartBuilder", "build_policies", "child_kinds", "parameters_of", "part_table", "policy_table"]
@@ -269,8 +270,7 @@ def _hints(found: type[Any]) -> dict[str, Any]:
     try:
         return get_type_hints(found, include_extras=True)
     except Exception as error:
-        said = f"{type(error).__name__}: {error}"
-        raise PluginError(f"the annotations of {_title(found)} cannot be read: {said}") from error
+        raise PluginError(f"the annotations of {_title(found)} cannot be read: {in_one_line(error)}") from error
 
 
 def _title(found: type[Any]) -> str:

@@ -20,6 +20,7 @@ from lookup.engine.facets import view_facet
 from lookup.engine.policy import Instant, Policy
 from lookup.errors import ContractError, PolicyError
 from lookup.hooks.protocols import Part
+from lookup.hooks.raised import raised
 from lookup.model.decision import CycleLabel, CycleOutcome, CycleReason, Reason, Ruling
 from lookup.model.view import ClusterView
 
@@ -120,7 +121,7 @@ class Turn(Generic[_Proposed]):
 
     def _failed(self, error: BaseException) -> CycleOutcome:
         part = f"{self.role} {self.part.name!r}"
-        message = f"policy {self.policy.name!r}: {part} raised {type(error).__name__}: {error}"
+        message = f"policy {self.policy.name!r}: {part} raised {raised(error)}"
         if self.policy.on_error == "stop":
             raise PolicyError(message) from error
         self.instant.failures.note(message)

@@ -14,6 +14,7 @@ from lookup.engine.ballot import Ballot
 from lookup.engine.facets import request_facet
 from lookup.engine.policy import Instant, Policy
 from lookup.hooks.protocols import reads_of
+from lookup.hooks.raised import raised
 from lookup.model.broker import Candidates
 from lookup.model.decision import BrokerVote, Reason
 from lookup.model.request import LookupRequest
@@ -115,7 +116,7 @@ class _Walk:
             try:
                 detail = str(part.detail(cut, broker, view)) if hasattr(part, "detail") else None
             except (Exception, SystemExit) as error:  # noqa: BLE001  words of a third party; failing to find them rejects nobody
-                detail = f"(its detail raised {type(error).__name__}: {error})"
+                detail = f"(its detail raised {raised(error)})"
             self._rejected[broker.id] = BrokerVote(broker.id, reason=part.reason, detail=detail)
 
     def _vote(self, broker: str, ballot: Ballot) -> BrokerVote:

@@ -21,6 +21,7 @@ import pluggy
 from lookup.errors import PluginError
 from lookup.hooks import specs
 from lookup.hooks.markers import ENTRY_POINT_GROUP, PROJECT
+from lookup.hooks.raised import raised
 from lookup.model.decision import Reason
 
 __all__ = ["KINDS", "PluginSource", "Registry", "load_plugins", "registry_of", "suggestion"]
@@ -127,7 +128,7 @@ def _enter(manager: pluggy.PluginManager, point: EntryPoint) -> PluginSource:
     try:
         module = point.load()
     except (Exception, SystemExit) as error:
-        raise PluginError(f"plug-in {point.name!r} of {origin} cannot be loaded: {_said(error)}") from error
+        raise PluginError(f"plug-in {point.name!r} of {origin} cannot be loaded: {raised(error)}") from error
     _register(manager, module, point.name, origin)
     return PluginSource(point.name, origin)
 
@@ -174,7 +175,7 @@ def _module_of(path: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise PluginError(f"plug-in file {path} cannot be loaded: {_said(error)}") from error
+        raise PluginError(f"plug-in file {path} cannot be loaded: {raised(error)}") from error
     return module
 
 
@@ -193,7 +194,7 @@ def _registered(manager: pluggy.PluginManager, kind: str) -> Iterator[Any]:
         try:
             answer = list(implementation.function() or ())
         except (Exception, SystemExit) as error:
-            raise PluginError(f"plug-in {implementation.plugin_name!r} failed in {hook}: {_said(error)}") from error
+            raise PluginError(f"plug-in {implementation.plugin_name!r} failed in {hook}: {raised(error)}") from error
         yield from answer
 
 
@@ -227,10 +228,6 @@ def _name_of(kind: str, found: Any) -> str:
     if reserved and kind in _PARTS:
         raise PluginError(f"{where} has a parameter {reserved[0]!r}, which settings keep for themselves")
     return name
-
-
-def _said(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
 
 
 def _title(found: type[Any]) -> str:

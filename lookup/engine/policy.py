@@ -21,7 +21,6 @@ from lookup.engine.answers import (
     checked_odds,
     checked_reads,
     checked_scores,
-    in_one_line,
     listed,
     one_by_one,
 )
@@ -31,6 +30,7 @@ from lookup.engine.reporting import Cadence
 from lookup.engine.second_choice import SecondChoice
 from lookup.errors import ContractError, PolicyError
 from lookup.hooks.protocols import Filter, Offer, Scorer, Selector, Shedder, Splitter
+from lookup.hooks.raised import raised
 from lookup.model.broker import Broker, Candidates
 from lookup.model.decision import Reason
 from lookup.model.request import LookupRequest
@@ -362,7 +362,7 @@ class Policy:
             return _FAILED
 
     def _failed(self, part: str, request: LookupRequest, error: BaseException, failures: Failures) -> None:
-        what = f"policy {self.name!r}: part {part!r} raised {in_one_line(error)}"
+        what = f"policy {self.name!r}: part {part!r} raised {raised(error)}"
         message = f"{what}; it was asked about {request.topic or request.bundle} {dict(request.properties)}"
         if self.on_error == "stop":
             raise PolicyError(message) from error

@@ -16,6 +16,7 @@ from lookup.engine.facets import request_facet
 from lookup.engine.hand_overs import InFlight, never
 from lookup.engine.policy import Instant, Policy
 from lookup.errors import ContractError, PolicyError
+from lookup.hooks.raised import raised
 from lookup.model.broker import Candidates
 from lookup.model.decision import CycleLabel, CycleOutcome, CycleReason, Probe, Proposal, Reason, Ruling, Unload
 from lookup.model.names import is_system_bundle
@@ -177,4 +178,4 @@ class _UnloadJudge:
         except (ContractError, KeyboardInterrupt):
             raise
         except BaseException as error:  # a third party's code may raise anything
-            raise PolicyError(f"filter {part.name!r} raised {type(error).__name__}: {error}") from error
+            raise PolicyError(f"filter {part.name!r} raised {raised(error)}") from error

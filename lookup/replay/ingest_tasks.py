@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lookup.hooks import LogReader
+from lookup.hooks.raised import raised
 from lookup.model.records import Row, Unreadable
 from lookup.replay.canonical import ROWS_PER_FILE, check_row, write_parquet
 from lookup.replay.schema import CANONICAL, QUARANTINE
@@ -132,7 +133,7 @@ def read_source(job: SourceJob) -> SourceReport:
     except (OSError, EOFError, UnicodeError) as error:
         stage.report.failure = f"cannot be read: {error}"
     except (Exception, SystemExit) as error:  # noqa: BLE001  a plug-in's reader may raise anything; the driver names it
-        stage.report.failure = f"line {lines.number}: {type(error).__name__}: {error}"
+        stage.report.failure = f"line {lines.number}: {raised(error)}"
         stage.report.is_reader_fault = True
     stage.report.lines = lines.number
     return stage.report

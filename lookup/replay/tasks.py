@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from lookup.errors import PluginError, PulsarLookupError
 from lookup.hooks import Metric
+from lookup.hooks.raised import raised
 from lookup.model.batch import Batch
 from lookup.replay.coding import Coder, CodingPlan, Share, used_columns
 from lookup.replay.counted import Counted
@@ -251,7 +252,7 @@ def _named(metric: Metric) -> Iterator[None]:
     try:
         yield
     except (Exception, SystemExit) as error:  # a third party's code may raise anything
-        raise PluginError(f"metric {metric.name!r} raised {type(error).__name__}: {error}") from error
+        raise PluginError(f"metric {metric.name!r} raised {raised(error)}") from error
 
 
 def _by_cluster(batch: LogBatch) -> Iterator[tuple[str | None, LogBatch]]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from lookup.errors import ArgumentError, ContractError, NotFoundError, PolicyError, PulsarLookupError, StateError
 from lookup.hooks.protocols import Lister
+from lookup.hooks.raised import raised
 from lookup.model.catalog import CatalogView, Listing, Mode
 from lookup.topics.hashing import topics_hash
 from lookup.topics.naming import fault_of, prefixes_of, schemes_of, without_system_topics
@@ -238,7 +239,7 @@ class TopicLister:
         except PulsarLookupError:
             raise
         except Exception as error:
-            raise PolicyError(f"lister {self._lister.name!r} {what}: {type(error).__name__}: {error}") from error
+            raise PolicyError(f"lister {self._lister.name!r} {what}: {raised(error)}") from error
 
     def _pattern(self, text: str | None) -> str | None:
         """Return a pattern that is applied here, and can be; None: everything is listed.

@@ -249,7 +249,10 @@ def test_a_worse_candidate_exits_with_3(lookup: Run, tmp_path: Path, log: Path) 
 @pytest.mark.parametrize(
     ("is_silent", "sentence"),
     [
-        ("false", "policy 'fails': part 'failing' raised LookupError: no such rack; it was asked about "),
+        (
+            "false",
+            "policy 'fails': part 'failing' raised LookupError: no such rack (failing.py, line 15); it was asked ",
+        ),
         ("true", "part 'failing' answered score nan for broker '"),
     ],
 )

@@ -299,7 +299,7 @@ def test_no_brokers_is_one_sentence(lookup: Run, tmp_path: Path) -> None:
     [
         (
             'scorers = [{ use = "broken" }]\nselector = "best"',
-            "policy 'mine': part 'broken' raised ValueError: no table of racks; it was asked about persistent://public/",
+            "policy 'mine': part 'broken' raised ValueError: no table of racks (broken.py, line 10); it was asked ",
         ),
         ('scorers = [{ use = "broken", say = "nan" }]\nselector = "best"', "answered score nan for broker 'broker-a:"),
         (

@@ -11,26 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.engine.answers import checked_mask, checked_odds, checked_reads, checked_scores, in_one_line, listed
+from lookup.engine.answers import checked_mask, checked_odds, checked_reads, checked_scores, listed
 from lookup.errors import ContractError
 from lookup.model.broker import Broker, Candidates, Roster
 from tests.engine.parts import Score
 
 #: The first and the last of three brokers.
 TWO = Candidates(Roster([Broker("b1:1"), Broker("b2:1"), Broker("b3:1")]), np.array([0, 2]))
-
-
-@pytest.mark.parametrize(
-    ("error", "line"),
-    [
-        (ValueError("one\n  two"), "ValueError: one two"),
-        (MemoryError(), "MemoryError"),
-        (KeyError("rack"), "KeyError: 'rack'"),
-    ],
-)
-def test_an_error_is_told_in_one_line(error: BaseException, line: str) -> None:
-    """A third party's text may have several lines or none; a message of ours has one."""
-    assert in_one_line(error) == line
 
 
 def _generator() -> Iterator[float]:

@@ -215,7 +215,7 @@ def test_a_shedder_that_raises_keeps_what_was_accepted(on_error: str) -> None:
     assert report is not None
     assert report.outcome == CycleOutcome(CycleLabel.FAILURE, CycleReason.UNKNOWN)
     assert report.accepted == (Unload(B1, "b1"),)
-    assert made.failures.first == "policy 'tested': shedder 'proposing' raised KeyError: 'gone'"
+    assert "policy 'tested': shedder 'proposing' raised KeyError: 'gone' (" in str(made.failures.first)
 
 
 @pytest.mark.parametrize(

@@ -218,7 +218,10 @@ def test_a_reader_that_raises_is_named_with_the_line(spark: SparkSession, tmp_pa
     plugin.write_text(_PLUGIN.replace("words", "failing").replace("yield", "assert number < 3; yield"))
     reader = load_plugins([plugin]).find("log_readers", "failing")()
     (path,) = _files(tmp_path, a="a\nb\nc\n")
-    with pytest.raises(PluginError, match=r"log reader 'failing' failed in .*a\.jsonl, line 3: AssertionError: "):
+    with pytest.raises(
+        PluginError,
+        match=r"log reader 'failing' failed in .*a\.jsonl, line 3: AssertionError \(failing_plugin\.py, line 16\)",
+    ):
         ingest(spark, [path], reader, str(tmp_path / "out"), cluster="c", plugin_files=[str(plugin)])
     assert not (tmp_path / "out").exists()
 
