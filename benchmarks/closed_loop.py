@@ -23,7 +23,7 @@ _BUNDLES_PER_NAMESPACE = 64
 _LOOKUPS_PER_BUNDLE_HOUR = 20
 
 
-def closed_loop_log(data: Path, bundles: int, hours: int) -> Path:
+def _closed_loop_log(data: Path, bundles: int, hours: int) -> Path:
     """Return the folder of a log of one cluster; make it where it is missing."""
     folder = data / f"closed-{bundles}-{hours}h"
     if not (folder / "lookups").exists():
@@ -51,7 +51,7 @@ def main() -> None:
     parser.add_argument("--bundles", type=int, default=10_000)
     parser.add_argument("--hours", type=int, default=24)
     options = parser.parse_args()
-    folder = closed_loop_log(options.data, options.bundles, options.hours)
+    folder = _closed_loop_log(options.data, options.bundles, options.hours)
     settings = EvaluationFile.model_validate(
         {
             "evaluation": {"incumbent": "stock", "default_bundles": _BUNDLES_PER_NAMESPACE},

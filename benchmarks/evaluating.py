@@ -8,6 +8,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from lookup.engine.plugins import load_plugins
+from lookup.replay.recipe import metrics_of
 from lookup.replay.run import replay
 from lookup.score.scoring import Plan, Scored, score
 from lookup.settings.loader import load_evaluation
@@ -33,9 +34,8 @@ def evaluate_in_session(spark: SparkSession, config: Path, lookups: Path, output
     tables = {"lookups": str(lookups), **_tables(config, lookups)}
     settings = load_evaluation(config, {f"inputs.{name}": path for name, path in tables.items()}, {})
     outcome = replay(spark, settings, str(output))
-    metrics = [metric() for metric in load_plugins().classes["metrics"].values()]
     names = tuple(policy.name for policy in settings.policies)
-    return score(outcome, metrics, Plan(names, settings.evaluation, settings.verdict))
+    return score(outcome, metrics_of(load_plugins()), Plan(names, settings.evaluation, settings.verdict))
 
 
 def _tables(config: Path, lookups: Path) -> Mapping[str, str]:

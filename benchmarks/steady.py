@@ -31,7 +31,7 @@ print(time.perf_counter() - begin)
 """
 
 
-def bare_loop() -> float:
+def _bare_loop() -> float:
     """Return the seconds of a bare loop that runs once on every core, those of the slowest."""
     command = [sys.executable, "-c", _BARE_LOOP]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(_CORES)]
@@ -53,7 +53,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
             begin = time.perf_counter()
             evaluate_in_session(spark, options.config, options.lookups, Path(folder) / "out")
-            spent.append((round(time.perf_counter() - begin, 3), round(bare_loop(), 3)))
+            spent.append((round(time.perf_counter() - begin, 3), round(_bare_loop(), 3)))
     spark.stop()
     print(json.dumps(spent))
 

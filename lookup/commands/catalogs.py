@@ -6,20 +6,18 @@ import argparse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 
-from lookup.commands.options import Parser, settings_flags
+from lookup.commands.options import Parser, add_plugin_files, add_set, settings_flags
 from lookup.commands.streams import print_json, stdout
 from lookup.engine.build import PartBuilder
 from lookup.engine.plugins import load_plugins
-from lookup.errors import NotFoundError, SettingsError
+from lookup.errors import SettingsError
 from lookup.hooks import Lister
 from lookup.model.catalog import TopicEntry
 from lookup.model.names import TopicName
 from lookup.settings import TopicsFile, TopicsSection, load_topics
 from lookup.topics.catalog import Catalog
-from lookup.topics.listing import ListLimits
-from lookup.topics.naming import checked_name, checked_namespace
+from lookup.topics.naming import MODES, checked_name, checked_namespace
 from lookup.topics.pairs import parse_pairs
-from lookup.topics.rules import rules_of
 from lookup.topics.sqlite import SqliteStorage
 
 __all__ = [
@@ -27,7 +25,6 @@ __all__ = [
     "add_lister",
     "add_mode",
     "entry_of",
-    "limits_of",
     "lister_of",
     "namespace",
     "opened",
@@ -46,13 +43,7 @@ def add_catalog(parser: Parser) -> None:
     """Add what every command about topics has: where the catalog is, and settings."""
     parser.add_argument("--catalog", metavar="FILE", help="the SQLite file that holds the topics; default: topics.db")
     parser.add_argument("--config", metavar="FILE", help="settings: a TOML file with [topics], or a broker.conf")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="set any setting by its key path, like topics.lister=indexed; repeatable",
-    )
+    add_set(parser, "topics.lister=indexed")
 
 
 def add_lister(parser: Parser) -> None:
@@ -72,21 +63,15 @@ def add_lister(parser: Parser) -> None:
         "--labels", metavar="SELECTOR", help="only topics whose labels fit, like 'env=prod,tier in (a,b),team'"
     )
     add_mode(parser)
-    parser.add_argument(
-        "--plugin-file",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="Python file that registers a lister; repeatable",
-    )
+    add_plugin_files(parser, "a lister")
 
 
 def add_mode(parser: Parser) -> None:
     """Add `--mode`."""
     parser.add_argument(
         "--mode",
-        choices=("persistent", "non-persistent", "all"),
-        default="persistent",
+        choices=MODES,
+        default=MODES[0],
         help="which topics: persistent (default), non-persistent or all",
     )
 
@@ -154,15 +139,7 @@ def entry_of(catalog: Catalog, name: str) -> TopicEntry:
     Raises:
         NotFoundError: where the catalog has no such topic.
     """
-    entry = next(filter(None, map(catalog.entry, catalog.parts(name))), None)
-    if entry is None:
-        raise NotFoundError(f"the catalog has no topic {name}")
-    return entry
-
-
-def limits_of(settings: TopicsSection) -> ListLimits:
-    """Return what clients may ask for."""
-    return rules_of(settings).listing
+    return catalog.meant_by(name)[0]
 
 
 def lister_of(settings: TopicsFile, plugin_files: Sequence[str]) -> Lister:

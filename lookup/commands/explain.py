@@ -74,15 +74,19 @@ def _run(arguments: argparse.Namespace) -> int:
     explanations = [explain(policy, scene.request, scene.instant(policy)) for policy in policies]
     if arguments.format == "json":
         print_json(_json(scene, special, explanations))
-        return 0
+    else:
+        _print(scene, special, explanations)
+        _hint(policies, asked)
+    return 0
+
+
+def _print(scene: Scene, special: str | None, explanations: Sequence[Explanation]) -> None:
     console = data_console()
     _print_request(console, scene)
     if special:
         console.print(Text(special))
     for explanation in explanations:
         _print_explanation(console, explanation)
-    _hint(policies, asked)
-    return 0
 
 
 def _usages(written: Sequence[str]) -> Iterator[tuple[str, float]]:

@@ -23,6 +23,7 @@ __all__ = [
     "add_format",
     "add_output",
     "add_plugin_files",
+    "add_set",
     "moment",
     "number",
     "pairs",
@@ -106,12 +107,17 @@ def _unknown(word: str, parser: Parser) -> str:
 def add_config(parser: Parser) -> None:
     """Add `--config` and what lies over the file."""
     parser.need("--config", metavar="FILE", help="the evaluation, a TOML file")
+    add_set(parser, "evaluation.seeds=[1,2]")
+
+
+def add_set(parser: Parser, example: str) -> None:
+    """Add `--set`."""
     parser.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="set any setting by its key path, like evaluation.seeds=[1,2]; repeatable, wins over file and environment",
+        help=f"set any setting by its key path, like {example}; repeatable, wins over file and environment",
     )
 
 
@@ -131,14 +137,14 @@ def add_format(parser: Parser, *forms: str) -> None:
     parser.add_argument("--format", choices=forms, default=forms[0], help=f"what to print: {', '.join(forms)}")
 
 
-def add_plugin_files(parser: Parser) -> None:
+def add_plugin_files(parser: Parser, what: str = "parts or log readers") -> None:
     """Add `--plugin-file`."""
     parser.add_argument(
         "--plugin-file",
         action="append",
         default=[],
         metavar="FILE",
-        help="Python file that registers parts or log readers; repeatable",
+        help=f"Python file that registers {what}; repeatable",
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.commands.streams import warn
+from lookup.engine.conditions import Conditions
 from lookup.engine.ledger import LoadFigures, no_load
 from lookup.engine.manager import LoadManager
 from lookup.engine.plugins import suggestion
@@ -53,13 +54,8 @@ class Scene:
 
     def instant(self, policy: Policy) -> Instant:
         """Return the view a policy would decide with, nobody owning anything yet."""
-        manager = LoadManager(
-            policy,
-            self.cluster,
-            self.roster,
-            namespaces=namespace_policies(self.settings),
-            topology=topology(self.settings),
-        )
+        conditions = Conditions(namespaces=namespace_policies(self.settings), topology=topology(self.settings))
+        manager = LoadManager(policy, self.cluster, self.roster, conditions=conditions)
         manager.begin_tick(self.at_us)
         manager.set_registry(self.roster, self.registered)
         manager.set_load(self.load)

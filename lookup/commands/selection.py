@@ -13,8 +13,14 @@ from lookup.engine.policy import Policy
 from lookup.engine.sharing import shared_problems
 from lookup.errors import PluginError, SettingsError
 from lookup.score.verdict import check_rules
-from lookup.settings import EvaluationFile, Findings, VerdictSection, examine_evaluation, policy_warnings
-from lookup.settings.resolve import load_manager_keys
+from lookup.settings import (
+    EvaluationFile,
+    Findings,
+    VerdictSection,
+    examine_evaluation,
+    load_manager_keys,
+    policy_warnings,
+)
 
 __all__ = ["Selection", "examine", "select"]
 

@@ -11,15 +11,21 @@ from collections.abc import Iterator
 from typing import Any
 
 from lookup.commands.options import Command, Parser, add_config, add_format, settings_flags
-from lookup.commands.show_topics import is_about_topics, show_topics
+from lookup.commands.show_topics import is_about_topics, set_by, show_topics
 from lookup.commands.streams import print_json, stdout, warn
 from lookup.commands.times import time_text
 from lookup.commands.toml import to_toml
 from lookup.engine.build import build_policies, policy_table
 from lookup.engine.plugins import load_plugins
-from lookup.settings import BrokerInterval, EvaluationFile, broker_intervals, describe, load_evaluation, policy_warnings
-from lookup.settings.problems import key_path
-from lookup.settings.resolve import load_manager_keys
+from lookup.settings import (
+    BrokerInterval,
+    EvaluationFile,
+    broker_intervals,
+    describe,
+    load_evaluation,
+    load_manager_keys,
+    policy_warnings,
+)
 
 __all__ = ["COMMAND"]
 
@@ -66,15 +72,7 @@ class _Sources:
         }
 
     def __call__(self, loc: tuple[str | int, ...]) -> str:
-        if loc in self._read:
-            return self._read[loc]
-        path = key_path(loc)
-        below = (source for known, source in self._sources.items() if known == path or _is_below(known, path))
-        return ", ".join(dict.fromkeys(below))
-
-
-def _is_below(path: str, above: str) -> bool:
-    return path.startswith(above) and path[len(above)] in ".["
+        return self._read[loc] if loc in self._read else set_by(self._sources, loc)
 
 
 def _resolved(settings: EvaluationFile) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from lookup.commands.options import settings_flags
 from lookup.commands.streams import print_json, stdout
@@ -12,8 +12,9 @@ from lookup.commands.toml import to_toml
 from lookup.errors import SettingsError
 from lookup.settings import TopicsFile, describe, load_topics
 from lookup.settings.layers import read_toml
+from lookup.settings.problems import key_path
 
-__all__ = ["is_about_topics", "show_topics"]
+__all__ = ["is_about_topics", "set_by", "show_topics"]
 
 _INTRODUCTION = "# Settings of topics as resolved; behind each value stands what set it.\n\n"
 
@@ -40,7 +41,7 @@ def show_topics(arguments: argparse.Namespace) -> None:
         print_json({"settings": values, **({"sources": _sources(settings)} if arguments.resolved else {})})
     elif arguments.resolved:
         known = _sources(settings)
-        stdout().write(_INTRODUCTION + to_toml(values, lambda loc: _set_by(known, loc)))
+        stdout().write(_INTRODUCTION + to_toml(values, lambda loc: set_by(known, loc)))
     else:
         stdout().write(to_toml(values))
 
@@ -49,6 +50,16 @@ def _sources(settings: TopicsFile) -> dict[str, str]:
     return {path: source for path, _, source in describe(settings)}
 
 
-def _set_by(known: dict[str, str], loc: tuple[Any, ...]) -> str:
-    path = ".".join(map(str, loc))
-    return ", ".join(dict.fromkeys(by for key, by in known.items() if key == path or key.startswith(f"{path}.")))
+def set_by(sources: Mapping[str, str], loc: tuple[str | int, ...]) -> str:
+    """Say what set the value at a place; of a value made of several, all that did.
+
+    Args:
+        sources: what set each value, by key path.
+    """
+    path = key_path(loc)
+    below = (source for known, source in sources.items() if known == path or _is_below(known, path))
+    return ", ".join(dict.fromkeys(below))
+
+
+def _is_below(path: str, above: str) -> bool:
+    return path.startswith(above) and path[len(above)] in ".["

@@ -21,7 +21,7 @@ from lookup.errors import SettingsError, StateError
 from lookup.hooks import Lister
 from lookup.settings import TopicsFile
 from lookup.topics.catalog import Catalog
-from lookup.topics.listing import ListLimits, TopicLister, checked_properties
+from lookup.topics.listing import TopicLister
 from lookup.topics.messages import Message, Refused, Resync, Snapshot, Update, WatchQuery, WatchRequest
 from lookup.topics.rules import rules_of
 from lookup.topics.selectors import parse
@@ -112,7 +112,9 @@ def _add_arguments(parser: Parser) -> None:
     parser.need("namespace", nargs="?", metavar="NAMESPACE", help="tenant/namespace")
     add_lister(parser)
     parser.add_argument("--every", type=number, default=1.0, metavar="SECONDS", help="how often to look; default: 1")
-    parser.add_argument("--for", type=number, dest="duration", metavar="SECONDS", help="when to end; default: never")
+    parser.add_argument(
+        "--for", type=number, dest="duration", metavar="SECONDS", help="when to end, 0: after one look; default: never"
+    )
     add_catalog(parser)
     add_format(parser, "text", "json")
 
@@ -123,7 +125,9 @@ def _run(arguments: argparse.Namespace) -> int:
         raise SettingsError("watches are switched off by topics.topic_list_watcher = false; `topics list` still lists")
     if arguments.every <= 0:
         arguments.parser.error("--every: should be more than 0 seconds")
-    query = _query(arguments, rules_of(settings.topics).listing)
+    if arguments.duration is not None and arguments.duration < 0:
+        arguments.parser.error("--for: should be 0 seconds, for one look, or more")
+    query = _query(arguments)
     lister = lister_of(settings, arguments.plugin_file)
     warn_of_ignored(lister, dict(query.properties))
     try:
@@ -133,15 +137,14 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _query(arguments: argparse.Namespace, limits: ListLimits) -> WatchQuery:
+def _query(arguments: argparse.Namespace) -> WatchQuery:
     """Return what is to be watched; without pattern and labels everything."""
     if arguments.pattern is not None and arguments.labels is not None:
         arguments.parser.error("--pattern, --labels: a watch has only one of the two")
     selector = None if arguments.labels is None else parse(arguments.labels)
     pattern = None if selector else arguments.pattern or ".*"
-    properties = checked_properties(pairs_of(arguments.properties), limits)
-    place = namespace(arguments.namespace)
-    return WatchQuery(place, pattern, selector, tuple(sorted(properties.items())), arguments.mode)
+    properties = tuple(sorted(pairs_of(arguments.properties).items()))
+    return WatchQuery(namespace(arguments.namespace), pattern, selector, properties, arguments.mode)
 
 
 def _print_changes(arguments: argparse.Namespace, settings: TopicsFile, query: WatchQuery, lister: Lister) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from lookup.commands.catalogs import (
     add_catalog,
     add_lister,
-    limits_of,
     lister_of,
     namespace,
     opened,
@@ -28,9 +27,10 @@ from lookup.topics.catalog import Catalog
 from lookup.topics.hashing import topics_hash
 from lookup.topics.listing import ListRequest, TopicLister
 from lookup.topics.naming import namespace_of
+from lookup.topics.rules import rules_of
 from lookup.topics.selectors import parse
 
-__all__ = ["CREATE", "DELETE", "LIST", "listed", "request_of", "warn_of_ignored"]
+__all__ = ["CREATE", "DELETE", "LIST", "warn_of_ignored"]
 
 
 def _add_list(parser: Parser) -> None:
@@ -43,11 +43,11 @@ def _add_list(parser: Parser) -> None:
 
 def _list(arguments: argparse.Namespace) -> int:
     settings = settings_of(arguments)
-    request, selector = request_of(arguments, settings.topics)
+    request, selector = _request(arguments, settings.topics)
     lister = lister_of(settings, arguments.plugin_file)
     warn_of_ignored(lister, request.properties)
-    with opened(settings.topics) as catalog, TopicLister(lister, catalog, limits_of(settings.topics)) as at_work:
-        names = listed(at_work, catalog, request, selector)
+    with opened(settings.topics) as catalog, TopicLister(lister, catalog, rules_of(settings.topics).listing) as at_work:
+        names = _listed(at_work, catalog, request, selector)
     if arguments.format == "json":
         print_json({"topics": names, "hash": topics_hash(names)})
     else:
@@ -55,8 +55,8 @@ def _list(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def request_of(arguments: argparse.Namespace, settings: TopicsSection) -> tuple[ListRequest, Selector | None]:
-    """Return what the flags of `add_lister` ask for.
+def _request(arguments: argparse.Namespace, settings: TopicsSection) -> tuple[ListRequest, Selector | None]:
+    """Return what the flags ask for.
 
     Raises:
         SettingsError: for a pattern that would not be applied.
@@ -66,14 +66,14 @@ def request_of(arguments: argparse.Namespace, settings: TopicsSection) -> tuple[
         arguments.mode,
         pattern=arguments.pattern,
         properties=pairs_of(arguments.properties),
-        include_system=getattr(arguments, "include_system", False),
+        include_system=arguments.include_system,
     )
     if request.pattern and not settings.pattern_filtering:
         raise SettingsError("--pattern: patterns are switched off by topics.pattern_filtering = false")
     return request, None if arguments.labels is None else parse(arguments.labels)
 
 
-def listed(at_work: TopicLister, catalog: CatalogView, request: ListRequest, selector: Selector | None) -> list[str]:
+def _listed(at_work: TopicLister, catalog: CatalogView, request: ListRequest, selector: Selector | None) -> list[str]:
     """Return the names that a lister, the pattern and a selector leave, sorted.
 
     Raises:

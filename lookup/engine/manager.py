@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from lookup.engine.answers import Failures
 from lookup.engine.ballot import Ballot
 from lookup.engine.booking import Cause, Counters, Decided, Draws, OwnerBook, OwnerChange
 from lookup.engine.columns import capacities, load_columns, read_only
+from lookup.engine.conditions import Conditions
 from lookup.engine.cycles import CycleReport
 from lookup.engine.hand_overs import ASSIGNMENT, AT_ONCE, RELEASE, TRANSFER, Course, HandOver
 from lookup.engine.ledger import LoadFigures, no_load
@@ -31,14 +32,12 @@ from lookup.errors import InputError, StateError
 from lookup.model.broker import Broker, Candidates, Roster
 from lookup.model.decision import Assigned, Decision, Reason, Split, Unload
 from lookup.model.names import is_internal_topic, pinned_broker
-from lookup.model.namespaces import NamespacePolicies
 from lookup.model.request import LookupOptions, LookupRequest, request_of
-from lookup.model.topology import Topology
 from lookup.model.view import ClusterView
 
-__all__ = ["LoadManager", "OwnerLoss"]
+__all__ = ["LoadManager"]
 
-OwnerLoss = Literal["next-lookup", "leader"]
+_USUAL = Conditions()
 
 
 class LoadManager:
@@ -47,24 +46,11 @@ class LoadManager:
     Args:
         roster: every broker that will ever be registered; none is registered before `set_registry`.
         seed: of the dice.
-        owner_loss: who re-assigns the bundles of a lost broker: the next lookup, or the leader at once.
-        assumed_capacity: weight per second at usage 1.0 of every broker, where no broker's own is known.
-        handover_us: how long a bundle that changes hands is Releasing, Assigning or Splitting, each; lookups of it get
-            the state channel's answer meanwhile.
+        conditions: what holds in the cluster whatever the policy is.
     """
 
-    def __init__(  # noqa: PLR0913  the rest has defaults, and each is a choice of its own
-        self,
-        policy: Policy,
-        cluster: str,
-        roster: Roster,
-        *,
-        seed: int = 1,
-        owner_loss: OwnerLoss = "next-lookup",
-        namespaces: NamespacePolicies | None = None,
-        topology: Topology | None = None,
-        assumed_capacity: float | None = None,
-        handover_us: int = 0,
+    def __init__(
+        self, policy: Policy, cluster: str, roster: Roster, *, seed: int = 1, conditions: Conditions = _USUAL
     ) -> None:
         self.policy, self.cluster, self.roster = policy, cluster, roster
         self.ownership = Ownership(len(roster))
@@ -73,14 +59,12 @@ class LoadManager:
         #: memory by `memory_key`, JSON-able
         self.memory: dict[str, dict[str, Any]] = {}
         self.registered: NDArray[np.bool_] = np.zeros(len(roster), dtype=bool)
-        self._owner_loss = owner_loss
+        self._conditions = conditions
         self._draws = Draws(policy.name, cluster, seed)
-        self._book = OwnerBook(self.ownership, handover_us=handover_us)
-        self._assumed = assumed_capacity
-        self._namespaces, self._topology = namespaces or NamespacePolicies(), topology or Topology()
+        self._book = OwnerBook(self.ownership, handover_us=conditions.handover_us)
         self._load = no_load(len(roster))
         #: weight per second at usage 1.0, shape (n_brokers,), NaN where unknown
-        self.capacity = capacities(roster, assumed_capacity)
+        self.capacity = capacities(roster, conditions.assumed_capacity)
         self._epoch_us = self._tick_us = self._changes_in_tick = 0
         self._unloaded: dict[str, int] = {}
         self._decisions: list[Decided] = []
@@ -108,13 +92,13 @@ class LoadManager:
         """
         lost = np.flatnonzero(self.registered & ~registered).tolist()
         self.roster, self.registered = roster, read_only(registered.copy())
-        self.capacity = capacities(roster, self._assumed)
+        self.capacity = capacities(roster, self._conditions.assumed_capacity)
         self._epoch_us = self._tick_us
         self._forget_answers()
         orphans = sorted({bundle for number in lost for bundle in self._book.orphans_of(number, self._tick_us)})
         for bundle in orphans:
             self._take(bundle, "forced", self._tick_us)
-        if self._owner_loss == "leader":
+        if self._conditions.owner_loss == "leader":
             for bundle in orphans:
                 self.select(request_of(None, bundle, LookupOptions()), self._tick_us, course=AT_ONCE)
 
@@ -287,14 +271,14 @@ class LoadManager:
             return None
         if not registry_known:
             return FAILED_CYCLE
-        memory = self.memory.setdefault(memory_key(self.policy.shedder), {})
+        memory = self._memory_of(self.policy.shedder)
         return run_sheds(self.policy, self._prepared(), memory, self._carry_out, in_flight=self.in_flight)
 
     def split_bundles(self) -> CycleReport[Split] | None:
         """Run one cycle of the policy's splitter; None where it has none."""
         if self.policy.splitter is None:
             return None
-        memory = self.memory.setdefault(memory_key(self.policy.splitter), {})
+        memory = self._memory_of(self.policy.splitter)
         return run_splits(self.policy, self._prepared(), memory, self.split, in_flight=self.in_flight)
 
     # What was done.
@@ -318,6 +302,14 @@ class LoadManager:
             self._refresh_fingerprint()
         return self._instant
 
+    def _memory_of(self, part: object) -> dict[str, Any]:
+        key = memory_key(part)
+        if key not in self.memory:
+            self.memory[key] = {}
+            # What was prepared before shows an empty memory that nobody will ever write to.
+            self._instant = None
+        return self.memory[key]
+
     def _view(self) -> ClusterView:
         return ClusterView(
             cluster=self.cluster,
@@ -329,8 +321,8 @@ class LoadManager:
             ownership=self.ownership,
             unloaded=MappingProxyType(self._unloaded),
             memory=MappingProxyType(self.memory),
-            namespaces=self._namespaces,
-            topology=self._topology,
+            namespaces=self._conditions.namespaces,
+            topology=self._conditions.topology,
             **load_columns(self._load),
         )
 

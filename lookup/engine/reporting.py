@@ -16,6 +16,7 @@ from typing import Annotated, ClassVar, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.engine.ledger import LoadFigures
 from lookup.hooks.parameters import Conf, Ge, Le
 from lookup.model.load import BrokerLoadData
 from lookup.model.load_data import LoadSample, ResourceWeights, updated_load
@@ -219,6 +220,30 @@ class ReportBoard:
         self._forced = self._forced if forced is None else self._forced | forced
         self._sample(int(self._next_us == now_us))
         return self.published
+
+    def shown(self, figures: LoadFigures, bundles: Ints, now_us: int) -> LoadFigures:
+        """Return what everybody sees at an instant at which the brokers measure some figures.
+
+        What is not part of a load report stays as it is: top bundles, what topics carry, rates in the long run.
+
+        Args:
+            bundles: how many bundles each broker owns, shape (n_brokers,).
+            now_us: µs since the Unix epoch, not before that of the last call.
+        """
+        load = figures.broker_load
+        # Where no rate of messages is known, the load's changes are its changes.
+        rate = load if figures.message_rate is None else figures.message_rate
+        seen = self.measure(Measured(figures.usage, load, rate, bundles, figures.topics), now_us)
+        return replace(
+            figures,
+            usage=seen.usage,
+            max_usage=seen.max_usage,
+            broker_load=seen.throughput,
+            load_ema=seen.throughput_ema,
+            topics=seen.topics,
+            updated_us=seen.reported_us,
+            message_rate=None if figures.message_rate is None else seen.rate,
+        )
 
     def leave(self, gone: NDArray[np.bool_], now_us: int) -> None:
         """Note that brokers went away, shape (n_brokers,); one that is back when it is next measured starts afresh.

@@ -117,7 +117,8 @@ class Exists:
 #: One condition of a selector.
 Term: TypeAlias = Equals | In | Exists
 
-#: Conditions that must all hold; one without any condition is none: it is refused wherever topics are selected.
+#: Conditions that must all hold; one without any condition is none: it is refused wherever topics are selected. What
+#: plug-ins know by this name chooses brokers, so `lookup.model` does not hand this one on.
 Selector: TypeAlias = tuple[Term, ...]
 
 

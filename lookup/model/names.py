@@ -34,7 +34,6 @@ INTERNAL_TOPICS = (
 
 _DOMAINS = ("persistent", "non-persistent")
 _PART = re.compile(r"[-=:.\w]+\Z", re.ASCII)
-_PARTITION = re.compile(r"-partition-(\d+)\Z")
 # A watcher's lookup carries a regular expression in the topic's place (protocol.md section 9): these never occur in
 # names that people give to topics, while ".", "$" and "-" do.
 _PATTERN_CHARACTERS = re.compile(r"[*+?\[\]{}()|^\\]")
@@ -98,12 +97,6 @@ class TopicName:
             return cls.parse(text)
         prefix = "persistent://" if text.count("/") else "persistent://public/default/"
         return cls.parse(prefix + text)
-
-    @property
-    def partition(self) -> int | None:
-        """Number of the partition, None for a topic without partition suffix."""
-        found = _PARTITION.search(self.local)
-        return int(found[1]) if found else None
 
     def __str__(self) -> str:
         return f"{self.domain}://{self.namespace}/{self.local}"

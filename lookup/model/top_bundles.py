@@ -14,17 +14,17 @@ from lookup.model.load import NamespaceBundleStats, TopBundlesLoadData
 from lookup.model.names import is_system_namespace
 from lookup.model.namespaces import NamespacePolicies
 
-__all__ = ["NO_POLICIES", "may_be_shed", "top_bundles"]
+__all__ = ["may_be_shed", "top_bundles"]
 
 #: No namespace has a policy.
-NO_POLICIES = NamespacePolicies()
+_NO_POLICIES = NamespacePolicies()
 
 
 def top_bundles(
     stats: Mapping[str, NamespaceBundleStats],
     k: int,
     *,
-    policies: NamespacePolicies = NO_POLICIES,
+    policies: NamespacePolicies = _NO_POLICIES,
     with_policies: bool = False,
 ) -> TopBundlesLoadData:
     """Return the `k` most loaded bundles, the least loaded of them first.

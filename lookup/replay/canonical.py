@@ -23,7 +23,16 @@ from lookup.engine.plugins import suggestion
 from lookup.errors import InvalidNameError
 from lookup.model.bundles import HASH_END, NamespaceBundle
 from lookup.model.names import TopicName, looks_like_pattern
-from lookup.replay.schema import CANONICAL, LOOKUP_DEFAULTS, MAX_WEIGHT, REQUIRED, RESULTS
+from lookup.replay.schema import (
+    BROKER_EVENTS,
+    CANONICAL,
+    CAUSES,
+    LOOKUP_DEFAULTS,
+    MAX_WEIGHT,
+    OWNERSHIP_EVENTS,
+    REQUIRED,
+    RESULTS,
+)
 
 __all__ = ["ROWS_PER_FILE", "canonical_json", "check_row", "partition_of", "write_parquet"]
 
@@ -36,9 +45,6 @@ _RISING = {"ts": "DELTA_BINARY_PACKED", "seq": "DELTA_BINARY_PACKED"}
 #: First µs of the year 10000; later timestamps have no date.
 _END_OF_TIME = 253_402_300_800_000_000
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
-_BROKER_EVENTS = ("registered", "updated", "unregistered")
-_OWNERSHIP_EVENTS = ("owned", "unloaded", "split")
-_CAUSES = ("policy", "admin")
 
 #: Turns a value into what the column holds; raises ValueError with a clause that says what would be right.
 _Check = Callable[[Any], Any]
@@ -251,7 +257,7 @@ _CHECKS: Mapping[str, Mapping[str, _Check]] = {
         "ts": _time,
         "cluster": _text,
         "broker": _text,
-        "event": _one_of(*_BROKER_EVENTS),
+        "event": _one_of(*BROKER_EVENTS),
         "lookup_data": _json,
     },
     "loads": {"ts": _time, "cluster": _text, "broker": _text, "load": _json},
@@ -260,9 +266,9 @@ _CHECKS: Mapping[str, Mapping[str, _Check]] = {
         "ts": _time,
         "cluster": _text,
         "bundle": _bundle,
-        "event": _one_of(*_OWNERSHIP_EVENTS),
+        "event": _one_of(*OWNERSHIP_EVENTS),
         "broker": _text,
-        "by": _one_of(*_CAUSES),
+        "by": _one_of(*CAUSES),
         "boundaries": _boundaries,
     },
 }

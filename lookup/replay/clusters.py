@@ -38,7 +38,7 @@ from lookup.replay.written import write_quarantine
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.resolve import broker_intervals
 
-__all__ = ["SmallInputs", "plan_cluster", "read_small_inputs", "require_scored"]
+__all__ = ["SmallInputs", "broker_names", "plan_cluster", "read_small_inputs", "require_scored"]
 
 #: Time does not stop where nothing is asked, so one timestamp that is wrong by millennia would take years to walk to.
 _MOST_TICKS = 5_000_000

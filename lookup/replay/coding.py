@@ -27,7 +27,7 @@ from lookup.replay.topics import TopicCodes
 from lookup.replay.work import WorkDir
 from lookup.settings.resolve import ClientRule
 
-__all__ = ["EXTRA_FIELDS", "Coder", "CodingPlan", "Share", "used_columns"]
+__all__ = ["EXTRA_FIELDS", "Coder", "CodingPlan", "Share", "properties_text", "used_columns"]
 
 #: Fields of a request that are coded only where a policy reads them, beside atom and properties.
 EXTRA_FIELDS = ("domain", "topic", "client", "listener")
@@ -177,14 +177,14 @@ class Coder:
         return self._coded(batch, name, words.code, memo=f"extra {name}")
 
     def _property_codes(self, batch: LogBatch) -> Codes:
-        words = self._properties
+        words, width = self._properties, len(self._plan.client_rules) + 1
         logged = self._coded(batch, "properties", lambda text: _canonical(text, words))
-        if not self._plan.client_rules or "client" not in batch.rows.schema.names:
+        if width == 1 or "client" not in batch.rows.schema.names:
             return logged
         rules = self._coded(batch, "client", self._rule_code, memo="rules")
-        pairs = logged.astype(np.int64) * (len(self._plan.client_rules) + 1) + rules
-        found, places = np.unique(pairs, return_inverse=True)
-        labelled = [self._labelled(*divmod(int(pair), len(self._plan.client_rules) + 1)) for pair in found]
+        found, places = np.unique(logged.astype(np.int64) * width + rules, return_inverse=True)
+        texts = words.values
+        labelled = [self._labelled(texts, *divmod(pair, width)) for pair in found.tolist()]
         return np.array(labelled, dtype=np.int32)[places]
 
     def _rule_code(self, client: str | None) -> int:
@@ -192,12 +192,13 @@ class Coder:
         matching = (place for place, rule in enumerate(rules) if client is not None and rule.matches(client))
         return next(matching, len(rules))
 
-    def _labelled(self, logged: int, rule: int) -> int:
-        if logged < 0 or rule == len(self._plan.client_rules):
-            return logged
-        values = self._properties.values[logged]
+    def _labelled(self, texts: Sequence[str], code: int, rule: int) -> int:
+        """Return the code of logged properties, given by their texts and code, after a rule added its own."""
+        if code < 0 or rule == len(self._plan.client_rules):
+            return code
+        logged = texts[code]
         added = self._plan.client_rules[rule].properties
-        return self._properties.code(_json({**added, **json.loads(values)}))
+        return self._properties.code(properties_text({**added, **json.loads(logged)}))
 
     def _coded(
         self, batch: LogBatch, name: str, code: Callable[[str | None], int], *, memo: str | None = None
@@ -258,7 +259,7 @@ def _result_code(text: str | None) -> int:
 def _canonical(text: str | None, words: _Vocabulary) -> int:
     try:
         found = json.loads(text or "{}")
-        canonical = _json(found)
+        canonical = properties_text(found)
         canonical.encode()
     except (ValueError, RecursionError):
         # No JSON, JSON that is nested without end, or half of a surrogate pair, which is no text.
@@ -268,5 +269,6 @@ def _canonical(text: str | None, words: _Vocabulary) -> int:
     return words.code(canonical)
 
 
-def _json(properties: Mapping[str, str]) -> str:
+def properties_text(properties: Mapping[str, str]) -> str:
+    """Write lookup properties as the one text by which codes of equal properties are equal."""
     return json.dumps(properties, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

@@ -32,6 +32,9 @@ from lookup.replay.work import WorkDir
 
 __all__ = ["ExclusiveReplay"]
 
+#: Before every instant of a log, which may begin before 1970.
+_EVER = np.iinfo(np.int64).min
+
 
 class ExclusiveReplay:
     """One policy, cluster and seed."""
@@ -47,9 +50,9 @@ class ExclusiveReplay:
         self._is_free = cluster.pinned == -1
         #: whether a lookup of the atom makes the policy choose, shape (n_atoms,), but not before the other says, µs
         self._is_open = self._is_free.copy()
-        self._opens_us = np.zeros(len(self._owners), dtype=np.int64)
+        self._opens_us = np.full(len(self._owners), _EVER, dtype=np.int64)
         #: no atom opens after that
-        self._last_opening_us = 0
+        self._last_opening_us = int(_EVER)
         self._requests = RequestMaker(cluster, self._bundles)
         self._registry = Registry(timeline.roster)
         self._loads = AtomLoads(cluster, run, work)
@@ -203,7 +206,7 @@ class ExclusiveReplay:
     def _hand_over(self, change: OwnerChange, atoms: slice, row: int) -> None:
         """Note what a bundle goes through from a row of the day on; what it went through has ended."""
         self._tally.transits.end(atoms, change.ts_us)
-        self._opens_us[atoms] = 0
+        self._opens_us[atoms] = _EVER
         if change.hand_over is not None:
             self._tally.transits.begin(atoms, change.hand_over, row)
             if change.broker is None:

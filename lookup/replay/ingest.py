@@ -20,7 +20,6 @@ from pyspark.sql import SparkSession
 
 from lookup.errors import InputError, PluginError
 from lookup.hooks import LogReader
-from lookup.model.records import Row, Unreadable
 from lookup.replay.canonical import ROWS_PER_FILE, partition_of
 from lookup.replay.ingest_tasks import (
     MINUTE_US,
@@ -34,10 +33,10 @@ from lookup.replay.ingest_tasks import (
 )
 from lookup.replay.recipe import PluginContents, contents_of, load_contents
 from lookup.replay.schema import CANONICAL
-from lookup.replay.sources import list_files, locate, open_lines
+from lookup.replay.sources import list_files, locate
 from lookup.replay.staging import as_given, staging_place
 
-__all__ = ["MAX_QUARANTINE_RATIO", "QUARANTINE_TABLE", "IngestReport", "ingest", "read_rows"]
+__all__ = ["MAX_QUARANTINE_RATIO", "QUARANTINE_TABLE", "IngestReport", "ingest"]
 
 #: Share of records that may be unreadable where the caller says nothing.
 MAX_QUARANTINE_RATIO = 0.05
@@ -118,11 +117,6 @@ def ingest(  # noqa: PLR0913  the flags of the command, by keyword
     return _summary(files, reports, str(output))
 
 
-def read_rows(reader: LogReader, path: str) -> Iterator[Row | Unreadable]:
-    """Run a reader over one file, in this process and without checking what it yields."""
-    return reader.parse(open_lines(path), path)
-
-
 def _on_workers(spark: SparkSession, work: Callable[[_Job], _Answer], jobs: Sequence[_Job]) -> list[_Answer]:
     """Run one task per job; answers come in the order of the jobs."""
     if not jobs:
@@ -160,12 +154,14 @@ def _require_readable(reports: Sequence[SourceReport], reader: LogReader, most: 
     bad = reasons.total()
     if not good and not bad:
         raise InputError(_nothing_found(reports, reader))
+    examples = "; ".join([example for report in reports for example in report.examples][:_SHOWN_REASONS])
     if bad > most * (good + bad):
-        examples = [example for report in reports for example in report.examples][:_SHOWN_REASONS]
         raise InputError(
             f"{bad} of {good + bad} records cannot be read, more than max_quarantine_ratio = {most:g} allows; "
-            f"for instance {'; '.join(examples)}"
+            f"for instance {examples}"
         )
+    if not good:
+        raise InputError(f"none of the {bad} records can be read, so there is no row to write; for instance {examples}")
 
 
 def _nothing_found(reports: Sequence[SourceReport], reader: LogReader) -> str:

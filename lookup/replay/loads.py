@@ -200,6 +200,8 @@ class Demand(Mapping[str, Mapping[str, float]]):
                     rows.column("properties", span), rows.column("weight", span), minlength=len(self._sums)
                 )
                 self._sums += sums.astype(np.int64)
+            # The last day's rows need not be held any longer.
+            self._spans = []
         return self._sums
 
 

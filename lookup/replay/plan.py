@@ -13,7 +13,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.engine.manager import LoadManager, OwnerLoss
+from lookup.engine.conditions import Conditions
+from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Policy
 from lookup.model.batch import ClientClass
 from lookup.model.broker import Location
@@ -24,6 +25,7 @@ from lookup.replay.bundle_map import BundleMap
 from lookup.replay.ordering import Part
 from lookup.replay.timeline import Timeline
 from lookup.replay.vocabulary import ClusterWords
+from lookup.settings.sections import OwnerLoss
 
 __all__ = ["ClusterPlan", "RunPlan", "new_manager"]
 
@@ -107,14 +109,11 @@ class ClusterPlan:
 
 def new_manager(cluster: ClusterPlan, run: RunPlan, policy: Policy, seed: int) -> LoadManager:
     """Put a policy in charge of a cluster; nothing has happened yet. Under shared ownership nobody loses an owner."""
-    return LoadManager(
-        policy,
-        cluster.name,
-        cluster.timeline.roster,
-        seed=seed,
+    conditions = Conditions(
         owner_loss=run.owner_loss,
         namespaces=run.namespaces,
         topology=run.topology,
         assumed_capacity=cluster.assumed_capacity,
         handover_us=run.handover_us,
     )
+    return LoadManager(policy, cluster.name, cluster.timeline.roster, seed=seed, conditions=conditions)

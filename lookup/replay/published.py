@@ -8,14 +8,12 @@ Source: `docs/decisions/load-reports.md`; `facts/loadmanager.md` section 11.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
 from lookup.engine.ledger import LoadFigures
 from lookup.engine.policy import Policy
-from lookup.engine.reporting import Measured, ReportBoard
+from lookup.engine.reporting import ReportBoard
 from lookup.replay.plan import ClusterPlan, RunPlan
 
 __all__ = ["Publications"]
@@ -45,19 +43,4 @@ class Publications:
         Args:
             bundles: how many bundles each broker owns, shape (n_brokers,).
         """
-        if self._board is None:
-            return figures
-        load = figures.broker_load
-        # Where no rate of messages is known, the load's changes are its changes.
-        rate = load if figures.message_rate is None else figures.message_rate
-        seen = self._board.measure(Measured(figures.usage, load, rate, bundles, figures.topics), now_us)
-        return replace(
-            figures,
-            usage=seen.usage,
-            max_usage=seen.max_usage,
-            broker_load=seen.throughput,
-            load_ema=seen.throughput_ema,
-            topics=seen.topics,
-            updated_us=seen.reported_us,
-            message_rate=None if figures.message_rate is None else seen.rate,
-        )
+        return figures if self._board is None else self._board.shown(figures, bundles, now_us)

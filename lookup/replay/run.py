@@ -26,7 +26,7 @@ from lookup.replay.clusters import SmallInputs, plan_cluster, read_small_inputs,
 from lookup.replay.coding import EXTRA_FIELDS, CodingPlan, Share
 from lookup.replay.counted import check_by
 from lookup.replay.division import Costs, TaskRuns, divide
-from lookup.replay.facts import FactsWalk, induced_marks
+from lookup.replay.facts import ClusterFacts, FactsWalk, induced_marks
 from lookup.replay.frames import code_frame
 from lookup.replay.gaps import known_figures, unknown_figures
 from lookup.replay.outcome import ReplayOutcome
@@ -300,53 +300,69 @@ def _outcome(
     found: tuple[Sequence[Replayed], Sequence[Gathered]],
 ) -> ReplayOutcome:
     replayed, gathered = found
-    # Of all shares: one without demand may still hold redirects.
-    counts = {
-        name: sum(share.counts[name] for one in coded for share in one.shares) for name in clusters[0].words.counts
-    }
-    rolled = frozenset(one.sums[0].policy for one in replayed if one.rolled and one.sums)
-    facts = [one[0] for one in gathered]
-    demand = sum(fact.demand for fact in facts)
     return ReplayOutcome(
         sums=[*(sums for one in replayed for sums in one.sums), *(sums for one in gathered for sums in one[1])],
         inputs={
-            "rows": counts["rows"],
-            "lookups": counts["demand"],
-            "redirects": counts["redirects"],
-            "internal": counts["internal"],
-            "quarantined": sum(sum(one.quarantined.values()) for one in coded) + inputs.quarantined,
-            "clusters": [cluster.name for cluster in clusters],
-            "brokers": {cluster.name: len(cluster.timeline.roster) for cluster in clusters},
-            "bundles": {cluster.name: fact.bundles for cluster, fact in zip(clusters, facts, strict=True)},
-            "ticks": {cluster.name: fact.ticks for cluster, fact in zip(clusters, facts, strict=True)},
-            "first_us": min(cluster.words.first_us for cluster in clusters),
-            "last_us": max(cluster.words.last_us for cluster in clusters),
-            "induced_ratio": sum(fact.induced for fact in facts) / demand if demand else None,
-            "ignored_unloads": sum(cluster.timeline.ignored_unloads for cluster in clusters),
-            "capacity": "assumed" if any(cluster.assumed_capacity is not None for cluster in clusters) else "given",
-            "imbalance_floor": {
-                cluster.name: _ratio(fact.floor) for cluster, fact in zip(clusters, facts, strict=True)
-            },
+            **_about_log(clusters, coded, inputs),
+            **_about_facts(clusters, [facts for facts, _ in gathered]),
             "decisions": sum(one.decisions for one in replayed),
-            "failures": {one.sums[0].policy: one.failures for one in replayed if one.failures and one.sums},
+            "failures": _added_by_policy(replayed, lambda one: one.failures),
             "first_failure": next((one.first_failure for one in replayed if one.first_failure), None),
             "load": settings.evaluation.load,
             "ownership": settings.evaluation.ownership,
             **(_hindered(replayed) if settings.evaluation.handover_s else {}),
         },
         logged_reason=None if _has_log(clusters) else _why_no_log(clusters),
-        rolled=rolled,
+        rolled=frozenset(one.policy for one in replayed if one.rolled),
     )
+
+
+def _about_log(clusters: Sequence[ClusterPlan], coded: Sequence[Coded], inputs: SmallInputs) -> dict[str, object]:
+    """Return what was counted while the tables were read."""
+    # Of all shares: one without demand may still hold redirects.
+    counts = {
+        name: sum(share.counts[name] for one in coded for share in one.shares) for name in clusters[0].words.counts
+    }
+    return {
+        "rows": counts["rows"],
+        "lookups": counts["demand"],
+        "redirects": counts["redirects"],
+        "internal": counts["internal"],
+        "quarantined": sum(sum(one.quarantined.values()) for one in coded) + inputs.quarantined,
+        "clusters": [cluster.name for cluster in clusters],
+        "brokers": {cluster.name: len(cluster.timeline.roster) for cluster in clusters},
+    }
+
+
+def _about_facts(clusters: Sequence[ClusterPlan], facts: Sequence[ClusterFacts]) -> dict[str, object]:
+    """Return what is known of the clusters whatever the policy, facts in the order of the clusters."""
+    demand, known = sum(fact.demand for fact in facts), list(zip(clusters, facts, strict=True))
+    return {
+        "bundles": {cluster.name: fact.bundles for cluster, fact in known},
+        "ticks": {cluster.name: fact.ticks for cluster, fact in known},
+        "first_us": min(cluster.words.first_us for cluster in clusters),
+        "last_us": max(cluster.words.last_us for cluster in clusters),
+        "induced_ratio": sum(fact.induced for fact in facts) / demand if demand else None,
+        "ignored_unloads": sum(cluster.timeline.ignored_unloads for cluster in clusters),
+        "capacity": "assumed" if any(cluster.assumed_capacity is not None for cluster in clusters) else "given",
+        "imbalance_floor": {cluster.name: _ratio(fact.floor) for cluster, fact in known},
+    }
 
 
 def _hindered(replayed: Sequence[Replayed]) -> dict[str, dict[str, int]]:
     """Return by policy what hand-overs stood against; it differs between policies, as what is in flight does."""
-    late, refused = Counter[str](), Counter[str]()
+    return {
+        "late_splits": _added_by_policy(replayed, lambda one: one.late_splits),
+        "refused_unloads": _added_by_policy(replayed, lambda one: one.refused_unloads),
+    }
+
+
+def _added_by_policy(replayed: Sequence[Replayed], count: Callable[[Replayed], int]) -> dict[str, int]:
+    """Add a count up by policy, over clusters and seeds; policies without any are left out."""
+    found = Counter[str]()
     for one in replayed:
-        policy = one.sums[0].policy if one.sums else ""
-        late[policy] += one.late_splits
-        refused[policy] += one.refused_unloads
-    return {"late_splits": dict(+late), "refused_unloads": dict(+refused)}
+        found[one.policy] += count(one)
+    return dict(+found)
 
 
 def _why_no_log(clusters: Sequence[ClusterPlan]) -> str:

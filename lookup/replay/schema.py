@@ -12,11 +12,14 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 __all__ = [
+    "BROKER_EVENTS",
     "CANONICAL",
+    "CAUSES",
     "DECISIONS",
     "LOOKUP_DEFAULTS",
     "MAX_WEIGHT",
     "OWNERS",
+    "OWNERSHIP_EVENTS",
     "QUARANTINE",
     "REQUIRED",
     "RESULTS",
@@ -26,6 +29,10 @@ _TS = pa.timestamp("us", tz="UTC")
 
 #: What `result` of a lookup may be; `redirect` rows are hops and no demand.
 RESULTS = ("connect", "redirect", "failed", "unknown")
+#: What `event` of a row of BROKERS may be, and of OWNERSHIP; and who may have caused the latter, if that is known.
+BROKER_EVENTS = ("registered", "updated", "unregistered")
+OWNERSHIP_EVENTS = ("owned", "unloaded", "split")
+CAUSES = ("policy", "admin")
 
 #: Canonical tables by name.
 CANONICAL: Mapping[str, pa.Schema] = {

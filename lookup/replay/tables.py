@@ -24,7 +24,7 @@ from lookup.model.resources import RESOURCES
 from lookup.replay.atoms import Atoms
 from lookup.replay.parquet import list_log, open_parquet
 from lookup.replay.rows import Quarantined
-from lookup.replay.schema import CANONICAL, MAX_WEIGHT, REQUIRED
+from lookup.replay.schema import BROKER_EVENTS, CANONICAL, CAUSES, MAX_WEIGHT, OWNERSHIP_EVENTS, REQUIRED
 from lookup.replay.timeline import OwnershipEvent, Registration, cut_points
 
 __all__ = [
@@ -38,10 +38,6 @@ __all__ = [
     "ownership_events",
     "registrations",
 ]
-
-_EVENTS = ("registered", "updated", "unregistered")
-_OWNERSHIP_EVENTS = ("owned", "unloaded", "split")
-_CAUSES = (None, "policy", "admin")
 
 
 @dataclass
@@ -86,8 +82,8 @@ def registrations(path: str | None) -> SmallTable:
 
     def convert(row: dict[str, Any]) -> Registration:
         """Return what a row says of a broker's registration."""
-        if row["event"] not in _EVENTS:
-            raise InputError(f"event {row['event']!r} is none of {', '.join(_EVENTS)}")
+        if row["event"] not in BROKER_EVENTS:
+            raise InputError(f"event {row['event']!r} is none of {', '.join(BROKER_EVENTS)}")
         text = row.get("lookup_data")
         data = None if text is None else BrokerLookupData.from_json(text)
         return Registration(row["ts"], row["broker"], row["event"], data)
@@ -100,13 +96,13 @@ def ownership_events(path: str | None) -> SmallTable:
 
     def convert(row: dict[str, Any]) -> OwnershipEvent:
         """Return what a row says happened to a bundle."""
-        if row["event"] not in _OWNERSHIP_EVENTS:
-            raise InputError(f"event {row['event']!r} is none of {', '.join(_OWNERSHIP_EVENTS)}")
+        if row["event"] not in OWNERSHIP_EVENTS:
+            raise InputError(f"event {row['event']!r} is none of {', '.join(OWNERSHIP_EVENTS)}")
         bundle = str(NamespaceBundle.parse(row["bundle"]))
         boundaries = tuple(_hash(text) for text in row.get("boundaries") or ())
         event = OwnershipEvent(row["ts"], bundle, row["event"], row.get("broker"), row.get("by"), boundaries)
-        if event.by not in _CAUSES:
-            raise InputError(f"by {event.by!r} is none of policy, admin")
+        if event.by not in (None, *CAUSES):
+            raise InputError(f"by {event.by!r} is none of {', '.join(CAUSES)}")
         if event.event == "owned" and event.broker is None:
             raise InputError("an `owned` row names no broker")
         if event.event == "split" and not cut_points(event):

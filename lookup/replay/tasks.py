@@ -96,6 +96,7 @@ class Coded:
 class Replayed:
     """What one replay left: the sums of every metric, and how it went."""
 
+    policy: str
     sums: list[MetricSums]
     decisions: int = 0
     #: whether dice were rolled among several brokers
@@ -205,6 +206,7 @@ def _replayed(replay: ExclusiveReplay | SharedReplay, metrics: Sequence[Metric],
     manager = replay.manager
     late, refused = (replay.late_splits, replay.refused_unloads) if isinstance(replay, ExclusiveReplay) else (0, 0)
     return Replayed(
+        policy=manager.policy.name,
         sums=metric_sums(replay.counted(), metrics, (manager.policy.name, seed)),
         decisions=decisions,
         rolled=_has_rolled(replay),

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.replay.atoms import AtomRule, Atoms
-from lookup.replay.coding import EXTRA_FIELDS, Share
+from lookup.replay.coding import EXTRA_FIELDS, Share, properties_text
 from lookup.replay.parts import narrowed
 
 __all__ = ["ClusterWords", "Recoding", "merge_words", "recoding_of"]
@@ -77,7 +77,7 @@ def recoding_of(words: ClusterWords, share: Share, brokers: Mapping[str, int]) -
     Args:
         brokers: roster numbers by everything a log may call a broker.
     """
-    places = {_text(properties): place for place, properties in enumerate(words.properties)}
+    places = {properties_text(properties): place for place, properties in enumerate(words.properties)}
     extras = {name: _places(words.extras[name]) for name in share.extras if name in words.extras}
     return Recoding(
         atom=narrowed(_atom_map(words.atoms, share)),
@@ -129,7 +129,3 @@ def _places(words: Sequence[str | None]) -> dict[str | None, int]:
 def _codes(values: Iterable[int]) -> Codes:
     # What they map is as long as the log, so they are as short as can be.
     return narrowed(np.array(list(values), dtype=np.int32))
-
-
-def _text(properties: Mapping[str, Any]) -> str:
-    return json.dumps(properties, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

@@ -40,7 +40,7 @@ def number_text(value: float) -> str:
 def signed_text(value: float, unit: str) -> str:
     """Write a difference with its sign."""
     text = value_text(value, unit)
-    return f"+{text}" if value > 0 and float(text.replace(",", "")) > 0 else text
+    return f"+{text}" if value > 0 and text != NOTHING and float(text.replace(",", "")) > 0 else text
 
 
 def interval_text(low: float, high: float, unit: str) -> str:

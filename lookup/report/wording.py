@@ -75,10 +75,8 @@ def caveats(scored: Scored) -> list[str]:
 
 def _about_silence(scored: Scored) -> Iterator[str]:
     best: dict[str, float] = {}
-    # What the log itself answered is among the estimates, too.
-    replayed = [one for one in scored.estimates if one.series.policy in scored.plan.policies and not one.series.by]
-    for one in replayed:
-        if one.series.metric.name == "answered_ratio" and one.cluster is not None:
+    for one in scored.estimates:
+        if one.series.metric.name == "answered_ratio" and one.cluster is not None and not one.series.by:
             best[one.cluster] = max(one.value, best.get(one.cluster, 0.0))
     for cluster in sorted(cluster for cluster, ratio in best.items() if ratio == 0.0):
         yield (

@@ -27,14 +27,14 @@ from lookup.settings.base import (
 )
 from lookup.settings.broker_keys import is_load_manager_key, near_miss
 
-__all__ = ["MAX_COUNT", "BrokerEntry", "BrokerProfile", "LocationEntry", "Scalar", "parse_listeners", "unprefixed"]
+__all__ = ["BrokerEntry", "BrokerProfile", "LocationEntry", "Scalar"]
 
 #: Brokers of a template at most: more than any cluster has, fewer than fill a memory.
-MAX_COUNT = 100_000
+_MAX_COUNT = 100_000
 _SCHEMES = ("pulsar", "pulsar+ssl", "http", "https")
 
 
-def parse_listeners(text: str) -> dict[str, list[str]]:
+def _parse_listeners(text: str) -> dict[str, list[str]]:
     """Read Pulsar's `advertisedListeners`: `name:pulsar://host:port,...`, a name once per scheme.
 
     Raises:
@@ -50,7 +50,7 @@ def parse_listeners(text: str) -> dict[str, list[str]]:
 
 
 def _listeners(written: object) -> object:
-    return parse_listeners(written) if isinstance(written, str) else written
+    return _parse_listeners(written) if isinstance(written, str) else written
 
 
 Listeners = Annotated[
@@ -128,7 +128,7 @@ class BrokerProfile(Strict):
     @model_validator(mode="after")
     def _check(self) -> Self:
         problems = [*_bad_listeners(self.advertised_listeners), *self._bad_keys()]
-        problems += unprefixed(self.properties, self.lookup_property_prefix)
+        problems += _unprefixed(self.properties, self.lookup_property_prefix)
         if self.internal_listener_name is not None and self.internal_listener_name not in self.advertised_listeners:
             problems.append(f"internal_listener_name: there is no listener {self.internal_listener_name!r}")
         refuse(problems)
@@ -162,7 +162,7 @@ class BrokerEntry(Strict):
 
     id: str | None = Field(default=None, min_length=1)
     """`host:port` of the web service; `{n}` or `{n:02}` counts in a template. Default: from the profile's address."""
-    count: Positive | None = Field(default=None, le=MAX_COUNT)
+    count: Positive | None = Field(default=None, le=_MAX_COUNT)
     """Makes this a template of so many brokers."""
     first: Count = 0
     """First number of a template."""
@@ -201,7 +201,7 @@ class BrokerEntry(Strict):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        problems = unprefixed(self.properties, self.prefix)
+        problems = _unprefixed(self.properties, self.prefix)
         if self.from_ is not None and self.until is not None and self.from_ >= self.until:
             problems.append(f"until: {self.until.isoformat()} should be later than from, {self.from_.isoformat()}")
         if self.id is None and not _id_of(self.profile):
@@ -224,7 +224,7 @@ class BrokerEntry(Strict):
         return problems + [f"{key}: a list of values needs a count" for key, several in listed.items() if several]
 
 
-def unprefixed(properties: Mapping[str, object], prefix: str) -> list[str]:
+def _unprefixed(properties: Mapping[str, object], prefix: str) -> list[str]:
     """Complain of properties a broker would not publish, since only those under the prefix are."""
     return [
         f'properties.{key}: a broker publishes only properties under "{prefix}"; did you mean "{prefix}{key}"?'

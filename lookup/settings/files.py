@@ -1,4 +1,4 @@
-"""Reads the single files an evaluation may name: policies, a topology, a broker's profile."""
+"""Reads the single files that settings may name: policies, a topology, a broker's profile; and finds absent ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lookup.settings.policy import PolicyFile, PolicySpec
 from lookup.settings.problems import place, problems_of
 from lookup.settings.topology import TopologyFile
 
-__all__ = ["load_broker_profile", "load_policies", "load_topology"]
+__all__ = ["absent_files", "load_broker_profile", "load_policies", "load_topology"]
 
 Model = TypeVar("Model", bound=Strict)
 
@@ -53,6 +53,12 @@ def load_broker_profile(path: str | os.PathLike[str]) -> BrokerProfile:
     if Path(path).suffix != ".toml":
         return read_broker_conf(path)
     return _validated(BrokerProfile, {"file": str(path), **read_toml(Path(path))}, path)
+
+
+def absent_files(paths: object) -> list[str]:
+    """Return those of a list of paths that are no files; none of what is no list of paths, which the models refuse."""
+    named = [path for path in paths if isinstance(path, str)] if isinstance(paths, list) else []
+    return [path for path in named if not Path(path).is_file()]
 
 
 def _validated(model: type[Model], values: Mapping[str, Any], path: str | os.PathLike[str]) -> Model:

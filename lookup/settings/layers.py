@@ -22,6 +22,7 @@ __all__ = [
     "anchored",
     "from_file",
     "leaves",
+    "origin_at",
     "origins_of",
     "read_toml",
     "sourced",
@@ -84,6 +85,12 @@ def origins_of(tree: Tree, above: Loc = ()) -> dict[Loc, str]:
         here = (*above, key)
         origins |= origins_of(value, here) if isinstance(value, dict) else {here: value.source}
     return origins
+
+
+def origin_at(loc: Loc, origins: Mapping[Loc, str]) -> str | None:
+    """Return the source of the value at a place, or of the nearest one that it is part of; None where none is known."""
+    known = (origins.get(loc[:length]) for length in range(len(loc), 0, -1))
+    return next(filter(None, known), None)
 
 
 def leaves(value: object, above: Loc = ()) -> Iterator[tuple[Loc, object]]:

@@ -20,6 +20,7 @@ __all__ = [
     "key_path",
     "known_keys",
     "place",
+    "place_meant",
     "problems_of",
     "suggestion",
     "unknown_keys",
@@ -31,6 +32,8 @@ Loc = tuple[str | int, ...]
 
 # A key path and a colon; other sentences have a blank before their first colon.
 _KEYED = re.compile(r"[A-Za-z_][^\s:]*: ")
+#: A position, a quoted key or a bare one of a key path.
+_STEP = re.compile(r'\[(\d+)\]|"([^"]*)"|([\w-]+)')
 _BARE = re.compile(r"[A-Za-z0-9_-]+\Z")
 
 
@@ -48,6 +51,13 @@ def place(loc: Iterable[str | int], sentence: str) -> str:
     path = key_path(loc)
     joint = "." if _KEYED.match(sentence) else ": "
     return f"{path}{joint}{sentence}" if path else sentence
+
+
+def place_meant(loc: Loc, sentence: str) -> Loc:
+    """Return the place of what a sentence is about: that of the key it begins with, as those of a table's checks do."""
+    keyed = _KEYED.match(sentence)
+    steps = _STEP.findall(keyed[0]) if keyed else ()
+    return (*loc, *(int(position) if position else quoted or bare for position, quoted, bare in steps))
 
 
 def suggestion(wrong: str, known: Sequence[str]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -12,9 +11,9 @@ from pydantic import ValidationError
 from lookup.errors import SettingsError
 from lookup.settings.checks import cross_problems
 from lookup.settings.evaluation import EvaluationFile
-from lookup.settings.files import load_broker_profile, load_policies
-from lookup.settings.layers import Tree, leaves, origins_of, values_of
-from lookup.settings.problems import Loc, key_path, place, problems_of, unknown_keys, without
+from lookup.settings.files import absent_files, load_broker_profile, load_policies
+from lookup.settings.layers import Tree, leaves, origin_at, origins_of, values_of
+from lookup.settings.problems import Loc, key_path, place, place_meant, problems_of, unknown_keys, without
 from lookup.settings.salvage import named_policies, right_values, sound_tables
 
 __all__ = ["Findings", "Reading"]
@@ -82,11 +81,13 @@ class Reading:
         return others if names is None else {**others, "policies": names}
 
     def _add(self, found: Iterable[tuple[Loc, str]]) -> None:
-        self.problems += [f"{self._origin(loc)}: {place(self._as_written(loc), sentence)}" for loc, sentence in found]
+        self.problems += [
+            f"{self._origin(place_meant(loc, sentence))}: {place(self._as_written(loc), sentence)}"
+            for loc, sentence in found
+        ]
 
     def _origin(self, loc: Loc) -> str:
-        known = (self.origins.get(loc[:length]) for length in range(len(loc), 0, -1))
-        return next(filter(None, known), self.file)
+        return origin_at(loc, self.origins) or self.file
 
     def _as_written(self, loc: Loc) -> Loc:
         if len(loc) > 1 and loc[0] == "policies" and isinstance(loc[1], int):
@@ -123,8 +124,7 @@ class Reading:
         return {**entry, "profile": profile}
 
     def _check_plugin_files(self, files: object) -> None:
-        named = [file for file in files if isinstance(file, str)] if isinstance(files, list) else []
-        missing = [file for file in named if not Path(file).is_file()]
+        missing = absent_files(files)
         self._add((("plugin_files",), f"there is no file {file}") for file in missing)
         self.incomplete |= {"plugin_files"} if missing else set()
 

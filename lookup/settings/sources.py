@@ -24,10 +24,10 @@ from lookup.settings.layers import Sourced, Tree, anchored, from_file, sourced, 
 from lookup.settings.problems import choices_at, descend, key_path, known_keys, suggestion
 from lookup.settings.topics import TopicsFile
 
-__all__ = ["PREFIX", "FileSource", "FlagSource", "NamedSource", "TopologyFileSource", "VariableSource", "joined"]
+__all__ = ["FileSource", "FlagSource", "TopologyFileSource", "VariableSource", "joined"]
 
 #: Variables that begin so are settings; two underscores go one table down.
-PREFIX = "LOOKUP_"
+_PREFIX = "LOOKUP_"
 
 
 class _Layers(BaseSettings):
@@ -78,7 +78,7 @@ def joined(*sources: PydanticBaseSettingsSource, model: type[BaseModel] = Evalua
     return {name: value for name, value in layers if name in layers.model_fields_set}
 
 
-class NamedSource(EnvSettingsSource):
+class _NamedSource(EnvSettingsSource):
     """Values under joined key paths, like `LOOKUP_EVALUATION__TICK_S`; pydantic-settings makes tables of them.
 
     Texts are taken as they are where the setting is a text, else as TOML or JSON values; paths start from the working
@@ -129,17 +129,17 @@ class NamedSource(EnvSettingsSource):
         return hint is None
 
 
-class VariableSource(NamedSource):
+class VariableSource(_NamedSource):
     """The environment: `LOOKUP_EVALUATION__TICK_S=30`."""
 
     def __init__(self, environ: Mapping[str, str], model: type[BaseModel] = EvaluationFile) -> None:
         """Read the variables that begin with the prefix; those of another kind of file are that file's business."""
         foreign = {key for other in _FILES for key in known_keys(other)} - set(known_keys(model))
         own = {name: text for name, text in environ.items() if _table_of(name) not in foreign}
-        super().__init__(own, prefix=PREFIX, delimiter="__", source="environment variable {name}", model=model)
+        super().__init__(own, prefix=_PREFIX, delimiter="__", source="environment variable {name}", model=model)
 
 
-class FlagSource(NamedSource):
+class FlagSource(_NamedSource):
     """Flags by key path, `{"evaluation.tick_s": 30}`; None is a flag that was not given."""
 
     def __init__(self, flags: Mapping[str, object], model: type[BaseModel] = EvaluationFile) -> None:
@@ -201,7 +201,7 @@ def _is_inside(loc: tuple[str, ...], table: tuple[str, ...]) -> bool:
 
 
 def _table_of(variable: str) -> str:
-    return variable.lower().removeprefix(PREFIX.lower()).partition("__")[0]
+    return variable.lower().removeprefix(_PREFIX.lower()).partition("__")[0]
 
 
 def _unknown(loc: tuple[str, ...], model: type[BaseModel]) -> str | None:

@@ -21,7 +21,7 @@ from lookup.settings.broker_keys import MODULAR_MANAGER
 from lookup.settings.problems import suggestion
 from lookup.settings.pulsar_defaults import IMPL, PULSAR_DEFAULTS
 
-__all__ = ["Today", "policy_of_keys", "read_today"]
+__all__ = ["Today", "read_today"]
 
 _EXTENSIONS = "org.apache.pulsar.broker.loadbalance.extensions."
 _MANAGER, _PLACEMENT, _SHEDDER = (
@@ -101,24 +101,30 @@ def read_today(path: str, pulsar: str = "4.x") -> Today:
     profile = read_broker_conf(path)
     given = {**profile.load_balancer, _MANAGER: profile.load_manager_class_name}
     try:
-        return policy_of_keys(given, pulsar)
+        return _policy_of_keys(given, pulsar)
     except SettingsError as error:
         raise SettingsError([f"{path}: {problem}" for problem in error.problems]) from None
 
 
-def policy_of_keys(given: Mapping[str, Scalar], pulsar: str = "4.x") -> Today:
+def _policy_of_keys(given: Mapping[str, Scalar], pulsar: str) -> Today:
     """Return the policy that keys of a `broker.conf` describe.
 
     Raises:
         SettingsError: where a class is unknown; all of them together.
     """
     keys = _completed(given, pulsar)
-    problems = [*_unknown(keys)]
+    problems = _unknown(keys)
     if problems:
         raise SettingsError(problems)
     manager = str(keys[_MANAGER])
+    # Which manager brokers run is what each of them registered: `load-manager-class` goes by that.
+    own = {key: value for key, value in keys.items() if key not in (_MANAGER, *_RESPELT.values())}
+    return Today({**_parts(keys, manager), "broker_conf": own}, tuple(_misplaced(keys, given, manager)))
+
+
+def _parts(keys: Mapping[str, Scalar], manager: str) -> dict[str, Any]:
+    """Return the parts of a manager, with what it falls back to where a class is the other manager's."""
     placement, shedder = _STAND_INS[manager]
-    warnings = [*_misplaced(keys, given, manager)]
     table: dict[str, Any] = {
         "filters": [part for part in _FILTERS[manager] if part != "even-distribution" or _is_on(keys, _EVENLY)],
         "selector": _PLACEMENTS[manager].get(str(keys[_PLACEMENT]), placement),
@@ -132,9 +138,7 @@ def policy_of_keys(given: Mapping[str, Scalar], pulsar: str = "4.x") -> Today:
     if _is_on(keys, "loadBalancerEnabled") and _is_on(keys, "loadBalancerAutoBundleSplitEnabled"):
         algorithm = str(keys["defaultNamespaceBundleSplitAlgorithm"]).replace("_", "-")
         table["splitter"] = {"use": "default-split", "algorithm": algorithm}
-    # Which manager brokers run is what each of them registered: `load-manager-class` goes by that.
-    table["broker_conf"] = {key: value for key, value in keys.items() if key not in (_MANAGER, *_RESPELT.values())}
-    return Today(table, tuple(warnings))
+    return table
 
 
 _EVENLY = "loadBalancerDistributeBundlesEvenlyEnabled"

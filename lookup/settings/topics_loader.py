@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
 from lookup.errors import SettingsError
-from lookup.settings.layers import Tree, origins_of, sourced, values_of
-from lookup.settings.problems import Loc, key_path, place, problems_of
+from lookup.settings.files import absent_files
+from lookup.settings.layers import Tree, origin_at, origins_of, sourced, values_of
+from lookup.settings.problems import Loc, key_path, place, place_meant, problems_of
 from lookup.settings.sources import FileSource, FlagSource, VariableSource, joined
 from lookup.settings.topics import TopicsFile
 from lookup.settings.topics_conf import read_topics_conf
@@ -39,19 +39,26 @@ def load_topics(
     problems = [*flags.problems, *variables.problems]
     is_toml = path is not None and Path(path).suffix == ".toml"
     files = [FileSource(Path(path), model=TopicsFile)] if is_toml and path is not None else []
-    tree = joined(flags, variables, *files, model=TopicsFile)
-    tree = _over_conf(tree, None if is_toml or path is None else str(path), problems)
-    return _validated(tree, str(path), problems)
+    try:
+        tree = joined(flags, variables, *files, model=TopicsFile)
+    except SettingsError as error:
+        raise SettingsError([*problems, *error.problems]) from None
+    for conf in _confs(tree, None if is_toml or path is None else str(path)):
+        tree = _over_conf(tree, conf, problems)
+    return _validated(tree, "settings" if path is None else str(path), problems)
 
 
-def _over_conf(tree: Tree, path: str | None, problems: list[str]) -> Tree:
-    """Lay a tree over the `broker.conf` that is given, or that it names."""
+def _confs(tree: Tree, path: str | None) -> list[str]:
+    """Return the `broker.conf` that is given, and the one that a tree names, which counts after it."""
+    section = tree.get("topics", {})
+    named = values_of(section).get("from_broker_conf") if isinstance(section, dict) else None
+    return [conf for conf in (path, named) if isinstance(conf, str)]
+
+
+def _over_conf(tree: Tree, conf: str, problems: list[str]) -> Tree:
+    """Lay a tree over a `broker.conf`."""
     section = tree.get("topics", {})
     if not isinstance(section, dict):
-        return tree
-    named = values_of(section).get("from_broker_conf")
-    conf = named if isinstance(named, str) else path
-    if conf is None:
         return tree
     try:
         below = sourced(read_topics_conf(conf, written=frozenset(section)), conf)
@@ -62,24 +69,18 @@ def _over_conf(tree: Tree, path: str | None, problems: list[str]) -> Tree:
 
 
 def _validated(tree: Tree, file: str, problems: list[str]) -> TopicsFile:
-    origins = origins_of(tree)
-    values = values_of(tree)
+    origins, values = origins_of(tree), values_of(tree)
+    settings: TopicsFile | None = None
+    found: list[tuple[Loc, str]] = [
+        (("plugin_files",), f"there is no file {file}") for file in absent_files(values.get("plugin_files"))
+    ]
     try:
         settings = TopicsFile.model_validate(values)
     except ValidationError as error:
-        found = problems_of(error, TopicsFile)
-        problems += [f"{_origin(loc, origins, file)}: {place(loc, sentence)}" for loc, sentence in found]
-        raise SettingsError(tuple(dict.fromkeys(problems))) from None
-    problems += _missing(values.get("plugin_files", ()), file)
-    if problems:
-        raise SettingsError(problems)
+        found = [*problems_of(error, TopicsFile), *found]
+    problems += [
+        f"{origin_at(place_meant(loc, sentence), origins) or file}: {place(loc, sentence)}" for loc, sentence in found
+    ]
+    if settings is None or problems:
+        raise SettingsError(tuple(dict.fromkeys(problems)))
     return settings.note_sources({key_path(loc): source for loc, source in origins.items()})
-
-
-def _origin(loc: Loc, origins: Mapping[Loc, str], file: str) -> str:
-    known = (origins.get(loc[:length]) for length in range(len(loc), 0, -1))
-    return next(filter(None, known), file)
-
-
-def _missing(files: Any, file: str) -> list[str]:
-    return [f"{file}: plugin_files: there is no file {name}" for name in files if not Path(name).is_file()]

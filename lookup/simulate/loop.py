@@ -19,7 +19,7 @@ from lookup.model.view import BundleLoad
 from lookup.simulate.averages import LongRun
 from lookup.simulate.bundles import BundleTable, MinuteLoad
 from lookup.simulate.load import MIB
-from lookup.simulate.reports import FreshReports, PublishedReports
+from lookup.simulate.reports import reports_of
 from lookup.simulate.scenario import Scenario
 from lookup.simulate.trend import Sample, Trend
 
@@ -61,9 +61,7 @@ class _Loop:
         self._busy = np.array([group.busy for _, group in groups])
         self._long_run = LongRun()
         self._options = LookupOptions(properties=scenario.properties)
-        self._reports: FreshReports | PublishedReports = FreshReports(len(self._roster), scenario.history)
-        if scenario.reports == "published":
-            self._reports = PublishedReports(len(self._roster), _START_US, scenario.history)
+        self._reports = reports_of(scenario, policy, _START_US)
 
     def samples(self) -> Iterator[Sample]:
         """Yield what every minute came to."""
@@ -77,14 +75,14 @@ class _Loop:
             self._happen(minute)
             load = self._table.at(minute)
             self._long_run.take(load.rates)
-            manager.set_load(self._reports.see(self._figures(load), manager.ownership.bundles(), _at_us(minute)))
+            manager.set_load(self._reports.shown(self._figures(load), manager.ownership.bundles(), _at_us(minute)))
             shed, split = manager.shed(), manager.split_bundles()
             splits = () if split is None else split.accepted
             for one in splits:
                 self._table.split(one)
             unowned = self._look_up(load, has_split=bool(splits))
             sheds = 0 if shed is None else len(shed.accepted)
-            yield self._sample(minute, sheds=sheds, splits=len(splits), unowned=unowned)
+            yield self._sample(minute, load, sheds=sheds, splits=len(splits), unowned=unowned)
 
     def _happen(self, minute: int) -> None:
         due = [event for event in self._scenario.events if event.at == minute]
@@ -147,9 +145,9 @@ class _Loop:
         has_all = [all(one.property_of(key) == value for key, value in wanted.items()) for one in self._roster]
         return float(carried[np.array(has_all)].sum() / carried.sum())
 
-    def _sample(self, minute: int, *, sheds: int, splits: int, unowned: int) -> Sample:
-        after, manager = self._table.at(minute), self._manager
-        figures = self._figures(after)
+    def _sample(self, minute: int, load: MinuteLoad, *, sheds: int, splits: int, unowned: int) -> Sample:
+        manager = self._manager
+        figures = self._figures(self._table.at(minute))
         changes = manager.take_changes()
         # A bundle that was taken and given again within the minute moved once; `source` is the owner before.
         owners = ((change.bundle, change.source, change.broker) for change in changes)
@@ -159,7 +157,8 @@ class _Loop:
             usage=figures.usage[manager.registered],
             moved=tuple((old, new) for _, old, new in moved if old is not None and new is not None),
             sheds=sheds,
-            moved_load=sum(after.loads.get(name, 0.0) for name, _, _ in moved) / MIB,
+            # Of bundles as the minute began: one that moved may have been split since, and its children did not move.
+            moved_load=sum(load.loads[name] for name, _, _ in moved) / MIB,
             splits=splits,
             unowned=unowned,
             idle=int((figures.broker_load == 0.0).sum()),

@@ -202,7 +202,8 @@ class Scenario(Strict):
     window: Positive = 10
     """Minutes at the end over which balance and the highest usage are averaged."""
     reports: Literal["fresh", "published"] = "fresh"
-    """What others see of a broker's load: its figures of this minute, or what it last published at Pulsar's cadence."""
+    """What others see of a broker's load: its figures of this minute, or what it last published by the policy's
+    cadence."""
     history: Ratio = 0.0
     """Weight of the past in the usage brokers report, per minute or, where they publish, per five seconds (Pulsar:
     loadBalancerHistoryResourcePercentage)."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from lookup.engine.answers import listed
 from lookup.engine.ballot import Ballot
+from lookup.engine.conditions import Conditions
 from lookup.engine.cycles import exhausted
 from lookup.engine.ledger import LoadFigures
 from lookup.engine.manager import LoadManager
@@ -35,7 +36,6 @@ __all__ = [
     "kind_of",
     "manager_in",
     "offered_in",
-    "own_view",
     "proposals_in",
     "to_toml",
     "worlds_of",
@@ -88,7 +88,8 @@ def worlds_of(policy: Policy, worlds: Iterable[World]) -> Iterator[World]:
 def manager_in(policy: Policy, world: World) -> LoadManager:
     """Return a load manager at work in the world, at the moment of its view."""
     view = world.view
-    manager = LoadManager(policy, view.cluster, view.brokers, namespaces=view.namespaces, topology=view.topology)
+    conditions = Conditions(namespaces=view.namespaces, topology=view.topology)
+    manager = LoadManager(policy, view.cluster, view.brokers, conditions=conditions)
     manager.begin_tick(view.now_us)
     manager.set_registry(view.brokers, view.registered)
     owners = view.ownership.owners if isinstance(view.ownership, OwnedBundles) else {}
@@ -124,14 +125,14 @@ def offered_in(world: World) -> Candidates:
     return Candidates(world.view.brokers, np.flatnonzero(world.view.registered))
 
 
-def own_view(part: Any, view: ClusterView) -> ClusterView:
+def _own_view(part: Any, view: ClusterView) -> ClusterView:
     """Return the view with the part's own memory; memory under `*` is everybody's."""
     return replace(view, memory=view.memory.get(memory_key(part), view.memory.get("*", {})))
 
 
 def answer_of(part: Any, world: World) -> Any:
     """Return what a part answers about all registered brokers when it is handed everything, declared or not."""
-    brokers, view = offered_in(world), own_view(part, world.view)
+    brokers, view = offered_in(world), _own_view(part, world.view)
     if isinstance(part, Filter):
         return listed(part.admit(world.request, brokers, view))
     if isinstance(part, Scorer):
@@ -146,7 +147,7 @@ def proposals_in(shedder: Shedder | Splitter, world: World) -> list[Proposal | S
         AssertionError: where it does not end.
     """
     said: list[Proposal | Split | CycleOutcome] = []
-    view = own_view(shedder, world.view)
+    view = _own_view(shedder, world.view)
 
     def accept(proposal: Proposal | Split) -> Ruling:
         """Note a proposal and accept it, if it is not one too many."""

@@ -94,6 +94,16 @@ class Catalog:
         topics = self._state.namespaces.get(namespace_of(topic))
         return () if topics is None else topics.parts(topic)
 
+    def meant_by(self, topic: str) -> Sequence[TopicEntry]:
+        """Return the entries a name stands for, itself or all of its partitions, at least one.
+
+        Raises:
+            InvalidNameError, NotFoundError: for its name, and where there is no such topic, with the one that was
+                probably meant.
+        """
+        checked_name(topic)
+        return self._state.meant_by(topic)
+
     def with_properties(self, namespace: str, mode: Mode, properties: Mapping[str, str]) -> Sequence[str]:
         """Return the topics that have all of these properties, sorted, from an index; all topics for none."""
         topics = self._state.topics_of(namespace)
@@ -167,7 +177,7 @@ class Catalog:
         """
         names = names_of(topic, partitions)
         with self.together():
-            existing = self._meant(topic)
+            existing = self.meant_by(topic)
             missing = [name for name in names if self.entry(name) is None]
             last = partition_number(existing[-1].name)
             if existing[0].name == topic or last is None:
@@ -183,7 +193,7 @@ class Catalog:
             InvalidNameError, NotFoundError: for its name, and where there is no such topic.
         """
         with self.together():
-            for entry in self._meant(topic):
+            for entry in self.meant_by(topic):
                 self._state.make(entry.name, None)
 
     def set_labels(self, topic: str, labels: Pairs) -> None:
@@ -286,10 +296,6 @@ class Catalog:
         """Close the storage."""
         self._storage.close()
 
-    def _meant(self, topic: str) -> Sequence[TopicEntry]:
-        checked_name(topic)
-        return self._state.meant_by(topic)
-
     def _amend(self, topic: str, amended: Callable[[TopicEntry], TopicEntry]) -> None:
         """Change the labels or properties of a topic, which are those of each of its partitions."""
         with self.together():
@@ -298,7 +304,7 @@ class Catalog:
 
     def _whole(self, topic: str) -> Sequence[TopicEntry]:
         """Return every entry that shares its labels and properties with a topic that exists."""
-        meant = self._meant(topic)
+        meant = self.meant_by(topic)
         return self._partitions(without_partition(topic)) or meant
 
     def _partitions(self, whole: str) -> Sequence[TopicEntry]:
@@ -318,7 +324,7 @@ class Catalog:
 
     def _set_loaded(self, topic: str, *, is_loaded: bool) -> None:
         with self.together():
-            for entry in self._meant(topic):
+            for entry in self.meant_by(topic):
                 self._state.make(entry.name, replace(entry, is_loaded=is_loaded))
 
     def _checked(self, labels: Pairs) -> Mapping[str, str]:

@@ -42,6 +42,8 @@ class Change:
 _NOTHING = Change()
 #: Periods that the first answer is waited for.
 _PATIENCE = 4
+#: An answer that has not come in ten minutes was lost, however slow the server is; µs.
+_LONGEST_US = 600_000_000
 
 
 class Feed:
@@ -74,7 +76,8 @@ class Feed:
         self._awaited: int | None = None
         #: when a period has passed since the last request
         self._look_us = 0
-        self._patience = _PATIENCE
+        #: how long the next answer is waited for
+        self._patience_us = self._first_us
         self._is_watched = False
         self._is_in_doubt = False
 
@@ -82,6 +85,10 @@ class Feed:
     def topics(self) -> frozenset[str]:
         """The list as it was told last."""
         return frozenset(self._topics)
+
+    @property
+    def _first_us(self) -> int:
+        return _PATIENCE * self._pace.poll_us
 
     def connected(self, server: ServerFeatures, now_us: int) -> None:
         """Begin to ask a server, with the hash of what another one told.
@@ -91,7 +98,7 @@ class Feed:
         """
         if self._wanted.selector and not server.selectors:
             raise NotSupportedError(f"the server cannot select topics of {self.namespace!r} by labels")
-        self._server, self.due_us, self._patience = server, now_us, _PATIENCE
+        self._server, self.due_us, self._patience_us = server, now_us, self._first_us
         # A watch has no field for properties, and is about persistent topics only.
         can_watch = server.watchers and not self._wanted.properties and self._wanted.mode == "persistent"
         self._state = "watching" if can_watch else "polling"
@@ -106,8 +113,8 @@ class Feed:
         if self.due_us is None or now_us < self.due_us:
             return
         self._look_us = now_us + self._pace.poll_us
-        self.due_us = now_us + self._pace.poll_us * self._patience
-        self._patience *= 2
+        self.due_us = now_us + self._patience_us
+        self._patience_us = min(2 * self._patience_us, max(self._first_us, _LONGEST_US))
         if self._state == "watching":
             yield from self._watch()
         else:
@@ -161,7 +168,7 @@ class Feed:
 
     def _look_later(self, now_us: int) -> None:
         """Note the answer, and look again a period after it was asked for."""
-        self._awaited, self._patience = None, _PATIENCE
+        self._awaited, self._patience_us = None, self._first_us
         self.due_us = max(now_us, self._look_us)
 
     def _refused(self, message: Refused, now_us: int) -> Change:

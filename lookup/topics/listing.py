@@ -31,9 +31,9 @@ __all__ = ["ListAnswer", "ListLimits", "ListRequest", "Query", "TopicLister", "c
 class ListLimits:
     """What clients may ask for; `[topics]` has the same names."""
 
-    #: whether patterns are applied at all
+    #: whether patterns are applied at all (Pulsar: enableBrokerSideSubscriptionPatternEvaluation)
     pattern_filtering: bool = True
-    #: a longer pattern is left to the client, as Pulsar does; UTF-16 code units
+    #: a longer pattern is left to the client, as Pulsar does; UTF-16 code units (Pulsar: subscriptionPatternMaxLength)
     pattern_max_length: int = 50
     #: properties of one request
     max_properties: int = 64

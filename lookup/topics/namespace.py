@@ -13,7 +13,7 @@ from itertools import chain
 
 from lookup.model.catalog import Equals, Mode, Selector, TopicEntry
 from lookup.topics.index import InvertedIndex, Numbers
-from lookup.topics.naming import partition_number, schemes_of, without_partition
+from lookup.topics.naming import partition_names, partition_number, schemes_of, without_partition
 
 __all__ = ["NamespaceTopics"]
 
@@ -52,7 +52,7 @@ class NamespaceTopics:
 
     def partitions(self, whole: str) -> Sequence[str]:
         """Return the names of a topic's partitions by number; none where it is not partitioned."""
-        return tuple(f"{whole}-partition-{number}" for number in self._partitions.get(whole, ()))
+        return partition_names(whole, self._partitions.get(whole, ()))
 
     def parts(self, topic: str) -> Sequence[str]:
         """Return the names of the entries a name stands for: itself, or its partitions."""

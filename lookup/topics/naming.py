@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import get_args
 
 from lookup.errors import ArgumentError, InvalidNameError
 from lookup.model.catalog import Mode
@@ -18,8 +19,6 @@ from lookup.model.names import NamespaceName, TopicName
 from lookup.topics.refusals import forbidden_character, quoted
 
 __all__ = [
-    "MAX_NAME_LENGTH",
-    "MAX_PARTITIONS",
     "MODES",
     "checked_name",
     "checked_namespace",
@@ -27,6 +26,7 @@ __all__ = [
     "is_system_topic",
     "names_of",
     "namespace_of",
+    "partition_names",
     "partition_number",
     "prefixes_of",
     "schemes_of",
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 #: How a listing may be asked for.
-MODES: tuple[Mode, ...] = ("persistent", "non-persistent", "all")
+MODES: tuple[Mode, ...] = get_args(Mode)
 
 _MARK = "-partition-"
 _SUFFIX = re.compile(rf"{_MARK}(0|[1-9][0-9]{{0,9}})\Z")
@@ -45,11 +45,11 @@ _LAST = (1 << 31) - 1
 
 #: Characters of a topic's name, partition suffix included. Pulsar names no limit; this is that of a file's path, and a
 #: message of Pulsar's usual 5 MiB still holds a thousand such names.
-MAX_NAME_LENGTH = 4_096
+_MAX_NAME_LENGTH = 4_096
 #: Characters of a namespace's name, which leave three quarters to the names of its topics.
-_MAX_NAMESPACE_LENGTH = MAX_NAME_LENGTH // 4
+_MAX_NAMESPACE_LENGTH = _MAX_NAME_LENGTH // 4
 #: Partitions of one topic: all are written in one transaction, and a slip of the keyboard must not fill a disk.
-MAX_PARTITIONS = 100_000
+_MAX_PARTITIONS = 100_000
 
 _LOCAL_NAMES = frozenset({"__change_events", "__transaction_buffer_snapshot"})
 _COORDINATOR = (
@@ -109,10 +109,16 @@ def names_of(topic: str, partitions: int | None) -> Sequence[str]:
         return (topic,)
     if partition_number(topic) is not None:
         raise ArgumentError(f"{topic} is the name of a partition, it cannot have partitions of its own")
-    if not 1 <= partitions <= MAX_PARTITIONS:
-        raise ArgumentError(f"partitions is {partitions}, it must be between 1 and {MAX_PARTITIONS:,}")
-    checked_name(f"{topic}-partition-{partitions - 1}")
-    return tuple(f"{topic}-partition-{number}" for number in range(partitions))
+    if not 1 <= partitions <= _MAX_PARTITIONS:
+        raise ArgumentError(f"partitions is {partitions}, it must be between 1 and {_MAX_PARTITIONS:,}")
+    (longest,) = partition_names(topic, (partitions - 1,))
+    checked_name(longest)
+    return partition_names(topic, range(partitions))
+
+
+def partition_names(whole: str, numbers: Iterable[int]) -> Sequence[str]:
+    """Return the names of some partitions of a topic."""
+    return tuple(f"{whole}{_MARK}{number}" for number in numbers)
 
 
 def checked_name(topic: str) -> TopicName:
@@ -150,8 +156,8 @@ def checked_namespace(namespace: str) -> str:
 
 def fault_of(topic: str) -> str | None:
     """Return why no list of topics can carry a name, as the end of a sentence; None where one can."""
-    if len(topic) > MAX_NAME_LENGTH:
-        return f"has {len(topic):,} characters, more than the {MAX_NAME_LENGTH:,} that a name may have"
+    if len(topic) > _MAX_NAME_LENGTH:
+        return f"has {len(topic):,} characters, more than the {_MAX_NAME_LENGTH:,} that a name may have"
     wrong = forbidden_character(topic)
     return None if wrong is None else f"has the character {wrong!r}, which no name may have"
 
@@ -164,7 +170,7 @@ def namespace_of(topic: str) -> str:
 def partition_number(topic: str) -> int | None:
     """Return which partition a name means, None where it means none."""
     whole = without_partition(topic)
-    return None if whole == topic else int(topic[len(whole) + len("-partition-") :])
+    return None if whole == topic else int(topic[len(whole) + len(_MARK) :])
 
 
 def is_system_topic(topic: str) -> bool:

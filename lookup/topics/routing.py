@@ -44,18 +44,15 @@ class Routes:
         for by_namespace in (self._all, self._plain):
             if not by_namespace.get(namespace):
                 by_namespace.pop(namespace, None)
-        for address in self._addresses(found):
+        for address in _addresses(found.query.selector or ()):
             if not self._labelled.get((namespace, address)):
                 self._labelled.pop((namespace, address), None)
 
     def _places(self, found: WatchedSet, *, by_label: bool) -> list[dict[WatchedSet, None]]:
-        namespace, addresses = found.query.namespace, self._addresses(found) if by_label else []
+        namespace = found.query.namespace
+        addresses = _addresses(found.query.selector or ()) if by_label else []
         places = [self._labelled.setdefault((namespace, address), {}) for address in addresses]
         return [self._all.setdefault(namespace, {}), *(places or [self._plain.setdefault(namespace, {})])]
-
-    @staticmethod
-    def _addresses(found: WatchedSet) -> list[_Address]:
-        return _addresses(found.query.selector or ())
 
     def concerned(self, event: TopicEvent) -> Iterable[WatchedSet]:
         """Return the sets of the topic's namespace that the event may concern, each once."""

@@ -5,7 +5,7 @@ The one place where a setting becomes a rule; the defaults of both are the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from lookup.settings import TopicsSection
 from lookup.topics.actions import Pace
@@ -30,7 +30,8 @@ class TopicRules:
 
 def rules_of(settings: TopicsSection) -> TopicRules:
     """Return the rules that settings stand for."""
-    return TopicRules(_listing(settings), _watching(settings), _scatter(settings), _pace(settings))
+    listing = _listing(settings)
+    return TopicRules(listing, _watching(settings, listing), _scatter(settings), _pace(settings))
 
 
 def _listing(settings: TopicsSection) -> ListLimits:
@@ -42,13 +43,10 @@ def _listing(settings: TopicsSection) -> ListLimits:
     )
 
 
-def _watching(settings: TopicsSection) -> WatchRules:
+def _watching(settings: TopicsSection, limits: ListLimits) -> WatchRules:
     return WatchRules(
-        pattern_filtering=settings.pattern_filtering,
+        **asdict(limits),
         topic_list_watcher=settings.topic_list_watcher,
-        pattern_max_length=settings.pattern_max_length,
-        max_properties=settings.max_properties,
-        max_property_length=settings.max_property_length,
         queue_max=settings.queue_max,
         watchers_max=settings.watchers_max,
     )

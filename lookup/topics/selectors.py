@@ -6,7 +6,7 @@ Source: PIP-451 (AND of equalities; a list of namespaces that is empty means one
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from lookup.errors import ArgumentError
 from lookup.model.catalog import CatalogView, Equals, Exists, In, Selector, Term
@@ -14,7 +14,7 @@ from lookup.topics.naming import without_system_topics
 from lookup.topics.pairs import LABEL_KEY_SIGNS, LABEL_SIGNS, MAX_LENGTH, MAX_PAIRS
 from lookup.topics.refusals import forbidden_character, quoted
 
-__all__ = ["MAX_SELECTOR_LENGTH", "equalities", "parse", "selected_in"]
+__all__ = ["MAX_SELECTOR_LENGTH", "parse", "selected_in"]
 
 #: Characters of a selector: as many conditions as a topic may have labels, each with the longest key and value.
 MAX_SELECTOR_LENGTH = MAX_PAIRS * 2 * (MAX_LENGTH + 1)
@@ -42,11 +42,6 @@ def parse(text: str) -> Selector:
     if len(terms) > MAX_PAIRS:
         raise ArgumentError(f"the selector has {len(terms)} conditions, at most {MAX_PAIRS} are permitted")
     return terms
-
-
-def equalities(labels: Mapping[str, str]) -> Selector:
-    """Return the selector of PIP-451's `topicsByLabels`: every one of these labels."""
-    return tuple(Equals(key, value) for key, value in sorted(labels.items()))
 
 
 def selected_in(catalog: CatalogView, selector: Selector, namespaces: Sequence[str], *, own: str) -> Sequence[str]:

@@ -97,9 +97,10 @@ class SqliteStorage:
             StateError: where some of them are no longer kept, or the revision is ahead.
         """
         rows = self._ask("SELECT * FROM events WHERE revision > ? ORDER BY revision", revision).fetchall()
+        # Where there are no rows, what others write before the second question is newer than the answer.
         current = rows[-1][0] if rows else self.revision
         check_revision(revision, current)
-        if len(rows) < current - revision:
+        if rows and len(rows) < current - revision:
             raise StateError(
                 f"of the {current - revision} events since revision {revision} only the last {len(rows)} are kept"
             )

@@ -34,19 +34,15 @@ _LABEL_EVENTS: frozenset[EventKind] = frozenset({"created", "deleted", "labels"}
 
 
 @dataclass(frozen=True, slots=True)
-class WatchRules:
-    """What a server allows; the names are those of `[topics]`."""
+class WatchRules(ListLimits):
+    """What a server allows its watchers, beside the limits of listings; the names are those of `[topics]`.
 
-    #: off: patterns are not evaluated for clients (Pulsar: enableBrokerSideSubscriptionPatternEvaluation)
-    pattern_filtering: bool = True
+    What a listing would leave to its client, a pattern that is too long or any where they are off, a watch is refused
+    for. Of a pattern's length the scheme is left aside here.
+    """
+
     #: off: nothing is watched (Pulsar: enableBrokerTopicListWatcher)
     topic_list_watcher: bool = True
-    #: UTF-16 code units without the scheme (Pulsar: subscriptionPatternMaxLength)
-    pattern_max_length: int = 50
-    #: properties of one query
-    max_properties: int = 64
-    #: characters of one key or value of these
-    max_property_length: int = 256
     #: changes that may wait per watcher, events per listing, refusals and confirmations per connection
     queue_max: int = QUEUE_MAX
     #: watchers of one connection
@@ -82,9 +78,6 @@ class Watches:
         revision: int = 0,
     ) -> None:
         self._rules = rules or WatchRules()
-        self._property_limits = ListLimits(
-            max_properties=self._rules.max_properties, max_property_length=self._rules.max_property_length
-        )
         # A lister of somebody's own may name them in a tuple or a list.
         self._interests = None if interests is None else frozenset(interests)
         self._revision = revision
@@ -132,7 +125,7 @@ class Watches:
         if len(properties) < len(query.properties):
             return "NotAllowedError", "a property is given more than once"
         try:
-            checked_properties(properties, self._property_limits)
+            checked_properties(properties, self._rules)
             return None if query.pattern is None else self._objection_to_pattern(query, query.pattern)
         except PatternError as error:
             return "InvalidTopicName", str(error)

@@ -235,6 +235,7 @@ def test_a_list_that_cannot_be_looked_up_again_is_warned_of_once(watch: Watch) -
     ("words", "said"),
     [
         ("--every 0", "--every: should be more than 0 seconds"),
+        ("--for -1", "--for: should be 0 seconds, for one look, or more"),
         ("--set topics.topic_list_watcher=false", "watches are switched off by topics.topic_list_watcher = false"),
         ("--set topics.pattern_filtering=false", "pattern_filtering is off"),
         ("--pattern a --labels env", "--pattern, --labels: a watch has only one of the two"),
@@ -248,11 +249,11 @@ def test_a_list_that_cannot_be_looked_up_again_is_warned_of_once(watch: Watch) -
     ],
 )
 def test_a_mistake_is_a_sentence_and_exit_code_2(watch: Watch, words: str, said: str) -> None:
-    """Nothing is printed."""
+    """No list is printed, and nothing after the sentence."""
     ran = watch(*words.split())
 
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith("error: ")
+    assert ran.err.splitlines()[-1].startswith("error: ")
     assert said in ran.err
 
 

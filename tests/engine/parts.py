@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, MutableMappi
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from lookup.engine.conditions import Conditions
 from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Instant, Policy, WeightedScorer
 from lookup.hooks import ALL_READS
@@ -139,8 +140,8 @@ def instant(tested: Policy, view: ClusterView) -> Instant:
     return Instant(tested, view)
 
 
-def manager(tested: Policy, view: ClusterView, **options: Any) -> LoadManager:
+def manager(tested: Policy, view: ClusterView, *, seed: int = 1, **conditions: Any) -> LoadManager:
     """Return a load manager at work in a view's cluster, nothing owned."""
-    made = LoadManager(tested, "east", view.brokers, **options)
+    made = LoadManager(tested, "east", view.brokers, seed=seed, conditions=Conditions(**conditions))
     made.set_registry(view.brokers, view.registered)
     return made

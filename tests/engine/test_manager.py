@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from lookup.engine.manager import LoadManager
 from lookup.model import Assigned, BrokerLookupData, LookupOptions, Reason
 from lookup.model.names import INTERNAL_TOPICS
 from lookup.testing import broker, cluster, request
-from tests.engine.parts import Counting, Keep, Odds, Score, manager, policy, raising
+from tests.engine.parts import Counting, Keep, Odds, Proposing, Score, manager, policy, raising
 from tests.engine.trio import BUNDLE, IDS, OTHER, TOPIC, VIEW, broker_of, figures, registered
 
 READ_ONLY = LookupOptions(read_only=True)
@@ -229,6 +230,28 @@ def test_parts_remember_once_per_assignment() -> None:
 
     assert made.memory == {"counting": {"count": 2}}
     assert made.view().memory["counting"] == {"count": 2}
+
+
+def test_what_a_shedder_first_remembers_is_seen_at_once() -> None:
+    """A selector that shares its memory sees it in the same tick, also where the view had been looked at before."""
+    seen: list[dict[str, Any]] = []
+
+    class Reading(Odds):
+        """A selector that keeps what it is shown of the shedder's memory."""
+
+        name = memory_key = "proposing"
+
+        def odds(self, request: Any, brokers: Any, scores: Any, view: Any) -> Any:
+            """Look."""
+            seen.append(dict(view.memory))
+            return scores
+
+    made = manager(policy(Reading(reads=frozenset({"view.memory"})), Proposing()), VIEW)
+    made.view()
+    made.shed()
+    made.assign(TOPIC, BUNDLE)
+
+    assert seen == [{"rulings": []}]
 
 
 # Dice

@@ -69,14 +69,6 @@ def test_a_short_name_with_one_slash_is_refused() -> None:
         TopicName.expand("n/orders")
 
 
-@pytest.mark.parametrize(
-    ("local", "partition"), [("t-partition-3", 3), ("t-partition-", None), ("t", None), ("t-partition-3-x", None)]
-)
-def test_a_partition_is_told_by_its_suffix(local: str, partition: int | None) -> None:
-    """Its number, or None."""
-    assert TopicName.parse(f"persistent://a/b/{local}").partition == partition
-
-
 @pytest.mark.parametrize("text", ["", "tenant", "tenant/", "/n", "a b/n", "a/b//c"])
 def test_what_is_no_namespace_is_refused(text: str) -> None:
     """The sentence quotes the name."""

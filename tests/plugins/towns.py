@@ -9,11 +9,13 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from lookup.engine.conditions import Conditions
 from lookup.engine.ledger import LoadFigures
-from lookup.engine.manager import LoadManager, OwnerLoss
+from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Policy
 from lookup.hooks import Filter, Selector, Shedder
 from lookup.model import Broker, BundleLoad, Roster
+from lookup.settings.sections import OwnerLoss
 
 __all__ = ["CAPACITY", "Town", "pairs", "towns"]
 
@@ -71,7 +73,8 @@ class Town:
     def managed(self, shedder: Shedder, placement: Selector, gate: Filter) -> LoadManager:
         """Return a load manager at work here."""
         policy = Policy("tested", placement, filters=(gate,), shedder=shedder)
-        manager = LoadManager(policy, "town", self.roster, seed=self.seed, owner_loss=self.owner_loss)
+        conditions = Conditions(owner_loss=self.owner_loss)
+        manager = LoadManager(policy, "town", self.roster, seed=self.seed, conditions=conditions)
         manager.set_registry(self.roster, np.array(self.registered))
         owners = zip(self.names(), self.bundles, strict=True)
         manager.restore({name: f"b{first}:8080" for name, (_, first) in owners})

@@ -27,7 +27,7 @@ from lookup.score.metrics import lookup_register_metrics
 from lookup.settings.evaluation import EvaluationFile
 from tests.replay.oracle import Tale, tell
 from tests.replay.serial import SerialSession
-from tests.replay.worlds import World, moving_world, world_of, worlds
+from tests.replay.worlds import START_US, World, earlier, moving_world, world_of, worlds
 
 _METRICS = {metric.name: metric() for metric in lookup_register_metrics()}
 _BY = ("tenant", "namespace", "rack")
@@ -211,6 +211,15 @@ def test_hand_overs_are_replayed_exactly_through_every_state(tmp_path: Path, own
         endings |= _endings(_prove_settings(SerialSession(), file, tmp_path / str(seed), partitions=(8,)))
 
     assert endings == _ENDINGS
+
+
+@pytest.mark.parametrize("owner_loss", ["leader", "next-lookup"])
+def test_a_log_from_before_1970_is_replayed_exactly(tmp_path: Path, owner_loss: str) -> None:
+    """Instants below 0 are instants like others, also to bundles that are being handed over."""
+    file = earlier(moving_world(8, owner_loss), 2 * START_US).written(tmp_path)
+    tale = _prove_settings(SerialSession(), file, tmp_path, partitions=(8,))
+
+    assert all(told.decisions and told.owners for told in tale.runs.values())
 
 
 @pytest.mark.spark

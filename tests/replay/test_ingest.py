@@ -15,9 +15,8 @@ from pyspark.sql import SparkSession
 from lookup.engine.plugins import load_plugins
 from lookup.errors import InputError, PluginError
 from lookup.hooks import LogReader
-from lookup.model.records import Row
 from lookup.replay import ingest as module
-from lookup.replay.ingest import ingest, read_rows
+from lookup.replay.ingest import ingest
 from lookup.replay.readers import DelimitedReader, JsonLinesReader, PulsarBrokerReader
 from lookup.replay.schema import CANONICAL, QUARANTINE
 
@@ -204,6 +203,16 @@ def test_input_that_cannot_be_used_is_a_sentence_and_leaves_nothing(
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.jsonl"]
 
 
+def test_a_log_without_any_row_is_a_sentence_whatever_share_may_be_unreadable(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Where every record may be unreadable and every record is, there is no table to write."""
+    (path,) = _files(tmp_path, a="garbage\n" * 2)
+    with pytest.raises(InputError, match=r"none of the 2 records can be read, .*; for instance .*a\.jsonl:1: the line"):
+        ingest(spark, [path], JsonLinesReader(), str(tmp_path / "out"), cluster="c", max_quarantine_ratio=1.0)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.jsonl"]
+
+
 def test_truncated_compression_is_a_sentence(spark: SparkSession, tmp_path: Path) -> None:
     """A file that ends in the middle of its compressed text is named."""
     path = tmp_path / "a.jsonl.gz"
@@ -264,12 +273,6 @@ def test_a_reader_from_a_plain_file_reads_on_the_workers(spark: SparkSession, tm
         "persistent://acme/ns/one",
         "persistent://acme/ns/two",
     ]
-
-
-def test_a_file_can_be_read_without_spark(tmp_path: Path) -> None:
-    """`read_rows` gives what the reader yields, unchecked."""
-    (path,) = _files(tmp_path, a=_line(7))
-    assert list(read_rows(JsonLinesReader(), path)) == [Row("lookups", 1, {"ts": 7, "topic": "persistent://t/ns/x"})]
 
 
 _PLUGIN = """

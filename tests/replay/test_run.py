@@ -287,6 +287,36 @@ def test_one_lookup_after_the_warmup_is_scored(tmp_path: Path, ownership: str) -
     assert answered.sums.sum(axis=0).tolist() == [1.0, 1.0]
 
 
+_FAILING = """
+from typing import ClassVar
+from dataclasses import dataclass
+from lookup.hooks import hookimpl
+
+@dataclass(frozen=True)
+class Failing:
+    name: ClassVar[str] = "failing"
+    reads: ClassVar[frozenset[str]] = frozenset()
+
+    def odds(self, request, brokers, scores, view):
+        raise KeyError("rack")
+
+@hookimpl
+def lookup_register_selectors():
+    return [Failing]
+"""
+
+
+def test_failures_that_are_let_pass_add_up_over_clusters_and_seeds(tmp_path: Path) -> None:
+    """A policy that fails at the one lookup of each of two clusters, with each of three seeds, fails six times."""
+    (tmp_path / "failing.py").write_text(_FAILING)
+    write_log(tmp_path, {}, {"cluster": "west"})
+    policies = [{"name": "p", "selector": "failing", "on_error": "skip"}, {"name": "q", "selector": "random"}]
+    files, evaluation = [str(tmp_path / "failing.py")], {"seeds": [1, 2, 3]}
+    inputs = replayed(tmp_path, policies=policies, plugin_files=files, evaluation=evaluation).inputs
+
+    assert inputs["failures"] == {"p": 6}
+
+
 def test_a_second_run_to_the_same_place_counts_anew(tmp_path: Path) -> None:
     """What a worker keeps of one run never answers for another, also where both have rows at the same times."""
     write_log(tmp_path, *({"ts": START_US + second * MICRO, "client": "web.example.com"} for second in range(9)))

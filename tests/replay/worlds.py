@@ -19,7 +19,7 @@ from lookup.settings.evaluation import EvaluationFile
 from tests.replay.layouts import Layout, write_lookups, write_rows
 from tests.replay.settings import BROKERS, section_of, settings_of
 
-__all__ = ["MICRO", "START_US", "World", "moving_world", "world_of", "worlds"]
+__all__ = ["MICRO", "START_US", "World", "earlier", "moving_world", "world_of", "worlds"]
 
 MICRO = 1_000_000
 #: 2026-01-01T23:56:00Z: days change soon after.
@@ -136,6 +136,16 @@ def moving_world(seed: int, owner_loss: str) -> World:
         "handover_s": dice.choice([tick_s / 2, 1.5 * tick_s]),
     }
     return replace(world, tables=tables, settings={**world.settings, "evaluation": section, "policies": policies})
+
+
+def earlier(world: World, by_us: int) -> World:
+    """Let everything in the tables of a world happen earlier."""
+
+    def shifted(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [{**row, "ts": row["ts"] - by_us} for row in rows]
+
+    tables = {name: shifted(rows) for name, rows in world.tables.items()}
+    return replace(world, lookups=shifted(world.lookups), tables=tables)
 
 
 def _logs(dice: Random, times: _Times, most: int) -> list[dict[str, Any]]:

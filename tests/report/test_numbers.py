@@ -33,7 +33,8 @@ def test_values(value: float, unit: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(0.1, "+0.1000"), (-0.1, "-0.1000"), (0.0, "0.0000"), (1e-9, "0.0000"), (math.nan, "–")]
+    ("value", "text"),
+    [(0.1, "+0.1000"), (-0.1, "-0.1000"), (0.0, "0.0000"), (1e-9, "0.0000"), (math.nan, "–"), (math.inf, "–")],
 )
 def test_differences_have_a_sign(value: float, text: str) -> None:
     """Zero, also after rounding, and nothing have none."""

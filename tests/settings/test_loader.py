@@ -363,3 +363,16 @@ def test_the_process_s_own_variables_count_by_default(tmp_path: Path, monkeypatc
     monkeypatch.setenv("LOOKUP_VERDICT__MIN_UNITS", "5")
 
     assert load_evaluation(write(tmp_path, "e.toml", MINIMAL)).verdict.min_units == 5
+
+
+def test_what_a_table_finds_wrong_is_told_with_what_set_it(tmp_path: Path) -> None:
+    """Also where the table as a whole comes from the file."""
+    path = write(tmp_path, "evaluation.toml", MINIMAL)
+    flags = {"evaluation.seeds": "[1, 1]", "topology.levels": '["zone", "region"]'}
+
+    problems = examine_evaluation(path, flags, {"LOOKUP_EVALUATION__SESSION_S": "7"}).problems
+    assert sorted(" ".join(problem.split(": ")[:2]) for problem in problems) == [
+        "command line evaluation.seeds",
+        "command line topology.levels",
+        "environment variable LOOKUP_EVALUATION__SESSION_S evaluation.session_s",
+    ]

@@ -13,6 +13,7 @@ from lookup.settings.problems import (
     descend,
     key_path,
     place,
+    place_meant,
     problems_of,
     suggestion,
     unknown_keys,
@@ -102,3 +103,17 @@ def test_types_are_followed_through_tables_and_lists() -> None:
     assert choices_at(_Outer, ("many", 4)) == ["width"]
     assert choices_at(_Outer, ("inner", "width")) == []
     assert descend(_Outer, "nothing") is None
+
+
+@pytest.mark.parametrize(
+    ("sentence", "meant"),
+    [
+        ("is missing", ("brokers", 0)),
+        ("should be a text: 7 is none", ("brokers", 0)),
+        ("id: {n} needs a count", ("brokers", 0, "id")),
+        ('location.rack."a.b"[2]: is odd', ("brokers", 0, "location", "rack", "a.b", 2)),
+    ],
+)
+def test_what_a_sentence_is_about_is_the_key_it_begins_with(sentence: str, meant: tuple[str | int, ...]) -> None:
+    """A sentence that begins otherwise is about the table."""
+    assert place_meant(("brokers", 0), sentence) == meant

@@ -106,6 +106,16 @@ def test_a_lister_that_is_written_stands_for_a_java_class(tmp_path: Path) -> Non
     assert load_topics(path, environ={}).topics.lister.use == "indexed"
 
 
+def test_a_broker_conf_that_is_given_counts_over_one_that_is_named(tmp_path: Path) -> None:
+    """Neither is passed over: what the first leaves open the second fills."""
+    given = write(tmp_path, "given.conf", "subscriptionPatternMaxLength=80")
+    named = write(tmp_path, "named.conf", "subscriptionPatternMaxLength=90\nenableBrokerTopicListWatcher=false")
+
+    found = load_topics(given, {"topics.from_broker_conf": str(named)}, {}).topics
+
+    assert (found.pattern_max_length, found.topic_list_watcher) == (80, False)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -146,6 +156,41 @@ def test_mistakes_of_all_layers_are_told_together(tmp_path: Path) -> None:
     assert told[0] == "command line: there is no setting topics.catalgo; did you mean 'catalog'?"
     assert told[1].startswith("environment variable LOOKUP_TOPICS__CATALOGS: there is no setting topics.catalogs")
     assert told[2].startswith(f"{path}: topics.max_properties: ")
+
+
+def test_a_file_that_is_missing_hides_no_other_mistake(tmp_path: Path) -> None:
+    """Flags and variables are told of beside it."""
+    told = _mistakes(tmp_path / "no.toml", {"topics.catalgo": "x"}, LOOKUP_TOPICS__CATALOGS="x")
+
+    assert [sentence.partition(":")[0] for sentence in told] == [
+        "command line",
+        "environment variable LOOKUP_TOPICS__CATALOGS",
+        str(tmp_path / "no.toml"),
+    ]
+
+
+def test_a_plugin_file_that_is_missing_is_told_with_other_mistakes(tmp_path: Path) -> None:
+    """Neither waits for the other to be repaired."""
+    path = write(tmp_path, "topics.toml", 'plugin_files = ["no.py"]\n[topics]\nqueue_max = 0')
+
+    assert [sentence.split(": ")[1] for sentence in _mistakes(path)] == ["topics.queue_max", "plugin_files"]
+
+
+@pytest.mark.parametrize("overrides", [None, {"plugin_files": '["no.py"]'}])
+def test_a_plugin_file_that_is_missing_is_told_with_what_names_it(overrides: dict[str, object] | None) -> None:
+    """Where there is no file of settings, that is a variable or a flag."""
+    variables = {} if overrides else {"LOOKUP_PLUGIN_FILES": '["no.py"]'}
+
+    [told] = _mistakes(None, overrides, **variables)
+    assert told.startswith("command line: " if overrides else "environment variable LOOKUP_PLUGIN_FILES: ")
+    assert told.endswith("no.py")
+
+
+def test_what_a_table_finds_wrong_is_told_with_what_set_it() -> None:
+    """Its key is part of the sentence, not of the place."""
+    [told] = _mistakes(None, {"topics.lister": '{ use = "indexed", weight = 1 }'})
+
+    assert told == "command line: topics.lister.weight: only a policy's scorers have a weight"
 
 
 def test_variables_of_the_other_kind_of_file_are_left_alone(tmp_path: Path) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import pytest
 
 from lookup.engine.policy import Policy
-from lookup.model import Split
+from lookup.model import CycleLabel, CycleOutcome, CycleReason, Ruling, Split, Unload
 from lookup.simulate import run_policy
 from lookup.simulate.bundles import BundleTable
 from lookup.simulate.load import MIB
@@ -124,6 +125,30 @@ def test_children_share_what_their_parent_carried() -> None:
     assert [load.loads[name] for name in table.names()] == [MIB, MIB, 2 * MIB, 2 * MIB, 2 * MIB]
     assert [stats.topics for stats in load.traffic.stats.values()] == [1, 1, 2, 2, 2]
     assert load.traffic.bundle_counts == {"t/n": 5}
+
+
+@dataclass(frozen=True)
+class _Once:
+    """A shedder or splitter that makes one proposal, once."""
+
+    name: ClassVar[str] = "once"
+    memory_key: str
+    proposal: Unload | Split
+
+    def propose(self, view: Any, memory: Any) -> Generator[Any, Ruling, CycleOutcome]:
+        """Propose."""
+        if not memory:
+            memory["ruling"] = str((yield self.proposal).reason)
+        return CycleOutcome(CycleLabel.SUCCESS, CycleReason.OVERLOADED)
+
+
+def test_a_bundle_that_moves_and_is_split_in_one_minute_weighs_what_it_weighed() -> None:
+    """Its name is gone when the minute is told, what it carried is not."""
+    bundle = "t/n/0x00000000_0x40000000"
+    shedder, splitter = _Once("shed", Unload(bundle, "b1", "b2")), _Once("split", Split(bundle, "b2", (2**29,)))
+    sample = run_policy(scenario(), Policy("p", Random(), shedder=shedder, splitter=splitter)).samples[0]
+
+    assert (sample.moves, sample.splits, sample.moved_load) == (1, 1, pytest.approx(2.0))
 
 
 def test_clients_may_have_properties() -> None:

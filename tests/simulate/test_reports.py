@@ -8,11 +8,15 @@ import numpy as np
 import pytest
 
 from lookup.engine.ledger import LoadFigures
-from lookup.simulate.reports import FreshReports, PublishedReports
-from tests.simulate.scenarios import trends
+from lookup.engine.policy import Policy
+from lookup.engine.reporting import Cadence
+from lookup.simulate.reports import FreshReports, reports_of
+from lookup_policies.random import Random
+from tests.simulate.scenarios import scenario, trends
 
 _MINUTE_US = 60_000_000
 _BUNDLES = np.array([3])
+_PULSARS = Cadence()
 
 
 def _figures(usage: float) -> LoadFigures:
@@ -21,16 +25,17 @@ def _figures(usage: float) -> LoadFigures:
     return LoadFigures(np.array([usage]), load, np.array([4]), [()], message_rate=load * 10.0)
 
 
-def _published(*usages: float) -> list[LoadFigures]:
+def _published(*usages: float, cadence: Cadence = _PULSARS) -> list[LoadFigures]:
     """Show minute by minute what is seen of a broker without smoothing."""
-    reports = PublishedReports(1, 0, 0.0)
-    return [reports.see(_figures(usage), _BUNDLES, minute * _MINUTE_US) for minute, usage in enumerate(usages)]
+    one = scenario(reports="published", owners={}, brokers=[{"id": "b1", "capacity": 100.0}])
+    reports = reports_of(one, Policy("p", Random(), cadence=cadence), 0)
+    return [reports.shown(_figures(usage), _BUNDLES, minute * _MINUTE_US) for minute, usage in enumerate(usages)]
 
 
 def test_fresh_figures_are_smoothed_over_the_minutes() -> None:
     """Half of the past and half of now; who was away begins anew."""
     reports = FreshReports(1, 0.5)
-    seen = [reports.see(_figures(usage), _BUNDLES, 0).usage[0] for usage in (0.4, 0.8, np.nan, 0.2)]
+    seen = [reports.shown(_figures(usage), _BUNDLES, 0).usage[0] for usage in (0.4, 0.8, np.nan, 0.2)]
 
     assert seen == pytest.approx([0.4, 0.6, np.nan, 0.2], nan_ok=True)
 
@@ -44,6 +49,15 @@ def test_small_changes_are_not_published() -> None:
     assert [float(figures.message_rate[0]) for figures in seen if figures.message_rate is not None] == pytest.approx(
         [400.0, 400.0, 600.0]
     )
+
+
+def test_how_small_and_how_long_is_the_policys_cadence() -> None:
+    """A change of seven percent is enough for one that says so, two minutes for another."""
+    told = _published(0.40, 0.43, cadence=Cadence(change_percent=5.0))
+    hurried = _published(*[0.40] * 2, *[0.41] * 2, cadence=Cadence(max_interval_ms=120_000, history=0.5))
+
+    assert told[1].usage[0] == pytest.approx(0.43)
+    assert [figures.usage[0] for figures in hurried] == pytest.approx([0.40, 0.40, 0.40, 0.41])
 
 
 def test_a_quarter_of_an_hour_is_long_enough() -> None:

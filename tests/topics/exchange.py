@@ -5,7 +5,7 @@ from __future__ import annotations
 from lookup.hooks import Lister
 from lookup.topics.actions import Action, Listed, Poll, ServerFeatures, Subscribe, Unsubscribe, Unwatch
 from lookup.topics.catalog import Catalog
-from lookup.topics.listing import ListLimits, ListRequest, TopicLister
+from lookup.topics.listing import ListRequest, TopicLister
 from lookup.topics.messages import Message, WatchRequest
 from lookup.topics.naming import without_system_topics
 from lookup.topics.serving import carry_out
@@ -41,8 +41,7 @@ class Server:
         self.features = ServerFeatures(
             watchers=rules.topic_list_watcher and not is_old, reconcile=reconcile, selectors=selectors and not is_old
         )
-        limits = ListLimits(rules.pattern_filtering, rules.pattern_max_length)
-        self.lister = TopicLister(lister or Everything(), catalog, limits)
+        self.lister = TopicLister(lister or Everything(), catalog, rules)
         self.custom = self.lister if lister else None
         interests = lister.interests if lister else None
         self.watches = Watches(rules, interests=interests, revision=catalog.revision)

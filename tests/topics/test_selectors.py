@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lookup.errors import ArgumentError, NotFoundError
 from lookup.model.catalog import Equals, Exists, In, Selector
 from lookup.topics.pairs import checked_pairs
-from lookup.topics.selectors import MAX_SELECTOR_LENGTH, equalities, parse, selected_in
+from lookup.topics.selectors import MAX_SELECTOR_LENGTH, parse, selected_in
 from tests.topics.catalogs import NAMESPACE, filled, topic
 
 _WORDS = st.text("abcins-", min_size=1, max_size=5)
@@ -85,11 +85,6 @@ def test_what_is_no_selector_is_a_sentence(text: str, sentence: str) -> None:
 
     assert sentence in str(caught.value)
     assert len(str(caught.value)) < 200
-
-
-def test_equalities_are_a_selector() -> None:
-    """PIP-451's map of labels means every one of them."""
-    assert equalities({"b": "2", "a": "1"}) == (Equals("a", "1"), Equals("b", "2"))
 
 
 def test_a_query_names_its_namespaces_or_means_its_own() -> None:

@@ -138,6 +138,25 @@ def test_a_catalog_that_missed_too_much_says_so(tmp_path: Path) -> None:
     two.close()
 
 
+def test_what_is_written_meanwhile_is_not_taken_for_lost(tmp_path: Path) -> None:
+    """Who asks for events when there are none is told so, though another process writes before the answer."""
+    one = filled(SqliteStorage(tmp_path / "topics.db"))
+
+    class Overtaken(SqliteStorage):
+        """A storage that another process writes to between two questions."""
+
+        @property
+        def revision(self) -> int:
+            """Return the revision after one more event."""
+            one.create(topic("meanwhile"))
+            return super().revision
+
+    two = Overtaken(tmp_path / "topics.db")
+    assert two.events_since(one.revision) == ()
+    two.close()
+    one.close()
+
+
 def test_a_write_waits_for_another_and_gives_up_with_a_sentence(tmp_path: Path) -> None:
     """A file that somebody else is writing to for too long is a mistake of the user's, not a traceback."""
     catalog = filled(SqliteStorage(tmp_path / "topics.db"))

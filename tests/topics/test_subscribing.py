@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from lookup.errors import ArgumentError, InvalidNameError, NotSupportedError, PatternError
@@ -101,14 +103,28 @@ def _answer(client: Subscriber, asked: Poll | WatchRequest, now_us: int) -> None
 def test_a_request_that_nobody_answers_is_asked_again() -> None:
     """After some periods, and then after twice as many each time; an answer brings the period back."""
     client = _client(TopicSet(pattern=".*"), poll_us=10)
-    asked_at = []
-    for now_us in range(290):
-        client.tick(now_us)
-        asked_at += [now_us for _ in client.take()]
-    assert asked_at == [0, 40, 120, 280]
+    assert _asked_at(client, range(290)) == [0, 40, 120, 280]
     client.answered(Listed(5, [], topics_hash([])), 285)
 
     assert client.next_us == 290
+
+
+def test_a_server_that_loses_answers_is_not_given_up() -> None:
+    """However long it has lost them, it is asked again after ten minutes, or after four periods that are longer."""
+    minute = 60_000_000
+    often, seldom = (_client(TopicSet(pattern=".*"), poll_us=poll_us) for poll_us in (minute, 5 * minute))
+
+    assert _asked_at(often, range(0, 60 * minute, minute)) == [n * minute for n in (0, 4, 12, 22, 32, 42, 52)]
+    assert _asked_at(seldom, range(0, 60 * minute, minute)) == [n * minute for n in (0, 20, 40)]
+
+
+def _asked_at(client: Subscriber, times: Iterable[int]) -> list[int]:
+    """Let time pass, and return when something was asked."""
+    asked = []
+    for now_us in times:
+        client.tick(now_us)
+        asked += [now_us for _ in client.take()]
+    return asked
 
 
 def test_a_failed_subscription_is_tried_again() -> None:

@@ -27,6 +27,7 @@ __all__ = [
     "make_brokers",
     "make_clients",
     "make_topics",
+    "rack_name",
 ]
 
 Ints = NDArray[np.int32]
@@ -104,12 +105,12 @@ def rack_name(rack: int) -> str:
     return chr(ord("a") + rack)
 
 
-def zone_name(rack: int) -> str:
+def _zone_name(rack: int) -> str:
     """Return the zone of a rack; two racks share a zone."""
     return f"z{1 + rack // 2}"
 
 
-def uneven(count: int) -> NDArray[np.float64]:
+def _uneven(count: int) -> NDArray[np.float64]:
     """Return shares that fall like 1, 1/2, 1/3, ..., shape (count,), adding up to 1."""
     shares = 1.0 / np.arange(1, count + 1)
     return np.asarray(shares / shares.sum())
@@ -134,7 +135,7 @@ def _broker(host: str, number: int, settings: GenerateSettings, start_ms: int) -
         load_manager_class_name=EXTENSIBLE_MANAGER,
         start_timestamp=start_ms - 86_400_000 + number * 1_000,
         broker_version=_VERSIONS[1],
-        properties={"lookup.rack": rack_name(rack), "lookup.zone": zone_name(rack)},
+        properties={"lookup.rack": rack_name(rack), "lookup.zone": _zone_name(rack)},
     )
     return BrokerSite(f"{host}:8080", rack, data)
 
@@ -201,13 +202,13 @@ def _topic_names(bases: list[str], partitions: list[int]) -> list[str]:
 
 
 def _namespace_of(count: int, namespaces: int, dice: np.random.Generator) -> NDArray[np.int64]:
-    drawn = dice.choice(namespaces, p=dice.permutation(uneven(namespaces)), size=count)
+    drawn = dice.choice(namespaces, p=dice.permutation(_uneven(namespaces)), size=count)
     drawn[:namespaces] = np.arange(namespaces)
     return drawn
 
 
 def _homes(settings: GenerateSettings, namespace: Ints, dice: np.random.Generator) -> Ints:
-    shares = uneven(settings.racks)
+    shares = _uneven(settings.racks)
     of_namespace = dice.choice(settings.racks, p=shares, size=settings.namespaces)
     anywhere = dice.choice(settings.racks, p=shares, size=len(namespace))
     at_home = dice.random(len(namespace)) < _HOME_SHARE
@@ -259,11 +260,11 @@ class _PropertySet:
 def _property_sets(settings: GenerateSettings) -> list[_PropertySet]:
     """List what clients send: nothing, their rack, rack and zone, the zone alone, a rack nobody has, an application."""
     racks = range(settings.racks)
-    zones = sorted({zone_name(rack) for rack in racks})
+    zones = sorted({_zone_name(rack) for rack in racks})
     sets = [
         _PropertySet({}, None, 0.18),
         *(_PropertySet({"rack": rack_name(rack)}, rack, 0.40) for rack in racks),
-        *(_PropertySet({"rack": rack_name(rack), "zone": zone_name(rack)}, rack, 0.25) for rack in racks),
+        *(_PropertySet({"rack": rack_name(rack), "zone": _zone_name(rack)}, rack, 0.25) for rack in racks),
         *(_PropertySet({"zone": zone}, None, 0.04) for zone in zones),
         _PropertySet({"rack": "lab"}, None, 0.02),
     ]
@@ -275,7 +276,7 @@ def _property_sets(settings: GenerateSettings) -> list[_PropertySet]:
 
 
 def _clients_by_rack(settings: GenerateSettings) -> NDArray[np.int64]:
-    count = np.maximum(1, np.floor(uneven(settings.racks) * settings.clients).astype(np.int64))
+    count = np.maximum(1, np.floor(_uneven(settings.racks) * settings.clients).astype(np.int64))
     count[0] += settings.clients - count.sum()
     return count
 

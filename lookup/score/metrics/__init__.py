@@ -1,7 +1,7 @@
 """The built-in metrics, registered through the same hook as those of third parties.
 
 Each answers sums per bundle or per cell that add over batches; definitions and formulas are in `docs/scoring.md`.
-`every_key` lists the keys a metric can ever have; without it they depend on the log.
+`every_key` lists the keys a metric can ever have; without it, or where it is None, they depend on the log.
 """
 
 from __future__ import annotations

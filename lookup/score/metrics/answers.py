@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,26 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.model.batch import Batch
-from lookup.score.metrics.kinds import Better, Grain, Resample
-from lookup.score.metrics.totals import per_bundle, quotient
+from lookup.score.metrics.kinds import Better
+from lookup.score.metrics.totals import LookupQuotient, per_bundle
 
 __all__ = ["AgreementRatio", "AnsweredRatio"]
 
 
 @dataclass(frozen=True)
-class AnsweredRatio:
+class AnsweredRatio(LookupQuotient):
     """Lookups that got a broker / lookups."""
 
     name: ClassVar[str] = "answered_ratio"
-    unit: ClassVar[str] = "ratio"
     better: ClassVar[Better] = "up"
-    grain: ClassVar[Grain] = "lookup"
-    resample: ClassVar[Resample] = "bundle"
-    every_key: ClassVar[tuple[str, ...]] = ()
-
-    def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return one whole."""
-        return (None,)
 
     def accumulate(self, batch: Batch, key: str | None) -> NDArray[np.float64]:
         """Return answered lookups and lookups, shape (n_bundles, 2)."""
@@ -37,30 +28,14 @@ class AnsweredRatio:
         answered = np.where(served.broker >= 0, served.lookups, 0.0)
         return per_bundle(batch, served.bundle, answered, served.lookups)
 
-    def value(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the share of answered lookups."""
-        return quotient(sums)
-
 
 @dataclass(frozen=True)
-class AgreementRatio:
+class AgreementRatio(LookupQuotient):
     """Lookups answered as logged / answered lookups with a logged broker."""
 
     name: ClassVar[str] = "agreement_ratio"
-    unit: ClassVar[str] = "ratio"
     better: ClassVar[Better] = "info"
-    grain: ClassVar[Grain] = "lookup"
-    resample: ClassVar[Resample] = "bundle"
-    every_key: ClassVar[tuple[str, ...]] = ()
-
-    def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return one whole."""
-        return (None,)
 
     def accumulate(self, batch: Batch, key: str | None) -> NDArray[np.float64]:
         """Return lookups answered as logged and answered lookups with a logged broker, shape (n_bundles, 2)."""
         return np.stack([batch.agreed, batch.logged], axis=1)
-
-    def value(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the share of lookups answered as logged."""
-        return quotient(sums)

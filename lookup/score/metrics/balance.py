@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.model.batch import Batch, Cells
-from lookup.score.metrics.kinds import Better, Grain, Resample
-from lookup.score.metrics.totals import quotient
+from lookup.score.metrics.totals import CellQuotient
 
 __all__ = ["ImbalanceCv", "ImbalanceMaxMean", "OverloadRatio"]
 
@@ -19,19 +18,13 @@ FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class ImbalanceMaxMean:
-    """Per cell the largest weight a registered broker served / their mean; then the mean over cells by weight."""
+class ImbalanceMaxMean(CellQuotient):
+    """Per cell the largest weight a registered broker served / their mean; then the mean over cells by weight.
+
+    1.0 is perfect balance.
+    """
 
     name: ClassVar[str] = "imbalance_max_mean"
-    unit: ClassVar[str] = "ratio"
-    better: ClassVar[Better] = "down"
-    grain: ClassVar[Grain] = "cell"
-    resample: ClassVar[Resample] = "time"
-    every_key: ClassVar[tuple[str, ...]] = ()
-
-    def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return one whole."""
-        return (None,)
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return max / mean x weight, and weight, shape (n_cells, 2)."""
@@ -39,28 +32,15 @@ class ImbalanceMaxMean:
         # max / mean x weight = max x brokers, since mean = weight / brokers
         return np.stack([served.max(axis=1, initial=0.0) * brokers, weight], axis=1)
 
-    def value(self, sums: FloatArray) -> FloatArray:
-        """Return the mean over cells, weighted by weight; 1.0 is perfect balance."""
-        return quotient(sums)
-
 
 @dataclass(frozen=True)
-class ImbalanceCv:
+class ImbalanceCv(CellQuotient):
     """Per cell the standard deviation of the weight brokers served / their mean; then the mean over cells by weight.
 
-    The deviation is that of a population, and the brokers are those that are registered.
+    The deviation is that of a population, and the brokers are those that are registered. 0.0 is perfect balance.
     """
 
     name: ClassVar[str] = "imbalance_cv"
-    unit: ClassVar[str] = "ratio"
-    better: ClassVar[Better] = "down"
-    grain: ClassVar[Grain] = "cell"
-    resample: ClassVar[Resample] = "time"
-    every_key: ClassVar[tuple[str, ...]] = ()
-
-    def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return one whole."""
-        return (None,)
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return deviation / mean x weight, and weight, shape (n_cells, 2)."""
@@ -70,21 +50,12 @@ class ImbalanceCv:
         # deviation / mean x weight = deviation x brokers = sqrt(squares x brokers)
         return np.stack([np.sqrt(squares * brokers), weight], axis=1)
 
-    def value(self, sums: FloatArray) -> FloatArray:
-        """Return the mean over cells, weighted by weight; 0.0 is perfect balance."""
-        return quotient(sums)
-
 
 @dataclass(frozen=True)
-class OverloadRatio:
+class OverloadRatio(CellQuotient):
     """Broker-time with usage above the overload threshold / broker-time with a known usage."""
 
     name: ClassVar[str] = "overload_ratio"
-    unit: ClassVar[str] = "ratio"
-    better: ClassVar[Better] = "down"
-    grain: ClassVar[Grain] = "cell"
-    resample: ClassVar[Resample] = "time"
-    every_key: ClassVar[tuple[str, ...]] = ()
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
         """Return one whole, nothing where capacities are assumed."""
@@ -96,10 +67,6 @@ class OverloadRatio:
         if overloaded is None or known is None:
             return np.zeros((len(batch.cells.start), 2))
         return np.stack([overloaded.sum(axis=1), known.sum(axis=1)], axis=1)
-
-    def value(self, sums: FloatArray) -> FloatArray:
-        """Return the overloaded share of broker-time."""
-        return quotient(sums)
 
 
 def _registered(cells: Cells) -> tuple[FloatArray, FloatArray, FloatArray]:

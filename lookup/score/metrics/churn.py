@@ -5,7 +5,6 @@ The arithmetic is `lookup.model.churn`'s; here it is laid over bundles and cells
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
@@ -15,8 +14,8 @@ from numpy.typing import NDArray
 
 from lookup.model.batch import Batch, Cells, OwnerChanges
 from lookup.model.churn import discounted, on_cycles
-from lookup.score.metrics.kinds import Better, Grain, Resample
-from lookup.score.metrics.totals import ChangeTotal, moves_of, per_bundle, quotient
+from lookup.score.metrics.kinds import Better
+from lookup.score.metrics.totals import CellQuotient, ChangeTotal, moves_of, per_bundle
 
 __all__ = ["CycleMoves", "LoadVariation", "NecessaryMoves"]
 
@@ -67,29 +66,19 @@ def _graph(changes: OwnerChanges) -> tuple[NDArray[np.int64], NDArray[np.bool_]]
 
 
 @dataclass(frozen=True)
-class LoadVariation:
-    """How much the load of brokers swings from cell to cell, against its trend, as a ratio of the load."""
+class LoadVariation(CellQuotient):
+    """How much the load of brokers swings from cell to cell, against its trend, as a ratio of the load.
+
+    It is 0.0 where load only ever grows, or only ever shrinks.
+    """
 
     name: ClassVar[str] = "load_variation"
-    every_key: ClassVar[tuple[str, ...]] = ()
-    unit: ClassVar[str] = "ratio"
-    better: ClassVar[Better] = "down"
-    grain: ClassVar[Grain] = "cell"
-    resample: ClassVar[Resample] = "time"
-
-    def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return one whole."""
-        return (None,)
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return discounted variation against the cell before, and weight, shape (n_cells, 2)."""
         cells = batch.cells
         weight = np.where(cells.registered, cells.served, 0.0).sum(axis=1)
         return np.stack([discounted(_steps(cells)).sum(axis=1), weight], axis=1)
-
-    def value(self, sums: FloatArray) -> FloatArray:
-        """Return variation per weight; 0.0 where load only ever grows, or only ever shrinks."""
-        return quotient(sums)
 
 
 def _steps(cells: Cells) -> FloatArray:

@@ -10,21 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.model.batch import Batch
-from lookup.score.metrics.kinds import Better, Grain, Resample
-from lookup.score.metrics.totals import of_pairs, per_bundle, quotient
+from lookup.score.metrics.kinds import Better
+from lookup.score.metrics.totals import LookupQuotient, of_pairs, per_bundle
 
 __all__ = ["MatchRatio"]
 
 
 @dataclass(frozen=True)
-class MatchRatio:
+class MatchRatio(LookupQuotient):
     """Lookups served by a broker with the client's label / answered lookups whose client sent the property."""
 
     name: ClassVar[str] = "match_ratio"
-    unit: ClassVar[str] = "ratio"
     better: ClassVar[Better] = "up"
-    grain: ClassVar[Grain] = "lookup"
-    resample: ClassVar[Resample] = "bundle"
+    #: they depend on the log
+    every_key: ClassVar[tuple[str, ...] | None] = None
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
         """Return every lookup property any client sends, sorted."""
@@ -36,10 +35,6 @@ class MatchRatio:
         matches, counts = _tables(batch, str(key))
         matched, counted = (served.lookups * of_pairs(served, table) for table in (matches, counts))
         return per_bundle(batch, served.bundle, matched, counted)
-
-    def value(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the share of matched lookups."""
-        return quotient(sums)
 
 
 def _tables(batch: Batch, key: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

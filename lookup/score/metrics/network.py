@@ -15,7 +15,7 @@ from lookup.model.batch import Batch
 from lookup.model.broker import Location
 from lookup.model.topology import Topology
 from lookup.score.metrics.kinds import Better, Grain, Resample
-from lookup.score.metrics.totals import of_pairs, per_bundle, quotient
+from lookup.score.metrics.totals import LookupQuotient, of_pairs, per_bundle
 
 __all__ = ["NetworkCost", "NetworkCoveredRatio", "NetworkMsMean", "NetworkMsP95"]
 
@@ -23,44 +23,25 @@ FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class NetworkMsMean:
+class NetworkMsMean(LookupQuotient):
     """Distance from client to broker in ms, weighted, over lookups where both stand at comparable places."""
 
     name: ClassVar[str] = "network_ms_mean"
     unit: ClassVar[str] = "ms"
     better: ClassVar[Better] = "down"
-    grain: ClassVar[Grain] = "lookup"
-    resample: ClassVar[Resample] = "bundle"
-    every_key: ClassVar[tuple[str, ...]] = ()
-
-    def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return one whole."""
-        return (None,)
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return weight x ms and weight, shape (n_bundles, 2)."""
         distance, known = _tables(batch, batch.topology.distance)
         return per_bundle(batch, batch.served.bundle, _weighed(batch, distance), _weighed(batch, known))
 
-    def value(self, sums: FloatArray) -> FloatArray:
-        """Return the weighted mean distance in ms."""
-        return quotient(sums)
-
 
 @dataclass(frozen=True)
-class NetworkCoveredRatio:
+class NetworkCoveredRatio(LookupQuotient):
     """Answered weight whose distance is known / answered weight: how much `network_ms_mean` is about."""
 
     name: ClassVar[str] = "network_covered_ratio"
-    unit: ClassVar[str] = "ratio"
     better: ClassVar[Better] = "info"
-    grain: ClassVar[Grain] = "lookup"
-    resample: ClassVar[Resample] = "bundle"
-    every_key: ClassVar[tuple[str, ...]] = ()
-
-    def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return one whole."""
-        return (None,)
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return the covered weight and the answered weight, shape (n_bundles, 2)."""
@@ -68,10 +49,6 @@ class NetworkCoveredRatio:
         _, known = _tables(batch, batch.topology.distance)
         answered = np.where(served.broker >= 0, served.weight, 0.0)
         return per_bundle(batch, served.bundle, _weighed(batch, known), answered)
-
-    def value(self, sums: FloatArray) -> FloatArray:
-        """Return the covered share."""
-        return quotient(sums)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The arithmetic all metrics share: sums per bundle, figures of pairs of broker and client, quotients of totals."""
+"""The arithmetic all metrics share: sums per bundle, figures of pairs of broker and client, what they say of totals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 from lookup.model.batch import Batch, OwnerChanges, Served
 from lookup.score.metrics.kinds import Better, Grain, Resample
 
-__all__ = ["ChangeTotal", "first", "moves_of", "of_pairs", "per_bundle", "quotient"]
+__all__ = [
+    "CellQuotient",
+    "ChangeTotal",
+    "LookupQuotient",
+    "LookupTotal",
+    "moves_of",
+    "of_pairs",
+    "per_bundle",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -48,32 +56,68 @@ def of_pairs(served: Served, table: FloatArray) -> FloatArray:
     return figures
 
 
-def quotient(sums: FloatArray) -> FloatArray:
-    """Divide the first column of totals by the second, shape (..., 2) to (...); NaN where the second is zero."""
-    above, below = sums[..., 0], sums[..., 1]
-    answer = np.full(below.shape, np.nan)
-    np.divide(above, below, out=answer, where=below > 0)
-    return answer
+@dataclass(frozen=True)
+class _Quotient:
+    """What metrics share that divide one total by another."""
 
+    unit: ClassVar[str] = "ratio"
+    every_key: ClassVar[tuple[str, ...] | None] = ()
 
-def first(sums: FloatArray) -> FloatArray:
-    """Take the only column of totals, shape (..., 1) to (...)."""
-    return sums[..., 0]
+    def keys(self, batch: Batch) -> Sequence[str | None]:
+        """Return one whole."""
+        return (None,)
+
+    def value(self, sums: FloatArray) -> FloatArray:
+        """Divide the first column of totals by the second, shape (..., 2) to (...); NaN where the second is zero."""
+        above, below = sums[..., 0], sums[..., 1]
+        answer = np.full(below.shape, np.nan)
+        np.divide(above, below, out=answer, where=below > 0)
+        return answer
 
 
 @dataclass(frozen=True)
-class ChangeTotal:
-    """What metrics share that are sums over changes of owner: they differ in which changes count, and how much."""
+class LookupQuotient(_Quotient):
+    """What metrics share that divide totals over lookups, by bundle."""
+
+    grain: ClassVar[Grain] = "lookup"
+    resample: ClassVar[Resample] = "bundle"
+
+
+@dataclass(frozen=True)
+class CellQuotient(_Quotient):
+    """What metrics share that divide totals over cells of time."""
 
     better: ClassVar[Better] = "down"
-    grain: ClassVar[Grain] = "change"
+    grain: ClassVar[Grain] = "cell"
+    resample: ClassVar[Resample] = "time"
+
+
+@dataclass(frozen=True)
+class _Total:
+    """What metrics share that are one total, by bundle."""
+
+    better: ClassVar[Better] = "down"
     resample: ClassVar[Resample] = "bundle"
     every_key: ClassVar[tuple[str, ...]] = ()
+
+    def value(self, sums: FloatArray) -> FloatArray:
+        """Take the only column of totals, shape (..., 1) to (...)."""
+        return sums[..., 0]
+
+
+@dataclass(frozen=True)
+class LookupTotal(_Total):
+    """What metrics share that are sums over lookups."""
+
+    grain: ClassVar[Grain] = "lookup"
+
+
+@dataclass(frozen=True)
+class ChangeTotal(_Total):
+    """What metrics share that are sums over changes of owner: they differ in which changes count, and how much."""
+
+    grain: ClassVar[Grain] = "change"
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
         """Return one whole, nothing where nobody owns."""
         return () if batch.changes is None else (None,)
-
-    def value(self, sums: FloatArray) -> FloatArray:
-        """Return the sum."""
-        return first(sums)

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.model.batch import TRANSIT_STATES, Batch
-from lookup.score.metrics.kinds import Better, Grain, Resample
-from lookup.score.metrics.totals import first, per_bundle
+from lookup.score.metrics.totals import LookupTotal, per_bundle
 
 __all__ = ["InTransition", "InTransitionWeight"]
 
@@ -22,14 +21,11 @@ FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class InTransition:
+class InTransition(LookupTotal):
     """Lookups that came while their bundle was being handed over, by its state; most of them are answered."""
 
     name: ClassVar[str] = "in_transition"
     unit: ClassVar[str] = "lookups"
-    better: ClassVar[Better] = "down"
-    grain: ClassVar[Grain] = "lookup"
-    resample: ClassVar[Resample] = "bundle"
     every_key: ClassVar[tuple[str, ...]] = TRANSIT_STATES
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
@@ -44,21 +40,13 @@ class InTransition:
         kept = found.lookups if key is None else np.where(found.state == TRANSIT_STATES.index(key), found.lookups, 0.0)
         return per_bundle(batch, found.bundle, kept)
 
-    def value(self, sums: FloatArray) -> FloatArray:
-        """Return the sum."""
-        return first(sums)
-
 
 @dataclass(frozen=True)
-class InTransitionWeight:
+class InTransitionWeight(LookupTotal):
     """The weight of the lookups that came while their bundle was being handed over."""
 
     name: ClassVar[str] = "in_transition_weight"
     unit: ClassVar[str] = "weight"
-    better: ClassVar[Better] = "down"
-    grain: ClassVar[Grain] = "lookup"
-    resample: ClassVar[Resample] = "bundle"
-    every_key: ClassVar[tuple[str, ...]] = ()
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
         """Return one whole, nothing where bundles change hands at once."""
@@ -70,7 +58,3 @@ class InTransitionWeight:
         if found is None:
             return np.zeros((len(batch.bundles), 1))
         return per_bundle(batch, found.bundle, found.weight)
-
-    def value(self, sums: FloatArray) -> FloatArray:
-        """Return the sum."""
-        return first(sums)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy as np
 from lookup.engine.build import build_policies
 from lookup.engine.ledger import LoadFigures
 from lookup.engine.manager import LoadManager
-from lookup.engine.plugins import Registry, load_plugins, registry_of
+from lookup.engine.plugins import registry_of
 from lookup.engine.policy import Policy
 from lookup.model.broker import Broker, BrokerLookupData, Candidates, Roster, published_properties
 from lookup.model.bundles import bundle_of
@@ -25,21 +24,13 @@ from lookup.model.request import LookupOptions, LookupRequest
 from lookup.model.view import ClusterView
 from lookup.settings.policy import PolicySpec
 from lookup.testing.clusters import cluster
+from lookup.testing.vectors.parts import named_part, registry
 from lookup.testing.vectors.reading import Handler, configuration, only
 
 __all__ = ["AREAS"]
 
 _NAMESPACE = "tenant/ns"
 _UNIT = f"{_NAMESPACE}/0x00000000_0xffffffff"
-
-
-@lru_cache
-def _registry() -> Registry:
-    return load_plugins()
-
-
-def _part(kind: str, name: str, **parameters: Any) -> Any:
-    return _registry().find(kind, name)(**parameters)
 
 
 @dataclass(frozen=True)
@@ -58,8 +49,8 @@ class _Smallest:
 def _custom_strategy(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[str, Any]:
     only(given, "override")
     only(expected, "selected")
-    registry = registry_of({"selectors": [_Smallest]})
-    [policy] = build_policies(registry, [PolicySpec.model_validate({"name": "own", "selector": _Smallest.name})])
+    own = registry_of({"selectors": [_Smallest]})
+    [policy] = build_policies(own, [PolicySpec.model_validate({"name": "own", "selector": _Smallest.name})])
     sets = [["b:1"], ["b:3", "b:1", "b:2"], ["b:2", "b:10"], ["z:1", "a:9", "m:5", "a:10"]]
     return {"selected": all(_answer(_manager(policy, names)) == min(names) for names in sets)}
 
@@ -111,7 +102,7 @@ def _assign_filter(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Map
         _Removing(tuple(entry.get("removes") or ()), entry.get("removes_count", 0), entry.get("fails", False))
         for entry in given["filters"]
     )
-    policy = Policy("vector", _part("selectors", "least-resource-usage"), filters=filters, on_error="skip")
+    policy = Policy("vector", named_part("selectors", "least-resource-usage"), filters=filters, on_error="skip")
     manager = _manager(policy, given["brokers"])
     found = _answer(manager)
     if str(expected.get("assigned", "")).startswith("present"):
@@ -130,7 +121,7 @@ def _no_candidates(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Map
     only(given, "brokers_after_filters")
     only(expected, "result")
     everybody = _Removing(("b:1", "b:2"))
-    policy = Policy("vector", _part("selectors", "least-resource-usage"), filters=(everybody,), on_error="skip")
+    policy = Policy("vector", named_part("selectors", "least-resource-usage"), filters=(everybody,), on_error="skip")
     found = _answer(_manager(policy, ["b:1", "b:2", *given["brokers_after_filters"]]))
     return {"result": "empty" if found is None else found}
 
@@ -139,7 +130,9 @@ def _read_only(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping
     only(given, "readOnly", "bundle_owner")
     only(expected, "result")
     owner = given.get("bundle_owner")
-    manager = _manager(Policy("vector", _part("selectors", "least-resource-usage")), ["other:1", *_first_word(owner)])
+    manager = _manager(
+        Policy("vector", named_part("selectors", "least-resource-usage")), ["other:1", *_first_word(owner)]
+    )
     manager.restore(dict.fromkeys([_UNIT], owner.split()[0]) if owner else {})
     manager.take_changes()
     found = _answer(manager, read_only=given["readOnly"])
@@ -178,7 +171,7 @@ def _concurrent(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mappin
     only(given, "same_topic", "concurrent_lookups_with_broker.id", "client_property_map")
     only(expected, "assign_calls_seen_in_order")
     roster = Roster([Broker("b:1")])
-    manager = _Recording(Policy("vector", _part("selectors", "random")), "vector", roster)
+    manager = _Recording(Policy("vector", named_part("selectors", "random")), "vector", roster)
     manager.seen = []
     manager.set_registry(roster, np.ones(1, dtype=bool))
     sent: dict[str, str] = {}
@@ -205,7 +198,7 @@ def _select(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[st
     chain = {"use": "fallback", "children": [{"use": "best", "min_score": 1.0}, "least-resource-usage"]}
     scorers = [{"use": "property-match", "key": "broker.id"}]
     spec = PolicySpec.model_validate({"name": "vector", "scorers": scorers, "selector": chain})
-    manager = _manager(build_policies(_registry(), [spec])[0], brokers)
+    manager = _manager(build_policies(registry(), [spec])[0], brokers)
     bundles = NamespacePolicies(default_bundles=given.get("namespace_bundles", 4)).boundaries_of(_NAMESPACE)
     found = {
         _located(manager, f"persistent://{_NAMESPACE}/topic-partition-{place}", bundles, given)

@@ -24,10 +24,10 @@ from lookup.errors import (
 )
 from lookup.testing.vectors.reading import EXPLANATIONS, NotUnderstood
 
-__all__ = ["ERROR_KINDS", "Difference", "differences"]
+__all__ = ["Difference", "differences"]
 
 #: Java's exceptions, without the word at their end, and which of ours says the same.
-ERROR_KINDS: Mapping[str, tuple[type[PulsarLookupError], ...]] = {
+_ERROR_KINDS: Mapping[str, tuple[type[PulsarLookupError], ...]] = {
     "IllegalArgument": (ArgumentError, InvalidNameError, InputError, SettingsError),
     "NumberFormat": (ArgumentError, InvalidNameError, InputError),
     "NullPointer": (ArgumentError, InvalidNameError, InputError),
@@ -174,9 +174,9 @@ def _kinds(text: str) -> tuple[type[PulsarLookupError], ...]:
     word = (found[1] if found else "").removesuffix("Exception")
     if not word:
         return (PulsarLookupError,)
-    if word not in ERROR_KINDS:
+    if word not in _ERROR_KINDS:
         raise NotUnderstood(text)
-    return ERROR_KINDS[word]
+    return _ERROR_KINDS[word]
 
 
 def _shown(value: Any) -> Any:
@@ -201,7 +201,7 @@ class _Place:
     def agrees(self, expected: Any, actual: Any) -> bool:
         """Tell whether an answer is what was expected."""
         if isinstance(actual, Exception):
-            return (self._is_error_kind(expected)) and _is_error(self.key, expected, actual)
+            return self._is_error_kind(expected) and _is_error(self.key, expected, actual)
         if isinstance(expected, bool) or expected is None:
             return actual is expected
         if isinstance(expected, str):

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from functools import lru_cache
 from typing import Any
 
 from lookup.engine.build import build_policies
-from lookup.engine.plugins import Registry, load_plugins
 from lookup.engine.policy import Instant, Policy, memory_key
 from lookup.engine.shedding import run_sheds
 from lookup.model.decision import Unload
@@ -18,6 +16,7 @@ from lookup.model.view import ClusterView
 from lookup.settings.policy import PartSpec, PolicySpec
 from lookup.testing.asking import manager_in
 from lookup.testing.clusters import cluster, engine_request
+from lookup.testing.vectors.parts import registry
 from lookup.testing.vectors.reading import CONFIG_DEFAULTS, Handler, NotUnderstood, configuration, only, usage
 from lookup.testing.worlds import World
 
@@ -72,17 +71,12 @@ def _placed(manager: Any, bundle: str) -> str | None:
     return None if answer is None else str(answer.broker)
 
 
-@lru_cache
-def _registry() -> Registry:
-    return load_plugins()
-
-
 def _policy(shedder: str, given: Mapping[str, Any]) -> Policy:
     """Build a shedder by Pulsar's configuration keys, with the placement that shares its memory where there is one."""
-    selectors = _registry().classes["selectors"]
+    selectors = registry().classes["selectors"]
     partner = next((name for name, found in selectors.items() if memory_key(found) == shedder), "random")
     spec = PolicySpec(name=shedder, selector=PartSpec(use=partner), shedder=PartSpec(use=shedder))
-    return build_policies(_registry(), [spec], configuration(given))[0]
+    return build_policies(registry(), [spec], configuration(given))[0]
 
 
 def _threshold(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[str, Any]:

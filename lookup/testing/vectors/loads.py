@@ -24,14 +24,15 @@ from lookup.model.namespaces import IsolationPolicy, NamespacePolicies
 from lookup.model.top_bundles import top_bundles
 from lookup.testing.vectors.reading import CONFIG_DEFAULTS, Handler, configuration, only, usage
 
-__all__ = ["AREAS", "bundle_stats", "load_sample", "resource_usage", "resource_weights"]
+__all__ = ["AREAS", "RESOURCES", "UPDATE_KEYS", "bundle_stats", "load_sample", "resource_usage", "resource_weights"]
 
-_RESOURCES = ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut")
+#: Keys of usage pairs.
+RESOURCES = ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut")
 _TRAFFIC = ("msgThroughputIn", "msgThroughputOut", "msgRateIn", "msgRateOut", "bundleCount", "topics")
 _STATS = (*_TRAFFIC[:4], "topics", "consumerCount", "producerCount", "cacheSize")
 _HISTORY = "loadBalancerHistoryResourcePercentage"
 #: Keys that say how a sample becomes a report.
-_UPDATE_KEYS = (
+UPDATE_KEYS = (
     "loadBalancerCPUResourceWeight",
     "loadBalancerMemoryResourceWeight",
     "loadBalancerDirectMemoryResourceWeight",
@@ -52,7 +53,7 @@ _SOME_TRAFFIC = NamespaceBundleStats(msg_throughput_in=1.0, msg_throughput_out=1
 def resource_usage(given: Mapping[str, Any]) -> SystemResourceUsage:
     """Read usage pairs by resource; absent ones are empty."""
     cpu, memory, direct, bandwidth_in, bandwidth_out = (
-        usage(given[name]) if name in given else ResourceUsage() for name in _RESOURCES
+        usage(given[name]) if name in given else ResourceUsage() for name in RESOURCES
     )
     return SystemResourceUsage(cpu, memory, direct, bandwidth_in, bandwidth_out)
 
@@ -72,7 +73,7 @@ def resource_weights(given: Mapping[str, Any]) -> ResourceWeights:
 
 def load_sample(given: Mapping[str, Any]) -> LoadSample:
     """Read everything a broker measures; absent numbers are 0."""
-    only(given, *_RESOURCES, *_TRAFFIC)
+    only(given, *RESOURCES, *_TRAFFIC)
     return LoadSample(resource_usage(given), *(given.get(name, 0) for name in _TRAFFIC))
 
 
@@ -143,7 +144,7 @@ def _compare(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[s
 
 
 def _print(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[str, Any]:
-    only(given, *_RESOURCES)
+    only(given, *RESOURCES)
     return {"text": str(resource_usage(given))}
 
 

@@ -9,12 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from lookup.engine.plugins import Registry, load_plugins
 from lookup.engine.policy import Instant, Policy
 from lookup.errors import PolicyError
 from lookup.hooks.protocols import Filter, Offer, Selector
@@ -25,7 +23,8 @@ from lookup.model.namespaces import IsolationPolicy, NamespacePolicies
 from lookup.model.request import LookupOptions, LookupRequest, request_of
 from lookup.model.view import ClusterView
 from lookup.testing.clusters import candidates, cluster
-from lookup.testing.vectors.loads import load_sample, resource_weights
+from lookup.testing.vectors.loads import RESOURCES, UPDATE_KEYS, load_sample, resource_weights
+from lookup.testing.vectors.parts import named_part
 from lookup.testing.vectors.reading import Handler, NotUnderstood, configuration, only
 
 __all__ = ["AREAS"]
@@ -35,25 +34,6 @@ _UNIT = f"{_NAMESPACE}/0x00000000_0xffffffff"
 _ENGINE_REQUEST = request_of(None, _UNIT, LookupOptions())
 _DIFFERENCE = "loadBalancerAverageResourceUsageDifferenceThresholdPercentage"
 _MAX_TOPICS = "loadBalancerBrokerMaxTopics"
-_RESOURCES = ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut")
-#: Keys of a configuration that do not matter where usages are given as they are.
-_OF_UPDATES = (
-    "loadBalancerCPUResourceWeight",
-    "loadBalancerMemoryResourceWeight",
-    "loadBalancerDirectMemoryResourceWeight",
-    "loadBalancerBandwidthInResourceWeight",
-    "loadBalancerBandwidthOutResourceWeight",
-    "loadBalancerHistoryResourcePercentage",
-)
-
-
-@lru_cache
-def _registry() -> Registry:
-    return load_plugins()
-
-
-def _part(kind: str, name: str, **parameters: Any) -> Any:
-    return _registry().find(kind, name)(**parameters)
 
 
 def _roster_view(brokers: Mapping[str, BrokerLookupData], **figures: Any) -> ClusterView:
@@ -64,7 +44,7 @@ def _roster_view(brokers: Mapping[str, BrokerLookupData], **figures: Any) -> Clu
 
 
 def _kept(part: Filter, view: ClusterView, request: LookupRequest = _ENGINE_REQUEST) -> Mapping[str, Any]:
-    policy = Policy("vector", _part("selectors", "random"), filters=(part,))
+    policy = Policy("vector", named_part("selectors", "random"), filters=(part,))
     return {"kept": list(policy.ballot(request, Instant(policy, view)).odds)}
 
 
@@ -73,7 +53,7 @@ def _load_manager_class(given: Mapping[str, Any], expected: Mapping[str, Any]) -
     only(expected, "kept")
     brokers = {name: BrokerLookupData(load_manager_class_name=own) for name, own in given["brokers"].items()}
     own = given["own_loadManagerClassName"]
-    return _kept(_part("filters", "load-manager-class", class_name=own), _roster_view(brokers))
+    return _kept(named_part("filters", "load-manager-class", class_name=own), _roster_view(brokers))
 
 
 def _max_topic_count(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -82,7 +62,7 @@ def _max_topic_count(given: Mapping[str, Any], expected: Mapping[str, Any]) -> M
     topics = {name: count for name, count in given["topics_in_load_data"].items() if count is not None}
     limit = configuration(given, _MAX_TOPICS)[_MAX_TOPICS]
     return _kept(
-        _part("filters", "max-topics", max_topics=limit), cluster(*given["topics_in_load_data"], topics=topics)
+        named_part("filters", "max-topics", max_topics=limit), cluster(*given["topics_in_load_data"], topics=topics)
     )
 
 
@@ -91,19 +71,19 @@ def _version(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[s
     only(expected, "kept", "error", "map_unchanged")
     brokers = {name: BrokerLookupData(broker_version=version) for name, version in given["brokers"].items()}
     prefers = configuration(given, "preferLaterVersions")["preferLaterVersions"]
-    part, view = _part("filters", "version", prefer_later=prefers, unreadable="fail"), _roster_view(brokers)
+    part, view = named_part("filters", "version", prefer_later=prefers, unreadable="fail"), _roster_view(brokers)
     try:
         return _kept(part, view)
     except PolicyError as error:
         # Upstream goes on with whoever the filter left when it failed, which is what "skip" stands for.
-        policy = Policy("vector", _part("selectors", "random"), filters=(part,), on_error="skip")
+        policy = Policy("vector", named_part("selectors", "random"), filters=(part,), on_error="skip")
         left = policy.ballot(_ENGINE_REQUEST, Instant(policy, view)).odds
         return {"error": error, "map_unchanged": set(left) == set(brokers)}
 
 
 def _isolation(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[str, Any]:
     only(expected, "kept")
-    part = _part("filters", "isolation", portless="drop")
+    part = named_part("filters", "isolation", portless="drop")
     if given.get("policies_present"):
         only(given, "policies_present", "namespace", "policy", "available")
         return _kept(part, *_isolated(given))
@@ -139,7 +119,7 @@ def _serving(kinds: Mapping[str, bool]) -> BrokerLookupData:
 def _anti_affinity(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[str, Any]:
     only(given, "failureDomainsEnabled", "candidates", "owned_count", "domains")
     only(expected, "kept")
-    part = _part("filters", "anti-affinity", failure_domains_enabled=given.get("failureDomainsEnabled", False))
+    part = named_part("filters", "anti-affinity", failure_domains_enabled=given.get("failureDomainsEnabled", False))
     return _kept(part, _group_view(given))
 
 
@@ -149,7 +129,7 @@ def _should_unload(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Map
     view = _group_view(given)
     owner = candidates(view, given["current"])[0]
     offered = candidates(view).subset(np.isin(candidates(view).ids, given["candidates"]))
-    part = _part("filters", "anti-affinity")
+    part = named_part("filters", "anti-affinity")
     return {"should_unload": part.should_unload(_ENGINE_REQUEST, owner, offered, view)}
 
 
@@ -170,17 +150,20 @@ def _group_view(given: Mapping[str, Any]) -> ClusterView:
 
 
 def _least_resource_usage(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[str, Any]:
-    part = _part("selectors", "least-resource-usage", difference=configuration(given, _DIFFERENCE)[_DIFFERENCE] / 100)
+    part = named_part(
+        "selectors", "least-resource-usage", difference=configuration(given, _DIFFERENCE)[_DIFFERENCE] / 100
+    )
     if "steps" in given:
         return _steps(part, given, expected)
-    only(given, "config", _DIFFERENCE, "weightedMaxEMA", "candidates", *_OF_UPDATES)
+    # The keys of updates do not matter where usages are given as they are.
+    only(given, "config", _DIFFERENCE, "weightedMaxEMA", "candidates", *UPDATE_KEYS)
     only(expected, "selected_one_of", "selected")
     pool = _pool(part, given["weightedMaxEMA"], given["candidates"])
     return {"selected_one_of": pool, "selected": pool[0] if len(pool) == 1 else None}
 
 
 def _steps(part: Selector, given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[str, Any]:
-    only(given, "config", "steps", _DIFFERENCE, *_OF_UPDATES)
+    only(given, "config", "steps", _DIFFERENCE, *UPDATE_KEYS)
     only(expected, "selected", "weightedMaxEMA_after")
     weights = resource_weights(given)
     store: dict[str, BrokerLoadData] = {}
@@ -190,7 +173,7 @@ def _steps(part: Selector, given: Mapping[str, Any], expected: Mapping[str, Any]
         only(step.get("do", {}), "replace_with_fresh", "update_in_place")
         for how, broker, percent in _updates(step.get("do", {})):
             before = BrokerLoadData() if how == "replace_with_fresh" else store.get(broker, BrokerLoadData())
-            sample = load_sample({name: [percent, 100] for name in _RESOURCES})
+            sample = load_sample({name: [percent, 100] for name in RESOURCES})
             store[broker] = updated_load(before, sample, now_ms, weights=weights)
         usage = {broker: data.weighted_max_ema for broker, data in store.items()}
         pool = _pool(part, usage, step["candidates"])
@@ -216,7 +199,7 @@ def _pool(part: Selector, usage: Mapping[str, float | None], offered: Sequence[s
 def _round_robin(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[str, Any]:
     only(given, "candidate_calls")
     only(expected, "selected")
-    part, memory = _part("selectors", "round-robin"), dict[str, Any]()
+    part, memory = named_part("selectors", "round-robin"), dict[str, Any]()
     view = replace(cluster(*{name: None for call in given["candidate_calls"] for name in call}), memory=memory)
     return {"selected": [_turn(part, memory, view, call) for call in given["candidate_calls"]]}
 

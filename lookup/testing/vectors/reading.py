@@ -27,6 +27,7 @@ __all__ = [
     "hash_text",
     "hashes_of",
     "only",
+    "pulsars_word",
     "read_vectors",
     "usage",
 ]
@@ -194,6 +195,11 @@ def usage(pair: object) -> ResourceUsage:
     if not isinstance(pair, list) or len(pair) != 2:
         raise NotUnderstood(f"usage pair {pair}")
     return ResourceUsage(float(pair[0]), float(pair[1]))
+
+
+def pulsars_word(name: str) -> str:
+    """Write a label or reason as Pulsar does: `hit-count` is `HitCount`."""
+    return "".join(word.capitalize() for word in name.split("-"))
 
 
 def hash_of(text: str) -> int:

@@ -8,27 +8,23 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.engine.build import PartBuilder
 from lookup.engine.cycles import CycleReport
 from lookup.engine.ledger import no_load
 from lookup.engine.manager import LoadManager
-from lookup.engine.plugins import Registry, load_plugins
 from lookup.engine.policy import Policy
-from lookup.errors import SettingsError
 from lookup.model.broker import Broker, Roster
 from lookup.model.bundles import FULL_RANGE, BundleRange, NamespaceBundle
 from lookup.model.decision import Split
 from lookup.model.load import bundle_stats_from_json
 from lookup.model.names import NamespaceName
 from lookup.model.traffic import Traffic, topic_traffic
-from lookup.settings.policy import PartSpec
-from lookup.testing.vectors.reading import CONFIG_DEFAULTS, Handler, configuration, only
+from lookup.testing.vectors.parts import configured_part, named_part
+from lookup.testing.vectors.reading import CONFIG_DEFAULTS, Handler, configuration, only, pulsars_word
 
 __all__ = ["AREAS"]
 
@@ -63,19 +59,6 @@ class _Given:
         return found if isinstance(found, list) else [found]
 
 
-@lru_cache
-def _registry() -> Registry:
-    return load_plugins()
-
-
-def _part(kind: str, name: str, conf: Mapping[str, Any] | None = None) -> Any:
-    builder = PartBuilder(_registry(), conf)
-    part = builder.part(kind, PartSpec(use=name), name)
-    if builder.problems:
-        raise SettingsError(builder.problems)
-    return part
-
-
 def _bundle(lower: int, upper: int) -> NamespaceBundle:
     return NamespaceBundle(_ANY, BundleRange(lower, upper))
 
@@ -86,7 +69,7 @@ def _found(boundaries: Sequence[int]) -> Mapping[str, Any]:
 
 def _range_equally(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[str, Any]:
     only(given, "lower", "upper")
-    part = _part("split_algorithms", "range-equally-divide")
+    part = named_part("split_algorithms", "range-equally-divide")
     return _found(part.boundaries(_bundle(given["lower"], given["upper"]), topic_traffic(()), None))
 
 
@@ -94,27 +77,27 @@ def _topic_count(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mappi
     only(given, "topic_hashes")
     topics = topic_traffic((hashed, 0.0, 0.0) for hashed in given["topic_hashes"])
     return _found(
-        _part("split_algorithms", "topic-count-equally-divide").boundaries(_bundle(*FULL_RANGE), topics, None)
+        named_part("split_algorithms", "topic-count-equally-divide").boundaries(_bundle(*FULL_RANGE), topics, None)
     )
 
 
 def _positions(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[str, Any]:
     only(given, "positions", "lower", "upper", "topics_in_bundle")
-    bundle, part = _bundle(given["lower"], given["upper"]), _part("split_algorithms", "specified-positions-divide")
+    bundle, part = _bundle(given["lower"], given["upper"]), named_part("split_algorithms", "specified-positions-divide")
     topics = topic_traffic((bundle.range.lower, 0.0, 0.0) for _ in range(given["topics_in_bundle"]))
     return _found(part.boundaries(bundle, topics, given.get("positions")))
 
 
 def _flow_or_qps(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[str, Any]:
     only(given, "topics_hash_rate_throughput", "config", *_FLOW)
-    part = _part("split_algorithms", "flow-or-qps-equally-divide", configuration(given, *_FLOW))
+    part = configured_part("split_algorithms", "flow-or-qps-equally-divide", configuration(given, *_FLOW))
     topics = topic_traffic(tuple(row) for row in given["topics_hash_rate_throughput"])
     return _found(part.boundaries(_bundle(*FULL_RANGE), topics, None))
 
 
 def _strategy(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[str, Any]:
     only(given, "config", *_CYCLE, *CONFIG_DEFAULTS)
-    splitter = _part("splitters", "default-split", configuration(given))
+    splitter = configured_part("splitters", "default-split", configuration(given))
     answers = {NamespaceBundle.parse(name): cut for name, cut in given.get("split_boundaries", {}).items()}
     reports = _reports(replace(splitter, algorithm=_Given(answers)), given)
     per_call = [[_decision(split) for split in report.accepted] for report in reports]
@@ -141,7 +124,7 @@ def _reports(splitter: Any, given: Mapping[str, Any]) -> list[CycleReport[Split]
 
 def _manager(splitter: Any, given: Mapping[str, Any]) -> LoadManager:
     roster = Roster([Broker(_BROKER)])
-    policy = Policy("vectors", _part("selectors", "random"), splitter=splitter)
+    policy = Policy("vectors", named_part("selectors", "random"), splitter=splitter)
     manager = LoadManager(policy, "cluster", roster)
     manager.set_registry(roster, np.ones(1, dtype=np.bool_))
     if given.get("owner_of_all", True):
@@ -169,7 +152,7 @@ def _decision(split: Split) -> Mapping[str, Any]:
         "bundle": split.bundle,
         "source": split.source,
         "children": [child.rpartition("/")[2] for child in split.children],
-        "reason": "".join(word.capitalize() for word in split.reason.split("-")),
+        "reason": pulsars_word(split.reason),
         "label": "Success",
     }
 

@@ -20,7 +20,7 @@ from lookup.model.broker import Roster
 from lookup.model.decision import CycleLabel, CycleOutcome, Probe, Proposal, Ruling, Unload
 from lookup.model.load_stats import LoadStats
 from lookup.model.namespaces import IsolationPolicy, NamespacePolicies
-from lookup.testing.vectors.reading import CONFIG_DEFAULTS, Handler, NotUnderstood, configuration, only
+from lookup.testing.vectors.reading import CONFIG_DEFAULTS, Handler, NotUnderstood, configuration, only, pulsars_word
 from lookup.testing.vectors.transfer_scene import NOW_US, Bundles, Report, Scene, Transferable, policy_of, shedder_of
 
 __all__ = ["AREAS"]
@@ -286,8 +286,8 @@ def _decisions(report: CycleReport[Unload]) -> list[dict[str, Any]]:
             "source": unload.source,
             "bundle": unload.bundle,
             "dest": unload.destination,
-            "label": _pulsars(CycleLabel.SUCCESS),
-            "reason": _pulsars(unload.reason or report.outcome.reason),
+            "label": pulsars_word(CycleLabel.SUCCESS),
+            "reason": pulsars_word(unload.reason or report.outcome.reason),
         }
         for unload in report.accepted
     ]
@@ -295,12 +295,7 @@ def _decisions(report: CycleReport[Unload]) -> list[dict[str, Any]]:
 
 def _counter(report: CycleReport[Unload]) -> dict[str, Any]:
     count = len(report.accepted) if report.outcome.label is CycleLabel.SUCCESS else 1
-    return {"label": _pulsars(report.outcome.label), "reason": _pulsars(report.outcome.reason), "count": count}
-
-
-def _pulsars(name: str) -> str:
-    """Write a label or reason as Pulsar does: `hit-count` is `HitCount`."""
-    return "".join(word.capitalize() for word in name.split("-"))
+    return {"label": pulsars_word(report.outcome.label), "reason": pulsars_word(report.outcome.reason), "count": count}
 
 
 #: Area -> what puts its inputs to the API.

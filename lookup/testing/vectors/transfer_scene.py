@@ -7,25 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 
-from lookup.engine.build import PartBuilder
 from lookup.engine.cycles import CycleReport
-from lookup.engine.plugins import Registry, load_plugins
 from lookup.engine.policy import Instant, Policy
 from lookup.engine.shedding import ask_shedder
-from lookup.errors import StateError
+from lookup.errors import SettingsError, StateError
 from lookup.hooks.protocols import Selector, Shedder
 from lookup.model.broker import Candidates
 from lookup.model.decision import Reason, Unload
 from lookup.model.namespaces import NamespacePolicies
 from lookup.model.request import LookupRequest
 from lookup.model.view import BundleLoad, ClusterView
-from lookup.settings.policy import PartSpec
 from lookup.testing.clusters import cluster
+from lookup.testing.vectors.parts import configured_part, named_part
 from lookup.testing.vectors.reading import NotUnderstood
 
 __all__ = ["NOW_US", "Bundles", "Report", "Scene", "Transferable", "policy_of", "shedder_of"]
@@ -113,14 +110,9 @@ class Scene:
         return ask_shedder(policy, instant, memory, lambda unload: None)
 
 
-@lru_cache(maxsize=1)
-def _registry() -> Registry:
-    return load_plugins()
-
-
 def policy_of(config: Mapping[str, Any], *gates: Transferable) -> Policy:
     """Compose a policy of the shedder and gates; whom it would choose does not matter."""
-    anybody: Selector = _registry().find("selectors", "random")()
+    anybody: Selector = named_part("selectors", "random")
     return Policy("vector", anybody, filters=gates, shedder=shedder_of(config))
 
 
@@ -130,8 +122,7 @@ def shedder_of(config: Mapping[str, Any]) -> Shedder:
     Raises:
         NotUnderstood: where a value is none.
     """
-    builder = PartBuilder(_registry(), {**config, **_ALL_BUNDLES})
-    shedder = builder.part("shedders", PartSpec(use="transfer"), "vector")
-    if builder.problems:
-        raise NotUnderstood(f"config: {builder.problems[0]}")
-    return cast("Shedder", shedder)
+    try:
+        return cast("Shedder", configured_part("shedders", "transfer", {**config, **_ALL_BUNDLES}))
+    except SettingsError as error:
+        raise NotUnderstood(f"config: {error.problems[0]}") from None

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from lookup.engine.conditions import Conditions
 from lookup.engine.ledger import LoadFigures
 from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Policy
@@ -56,17 +57,14 @@ class Walk:
     def __init__(self, world: World, policy: Policy, seed: int) -> None:
         self.world, self.policy, self.seed = world, policy, seed
         section = world.section
-        self.manager = LoadManager(
-            policy,
-            world.name,
-            world.roster,
-            seed=seed,
+        conditions = Conditions(
             owner_loss=section.owner_loss,
             namespaces=world.namespaces,
             topology=world.topology,
             assumed_capacity=world.assumed,
             handover_us=world.handover_us,
         )
+        self.manager = LoadManager(policy, world.name, world.roster, seed=seed, conditions=conditions)
         self.boundaries = {name: list(known) for name, known in world.first_boundaries.items()}
         #: lookups of the complete cells, newest last, and of the open one
         self.cells: list[list[Demand]] = []

@@ -1,7 +1,7 @@
 """JSON Schemas of the settings files, for editors that complete and check TOML; published under `docs/schema/`.
 
 They say what may be written, which is a little more than the models hold: a path where a file may stand for a table.
-`python -m lookup.settings.schema FOLDER` writes them.
+`python scripts/schemas.py FOLDER` writes them.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 
 import lookup.settings
 from lookup.settings import PartSpec
-from lookup.settings.schema import FILES, schema_text, write_schemas
+from scripts.schemas import FILES, schema_text, write_schemas
 
 _DOCS = Path(__file__).parents[2] / "docs"
 #: All tables of the files but a part's, whose parameters stand with its class.
