@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from lookup.model.broker import EXTENSIBLE_MANAGER
-from lookup.model.quoting import shown
+from lookup.model.quoting import listed, shown
 from lookup.settings.broker import BrokerEntry, BrokerProfile
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.policy import PolicySpec
@@ -79,7 +79,7 @@ def _conflicting_keys(settings: EvaluationFile) -> Iterator[str]:
     profiles = [entry.profile for entry in settings.brokers if entry.profile is not None]
     for key in sorted({key for profile in profiles for key in profile.load_balancer} - set(agreed)):
         values = sorted({str(profile.load_balancer[key]) for profile in profiles if key in profile.load_balancer})
-        yield f"profiles disagree on {key} ({', '.join(values)}), so no parameter of a policy takes it from them"
+        yield f"profiles disagree on {key} ({listed(values)}), so no parameter of a policy takes it from them"
 
 
 def _unknown_domain_members(settings: EvaluationFile) -> Iterator[str]:

@@ -166,3 +166,15 @@ def test_a_topology_file_with_mistakes_gives_nothing(tmp_path: Path) -> None:
     joined(FlagSource({"topology.file": str(tmp_path / "no.toml")}), topology)
 
     assert topology.problems == (f"{tmp_path}/no.toml: there is no such file",)
+
+
+@pytest.mark.parametrize("text", ["[" * 3_000, f"{'[' * 65}{']' * 65}", f"{'{a = ' * 65}1{'}' * 65}"])
+def test_a_value_that_is_nested_too_deep_is_a_mistake(text: str) -> None:
+    """Of a variable or a flag, named with its key, and the source has nothing of it."""
+    variables = VariableSource({"LOOKUP_EVALUATION__SEEDS": text})
+    flags = FlagSource({"evaluation.seeds": text})
+
+    limit = "evaluation.seeds: is nested too deep: at most 64 tables or lists may stand inside one another"
+    assert variables.problems == [f"environment variable LOOKUP_EVALUATION__SEEDS: {limit}"]
+    assert flags.problems == [f"command line: {limit}"]
+    assert joined(variables, flags) == {}

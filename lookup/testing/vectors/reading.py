@@ -6,13 +6,13 @@ README: usage pairs, texts of hashes, configuration keys with defaults, keys tha
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from lookup.errors import InputError
+from lookup.model.documents import NestingError, json_value
 from lookup.model.load import ResourceUsage
 from lookup.settings.pulsar_defaults import PULSAR_DEFAULTS
 
@@ -115,7 +115,9 @@ def read_vectors(path: Path) -> list[Vector]:
 
 def _entries(text: str, path: Path) -> Iterator[tuple[str, object]]:
     try:
-        whole = json.loads(text)
+        whole = json_value(text)
+    except NestingError as error:
+        raise InputError(f"{path} {error}") from None
     except ValueError:
         yield from _lines(text, path)
         return
@@ -127,7 +129,9 @@ def _lines(text: str, path: Path) -> Iterator[tuple[str, object]]:
     for index, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             try:
-                yield f"line {index}", json.loads(line)
+                yield f"line {index}", json_value(line)
+            except NestingError as error:
+                raise InputError(f"{path}, line {index} {error}") from None
             except ValueError as error:
                 message = f"{path}, line {index} is no JSON ({error}); a file holds a list, or one object per line"
                 raise InputError(message) from None

@@ -53,6 +53,8 @@ def test_one_object_is_one_vector(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
+        ("[" * 70_000, r"vectors\.json is nested too deep: at most 64 tables or lists"),
+        (f"{'[' * 65}{']' * 65}\n{{}}", r"vectors\.json, line 1 is nested too deep: at most 64"),
         ('{"id": 1', r"vectors\.json, line 1 is no JSON \(.*\); a file holds a list, or one object per line"),
         ("[1]", r"vectors\.json, entry 1 is no object but int"),
         ("{}", r"entry 1: id is missing"),
