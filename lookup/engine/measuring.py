@@ -76,7 +76,7 @@ def value_of(metric: Metric, sums: FloatArray) -> FloatArray:
     # A metric that divides by nothing gets the NaN that stands for nothing to measure; a warning would say no more.
     with guarded(f"metric {metric.name!r} raised "), np.errstate(all="ignore"):
         answer = metric.value(sums)
-        values = np.asarray(answer)
+        values = _array(answer)
     shape = () if metric.resample == "none" else sums.shape[:-1]
     if values.dtype.kind not in _REAL or values.shape != shape:
         right = f"real numbers of shape {shape}" if shape else "one real number"
@@ -90,7 +90,7 @@ def _keys(metric: Metric, batch: Batch) -> tuple[str | None, ...]:
     with guarded(f"metric {metric.name!r} raised "):
         answer: Any = metric.keys(batch)
         keys = tuple(answer) if isinstance(answer, Iterable) and not isinstance(answer, str | bytes) else None
-    if keys is None or not all(key is None or isinstance(key, str) for key in keys):
+    if keys is None or not all(key is None or _is_text(key) for key in keys):
         right = "a sequence of texts or None is asked for, (None,) for one number"
         raise _breach(metric, f"{shortened(answer)} for its keys; {right}")
     every = every_key_of(metric)
@@ -100,11 +100,16 @@ def _keys(metric: Metric, batch: Batch) -> tuple[str | None, ...]:
     return keys
 
 
+def _is_text(key: object) -> bool:
+    """Tell a text that can be written down from half of a surrogate pair, and from anything else."""
+    return isinstance(key, str) and key == key.encode(errors="ignore").decode()
+
+
 def _sums(metric: Metric, batch: Batch, key: str | None) -> NDArray[Any]:
     """Return a batch's sums as the metric has them: two axes of real numbers, the first of the right length."""
     with guarded(f"metric {metric.name!r} raised "):
         answer = metric.accumulate(batch, key)
-        sums = np.asarray(answer)
+        sums = _array(answer)
     rows = _rows(metric, batch)
     if sums.dtype.kind not in _REAL or sums.ndim != 2 or not sums.shape[1] or rows not in (None, len(sums)):
         right = f"real numbers of shape ({'n' if rows is None else rows}, k) would be right"
@@ -121,6 +126,16 @@ def _rows(metric: Metric, batch: Batch) -> int | None:
     if metric.resample == "none":
         return None
     return len(batch.bundles) if metric.resample == "bundle" else len(batch.cells.start)
+
+
+def _array(answer: Any) -> NDArray[Any]:
+    """Return an answer as an array, one object where it is none; what is masked is not there, NaN."""
+    if isinstance(answer, np.ma.MaskedArray) and answer.dtype.kind in _REAL:
+        return np.asarray(np.ma.filled(answer.astype(np.float64), np.nan))
+    try:
+        return np.asarray(answer)
+    except (TypeError, ValueError):  # rows of different lengths
+        return np.empty((), dtype=np.object_)
 
 
 def _shown(answer: object) -> str:

@@ -150,8 +150,9 @@ def _refuse_declarations(found: type[Any], where: str) -> None:
     with guarded(f"{where} cannot be made without parameters: "):
         metric = found()
         said: dict[str, Any] = {name: getattr(metric, name, None) for name in ("name", "unit", *_CHOICES, "every_key")}
-    if ":" in said["name"]:
-        raise PluginError(f"{where} has ':' in its name {said['name']!r}; in settings that parts a metric from its key")
+    if ":" in said["name"] or not said["name"].isprintable():
+        right = "a text without control characters and ':', which parts a metric from its key, would be right"
+        raise PluginError(f"{where} has {shortened(said['name'])} for its `name`; {right}")
     if not isinstance(said["unit"], str) or not said["unit"].isprintable() or not said["unit"]:
         raise PluginError(f'{where} has {shortened(said["unit"])} for its `unit`; a text like "ratio" would be right')
     for name, choices in _CHOICES.items():

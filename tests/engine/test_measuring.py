@@ -59,7 +59,15 @@ def test_keys_of_all_batches_are_named_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "shown"), [(None, "None"), ((1,), r"\(1,\)"), ("rack", "'rack'"), (5, "5"), ((b"a",), r"\(b'a',\)")]
+    ("answer", "shown"),
+    [
+        (None, "None"),
+        ((1,), r"\(1,\)"),
+        ("rack", "'rack'"),
+        (5, "5"),
+        ((b"a",), r"\(b'a',\)"),
+        (("\ud800",), r"\('\\ud800',\)"),
+    ],
 )
 def test_other_keys_are_refused(answer: Any, shown: str) -> None:
     """With what was answered, and what would be right."""
@@ -100,6 +108,8 @@ def test_sums_are_real_numbers_by_unit(resample: str, answer: Any) -> None:
         ("bundle", np.ones((2, 0)), r"an array of float64 of shape \(2, 0\) for its sums"),
         ("bundle", TWO * 1j, r"an array of complex128 of shape \(2, 1\) for its sums"),
         ("bundle", np.array([["a"], ["b"]]), r"an array of <U1 of shape \(2, 1\) for its sums"),
+        ("bundle", [[1.0], [1.0, 2.0]], r"\[\[1.0\], \[1.0, 2.0\]\] for its sums"),
+        ("bundle", np.ma.masked_less(TWO, 5), r"the sum nan in row 0"),
         ("bundle", None, r"None for its sums of key 'k'; real numbers of shape \(2, k\) would be right"),
         ("time", TWO, r"an array of float64 of shape \(2, 1\) .* of shape \(3, k\) .*, a row per cell"),
         ("none", 1.0, r"1.0 for its sums of key 'k'; real numbers of shape \(n, k\) would be right, k at least 1"),
@@ -182,6 +192,14 @@ class Ratio(Told):
     def value(self, sums: Any) -> Any:
         """Divide."""
         return sums[..., 0] / sums[..., 1]
+
+
+def test_what_is_masked_is_nothing_to_measure() -> None:
+    """The number below the mask is no figure."""
+    value = value_of(Told(value_answer=np.ma.masked_less(np.array([1, 9]), 5)), np.ones((2, 2)))
+
+    assert np.array_equal(value, [NAN, 9.0], equal_nan=True)
+    assert np.isnan(value_of(Told(value_answer=np.ma.masked), np.ones(2)))
 
 
 def test_nothing_divided_by_nothing_is_nothing_to_measure() -> None:
