@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
 
 from lookup.replay.session import create_session
@@ -17,8 +17,13 @@ collect_ignore = ["assets"]
 _ROOT = Path(__file__).parent.parent
 _SHARED_DATA = _ROOT.parent / "shared" / "data"
 
-# Examples that take long on a busy machine are no failure: each test has a timeout of its own.
-settings.register_profile("suite", deadline=None, print_blob=True)
+# Every run tries the same examples: what fails was broken by the change, and not found in it by chance. Examples that
+# take long on a busy machine are no failure either: each test has a timeout of its own.
+settings.register_profile(
+    "suite", deadline=None, derandomize=True, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+# New examples each time, for who looks for what nobody has found yet: `pytest --hypothesis-profile=search`.
+settings.register_profile("search", settings.get_profile("suite"), derandomize=False)
 settings.load_profile("suite")
 
 

@@ -197,7 +197,7 @@ def test_a_closed_pipe_is_quiet(tmp_path: Path, words: str) -> None:
 
     with os.fdopen(write, "wb") as closed:
         done = subprocess.run(
-            [sys.executable, "-m", "lookup.cli", *argv], stdout=closed, stderr=subprocess.PIPE, timeout=60, check=False
+            [sys.executable, "-m", "lookup.cli", *argv], stdout=closed, stderr=subprocess.PIPE, timeout=120, check=False
         )
 
     assert (done.returncode, done.stderr) == (141, b"")
@@ -210,7 +210,7 @@ def test_help_needs_neither_spark_nor_arrow() -> None:
         "sys.exit(', '.join({'pyspark', 'pyarrow', 'pandas'} & set(sys.modules)) or 0)"
     )
 
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
 
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -257,7 +257,7 @@ def test_a_core_installation_works(tmp_path: Path, words: str, code: int, senten
     argv = words.format(config=evaluation(tmp_path)).split()
 
     done = subprocess.run(
-        [sys.executable, "-c", script, *argv], capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path
+        [sys.executable, "-c", script, *argv], capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path
     )
 
     assert done.returncode == code, done.stderr

@@ -27,8 +27,9 @@ __all__ = ["java_version", "spark_session"]
 _SIGNALS = (signal.SIGINT, *ENDING)
 #: Seconds a standalone master has to answer; Spark itself would try for a minute and not say why it gave up.
 _PATIENCE_S = 5.0
-#: Seconds for the system to tell that Java has ended, once its connections are broken.
-_END_S = 0.5
+#: Seconds for Java to end once a call has failed: where it still answers, and where it does not, so that its end is
+#: only not told yet, which may take a busy system long.
+_END_S, _LAST_S = 0.5, 60.0
 #: What Py4J writes to the root logger, with a traceback, of a call that is cut off; the call itself raises as well.
 _CUT_OFF = frozenset({"KeyboardInterrupt while sending command.", "Exception while sending command."})
 _MASTER = re.compile(r"local(\[[^\]]+\])?|yarn|local-cluster\[.+\]|(spark|k8s)://.+")
@@ -137,9 +138,17 @@ def _exit_code_of_java() -> int | None:
     if process is None:
         return None
     try:
-        return process.wait(_END_S)
+        return process.wait(_END_S if _java_answers() else _LAST_S)
     except subprocess.TimeoutExpired:
         return None
+
+
+def _java_answers() -> bool:
+    try:
+        SparkContext._jvm.java.lang.System.nanoTime()  # type: ignore[union-attr]  # it was started
+    except Exception:  # noqa: BLE001  whatever comes back, it is no answer
+        return False
+    return True
 
 
 @contextmanager

@@ -77,14 +77,15 @@ def tallied(keys: Ints, weights: Floats | float, n_keys: int) -> tuple[Ints, Flo
     return counts, sums.astype(np.float64)
 
 
-def grouped(keys: Ints, weights: Floats | float, n_keys: int) -> tuple[Ints, Floats, Floats]:
+def grouped(keys: Ints, weights: Floats | float, n_keys: int, *, sparse: int = _SPARSE) -> tuple[Ints, Floats, Floats]:
     """Return the distinct keys, how often each occurs, and the sum of its weights.
 
     Args:
         keys: in [0, n_keys), shape (n_rows,).
         weights: shape (n_rows,), or one number for every row.
+        sparse: keys are counted into an array of at most so many places per row.
     """
-    if n_keys > _SPARSE * max(len(keys), 1 << 16):
+    if n_keys > sparse * max(len(keys), 1 << 16):
         found, keys = np.unique(keys, return_inverse=True)
         counts, sums = tallied(keys, weights, len(found))
         return found, counts.astype(np.float64), sums

@@ -8,7 +8,7 @@ Source: `design/architecture.md` section 6.2 (shared).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,7 +27,16 @@ from lookup.replay.ordering import DayRows
 from lookup.replay.plan import ClusterPlan, RunPlan, new_manager
 from lookup.replay.published import Publications
 from lookup.replay.requests import RequestMaker
-from lookup.replay.stretches import Classes, Stretch, StretchCounts, classes_of, count_clients, count_stretch
+from lookup.replay.stretches import (
+    Classes,
+    KeyDemand,
+    Stretch,
+    StretchCounts,
+    classes_of,
+    count_clients,
+    count_stretch,
+    demand_by_key,
+)
 from lookup.replay.walk import Registry, Tick
 from lookup.replay.work import WorkDir
 
@@ -130,18 +139,19 @@ class SharedReplay:
     def _lookups(self, stretch: Stretch) -> Floats:
         """Decide every key of a stretch; return the weight each broker serves in each tick, in micro-units."""
         classes, counts, n_keys = self._classes(stretch)
-        n_brokers = len(self._registry.registered)
-        odds = np.zeros((n_keys, n_brokers + 1))
-        served = np.zeros((len(stretch.ticks), n_brokers))
-        for code, row, places in self._asked(classes, counts, stretch):
-            micro = counts.micro[:, places].sum(axis=1)
-            odds[code] = self._decided(stretch, (code, row), (counts.counts[:, places].sum(axis=1), micro))
-            served += micro[:, None] * odds[code, :-1]
-        odds[:, -1] = 1.0 - odds[:, :-1].any(axis=1)
         if self._has_pinned:
-            classes, odds = self._with_pinned(classes, odds)
-            for code in range(n_keys, len(odds)):
-                served += counts.micro[:, classes.key == code].sum(axis=1)[:, None] * odds[code, :-1]
+            classes = self._with_pinned(classes, n_keys)
+        demand = demand_by_key(counts, classes.key, len(stretch.ticks))
+        n_brokers = len(self._registry.registered)
+        odds = np.vstack([np.zeros((n_keys, n_brokers + 1)), np.eye(n_brokers + 1)])
+        asked = self._asked(stretch, demand, _first_rows(classes, counts, len(odds)), n_keys)
+        for code, row in asked.items():
+            odds[code] = self._decided(stretch, (self._texts[code], row), demand, demand.places[code])
+        odds[:n_keys, -1] = 1.0 - odds[:n_keys, :-1].any(axis=1)
+        served = np.zeros((len(stretch.ticks), n_brokers))
+        for code in [*asked, *(code for code in demand.places if code >= n_keys)]:
+            places = demand.places[code]
+            served[demand.tick[places]] += demand.micro[places, None] * odds[code, :-1]
         if stretch.ticks[0].start_us >= self._scored_from:
             self._tally.add(stretch, counts, (classes.key, classes.client), odds, self.manager.roster)
         return served
@@ -156,25 +166,21 @@ class SharedReplay:
         classes = classes_of(self._cluster, stretch, codes)
         return classes, count_stretch(self._cluster, stretch, classes), bound
 
-    def _with_pinned(self, classes: Classes, odds: Floats) -> tuple[Classes, Floats]:
+    def _with_pinned(self, classes: Classes, n_keys: int) -> Classes:
         """Give each broker that answers without a policy a key of its own, behind those of the policy."""
-        width = odds.shape[1]
-        # answer -1 is the last column (no answer), answer b is column b
-        keys = np.where(classes.pinned == -1, classes.key, len(odds) + self._answers(classes.pinned) % width)
-        return replace(classes, key=keys), np.vstack([odds, np.eye(width)])
+        # Answer b has the key behind by b, answer -1, nobody, the one behind all brokers.
+        answers = self._answers(classes.pinned) % (len(self._registry.registered) + 1)
+        return replace(classes, key=np.where(classes.pinned == -1, classes.key, n_keys + answers))
 
-    def _asked(self, classes: Classes, counts: StretchCounts, stretch: Stretch) -> Iterator[tuple[int, int, Ints]]:
-        """Yield the keys a policy is asked about, with their first row and their classes.
+    def _asked(self, stretch: Stretch, demand: KeyDemand, firsts: Ints, n_keys: int) -> dict[int, int]:
+        """Return the first row of each key a policy is asked about.
 
         They come in order of their texts, so that sums of floats do not depend on how keys are numbered.
         """
         if not self._registry.registered.any():
-            return
-        present = np.flatnonzero(counts.counts.any(axis=0) & (classes.pinned == -1))
-        held = {code: present[classes.key[present] == code] for code in np.unique(classes.key[present]).tolist()}
-        firsts = {code: int(counts.firsts[places].min()) for code, places in held.items()}
-        for code in sorted(held, key=lambda code: self._text(stretch.rows, code, firsts[code])):
-            yield code, firsts[code], held[code]
+            return {}
+        held = {code: int(firsts[code]) for code in demand.places if code < n_keys}
+        return {code: held[code] for code in sorted(held, key=lambda code: self._text(stretch.rows, code, held[code]))}
 
     def _text(self, rows: DayRows, code: int, row: int) -> str:
         known = self._texts.get(code)
@@ -182,13 +188,12 @@ class SharedReplay:
             known = self._texts[code] = key_text(self._policy, self._requests.request(rows, row))
         return known
 
-    def _decided(self, stretch: Stretch, key: tuple[int, int], demand: tuple[Ints, Floats]) -> Floats:
-        """Decide one key, given by its code and first row; note its decision in every tick that has lookups of it."""
-        ballot, fingerprint = self.manager.decide(self._requests.request(stretch.rows, key[1]))
-        text, (counts, micro) = self._texts[key[0]], demand
-        asked = np.flatnonzero(counts)
-        decision = KeyDecision(stretch.starts[asked], text, ballot, fingerprint, counts[asked], micro[asked] / MICRO)
-        self.decisions.append(decision)
+    def _decided(self, stretch: Stretch, key: tuple[str, int], demand: KeyDemand, places: slice) -> Floats:
+        """Decide one key, given by its text and first row; note its decision in every tick that has lookups of it."""
+        text, row = key
+        ballot, fingerprint = self.manager.decide(self._requests.request(stretch.rows, row))
+        starts, weight = stretch.starts[demand.tick[places]], demand.micro[places] / MICRO
+        self.decisions.append(KeyDecision(starts, text, ballot, fingerprint, demand.lookups[places], weight))
         return _spread(ballot, len(self._registry.registered))
 
     def _answers(self, pinned: NDArray[np.int32]) -> Ints:
@@ -228,6 +233,13 @@ class SharedReplay:
             agreed=self._tally.agreed,
             has_usage=self._has_usage,
         )
+
+
+def _first_rows(classes: Classes, counts: StretchCounts, n_keys: int) -> Ints:
+    """Return the first row of each key, shape (n_keys,); keys without a row have some number behind all rows."""
+    firsts = np.full(n_keys, np.iinfo(np.int64).max)
+    np.minimum.at(firsts, classes.key, counts.firsts)
+    return firsts
 
 
 def _spread(ballot: Ballot, n_brokers: int) -> Floats:

@@ -6,21 +6,33 @@ counts do not depend on the policy: they are kept with the rows, for the next po
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.replay.counts import compacted, grouped, summed, tallied, weights_of
+from lookup.replay.counts import compacted, grouped, summed, weights_of
 from lookup.replay.ordering import DayRows
 from lookup.replay.plan import ClusterPlan
 from lookup.replay.walk import Tick
 
-__all__ = ["Classes", "Stretch", "StretchCounts", "classes_of", "count_clients", "count_stretch"]
+__all__ = [
+    "Classes",
+    "KeyDemand",
+    "Stretch",
+    "StretchCounts",
+    "classes_of",
+    "count_clients",
+    "count_stretch",
+    "demand_by_key",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+#: Classes that most ticks lack, such as topics, are not counted into a table of all ticks and classes.
+_SPARSE = 1
 
 
 @dataclass(frozen=True)
@@ -48,12 +60,12 @@ class Stretch:
         """Return the row after the last."""
         return self.ticks[-1].high
 
-    @property
+    @cached_property
     def starts(self) -> Ints:
         """Return when each tick begins, µs."""
         return np.array([tick.start_us for tick in self.ticks], dtype=np.int64)
 
-    @property
+    @cached_property
     def sizes(self) -> Ints:
         """Return how many rows each tick has."""
         return np.array([tick.high - tick.low for tick in self.ticks], dtype=np.int64)
@@ -77,8 +89,9 @@ class Classes:
 class StretchCounts:
     """Lookups and weight, in micro-units, of a stretch."""
 
-    #: by tick and class, shape (n_ticks, n_classes)
-    counts: Ints
+    #: by class and tick, in this order, columns of shape (n_pairs,); a pair is class x n_ticks + tick
+    pair: Ints
+    counts: Floats
     micro: Floats
     #: by unit and class, columns of shape (n_groups,)
     unit: Ints
@@ -92,6 +105,18 @@ class StretchCounts:
     logged: Floats
     #: first row of each class, shape (n_classes,)
     firsts: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class KeyDemand:
+    """Lookups and weight, in micro-units, of a stretch by key and tick; columns of shape (n_pairs,)."""
+
+    #: which pairs each key has, in order of their ticks; keys without lookups are not there
+    places: Mapping[int, slice]
+    #: place of the tick in the stretch
+    tick: Ints
+    lookups: Ints
+    micro: Floats
 
 
 def classes_of(cluster: ClusterPlan, stretch: Stretch, keys: Ints | None = None) -> Classes:
@@ -126,11 +151,27 @@ def count_stretch(cluster: ClusterPlan, stretch: Stretch, classes: Classes) -> S
     return _counted(cluster, stretch, classes.codes, len(classes.key))
 
 
+def demand_by_key(counts: StretchCounts, keys: Ints, n_ticks: int) -> KeyDemand:
+    """Add up what a stretch was asked for by keys and ticks.
+
+    Args:
+        keys: of each class, shape (n_classes,).
+        n_ticks: of the stretch.
+    """
+    klass, tick = np.divmod(counts.pair, n_ticks)
+    found, (lookups, micro) = summed(keys[klass] * n_ticks + tick, counts.counts, counts.micro)
+    key, tick = np.divmod(found, n_ticks)
+    held, starts = np.unique(key, return_index=True)
+    bounds = [*starts.tolist(), len(key)]
+    places = dict(zip(held.tolist(), map(slice, bounds, bounds[1:]), strict=True))
+    return KeyDemand(places, tick, lookups.astype(np.int64), micro)
+
+
 def _counted(cluster: ClusterPlan, stretch: Stretch, codes: Ints, n_classes: int) -> StretchCounts:
     span, sizes = slice(stretch.low, stretch.high), stretch.sizes
     weights, width = weights_of(stretch.rows, span), len(cluster.timeline.roster) + 2
-    place = np.repeat(np.arange(len(sizes)) * n_classes, sizes) + codes
-    counts, micro = tallied(place, weights, len(sizes) * n_classes)
+    in_ticks = codes * len(sizes) + np.repeat(np.arange(len(sizes)), sizes)
+    by_tick = grouped(in_ticks, weights, len(sizes) * n_classes, sparse=_SPARSE)
     # -1 for none and -2 for an unknown broker come first, so that columns start at 0. A bundle meets few brokers in a
     # stretch: only the pairs that occur are told apart by class.
     logged = (cluster.units[1] * width)[stretch.rows.column("atom", span)] + stretch.rows.column("broker", span) + 2
@@ -140,8 +181,7 @@ def _counted(cluster: ClusterPlan, stretch: Stretch, codes: Ints, n_classes: int
     keys, (by_class, weight) = summed(pair // width * n_classes + klass, lookups, weight)
     named = pair % width != 1
     return StretchCounts(
-        counts.reshape(len(sizes), n_classes),
-        micro.reshape(len(sizes), n_classes),
+        *by_tick,
         keys // n_classes,
         keys % n_classes,
         by_class,

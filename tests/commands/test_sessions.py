@@ -2,33 +2,90 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 #: The JVM is held still until a call lies unread in its socket: its end then breaks the call off in the middle.
 CUT_OFF = """
-import os, signal, threading
+import os, signal, sys, threading, time
+import psutil
 from pyspark import SparkContext
 from lookup.commands.sessions import spark_session
 from lookup.errors import PulsarLookupError
+
+def end(java, caller):
+    while sys._current_frames()[caller].f_code.co_name != "readinto":
+        time.sleep(0.01)
+    os.kill(java, signal.SIGKILL)
 
 try:
     with spark_session("local[1]") as spark:
         java = SparkContext._gateway.proc.pid
         os.kill(java, signal.SIGSTOP)
-        threading.Timer(0.5, os.kill, (java, signal.SIGKILL)).start()
+        while psutil.Process(java).status() != psutil.STATUS_STOPPED:
+            time.sleep(0.01)
+        threading.Thread(target=end, args=(java, threading.get_ident())).start()
         spark.sparkContext._jvm.java.lang.System.nanoTime()
 except PulsarLookupError as error:
     print(error)
 """
 
+#: A JVM whose end is told seconds after its connections are broken, as by a system that has much else to do.
+LATE_JAVA = """#!/bin/sh
+exec "{python}" -c '
+import subprocess, sys, time
+code = subprocess.call(sys.argv[1:])
+time.sleep(5 if code else 0)
+sys.exit(abs(code))
+' "{java}" "$@"
+"""
+LATE = """
+import os, signal
+from lookup.commands.sessions import spark_session
+from lookup.errors import PulsarLookupError
+
+try:
+    with spark_session("local[1]") as spark:
+        java = spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()
+        os.kill(java, signal.SIGKILL)
+        spark.range(1).count()
+except PulsarLookupError as error:
+    print(error)
+"""
+
+
+def _said(script: str, **environment: str) -> str:
+    """Run a script that ends well and writes no traceback; return what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env=os.environ | environment,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
 
 @pytest.mark.spark
 def test_a_call_that_the_end_of_the_jvm_cuts_off_is_one_sentence() -> None:
     """Py4J answers such a call with a name that does not exist, and a traceback of its own; neither reaches a user."""
-    done = subprocess.run([sys.executable, "-c", CUT_OFF], capture_output=True, text=True, timeout=120, check=False)
+    assert _said(CUT_OFF) == "Spark's Java process ended too early, with signal 9; out of memory?\n"
 
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "Spark's Java process ended too early, with signal 9; out of memory?\n"
+
+@pytest.mark.spark
+def test_the_end_of_the_jvm_may_be_told_late(tmp_path: Path) -> None:
+    """A busy system may say that a process has ended long after its connections are gone; the sentence waits for it."""
+    java = Path(os.environ["JAVA_HOME"], "bin", "java") if "JAVA_HOME" in os.environ else shutil.which("java")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "java").write_text(LATE_JAVA.format(python=sys.executable, java=java), encoding="utf-8")
+    (tmp_path / "bin" / "java").chmod(0o755)
+
+    said = _said(LATE, JAVA_HOME=str(tmp_path))
+    assert said == "Spark's Java process ended too early, with exit code 9; out of memory?\n"

@@ -20,6 +20,7 @@ from lookup.topics.hashing import topics_hash
 from lookup.topics.messages import Closed, Refused, Resync, Snapshot, Update
 from lookup.topics.sqlite import SqliteStorage
 from tests.commands.projects import Ran, Run
+from tests.processes import HEEDING
 
 Watch = Callable[..., Ran]
 Write = Callable[[Catalog], None]
@@ -280,29 +281,19 @@ def test_a_watch_ends_after_its_time(lookup: Run, path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "terminated"])
 def test_a_watch_follows_other_processes_until_it_is_interrupted(path: Path, number: signal.Signals) -> None:
     """What another process writes is told while both run; Ctrl-C ends with 130, in silence."""
-    command = [sys.executable, "-m", *"lookup topics watch public/default --every 0.05 --format json".split()]
-    with subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=_heed,  # noqa: PLW1509  nothing else runs in the child before its program
-    ) as watching:
+    words = "topics watch public/default --every 0.05 --format json".split()
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", HEEDING, *words], stdout=pipe, stderr=pipe, text=True) as watching:
         assert watching.stdout is not None
         assert json.loads(watching.stdout.readline())["count"] == 4
         with _opened(path) as other:
             other.create(f"{HERE}new")
         update = json.loads(watching.stdout.readline())
         watching.send_signal(number)
-        out, err = watching.communicate(timeout=30)
+        out, err = watching.communicate(timeout=120)
 
     assert (update["kind"], _locals(update["added"])) == ("update", ["new"])
     assert (watching.returncode, out, err) == (130, "", "")
-
-
-def _heed() -> None:
-    # A shell starts jobs in the background with Ctrl-C ignored, and children inherit that.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def test_the_client_applies_what_it_is_told() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.replay.plans import NOON, lookup, planned
@@ -14,7 +14,7 @@ from tests.replay.plans import NOON, lookup, planned
     st.lists(st.tuples(st.integers(0, 3), st.none() | st.integers(-2, 2)), min_size=1, max_size=12),
     st.integers(1, 5),
 )
-@settings(max_examples=30, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30)
 def test_rows_are_in_order_of_time_number_and_place(
     tmp_path_factory: object, rows: list[tuple[int, int | None]], tasks: int
 ) -> None:

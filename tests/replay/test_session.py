@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 
 import pytest
 from pyspark.sql import SparkSession
 
 from lookup.errors import SettingsError
 from lookup.replay.session import create_session, local_cores
+from tests.processes import awaited, is_gone
 
 
 @pytest.mark.parametrize(("master", "cores"), [("local", 1), ("local[3]", 3), ("local[2,4]", 2)])
@@ -67,17 +67,7 @@ def test_ctrl_c_is_the_callers_and_the_jvm_ends_with_it() -> None:
     jvm, is_apart, is_handler_kept = caller.stdout.readline().split()
 
     caller.kill()
-    caller.communicate(timeout=60)
+    caller.communicate(timeout=120)
 
     assert (is_apart, is_handler_kept) == ("True", "True")
-    assert _ends(jvm)
-
-
-def _ends(process: str) -> bool:
-    """Tell whether a process is gone, or only waits to be forgotten, within a minute."""
-    for _ in range(120):
-        state = subprocess.run(["ps", "-o", "stat=", "-p", process], capture_output=True, text=True, check=False).stdout
-        if not state.strip() or state.startswith("Z"):
-            return True
-        time.sleep(0.5)
-    return False
+    assert awaited(lambda: is_gone(int(jvm)))

@@ -35,6 +35,6 @@ def test_a_missing_package_is_named_when_it_is_needed(package: str, call: str, s
     """The modules import without the extra; only what needs it says what to install."""
     script = _SCRIPT.format(package=package, call=call)
 
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
 
     assert (done.returncode, done.stderr.startswith(said)) == (1, True), done.stderr

@@ -30,7 +30,8 @@ def _killed(folder: Path, way: str, n_lines: int) -> list[str]:
     """Let a process write, kill it after some lines, return all it said."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, str(_WRITER), str(folder / "topics.db"), way]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment) as process:
         assert process.stdout is not None
         said = [process.stdout.readline().strip() for _ in range(n_lines)]
         process.kill()

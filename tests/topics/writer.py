@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from itertools import count
 
 from lookup.topics.catalog import Catalog
@@ -21,7 +20,7 @@ def main(path: str, way: str) -> None:
             for number in range(2_000):
                 catalog.create(f"persistent://t/ns/{number}", labels={"number": str(number % 7)})
             _say("inside")
-            time.sleep(60)
+            sys.stdin.read()  # until it is killed, or whoever has started it is gone
     for number in count():
         name = f"persistent://t/ns/{number}"
         catalog.create(name, labels={"number": str(number % 7)})

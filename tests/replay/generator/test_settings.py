@@ -66,7 +66,7 @@ def test_a_start_without_zone_is_utc() -> None:
     assert naive.start_us == GenerateSettings().start_us
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     st.builds(
         GenerateSettings,

@@ -22,7 +22,7 @@ def test_every_topic_parses(lookups: pd.DataFrame) -> None:
     topics = [TopicName.parse(topic) for topic in lookups["topic"].unique()]
 
     assert {topic.domain for topic in topics} == {"persistent", "non-persistent"}
-    assert any(topic.partition is not None for topic in topics)
+    assert any("-partition-" in topic.local for topic in topics)
 
 
 def test_popularity_falls_like_zipf(tmp_path: Path) -> None:
