@@ -20,7 +20,7 @@ from lookup.engine.second_choice import SecondChoice
 from lookup.errors import PluginError, SettingsError
 from lookup.hooks.parameters import Conf
 from lookup.hooks.protocols import Filter, Lister, Scorer, Selector, Shedder, SplitAlgorithm, Splitter
-from lookup.hooks.raised import in_one_line
+from lookup.hooks.raised import in_one_line, raised
 from lookup.settings.policy import PartSpec, PolicySpec
 
 __all__ = ["ChildSlot", "PartBuilder", "build_policies", "child_kinds", "parameters_of", "part_table", "policy_table"]
@@ -132,8 +132,13 @@ class PartBuilder:
         try:
             built = found(**values)
             checked_reads(built)
-        except (Exception, SystemExit) as error:  # noqa: BLE001  a third party's class may raise anything
+        except KeyboardInterrupt:
+            raise
+        except Exception as error:  # noqa: BLE001  a third party's class may raise anything
             self.problems.append(f"{where}: {error}")
+            return None
+        except BaseException as error:  # noqa: BLE001  one that exits says nothing by itself
+            self.problems.append(f"{where}: {found.name!r} could not be made: {raised(error)}")
             return None
         return built
 

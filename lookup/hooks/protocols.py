@@ -226,14 +226,14 @@ class Lister(Part, Protocol):
 
     @property
     def interests(self) -> frozenset[EventKind]:
-        """Return the catalog events after which the answer may be another; a watch asks again on these."""
+        """Return the kinds of events after which the answer may be another; a watch asks again on these."""
 
     def list_topics(self, namespace: str, mode: Mode, properties: Mapping[str, str], catalog: CatalogView) -> Listing:
         """Return the names of a namespace's topics in any order, partitions as names of their own.
 
         Args:
             properties: what the client sent with its request, checked and bounded; empty asks for no filtering.
-            catalog: the topics there are, at one instant.
+            catalog: the topics there are, at one instant; it can only be read, and so can what it answers.
 
         Returns:
             The names; `partial=True` where some could not be had, which the framework tells as a failure, since clients
