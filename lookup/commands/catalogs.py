@@ -5,19 +5,22 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from itertools import chain
 
 from lookup.commands.options import Parser, add_plugin_files, add_set, settings_flags
 from lookup.commands.streams import print_json, stdout
 from lookup.engine.build import PartBuilder
 from lookup.engine.plugins import load_plugins
-from lookup.errors import SettingsError
+from lookup.errors import ArgumentError, SettingsError
 from lookup.hooks import Lister
 from lookup.model.catalog import TopicEntry
 from lookup.model.names import TopicName
 from lookup.settings import TopicsFile, TopicsSection, load_topics
 from lookup.topics.catalog import Catalog
+from lookup.topics.listers import interests_of
 from lookup.topics.naming import MODES, checked_name, checked_namespace
-from lookup.topics.pairs import parse_pairs
+from lookup.topics.pairs import parse_each
+from lookup.topics.refusals import quoted, unseen
 from lookup.topics.sqlite import SqliteStorage
 
 __all__ = [
@@ -105,12 +108,25 @@ def _pattern(text: str) -> str:
 
 
 def pairs_of(texts: Iterable[str]) -> dict[str, str]:
-    """Read all pairs of some texts; the last value of a key counts.
+    """Read all pairs of some texts.
 
     Raises:
-        ArgumentError: naming the first piece that is no pair.
+        ArgumentError: naming the first piece that is no pair, or holds what nobody sees, and the first key that is
+            given two values: which of them was meant, nobody can know.
     """
-    return {key: value for text in texts for key, value in parse_pairs(text).items()}
+    found: dict[str, str] = {}
+    for key, value in chain.from_iterable(map(parse_each, texts)):
+        _refuse_unseen(key, value)
+        if found.setdefault(key, value) != value:
+            raise ArgumentError(f"{quoted(key)} is given twice, as {quoted(found[key])} and as {quoted(value)}")
+    return found
+
+
+def _refuse_unseen(key: str, value: str) -> None:
+    for what, text in (("key", key), ("value", value)):
+        fault = unseen(text)
+        if fault is not None:
+            raise ArgumentError(f"{quoted(f'{key}={value}')}: the {what} {fault}")
 
 
 def settings_of(arguments: argparse.Namespace) -> TopicsFile:
@@ -148,11 +164,13 @@ def lister_of(settings: TopicsFile, plugin_files: Sequence[str]) -> Lister:
     Raises:
         PluginError: for a plug-in that cannot be loaded.
         SettingsError: for a lister that nobody registered, or whose parameters are wrong.
+        ContractError: for one whose interests are no kinds of events.
     """
     builder = PartBuilder(load_plugins([*settings.plugin_files, *plugin_files]))
     lister: Lister | None = builder.part("listers", settings.topics.lister, "topics.lister")
     if lister is None or builder.problems:
         raise SettingsError(builder.problems)
+    interests_of(lister)
     return lister
 
 

@@ -6,7 +6,7 @@ import argparse
 import inspect
 import json
 from collections.abc import Iterator
-from dataclasses import MISSING, asdict, dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -17,6 +17,7 @@ from lookup.commands.streams import data_console, plain_table, print_json
 from lookup.engine.build import parameters_of, part_table
 from lookup.engine.plugins import Registry, load_plugins
 from lookup.hooks import ENTRY_POINT_GROUP, reads_of
+from lookup.hooks.raised import guarded
 
 __all__ = ["COMMAND", "Listed", "listed"]
 
@@ -65,11 +66,20 @@ def _origin(registry: Registry, found: type[Any]) -> str:
 
 
 def _parameters(found: type[Any]) -> Iterator[str]:
-    entries = parameters_of(found)
-    needed = [entry.name for entry in entries if entry.default is MISSING and entry.default_factory is MISSING]
-    defaults = {} if needed else part_table(found())
-    for entry in entries:
-        yield entry.name if needed else f"{entry.name} = {_written(defaults.get(entry.name))}"
+    made = _made(found)
+    defaults = {} if made is None else part_table(made)
+    for entry in parameters_of(found):
+        yield entry.name if made is None else f"{entry.name} = {_written(defaults.get(entry.name))}"
+
+
+def _made(found: type[Any]) -> Any:
+    """Make a class by its defaults; None where a parameter has none, or a default is one it refuses itself."""
+    try:
+        return found()
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001  a third party's class may raise anything; it can be listed all the same
+        return None
 
 
 def _written(value: object) -> str:
@@ -79,11 +89,12 @@ def _written(value: object) -> str:
 def _reads(kind: str, found: type[Any]) -> tuple[str, ...]:
     if kind in ("listers", "log_readers", "metrics", "shedders", "splitters", "split_algorithms"):
         return ()
-    try:
-        return tuple(sorted(reads_of(found())))
-    except TypeError:  # a parameter without default, on which the answer may depend
+    made = _made(found)
+    if made is None:  # the answer may depend on the parameter
         declared = getattr(found, "reads", ())
         return tuple(sorted(declared)) if isinstance(declared, frozenset) else ()
+    with guarded(f"{found.__module__}.{found.__qualname__} cannot say what it reads: "):
+        return tuple(sorted(reads_of(made)))
 
 
 def _add_arguments(parser: Parser) -> None:

@@ -91,7 +91,7 @@ QUERY = Command(
     summary="list the topics whose labels fit a selector",
     examples=(
         ("lookup topics labels query 'env=prod,tier in (gold,silver)' --mode all", "in one's own namespace"),
-        ("lookup topics labels query team --namespace acme/eu --namespace acme/us", "in two namespaces"),
+        ("lookup topics labels query team --namespace acme/eu --namespace public/default", "in two namespaces"),
     ),
     add_arguments=_add_query,
     run=_query,

@@ -152,7 +152,7 @@ def _print_changes(arguments: argparse.Namespace, settings: TopicsFile, query: W
     is_custom = settings.topics.lister.use != "default"
     rules, client = rules_of(settings.topics), Client()
     with opened(settings.topics) as catalog, TopicLister(lister, catalog, rules.listing) as at_work:
-        interests = lister.interests if is_custom else None
+        interests = at_work.interests if is_custom else None
         watches = Watches(rules.watching, interests=interests, revision=catalog.revision)
         watch = _Watch(catalog, watches, at_work if is_custom else None)
         watches.open(_HERE, WatchRequest(1, 1, query))

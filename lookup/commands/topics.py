@@ -19,12 +19,13 @@ from lookup.commands.catalogs import (
 )
 from lookup.commands.options import Command, Parser, add_format, whole
 from lookup.commands.streams import print_json, say, warn
-from lookup.errors import SettingsError
+from lookup.errors import NotFoundError, SettingsError
 from lookup.hooks import Lister
 from lookup.model.catalog import CatalogView, Selector
 from lookup.settings import TopicsSection
 from lookup.topics.catalog import Catalog
 from lookup.topics.hashing import topics_hash
+from lookup.topics.listers import interests_of
 from lookup.topics.listing import ListRequest, TopicLister
 from lookup.topics.naming import namespace_of
 from lookup.topics.rules import rules_of
@@ -91,7 +92,7 @@ def _listed(at_work: TopicLister, catalog: CatalogView, request: ListRequest, se
 
 def warn_of_ignored(lister: Lister, properties: Mapping[str, str] | None) -> None:
     """Warn of properties that a lister does not look at."""
-    if properties and "properties" not in lister.interests:
+    if properties and "properties" not in interests_of(lister):
         use = "--set topics.lister=property-filter or indexed"
         warn(f"lister {lister.name!r} does not look at properties and lists every topic; {use} filters by them")
 
@@ -118,15 +119,14 @@ def _create(arguments: argparse.Namespace) -> int:
 
 
 def _put(name: str, arguments: argparse.Namespace, catalog: Catalog) -> None:
+    properties, labels = pairs_of(arguments.properties), pairs_of(arguments.labels)
     with catalog.together():
         if arguments.create_namespace:
             catalog.create_namespace(namespace_of(name))
-        catalog.create(
-            name,
-            partitions=arguments.partitions,
-            properties=pairs_of(arguments.properties),
-            labels=pairs_of(arguments.labels),
-        )
+        try:
+            catalog.create(name, partitions=arguments.partitions, properties=properties, labels=labels)
+        except NotFoundError as error:  # of its namespace
+            raise NotFoundError(f"{error}; with --create-namespace it is made") from None
 
 
 def _add_delete(parser: Parser) -> None:
@@ -158,7 +158,7 @@ CREATE = Command(
     name="topics create",
     summary="put a topic into the catalog",
     examples=(
-        ("lookup topics create orders --labels env=prod -p team=billing", "with a label and a property"),
+        ("lookup topics create orders --create-namespace --labels env=prod -p team=billing", "the first topic of all"),
         ("lookup topics create persistent://acme/eu/orders --partitions 4 --create-namespace", "partitioned"),
     ),
     add_arguments=_add_create,

@@ -20,7 +20,7 @@ from lookup.engine.second_choice import SecondChoice
 from lookup.errors import PluginError, SettingsError
 from lookup.hooks.parameters import Conf
 from lookup.hooks.protocols import Filter, Lister, Scorer, Selector, Shedder, SplitAlgorithm, Splitter
-from lookup.hooks.raised import in_one_line
+from lookup.hooks.raised import in_one_line, raised
 from lookup.model.quoting import shown
 from lookup.settings.policy import PartSpec, PolicySpec
 
@@ -160,9 +160,14 @@ class PartBuilder:
         try:
             built = found(**given.values)
             checked_reads(built)
-        except (Exception, SystemExit) as error:  # noqa: BLE001  a third party's class may raise anything
+        except KeyboardInterrupt:
+            raise
+        except Exception as error:  # noqa: BLE001  a third party's class may raise anything
             origins = [f"{name} comes from {self._key(key)}" for name, key in given.keys.items()]
             self.problems.append("; ".join([f"{where}: {error}", *origins]))
+            return None
+        except BaseException as error:  # noqa: BLE001  one that exits says nothing by itself
+            self.problems.append(f"{where}: {found.name!r} could not be made: {raised(error)}")
             return None
         return built
 

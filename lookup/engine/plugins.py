@@ -5,55 +5,31 @@ Built-ins enter here like everybody else. Hooks are called once; nothing on the 
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.util
+import inspect
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from reprlib import repr as shortened
 from types import ModuleType
 from typing import Any
 
 import pluggy
 
+from lookup.engine.requirements import PROTOCOLS, checked_name, title_of
 from lookup.errors import PluginError
 from lookup.hooks import specs
 from lookup.hooks.markers import ENTRY_POINT_GROUP, PROJECT
-from lookup.hooks.raised import raised
-from lookup.model.decision import Reason
+from lookup.hooks.raised import guarded
 
 __all__ = ["KINDS", "PluginSource", "Registry", "load_plugins", "registry_of", "suggestion"]
 
 #: Kinds of classes a plug-in can register; each has its hook `lookup_register_<kind>`.
-KINDS = (
-    "filters",
-    "scorers",
-    "selectors",
-    "shedders",
-    "splitters",
-    "split_algorithms",
-    "listers",
-    "log_readers",
-    "metrics",
-)
+KINDS = tuple(PROTOCOLS)
 _HOOKS = tuple(f"lookup_register_{kind}" for kind in KINDS)
-#: What a class of each kind has besides its name; protocols with attributes cannot be asked by `issubclass`.
-_NEEDED: Mapping[str, tuple[str, ...]] = {
-    "filters": ("reason", "admit"),
-    "scorers": ("score",),
-    "selectors": ("odds",),
-    "shedders": ("propose",),
-    "splitters": ("propose",),
-    "split_algorithms": ("boundaries",),
-    "listers": ("interests", "list_topics", "initialize", "close"),
-    "log_readers": ("parse",),
-    "metrics": ("unit", "better", "grain", "resample", "keys", "accumulate", "value"),
-}
-#: Kinds that settings write as tables, and the keys of those tables that are no parameters.
-_PARTS = ("filters", "scorers", "selectors", "shedders", "splitters", "split_algorithms", "listers")
-_RESERVED = ("use", "weight")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +101,8 @@ def _by_name(point: EntryPoint) -> tuple[str, str]:
 
 def _enter(manager: pluggy.PluginManager, point: EntryPoint) -> PluginSource:
     origin = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
-    try:
+    with guarded(f"plug-in {point.name!r} of {origin} cannot be loaded: "):
         module = point.load()
-    except (Exception, SystemExit) as error:
-        raise PluginError(f"plug-in {point.name!r} of {origin} cannot be loaded: {raised(error)}") from error
     _register(manager, module, point.name, origin)
     return PluginSource(point.name, origin)
 
@@ -143,14 +117,31 @@ def _enter_file(manager: pluggy.PluginManager, path: Path) -> PluginSource:
 def _register(manager: pluggy.PluginManager, module: object, name: str, origin: str) -> None:
     if manager.has_plugin(name):
         raise PluginError(f"plug-in {name!r} of {origin} has the name of another plug-in; names are given once")
+    _refuse_arguments(module, f"{name!r} of {origin}")
     try:
         manager.register(module, name=name)
     except (ValueError, pluggy.PluginValidationError) as error:
-        # A module entered under two names, or a hook with arguments.
+        # A module entered under two names, or a hook marked as what no hook of ours is.
         why = " ".join(str(error).split())
         raise PluginError(f"plug-in {name!r} of {origin} cannot be registered: {why}") from None
     found = {caller.name for caller in manager.get_hookcallers(module) or ()}
     _refuse_undecorated(module, found, f"{name!r} of {origin}")
+
+
+def _refuse_arguments(module: object, title: str) -> None:
+    """Complain of hooks that cannot be called as they are, without arguments."""
+    for hook in _HOOKS:
+        function = getattr(module, hook, None)
+        if not inspect.isroutine(function) or not hasattr(function, f"{PROJECT}_impl"):
+            continue
+        signature = inspect.signature(function)
+        try:
+            signature.bind()
+        except TypeError:
+            asked = f"{hook}({', '.join(signature.parameters)})"
+            raise PluginError(
+                f"plug-in {title} has {asked}, but a hook is called without arguments; {hook}() would be right"
+            ) from None
 
 
 def _refuse_undecorated(module: object, found: Collection[str], title: str) -> None:
@@ -172,10 +163,8 @@ def _module_of(path: Path) -> ModuleType:
         raise PluginError(f"plug-in file {path} is not a Python file that can be read")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    try:
+    with guarded(f"plug-in file {path} cannot be loaded: "):
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        raise PluginError(f"plug-in file {path} cannot be loaded: {raised(error)}") from error
     return module
 
 
@@ -191,44 +180,22 @@ def _refuse_misspelt(manager: pluggy.PluginManager) -> None:
 def _registered(manager: pluggy.PluginManager, kind: str) -> Iterator[Any]:
     hook = f"lookup_register_{kind}"
     for implementation in getattr(manager.hook, hook).get_hookimpls():
-        try:
-            answer = list(implementation.function() or ())
-        except (Exception, SystemExit) as error:
-            raise PluginError(f"plug-in {implementation.plugin_name!r} failed in {hook}: {raised(error)}") from error
-        yield from answer
+        plugin = f"plug-in {implementation.plugin_name!r}"
+        with guarded(f"{plugin} failed in {hook}: "):
+            answer = implementation.function()
+            classes = list(answer) if isinstance(answer, Iterable) else None
+        if classes is None:
+            right = "an iterable of classes would be right, () where there is none"
+            raise PluginError(f"{plugin} returned {shortened(answer)} from {hook}; {right}")
+        yield from classes
 
 
 def _collected(kind: str, found: Iterable[Any]) -> Mapping[str, type[Any]]:
     classes: dict[str, type[Any]] = {}
     for entry in found:
-        name = _name_of(kind, entry)
+        name = checked_name(kind, entry)
         if name in classes:
-            taken = _title(classes[name])
-            raise PluginError(f"{_title(entry)} defines its name as {name!r}, which {taken} already uses")
+            taken = title_of(classes[name])
+            raise PluginError(f"{title_of(entry)} defines its name as {name!r}, which {taken} already uses")
         classes[name] = entry
     return dict(sorted(classes.items()))
-
-
-def _name_of(kind: str, found: Any) -> str:
-    if not isinstance(found, type):
-        raise PluginError(f"lookup_register_{kind} answered {found!r}, which is not a class")
-    where = f"{_title(found)}, registered under {kind},"
-    name = getattr(found, "name", None)
-    if not isinstance(name, str) or not name:
-        raise PluginError(f"{where} has no `name`")
-    if not dataclasses.is_dataclass(found) or not found.__dataclass_params__.frozen:  # type: ignore[attr-defined]  # set by @dataclass
-        raise PluginError(f"{where} is not a frozen dataclass")
-    missing = [attribute for attribute in _NEEDED[kind] if not hasattr(found, attribute)]
-    if missing:
-        raise PluginError(f"{where} has no `{missing[0]}`, which its protocol asks for")
-    reason = getattr(found, "reason", None)
-    if kind == "filters" and not isinstance(reason, Reason):
-        raise PluginError(f"{where} rejects by reason {reason!r}; Reason.FILTERED is there for all plug-ins")
-    reserved = [entry.name for entry in dataclasses.fields(found) if entry.name in _RESERVED]
-    if reserved and kind in _PARTS:
-        raise PluginError(f"{where} has a parameter {reserved[0]!r}, which settings keep for themselves")
-    return name
-
-
-def _title(found: type[Any]) -> str:
-    return f"{found.__module__}.{found.__qualname__}"

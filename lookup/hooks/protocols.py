@@ -31,7 +31,9 @@ from lookup.model.view import ClusterView
 __all__ = [
     "ALL_READS",
     "LOAD_DETAILS",
+    "Better",
     "Filter",
+    "Grain",
     "Lister",
     "LogReader",
     "Metric",
@@ -39,6 +41,7 @@ __all__ = [
     "Offer",
     "Part",
     "Remembering",
+    "Resample",
     "Scorer",
     "Selector",
     "Shedder",
@@ -70,6 +73,13 @@ ALL_READS = frozenset(
 #: messages, single resources, topics. Where they are unknown, that is said before the run; nothing is hidden from the
 #: part.
 LOAD_DETAILS = frozenset({"view.load.rates", "view.load.resources", "view.load.topics"})
+
+#: Which direction of a metric is better; "info": neither, it gets no verdict.
+Better = Literal["up", "down", "info"]
+#: What one row of the figures behind a metric is.
+Grain = Literal["lookup", "change", "cell"]
+#: What the intervals of a metric draw: bundles, blocks of cells of time, or nothing.
+Resample = Literal["bundle", "time", "none"]
 
 
 class Part(Protocol):
@@ -216,14 +226,14 @@ class Lister(Part, Protocol):
 
     @property
     def interests(self) -> frozenset[EventKind]:
-        """Return the catalog events after which the answer may be another; a watch asks again on these."""
+        """Return the kinds of events after which the answer may be another; a watch asks again on these."""
 
     def list_topics(self, namespace: str, mode: Mode, properties: Mapping[str, str], catalog: CatalogView) -> Listing:
         """Return the names of a namespace's topics in any order, partitions as names of their own.
 
         Args:
             properties: what the client sent with its request, checked and bounded; empty asks for no filtering.
-            catalog: the topics there are, at one instant.
+            catalog: the topics there are, at one instant; it can only be read, and so can what it answers.
 
         Returns:
             The names; `partial=True` where some could not be had, which the framework tells as a failure, since clients
@@ -254,25 +264,32 @@ class LogReader(Part, Protocol):
 
 @runtime_checkable
 class Metric(Part, Protocol):
-    """A figure of merit that adds up: sums per unit of resampling, and a value of their totals."""
+    """A figure of merit that adds up: sums per unit of resampling, and a value of their totals.
+
+    Every parameter has a default: one metric is made of each class. A class may list all keys it can ever have in
+    `every_key`, a tuple of texts. Batches are shared with all other metrics and cannot be written into.
+    """
 
     #: unit of the value: "ratio", "ms", "lookups", ...
     unit: ClassVar[str]
     #: which direction is better
-    better: ClassVar[Literal["up", "down", "info"]]
+    better: ClassVar[Better]
     #: what one row of the figures behind it is
-    grain: ClassVar[Literal["lookup", "change", "cell"]]
+    grain: ClassVar[Grain]
     #: the unit that intervals resample: the batch's bundles, its cells, or nothing
-    resample: ClassVar[Literal["bundle", "time", "none"]]
+    resample: ClassVar[Resample]
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
         """Return the keys the metric is told apart by, `(None,)` for one number; empty where it cannot be computed."""
 
     def accumulate(self, batch: Batch, key: str | None) -> NDArray[np.float64]:
-        """Return sums of shape (n_units, k), one row per bundle or cell; sums of several batches add up."""
+        """Return finite sums of shape (n_units, k), one row per bundle or cell; sums of several batches add up.
+
+        k is at least 1 and the same for all batches.
+        """
 
     def value(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Turn totals of shape (..., k) into values of shape (...), NaN where there is nothing to measure.
+        """Turn totals of shape (..., k) into values of shape (...), NaN where there is nothing to measure, never inf.
 
         Where `resample` is none nothing is totalled first: the argument is the whole (n_units, k) array, whose rows
         then mean what the metric likes, and the answer one number.

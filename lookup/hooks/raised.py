@@ -7,14 +7,33 @@ from __future__ import annotations
 
 import os
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import PurePath
 
 import pluggy
 
-__all__ = ["in_one_line", "raised"]
+from lookup.errors import PluginError
+
+__all__ = ["guarded", "in_one_line", "raised"]
 
 #: Folders of what calls third parties' code; a frame below is none of theirs.
 _CALLERS = tuple(f"{PurePath(file).parent}{os.sep}" for file in (PurePath(__file__).parent, pluggy.__file__))
+
+
+@contextmanager
+def guarded(beginning: str) -> Iterator[None]:
+    """Call a third party's code: whatever it raises but Ctrl-C is one sentence, which begins as is given.
+
+    Raises:
+        PluginError: the sentence, with file and line of the code.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise PluginError(f"{beginning}{raised(error)}") from error
 
 
 def raised(error: BaseException) -> str:
@@ -25,7 +44,14 @@ def raised(error: BaseException) -> str:
 
 def in_one_line(error: BaseException) -> str:
     """Return an error's name and what it says, however many lines a third party's error has."""
-    return ": ".join(filter(None, (type(error).__name__, " ".join(str(error).split()))))
+    return ": ".join(filter(None, (type(error).__name__, " ".join(_said(error).split()))))
+
+
+def _said(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001  a third party's error may be broken itself
+        return ""
 
 
 def _place(error: BaseException) -> str | None:

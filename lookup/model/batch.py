@@ -2,12 +2,14 @@
 
 Batches add up. A replay yields one for every stretch in which no broker changed its lookup data; ownership changes and
 cells stand in the last of them, the others have empty ones. Units and clients are numbered the same in all of them.
+Every metric is handed the same batches, so nothing in them can be written into: columns are views, never copies.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +26,17 @@ IndexArray = NDArray[np.int64]
 TRANSIT_STATES = ("Assigning", "Releasing", "Splitting")
 
 
+class _Columns:
+    """What a record of arrays does once it is made: its columns become views that cannot be written into."""
+
+    def __post_init__(self) -> None:
+        for name, value in list(vars(self).items()):
+            if isinstance(value, np.ndarray):
+                view = value.view()
+                view.flags.writeable = False
+                object.__setattr__(self, name, view)
+
+
 @dataclass(frozen=True, slots=True)
 class ClientClass:
     """Clients nobody can tell apart: their lookup properties (logged or from `[[clients]]`) and where they stand."""
@@ -31,9 +44,17 @@ class ClientClass:
     properties: Mapping[str, str] = field(default_factory=dict)
     location: Location = Location()
 
+    def __post_init__(self) -> None:
+        """Show the properties without a way to change them."""
+        object.__setattr__(self, "properties", MappingProxyType(self.properties))
+
+    def __reduce__(self) -> tuple[type[ClientClass], tuple[dict[str, str], Location]]:
+        """Travel with plain properties: what only shows them does not pickle."""
+        return ClientClass, (dict(self.properties), self.location)
+
 
 @dataclass(frozen=True, eq=False)
-class Served:
+class Served(_Columns):
     """Lookups by bundle, client class and answering broker; columns of shape (n_groups,).
 
     Under shared ownership figures are expectations, so lookups need not be whole.
@@ -50,7 +71,7 @@ class Served:
 
 
 @dataclass(frozen=True, eq=False)
-class Transitions:
+class Transitions(_Columns):
     """Lookups of bundles that were being handed over, by bundle, state and client class; columns of shape (n_groups,).
 
     They are among those of `Served` as well, answered or not.
@@ -65,7 +86,7 @@ class Transitions:
 
 
 @dataclass(frozen=True, eq=False)
-class OwnerChanges:
+class OwnerChanges(_Columns):
     """Every time a bundle got an owner, in order of time; columns of shape (n_changes,)."""
 
     bundle: IndexArray
@@ -86,7 +107,7 @@ class OwnerChanges:
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class Cells(_Columns):
     """Cells of `balance_s`, in order of time; arrays of shape (n_cells, n_brokers)."""
 
     #: start of each cell, µs, shape (n_cells,)
@@ -102,7 +123,7 @@ class Cells:
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class Batch(_Columns):
     """One stretch of one replay of one policy in one cluster."""
 
     cluster: str

@@ -213,6 +213,7 @@ class Roster:
         known = self._labels.get(key)
         if known is None:
             known = self._labels[key] = np.array([b.property_of(key) for b in self._brokers], dtype=object)
+            known.flags.writeable = False
         return known
 
     def column(self, key: Hashable, compute: Callable[[Broker], object]) -> LabelArray:
@@ -224,6 +225,7 @@ class Roster:
         if known is None:
             known = np.empty(len(self), dtype=object)
             known[:] = [compute(broker) for broker in self._brokers]
+            known.flags.writeable = False
             self._columns[key] = known
         return known
 

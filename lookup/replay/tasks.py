@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from lookup.errors import PluginError, PulsarLookupError
+from lookup.engine.measuring import keys_of, sums_of
+from lookup.errors import PulsarLookupError
 from lookup.hooks import Metric
-from lookup.hooks.raised import raised
-from lookup.model.batch import Batch
 from lookup.replay.coding import Coder, CodingPlan, Share, used_columns
 from lookup.replay.counted import Counted
 from lookup.replay.division import TaskRuns
@@ -227,34 +224,19 @@ def metric_sums(counted: Counted, metrics: Sequence[Metric], name: tuple[str, in
 
     Args:
         name: policy and seed.
+
+    Raises:
+        PluginError: where a metric raises or breaks its protocol.
     """
     found: list[MetricSums] = []
     for by, batches in counted.parts():
         starts = batches[-1].cells.start
         for metric in metrics:
-            for key in _keys(metric, batches):
-                sums = _accumulated(metric, batches, key)
+            for key in keys_of(metric, batches):
+                sums = sums_of(metric, batches, key)
                 first = int(starts[0]) if len(starts) else 0
                 found.append(MetricSums(counted.cluster.name, *name, metric.name, key, by, sums, first))
     return found
-
-
-def _keys(metric: Metric, batches: Sequence[Batch]) -> Sequence[str | None]:
-    with _named(metric):
-        return tuple(dict.fromkeys(key for batch in batches for key in metric.keys(batch)))
-
-
-def _accumulated(metric: Metric, batches: Sequence[Batch], key: str | None) -> NDArray[np.float64]:
-    with _named(metric):
-        return sum((metric.accumulate(batch, key) for batch in batches[1:]), metric.accumulate(batches[0], key))
-
-
-@contextmanager
-def _named(metric: Metric) -> Iterator[None]:
-    try:
-        yield
-    except (Exception, SystemExit) as error:  # a third party's code may raise anything
-        raise PluginError(f"metric {metric.name!r} raised {raised(error)}") from error
 
 
 def _by_cluster(batch: LogBatch) -> Iterator[tuple[str | None, LogBatch]]:

@@ -9,6 +9,7 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.engine.measuring import value_of
 from lookup.score.bootstrap import Draws, interval, totals
 from lookup.score.series import Series
 
@@ -74,7 +75,7 @@ def _values(series: Series, parts: Sequence[Mapping[int, FloatArray]], draws: Dr
     seeds = sorted({seed for part in parts for seed in part})
     shares = draws.seed_shares(len(seeds))
     by_seed = [np.sum([part[seed] for part in parts if seed in part], axis=0) for seed in seeds]
-    values = np.stack([series.metric.value(total) for total in by_seed], axis=1)
+    values = np.stack([value_of(series.metric, total) for total in by_seed], axis=1)
     # a seed that was not drawn must not make the mean NaN
     means: FloatArray = np.where(shares > 0, values * shares, 0.0).sum(axis=1)
     return means

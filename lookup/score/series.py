@@ -10,6 +10,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.engine.measuring import value_of
+from lookup.errors import PluginError
 from lookup.hooks import Metric
 from lookup.replay.outcome import MetricSums
 
@@ -55,13 +57,18 @@ class Series:
         if not sums:
             return float("nan")
         if self.metric.resample == "none":
-            return float(self.metric.value(_stacked(sums)))
+            return float(value_of(self.metric, _stacked(sums)))
         # axis by axis in the order of the clusters, so that the number does not depend on anything else
-        return float(self.metric.value(np.sum([part.sum(axis=0) for part in sums], axis=0)))
+        return float(value_of(self.metric, np.sum([part.sum(axis=0) for part in sums], axis=0)))
 
 
 def series_of(sums: Sequence[MetricSums], metrics: Sequence[Metric], policies: Sequence[str]) -> list[Series]:
-    """Group sums into series, ordered by policy and metric as given, then key and part; other policies are left out."""
+    """Group sums into series, ordered by policy and metric as given, then key and part; other policies are left out.
+
+    Raises:
+        PluginError: where the sums of a metric have not as many columns everywhere, so that they do not add up.
+    """
+    _refuse_other_columns(sums)
     known = {metric.name: metric for metric in metrics}
     parts: dict[tuple[str, str, str | None, tuple[tuple[str, str], ...]], dict[tuple[str, int], MetricSums]]
     parts = defaultdict(dict)
@@ -71,6 +78,16 @@ def series_of(sums: Sequence[MetricSums], metrics: Sequence[Metric], policies: S
     names = list(known)
     order = sorted(parts, key=lambda name: (name[3], policies.index(name[0]), names.index(name[1]), name[2] or ""))
     return [Series(name[0], known[name[1]], name[2], name[3], parts[name]) for name in order]
+
+
+def _refuse_other_columns(sums: Sequence[MetricSums]) -> None:
+    widths: dict[str, int] = {}
+    for one in sums:
+        width = one.sums.shape[1]
+        if widths.setdefault(one.metric, width) != width:
+            where = f"in cluster {one.cluster!r} under policy {one.policy!r}"
+            right = f"sums of shape (n, {widths[one.metric]}) elsewhere; k must be the same for all batches"
+            raise PluginError(f"metric {one.metric!r} answered sums of shape (n, {width}) {where} and {right}")
 
 
 def _stacked(sums: Sequence[FloatArray]) -> FloatArray:

@@ -13,6 +13,7 @@ from typing import Literal
 
 import numpy as np
 
+from lookup.engine.measuring import every_key_of
 from lookup.errors import SettingsError
 from lookup.hooks import Metric
 from lookup.score.bootstrap import Draws, interval
@@ -85,7 +86,7 @@ def check_measured(rules: VerdictSection, metrics: Sequence[Metric], estimates: 
     Raises:
         SettingsError: all such names together, with the keys there are.
     """
-    closed = {metric.name for metric in metrics if _every_key(metric) is not None}
+    closed = {metric.name for metric in metrics if every_key_of(metric) is not None}
     found = {one.series.name for one in estimates if one.cluster is None and not one.series.by}
     problems = [
         f"verdict.primary: {named!r} could be measured for no policy; {_keys_of(_metric(named), found)}"
@@ -155,6 +156,8 @@ def _judge(blank: Verdict, candidate: Estimate, incumbent: Estimate, case: Case)
     sign = 1.0 if candidate.series.metric.better == "up" else -1.0
     # adding 0.0 turns -0.0 into 0.0
     delta = sign * (candidate.value - incumbent.value) + 0.0
+    if not math.isfinite(delta):
+        return replace(blank, reason="the difference is larger than floating-point numbers are")
     low, high = _interval(candidate, incumbent, sign, delta)
     drawn = replace(blank, delta=delta, low=low, high=high, margin=_margin(incumbent, case.rules))
     if _are_identical(candidate.series, incumbent.series):
@@ -225,7 +228,7 @@ def _margin(incumbent: Estimate, rules: VerdictSection) -> float:
 
 
 def _has(estimate: Estimate | None) -> bool:
-    return estimate is not None and not math.isnan(estimate.value)
+    return estimate is not None and math.isfinite(estimate.value)
 
 
 def _are_identical(a: Series, b: Series) -> bool:
@@ -256,18 +259,13 @@ def _metric(named: str) -> str:
     return named.partition(":")[0]
 
 
-def _every_key(metric: Metric) -> tuple[str, ...] | None:
-    """Return the keys a metric may have, None where they depend on the log."""
-    return getattr(metric, "every_key", None)
-
-
 def _misnamed(named: str, known: Mapping[str, Metric]) -> Iterator[str]:
     """Say what is wrong with a metric's name or its key."""
     metric, key = _name(named)
     if metric not in known:
         yield f"no metric is named {metric!r}; {_meant(metric, known)}"
         return
-    keys = _every_key(known[metric])
+    keys = every_key_of(known[metric])
     if key is None or keys is None or key in keys:
         return
     right = _meant(key, keys) if keys else f"it is one figure, write {metric!r}"

@@ -18,7 +18,8 @@ A map of the room, each group reading only those above it:
                 sqlite      ... a file
                 announcing  who is told of events, in which order
                 following   a catalog that follows another one's events
-    listing     listing     a request for the topics of a namespace, through a lister
+    listing     listers     what a lister is held to: a catalog it can only read, its interests, its failures
+                listing     a request for the topics of a namespace, through a lister
                 scatter     the same from the owners of its bundles
                 rest        the requests of the admin API as values
     watches     watching    all watches of a server: begin here

@@ -19,6 +19,7 @@ from lookup.topics.announcing import Listener
 from lookup.topics.naming import (
     checked_name,
     checked_namespace,
+    checked_new_name,
     names_of,
     namespace_of,
     partition_number,
@@ -154,8 +155,10 @@ class Catalog:
         Raises:
             InvalidNameError, NotFoundError: for its name, and for a namespace that does not exist.
             StateError: where there is a topic of that name, partitioned or not.
-            ArgumentError: for labels or properties over their limits, and for a wrong number of partitions.
+            ArgumentError: for characters nobody sees in its name, for labels or properties over their limits, and for a
+                wrong number of partitions.
         """
+        checked_new_name(topic)
         names = names_of(topic, partitions)
         wanted = TopicEntry(topic, checked_pairs(properties, "property"), self._checked(labels), is_loaded=False)
         with self.together():

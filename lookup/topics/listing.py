@@ -9,20 +9,18 @@ Source: `facts/protocol.md` sections 4.2, 4.3 and 6.1; PIP-452.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from reprlib import repr as shortened
 from typing import Any
 
-from lookup.errors import ArgumentError, ContractError, NotFoundError, PolicyError, PulsarLookupError, StateError
+from lookup.errors import ArgumentError, ContractError, NotFoundError, PulsarLookupError, StateError
 from lookup.hooks.protocols import Lister
-from lookup.hooks.raised import raised
-from lookup.model.catalog import CatalogView, Listing, Mode
+from lookup.model.catalog import CatalogView, EventKind, Listing, Mode
 from lookup.topics.hashing import topics_hash
+from lookup.topics.listers import ReadOnlyCatalog, interests_of, lister_failing
 from lookup.topics.naming import fault_of, prefixes_of, schemes_of, without_system_topics
 from lookup.topics.patterns import TopicsPattern, pattern_length
-from lookup.topics.refusals import forbidden_character, quoted
+from lookup.topics.refusals import BREAKING, forbidden_character, named, quoted
 
 __all__ = ["ListAnswer", "ListLimits", "ListRequest", "Query", "TopicLister", "checked_properties"]
 
@@ -118,27 +116,35 @@ class TopicLister:
 
     Args:
         lister: the part that `[topics] lister` chose.
+        catalog: what it lists from; it can only read it.
 
     Raises:
+        ContractError: for interests that are no kinds of events.
         PolicyError: on entry and exit, where the lister fails to begin or to end.
     """
 
     def __init__(self, lister: Lister, catalog: CatalogView, limits: ListLimits | None = None) -> None:
         self._lister = lister
-        self._catalog = catalog
+        self._interests = interests_of(lister)
+        self._catalog = ReadOnlyCatalog(catalog)
         self._limits = limits or ListLimits()
         self._waiting: dict[Query, list[_Waiting]] = {}
         #: what each request that waits is waiting for
         self._queries: dict[Hashable, Query] = {}
 
+    @property
+    def interests(self) -> frozenset[EventKind]:
+        """Return the kinds of events after which the lister's answers may be others."""
+        return self._interests
+
     def __enter__(self) -> TopicLister:
-        with self._sentences("could not be prepared"):
+        with lister_failing(self._lister.name, "could not be prepared"):
             self._lister.initialize(self._catalog)
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
-            with self._sentences("could not be closed"):
+            with lister_failing(self._lister.name, "could not be closed"):
                 self._lister.close()
         except PulsarLookupError as failure:
             if error is None:
@@ -185,9 +191,9 @@ class TopicLister:
         """
         name, found = self._lister.name, self._asked(query)
         if not isinstance(found, Listing):
-            raise ContractError(f"lister {name!r} answered {_named(found)}, which is no Listing")
+            raise ContractError(f"lister {name!r} answered {named(found)}, which is no Listing")
         if not isinstance(found.topics, tuple):
-            raise ContractError(f"lister {name!r} answered {_named(found.topics)}, which is no list of topics")
+            raise ContractError(f"lister {name!r} answered {named(found.topics)}, which is no list of topics")
         if found.partial:
             raise StateError(f"lister {name!r} has only a part of the topics of {query.namespace}; ask again")
         _check_names(name, query, found.topics)
@@ -225,21 +231,11 @@ class TopicLister:
 
     def _asked(self, query: Query) -> Any:
         """Return what the lister answers, of whatever type."""
-        with self._sentences(f"failed on {query.namespace}"):
+        with lister_failing(self._lister.name, f"failed on {query.namespace}"):
             found: Any = self._lister.list_topics(query.namespace, query.mode, dict(query.properties), self._catalog)
             # Names may be made as they are read: they are read once, here, where they may still fail.
             can_be_read = isinstance(found, Listing) and isinstance(found.topics, Iterable)
-            return Listing(tuple(found.topics), found.partial) if can_be_read else found
-
-    @contextmanager
-    def _sentences(self, what: str) -> Iterator[None]:
-        """Say what the lister raises as a sentence about it; what it refuses on purpose stays as it is."""
-        try:
-            yield
-        except PulsarLookupError:
-            raise
-        except Exception as error:
-            raise PolicyError(f"lister {self._lister.name!r} {what}: {raised(error)}") from error
+            return Listing(tuple(found.topics), bool(found.partial)) if can_be_read else found
 
     def _pattern(self, text: str | None) -> str | None:
         """Return a pattern that is applied here, and can be; None: everything is listed.
@@ -279,11 +275,11 @@ def checked_properties(properties: Mapping[str, str], limits: ListLimits) -> Map
 
 def _check_property(key: str, value: str, longest: int) -> None:
     if not key:
-        raise ArgumentError(f"a property has no key; its value is {_named(value)}")
+        raise ArgumentError(f"a property has no key; its value is {named(value)}")
     for what, text in (("key", key), ("value", value)):
         fault = _fault_of_property(text, longest)
         if fault is not None:
-            raise ArgumentError(f"property {_named(key)}: the {what} {fault}")
+            raise ArgumentError(f"property {named(key)}: the {what} {fault}")
 
 
 def _fault_of_property(text: object, longest: int) -> str | None:
@@ -292,7 +288,7 @@ def _fault_of_property(text: object, longest: int) -> str | None:
         return "is no text"
     if len(text) > longest:
         return f"has {len(text):,} characters; {longest} are permitted"
-    wrong = forbidden_character(text)
+    wrong = forbidden_character(text, categories=BREAKING)
     return None if wrong is None else f"holds the character {wrong!r}, which no property may have"
 
 
@@ -304,14 +300,10 @@ def _check_names(name: str, query: Query, topics: Sequence[object]) -> None:
     starts = prefixes_of(query.namespace, query.mode)
     for topic in topics:
         if not isinstance(topic, str) or not topic.startswith(starts) or topic in starts:
-            raise ContractError(f"lister {name!r} answered {_named(topic)}, no {query.mode} topic of {query.namespace}")
+            raise ContractError(f"lister {name!r} answered {named(topic)}, no {query.mode} topic of {query.namespace}")
         fault = fault_of(topic)
         if fault is not None:
             raise ContractError(f"lister {name!r} answered {quoted(topic)}, which {fault}")
-
-
-def _named(answer: object) -> str:
-    return quoted(answer) if isinstance(answer, str) else shortened(answer)
 
 
 def _answer(waiting: _Waiting, kept: _Kept) -> ListAnswer:

@@ -1,6 +1,7 @@
 """Names of topics: scheme, namespace and partition suffix, the names of partitions, and which topics are Pulsar's own.
 
 Names are taken as they come, many at a time; only `names_of`, `checked_*` and `fault_of` look whether one is a name.
+Of a new one more is asked than of one that exists somewhere, and must be listed and can be deleted.
 Reading a name into its parts is the business of `lookup.model.names`.
 
 Source: `facts/protocol.md` section 4.2; which suffix numbers a partition: Pulsar's `TopicName.getPartitionIndex`. Names
@@ -16,12 +17,13 @@ from typing import get_args
 from lookup.errors import ArgumentError, InvalidNameError
 from lookup.model.catalog import Mode
 from lookup.model.names import NamespaceName, TopicName
-from lookup.topics.refusals import forbidden_character, quoted
+from lookup.topics.refusals import BREAKING, forbidden_character, quoted, unseen
 
 __all__ = [
     "MODES",
     "checked_name",
     "checked_namespace",
+    "checked_new_name",
     "fault_of",
     "is_system_topic",
     "names_of",
@@ -134,6 +136,20 @@ def checked_name(topic: str) -> TopicName:
     return TopicName.parse(topic)
 
 
+def checked_new_name(topic: str) -> TopicName:
+    """Read the complete name of a topic that shall be made: people must be able to tell it from others.
+
+    Raises:
+        InvalidNameError: where it is not written as Pulsar writes it.
+        ArgumentError: as `checked_name` does, for characters that nobody sees, and for blanks around the local name.
+    """
+    name = checked_name(topic)
+    fault = unseen(name.local)
+    if fault is not None:
+        raise ArgumentError(f"topic {quoted(topic)}: the name {fault}")
+    return name
+
+
 def checked_namespace(namespace: str) -> str:
     """Return the name of a namespace that topics can be in: two parts; `a/b/c` would read as topic `c` of `a/b`.
 
@@ -158,7 +174,7 @@ def fault_of(topic: str) -> str | None:
     """Return why no list of topics can carry a name, as the end of a sentence; None where one can."""
     if len(topic) > _MAX_NAME_LENGTH:
         return f"has {len(topic):,} characters, more than the {_MAX_NAME_LENGTH:,} that a name may have"
-    wrong = forbidden_character(topic)
+    wrong = forbidden_character(topic, categories=BREAKING)
     return None if wrong is None else f"has the character {wrong!r}, which no name may have"
 
 

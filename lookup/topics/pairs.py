@@ -1,7 +1,8 @@
 """Labels and properties as pairs of texts: which of them a topic may have, and how they are written.
 
 `k1=v1,k2=v2` or `k1:v1,k2:v2` is read and written as PIP-451 and PIP-452 have it; of a key that is given twice the last
-value counts, as in a map that is filled. Limits are checked before anything is stored.
+value counts, as in a map that is filled. Limits are checked before anything is stored. Around a key or value only the
+blank of the keyboard is left aside: whatever else stands there is seen by nobody, and is refused.
 
 Source of the limits: issue 4; separators are those of the texts in the PIPs.
 """
@@ -9,7 +10,7 @@ Source of the limits: issue 4; separators are those of the texts in the PIPs.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Literal
 from urllib.parse import quote, unquote_plus
 
@@ -30,6 +31,7 @@ __all__ = [
     "merged_pairs",
     "pairs_text",
     "pairs_without",
+    "parse_each",
     "parse_encoded_pairs",
     "parse_keys",
     "parse_pairs",
@@ -125,7 +127,16 @@ def parse_pairs(text: str) -> dict[str, str]:
         >>> parse_pairs("env=prod,tier:a")
         {'env': 'prod', 'tier': 'a'}
     """
-    return dict(map(_pair, text.split(","))) if text.strip() else {}
+    return dict(parse_each(text))
+
+
+def parse_each(text: str) -> Iterator[tuple[str, str]]:
+    """Read pairs as `parse_pairs` does, and yield each, in order: those too that have the key of another.
+
+    Raises:
+        ArgumentError: naming the first piece without key or separator.
+    """
+    return map(_pair, text.split(",")) if _trimmed(text) else iter(())
 
 
 def pairs_text(pairs: Mapping[str, str]) -> str:
@@ -139,7 +150,7 @@ def parse_keys(text: str) -> tuple[str, ...]:
     Raises:
         ArgumentError: where one is empty.
     """
-    keys = tuple(key.strip() for key in text.split(","))
+    keys = tuple(map(_trimmed, text.split(",")))
     if not all(keys):
         raise ArgumentError(f"{quoted(text)} should be keys separated by commas, like key1,key2")
     return keys
@@ -181,7 +192,11 @@ def decoded(text: str) -> str:
         raise ArgumentError(f"{quoted(text)} does not decode to UTF-8") from None
 
 
-def _pair(piece: str, decode: Callable[[str], str] = str.strip) -> tuple[str, str]:
+def _trimmed(text: str) -> str:
+    return text.strip(" ")
+
+
+def _pair(piece: str, decode: Callable[[str], str] = _trimmed) -> tuple[str, str]:
     found = _SEPARATOR.search(piece)
     key = decode(piece[: found.start()]) if found else ""
     if found is None or not key:

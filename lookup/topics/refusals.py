@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import unicodedata
+from reprlib import repr as shortened
 
 from lookup.errors import ArgumentError
 
-__all__ = ["forbidden_character", "quoted", "refuse_below"]
+__all__ = ["BREAKING", "HIDDEN", "forbidden_character", "named", "quoted", "refuse_below", "unseen"]
 
 #: Characters of a text that a sentence repeats.
 _LONGEST = 80
-#: Control characters, halves of surrogate pairs (no UTF-8), separators of lines and paragraphs.
-_FORBIDDEN_CATEGORIES = ("Cc", "Cs", "Zl", "Zp")
+#: Categories of what breaks a list of names: control characters, halves of surrogate pairs (no UTF-8), separators of
+#: lines and paragraphs.
+BREAKING = ("Cc", "Cs", "Zl", "Zp")
+#: The same, and of what nobody sees: a blank without width, a mark that turns the letters behind it round.
+HIDDEN = (*BREAKING, "Cf")
 
 
 def quoted(text: str) -> str:
@@ -19,12 +23,25 @@ def quoted(text: str) -> str:
     return repr(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}...")
 
 
-def forbidden_character(text: str, separators: str = "") -> str | None:
-    """Return the first character that no name, key or value may have, or that is one of these separators."""
+def named(value: object) -> str:
+    """Return any value as a sentence repeats it: what is no text in Python's words, its middle left out where long."""
+    return quoted(value) if isinstance(value, str) else shortened(value)
+
+
+def forbidden_character(text: str, separators: str = "", categories: tuple[str, ...] = HIDDEN) -> str | None:
+    """Return the first character of a text that is of one of these categories, or one of these separators."""
     # Most texts are plain: one look at the whole, which finds nothing forbidden, spares a look at each character.
     if text.isprintable() and not any(separator in text for separator in separators):
         return None
-    return next((c for c in text if c in separators or unicodedata.category(c) in _FORBIDDEN_CATEGORIES), None)
+    return next((c for c in text if c in separators or unicodedata.category(c) in categories), None)
+
+
+def unseen(text: str) -> str | None:
+    """Return what of a text nobody sees, as the end of a sentence; None where all of it is seen."""
+    wrong = forbidden_character(text)
+    if wrong is not None:
+        return f"has the character {wrong!r}, which nobody sees"
+    return None if text == text.strip() else "begins or ends with a blank"
 
 
 def refuse_below(least: int, **values: int) -> None:

@@ -12,15 +12,17 @@ from lookup.errors import ArgumentError
 from lookup.model.catalog import CatalogView, Equals, Exists, In, Selector, Term
 from lookup.topics.naming import without_system_topics
 from lookup.topics.pairs import LABEL_KEY_SIGNS, LABEL_SIGNS, MAX_LENGTH, MAX_PAIRS
-from lookup.topics.refusals import forbidden_character, quoted
+from lookup.topics.refusals import forbidden_character, quoted, unseen
 
 __all__ = ["MAX_SELECTOR_LENGTH", "parse", "selected_in"]
 
 #: Characters of a selector: as many conditions as a topic may have labels, each with the longest key and value.
 MAX_SELECTOR_LENGTH = MAX_PAIRS * 2 * (MAX_LENGTH + 1)
 
+#: What is left aside around a word. Any other that stands there is refused, as it is in a label.
+_BLANK = " "
 # One blank before `in`: any number of them would be tried from each, the square of their length.
-_OPENED = re.compile(r"\sin\s*\(")
+_OPENED = re.compile(r" in *\(")
 _FORM = "a condition is key=value, key in (a,b) or key; there are no others"
 
 
@@ -36,7 +38,7 @@ def parse(text: str) -> Selector:
     """
     if len(text) > MAX_SELECTOR_LENGTH:
         raise ArgumentError(f"the selector has {len(text):,} characters, at most {MAX_SELECTOR_LENGTH:,} are permitted")
-    if not text.strip():
+    if not text.strip(_BLANK):
         raise ArgumentError(f"the selector is empty; {_FORM}")
     terms = tuple(dict.fromkeys(_term(piece) for piece in _pieces(text)))
     if len(terms) > MAX_PAIRS:
@@ -79,7 +81,7 @@ def _pieces(text: str) -> Iterator[str]:
 def _closed(text: str, opened: re.Match[str]) -> int:
     end = text.find(")", opened.end())
     if end < 0:
-        raise ArgumentError(f"{quoted(text[opened.start() :].strip())} is not closed: {_FORM}")
+        raise ArgumentError(f"{quoted(text[opened.start() :].strip(_BLANK))} is not closed: {_FORM}")
     return end
 
 
@@ -95,7 +97,7 @@ def _term(piece: str) -> Term:
 
 def _list_term(piece: str, opened: re.Match[str]) -> Term:
     values, closed, rest = piece[opened.end() :].partition(")")
-    if not closed or rest.strip():
+    if not closed or rest.strip(_BLANK):
         raise ArgumentError(f"{quoted(piece)} is no condition: {_FORM}")
     chosen = {_value(value, piece) for value in values.split(",")}
     return In(_key(piece[: opened.start()], piece), tuple(sorted(chosen)))
@@ -111,7 +113,7 @@ def _value(text: str, piece: str) -> str:
 
 def _word(text: str, piece: str, signs: str) -> str:
     """Return a key or value that a label may have; any other selects nothing, and nobody would see why."""
-    word = text.strip()
-    if not word or len(word) > MAX_LENGTH or forbidden_character(word, signs) is not None:
-        raise ArgumentError(f"{quoted(piece.strip())} is no condition: {_FORM}")
+    word = text.strip(_BLANK)
+    if not word or len(word) > MAX_LENGTH or unseen(word) or forbidden_character(word, signs) is not None:
+        raise ArgumentError(f"{quoted(piece.strip(_BLANK))} is no condition: {_FORM}")
     return word

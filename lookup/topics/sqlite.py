@@ -54,12 +54,14 @@ class SqliteStorage:
             has open, can then be read.
 
     Raises:
-        InputError: where the file is missing, cannot be opened, or is no catalog.
+        InputError: where the file is missing or a folder, cannot be opened, or is no catalog.
     """
 
     def __init__(self, path: Path | str, *, n_events: int = 1_000_000, must_exist: bool = False) -> None:
         self._path = Path(path)
         self._n_events = check_kept(n_events)
+        if self._path.is_dir():
+            raise InputError(f"the catalog {self._path} is a folder; name a file, such as {self._path / 'topics.db'}")
         # An empty file is one that nobody has made a catalog of yet.
         if must_exist and not (self._path.is_file() and self._path.stat().st_size):
             raise InputError(f"there is no catalog {self._path}; a topic that is created makes one")

@@ -17,6 +17,7 @@ from itertools import count, islice
 from lookup.errors import ArgumentError, PatternError
 from lookup.model.catalog import EventKind, Listing, TopicEvent
 from lookup.topics.line import Line
+from lookup.topics.listers import checked_interests
 from lookup.topics.listing import ListLimits, checked_properties
 from lookup.topics.matching import matcher_of
 from lookup.topics.messages import Closed, Connection, Message, Refused, ServerError, WatchQuery, WatchRequest
@@ -68,6 +69,9 @@ class Watches:
         interests: kinds of events on which a custom lister is asked again; None: Pulsar's own listing, which
             events keep right without asking.
         revision: of the catalog when its events began to be handed in.
+
+    Raises:
+        ContractError: for interests that are no kinds of events.
     """
 
     def __init__(
@@ -79,7 +83,7 @@ class Watches:
     ) -> None:
         self._rules = rules or WatchRules()
         # A lister of somebody's own may name them in a tuple or a list.
-        self._interests = None if interests is None else frozenset(interests)
+        self._interests = None if interests is None else checked_interests(interests)
         self._revision = revision
         self._lines: dict[Connection, Line] = {}
         self._sets: dict[WatchQuery, WatchedSet] = {}

@@ -88,6 +88,18 @@ def test_plug_in_files_are_listed(lookup: Run, tmp_path: Path) -> None:
     }
 
 
+def test_a_class_that_refuses_its_own_defaults_is_listed(lookup: Run, tmp_path: Path) -> None:
+    """Its parameters stand alone, like those without default."""
+    refusing = MINE.replace("    table: str\n", '    table: str = ""\n\n    def __post_init__(self):\n        1 / 0\n')
+    assert refusing != MINE
+    (tmp_path / "mine.py").write_text(refusing, encoding="utf-8")
+
+    ran = lookup("plugins", "list", "scorers", "--plugin-file", tmp_path / "mine.py", "--format", "json")
+
+    mine = next(entry for entry in json.loads(ran.out) if entry["name"] == "mine")
+    assert (mine["parameters"], mine["reads"]) == (["table"], ["client"])
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from lookup.cli import COMMANDS
+from lookup.commands.topics import CREATE, DELETE
+from lookup.model.catalog import TopicEntry
+from lookup.topics.catalog import Catalog
 from lookup.topics.hashing import topics_hash
+from lookup.topics.sqlite import SqliteStorage
 from tests.commands.projects import Ran, Run
 
 Topics = Callable[..., Ran]
@@ -143,6 +150,15 @@ def test_properties_that_nobody_looks_at_are_warned_of(topics: Topics) -> None:
         ("labels get acme/uk/orders", "there is no namespace 'acme/uk'"),
         ("labels set orders", "KEY=VALUE or --labels must be given"),
         ("labels set orders env", "'env' should be of the form key=value or key:value"),
+        ("labels set orders a=1 a=2", "'a' is given twice, as '1' and as '2'"),
+        ("labels set orders a:2 --labels a=1,b=2", "'a' is given twice, as '2' and as '1'"),
+        ("properties set orders a=1 -p a=2", "'a' is given twice, as '1' and as '2'"),
+        ("create bills --labels a=1 --labels a=2", "'a' is given twice, as '1' and as '2'"),
+        ("create bills -p a=1,a=2", "'a' is given twice, as '1' and as '2'"),
+        ("list public/default -p a=1 -p a=2", "'a' is given twice, as '1' and as '2'"),
+        ("watch public/default --for 0 -p a=1 -p a=2", "'a' is given twice, as '1' and as '2'"),
+        ("list public/default --catalog .", " is a folder; name a file, such as /"),
+        ("create bills --catalog .", " is a folder; name a file, such as /"),
         ('labels set orders env=prod --set topics.allowed_label_keys=["tier"]', "env"),
         ("labels remove orders", "either KEY or --all must be given"),
         ("labels remove orders env --all", "either KEY or --all must be given"),
@@ -169,7 +185,7 @@ def test_a_mistake_is_a_sentence_and_exit_code_2(topics: Topics, words: str, sai
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("create bills", "there is no namespace 'public/default'"),
+        ("create bills", "there is no namespace 'public/default'; there are none; with --create-namespace it is made"),
         ("create bills --create-namespace --labels env=", "the value of the label 'env' is empty"),
         ("create bills --create-namespace --partitions 0", "partitions is 0"),
         (
@@ -186,6 +202,137 @@ def test_a_topic_that_cannot_be_made_makes_no_catalog(topics: Topics, words: str
     assert ran.code == 2
     assert said in ran.err
     assert not list(Path().glob("new.db*"))
+
+
+#: A text with what nobody sees in it, and how a sentence shows it.
+UNSEEN = [
+    ("prod\t", r"prod\t"),
+    ("\nprod", r"\nprod"),
+    ("prod\x1c", r"prod\x1c"),
+    ("\x85prod", r"\x85prod"),
+    ("prod\u2028", r"prod\u2028"),
+    ("prod\u2029", r"prod\u2029"),
+    ("prod\u00a0", r"prod\xa0"),
+    ("pr\x1bod", r"pr\x1bod"),
+    ("pr\u200bod", r"pr\u200bod"),
+    ("\u202eprod", r"\u202eprod"),
+]
+
+
+@pytest.mark.parametrize("pair", ["env={}", "{}=v"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "labels set orders",
+        "labels set orders --labels",
+        "properties set orders -p",
+        "create bills --labels",
+        "create bills -p",
+        "list public/default -p",
+        "list public/default --labels",
+        "labels query",
+    ],
+)
+def test_what_nobody_sees_is_refused_in_labels_and_properties(topics: Topics, words: str, pair: str) -> None:
+    """It is no blank to leave aside: the sentence shows it, and nothing is stored."""
+    before = Path("topics.db").read_bytes(), Path("topics.db-wal").exists()
+
+    for text, shown in UNSEEN:
+        ran = topics(*words.split(), pair.format(text))
+
+        assert (ran.code, ran.out) == (2, "")
+        assert shown in ran.err
+    assert (Path("topics.db").read_bytes(), Path("topics.db-wal").exists()) == before
+
+
+def test_what_nobody_sees_is_refused_in_a_new_name(topics: Topics) -> None:
+    """The sentence shows it, and is itself to be seen."""
+    for text, shown in UNSEEN:
+        ran = topics("create", text)
+
+        assert (ran.code, ran.out) == (2, "")
+        assert f"{shown}'" in ran.err
+        assert ran.err.removesuffix("\n").isprintable()
+
+
+def test_what_was_stored_before_it_was_refused_is_shown_and_removed(topics: Topics) -> None:
+    """A catalog of an earlier release can be put right with the same commands."""
+    odd = TopicEntry(f"{HERE}z\u200bz", {"k\t": "v"}, {"env\u200b": "prod\u00a0", "tier": "b"}, is_loaded=False)
+    with closing(SqliteStorage("topics.db")) as storage:
+        Catalog(storage).mirror(odd.name, odd)
+
+    assert _locals(topics("list", "public/default", "--pattern", ".*/z.*")) == ["z\u200bz"]
+    assert "env\u200b=prod\u00a0\n" in topics("labels", "list", "public/default").out
+    assert topics("labels", "get", odd.name).out == "env\u200b=prod\u00a0\ntier=b\n"
+    topics("labels", "remove", odd.name, "env\u200b")
+    topics("properties", "remove", odd.name, "-k", "k\t")
+    assert topics("labels", "get", odd.name).out == "tier=b\n"
+    assert topics("properties", "get", odd.name).out == ""
+    assert topics("labels", "set", odd.name, "team=b").code == 0
+    assert topics("delete", odd.name).code == 0
+
+
+def test_a_pair_may_be_said_twice(topics: Topics) -> None:
+    """Only two values of one key are a mistake."""
+    assert topics("labels", "set", "orders", "team=b", "team:b").code == 0
+    assert "team=b" in topics("labels", "get", "orders").out
+
+
+def test_the_examples_of_the_help_run_as_printed(lookup: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine that has no catalog yet: those of `create` first, those of `delete` in the end."""
+    monkeypatch.chdir(tmp_path)
+    others = [command for command in COMMANDS if command.name.startswith("topics ")]
+    for command in (CREATE, *(command for command in others if command not in (CREATE, DELETE)), DELETE):
+        for line, _ in command.examples:
+            endless = () if command.name != "topics watch" else ("--for", "0")
+            ran = lookup(*shlex.split(line)[1:], *endless)
+
+            assert ran.code == 0, ran.err
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("catalog.delete(catalog.topics(namespace)[0])", "a lister can only read the catalog, by"),
+        ("catalog.entry(catalog.topics(namespace)[0]).labels['a'] = 'b'", "TypeError: "),
+        ("import sys; sys.exit(0)", "SystemExit: 0 (mine.py, line "),
+        ("return Listing(exit(0) for _ in range(3))", "SystemExit: 0 (mine.py, line "),
+    ],
+)
+@pytest.mark.parametrize("words", ["list public/default", "watch public/default --for 0"])
+def test_a_lister_that_writes_or_exits_is_named(topics: Topics, words: str, body: str, said: str) -> None:
+    """Nothing is listed, nothing is changed, and the exit code says that it failed."""
+    before = topics("list", "public/default", "--mode", "all").out
+    Path("mine.py").write_text(FROZEN.replace("names = catalog.topics(namespace, mode)", body), encoding="utf-8")
+
+    ran = topics(*words.split(), "--plugin-file", "mine.py", "--set", "topics.lister=thawed")
+
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("error: lister 'thawed' failed on public/default: ")
+    assert said in ran.err
+    assert topics("list", "public/default", "--mode", "all").out == before
+
+
+def test_a_lister_that_exits_when_it_is_made_is_named(topics: Topics) -> None:
+    """It is not as if it had listed nothing."""
+    made = "def __post_init__(self):\n        raise SystemExit(0)\n\n    def list_topics"
+    Path("mine.py").write_text(FROZEN.replace("def list_topics", made), encoding="utf-8")
+
+    ran = topics("list", "public/default", "--plugin-file", "mine.py", "--set", "topics.lister=thawed")
+
+    assert (ran.code, ran.out) == (2, "")
+    assert "topics.lister: 'thawed' could not be made: SystemExit: 0 (mine.py, line " in ran.err
+
+
+@pytest.mark.parametrize("words", ["list public/default", "watch public/default --for 0"])
+def test_a_misspelt_interest_is_a_mistake_of_the_lister(topics: Topics, words: str) -> None:
+    """Whoever chooses it is told at once, and not by a watch that misses what happens."""
+    Path("mine.py").write_text(FROZEN.replace('"created"', '"createt"'), encoding="utf-8")
+
+    ran = topics(*words.split(), "--plugin-file", "mine.py", "--set", "topics.lister=thawed")
+
+    assert (ran.code, ran.out) == (2, "")
+    assert "'thawed' has 'createt' among its interests, which is no kind of event; did you mean 'created'?" in ran.err
 
 
 def test_a_slash_in_a_name_belongs_to_the_topic(topics: Topics) -> None:

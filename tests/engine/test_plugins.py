@@ -38,7 +38,7 @@ def lookup_register_scorers():
 SILENT = """
 @hookimpl
 def lookup_register_filters():
-    pass
+    return ()
 """
 
 
@@ -88,7 +88,7 @@ def test_loading_twice_is_the_same() -> None:
     assert load_plugins([ASSETS / "plain_policy.py"]).sources == load_plugins([ASSETS / "plain_policy.py"]).sources
 
 
-def test_a_hook_that_returns_nothing_adds_nothing(tmp_path: Path) -> None:
+def test_a_hook_that_returns_no_class_adds_nothing(tmp_path: Path) -> None:
     """A plug-in may find out only when it is asked that it has nothing to offer."""
     assert load_plugins([_file(tmp_path, SILENT)]).classes == load_plugins().classes
 
@@ -108,6 +108,13 @@ def test_an_unknown_name_is_answered_with_the_closest_one() -> None:
 def test_suggestions_are_sorted() -> None:
     """Where nothing is close everything is listed."""
     assert suggestion("x", ["beta", "alpha"]) == "known: alpha, beta"
+
+
+def test_a_hook_may_have_parameters_with_defaults(tmp_path: Path) -> None:
+    """It is called without arguments, and that it can be."""
+    hook = SCORER + HOOK.replace("()", "(more=1, *rest)")
+
+    assert load_plugins([_file(tmp_path, hook)]).find("scorers", "mine").__name__ == "Mine"
 
 
 # What is refused
@@ -139,8 +146,36 @@ def test_suggestions_are_sorted() -> None:
             r"plug-in 'broken' of .*broken\.py has lookup_register_filters without @hookimpl before it",
         ),
         (
-            "@hookimpl\ndef lookup_register_scorers(settings):\n    return []",
-            r"plug-in 'broken' of .*broken\.py cannot be registered: .*\{'settings'\} are declared in the hookimpl",
+            "@hookimpl\ndef lookup_register_scorers(pm, config):\n    return []",
+            r"plug-in 'broken' of .* has lookup_register_scorers\(pm, config\), but .*scorers\(\) would be",
+        ),
+        (
+            "@hookimpl\ndef lookup_register_scorers(*, config):\n    return []",
+            r"plug-in 'broken' of .*broken\.py has lookup_register_scorers\(config\), but a hook is called without arg",
+        ),
+        (
+            "@hookimpl(wrapper=True)\ndef lookup_register_scorers():\n    return []",
+            r"plug-in 'broken' of .*broken\.py cannot be registered: ",
+        ),
+        (
+            SCORER + "@hookimpl\ndef lookup_register_scorers():\n    [Mine]",
+            "plug-in 'broken' returned None from lookup_register_scorers; an iterable of classes would be right, ",
+        ),
+        (
+            SCORER + "@hookimpl\ndef lookup_register_scorers():\n    return Mine",
+            "plug-in 'broken' returned <class .*Mine'> from lookup_register_scorers; an iterable of classes would be",
+        ),
+        (
+            "@hookimpl\ndef lookup_register_scorers():\n    raise GeneratorExit",
+            r"plug-in 'broken' failed in lookup_register_scorers: GeneratorExit \(broken\.py, line 8\)",
+        ),
+        (
+            "raise BaseException(3)",
+            r"plug-in file .*broken\.py cannot be loaded: BaseException: 3 \(broken\.py, line 6",
+        ),
+        (
+            SCORER.replace("request, brokers, view", "request, brokers") + HOOK,
+            r"Mine, registered under scorers, has `score\(request, brokers\)`, which cannot be called as `score\(requ",
         ),
         (
             "@hookimpl\ndef lookup_register_scorers():\n    return {}['x']",
@@ -148,7 +183,7 @@ def test_suggestions_are_sorted() -> None:
         ),
         (
             "@hookimpl\ndef lookup_register_scorers():\n    return 5",
-            "plug-in 'broken' failed in lookup_register_scorers: TypeError: 'int' object is not iterable",
+            "plug-in 'broken' returned 5 from lookup_register_scorers; an iterable of classes would be right, ",
         ),
         (
             SCORER + "@hookimpl\ndef lookup_register_scorers():\n    return [Mine()]",

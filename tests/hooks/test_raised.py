@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from lookup.engine.answers import listed
-from lookup.hooks.raised import in_one_line, raised
+from lookup.errors import PluginError
+from lookup.hooks.raised import guarded, in_one_line, raised
 
 PLUGIN = """\
 from fractions import Fraction
@@ -89,3 +90,37 @@ def _told(call: Callable[[], object]) -> str:
     while ours is not None and ours.tb_frame.f_code.co_filename == __file__:
         ours = ours.tb_next
     return raised(caught.value.with_traceback(ours))
+
+
+class _UnspeakableError(Exception):
+    """An error whose text cannot be had."""
+
+    def __str__(self) -> str:
+        """Raise instead."""
+        raise RuntimeError
+
+
+def test_an_error_without_text_is_told_by_its_name() -> None:
+    """One whose text raises too."""
+    assert in_one_line(_UnspeakableError()) == "_UnspeakableError"
+
+
+def _end(error: BaseException) -> None:
+    with guarded("it failed: "):
+        raise error
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), SystemExit("x"), GeneratorExit("x"), BaseException("x")], ids=repr)
+def test_whatever_is_raised_becomes_a_sentence(error: BaseException) -> None:
+    """Which begins as it should, and knows where it came from."""
+    with pytest.raises(
+        PluginError, match=rf"^it failed: {type(error).__name__}: x \(test_raised\.py, line \d+\)$"
+    ) as told:
+        _end(error)
+    assert told.value.__cause__ is error
+
+
+def test_control_c_goes_through() -> None:
+    """It is nobody's mistake."""
+    with pytest.raises(KeyboardInterrupt):
+        _end(KeyboardInterrupt())

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import lookup_policies
 from lookup.errors import ArgumentError
+from lookup.topics.listers import ReadOnlyCatalog
 from lookup_policies.default import Default
 from lookup_policies.indexed import Indexed
 from lookup_policies.property_filter import PropertyFilter
@@ -21,11 +22,13 @@ from tests.topics.filled import HERE, catalog_of, name_of
 from tests.topics.listers import Listed, Recording
 
 PAGE = Path(__file__).parents[2] / "docs" / "topics.md"
-_CATALOG = catalog_of(
-    name_of("plain"),
-    billing={"team": "billing", "tenant": "acme"},
-    both={"team": "billing", "stage": "raw"},
-    other={"team": "Billing", "tenant": "public"},
+_CATALOG = ReadOnlyCatalog(
+    catalog_of(
+        name_of("plain"),
+        billing={"team": "billing", "tenant": "acme"},
+        both={"team": "billing", "stage": "raw"},
+        other={"team": "Billing", "tenant": "public"},
+    )
 )
 
 

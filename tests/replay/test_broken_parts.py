@@ -10,6 +10,8 @@ from pyspark.sql import SparkSession
 
 from lookup.errors import ContractError, PluginError, PolicyError, PulsarLookupError
 from lookup.replay.run import replay
+from lookup.settings.evaluation import EvaluationFile
+from tests.replay.serial import SerialSession
 from tests.replay.small import evaluation_in, write_log
 from tests.replay.worlds import MICRO, START_US
 
@@ -85,23 +87,24 @@ def test_the_collector_rests_while_a_task_decides(spark: SparkSession, tmp_path:
 
 
 _METRIC = """
+import numpy as np
 from typing import ClassVar
 from dataclasses import dataclass
 from lookup.hooks import hookimpl
 
 @dataclass(frozen=True)
 class Broken:
-    name: ClassVar[str] = "broken_ratio"
+    name: ClassVar[str] = "a_broken_ratio"
     unit: ClassVar[str] = "ratio"
     better: ClassVar[str] = "up"
     grain: ClassVar[str] = "lookup"
     resample: ClassVar[str] = "bundle"
 
     def keys(self, batch):
-        return (None,)
+        {keys}
 
     def accumulate(self, batch, key):
-        raise ZeroDivisionError("by nothing")
+        {accumulate}
 
     def value(self, sums):
         return sums[..., 0]
@@ -112,17 +115,54 @@ def lookup_register_metrics():
 """
 
 
+def _measured(folder: Path, keys: str = "return (None,)", accumulate: str = "return None") -> EvaluationFile:
+    """Write a metric and a log, and return an evaluation of them."""
+    (folder / "metric.py").write_text(_METRIC.format(keys=keys, accumulate=accumulate))
+    write_log(folder)
+    return evaluation_in(folder, plugin_files=[str(folder / "metric.py")])
+
+
 @pytest.mark.spark
 def test_a_metric_that_fails_on_a_worker_is_one_sentence(spark: SparkSession, tmp_path: Path) -> None:
-    """A metric that raises ends the run on Spark with a sentence that names it."""
-    (tmp_path / "metric.py").write_text(_METRIC)
-    write_log(tmp_path)
-    settings = evaluation_in(tmp_path, plugin_files=[str(tmp_path / "metric.py")])
+    """A metric that ends its process ends the run on Spark with a sentence that names it."""
+    settings = _measured(tmp_path, accumulate="raise SystemExit(0)")
 
-    with pytest.raises(
-        PluginError, match=r"^metric 'broken_ratio' raised ZeroDivisionError: by nothing \(\w+\.py, line \d+\)$"
-    ):
+    with pytest.raises(PluginError, match=r"^metric 'a_broken_ratio' raised SystemExit: 0 \(metric\.py, line 19\)$"):
         replay(spark, settings, str(tmp_path / "output"))
+
+
+@pytest.mark.parametrize(
+    ("bodies", "sentence"),
+    [
+        ({"keys": "raise SystemExit(0)"}, r"raised SystemExit: 0 \(metric\.py, line 16\)$"),
+        ({"keys": "return 'abc'"}, "answered 'abc' for its keys; "),
+        (
+            {"accumulate": "raise ZeroDivisionError('by nothing')"},
+            r"raised ZeroDivisionError: by nothing \(metric\.py, l",
+        ),
+        ({"accumulate": "return np.ones(3)"}, r"answered an array of float64 of shape \(3,\) for its sums"),
+        ({"accumulate": "return np.full((len(batch.bundles), 1), np.inf)"}, "answered the sum inf in row 0"),
+        (
+            {"accumulate": "batch.served.lookups[:] = 0"},
+            r"raised ValueError: assignment destination is read-only \(metric",
+        ),
+        ({"accumulate": "batch.logged.fill(9)"}, "raised ValueError: assignment destination is read-only"),
+        ({"accumulate": "batch.cells.served.sort()"}, "raised ValueError: sort array is read-only"),
+        (
+            {"accumulate": "batch.clients[0].properties['rack'] = 'b'"},
+            "raised TypeError: 'mappingproxy' object does not",
+        ),
+        ({"accumulate": "batch.brokers.labels('rack')[0] = 'b'"}, "raised ValueError: assignment destination is read"),
+    ],
+)
+def test_a_metric_that_breaks_its_protocol_is_one_sentence(
+    tmp_path: Path, bodies: dict[str, str], sentence: str
+) -> None:
+    """It can neither answer what does not add up nor change what the next metric sees."""
+    settings = _measured(tmp_path, **bodies)
+
+    with pytest.raises(PluginError, match=f"^metric 'a_broken_ratio' {sentence}"):
+        replay(SerialSession(), settings, str(tmp_path / "output"))  # type: ignore[arg-type]  # stands for a session
 
 
 @pytest.mark.spark

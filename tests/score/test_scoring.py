@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
 import numpy as np
 import pytest
 
-from lookup.errors import SettingsError
-from tests.score.cases import plan, ratios, scored, spread
+from lookup.errors import PluginError, SettingsError
+from lookup.replay.outcome import ReplayOutcome
+from lookup.score.scoring import score
+from tests.score.cases import plan, ratios, scored, spread, sums
 
 
 def test_the_incumbent_alone_is_a_valid_run() -> None:
@@ -65,3 +70,52 @@ def test_seeds_of_the_incumbent_may_differ_from_those_of_a_candidate() -> None:
 
     assert verdict.verdict == "better"
     assert (verdict.low, verdict.delta, verdict.high) == pytest.approx((0.1, 0.2, 0.3), abs=0.04)
+
+
+@dataclass(frozen=True)
+class Infinite:
+    """A metric that divides by what may be nothing."""
+
+    name: ClassVar[str] = "infinite"
+    unit: ClassVar[str] = "ratio"
+    better: ClassVar[str] = "up"
+    resample: str = "bundle"
+
+    def value(self, totals: Any) -> Any:
+        """Divide."""
+        return (
+            totals[..., 0].sum() / totals[..., 1].sum() if self.resample == "none" else totals[..., 0] / totals[..., 1]
+        )
+
+
+class Leaving(Infinite):
+    """A metric that ends the program."""
+
+    def value(self, totals: Any) -> Any:
+        """Leave, as if all were well."""
+        raise SystemExit(0)
+
+
+@pytest.mark.parametrize("resample", ["bundle", "none"])
+@pytest.mark.parametrize(
+    ("metric", "sentence"),
+    [
+        (Infinite, "^metric 'infinite' answered the value inf; NaN says that there is nothing to measure$"),
+        (Leaving, r"^metric 'infinite' raised SystemExit: 0 \(test_scoring\.py, line \d+\)$"),
+    ],
+)
+def test_a_metric_whose_value_fails_is_one_sentence(metric: type[Infinite], sentence: str, resample: str) -> None:
+    """No verdict is drawn from a figure that does not exist, and no gate passes for it."""
+    parts = [sums(policy, [[1, 0]] * 30, "infinite") for policy in ("stock", "new")]
+
+    with pytest.raises(PluginError, match=sentence):
+        score(ReplayOutcome(parts), [metric(resample)], plan())
+
+
+def test_a_resample_of_infinite_value_is_refused_too() -> None:
+    """A bundle with something above the line has something below it, or the metric is none."""
+    rows = [[1, 1]] + [[1, 0]] * 2
+    parts = [sums(policy, rows, "infinite") for policy in ("stock", "new")]
+
+    with pytest.raises(PluginError, match=r"^metric 'infinite' answered the value inf;"):
+        score(ReplayOutcome(parts), [Infinite()], plan(min_units=1))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 
+from lookup.errors import PluginError
 from lookup.replay.outcome import LOGGED
 from lookup.score.series import Series, series_of
 from tests.score.cases import METRICS, ratios, sums
@@ -75,3 +77,17 @@ def test_rows_of_quantiles_add_over_clusters() -> None:
 
     assert one.value("c") == 1.0
     assert one.value() == 30.0
+
+
+@pytest.mark.parametrize(
+    "where", [{"policy": "new"}, {"policy": "stock", "cluster": "d"}, {"policy": "stock", "seed": 2}]
+)
+def test_sums_with_other_columns_are_refused(where: dict[str, str]) -> None:
+    """They would not add up; the metric is named, and where it answered them."""
+    sentence = (
+        f"metric 'moves' answered sums of shape (n, 1) in cluster {where.get('cluster', 'c')!r} under policy "
+        f"{where['policy']!r} and sums of shape (n, 2) elsewhere; k must be the same for all batches"
+    )
+
+    with pytest.raises(PluginError, match=f"^{re.escape(sentence)}$"):
+        series(sums("stock", [[1, 1]], "moves"), sums(rows=[[1]], metric="moves", **where))

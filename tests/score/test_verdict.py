@@ -238,6 +238,19 @@ def test_the_order_is_that_of_policies_and_metrics() -> None:
     assert {one.against for one in verdicts} == {"stock"}
 
 
+def test_a_difference_beyond_all_numbers_is_no_verdict() -> None:
+    """Nothing is said about a delta that a summary could not hold."""
+    parts = [sums(policy, [[total]], "moves") for policy, total in (("stock", -1.7e308), ("new", 1.7e308))]
+
+    (verdict,) = scored(parts, plan(min_units=1)).verdicts
+
+    assert (verdict.verdict, verdict.reason) == (
+        "inconclusive",
+        "the difference is larger than floating-point numbers are",
+    )
+    assert math.isnan(verdict.delta)
+
+
 def test_info_has_no_verdict() -> None:
     """A metric without direction is not judged."""
     parts = [ratios(policy, [0.5] * 30, "agreement_ratio") for policy in ("stock", "new")]

@@ -67,13 +67,14 @@ class Broken(Scripted):
 
     begins: bool = True
     ends: bool = True
+    error: BaseException = field(default_factory=lambda: ConnectionError("nobody answers"))
 
     def initialize(self, catalog: CatalogView) -> None:
         """Fail where it shall not begin."""
         if not self.begins:
-            raise ConnectionError("nobody answers")
+            raise self.error
 
     def close(self) -> None:
         """Fail where it shall not end."""
         if not self.ends:
-            raise ConnectionError("nobody answers")
+            raise self.error

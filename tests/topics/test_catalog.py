@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from lookup.errors import ArgumentError, InvalidNameError, NotFoundError, PulsarLookupError, StateError
-from lookup.model.catalog import CatalogView, Equals, Exists, In, TopicEvent
+from lookup.model.catalog import CatalogView, Equals, Exists, In, TopicEntry, TopicEvent
 from lookup.topics.catalog import Catalog
 from lookup.topics.pairs import MAX_LENGTH, MAX_PAIRS
+from lookup.topics.sqlite import SqliteStorage
 from tests.topics.catalogs import NAMESPACE, STORAGES, MakeStorage, filled, heard, rebuilt, topic
 
 
@@ -35,7 +36,7 @@ def _labels(catalog: Catalog, *names: str) -> list[dict[str, str]]:
 
 
 def test_a_catalog_is_a_view(catalog: Catalog) -> None:
-    """Listers and watchers may be handed the catalog itself."""
+    """Watchers and commands read the catalog itself; listers are handed what they can only read."""
     view: CatalogView = catalog
 
     assert view.namespaces() == [NAMESPACE]
@@ -276,6 +277,13 @@ def _mistakes() -> list[tuple[Callable[[Catalog], object], type[PulsarLookupErro
         (lambda c: c.set_labels(topic("qq"), {"a": "b"}), NotFoundError, f"did you mean '{topic('q')}'?"),
         (lambda c: c.create("q"), InvalidNameError, "does not begin with persistent://"),
         (lambda c: c.create(topic("a\x07b")), ArgumentError, "has the character '\\x07', which no name may have"),
+        (
+            lambda c: c.create(topic("a\u200bb")),
+            ArgumentError,
+            "the name has the character '\\u200b', which nobody sees",
+        ),
+        (lambda c: c.create(topic("ab\u00a0")), ArgumentError, "b\\xa0': the name begins or ends with a blank"),
+        (lambda c: c.create(topic(" ab"), partitions=2), ArgumentError, "ab': the name begins or ends with a blank"),
         (lambda c: c.create(topic("q")), StateError, "exists already"),
         (lambda c: c.create(topic("p")), StateError, "exists already"),
         (lambda c: c.create(topic("q-partition-0")), StateError, "exists and is not partitioned"),
@@ -286,6 +294,13 @@ def _mistakes() -> list[tuple[Callable[[Catalog], object], type[PulsarLookupErro
         (lambda c: c.delete(topic("z")), NotFoundError, "there is no topic"),
         (lambda c: c.set_labels(topic("q"), {"a\n": "b"}), ArgumentError, "must not begin or end with a blank"),
         (lambda c: c.set_labels(topic("q"), {"a\x00b": "b"}), ArgumentError, "must not have the character '\\x00'"),
+        (lambda c: c.set_labels(topic("q"), {"a\u202eb": "b"}), ArgumentError, "must not have the character '\\u202e'"),
+        (
+            lambda c: c.set_properties(topic("q"), {"a": "b\u200bc"}),
+            ArgumentError,
+            "must not have the character '\\u200b'",
+        ),
+        (lambda c: c.set_properties(topic("q"), {"a": "b\x85"}), ArgumentError, "must not begin or end with a blank"),
         (lambda c: c.set_labels(topic("q"), {"a": "b=c"}), ArgumentError, "must not have the character '='"),
         (
             lambda c: c.set_labels(topic("q"), {"my key": "b"}),
@@ -327,6 +342,30 @@ def _mistakes() -> list[tuple[Callable[[Catalog], object], type[PulsarLookupErro
         (lambda c: c.load(topic("a" * 10**6)), ArgumentError, "characters, more than the 4,096 that a name may have"),
         (lambda c: c.topics("n" * 10**6), NotFoundError, "nnn...'; known: t/ns"),
     ]
+
+
+@pytest.mark.parametrize("local", ["z\u200bz", "z\u00a0"])
+def test_what_was_stored_before_it_was_refused_can_be_read_and_removed(
+    make: MakeStorage, tmp_path: Path, local: str
+) -> None:
+    """A catalog of an earlier release, or one that follows another, opens; names and pairs can be seen and let go."""
+    odd = TopicEntry(topic(local), {"team\x1c": "b\u202e"}, {"env\u200b": "prod\u00a0", "tier": "a"}, is_loaded=False)
+    storage = make(tmp_path, 100)
+    catalog = Catalog(storage)
+    catalog.mirror(odd.name, odd)
+    if isinstance(storage, SqliteStorage):
+        catalog.close()
+        catalog = Catalog(make(tmp_path, 100))
+
+    assert (catalog.topics(NAMESPACE), catalog.entry(odd.name)) == ((odd.name,), odd)
+    assert catalog.labels_in(NAMESPACE) == {"env\u200b": ["prod\u00a0"], "tier": ["a"]}
+    catalog.set_labels(odd.name, {"tier": "b"})
+    catalog.remove_labels(odd.name, ["env\u200b"])
+    catalog.remove_properties(odd.name, ["team\x1c"])
+    assert catalog.entry(odd.name) == TopicEntry(odd.name, {}, {"tier": "b"}, is_loaded=False)
+    catalog.delete(odd.name)
+    assert catalog.topics(NAMESPACE) == ()
+    catalog.close()
 
 
 @pytest.mark.parametrize("number", range(len(_mistakes())))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
@@ -19,7 +20,7 @@ from lookup.errors import (
     StateError,
 )
 from lookup.hooks import Lister
-from lookup.model.catalog import CatalogView, Listing
+from lookup.model.catalog import CatalogView, Listing, Mode
 from lookup.topics import listing
 from lookup.topics.hashing import topics_hash
 from lookup.topics.listing import ListAnswer, ListLimits, ListRequest, Query, TopicLister
@@ -27,7 +28,7 @@ from lookup_policies.default import Default
 from lookup_policies.indexed import Indexed
 from lookup_policies.property_filter import PropertyFilter
 from tests.topics.filled import HERE, catalog_of, name_of
-from tests.topics.listers import Broken, Recording, Scripted
+from tests.topics.listers import Broken, Listed, Recording, Scripted
 
 _NAMES = ("orders-eu", "orders-us", "bills", "__change_events")
 _PARTITIONED = "orders-asia"
@@ -49,6 +50,46 @@ def _locals(answer: ListAnswer) -> list[str]:
 
 def _scripted(answer: Callable[[str], Any]) -> TopicLister:
     return TopicLister(Scripted(answer), _catalog())
+
+
+@dataclass(frozen=True)
+class Writing(Default):
+    """Do to the catalog what it should not."""
+
+    name: ClassVar[str] = "writing"
+
+    write: Callable[[Any], object] = lambda _: None
+    at_once: bool = False
+
+    def initialize(self, catalog: CatalogView) -> None:
+        """Write, if that is when."""
+        if self.at_once:
+            self.write(catalog)
+
+    def list_topics(self, namespace: str, mode: Mode, properties: Mapping[str, str], catalog: CatalogView) -> Listing:
+        """Write."""
+        self.write(catalog)
+        return Listing(catalog.topics(namespace, mode))
+
+
+@dataclass(frozen=True)
+class Misspelt(Scripted):
+    """Wait for an event that never comes."""
+
+    name: ClassVar[str] = "misspelt"
+    interests: ClassVar[Any] = frozenset({"createt"})
+
+
+def _delete(catalog: Any) -> None:
+    catalog.delete(name_of("a"))
+
+
+def _label(catalog: Any) -> None:
+    catalog.entry(name_of("a")).labels["env"] = "prod"
+
+
+def _forget(catalog: Any) -> None:
+    catalog._state.namespaces.clear()
 
 
 # One request
@@ -222,6 +263,66 @@ def test_a_lister_that_cannot_begin_or_end_is_named(lister: Broken, said: str) -
     """What it raises there is a sentence as well."""
     with pytest.raises(PolicyError, match=said), TopicLister(lister, _catalog()):
         pass
+
+
+@pytest.mark.parametrize("error", [SystemExit(0), GeneratorExit(), BaseException("odd")])
+def test_a_lister_that_exits_has_failed(error: BaseException) -> None:
+    """At its beginning, at its end, when it is asked, and while names it makes one by one are read."""
+
+    def raising(_: str) -> Listing:
+        raise error
+
+    def half(_: str) -> Any:
+        def names() -> Iterator[str]:
+            yield name_of("a")
+            raise error
+
+        return Listing(names())  # type: ignore[arg-type]  # a careless lister
+
+    with (
+        pytest.raises(PolicyError, match="'broken' could not be prepared"),
+        TopicLister(Broken(begins=False, error=error), _catalog()),
+    ):
+        pass
+    with (
+        pytest.raises(PolicyError, match="'broken' could not be closed"),
+        TopicLister(Broken(ends=False, error=error), _catalog()),
+    ):
+        pass
+    for answer in (raising, half):
+        with pytest.raises(PolicyError, match=f"lister 'scripted' failed on {HERE}: {type(error).__name__}"):
+            _scripted(answer).answer(ListRequest(HERE))
+
+
+def test_an_interruption_is_not_the_lister_s() -> None:
+    """Ctrl-C ends whoever asked."""
+
+    def interrupted(_: str) -> Listing:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        _scripted(interrupted).answer(ListRequest(HERE))
+
+
+@pytest.mark.parametrize("write", [_delete, _label, _forget])
+def test_a_lister_that_writes_is_named(write: Callable[[Any], object]) -> None:
+    """It is handed a catalog that it can only read, when it begins and when it is asked; nothing is changed."""
+    catalog = catalog_of(name_of("a"))
+    before = catalog.snapshot()
+
+    with pytest.raises(PolicyError, match=r"lister 'writing' could not be prepared: .*\(test_listing\.py, line"):
+        TopicLister(Writing(write, at_once=True), catalog).__enter__()
+    with pytest.raises(PolicyError, match=rf"lister 'writing' failed on {HERE}: .*\(test_listing\.py, line"):
+        TopicLister(Writing(write), catalog).answer(ListRequest(HERE))
+
+    assert catalog.snapshot() == before
+
+
+def test_a_lister_s_interests_are_looked_at_when_it_is_put_to_work() -> None:
+    """Not when an event comes that it would have missed."""
+    assert TopicLister(Listed(), _catalog()).interests == {"created", "labels"}
+    with pytest.raises(ContractError, match="lister 'misspelt' has 'createt' among its interests"):
+        TopicLister(Misspelt(), _catalog())
 
 
 def test_what_fails_first_is_told() -> None:

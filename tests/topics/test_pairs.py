@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lookup.errors import ArgumentError
-from lookup.topics.pairs import checked_keys, encoded_pairs, pairs_text, parse_encoded_pairs, parse_keys, parse_pairs
+from lookup.topics.pairs import (
+    checked_keys,
+    checked_pairs,
+    encoded_pairs,
+    pairs_text,
+    parse_each,
+    parse_encoded_pairs,
+    parse_keys,
+    parse_pairs,
+)
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 
@@ -19,13 +30,16 @@ _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
         ("k=v", {"k": "v"}),
         ("k:v", {"k": "v"}),
         ("k1=v1, k2:v2", {"k1": "v1", "k2": "v2"}),
+        ("  k = v  ", {"k": "v"}),
+        ("k\t=v\x1c", {"k\t": "v\x1c"}),
+        ("\u00a0k=v\x85", {"\u00a0k": "v\x85"}),
         ("k=", {"k": ""}),
         ("k=a,k=b", {"k": "b"}),
         ("url=http://h", {"url": "http://h"}),
     ],
 )
 def test_pairs_are_read_in_both_forms(text: str, wanted: dict[str, str]) -> None:
-    """The first `=` or `:` ends a key; of a key given twice the last value counts."""
+    """The first `=` or `:` ends a key; of a key given twice the last value counts; only plain blanks are left aside."""
     assert parse_pairs(text) == wanted
 
 
@@ -47,8 +61,27 @@ def test_a_long_text_is_named_by_its_beginning() -> None:
 def test_keys_are_separated_by_commas() -> None:
     """PIP-451 writes them so; an empty one is refused."""
     assert parse_keys("k1, k2") == ("k1", "k2")
+    assert parse_keys("k1\u00a0,k2\t") == ("k1\u00a0", "k2\t")
     with pytest.raises(ArgumentError, match="should be keys separated by commas, like key1,key2"):
         parse_keys("k1,")
+
+
+@pytest.mark.parametrize("mark", ["\t", "\x1c", "\x85", "\u200b", "\u202e", "\u2028", "\u2029", "\ufeff", "\u00ad"])
+@pytest.mark.parametrize("place", ["{}ab", "a{}b", "ab{}"])
+@pytest.mark.parametrize("what", ["label", "property"])
+def test_what_nobody_sees_is_no_part_of_a_key_or_value(mark: str, place: str, what: str) -> None:
+    """Two texts that look alike are alike; the mark is written so that it is seen."""
+    text = place.format(mark)
+    for pairs in ({text: "v"}, {"k": text}):
+        with pytest.raises(ArgumentError, match=rf"{what}.*{re.escape(repr(text)[1:-1])}") as told:
+            checked_pairs(pairs, what)
+        assert str(told.value).isprintable()
+
+
+def test_each_pair_can_be_read() -> None:
+    """Those with the key of another as well."""
+    assert list(parse_each("k=a,k=b")) == [("k", "a"), ("k", "b")]
+    assert list(parse_each(" ")) == []
 
 
 @given(st.dictionaries(_TEXT.filter(bool), _TEXT))

@@ -189,6 +189,13 @@ def test_an_empty_file_stays_empty_unless_something_is_written(tmp_path: Path) -
     assert (tmp_path / "topics.db").stat().st_size == 0
 
 
+@pytest.mark.parametrize("must_exist", [True, False])
+def test_a_folder_is_no_catalog(tmp_path: Path, must_exist: bool) -> None:
+    """The sentence says that it is one, and what would be right."""
+    with pytest.raises(InputError, match=rf"the catalog {tmp_path} is a folder; name a file, such as .*/topics\.db$"):
+        SqliteStorage(tmp_path, must_exist=must_exist)
+
+
 def test_other_files_are_refused_and_left_alone(tmp_path: Path) -> None:
     """A text and somebody else's database are no catalogs."""
     text, foreign = tmp_path / "text.db", tmp_path / "foreign.db"

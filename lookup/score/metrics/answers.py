@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.hooks import Better
 from lookup.model.batch import Batch
-from lookup.score.metrics.kinds import Better
 from lookup.score.metrics.totals import LookupQuotient, per_bundle
 
 __all__ = ["AgreementRatio", "AnsweredRatio"]

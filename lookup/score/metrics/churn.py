@@ -12,9 +12,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.hooks import Better
 from lookup.model.batch import Batch, Cells, OwnerChanges
 from lookup.model.churn import discounted, on_cycles
-from lookup.score.metrics.kinds import Better
 from lookup.score.metrics.totals import CellQuotient, ChangeTotal, moves_of, per_bundle
 
 __all__ = ["CycleMoves", "LoadVariation", "NecessaryMoves"]

@@ -11,10 +11,10 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.hooks import Better, Grain, Resample
 from lookup.model.batch import Batch
 from lookup.model.broker import Location
 from lookup.model.topology import Topology
-from lookup.score.metrics.kinds import Better, Grain, Resample
 from lookup.score.metrics.totals import LookupQuotient, of_pairs, per_bundle
 
 __all__ = ["NetworkCost", "NetworkCoveredRatio", "NetworkMsMean", "NetworkMsP95"]

@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.hooks import Better, Grain, Resample
 from lookup.model.batch import Batch, OwnerChanges, Served
-from lookup.score.metrics.kinds import Better, Grain, Resample
 
 __all__ = [
     "CellQuotient",

@@ -1,0 +1,148 @@
+"""The door to metrics: every call of one is made here, and what it answers is held to its protocol.
+
+Built-in metrics are asked like everybody's. Where batches come from and what becomes of values is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from reprlib import repr as shortened
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.errors import PluginError
+from lookup.hooks import Metric
+from lookup.hooks.raised import guarded
+from lookup.model.batch import Batch
+
+__all__ = ["every_key_of", "keys_of", "sums_of", "value_of"]
+
+FloatArray = NDArray[np.float64]
+
+#: Kinds of numpy's real numbers: truth values, whole ones and floating-point ones.
+_REAL = "biuf"
+
+
+def every_key_of(metric: Metric) -> tuple[str, ...] | None:
+    """Return the keys a metric may have, None where they depend on the log."""
+    return getattr(metric, "every_key", None)
+
+
+def keys_of(metric: Metric, batches: Iterable[Batch]) -> tuple[str | None, ...]:
+    """Ask a metric for its keys in some batches; each is named once, in the order of their first appearance.
+
+    Raises:
+        PluginError: where it raises, or answers something else than texts and None, or a key it says it never has.
+    """
+    return tuple(dict.fromkeys(key for batch in batches for key in _keys(metric, batch)))
+
+
+def sums_of(metric: Metric, batches: Sequence[Batch], key: str | None) -> FloatArray:
+    """Ask a metric for its sums in each of some batches, at least one, and add them up in their order.
+
+    Returns:
+        Shape (n_units, k), finite.
+
+    Raises:
+        PluginError: where it raises, or answers something else than finite real numbers of that shape.
+    """
+    total = _sums(metric, batches[0], key).astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is told below
+        for batch in batches[1:]:
+            sums = _sums(metric, batch, key)
+            if sums.shape != total.shape:
+                raise _breach(
+                    metric, f"sums of shape {sums.shape} after those of shape {total.shape}, which do not add up"
+                )
+            total += sums
+    if not np.isfinite(total).all():
+        row, column = np.argwhere(~np.isfinite(total))[0].tolist()
+        what = f"the sum {total[row, column]} in row {row}, column {column} for key {key!r}"
+        raise _breach(metric, f"{what}; sums are finite, since they are added up over bundles, cells and clusters")
+    return total
+
+
+def value_of(metric: Metric, sums: FloatArray) -> FloatArray:
+    """Ask a metric for the values of totals of shape (..., k), or for that of all rows where nothing is resampled.
+
+    Returns:
+        Shape (...), or () of a metric that is not resampled; finite, or NaN where there is nothing to measure.
+
+    Raises:
+        PluginError: where it raises, or answers something else than that.
+    """
+    # A metric that divides by nothing gets the NaN that stands for nothing to measure; a warning would say no more.
+    with guarded(f"metric {metric.name!r} raised "), np.errstate(all="ignore"):
+        answer = metric.value(sums)
+        values = _array(answer)
+    shape = () if metric.resample == "none" else sums.shape[:-1]
+    if values.dtype.kind not in _REAL or values.shape != shape:
+        right = f"real numbers of shape {shape}" if shape else "one real number"
+        raise _breach(metric, f"{_shown(answer)} for the value of sums of shape {sums.shape}; {right} would be right")
+    if np.isinf(values).any():
+        raise _breach(metric, f"the value {values[np.isinf(values)][0]}; NaN says that there is nothing to measure")
+    return values.astype(np.float64, copy=False)
+
+
+def _keys(metric: Metric, batch: Batch) -> tuple[str | None, ...]:
+    with guarded(f"metric {metric.name!r} raised "):
+        answer: Any = metric.keys(batch)
+        keys = tuple(answer) if isinstance(answer, Iterable) and not isinstance(answer, str | bytes) else None
+    if keys is None or not all(key is None or _is_text(key) for key in keys):
+        right = "a sequence of texts or None is asked for, (None,) for one number"
+        raise _breach(metric, f"{shortened(answer)} for its keys; {right}")
+    every = every_key_of(metric)
+    unknown = [key for key in keys if key is not None and every is not None and key not in every]
+    if unknown:
+        raise _breach(metric, f"the key {unknown[0]!r}, which is not in its every_key, {every}")
+    return keys
+
+
+def _is_text(key: object) -> bool:
+    """Tell a text that can be written down from half of a surrogate pair, and from anything else."""
+    return isinstance(key, str) and key == key.encode(errors="ignore").decode()
+
+
+def _sums(metric: Metric, batch: Batch, key: str | None) -> NDArray[Any]:
+    """Return a batch's sums as the metric has them: two axes of real numbers, the first of the right length."""
+    with guarded(f"metric {metric.name!r} raised "):
+        answer = metric.accumulate(batch, key)
+        sums = _array(answer)
+    rows = _rows(metric, batch)
+    if sums.dtype.kind not in _REAL or sums.ndim != 2 or not sums.shape[1] or rows not in (None, len(sums)):
+        right = f"real numbers of shape ({'n' if rows is None else rows}, k) would be right"
+        raise _breach(metric, f"{_shown(answer)} for its sums of key {key!r}; {right}, {_ROWS[metric.resample]}")
+    return sums
+
+
+#: What one row of a metric's sums is, by its unit of resampling.
+_ROWS = {"bundle": "a row per bundle", "time": "a row per cell", "none": "k at least 1"}
+
+
+def _rows(metric: Metric, batch: Batch) -> int | None:
+    """Return how many rows a metric's sums have, None where it is the metric's own business."""
+    if metric.resample == "none":
+        return None
+    return len(batch.bundles) if metric.resample == "bundle" else len(batch.cells.start)
+
+
+def _array(answer: Any) -> NDArray[Any]:
+    """Return an answer as an array, one object where it is none; what is masked is not there, NaN."""
+    if isinstance(answer, np.ma.MaskedArray) and answer.dtype.kind in _REAL:
+        return np.asarray(np.ma.filled(answer.astype(np.float64), np.nan))
+    try:
+        return np.asarray(answer)
+    except (TypeError, ValueError):  # rows of different lengths
+        return np.empty((), dtype=np.object_)
+
+
+def _shown(answer: object) -> str:
+    if isinstance(answer, np.ndarray):
+        return f"an array of {answer.dtype} of shape {answer.shape}"
+    return shortened(answer)
+
+
+def _breach(metric: Metric, what: str) -> PluginError:
+    return PluginError(f"metric {metric.name!r} answered {what}")

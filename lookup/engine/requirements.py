@@ -1,0 +1,165 @@
+"""What a class must be to be registered: a frozen dataclass with a name that can be called as its protocol says.
+
+How classes are found is the business of `plugins`; what parts answer is checked where they are asked.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Collection, Mapping
+from reprlib import repr as shortened
+from typing import Any, get_args
+
+from lookup.errors import PluginError
+from lookup.hooks import (
+    Better,
+    Filter,
+    Grain,
+    Lister,
+    LogReader,
+    Metric,
+    Observing,
+    Remembering,
+    Resample,
+    Scorer,
+    Selector,
+    Shedder,
+    SplitAlgorithm,
+    Splitter,
+)
+from lookup.hooks.raised import guarded
+from lookup.model.decision import Reason
+
+__all__ = ["PROTOCOLS", "checked_name", "title_of"]
+
+#: The protocol of each kind of classes that a plug-in can register.
+PROTOCOLS: Mapping[str, type[Any]] = {
+    "filters": Filter,
+    "scorers": Scorer,
+    "selectors": Selector,
+    "shedders": Shedder,
+    "splitters": Splitter,
+    "split_algorithms": SplitAlgorithm,
+    "listers": Lister,
+    "log_readers": LogReader,
+    "metrics": Metric,
+}
+#: What a class of a kind has besides its name and its protocol's methods.
+_ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
+    "filters": ("reason",),
+    "listers": ("interests",),
+    "metrics": ("unit", "better", "grain", "resample"),
+}
+#: Kinds that settings write as tables, and the keys of those tables that are no parameters.
+_PARTS = ("filters", "scorers", "selectors", "shedders", "splitters", "split_algorithms", "listers")
+_RESERVED = ("use", "weight")
+#: What a metric may say of itself.
+_CHOICES = {"better": get_args(Better), "grain": get_args(Grain), "resample": get_args(Resample)}
+
+
+def _methods_of(protocol: type[Any]) -> dict[str, tuple[str, ...]]:
+    """Return the methods of a protocol's own, each with the names of its arguments."""
+    return {
+        name: tuple(inspect.signature(method).parameters)[1:]
+        for name, method in vars(protocol).items()
+        if inspect.isfunction(method) and not name.startswith("_")
+    }
+
+
+_METHODS = {kind: _methods_of(protocol) for kind, protocol in PROTOCOLS.items()}
+_MEMORY = _methods_of(Remembering) | _methods_of(Observing)
+#: Methods that a class may leave out.
+_OPTIONAL: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "filters": {"detail": ("request", "broker", "view"), "should_unload": ("request", "owner", "brokers", "view")},
+    "scorers": _MEMORY,
+    "selectors": _MEMORY,
+}
+
+
+def checked_name(kind: str, found: Any) -> str:
+    """Return the name of a class that was registered.
+
+    Raises:
+        PluginError: naming the class, and what its protocol asks for and it does not have.
+    """
+    if not isinstance(found, type):
+        raise PluginError(f"lookup_register_{kind} answered {shortened(found)}, which is not a class")
+    where = f"{title_of(found)}, registered under {kind},"
+    name = getattr(found, "name", None)
+    if not isinstance(name, str) or not name:
+        raise PluginError(f"{where} has no `name`")
+    if not dataclasses.is_dataclass(found) or not found.__dataclass_params__.frozen:  # type: ignore[attr-defined]  # set by @dataclass
+        raise PluginError(f"{where} is not a frozen dataclass")
+    missing = [name for name in (*_ATTRIBUTES.get(kind, ()), *_METHODS[kind]) if not hasattr(found, name)]
+    if missing:
+        raise PluginError(f"{where} has no `{missing[0]}`, which its protocol asks for")
+    _refuse_signatures(kind, found, where)
+    _refuse_values(kind, found, where)
+    return name
+
+
+def title_of(found: type[Any]) -> str:
+    """Return a class's name with its module."""
+    return f"{found.__module__}.{found.__qualname__}"
+
+
+def _refuse_signatures(kind: str, found: type[Any], where: str) -> None:
+    """Complain of methods that could not be called, which nobody would notice before the first decision."""
+    fields = {entry.name for entry in dataclasses.fields(found)}
+    for name, arguments in {**_METHODS[kind], **_OPTIONAL.get(kind, {})}.items():
+        member = inspect.getattr_static(found, name, None)
+        if member is None or name in fields:  # an instance has its own
+            continue
+        if not callable(member) and not hasattr(type(member), "__get__"):
+            raise PluginError(f"{where} has {shortened(member)} for its `{name}`, which must be a method")
+        taken = _refused_parameters(member, len(arguments))
+        if taken is not None:
+            right = f"`{name}({', '.join(arguments)})`, as its protocol has it"
+            raise PluginError(f"{where} has `{name}({', '.join(taken)})`, which cannot be called as {right}")
+
+
+def _refused_parameters(member: Any, count: int) -> Collection[str] | None:
+    """Return the parameters of a method that cannot take so many arguments; None where it can, or nobody knows."""
+    own = 0 if isinstance(member, staticmethod) else 1
+    function = member.__func__ if isinstance(member, staticmethod | classmethod) else member
+    if not inspect.isfunction(function):
+        return None
+    # A decorator's own parameters count, not those of what it wraps.
+    signature = inspect.signature(function, follow_wrapped=False)
+    try:
+        signature.bind(*[None] * (own + count))
+    except TypeError:
+        return list(signature.parameters)[own:]
+    return None
+
+
+def _refuse_values(kind: str, found: type[Any], where: str) -> None:
+    reason = getattr(found, "reason", None)
+    if kind == "filters" and not isinstance(reason, Reason):
+        raise PluginError(f"{where} rejects by reason {reason!r}; Reason.FILTERED is there for all plug-ins")
+    reserved = [entry.name for entry in dataclasses.fields(found) if entry.name in _RESERVED]
+    if reserved and kind in _PARTS:
+        raise PluginError(f"{where} has a parameter {reserved[0]!r}, which settings keep for themselves")
+    if kind == "metrics":
+        _refuse_declarations(found, where)
+
+
+def _refuse_declarations(found: type[Any], where: str) -> None:
+    """Complain of a metric that cannot be made, or says of itself what has no meaning."""
+    with guarded(f"{where} cannot be made without parameters: "):
+        metric = found()
+        said: dict[str, Any] = {name: getattr(metric, name, None) for name in ("name", "unit", *_CHOICES, "every_key")}
+    if ":" in said["name"] or not said["name"].isprintable():
+        right = "a text without control characters and ':', which parts a metric from its key, would be right"
+        raise PluginError(f"{where} has {shortened(said['name'])} for its `name`; {right}")
+    if not isinstance(said["unit"], str) or not said["unit"].isprintable() or not said["unit"]:
+        raise PluginError(f'{where} has {shortened(said["unit"])} for its `unit`; a text like "ratio" would be right')
+    for name, choices in _CHOICES.items():
+        if not isinstance(said[name], str) or said[name] not in choices:
+            right = f"{', '.join(map(repr, choices[:-1]))} or {choices[-1]!r} would be right"
+            raise PluginError(f"{where} has {shortened(said[name])} for its `{name}`; {right}")
+    every = said["every_key"]
+    if every is not None and not (isinstance(every, tuple) and all(isinstance(key, str) for key in every)):
+        right = "a tuple of texts, or None where keys depend on the log, would be right"
+        raise PluginError(f"{where} has {shortened(every)} for its `every_key`; {right}")

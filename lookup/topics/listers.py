@@ -1,0 +1,146 @@
+"""What a lister is held to: a catalog it can only read, kinds of events that exist, and a sentence where it fails.
+
+What it answers is checked in `listing.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import Any, NoReturn, get_args
+
+from lookup.errors import ContractError, PolicyError, PulsarLookupError
+from lookup.hooks.protocols import Lister
+from lookup.hooks.raised import raised
+from lookup.model.catalog import CatalogView, EventKind, Mode, Selector, TopicEntry
+from lookup.settings.problems import suggestion
+from lookup.topics.refusals import named
+
+__all__ = ["ReadOnlyCatalog", "checked_interests", "interests_of", "lister_failing"]
+
+_KINDS: tuple[EventKind, ...] = get_args(EventKind)
+
+
+class ReadOnlyCatalog:
+    """A catalog as a lister is handed it: `CatalogView` and nothing else, with answers that cannot be changed.
+
+    It keeps mistakes out, not malice: a plug-in is code of the same process.
+    """
+
+    __slots__ = ("__catalog",)
+
+    __catalog: CatalogView
+
+    def __init__(self, catalog: CatalogView) -> None:
+        object.__setattr__(self, "_ReadOnlyCatalog__catalog", catalog)
+
+    @property
+    def revision(self) -> int:
+        """Return how many events there have been; that of the last one."""
+        return self.__catalog.revision
+
+    def namespaces(self) -> Sequence[str]:
+        """Return the names of all namespaces, sorted."""
+        return tuple(self.__catalog.namespaces())
+
+    # A tuple is not copied by `tuple`: of a million names nothing is touched here.
+
+    def topics(self, namespace: str, mode: Mode = "persistent") -> Sequence[str]:
+        """Return every topic of a namespace, sorted: system topics too, partitions one by one."""
+        return tuple(self.__catalog.topics(namespace, mode))
+
+    def entry(self, topic: str) -> TopicEntry | None:
+        """Return one topic, None where there is no such topic."""
+        found = self.__catalog.entry(topic)
+        if found is None:
+            return None
+        properties, labels = MappingProxyType(found.properties), MappingProxyType(found.labels)
+        return TopicEntry(found.name, properties, labels, found.is_loaded)
+
+    def with_properties(self, namespace: str, mode: Mode, properties: Mapping[str, str]) -> Sequence[str]:
+        """Return the topics that have all of these properties, sorted, from an index; all topics for none."""
+        return tuple(self.__catalog.with_properties(namespace, mode, properties))
+
+    def selected(self, namespace: str, selector: Selector) -> Sequence[str]:
+        """Return the topics a selector selects, persistent and non-persistent, sorted, from the index of labels."""
+        return tuple(self.__catalog.selected(namespace, selector))
+
+    def labels_in(self, namespace: str) -> Mapping[str, Sequence[str]]:
+        """Return every key of a label in a namespace with its values, both sorted."""
+        found = self.__catalog.labels_in(namespace)
+        return MappingProxyType({key: tuple(values) for key, values in found.items()})
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"a lister can only read the catalog, by {_READABLE}; it has no {name!r}")
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"a lister can only read the catalog; it may not set {name!r}")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"a lister can only read the catalog; it may not delete {name!r}")
+
+
+_READABLE = ", ".join(name for name in vars(ReadOnlyCatalog) if not name.startswith("_"))
+
+
+@contextmanager
+def lister_failing(name: str, what: str) -> Iterator[None]:
+    """Say what a lister raises as a sentence about it; what it refuses on purpose stays as it is.
+
+    Whatever it raises: one that exits must not end the command that asked it as if all were well. Only an interruption
+    is not the lister's.
+
+    Args:
+        name: of the lister.
+        what: it failed to do, as in "failed on public/default".
+
+    Raises:
+        PolicyError: naming it, with file and line of its code.
+    """
+    try:
+        yield
+    except (PulsarLookupError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise PolicyError(f"lister {name!r} {what}: {raised(error)}") from error
+
+
+def interests_of(lister: Lister) -> frozenset[EventKind]:
+    """Return the kinds of events a lister names.
+
+    Raises:
+        ContractError: as `checked_interests` does.
+        PolicyError: where it fails to say them.
+    """
+    with lister_failing(lister.name, "could not say its interests"):
+        given: Any = lister.interests
+        # They may be made as they are read: they are read once, here, where they may still fail.
+        kinds = tuple(given) if _is_collection(given) else given
+    return checked_interests(kinds, f"lister {lister.name!r}")
+
+
+def checked_interests(given: Any, who: str = "a lister") -> frozenset[EventKind]:
+    """Return kinds of events as a set.
+
+    Args:
+        given: any collection of kinds.
+        who: named them, as the sentence begins.
+
+    Raises:
+        ContractError: naming the first that does not exist, with the one that was probably meant: nobody would ever
+            be asked again on it, in silence.
+    """
+    if not _is_collection(given):
+        message = f"{who} has the interests {named(given)}, which is no set of kinds of events like {{'created'}}"
+        raise ContractError(message)
+    kinds: tuple[Any, ...] = tuple(given)
+    for kind in kinds:
+        if kind not in _KINDS:
+            hint = suggestion(str(kind), _KINDS)
+            raise ContractError(f"{who} has {named(kind)} among its interests, which is no kind of event; {hint}")
+    return frozenset(kinds)
+
+
+def _is_collection(given: Any) -> bool:
+    return isinstance(given, Iterable) and not isinstance(given, str | bytes)

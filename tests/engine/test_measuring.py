@@ -1,0 +1,251 @@
+"""The door to metrics: what they may answer, and the sentence for everything else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from lookup.engine.measuring import keys_of, sums_of, value_of
+from lookup.errors import PluginError
+from tests.score.oracle import Happenings
+from tests.score.worlds import HOUR, batch_of, labelled
+
+WORLD = Happenings([], None, {("c", hour * HOUR): frozenset() for hour in range(3)}, HOUR)
+#: Two bundles, three cells.
+BATCH = replace(batch_of(WORLD, [labelled("b1:8080")]), bundles=("b0", "b1"))
+INF, NAN = math.inf, math.nan
+TWO = np.ones((2, 1))
+
+
+@dataclass(frozen=True)
+class Told:
+    """A metric that answers as it is told."""
+
+    name: ClassVar[str] = "told"
+
+    keys_answer: Any = (None,)
+    sums_answer: Any = None
+    value_answer: Any = None
+    resample: str = "bundle"
+    every_key: tuple[str, ...] | None = None
+
+    def keys(self, batch: object) -> Any:
+        """Answer."""
+        return self.keys_answer
+
+    def accumulate(self, batch: object, key: object) -> Any:
+        """Answer."""
+        return self.sums_answer
+
+    def value(self, sums: object) -> Any:
+        """Answer."""
+        return self.value_answer
+
+
+@pytest.mark.parametrize("answer", [(None,), ["a", "b"], (), {"a": 1}, (key for key in "ab")])
+def test_keys_are_texts_or_none(answer: Any) -> None:
+    """In any sequence, or what can be gone through."""
+    assert set(keys_of(Told(answer), [BATCH])) <= {None, "a", "b"}
+
+
+def test_keys_of_all_batches_are_named_once() -> None:
+    """In the order of their first appearance."""
+    assert keys_of(Told(("b", "a", "b")), [BATCH, BATCH]) == ("b", "a")
+
+
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        (None, "None"),
+        ((1,), r"\(1,\)"),
+        ("rack", "'rack'"),
+        (5, "5"),
+        ((b"a",), r"\(b'a',\)"),
+        (("\ud800",), r"\('\\ud800',\)"),
+    ],
+)
+def test_other_keys_are_refused(answer: Any, shown: str) -> None:
+    """With what was answered, and what would be right."""
+    with pytest.raises(PluginError, match=rf"^metric 'told' answered {shown} for its keys; a sequence of texts or Non"):
+        keys_of(Told(answer), [BATCH])
+
+
+def test_a_key_that_can_never_be_is_refused() -> None:
+    """A metric that lists its keys holds to the list."""
+    assert keys_of(Told((None, "a"), every_key=("a", "b")), [BATCH]) == (None, "a")
+    with pytest.raises(PluginError, match=r"^metric 'told' answered the key 'c', which is not in its every_key, \('a'"):
+        keys_of(Told((None, "c"), every_key=("a", "b")), [BATCH])
+
+
+@pytest.mark.parametrize(
+    ("resample", "answer"),
+    [
+        ("bundle", TWO),
+        ("bundle", [[True], [False]]),
+        ("bundle", np.ones((2, 3), dtype=np.int64)),
+        ("time", np.ones((3, 2))),
+        ("none", np.ones((0, 2))),
+    ],
+)
+def test_sums_are_real_numbers_by_unit(resample: str, answer: Any) -> None:
+    """A row per bundle, a row per cell, or rows of the metric's own."""
+    sums = sums_of(Told(sums_answer=answer, resample=resample), [BATCH, BATCH], None)
+
+    assert sums.dtype == np.float64
+    assert np.array_equal(sums, np.asarray(answer, dtype=np.float64) * 2)
+
+
+@pytest.mark.parametrize(
+    ("resample", "answer", "sentence"),
+    [
+        ("bundle", np.ones((3, 1)), r"an array of float64 of shape \(3, 1\) .* of shape \(2, k\) .*, a row per bundle"),
+        ("bundle", np.ones(2), r"an array of float64 of shape \(2,\) for its sums of key 'k'; real numbers of shape"),
+        ("bundle", np.ones((2, 0)), r"an array of float64 of shape \(2, 0\) for its sums"),
+        ("bundle", TWO * 1j, r"an array of complex128 of shape \(2, 1\) for its sums"),
+        ("bundle", np.array([["a"], ["b"]]), r"an array of <U1 of shape \(2, 1\) for its sums"),
+        ("bundle", [[1.0], [1.0, 2.0]], r"\[\[1.0\], \[1.0, 2.0\]\] for its sums"),
+        ("bundle", np.ma.masked_less(TWO, 5), r"the sum nan in row 0"),
+        ("bundle", None, r"None for its sums of key 'k'; real numbers of shape \(2, k\) would be right"),
+        ("time", TWO, r"an array of float64 of shape \(2, 1\) .* of shape \(3, k\) .*, a row per cell"),
+        ("none", 1.0, r"1.0 for its sums of key 'k'; real numbers of shape \(n, k\) would be right, k at least 1"),
+        ("bundle", [[1.0], [INF]], r"the sum inf in row 1, column 0 for key 'k'; sums are finite"),
+        ("time", [[1.0, NAN]] * 3, r"the sum nan in row 0, column 1 for key 'k'; sums are finite"),
+    ],
+)
+def test_other_sums_are_refused(resample: str, answer: Any, sentence: str) -> None:
+    """With what was answered, and what would be right."""
+    with pytest.raises(PluginError, match=rf"^metric 'told' answered {sentence}"):
+        sums_of(Told(sums_answer=answer, resample=resample), [BATCH], "k")
+
+
+@dataclass(frozen=True)
+class Growing(Told):
+    """A metric without rows of its own that has more of them in every batch."""
+
+    def accumulate(self, batch: object, key: object) -> Any:
+        """Answer with one row more than the last time."""
+        self.sums_answer.append([1.0])
+        return np.array(self.sums_answer)
+
+
+def test_sums_that_do_not_add_up_are_refused() -> None:
+    """Batches of one run have the same rows."""
+    with pytest.raises(
+        PluginError, match=r"^metric 'told' answered sums of shape \(2, 1\) after those of shape \(1, 1"
+    ):
+        sums_of(Growing(sums_answer=[], resample="none"), [BATCH, BATCH], None)
+
+
+def test_sums_are_nobody_elses() -> None:
+    """What a metric holds on to is not what is added up."""
+    held = np.ones((2, 1))
+    sums = sums_of(Told(sums_answer=held), [BATCH], None)
+    held[:] = 9.0
+
+    assert sums.tolist() == [[1.0], [1.0]]
+
+
+@pytest.mark.parametrize(
+    ("resample", "shape", "answer"),
+    [
+        ("bundle", (2,), 0.5),
+        ("bundle", (2,), np.array(NAN)),
+        ("bundle", (4, 2), [0, 1, NAN, True]),
+        ("none", (4, 2), NAN),
+    ],
+)
+def test_values_are_real_numbers_or_nan(resample: str, shape: tuple[int, ...], answer: Any) -> None:
+    """One for each of the totals, NaN where there is nothing to measure."""
+    value = value_of(Told(value_answer=answer, resample=resample), np.ones(shape))
+
+    assert value.dtype == np.float64
+    assert np.array_equal(value, np.asarray(answer, dtype=np.float64), equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("resample", "shape", "answer", "sentence"),
+    [
+        ("bundle", (2,), [1.0], r"\[1.0\] for the value of sums of shape \(2,\); one real number would be right$"),
+        ("bundle", (4, 2), 1.0, r"1.0 for the value of sums of shape \(4, 2\); real numbers of shape \(4,\) would be"),
+        ("none", (4, 2), np.ones(4), r"an array of float64 of shape \(4,\) for the value .*; one real number would"),
+        ("bundle", (2,), 1j, "1j for the value"),
+        ("bundle", (2,), "1", "'1' for the value"),
+        ("bundle", (2,), None, "None for the value"),
+        ("bundle", (2,), -INF, "the value -inf; NaN says that there is nothing to measure$"),
+        ("bundle", (2, 2), [NAN, INF], "the value inf; NaN says that there is nothing to measure$"),
+    ],
+)
+def test_other_values_are_refused(resample: str, shape: tuple[int, ...], answer: Any, sentence: str) -> None:
+    """Infinity too: nothing that is compared with it could be said."""
+    with pytest.raises(PluginError, match=rf"^metric 'told' answered {sentence}"):
+        value_of(Told(value_answer=answer, resample=resample), np.ones(shape))
+
+
+class Ratio(Told):
+    """A metric that divides without looking."""
+
+    def value(self, sums: Any) -> Any:
+        """Divide."""
+        return sums[..., 0] / sums[..., 1]
+
+
+def test_what_is_masked_is_nothing_to_measure() -> None:
+    """The number below the mask is no figure."""
+    value = value_of(Told(value_answer=np.ma.masked_less(np.array([1, 9]), 5)), np.ones((2, 2)))
+
+    assert np.array_equal(value, [NAN, 9.0], equal_nan=True)
+    assert np.isnan(value_of(Told(value_answer=np.ma.masked), np.ones(2)))
+
+
+def test_nothing_divided_by_nothing_is_nothing_to_measure() -> None:
+    """And nobody is warned of it: tests end at any warning."""
+    assert np.isnan(value_of(Ratio(), np.zeros((3, 2)))).all()
+
+
+class _Stopped(BaseException):
+    """Something that is no ordinary error."""
+
+
+class Raising(Told):
+    """A metric that raises what it is told."""
+
+    def keys(self, batch: object) -> Any:
+        """Raise."""
+        raise self.keys_answer
+
+    def accumulate(self, batch: object, key: object) -> Any:
+        """Raise."""
+        raise self.keys_answer
+
+    def value(self, sums: object) -> Any:
+        """Raise."""
+        raise self.keys_answer
+
+
+CALLS: tuple[Callable[[Any], object], ...] = (
+    lambda metric: keys_of(metric, [BATCH]),
+    lambda metric: sums_of(metric, [BATCH], None),
+    lambda metric: value_of(metric, np.ones(2)),
+)
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("error", [ZeroDivisionError("x"), SystemExit(0), _Stopped("x"), StopIteration("x")], ids=repr)
+def test_whatever_a_metric_raises_is_one_sentence(call: Callable[[Any], object], error: BaseException) -> None:
+    """With file and line; a metric that ends the program would let a gate pass."""
+    name = type(error).__name__
+
+    with pytest.raises(PluginError, match=rf"^metric 'told' raised {name}: [x0] \(test_measuring\.py, line \d+\)$"):
+        call(Raising(error))
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_control_c_is_nobodys_mistake(call: Callable[[Any], object]) -> None:
+    """It goes through."""
+    with pytest.raises(KeyboardInterrupt):
+        call(Raising(KeyboardInterrupt()))
