@@ -15,12 +15,13 @@ from lookup.errors import ArgumentError, SettingsError
 from lookup.hooks import Lister
 from lookup.model.catalog import TopicEntry
 from lookup.model.names import TopicName
+from lookup.model.quoting import shown
 from lookup.settings import TopicsFile, TopicsSection, load_topics
 from lookup.topics.catalog import Catalog
 from lookup.topics.listers import interests_of
 from lookup.topics.naming import MODES, checked_name, checked_namespace
 from lookup.topics.pairs import parse_each
-from lookup.topics.refusals import quoted, unseen
+from lookup.topics.refusals import unseen
 from lookup.topics.sqlite import SqliteStorage
 
 __all__ = [
@@ -118,7 +119,7 @@ def pairs_of(texts: Iterable[str]) -> dict[str, str]:
     for key, value in chain.from_iterable(map(parse_each, texts)):
         _refuse_unseen(key, value)
         if found.setdefault(key, value) != value:
-            raise ArgumentError(f"{quoted(key)} is given twice, as {quoted(found[key])} and as {quoted(value)}")
+            raise ArgumentError(f"{shown(key)} is given twice, as {shown(found[key])} and as {shown(value)}")
     return found
 
 
@@ -126,7 +127,7 @@ def _refuse_unseen(key: str, value: str) -> None:
     for what, text in (("key", key), ("value", value)):
         fault = unseen(text)
         if fault is not None:
-            raise ArgumentError(f"{quoted(f'{key}={value}')}: the {what} {fault}")
+            raise ArgumentError(f"{shown(f'{key}={value}')}: the {what} {fault}")
 
 
 def settings_of(arguments: argparse.Namespace) -> TopicsFile:

@@ -6,7 +6,6 @@ Built-in metrics are asked like everybody's. Where batches come from and what be
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from reprlib import repr as shortened
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from lookup.errors import PluginError
 from lookup.hooks import Metric
 from lookup.hooks.raised import guarded
 from lookup.model.batch import Batch
+from lookup.model.quoting import shown
 
 __all__ = ["every_key_of", "keys_of", "sums_of", "value_of"]
 
@@ -92,7 +92,7 @@ def _keys(metric: Metric, batch: Batch) -> tuple[str | None, ...]:
         keys = tuple(answer) if isinstance(answer, Iterable) and not isinstance(answer, str | bytes) else None
     if keys is None or not all(key is None or _is_text(key) for key in keys):
         right = "a sequence of texts or None is asked for, (None,) for one number"
-        raise _breach(metric, f"{shortened(answer)} for its keys; {right}")
+        raise _breach(metric, f"{shown(answer)} for its keys; {right}")
     every = every_key_of(metric)
     unknown = [key for key in keys if key is not None and every is not None and key not in every]
     if unknown:
@@ -141,7 +141,7 @@ def _array(answer: Any) -> NDArray[Any]:
 def _shown(answer: object) -> str:
     if isinstance(answer, np.ndarray):
         return f"an array of {answer.dtype} of shape {answer.shape}"
-    return shortened(answer)
+    return shown(answer)
 
 
 def _breach(metric: Metric, what: str) -> PluginError:

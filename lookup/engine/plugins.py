@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from reprlib import repr as shortened
 from types import ModuleType
 from typing import Any
 
@@ -24,6 +23,7 @@ from lookup.errors import PluginError
 from lookup.hooks import specs
 from lookup.hooks.markers import ENTRY_POINT_GROUP, PROJECT
 from lookup.hooks.raised import guarded
+from lookup.model.quoting import shown
 
 __all__ = ["KINDS", "PluginSource", "Registry", "load_plugins", "registry_of", "suggestion"]
 
@@ -186,7 +186,7 @@ def _registered(manager: pluggy.PluginManager, kind: str) -> Iterator[Any]:
             classes = list(answer) if isinstance(answer, Iterable) else None
         if classes is None:
             right = "an iterable of classes would be right, () where there is none"
-            raise PluginError(f"{plugin} returned {shortened(answer)} from {hook}; {right}")
+            raise PluginError(f"{plugin} returned {shown(answer)} from {hook}; {right}")
         yield from classes
 
 

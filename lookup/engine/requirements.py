@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Collection, Mapping
-from reprlib import repr as shortened
 from typing import Any, get_args
 
 from lookup.errors import PluginError
@@ -30,6 +29,7 @@ from lookup.hooks import (
 )
 from lookup.hooks.raised import guarded
 from lookup.model.decision import Reason
+from lookup.model.quoting import shown
 
 __all__ = ["PROTOCOLS", "checked_name", "title_of"]
 
@@ -84,7 +84,7 @@ def checked_name(kind: str, found: Any) -> str:
         PluginError: naming the class, and what its protocol asks for and it does not have.
     """
     if not isinstance(found, type):
-        raise PluginError(f"lookup_register_{kind} answered {shortened(found)}, which is not a class")
+        raise PluginError(f"lookup_register_{kind} answered {shown(found)}, which is not a class")
     where = f"{title_of(found)}, registered under {kind},"
     name = getattr(found, "name", None)
     if not isinstance(name, str) or not name:
@@ -112,7 +112,7 @@ def _refuse_signatures(kind: str, found: type[Any], where: str) -> None:
         if member is None or name in fields:  # an instance has its own
             continue
         if not callable(member) and not hasattr(type(member), "__get__"):
-            raise PluginError(f"{where} has {shortened(member)} for its `{name}`, which must be a method")
+            raise PluginError(f"{where} has {shown(member)} for its `{name}`, which must be a method")
         taken = _refused_parameters(member, len(arguments))
         if taken is not None:
             right = f"`{name}({', '.join(arguments)})`, as its protocol has it"
@@ -152,14 +152,14 @@ def _refuse_declarations(found: type[Any], where: str) -> None:
         said: dict[str, Any] = {name: getattr(metric, name, None) for name in ("name", "unit", *_CHOICES, "every_key")}
     if ":" in said["name"] or not said["name"].isprintable():
         right = "a text without control characters and ':', which parts a metric from its key, would be right"
-        raise PluginError(f"{where} has {shortened(said['name'])} for its `name`; {right}")
+        raise PluginError(f"{where} has {shown(said['name'])} for its `name`; {right}")
     if not isinstance(said["unit"], str) or not said["unit"].isprintable() or not said["unit"]:
-        raise PluginError(f'{where} has {shortened(said["unit"])} for its `unit`; a text like "ratio" would be right')
+        raise PluginError(f'{where} has {shown(said["unit"])} for its `unit`; a text like "ratio" would be right')
     for name, choices in _CHOICES.items():
         if not isinstance(said[name], str) or said[name] not in choices:
             right = f"{', '.join(map(repr, choices[:-1]))} or {choices[-1]!r} would be right"
-            raise PluginError(f"{where} has {shortened(said[name])} for its `{name}`; {right}")
+            raise PluginError(f"{where} has {shown(said[name])} for its `{name}`; {right}")
     every = said["every_key"]
     if every is not None and not (isinstance(every, tuple) and all(isinstance(key, str) for key in every)):
         right = "a tuple of texts, or None where keys depend on the log, would be right"
-        raise PluginError(f"{where} has {shortened(every)} for its `every_key`; {right}")
+        raise PluginError(f"{where} has {shown(every)} for its `every_key`; {right}")

@@ -2,7 +2,7 @@
 
 A map of the room, each group reading only those above it:
 
-    words       refusals    what is refused everywhere, and how sentences say it
+    words       refusals    what is refused everywhere
                 naming      schemes, namespaces, partitions, and which topics are Pulsar's own
                 pairs       labels and properties: limits, and `k1=v1,k2=v2`
                 selectors   `env=prod,tier in (a,b),team`

@@ -11,9 +11,10 @@ from typing import TypeAlias
 
 from lookup.errors import ArgumentError
 from lookup.model.catalog import Mode, Selector
+from lookup.model.quoting import shown
 from lookup.topics.messages import WatchRequest
 from lookup.topics.naming import checked_namespace
-from lookup.topics.refusals import quoted, refuse_below
+from lookup.topics.refusals import refuse_below
 
 __all__ = ["Action", "Listed", "Pace", "Poll", "ServerFeatures", "Subscribe", "TopicSet", "Unsubscribe", "Unwatch"]
 
@@ -41,7 +42,7 @@ class TopicSet:
         if (self.pattern is None) == (not self.selector):
             raise ArgumentError("a set of topics is given by a pattern or by a selector, and only one of them")
         if isinstance(self.namespaces, str):
-            raise ArgumentError(f"namespaces is {quoted(self.namespaces)}, which is one text and no list of namespaces")
+            raise ArgumentError(f"namespaces is {shown(self.namespaces)}, which is one text and no list of namespaces")
         object.__setattr__(self, "namespaces", tuple(map(checked_namespace, self.namespaces)))
 
 

@@ -14,8 +14,8 @@ from lookup.errors import ContractError, PolicyError, PulsarLookupError
 from lookup.hooks.protocols import Lister
 from lookup.hooks.raised import raised
 from lookup.model.catalog import CatalogView, EventKind, Mode, Selector, TopicEntry
+from lookup.model.quoting import shown
 from lookup.settings.problems import suggestion
-from lookup.topics.refusals import named
 
 __all__ = ["ReadOnlyCatalog", "checked_interests", "interests_of", "lister_failing"]
 
@@ -132,13 +132,13 @@ def checked_interests(given: Any, who: str = "a lister") -> frozenset[EventKind]
             be asked again on it, in silence.
     """
     if not _is_collection(given):
-        message = f"{who} has the interests {named(given)}, which is no set of kinds of events like {{'created'}}"
+        message = f"{who} has the interests {shown(given)}, which is no set of kinds of events like {{'created'}}"
         raise ContractError(message)
     kinds: tuple[Any, ...] = tuple(given)
     for kind in kinds:
         if kind not in _KINDS:
             hint = suggestion(str(kind), _KINDS)
-            raise ContractError(f"{who} has {named(kind)} among its interests, which is no kind of event; {hint}")
+            raise ContractError(f"{who} has {shown(kind)} among its interests, which is no kind of event; {hint}")
     return frozenset(kinds)
 
 

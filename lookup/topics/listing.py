@@ -16,11 +16,12 @@ from typing import Any
 from lookup.errors import ArgumentError, ContractError, NotFoundError, PulsarLookupError, StateError
 from lookup.hooks.protocols import Lister
 from lookup.model.catalog import CatalogView, EventKind, Listing, Mode
+from lookup.model.quoting import shown
 from lookup.topics.hashing import topics_hash
 from lookup.topics.listers import ReadOnlyCatalog, interests_of, lister_failing
 from lookup.topics.naming import fault_of, prefixes_of, schemes_of, without_system_topics
 from lookup.topics.patterns import TopicsPattern, pattern_length
-from lookup.topics.refusals import BREAKING, forbidden_character, named, quoted
+from lookup.topics.refusals import BREAKING, forbidden_character
 
 __all__ = ["ListAnswer", "ListLimits", "ListRequest", "Query", "TopicLister", "checked_properties"]
 
@@ -191,9 +192,9 @@ class TopicLister:
         """
         name, found = self._lister.name, self._asked(query)
         if not isinstance(found, Listing):
-            raise ContractError(f"lister {name!r} answered {named(found)}, which is no Listing")
+            raise ContractError(f"lister {name!r} answered {shown(found)}, which is no Listing")
         if not isinstance(found.topics, tuple):
-            raise ContractError(f"lister {name!r} answered {named(found.topics)}, which is no list of topics")
+            raise ContractError(f"lister {name!r} answered {shown(found.topics)}, which is no list of topics")
         if found.partial:
             raise StateError(f"lister {name!r} has only a part of the topics of {query.namespace}; ask again")
         _check_names(name, query, found.topics)
@@ -275,11 +276,11 @@ def checked_properties(properties: Mapping[str, str], limits: ListLimits) -> Map
 
 def _check_property(key: str, value: str, longest: int) -> None:
     if not key:
-        raise ArgumentError(f"a property has no key; its value is {named(value)}")
+        raise ArgumentError(f"a property has no key; its value is {shown(value)}")
     for what, text in (("key", key), ("value", value)):
         fault = _fault_of_property(text, longest)
         if fault is not None:
-            raise ArgumentError(f"property {named(key)}: the {what} {fault}")
+            raise ArgumentError(f"property {shown(key)}: the {what} {fault}")
 
 
 def _fault_of_property(text: object, longest: int) -> str | None:
@@ -300,10 +301,10 @@ def _check_names(name: str, query: Query, topics: Sequence[object]) -> None:
     starts = prefixes_of(query.namespace, query.mode)
     for topic in topics:
         if not isinstance(topic, str) or not topic.startswith(starts) or topic in starts:
-            raise ContractError(f"lister {name!r} answered {named(topic)}, no {query.mode} topic of {query.namespace}")
+            raise ContractError(f"lister {name!r} answered {shown(topic)}, no {query.mode} topic of {query.namespace}")
         fault = fault_of(topic)
         if fault is not None:
-            raise ContractError(f"lister {name!r} answered {quoted(topic)}, which {fault}")
+            raise ContractError(f"lister {name!r} answered {shown(topic)}, which {fault}")
 
 
 def _answer(waiting: _Waiting, kept: _Kept) -> ListAnswer:

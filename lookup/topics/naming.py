@@ -17,7 +17,8 @@ from typing import get_args
 from lookup.errors import ArgumentError, InvalidNameError
 from lookup.model.catalog import Mode
 from lookup.model.names import NamespaceName, TopicName
-from lookup.topics.refusals import BREAKING, forbidden_character, quoted, unseen
+from lookup.model.quoting import shown
+from lookup.topics.refusals import BREAKING, forbidden_character, unseen
 
 __all__ = [
     "MODES",
@@ -132,7 +133,7 @@ def checked_name(topic: str) -> TopicName:
     """
     fault = fault_of(topic)
     if fault is not None:
-        raise ArgumentError(f"topic {quoted(topic)} {fault}")
+        raise ArgumentError(f"topic {shown(topic)} {fault}")
     return TopicName.parse(topic)
 
 
@@ -146,7 +147,7 @@ def checked_new_name(topic: str) -> TopicName:
     name = checked_name(topic)
     fault = unseen(name.local)
     if fault is not None:
-        raise ArgumentError(f"topic {quoted(topic)}: the name {fault}")
+        raise ArgumentError(f"topic {shown(topic)}: the name {fault}")
     return name
 
 
@@ -158,9 +159,7 @@ def checked_namespace(namespace: str) -> str:
         ArgumentError: for its length.
     """
     if len(namespace) > _MAX_NAMESPACE_LENGTH:
-        message = (
-            f"namespace {quoted(namespace)} has {len(namespace):,} characters, more than {_MAX_NAMESPACE_LENGTH:,}"
-        )
+        message = f"namespace {shown(namespace)} has {len(namespace):,} characters, more than {_MAX_NAMESPACE_LENGTH:,}"
         raise ArgumentError(message)
     name = NamespaceName.parse(namespace)
     if "/" in name.local:

@@ -15,8 +15,9 @@ from typing import Literal
 from urllib.parse import quote, unquote_plus
 
 from lookup.errors import ArgumentError
+from lookup.model.quoting import shown
 from lookup.settings.problems import suggestion
-from lookup.topics.refusals import forbidden_character, quoted
+from lookup.topics.refusals import forbidden_character
 
 __all__ = [
     "LABEL_KEY_SIGNS",
@@ -71,7 +72,7 @@ def checked_pairs(pairs: Pairs, what: str) -> dict[str, str]:
     for key, value in checked.items():
         _check_text(key, f"the key of a {what}", LABEL_KEY_SIGNS if is_label else _PROPERTY_SIGNS)
         if is_label or value != "":
-            _check_text(value, f"the value of the {what} {quoted(key)}", LABEL_SIGNS if is_label else _PROPERTY_SIGNS)
+            _check_text(value, f"the value of the {what} {shown(key)}", LABEL_SIGNS if is_label else _PROPERTY_SIGNS)
     return checked
 
 
@@ -110,7 +111,7 @@ def checked_keys(keys: Iterable[str], *, everything: bool, what: str) -> Collect
         ArgumentError: where neither keys nor everything is named, or both, and for one text in the place of a list.
     """
     if isinstance(keys, str):
-        raise ArgumentError(f"the {what} to remove are {quoted(keys)}, which is one text and no list of keys")
+        raise ArgumentError(f"the {what} to remove are {shown(keys)}, which is one text and no list of keys")
     named = frozenset(keys)
     if bool(named) == everything:
         raise ArgumentError(f"say which {what} to remove: some keys, or everything, one of the two")
@@ -152,7 +153,7 @@ def parse_keys(text: str) -> tuple[str, ...]:
     """
     keys = tuple(map(_trimmed, text.split(",")))
     if not all(keys):
-        raise ArgumentError(f"{quoted(text)} should be keys separated by commas, like key1,key2")
+        raise ArgumentError(f"{shown(text)} should be keys separated by commas, like key1,key2")
     return keys
 
 
@@ -189,7 +190,7 @@ def decoded(text: str) -> str:
     try:
         return unquote_plus(text, errors="strict")
     except UnicodeDecodeError:
-        raise ArgumentError(f"{quoted(text)} does not decode to UTF-8") from None
+        raise ArgumentError(f"{shown(text)} does not decode to UTF-8") from None
 
 
 def _trimmed(text: str) -> str:
@@ -200,7 +201,7 @@ def _pair(piece: str, decode: Callable[[str], str] = _trimmed) -> tuple[str, str
     found = _SEPARATOR.search(piece)
     key = decode(piece[: found.start()]) if found else ""
     if found is None or not key:
-        raise ArgumentError(f"{quoted(piece)} should be of the form key=value or key:value")
+        raise ArgumentError(f"{shown(piece)} should be of the form key=value or key:value")
     return key, decode(piece[found.end() :])
 
 
@@ -213,11 +214,11 @@ def _check_text(text: str, what: str, signs: str) -> None:
     if not isinstance(text, str):
         raise ArgumentError(f"{what} is {text!r}, it must be a text")
     if len(text) > MAX_LENGTH:
-        raise ArgumentError(f"{what} has {len(text):,} characters, at most {MAX_LENGTH} are permitted: {quoted(text)}")
+        raise ArgumentError(f"{what} has {len(text):,} characters, at most {MAX_LENGTH} are permitted: {shown(text)}")
     if not text:
         raise ArgumentError(f"{what} is empty")
     if text != text.strip():
-        raise ArgumentError(f"{what} is {quoted(text)}, it must not begin or end with a blank")
+        raise ArgumentError(f"{what} is {shown(text)}, it must not begin or end with a blank")
     wrong = forbidden_character(text, signs)
     if wrong is not None:
-        raise ArgumentError(f"{what} is {quoted(text)}, it must not have the character {wrong!r}")
+        raise ArgumentError(f"{what} is {shown(text)}, it must not have the character {wrong!r}")

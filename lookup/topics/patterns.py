@@ -11,9 +11,9 @@ from functools import lru_cache
 from typing import Any
 
 from lookup.errors import PatternError
+from lookup.model.quoting import shown
 from lookup.topics.extras import extra_module
 from lookup.topics.naming import without_partition, without_scheme
-from lookup.topics.refusals import quoted
 
 __all__ = ["TopicsPattern", "pattern_length", "without_pattern_scheme"]
 
@@ -97,7 +97,7 @@ def without_pattern_scheme(text: str) -> str:
         if before.endswith(domain):
             return before.removesuffix(domain) + rest
     raise PatternError(
-        f"pattern {quoted(text)}: {quoted(before + separator)} is no scheme of topics; "
+        f"pattern {shown(text)}: {shown(before + separator)} is no scheme of topics; "
         "persistent:// and non-persistent:// are, or none"
     )
 
@@ -108,9 +108,9 @@ def _compiled(bare: str) -> Any:
     try:
         return engine.compile(bare, _options(engine))
     except UnicodeEncodeError:
-        raise PatternError(f"pattern {quoted(bare)} holds half a surrogate pair, which no name can match") from None
+        raise PatternError(f"pattern {shown(bare)} holds half a surrogate pair, which no name can match") from None
     except engine.error as error:
-        raise PatternError(f"pattern {quoted(bare)} cannot be used: {_reason(error)}") from None
+        raise PatternError(f"pattern {shown(bare)} cannot be used: {_reason(error)}") from None
 
 
 def _options(engine: Any) -> Any:

@@ -1,31 +1,18 @@
-"""What every part of this room refuses in texts and numbers, and how its sentences repeat what was given."""
+"""What every part of this room refuses in texts and numbers."""
 
 from __future__ import annotations
 
 import unicodedata
-from reprlib import repr as shortened
 
 from lookup.errors import ArgumentError
 
-__all__ = ["BREAKING", "HIDDEN", "forbidden_character", "named", "quoted", "refuse_below", "unseen"]
+__all__ = ["BREAKING", "HIDDEN", "forbidden_character", "refuse_below", "unseen"]
 
-#: Characters of a text that a sentence repeats.
-_LONGEST = 80
 #: Categories of what breaks a list of names: control characters, halves of surrogate pairs (no UTF-8), separators of
 #: lines and paragraphs.
 BREAKING = ("Cc", "Cs", "Zl", "Zp")
 #: The same, and of what nobody sees: a blank without width, a mark that turns the letters behind it round.
 HIDDEN = (*BREAKING, "Cf")
-
-
-def quoted(text: str) -> str:
-    """Return a text as a sentence repeats it: in quotation marks, its end left out where it is long."""
-    return repr(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}...")
-
-
-def named(value: object) -> str:
-    """Return any value as a sentence repeats it: what is no text in Python's words, its middle left out where long."""
-    return quoted(value) if isinstance(value, str) else shortened(value)
 
 
 def forbidden_character(text: str, separators: str = "", categories: tuple[str, ...] = HIDDEN) -> str | None:

@@ -29,9 +29,9 @@ from urllib.parse import quote, unquote
 from lookup.errors import ArgumentError
 from lookup.model.catalog import Mode
 from lookup.model.names import TopicName
+from lookup.model.quoting import shown
 from lookup.topics.naming import checked_namespace
 from lookup.topics.pairs import decoded, encoded_pairs, parse_encoded_pairs
-from lookup.topics.refusals import quoted
 
 __all__ = [
     "Call",
@@ -196,13 +196,13 @@ def parse_call(method: str, target: str, body: str | None = None) -> Operation:
     path, _, query = target.partition("?")
     steps = [_step(step) for step in path.removeprefix(_ROOT).rstrip("/").split("/")]
     if not path.startswith(_ROOT) or len(steps) < 3:
-        raise ArgumentError(f"{quoted(path)} is no path of topics; they begin with {_ROOT}persistent/TENANT/NAMESPACE")
+        raise ArgumentError(f"{shown(path)} is no path of topics; they begin with {_ROOT}persistent/TENANT/NAMESPACE")
     fields = _Query(tuple(_field(piece) for piece in query.split("&") if piece))
     if steps[0] == "namespaces" and steps[3:] == ["topics"]:
         _refuse_method(method, "GET")
         return _list_by_mode(steps, fields)
     if steps[0] not in _DOMAINS:
-        raise ArgumentError(f"{quoted(path)}: {steps[0]!r} should be one of {', '.join(_DOMAINS)}")
+        raise ArgumentError(f"{shown(path)}: {steps[0]!r} should be one of {', '.join(_DOMAINS)}")
     if len(steps) == 3:
         _refuse_method(method, "GET")
         return _list(steps, fields)
@@ -213,7 +213,7 @@ def _step(raw: str) -> str:
     try:
         return unquote(raw, errors="strict")
     except UnicodeDecodeError:
-        raise ArgumentError(f"path element {quoted(raw)} does not decode to UTF-8") from None
+        raise ArgumentError(f"path element {shown(raw)} does not decode to UTF-8") from None
 
 
 def _field(piece: str) -> tuple[str, str]:
@@ -252,7 +252,7 @@ def _list_by_mode(steps: Sequence[str], query: _Query) -> ListTopics:
 def _about_topic(method: str, steps: Sequence[str], query: _Query, body: str | None) -> Operation:
     what, local = steps[-1], "/".join(steps[3:-1])
     if what not in _OF_TOPICS or not local:
-        raise ArgumentError(f"{quoted('/'.join(steps))} should end with a topic and {' or '.join(_OF_TOPICS)}")
+        raise ArgumentError(f"{shown('/'.join(steps))} should end with a topic and {' or '.join(_OF_TOPICS)}")
     domain = "persistent" if steps[0] == "topics" else steps[0]
     topic = str(TopicName.parse(f"{domain}://{_namespace(steps)}/{local}"))
     readers = _OF_TOPICS[what]

@@ -10,9 +10,10 @@ from collections.abc import Iterator, Sequence
 
 from lookup.errors import ArgumentError
 from lookup.model.catalog import CatalogView, Equals, Exists, In, Selector, Term
+from lookup.model.quoting import shown
 from lookup.topics.naming import without_system_topics
 from lookup.topics.pairs import LABEL_KEY_SIGNS, LABEL_SIGNS, MAX_LENGTH, MAX_PAIRS
-from lookup.topics.refusals import forbidden_character, quoted, unseen
+from lookup.topics.refusals import forbidden_character, unseen
 
 __all__ = ["MAX_SELECTOR_LENGTH", "parse", "selected_in"]
 
@@ -81,7 +82,7 @@ def _pieces(text: str) -> Iterator[str]:
 def _closed(text: str, opened: re.Match[str]) -> int:
     end = text.find(")", opened.end())
     if end < 0:
-        raise ArgumentError(f"{quoted(text[opened.start() :].strip(_BLANK))} is not closed: {_FORM}")
+        raise ArgumentError(f"{shown(text[opened.start() :].strip(_BLANK))} is not closed: {_FORM}")
     return end
 
 
@@ -98,7 +99,7 @@ def _term(piece: str) -> Term:
 def _list_term(piece: str, opened: re.Match[str]) -> Term:
     values, closed, rest = piece[opened.end() :].partition(")")
     if not closed or rest.strip(_BLANK):
-        raise ArgumentError(f"{quoted(piece)} is no condition: {_FORM}")
+        raise ArgumentError(f"{shown(piece)} is no condition: {_FORM}")
     chosen = {_value(value, piece) for value in values.split(",")}
     return In(_key(piece[: opened.start()], piece), tuple(sorted(chosen)))
 
@@ -115,5 +116,5 @@ def _word(text: str, piece: str, signs: str) -> str:
     """Return a key or value that a label may have; any other selects nothing, and nobody would see why."""
     word = text.strip(_BLANK)
     if not word or len(word) > MAX_LENGTH or unseen(word) or forbidden_character(word, signs) is not None:
-        raise ArgumentError(f"{quoted(piece.strip(_BLANK))} is no condition: {_FORM}")
+        raise ArgumentError(f"{shown(piece.strip(_BLANK))} is no condition: {_FORM}")
     return word

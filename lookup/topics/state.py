@@ -17,12 +17,12 @@ from itertools import groupby, islice
 
 from lookup.errors import NotFoundError, StateError
 from lookup.model.catalog import TopicEntry, TopicEvent
+from lookup.model.quoting import shown
 from lookup.settings.problems import suggestion
 from lookup.topics.announcing import Announcer, Listener
 from lookup.topics.changes import advanced, differences
 from lookup.topics.namespace import NamespaceTopics
 from lookup.topics.naming import namespace_of
-from lookup.topics.refusals import quoted
 from lookup.topics.storage import Storage
 
 __all__ = ["CatalogState"]
@@ -71,7 +71,7 @@ class CatalogState:
         topics = self.namespaces.get(namespace)
         if topics is None:
             raise NotFoundError(
-                f"there is no namespace {quoted(namespace)}; {suggestion(namespace, list(self.namespaces))}"
+                f"there is no namespace {shown(namespace)}; {suggestion(namespace, list(self.namespaces))}"
             )
         return topics
 
@@ -91,7 +91,7 @@ class CatalogState:
         if not found:
             near = get_close_matches(topic, topics.names("all"), n=1) if len(topics) <= _SEARCHED else ()
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise NotFoundError(f"there is no topic {quoted(topic)}{hint}")
+            raise NotFoundError(f"there is no topic {shown(topic)}{hint}")
         return found
 
     @contextmanager

@@ -16,6 +16,7 @@ from itertools import count, islice
 
 from lookup.errors import ArgumentError, PatternError
 from lookup.model.catalog import EventKind, Listing, TopicEvent
+from lookup.model.quoting import shown
 from lookup.topics.line import Line
 from lookup.topics.listers import checked_interests
 from lookup.topics.listing import ListLimits, checked_properties
@@ -23,7 +24,7 @@ from lookup.topics.matching import matcher_of
 from lookup.topics.messages import Closed, Connection, Message, Refused, ServerError, WatchQuery, WatchRequest
 from lookup.topics.patterns import pattern_length, without_pattern_scheme
 from lookup.topics.queueing import QUEUE_MAX
-from lookup.topics.refusals import quoted, refuse_below
+from lookup.topics.refusals import refuse_below
 from lookup.topics.routing import Routes
 from lookup.topics.watched import WatchedSet
 from lookup.topics.watcher import Watcher
@@ -141,7 +142,7 @@ class Watches:
             return "NotAllowedError", "this server evaluates no patterns for its clients: pattern_filtering is off"
         length, most = pattern_length(without_pattern_scheme(pattern)), self._rules.pattern_max_length
         if length > most:
-            sentence = f"pattern {quoted(pattern)} has {length} characters, more than pattern_max_length, {most}"
+            sentence = f"pattern {shown(pattern)} has {length} characters, more than pattern_max_length, {most}"
             return "NotAllowedError", sentence
         matcher_of(query)
         return None
@@ -322,4 +323,4 @@ class Watches:
 def _other_query(watcher: Watcher) -> str:
     query = watcher.watched.query
     what = query.pattern or ",".join(map(str, query.selector or ()))
-    return f"watcher {watcher.watcher_id} watches {quoted(what)} already; close it first, or take another id"
+    return f"watcher {watcher.watcher_id} watches {shown(what)} already; close it first, or take another id"
