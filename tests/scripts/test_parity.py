@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -49,8 +50,9 @@ class _Crowded:
 
     limit: Annotated[int, Conf("loadBalancerBrokerMaxTopics", scale=0.5)] = 1
 
-    def admit(self) -> None:
-        """Do nothing."""
+    def admit(self, request: object, brokers: Sequence[object], view: object) -> list[bool]:
+        """Admit everybody."""
+        return [True] * len(brokers)
 
 
 def test_parts_of_others_are_found() -> None:
