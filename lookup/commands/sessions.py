@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -60,7 +61,7 @@ def spark_session(master: str | None) -> Iterator[SparkSession]:
             session.sparkContext.setLogLevel("OFF")
             raise
         finally:
-            session.stop()
+            _stop(session)
 
 
 def java_version(spark: SparkSession) -> str:
@@ -89,6 +90,13 @@ def _started(master: str | None) -> SparkSession:
     adder: Any = session.sparkContext._accumulatorServer
     adder.handle_error = _keep_quiet
     return session
+
+
+def _stop(session: SparkSession) -> None:
+    """Stop a session; that its JVM has ended before is told by an error, and not by a warning of pyspark's as well."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark JVM process", RuntimeWarning)
+        session.stop()
 
 
 def _require_answer(master: str) -> None:
@@ -173,5 +181,5 @@ def _interrupted_later() -> Iterator[None]:
         for number, handler in before.items():
             signal.signal(number, handler)
     if held:
-        SparkSession.getActiveSession().stop()  # type: ignore[union-attr]  # the body has started it
+        _stop(SparkSession.getActiveSession())  # type: ignore[arg-type]  # the body has started it
         raise KeyboardInterrupt
