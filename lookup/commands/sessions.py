@@ -61,7 +61,7 @@ def spark_session(master: str | None) -> Iterator[SparkSession]:
             session.sparkContext.setLogLevel("OFF")
             raise
         finally:
-            _stop(session)
+            session.stop()
 
 
 def java_version(spark: SparkSession) -> str:
@@ -79,6 +79,8 @@ def _started(master: str | None) -> SparkSession:
     wanted = master or (None if is_submitted else "local[*]")
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_is_news)
+    # Of a JVM that has ended, from pyspark, whenever it stops a context: also one that could not be started.
+    warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark JVM process", RuntimeWarning)
     try:
         session = create_session(wanted)
     except Py4JJavaError as error:
@@ -90,13 +92,6 @@ def _started(master: str | None) -> SparkSession:
     adder: Any = session.sparkContext._accumulatorServer
     adder.handle_error = _keep_quiet
     return session
-
-
-def _stop(session: SparkSession) -> None:
-    """Stop a session; that its JVM has ended before is told by an error, and not by a warning of pyspark's as well."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark JVM process", RuntimeWarning)
-        session.stop()
 
 
 def _require_answer(master: str) -> None:
@@ -181,5 +176,5 @@ def _interrupted_later() -> Iterator[None]:
         for number, handler in before.items():
             signal.signal(number, handler)
     if held:
-        _stop(SparkSession.getActiveSession())  # type: ignore[arg-type]  # the body has started it
+        SparkSession.getActiveSession().stop()  # type: ignore[union-attr]  # the body has started it
         raise KeyboardInterrupt
