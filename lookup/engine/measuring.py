@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.errors import PluginError
-from lookup.hooks import Metric
+from lookup.hooks import Luck, Metric
 from lookup.hooks.raised import guarded
 from lookup.model.batch import Batch
 from lookup.model.quoting import shown
 
-__all__ = ["every_key_of", "keys_of", "sums_of", "value_of"]
+__all__ = ["every_key_of", "keys_of", "luck_of", "sums_of", "value_of"]
 
 FloatArray = NDArray[np.float64]
 
@@ -28,6 +28,12 @@ _REAL = "biuf"
 def every_key_of(metric: Metric) -> tuple[str, ...] | None:
     """Return the keys a metric may have, None where they depend on the log."""
     return getattr(metric, "every_key", None)
+
+
+def luck_of(metric: Metric) -> tuple[Luck, ...]:
+    """Return the sources of luck in a metric's figure; if it names none, those of its rows and the placement."""
+    rows: tuple[Luck, ...] = ("events",) if metric.resample == "event" else ()
+    return getattr(metric, "luck", ("demand", "placement", *rows))
 
 
 def keys_of(metric: Metric, batches: Iterable[Batch]) -> tuple[str | None, ...]:
@@ -118,14 +124,21 @@ def _sums(metric: Metric, batch: Batch, key: str | None) -> NDArray[Any]:
 
 
 #: What one row of a metric's sums is, by its unit of resampling.
-_ROWS = {"bundle": "a row per bundle", "time": "a row per cell", "none": "k at least 1"}
+_ROWS = {
+    "bundle": "a row per bundle",
+    "time": "a row per cell",
+    "event": "a row per bundle and event",
+    "none": "k at least 1",
+}
 
 
 def _rows(metric: Metric, batch: Batch) -> int | None:
     """Return how many rows a metric's sums have, None where it is the metric's own business."""
     if metric.resample == "none":
         return None
-    return len(batch.bundles) if metric.resample == "bundle" else len(batch.cells.start)
+    if metric.resample == "time":
+        return len(batch.cells.start)
+    return len(batch.bundles) + (len(batch.events) if metric.resample == "event" else 0)
 
 
 def _array(answer: Any) -> NDArray[Any]:

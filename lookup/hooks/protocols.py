@@ -36,6 +36,7 @@ __all__ = [
     "Grain",
     "Lister",
     "LogReader",
+    "Luck",
     "Metric",
     "Observing",
     "Offer",
@@ -78,8 +79,11 @@ LOAD_DETAILS = frozenset({"view.load.rates", "view.load.resources", "view.load.t
 Better = Literal["up", "down", "info"]
 #: What one row of the figures behind a metric is.
 Grain = Literal["lookup", "change", "cell"]
-#: What the intervals of a metric draw: bundles, blocks of cells of time, or nothing.
-Resample = Literal["bundle", "time", "none"]
+#: What a row of a metric's sums is, and what intervals vary: a bundle, a cell of time (taken in blocks), a bundle or
+#: (rows behind the bundles') an event that took bundles from their owners, or nothing that could be drawn again.
+Resample = Literal["bundle", "time", "event", "none"]
+#: Where luck in a figure comes from: which lookups came, where dice and hashes put bundles, which brokers were lost.
+Luck = Literal["demand", "placement", "events"]
 
 
 class Part(Protocol):
@@ -267,7 +271,8 @@ class Metric(Part, Protocol):
     """A figure of merit that adds up: sums per unit of resampling, and a value of their totals.
 
     Every parameter has a default: one metric is made of each class. A class may list all keys it can ever have in
-    `every_key`, a tuple of texts. Batches are shared with all other metrics and cannot be written into.
+    `every_key`, a tuple of texts, and in `luck`, a tuple of `Luck`, what varies its figure; without it, its rows and
+    the placement do. Batches are shared with all other metrics and cannot be written into.
     """
 
     #: unit of the value: "ratio", "ms", "lookups", ...
@@ -276,7 +281,7 @@ class Metric(Part, Protocol):
     better: ClassVar[Better]
     #: what one row of the figures behind it is
     grain: ClassVar[Grain]
-    #: the unit that intervals resample: the batch's bundles, its cells, or nothing
+    #: what a row of its sums is: one of the batch's bundles, its cells, its bundles and events, or its own business
     resample: ClassVar[Resample]
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
@@ -285,7 +290,8 @@ class Metric(Part, Protocol):
     def accumulate(self, batch: Batch, key: str | None) -> NDArray[np.float64]:
         """Return finite sums of shape (n_units, k), one row per bundle or cell; sums of several batches add up.
 
-        k is at least 1 and the same for all batches.
+        k is at least 1 and the same for all batches. Where `resample` is "event", rows are the batch's bundles and,
+        behind them, its events: a change that an event caused counts for the event.
         """
 
     def value(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -104,6 +104,8 @@ class OwnerChanges(_Columns):
     weight: FloatArray
     #: number of the bundle as it was at that moment, >= 0: children of a split differ from each other and their parent
     path: IndexArray
+    #: number in the batch's `events` of what took the bundle from its last owner, -1 if the policy did or it had none
+    event: IndexArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,3 +148,6 @@ class Batch(_Columns):
     window_s: int = 3600
     #: None where bundles change hands at once
     transitions: Transitions | None = None
+    #: what came from outside and took bundles from their owners, in order of time, the same for all policies: "forced"
+    #: for a broker that left, "admin" for a bundle that an administrator unloaded, "split" for a bundle that was split
+    events: tuple[str, ...] = ()

@@ -122,6 +122,7 @@ class Counted:
             bytes_per_weight=self.run.bytes_per_weight,
             window_s=self.run.window_s,
             transitions=self._transitions(part, epoch),
+            events=self.cluster.timeline.event_causes,
         )
 
     def _transitions(self, part: _Part, epoch: int) -> Transitions | None:
@@ -182,6 +183,7 @@ def _columns(changes: Sequence[ChangeRecord]) -> OwnerChanges:
         decided=np.array([change.decided for change in changes], dtype=bool),
         weight=np.array([change.weight for change in changes], dtype=np.float64),
         path=np.array([numbers[change.path] for change in changes], dtype=np.int64),
+        event=np.array([change.event for change in changes], dtype=np.int64),
     )
 
 

@@ -34,6 +34,8 @@ class MetricSums:
     sums: NDArray[np.float64]
     #: for metrics over time: start of the first cell, µs since the Unix epoch
     start_us: int = 0
+    #: for metrics over events: the cause of each of the last rows, which are events; the rows before are bundles
+    events: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,5 +48,7 @@ class ReplayOutcome:
     inputs: Mapping[str, object] = field(default_factory=dict)
     #: why there are no sums of `LOGGED`, None where there are
     logged_reason: str | None = None
-    #: policies for which dice were rolled among several brokers; one seed of such a policy is one roll of many
-    rolled: frozenset[str] = frozenset()
+    #: names of parts that tell equal brokers apart by their names, whatever the salt, by policy
+    unsalted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    #: why a policy cannot do what it says on this log, by policy
+    cannot_act: Mapping[str, str] = field(default_factory=dict)

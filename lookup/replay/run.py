@@ -313,7 +313,6 @@ def _outcome(
             **(_hindered(replayed) if settings.evaluation.handover_s else {}),
         },
         logged_reason=None if _has_log(clusters) else _why_no_log(clusters),
-        rolled=frozenset(one.policy for one in replayed if one.rolled),
     )
 
 

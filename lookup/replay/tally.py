@@ -35,6 +35,8 @@ class ChangeRecord(NamedTuple):
     weight: float
     #: name of the bundle at that moment; `unit` is the one it belongs to
     path: str
+    #: number of the cluster's event that took the bundle from its last owner, -1 for none
+    event: int = -1
 
 
 class OwnerTally:

@@ -96,8 +96,6 @@ class Replayed:
     policy: str
     sums: list[MetricSums]
     decisions: int = 0
-    #: whether dice were rolled among several brokers
-    rolled: bool = False
     failures: int = 0
     first_failure: str | None = None
     #: what the log says and bundles in flight could not do at once, or not at all
@@ -206,7 +204,6 @@ def _replayed(replay: ExclusiveReplay | SharedReplay, metrics: Sequence[Metric],
         policy=manager.policy.name,
         sums=metric_sums(replay.counted(), metrics, (manager.policy.name, seed)),
         decisions=decisions,
-        rolled=_has_rolled(replay),
         failures=manager.failures.count,
         first_failure=manager.failures.first,
         late_splits=late,
@@ -230,12 +227,13 @@ def metric_sums(counted: Counted, metrics: Sequence[Metric], name: tuple[str, in
     """
     found: list[MetricSums] = []
     for by, batches in counted.parts():
-        starts = batches[-1].cells.start
+        starts, causes = batches[-1].cells.start, batches[-1].events
         for metric in metrics:
             for key in keys_of(metric, batches):
                 sums = sums_of(metric, batches, key)
                 first = int(starts[0]) if len(starts) else 0
-                found.append(MetricSums(counted.cluster.name, *name, metric.name, key, by, sums, first))
+                events = causes if metric.resample == "event" else ()
+                found.append(MetricSums(counted.cluster.name, *name, metric.name, key, by, sums, first, events))
     return found
 
 
@@ -254,9 +252,3 @@ def _by_cluster(batch: LogBatch) -> Iterator[tuple[str | None, LogBatch]]:
         else:
             places = np.flatnonzero(codes == code)
             yield cluster, replace(batch, rows=batch.rows.take(pa.array(places)), lines=batch.line_numbers[places])
-
-
-def _has_rolled(replay: ExclusiveReplay | SharedReplay) -> bool:
-    if isinstance(replay, SharedReplay):
-        return False
-    return any(len(entry.decision.odds) > 1 for entry in replay.decisions)

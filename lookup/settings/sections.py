@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from lookup.settings.base import Above0, Count, Positive, Ratio, Share, Strict, Truth, refuse
 
@@ -27,6 +27,28 @@ LoadReports = Literal["instant", "published"]
 
 #: A whole number that tables can hold.
 Seed = Annotated[int, Field(strict=True, ge=-(1 << 63), lt=1 << 63)]
+
+
+#: More replicates than this would take longer than they tell.
+_MOST_SEEDS = 1000
+
+
+def _numbered_seeds(value: object) -> object:
+    """Return the seeds 1 to n for a number n."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return value
+    if not 1 <= value <= _MOST_SEEDS:
+        raise ValueError(
+            f"a number of seeds should be 1 to {_MOST_SEEDS}, not {value}; seeds of your choice are a list"
+        )
+    return tuple(range(1, value + 1))
+
+
+_Seeds = Annotated[
+    tuple[Seed, ...],
+    Field(min_length=1, max_length=_MOST_SEEDS),
+    BeforeValidator(_numbered_seeds, json_schema_input_type=Annotated[int, Field(ge=1, le=_MOST_SEEDS)] | list[Seed]),
+]
 
 
 class EvaluationSection(Strict):
@@ -52,8 +74,8 @@ class EvaluationSection(Strict):
     """Seconds of a cell of the balance metrics; a multiple of `tick_s`."""
     warmup_s: Count = 0
     """Seconds at the beginning that are simulated but not scored."""
-    seeds: tuple[Seed, ...] = Field(default=(1,), min_length=1)
-    """Seeds of the dice; every policy is replayed once per seed."""
+    seeds: _Seeds = tuple(range(1, 11))
+    """Replicates, a number or a list of seeds: each replays every policy with dice and a salt of its own."""
     default_bundles: Positive = Field(default=4, le=1 << 16)
     """Bundles of a namespace that is not named in `[[namespaces]]`."""
     reconnect_s: Count = 30
@@ -91,20 +113,23 @@ class VerdictSection(Strict):
     """How the comparison with the incumbent is judged."""
 
     primary: tuple[str, ...] | None = None
-    """Metrics, `name` or `name:key`, that decide the exit code; absent: every metric with a direction."""
+    """Metrics, `name` or `name:key`, that decide the exit code; absent: answers, locality, imbalance, moved weight."""
     margin: Share = 0.01
     """Differences within this are equivalent; relative to the incumbent's value, absolute where that is 0."""
     margins: Mapping[str, Share] = {}
     """Margins of single metrics."""
     require_decision: Truth = False
     """Whether an inconclusive primary metric makes the exit code 4."""
-    # Memory grows with resamples times bundles; an interval hardly moves beyond some ten thousand.
-    resamples: Positive = Field(default=2000, le=100_000)
-    """Bootstrap resamples."""
+    accept_placement: Truth = False
+    """Whether verdicts that hold for one placement only (a hash without salt, one seed) may decide the exit code."""
+    resamples: Positive | None = None
+    """No longer used: intervals are calculated, nothing is drawn."""
     block_s: Positive = 3600
-    """Seconds of a block where time is resampled."""
+    """Seconds of a block of neighbouring cells that count as one observation of the demand."""
     min_units: Positive = 20
-    """Below this many units of resampling a comparison is inconclusive."""
+    """With something happening in fewer bundles, or blocks of time, than this a comparison is inconclusive."""
+    min_events: Positive = 5
+    """With fewer lost brokers (unloads, splits) than this, what only they caused is inconclusive."""
 
 
 #: Of a file or folder, or a URI; the empty one would be the folder of the settings.
