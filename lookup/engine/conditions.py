@@ -24,3 +24,5 @@ class Conditions:
     #: µs for which a bundle that changes hands is Releasing, Assigning or Splitting, each; lookups of it get the state
     #: channel's answer meanwhile
     handover_us: int = 0
+    #: the view's salt; "" is production's
+    salt: str = ""

@@ -5,9 +5,10 @@ clock, no dice, no I/O, no state outside `view.memory`; the same arguments give 
 answer; a wrong length, a NaN or a number out of range ends the run whatever `on_error` says.
 
 A part may declare what it reads, `reads: ClassVar[frozenset[str]]` or a property: fields of the request (`tenant`,
-`properties.rack`, ...) and changing parts of the view (`view.load`, `view.ownership`, `view.now`, `view.memory`).
-What it is handed has only those, and decisions that agree on them are decided once. Without the attribute it reads
-everything. `view.load.rates` and the like (`LOAD_DETAILS`) beside `view.load` say which of its figures matter.
+`properties.rack`, ...) and changing parts of the view (`view.load`, `view.ownership`, `view.now`, `view.memory`),
+and `view.salt`, which every part that hashes mixes into its hash. What it is handed has only those, and decisions that
+agree on them are decided once. Without the attribute it reads everything. `view.load.rates` and the like
+(`LOAD_DETAILS`) beside `view.load` say which of its figures matter.
 """
 
 from __future__ import annotations
@@ -66,6 +67,7 @@ ALL_READS = frozenset(
         "view.ownership",
         "view.now",
         "view.memory",
+        "view.salt",
     }
 )
 

@@ -115,5 +115,7 @@ def new_manager(cluster: ClusterPlan, run: RunPlan, policy: Policy, seed: int) -
         topology=run.topology,
         assumed_capacity=cluster.assumed_capacity,
         handover_us=run.handover_us,
+        # Luck of a hash is luck like that of the dice: a replicate has its own of both.
+        salt=str(seed),
     )
     return LoadManager(policy, cluster.name, cluster.timeline.roster, seed=seed, conditions=conditions)

@@ -63,6 +63,7 @@ class Walk:
             topology=world.topology,
             assumed_capacity=world.assumed,
             handover_us=world.handover_us,
+            salt=str(seed),
         )
         self.manager = LoadManager(policy, world.name, world.roster, seed=seed, conditions=conditions)
         self.boundaries = {name: list(known) for name, known in world.first_boundaries.items()}
