@@ -33,7 +33,8 @@ def every_key_of(metric: Metric) -> tuple[str, ...] | None:
 def luck_of(metric: Metric) -> tuple[Luck, ...]:
     """Return the sources of luck in a metric's figure; if it names none, those of its rows and the placement."""
     rows: tuple[Luck, ...] = ("events",) if metric.resample == "event" else ()
-    return getattr(metric, "luck", ("demand", "placement", *rows))
+    declared: tuple[Luck, ...] | None = getattr(metric, "luck", None)
+    return ("demand", "placement", *rows) if declared is None else declared
 
 
 def keys_of(metric: Metric, batches: Iterable[Batch]) -> tuple[str | None, ...]:

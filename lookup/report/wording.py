@@ -12,6 +12,7 @@ from lookup.replay.quantities import quantity
 from lookup.report.comparison import MARKS, OPEN_MARKS, label, policies_in_order
 from lookup.report.numbers import number_text
 from lookup.score.luck import LEVEL
+from lookup.score.rules import margin_of
 from lookup.score.scoring import Scored
 from lookup.score.verdict import Verdict, Word, family
 
@@ -168,11 +169,18 @@ def _about_fidelity(scored: Scored) -> Iterator[str]:
     if scored.fidelity and all(math.isnan(one.gap) for one in scored.fidelity):
         reason = scored.fidelity[0].reason
         yield f"Fidelity is unknown: {reason}. Whether the replayed incumbent is what really happened was not checked."
-    strange = [label(one.metric, one.key) for one in scored.fidelity if not one.is_plausible]
+    strange = [
+        one for one in scored.fidelity if one.gap > margin_of((one.metric, one.key), scored.plan.rules, one.resimulated)
+    ]
     if strange:
+        figures = ", ".join(
+            f"{label(one.metric, one.key)} ({number_text(one.logged)} logged, {number_text(one.low)} to "
+            f"{number_text(one.high)} replayed)"
+            for one in strange
+        )
         yield (
-            f"The log was not written by {scored.plan.evaluation.incumbent}: no replicate of it would show "
-            f"{', '.join(strange)} as logged. Differences between policies that are not above these gaps are left open."
+            f"The log was not written by {scored.plan.evaluation.incumbent}: no replicate of it would show {figures}. "
+            "Differences between policies that are not above these gaps are left open."
         )
 
 

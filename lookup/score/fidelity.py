@@ -35,11 +35,6 @@ class Fidelity:
     #: why there is no gap
     reason: str | None
 
-    @property
-    def is_plausible(self) -> bool:
-        """Tell whether the incumbent may have written the log, as far as this figure says; NaN does not object."""
-        return not self.gap > 0.0
-
 
 def compare_with_log(series: Sequence[Series], incumbent: str, logged_reason: str | None) -> list[Fidelity]:
     """Compare every pooled figure of the incumbent with that of the logged choices.

@@ -116,7 +116,7 @@ def _placed_once(outcome: ReplayOutcome, series: Sequence[Series], plan: Plan) -
         unsalted = outcome.unsalted.get(policy)
         if unsalted:
             reasons[policy] = f"{' and '.join(unsalted)} tells equal brokers apart by their names, whatever the salt"
-        elif len(plan.evaluation.seeds) == 1:
+        elif len({seed for one in own for seed in one.seeds}) == 1:
             reasons[policy] = "it was replayed with one seed"
         elif plan.evaluation.ownership == "exclusive" and all(_is_same(one) for one in own):
             reasons[policy] = "all its replicates are the same"

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.hooks import Better, Grain, Resample
+from lookup.hooks import Better, Grain, Luck, Resample
 from lookup.model.batch import Batch, OwnerChanges, Served
 
 __all__ = [
@@ -99,6 +99,7 @@ class LookupQuotient(_Quotient):
 
     grain: ClassVar[Grain] = "lookup"
     resample: ClassVar[Resample] = "bundle"
+    luck: ClassVar[tuple[Luck, ...]] = ("demand", "placement")
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,7 @@ class CellQuotient(_Quotient):
     better: ClassVar[Better] = "down"
     grain: ClassVar[Grain] = "cell"
     resample: ClassVar[Resample] = "time"
+    luck: ClassVar[tuple[Luck, ...]] = ("demand", "placement")
 
 
 @dataclass(frozen=True)
@@ -128,6 +130,7 @@ class LookupTotal(_Total):
 
     grain: ClassVar[Grain] = "lookup"
     resample: ClassVar[Resample] = "bundle"
+    luck: ClassVar[tuple[Luck, ...]] = ("demand", "placement")
 
 
 @dataclass(frozen=True)
@@ -136,6 +139,7 @@ class ChangeTotal(_Total):
 
     grain: ClassVar[Grain] = "change"
     resample: ClassVar[Resample] = "event"
+    luck: ClassVar[tuple[Luck, ...]] = ("demand", "placement", "events")
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
         """Return one whole, nothing where nobody owns."""

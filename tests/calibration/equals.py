@@ -1,0 +1,116 @@
+"""What verdicts say of policies that are equal: every `better` and `worse` is false."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from statistics import NormalDist
+
+from lookup.replay.outcome import ReplayOutcome
+from lookup.score.metrics import lookup_register_metrics
+from lookup.score.scoring import Plan, Scored, score
+from lookup.settings.sections import EvaluationSection, VerdictSection
+from tests.calibration.worlds import KINDS, World, group, replayed
+
+__all__ = ["METRICS", "SEEDS", "Count", "Counts", "compared", "equals_in", "upper_bound"]
+
+METRICS = tuple(metric() for metric in lookup_register_metrics())
+#: Replicates of an evaluation, by default.
+SEEDS = len(EvaluationSection(incumbent="").seeds)
+#: Rules of verdicts on logs of six hours: blocks of an hour would be too few.
+RULES = VerdictSection(block_s=900)
+
+
+@dataclass
+class Count:
+    """What became of the comparisons of one metric."""
+
+    #: comparisons that were judged
+    made: int = 0
+    #: called better or worse
+    false: int = 0
+    #: sum of squared t, each turned into the normal deviate of the same probability: 1 on average if variances are right
+    squares: float = 0.0
+    #: comparisons with an interval
+    with_interval: int = 0
+
+    @property
+    def share(self) -> float:
+        """Return the share of false verdicts."""
+        return self.false / self.made if self.made else 0.0
+
+    @property
+    def mean_square(self) -> float:
+        """Return the mean of t squared."""
+        return self.squares / self.with_interval if self.with_interval else float("nan")
+
+
+@dataclass
+class Counts:
+    """What became of many comparisons of equals."""
+
+    by_metric: dict[str, Count] = field(default_factory=lambda: defaultdict(Count))
+    runs: int = 0
+    #: runs that ended with exit code 3
+    failed: int = 0
+
+    def add(self, scored: Scored) -> None:
+        """Count the verdicts of one run."""
+        self.runs += 1
+        self.failed += scored.exit_code == 3
+        for one in scored.verdicts:
+            name = one.metric if one.key is None else f"{one.metric}[{one.key}]"
+            count = self.by_metric[name]
+            count.made += 1
+            count.false += one.verdict in ("better", "worse")
+            if one.p_value == one.p_value:
+                count.with_interval += 1
+                count.squares += NormalDist().inv_cdf(max(one.p_value, 1e-300) / 2) ** 2
+
+    def merge(self, other: Counts) -> None:
+        """Add what another process counted."""
+        self.runs += other.runs
+        self.failed += other.failed
+        for name, count in other.by_metric.items():
+            own = self.by_metric[name]
+            own.made += count.made
+            own.false += count.false
+            own.squares += count.squares
+            own.with_interval += count.with_interval
+
+
+def equals_in(world: World, kind: str, seeds: Iterable[int], *, pairs: int = 2, size: int = SEEDS) -> Counts:
+    """Compare policies of one kind with each other, over one log for each seed.
+
+    Pairs have no replicate in common, so over one log they differ in luck alone, each in its own.
+
+    Args:
+        pairs: over every log.
+        size: replicates of each policy.
+    """
+    counts = Counts()
+    for seed in seeds:
+        outcome = replayed(world, seed, [{**KINDS[kind], "name": kind}], 2 * pairs * size)
+        for pair in range(pairs):
+            counts.add(compared(outcome, (kind, 2 * pair), (kind, 2 * pair + 1), size=size))
+    return counts
+
+
+def compared(
+    outcome: ReplayOutcome, incumbent: tuple[str, int], candidate: tuple[str, int], *, size: int = SEEDS
+) -> Scored:
+    """Score one group of replicates of a policy against a group of another, or of the same."""
+    sums = group(outcome, *incumbent, size, "incumbent")
+    sums += [part for part in group(outcome, *candidate, size, "candidate") if part.policy == "candidate"]
+    evaluation = EvaluationSection(incumbent="incumbent", seeds=size, balance_s=900)  # type: ignore[arg-type]  # a number of seeds
+    # What equals are is known here, so that neither is suspected of being one draw of luck.
+    found = ReplayOutcome(sums, outcome.inputs, outcome.logged_reason)
+    return score(found, METRICS, Plan(("incumbent", "candidate"), evaluation, RULES, labels=("rack",)))
+
+
+def upper_bound(false: int, made: int, level: float = 0.05) -> float:
+    """Return the one-sided upper bound of a share (Clopper and Pearson, 1934)."""
+    from scipy import special
+
+    return 1.0 if false >= made else float(special.betaincinv(false + 1, made - false, 1 - level))
