@@ -17,6 +17,7 @@ from lookup.hooks import (
     Grain,
     Lister,
     LogReader,
+    Luck,
     Metric,
     Observing,
     Remembering,
@@ -149,9 +150,8 @@ def _refuse_declarations(found: type[Any], where: str) -> None:
     """Complain of a metric that cannot be made, or says of itself what has no meaning."""
     with guarded(f"{where} cannot be made without parameters: "):
         metric = found()
-        said: dict[str, Any] = {
-            name: getattr(metric, name, None) for name in ("name", "unit", *_CHOICES, "every_key", "luck")
-        }
+        names = ("name", "unit", *_CHOICES, "every_key", "luck")
+        said: dict[str, Any] = {name: getattr(metric, name, None) for name in names}
     if ":" in said["name"] or not said["name"].isprintable():
         right = "a text without control characters and ':', which parts a metric from its key, would be right"
         raise PluginError(f"{where} has {shown(said['name'])} for its `name`; {right}")

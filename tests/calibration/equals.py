@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from statistics import NormalDist
 
+from scipy import special
+
 from lookup.replay.outcome import ReplayOutcome
 from lookup.score.metrics import lookup_register_metrics
 from lookup.score.scoring import Plan, Scored, score
@@ -30,7 +32,7 @@ class Count:
     made: int = 0
     #: called better or worse
     false: int = 0
-    #: sum of squared t, each turned into the normal deviate of the same probability: 1 on average if variances are right
+    #: sum of squared normal deviates, each as improbable as the comparison's t: 1 on average if variances are right
     squares: float = 0.0
     #: comparisons with an interval
     with_interval: int = 0
@@ -111,6 +113,4 @@ def compared(
 
 def upper_bound(false: int, made: int, level: float = 0.05) -> float:
     """Return the one-sided upper bound of a share (Clopper and Pearson, 1934)."""
-    from scipy import special
-
     return 1.0 if false >= made else float(special.betaincinv(false + 1, made - false, 1 - level))
