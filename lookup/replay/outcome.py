@@ -48,3 +48,6 @@ class ReplayOutcome:
     logged_reason: str | None = None
     #: policies for which dice were rolled among several brokers; one seed of such a policy is one roll of many
     rolled: frozenset[str] = frozenset()
+    #: names of the parts that separate equal brokers by their names and ignore the salt, by policy; replicates of such
+    #: a policy share that luck. Policies without such a part are left out
+    unsalted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
