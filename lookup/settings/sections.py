@@ -53,7 +53,7 @@ class EvaluationSection(Strict):
     warmup_s: Count = 0
     """Seconds at the beginning that are simulated but not scored."""
     seeds: tuple[Seed, ...] = Field(default=(1,), min_length=1)
-    """Seeds of the dice; every policy is replayed once per seed."""
+    """Seeds of the dice and salts of the hashes; every policy is replayed once per seed."""
     default_bundles: Positive = Field(default=4, le=1 << 16)
     """Bundles of a namespace that is not named in `[[namespaces]]`."""
     reconnect_s: Count = 30
