@@ -48,7 +48,8 @@ class ReplayOutcome:
     inputs: Mapping[str, object] = field(default_factory=dict)
     #: why there are no sums of `LOGGED`, None where there are
     logged_reason: str | None = None
-    #: names of parts that tell equal brokers apart by their names, whatever the salt, by policy
+    #: names of the parts that separate equal brokers by their names and ignore the salt, by policy; replicates of such
+    #: a policy share that luck
     unsalted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     #: why a policy cannot do what it says on this log, by policy
     cannot_act: Mapping[str, str] = field(default_factory=dict)

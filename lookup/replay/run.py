@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lookup.engine.ledger import MICRO
 from lookup.engine.policy import Policy
+from lookup.engine.salting import probe_requests, unsalted_parts
 from lookup.engine.sharing import shared_problems
 from lookup.errors import InputError, SettingsError
 from lookup.replay.clusters import SmallInputs, plan_cluster, read_small_inputs, require_scored
@@ -143,7 +144,9 @@ class _Run:
         ]
         require_scored(clusters, run.warmup_us)
         replayed, gathered = self._replay(clusters, run, recipe, inputs)
-        return _outcome(self.settings, clusters, coded, inputs, (replayed, gathered))
+        outcome = _outcome(self.settings, clusters, coded, inputs, (replayed, gathered))
+        # After the tasks, which name a part that fails, with the request it was asked about.
+        return replace(outcome, unsalted=_unsalted(policies, clusters, run))
 
     @property
     def _context(self) -> SparkContext:
@@ -314,6 +317,15 @@ def _outcome(
         },
         logged_reason=None if _has_log(clusters) else _why_no_log(clusters),
     )
+
+
+def _unsalted(policies: Sequence[Policy], clusters: Sequence[ClusterPlan], run: RunPlan) -> dict[str, tuple[str, ...]]:
+    """Return the parts that ignore the salt, by policy; policies without any are left out."""
+    brokers = [broker for cluster in clusters for broker in cluster.timeline.roster]
+    bundles = [bundle for cluster in clusters for bundle, _ in cluster.words.atoms.bundles]
+    requests = probe_requests(bundles, [sent for cluster in clusters for sent in cluster.words.properties])
+    parts = {policy.name: unsalted_parts(policy, requests, brokers, run.topology) for policy in policies}
+    return {policy: names for policy, names in parts.items() if names}
 
 
 def _about_log(clusters: Sequence[ClusterPlan], coded: Sequence[Coded], inputs: SmallInputs) -> dict[str, object]:

@@ -339,3 +339,39 @@ def test_weights_count_anew_in_a_second_run_to_the_same_place(tmp_path: Path) ->
         served += [one.sums[:, 1].sum() for one in outcome.sums if one.metric == "imbalance_cv"]
 
     assert served == [9.0, 27.0]
+
+
+_HASHING = """
+from dataclasses import dataclass
+from typing import ClassVar
+from zlib import crc32
+from lookup.hooks import hookimpl
+
+@dataclass(frozen=True)
+class ByName:
+    name: ClassVar[str] = "by-name"
+    reads: ClassVar[frozenset[str]] = frozenset({"bundle", "properties.rack"})
+
+    def odds(self, request, brokers, scores, view):
+        hashes = [crc32(f"{request.bundle} {broker.id}".encode()) for broker in brokers]
+        asks = request.property_of("rack") == "b"
+        return [float(not asks or one == max(hashes)) for one in hashes]
+
+@hookimpl
+def lookup_register_selectors():
+    return [ByName]
+"""
+
+
+def test_policies_that_ignore_the_salt_are_named(tmp_path: Path) -> None:
+    """The outcome names the part that hashes what a client of some cluster sends, and nobody else's."""
+    (tmp_path / "hashing.py").write_text(_HASHING)
+    write_log(tmp_path, {}, {"cluster": "west", "properties": '{"rack":"b"}'})
+    policies = [
+        {"name": "p", "selector": {"use": "explore", "child": "by-name"}},
+        {"name": "q", "selector": "rendezvous"},
+        {"name": "r", "selector": "random"},
+    ]
+    outcome = replayed(tmp_path, policies=policies, plugin_files=[str(tmp_path / "hashing.py")])
+
+    assert outcome.unsalted == {"p": ("by-name",)}
