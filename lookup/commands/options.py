@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from lookup.engine.plugins import suggestion
 from lookup.errors import SettingsError
+from lookup.settings.base import is_in_calendar
 
 __all__ = [
     "Command",
@@ -202,4 +203,6 @@ def moment(text: str) -> int:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time like 2026-01-01T12:00:00Z") from None
     if found.tzinfo is None:
         raise argparse.ArgumentTypeError(f"{text!r} has no offset; write 2026-01-01T12:00:00Z or ...+01:00")
+    if not is_in_calendar(found):
+        raise argparse.ArgumentTypeError(f"{text!r} does not lie in the years 1 to 9999 of UTC")
     return (found - _EPOCH) // timedelta(microseconds=1)

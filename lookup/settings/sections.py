@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from lookup.settings.base import Above0, Count, Positive, Ratio, Share, Strict, Truth, refuse
+from lookup.settings.base import Above0, CountS, Positive, PositiveS, Ratio, Share, ShareS, Strict, Truth, refuse
 
 __all__ = [
     "EvaluationSection",
@@ -38,27 +38,27 @@ class EvaluationSection(Strict):
     """A bundle has one owner (Pulsar's bundles), or each lookup is decided alone."""
     owner_loss: OwnerLoss = "next-lookup"
     """Who assigns a lost broker's bundles: the next lookup (modular manager) or the leader at once (extensible)."""
-    handover_s: Share = Field(default=0.0, le=86_400)
-    """Seconds that a bundle which changes hands is Releasing, Assigning or Splitting, each; 0: it is so at once."""
+    handover_s: ShareS = 0.0
+    """Seconds that a bundle which changes hands is Releasing, Assigning or Splitting, each: 0, it is so at once, or 1e-6 and more."""
     load: LoadSource = "simulated"
     """Whose load the policies see: what the replay itself placed, or the LOADS table (`inputs.loads`)."""
     load_reports: LoadReports = "instant"
     """Whether policies see simulated load at once, or what each broker last published at its policy's cadence."""
-    tick_s: Positive = 60
+    tick_s: PositiveS = 60
     """Seconds of a grid cell, in which the load that policies see is fixed."""
-    session_s: Positive = 60
+    session_s: PositiveS = 60
     """How many seconds a session's weight lasts; a multiple of `tick_s`."""
-    balance_s: Positive = 3600
+    balance_s: PositiveS = 3600
     """Seconds of a cell of the balance metrics; a multiple of `tick_s`."""
-    warmup_s: Count = 0
+    warmup_s: CountS = 0
     """Seconds at the beginning that are simulated but not scored."""
     seeds: tuple[Seed, ...] = Field(default=(1,), min_length=1)
     """Seeds of the dice; every policy is replayed once per seed."""
     default_bundles: Positive = Field(default=4, le=1 << 16)
     """Bundles of a namespace that is not named in `[[namespaces]]`."""
-    reconnect_s: Count = 30
+    reconnect_s: CountS = 30
     """Seconds after a logged loss of an owner in which lookups count as induced."""
-    window_s: Count = 3600
+    window_s: CountS = 3600
     """Seconds within which a bundle that comes back makes its moves redundant."""
     overload_threshold: Above0 = 0.85
     """Usage above which a broker counts as overloaded; 1.0 is full."""
@@ -101,7 +101,7 @@ class VerdictSection(Strict):
     # Memory grows with resamples times bundles; an interval hardly moves beyond some ten thousand.
     resamples: Positive = Field(default=2000, le=100_000)
     """Bootstrap resamples."""
-    block_s: Positive = 3600
+    block_s: PositiveS = 3600
     """Seconds of a block where time is resampled."""
     min_units: Positive = 20
     """Below this many units of resampling a comparison is inconclusive."""
