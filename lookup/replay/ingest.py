@@ -34,7 +34,7 @@ from lookup.replay.ingest_tasks import (
 from lookup.replay.recipe import PluginContents, contents_of, load_contents
 from lookup.replay.schema import CANONICAL
 from lookup.replay.sources import list_files, locate
-from lookup.replay.staging import as_given, made_for, staging_place
+from lookup.replay.staging import as_given, made_for, output_place, require_free, staging_place
 
 __all__ = ["MAX_QUARANTINE_RATIO", "QUARANTINE_TABLE", "IngestReport", "ingest"]
 
@@ -258,8 +258,8 @@ def _replaced(output: str, *, force: bool) -> Iterator[str]:
 
     Where the body fails the draft goes and `output` is as it was.
     """
-    system, target = locate(output)
-    _refuse(system, target, force=force)
+    require_free(output, force=force)
+    system, target = output_place(output)
     with made_for(output):
         draft = staging_place(system, target)
         system.create_dir(draft, recursive=True)
@@ -270,16 +270,6 @@ def _replaced(output: str, *, force: bool) -> Iterator[str]:
             _replace(system, f"{draft}/{table}", f"{target}/{table}")
     finally:
         system.delete_dir(draft)
-
-
-def _refuse(system: arrow_fs.FileSystem, target: str, *, force: bool) -> None:
-    info = system.get_file_info(target)
-    if info.is_file:
-        raise InputError(f"--output: {target} is a file; name a folder that does not exist or is empty")
-    if info.type is arrow_fs.FileType.Directory and not force and system.get_file_info(arrow_fs.FileSelector(target)):
-        raise InputError(
-            f"--output: {target} is not empty; name another folder, or replace earlier results with --force"
-        )
 
 
 def _replace(system: arrow_fs.FileSystem, source: str, target: str) -> None:

@@ -7,7 +7,6 @@ from typing import Any, Literal, Self
 
 from pydantic import (
     ConfigDict,
-    Field,
     GetJsonSchemaHandler,
     ModelWrapValidatorHandler,
     PrivateAttr,

@@ -39,7 +39,9 @@ class EvaluationSection(Strict):
     owner_loss: OwnerLoss = "next-lookup"
     """Who assigns a lost broker's bundles: the next lookup (modular manager) or the leader at once (extensible)."""
     handover_s: ShareS = 0.0
-    """Seconds that a bundle which changes hands is Releasing, Assigning or Splitting, each: 0, it is so at once, or 1e-6 and more."""
+    """Seconds that a bundle which changes hands is Releasing, Assigning or Splitting, each; 0: it is so at once.
+
+    Else a microsecond, 1e-6, at least."""
     load: LoadSource = "simulated"
     """Whose load the policies see: what the replay itself placed, or the LOADS table (`inputs.loads`)."""
     load_reports: LoadReports = "instant"

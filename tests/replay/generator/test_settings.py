@@ -73,9 +73,10 @@ def test_a_log_outside_the_calendar_is_refused(start: datetime) -> None:
     with pytest.raises(SettingsError) as caught:
         GenerateSettings(start=start, hours=48)
 
-    assert caught.value.problems == (
+    (problem,) = caught.value.problems
+    assert problem == (
         f"start is {start.isoformat()}, it must lie between 1970-01-02T00:00:00Z and 9999-12-29T23:59:59Z,"
-        " so that the log (hours: 48) ends within the year 9999",
+        " so that the log (hours: 48) ends within the year 9999"
     )
 
 
