@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from lookup.errors import SettingsError
 from lookup.model.documents import NestingError, toml_table
+from lookup.model.paths import is_device
 from lookup.settings.problems import Loc
 
 __all__ = [
@@ -59,6 +60,8 @@ def read_text(path: Path) -> str:
     Raises:
         SettingsError: one sentence, where it is absent or cannot be read.
     """
+    if is_device(path):
+        raise SettingsError(f"{path}: is a device; expected a text file")
     try:
         # Editors on Windows begin a file with a mark that TOML does not know.
         return path.read_text(encoding="utf-8-sig")
