@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from lookup.engine.plugins import suggestion
 from lookup.errors import SettingsError
+from lookup.model.names import cluster_problem
 from lookup.settings.base import is_in_calendar
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "add_output",
     "add_plugin_files",
     "add_set",
+    "cluster",
     "moment",
     "number",
     "pairs",
@@ -193,6 +195,14 @@ def ratio(text: str) -> float:
     if not 0.0 <= value <= 1.0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number between 0 and 1")
     return value
+
+
+def cluster(text: str) -> str:
+    """Read the name of a cluster."""
+    problem = cluster_problem(text)
+    if problem is not None:
+        raise argparse.ArgumentTypeError(problem)
+    return text
 
 
 def moment(text: str) -> int:

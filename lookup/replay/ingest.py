@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from lookup.errors import InputError, PluginError
 from lookup.hooks import LogReader
+from lookup.model.names import cluster_problem
 from lookup.replay.canonical import ROWS_PER_FILE, partition_of
 from lookup.replay.ingest_tasks import (
     MINUTE_US,
@@ -99,9 +100,12 @@ def ingest(  # noqa: PLR0913  the flags of the command, by keyword
         plugin_files: the plain Python files among the plug-ins, one of which may define the reader.
 
     Raises:
-        InputError: naming the source or the share that cannot be used; `output` is then as it was.
+        InputError: naming the cluster, the source or the share that cannot be used; `output` is then as it was.
         PluginError: where the reader itself fails.
     """
+    problem = None if cluster is None else cluster_problem(cluster)
+    if problem is not None:
+        raise InputError(f"--cluster: {problem}")
     files = list_files([_absolute(str(source)) for source in sources])
     with _replaced(str(output), force=force) as draft:
         stage = f"{draft}/.stage"

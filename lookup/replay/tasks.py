@@ -17,6 +17,7 @@ import pyarrow as pa
 from lookup.engine.measuring import keys_of, sums_of
 from lookup.errors import PulsarLookupError
 from lookup.hooks import Metric
+from lookup.model.names import cluster_problem
 from lookup.replay.coding import Coder, CodingPlan, Share, used_columns
 from lookup.replay.counted import Counted
 from lookup.replay.division import TaskRuns
@@ -137,10 +138,9 @@ def code_batches(task: int, batches: Iterator[LogBatch], plan: CodingPlan, *, wo
     for batch in batches:
         coded.rows += batch.rows.num_rows
         for cluster, rows in _by_cluster(batch):
-            if cluster is None:
-                found.extend(
-                    Quarantined(rows.source, line, "the cluster is missing", "") for line in rows.line_numbers.tolist()
-                )
+            problem = "the cluster is missing" if cluster is None else cluster_problem(cluster)
+            if cluster is None or problem is not None:
+                found.extend(Quarantined(rows.source, line, str(problem), "") for line in rows.line_numbers.tolist())
                 continue
             if cluster not in coders:
                 coders[cluster] = Coder(plan, cluster, work, task)
