@@ -45,6 +45,8 @@ def list_files(sources: Sequence[str]) -> list[str]:
     """
     if not sources:
         raise InputError("no source is given; name at least one log file or directory")
+    if not all(sources):
+        raise InputError("source '' is empty; name a log file or a directory, `.` for the working folder")
     return sorted({file for source in sources for file in _expanded(source)})
 
 

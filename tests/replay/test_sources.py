@@ -32,6 +32,12 @@ def test_a_directory_holds_all_files_below_it(logs: Path) -> None:
     assert _names(logs, "") == ["a.log", "b.log", "deep/c.log.gz"]
 
 
+def test_an_empty_source_is_not_the_working_folder() -> None:
+    """A variable of a shell that is not set would read whatever lies there."""
+    with pytest.raises(InputError, match=r"^source '' is empty; name a log file or a directory"):
+        list_files(["a.log", ""])
+
+
 @pytest.mark.parametrize(
     ("source", "kind"),
     [("/dev/zero", "a device"), ("/dev/stdin", "a stream of this process"), ("{folder}/pipe", "a pipe")],
