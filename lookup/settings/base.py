@@ -79,9 +79,12 @@ Positive = Annotated[int, Field(strict=True, ge=1)]
 Count = Annotated[int, Field(strict=True, ge=0)]
 PortNumber = Annotated[int, Field(strict=True, ge=1, le=65535)]
 Number = Annotated[float, Field(strict=True)]
-Above0 = Annotated[float, Field(strict=True, gt=0)]
+#: Figures at most and, of those above 0, at least: products of a few, summed over the weight of a log, stay finite.
+_MOST, _LEAST = 1e15, 1e-9
+#: a number above 0
+Above0 = Annotated[float, Field(strict=True, ge=_LEAST, le=_MOST)]
 #: a number >= 0
-Share = Annotated[float, Field(strict=True, ge=0)]
+Share = Annotated[float, Field(strict=True, ge=0, le=_MOST)]
 #: a number in [0, 1]
 Ratio = Annotated[float, Field(strict=True, ge=0, le=1)]
 Truth = Annotated[bool, Field(strict=True)]
