@@ -6,6 +6,7 @@ Built-in metrics are asked like everybody's. Where batches come from and what be
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from lookup.hooks.raised import guarded
 from lookup.model.batch import Batch
 from lookup.model.quoting import shown
 
-__all__ = ["every_key_of", "keys_of", "luck_of", "sums_of", "value_of"]
+__all__ = ["Sums", "every_key_of", "keys_of", "luck_of", "sums_of", "value_of"]
 
 FloatArray = NDArray[np.float64]
 
@@ -46,16 +47,24 @@ def keys_of(metric: Metric, batches: Iterable[Batch]) -> tuple[str | None, ...]:
     return tuple(dict.fromkeys(key for batch in batches for key in _keys(metric, batch)))
 
 
-def sums_of(metric: Metric, batches: Sequence[Batch], key: str | None) -> FloatArray:
-    """Ask a metric for its sums in each of some batches, at least one, and add them up in their order.
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """What a metric answered for some batches, finite."""
 
-    Returns:
-        Shape (n_units, k), finite.
+    #: added up over the batches, shape (n_units, k)
+    total: FloatArray
+    #: added up over the units, shape (n_batches, k)
+    by_batch: FloatArray
+
+
+def sums_of(metric: Metric, batches: Sequence[Batch], key: str | None) -> Sums:
+    """Ask a metric for its sums in each of some batches, at least one, and add them up in their order.
 
     Raises:
         PluginError: where it raises, or answers something else than finite real numbers of that shape.
     """
     total = _sums(metric, batches[0], key).astype(np.float64)
+    by_batch = [total.sum(axis=0)]
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is told below
         for batch in batches[1:]:
             sums = _sums(metric, batch, key)
@@ -64,11 +73,12 @@ def sums_of(metric: Metric, batches: Sequence[Batch], key: str | None) -> FloatA
                     metric, f"sums of shape {sums.shape} after those of shape {total.shape}, which do not add up"
                 )
             total += sums
+            by_batch.append(sums.sum(axis=0))
     if not np.isfinite(total).all():
         row, column = np.argwhere(~np.isfinite(total))[0].tolist()
         what = f"the sum {total[row, column]} in row {row}, column {column} for key {key!r}"
         raise _breach(metric, f"{what}; sums are finite, since they are added up over bundles, cells and clusters")
-    return total
+    return Sums(total, np.array(by_batch, dtype=np.float64))
 
 
 def value_of(metric: Metric, sums: FloatArray) -> FloatArray:

@@ -55,7 +55,7 @@ class Counted:
 
     cluster: ClusterPlan
     run: RunPlan
-    #: by number of the roster epoch
+    #: by number of the registry epoch
     rosters: Sequence[Roster]
     groups: Sequence[Groups]
     cells: CellLedger
@@ -70,7 +70,7 @@ class Counted:
     moving: Sequence[Groups] | None = None
 
     def batches(self) -> list[Batch]:
-        """Return the whole demand, one batch per roster epoch."""
+        """Return the whole demand, one batch per registry epoch."""
         return self._batches(_Part())
 
     def parts(self) -> Iterator[tuple[By, list[Batch]]]:
@@ -123,6 +123,7 @@ class Counted:
             window_s=self.run.window_s,
             transitions=self._transitions(part, epoch),
             events=self.cluster.timeline.event_causes,
+            epoch=epoch,
         )
 
     def _transitions(self, part: _Part, epoch: int) -> Transitions | None:

@@ -36,6 +36,8 @@ class MetricSums:
     start_us: int = 0
     #: for metrics over events: the cause of each of the last rows, which are events; the rows before are bundles
     events: tuple[str, ...] = ()
+    #: for metrics over bundles: the same sums by registry epoch, over all bundles, shape (n_epochs, k), k as in `sums`
+    epochs: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
 
 
 @dataclass(frozen=True, eq=False)

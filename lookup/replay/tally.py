@@ -71,7 +71,7 @@ class OwnerTally:
         self._changes.append((row, atoms.start, atoms.stop, broker))
 
     def begin(self, rows: DayRows, start_us: int, epoch: int) -> None:
-        """Begin a tick; what was held of another cell or roster epoch is counted first."""
+        """Begin a tick; what was held of another cell or registry epoch is counted first."""
         cell = start_us // self._run.balance_us * self._run.balance_us
         if (cell, epoch) != (self._cell, self._epoch):
             self.flush(rows)

@@ -11,15 +11,15 @@ jackknife), so that the same sums give the same interval everywhere.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from lookup.engine.measuring import value_of
-from lookup.hooks import Luck
+from lookup.engine.measuring import luck_of, value_of
+from lookup.hooks import Luck, Resample
 from lookup.replay.outcome import MetricSums
 from lookup.score.series import Series
 
@@ -51,6 +51,8 @@ class Layout:
     cell_us: int
     #: neighbouring cells that are taken together, at least 1
     block: int
+    #: numbers of the registry epochs with figures, by cluster, shape (n_epochs,)
+    epochs: Mapping[str, IndexArray]
     #: by cause: (cluster, number among the cluster's events)
     events: Mapping[str, Sequence[tuple[str, int]]]
     #: with fewer events of a cause, what they did is counted at its full size
@@ -122,7 +124,8 @@ def layout_of(series: Sequence[Series], *, cell_s: int, block_s: int, min_events
     starts = np.unique(np.concatenate(cells)) if cells else np.empty(0, np.int64)
     return Layout(
         seeds=tuple(sorted({seed for _, (_, seed), _ in parts})),
-        bundles={cluster: np.flatnonzero(mask) for cluster, mask in sorted(_active_bundles(parts).items())},
+        bundles=_active(parts, lambda part: part.sums[: len(part.sums) - len(part.events)], ("bundle", "event")),
+        epochs=_active(parts, lambda part: part.epochs, ("bundle",)),
         cells=starts,
         cell_us=cell_s * 1_000_000,
         block=min(max(1, round(block_s / cell_s)), max(1, len(starts))),
@@ -140,13 +143,14 @@ def sample(series: Series, layout: Layout, cluster: str | None = None) -> Sample
     if series.metric.resample == "time":
         return Sample(values, (Stratum("demand", _parts(series, _by_cell(series, clusters, layout)), layout.block),))
     totals = _totals(series, clusters, layout)
-    strata = [
-        Stratum("demand", _parts(series, _by_bundle(series, name, layout), totals))
-        for name in clusters
-        if len(layout.bundles.get(name, ()))
-    ]
+    strata = []
+    for name in clusters:
+        rows = _rows(series, name, layout, lambda part: part.sums, layout.bundles[name])
+        strata.append(Stratum("demand", _parts(series, rows, totals)))
     if series.metric.resample == "event":
         strata += _event_strata(series, clusters, layout, totals)
+    elif "events" in luck_of(series.metric):
+        strata += _epoch_strata(series, clusters, layout, totals)
     return Sample(values, tuple(strata))
 
 
@@ -171,6 +175,8 @@ def spread(sample: Sample) -> Spread:
     squares = placement**2 / (n - 1) if n > 1 else 0.0
     for stratum in sample.strata or ():
         units = stratum.parts.shape[1] / stratum.block
+        if units <= 1 and not stratum.is_few:
+            continue  # one unit has nothing to vary against
         freedom = max(1.0, units if stratum.is_few else units - 1)
         correction = 1.0 if stratum.is_few else units / max(1.0, units - 1)
         blocks = _in_blocks(stratum.parts, stratum.block)
@@ -222,15 +228,6 @@ def _totals(series: Series, clusters: Iterable[str], layout: Layout) -> FloatArr
     return totals
 
 
-def _by_bundle(series: Series, cluster: str, layout: Layout) -> FloatArray:
-    numbers = layout.bundles[cluster]
-    rows = np.zeros((len(layout.seeds), len(numbers), _width(series)))
-    for replicate, seed in enumerate(layout.seeds):
-        if (cluster, seed) in series.parts:
-            rows[replicate] = series.parts[cluster, seed].sums[numbers]
-    return rows
-
-
 def _by_cell(series: Series, clusters: Iterable[str], layout: Layout) -> FloatArray:
     rows = np.zeros((len(layout.seeds), len(layout.cells), _width(series)))
     for replicate, seed in enumerate(layout.seeds):
@@ -255,6 +252,24 @@ def _event_strata(series: Series, clusters: Sequence[str], layout: Layout, total
         yield Stratum("events", _parts(series, rows, totals, is_few=is_few), is_few=is_few)
 
 
+def _epoch_strata(series: Series, clusters: Iterable[str], layout: Layout, totals: FloatArray) -> Iterable[Stratum]:
+    """Yield a stratum for each cluster: between two changes of the registry other brokers were there to choose from."""
+    for name in clusters:
+        rows = _rows(series, name, layout, lambda part: part.epochs, layout.epochs[name])
+        yield Stratum("events", _parts(series, rows, totals))
+
+
+def _rows(
+    series: Series, cluster: str, layout: Layout, rows: Callable[[MetricSums], FloatArray], kept: IndexArray
+) -> FloatArray:
+    """Return some rows of a cluster by replicate, shape (n_replicates, n_kept, k)."""
+    held = np.zeros((len(layout.seeds), len(kept), _width(series)))
+    for replicate, seed in enumerate(layout.seeds):
+        if (cluster, seed) in series.parts:
+            held[replicate] = rows(series.parts[cluster, seed])[kept]
+    return held
+
+
 def _width(series: Series) -> int:
     return int(next(iter(series.parts.values())).sums.shape[1])
 
@@ -262,15 +277,17 @@ def _width(series: Series) -> int:
 _Parts = Sequence[tuple[Series, tuple[str, int], MetricSums]]
 
 
-def _active_bundles(parts: _Parts) -> dict[str, BoolArray]:
-    """Mark the bundles with any figure in any series, by cluster."""
+def _active(
+    parts: _Parts, rows: Callable[[MetricSums], FloatArray], kinds: Sequence[Resample]
+) -> dict[str, IndexArray]:
+    """Return the numbers of the rows with any figure in any series over units of these kinds, by cluster."""
     masks: dict[str, BoolArray] = {}
     for series, (cluster, _), part in parts:
-        if series.metric.resample in ("bundle", "event"):
-            sums = part.sums[: len(part.sums) - len(part.events)]
+        if series.metric.resample in kinds:
+            sums = rows(part)
             mask = masks.setdefault(cluster, np.zeros(len(sums), dtype=np.bool_))
             mask |= sums.any(axis=1)
-    return masks
+    return {cluster: np.flatnonzero(mask) for cluster, mask in sorted(masks.items())}
 
 
 def _active_events(parts: _Parts) -> dict[str, list[tuple[str, int]]]:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from lookup.settings.base import Above0, Count, Positive, Ratio, Share, Strict, Truth, refuse
+from lookup.settings.base import Above0, CountS, Positive, PositiveS, Ratio, Share, ShareS, Strict, Truth, refuse
 
 __all__ = [
     "EvaluationSection",
@@ -60,27 +60,29 @@ class EvaluationSection(Strict):
     """A bundle has one owner (Pulsar's bundles), or each lookup is decided alone."""
     owner_loss: OwnerLoss = "next-lookup"
     """Who assigns a lost broker's bundles: the next lookup (modular manager) or the leader at once (extensible)."""
-    handover_s: Share = Field(default=0.0, le=86_400)
-    """Seconds that a bundle which changes hands is Releasing, Assigning or Splitting, each; 0: it is so at once."""
+    handover_s: ShareS = 0.0
+    """Seconds that a bundle which changes hands is Releasing, Assigning or Splitting, each; 0: it is so at once.
+
+    Else a microsecond, 1e-6, at least."""
     load: LoadSource = "simulated"
     """Whose load the policies see: what the replay itself placed, or the LOADS table (`inputs.loads`)."""
     load_reports: LoadReports = "instant"
     """Whether policies see simulated load at once, or what each broker last published at its policy's cadence."""
-    tick_s: Positive = 60
+    tick_s: PositiveS = 60
     """Seconds of a grid cell, in which the load that policies see is fixed."""
-    session_s: Positive = 60
+    session_s: PositiveS = 60
     """How many seconds a session's weight lasts; a multiple of `tick_s`."""
-    balance_s: Positive = 3600
+    balance_s: PositiveS = 3600
     """Seconds of a cell of the balance metrics; a multiple of `tick_s`."""
-    warmup_s: Count = 0
+    warmup_s: CountS = 0
     """Seconds at the beginning that are simulated but not scored."""
     seeds: _Seeds = tuple(range(1, 11))
     """Replicates, a number or a list of seeds: each replays every policy with dice and a salt of its own."""
     default_bundles: Positive = Field(default=4, le=1 << 16)
     """Bundles of a namespace that is not named in `[[namespaces]]`."""
-    reconnect_s: Count = 30
+    reconnect_s: CountS = 30
     """Seconds after a logged loss of an owner in which lookups count as induced."""
-    window_s: Count = 3600
+    window_s: CountS = 3600
     """Seconds within which a bundle that comes back makes its moves redundant."""
     overload_threshold: Above0 = 0.85
     """Usage above which a broker counts as overloaded; 1.0 is full."""
@@ -124,7 +126,7 @@ class VerdictSection(Strict):
     """Whether verdicts that hold for one placement only (a hash without salt, one seed) may decide the exit code."""
     resamples: Positive | None = None
     """No longer used: intervals are calculated, nothing is drawn."""
-    block_s: Positive = 3600
+    block_s: PositiveS = 3600
     """Seconds of a block of neighbouring cells that count as one observation of the demand."""
     min_units: Positive = 20
     """With something happening in fewer bundles, or blocks of time, than this a comparison is inconclusive."""

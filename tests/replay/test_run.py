@@ -115,6 +115,10 @@ def test_an_unusable_log_is_one_sentence(tmp_path: Path, make: Callable[[Path], 
 
 _ODD_ROWS: Sequence[tuple[dict[str, Any], str, str]] = (
     ({"cluster": None}, "the cluster is missing", ""),
+    ({"cluster": ""}, "the cluster is empty", ""),
+    ({"cluster": "  "}, "cluster '  ' begins or ends with a blank", ""),
+    ({"cluster": "a\nb"}, "cluster 'a\\nb' has the character '\\n', which nobody sees", ""),
+    ({"cluster": ".."}, "cluster '..' can name no folder", ""),
     ({"ts": None}, "the timestamp is missing", ""),
     ({"topic": None}, "the topic is missing", ""),
     ({"topic": "persistent://t/n/.*"}, "the topic is a regular expression, which topic list watchers look up", ""),

@@ -99,7 +99,7 @@ class LookupQuotient(_Quotient):
 
     grain: ClassVar[Grain] = "lookup"
     resample: ClassVar[Resample] = "bundle"
-    luck: ClassVar[tuple[Luck, ...]] = ("demand", "placement")
+    luck: ClassVar[tuple[Luck, ...]] = ("demand", "placement", "events")
 
 
 @dataclass(frozen=True)
