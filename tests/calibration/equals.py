@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 
 from scipy import special
 
-from lookup.replay.outcome import ReplayOutcome
+from lookup.replay.outcome import LOGGED, ReplayOutcome
 from lookup.score.metrics import lookup_register_metrics
 from lookup.score.scoring import Plan, Scored, score
 from lookup.settings.sections import EvaluationSection, VerdictSection
@@ -82,7 +82,9 @@ class Counts:
             own.with_interval += count.with_interval
 
 
-def equals_in(world: World, kind: str, seeds: Iterable[int], *, pairs: int = 2, size: int = SEEDS) -> Counts:
+def equals_in(
+    world: World, kind: str, seeds: Iterable[int], *, pairs: int = 3, size: int = SEEDS
+) -> tuple[Counts, Counts]:
     """Compare policies of one kind with each other, over one log for each seed.
 
     Pairs have no replicate in common, so over one log they differ in luck alone, each in its own.
@@ -90,24 +92,34 @@ def equals_in(world: World, kind: str, seeds: Iterable[int], *, pairs: int = 2, 
     Args:
         pairs: over every log.
         size: replicates of each policy.
+
+    Returns:
+        What is said if the log does not say which brokers were answered, and what if it does.
     """
-    counts = Counts()
+    without, with_brokers = Counts(), Counts()
     for seed in seeds:
         outcome = replayed(world, seed, [{**KINDS[kind], "name": kind}], 2 * pairs * size)
+        bare = replace(outcome, sums=[part for part in outcome.sums if part.policy != LOGGED], logged_reason="left out")
         for pair in range(pairs):
-            counts.add(compared(outcome, (kind, 2 * pair), (kind, 2 * pair + 1), size=size))
-    return counts
+            places = (kind, 2 * pair), (kind, 2 * pair + 1)
+            without.add(compared(bare, *places, size=size))
+            with_brokers.add(compared(outcome, *places, size=size))
+    return without, with_brokers
 
 
 def compared(
     outcome: ReplayOutcome, incumbent: tuple[str, int], candidate: tuple[str, int], *, size: int = SEEDS
 ) -> Scored:
     """Score one group of replicates of a policy against a group of another, or of the same."""
-    sums = group(outcome, *incumbent, size, "incumbent")
-    sums += [part for part in group(outcome, *candidate, size, "candidate") if part.policy == "candidate"]
-    evaluation = EvaluationSection(incumbent="incumbent", seeds=size, balance_s=900)  # type: ignore[arg-type]  # a number of seeds
-    # What equals are is known here, so that neither is suspected of being one draw of luck.
-    found = ReplayOutcome(sums, outcome.inputs, outcome.logged_reason)
+    sums = group(outcome, *incumbent, size, "incumbent") + group(outcome, *candidate, size, "candidate")
+    sums += [part for part in outcome.sums if part.policy == LOGGED]
+    evaluation = EvaluationSection.model_validate({"incumbent": "incumbent", "seeds": size, "balance_s": 900})
+    unsalted = {
+        name: outcome.unsalted[policy]
+        for name, policy in (("incumbent", incumbent[0]), ("candidate", candidate[0]))
+        if policy in outcome.unsalted
+    }
+    found = ReplayOutcome(sums, outcome.inputs, outcome.logged_reason, unsalted)
     return score(found, METRICS, Plan(("incumbent", "candidate"), evaluation, RULES, labels=("rack",)))
 
 

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from lookup.replay.generate import GenerateSettings, generate
-from lookup.replay.outcome import LOGGED, MetricSums, ReplayOutcome
+from lookup.replay.outcome import MetricSums, ReplayOutcome
 from lookup.replay.run import replay
 from lookup.settings.evaluation import EvaluationFile
 from tests.replay.serial import SerialSession
@@ -41,16 +41,14 @@ class World:
     clusters: int = 1
     #: brokers of each cluster that vanish; all but the last come back
     lost: int = 5
-    #: whether the log says which brokers were answered
-    is_logged: bool = False
     lookups: int = 20_000
     brokers: int = 8
 
     @property
     def name(self) -> str:
         """Write down what the log is like, in a few words."""
-        logged = "logged" if self.is_logged else "not logged"
-        return f"{self.hours:g} h, {self.clusters} cluster(s), {self.lost} lost, {logged}"
+        clusters = "1 cluster" if self.clusters == 1 else f"{self.clusters} clusters"
+        return f"{self.hours:g} h, {clusters}, {self.lost} lost in each"
 
     def settings(self, seed: int) -> GenerateSettings:
         """Return the settings of one such log."""
@@ -61,7 +59,7 @@ class World:
             losses=self.lost,
             lookups=self.lookups * self.clusters,
             brokers=self.brokers,
-            logging_policy="random" if self.is_logged else "none",
+            logging_policy="random",
             topics=600,
             namespaces=8,
             bundles_per_namespace=12,
@@ -70,13 +68,7 @@ class World:
 
 
 #: Every kind of log that the table is about.
-WORLDS = tuple(
-    World(hours, clusters, lost, is_logged)
-    for hours in (6.0, 48.0)
-    for clusters in (1, 3)
-    for lost in (1, 5)
-    for is_logged in (False, True)
-)
+WORLDS = tuple(World(hours, clusters, lost) for hours in (6.0, 48.0) for clusters in (1, 3) for lost in (1, 5))
 
 
 def replayed(world: World, seed: int, policies: Sequence[Policy], replicates: int) -> ReplayOutcome:
@@ -96,7 +88,7 @@ def group(outcome: ReplayOutcome, policy: str, place: int, size: int, name: str)
         replace(part, policy=name, seed=part.seed - first)
         for part in outcome.sums
         if part.policy == policy and first < part.seed <= first + size
-    ] + [part for part in outcome.sums if part.policy == LOGGED]
+    ]
 
 
 @contextmanager
