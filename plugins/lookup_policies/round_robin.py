@@ -27,6 +27,8 @@ class RoundRobin:
     candidates are sorted by id. So where one broker has taken another's place since, turns still go by the old list as
     long as it names candidates.
 
+    It begins with the first place under every salt: nothing is hashed, and another order would only exchange brokers.
+
     Match -> Result -> Reason:
         * the broker at the counter's place in the remembered list -> always
         * that list has another length than the candidates, or its broker is none of them -> the present candidates are
