@@ -6,13 +6,14 @@ BIN := $(VENV)/bin
 # Setuptools explains at length what an editable installation is.
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup demo test check bench clean distclean
+.PHONY: help setup demo test check bench calibrate clean distclean
 
 help:
 	@echo "make demo    install, make a sample log, compare the shipped policies over it"
 	@echo "make test    install, run the whole suite"
 	@echo "make check   format, lint, types, contracts, docs"
 	@echo "make bench   measure the figures of docs/benchmarks.md"
+	@echo "make calibrate  measure how often verdicts are false, half an hour; ARGS=--write keeps docs/calibration.md"
 	@echo "make clean   remove what demo, test, check and bench left behind; make distclean removes $(VENV) as well"
 
 $(BIN)/pip:
@@ -47,6 +48,9 @@ check: $(VENV)/.installed-test
 
 bench: $(VENV)/.installed-test
 	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && $(BIN)/python benchmarks/run.py $(ARGS)
+
+calibrate: $(VENV)/.installed-test
+	@$(BIN)/python -m tests.calibration $(ARGS)
 
 clean:
 	rm -rf build dist *.egg-info sample report bench-data docs/_build spark-warehouse metastore_db derby.log

@@ -25,7 +25,7 @@ def _all(counts: Counts) -> tuple[int, int, float]:
 
 @pytest.mark.parametrize("kind", ["dice", "plug-in hash", "shedder", "sticky"])
 def test_equals_are_seldom_told_apart(kind: str) -> None:
-    """Of policies that differ in luck alone at most one verdict in ten is false on a few logs, and variances are right."""
+    """Of policies that differ in luck alone at most one verdict in ten is false, and variances are right."""
     without, with_brokers = equals_in(World(), kind, [1, 2])
 
     made, false, squares = _all(without)
@@ -35,7 +35,7 @@ def test_equals_are_seldom_told_apart(kind: str) -> None:
 
 
 def test_one_replicate_takes_luck_for_merit() -> None:
-    """With one placement each, equal hashes are called different in balance more often than not: what replicates cure."""
+    """With one placement each, equal hashes are called different in balance more often than not."""
     counts, _ = equals_in(World(), "rendezvous", [1, 2], pairs=10, size=1)
 
     balance = counts.by_metric["imbalance_max_mean"]
@@ -48,7 +48,7 @@ def test_one_replicate_takes_luck_for_merit() -> None:
 )
 def test_a_hash_without_salt_is_judged_by_its_placement_only(selector: object) -> None:
     """Also if dice make its replicates differ: no verdict on it holds for the policy."""
-    policies = [{**KINDS["dice"], "name": "dice"}, {**KINDS["dice"], "name": "hash", "selector": selector}]
+    policies = [{**KINDS["dice"], "name": "dice"}, {**KINDS["shedder"], "name": "hash", "selector": selector}]
 
     scored = compared(replayed(World(), 1, policies, SEEDS), ("dice", 0), ("hash", 0))
 
