@@ -159,10 +159,10 @@ def _replayed(session: Any, file: EvaluationFile, output: Path, **given: Any) ->
 
 def _exact(outcome: ReplayOutcome) -> Any:
     sums = [
-        (one.cluster, one.policy, one.seed, one.metric, one.key, one.by, one.start_us, one.sums.tobytes())
+        (one.cluster, one.policy, one.seed, one.metric, one.key, one.by, one.start_us, one.events, one.sums.tobytes())
         for one in outcome.sums
     ]
-    return sums, dict(outcome.inputs), outcome.logged_reason, outcome.rolled
+    return sums, dict(outcome.inputs), outcome.logged_reason, dict(outcome.unsalted), dict(outcome.cannot_act)
 
 
 @given(worlds(), st.booleans())
