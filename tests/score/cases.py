@@ -18,6 +18,7 @@ from lookup.settings.sections import EvaluationSection, VerdictSection
 
 METRICS = tuple(metric() for metric in lookup_register_metrics())
 HOUR_US = 3600 * 1_000_000
+_OVER_TIME = {metric.name for metric in METRICS if metric.resample in ("time", "none")}
 
 
 def sums(policy: str, rows: ArrayLike, metric: str = "answered_ratio", **where: Any) -> MetricSums:
@@ -44,10 +45,16 @@ def copies(part: MetricSums, seeds: Sequence[int] = (1, 2)) -> list[MetricSums]:
 def replicated(parts: Sequence[MetricSums], seeds: Sequence[int] = (1, 2)) -> list[MetricSums]:
     """Repeat sums in several replicates, which differ in a figure without verdict: policies are placed anew in each."""
     same = [copy for part in parts for copy in copies(part, seeds)]
-    policies = dict.fromkeys(part.policy for part in parts)
-    return same + [
-        ratios(policy, [seed / 100] * 40, "agreement_ratio", seed=seed) for policy in policies for seed in seeds
-    ]
+    others = [_marked(part, seed) for part in {part.policy: part for part in parts}.values() for seed in seeds]
+    return same + others
+
+
+def _marked(part: MetricSums, seed: int) -> MetricSums:
+    """Return what tells a replicate from others: lookups of its first bundle that were answered as logged."""
+    rows = np.zeros((len(part.sums) - len(part.events), 2))
+    rows[0] = seed, 100
+    cluster = "hours" if part.metric in _OVER_TIME else part.cluster
+    return replace(part, metric="agreement_ratio", key=None, by=(), seed=seed, events=(), sums=rows, cluster=cluster)
 
 
 def plan(*policies: str, seeds: tuple[int, ...] = (1,), ownership: Any = "exclusive", **rules: Any) -> Plan:
