@@ -45,8 +45,9 @@ def copies(part: MetricSums, seeds: Sequence[int] = (1, 2)) -> list[MetricSums]:
 def replicated(parts: Sequence[MetricSums], seeds: Sequence[int] = (1, 2)) -> list[MetricSums]:
     """Repeat sums in several replicates, which differ in a figure without verdict: policies are placed anew in each."""
     same = [copy for part in parts for copy in copies(part, seeds)]
-    others = [_marked(part, seed) for part in {part.policy: part for part in parts}.values() for seed in seeds]
-    return same + others
+    # of each policy the first part whose rows are bundles, if there is one
+    of_policy = {part.policy: part for part in sorted(parts, key=lambda part: part.metric not in _OVER_TIME)[::-1]}
+    return same + [_marked(part, seed) for part in of_policy.values() for seed in seeds]
 
 
 def _marked(part: MetricSums, seed: int) -> MetricSums:

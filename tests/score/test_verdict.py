@@ -333,7 +333,7 @@ def test_the_interval_of_the_difference_covers_the_truth() -> None:
 
 
 def test_equal_policies_seldom_come_out_decided() -> None:
-    """In 300 worlds without any difference one in twenty has a primary metric that does; alone it would be twice that."""
+    """In 300 worlds without any difference one in twenty has a metric that does; alone it would be twice that."""
     rng = np.random.default_rng(8)
     names = ("answered_ratio", "imbalance_cv", "load_variation")
 
