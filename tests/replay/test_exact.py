@@ -261,7 +261,8 @@ def test_a_generated_log_is_replayed_exactly(spark: SparkSession, tmp_path: Path
     generate(shape, tmp_path / "sample")
     tables = {name: str(tmp_path / "sample" / name) for name in ("lookups", "brokers", "ownership")}
     policies = list(_SHARED_POLICIES if mode == "shared" else _POLICIES)
-    file = {"evaluation": {"incumbent": "rack", "ownership": mode}, "inputs": tables, "policies": policies}
+    evaluation = {"incumbent": "rack", "ownership": mode, "seeds": [1]}
+    file = {"evaluation": evaluation, "inputs": tables, "policies": policies}
 
     _prove_settings(spark, EvaluationFile.model_validate(file), tmp_path, partitions=(8,))
 
@@ -287,7 +288,7 @@ def _real_evaluation(lookups: str, mode: str) -> EvaluationFile:
     brokers[2]["until"] = _LEAVES
     policies = list(_SHARED_POLICIES if mode == "shared" else _POLICIES)
     # With the four bundles of the default `stock` gives the third broker none to lose.
-    evaluation = {"incumbent": "rack", "ownership": mode, "default_bundles": 16}
+    evaluation = {"incumbent": "rack", "ownership": mode, "default_bundles": 16, "seeds": [1]}
     file = {"evaluation": evaluation, "inputs": {"lookups": lookups}, "brokers": brokers, "policies": policies}
     return EvaluationFile.model_validate(file)
 
