@@ -10,14 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from lookup.engine.measuring import keys_of, sums_of, value_of
+from lookup.engine.measuring import keys_of, luck_of, sums_of, value_of
 from lookup.errors import PluginError
 from tests.score.oracle import Happenings
 from tests.score.worlds import HOUR, batch_of, labelled
 
 WORLD = Happenings([], None, {("c", hour * HOUR): frozenset() for hour in range(3)}, HOUR)
-#: Two bundles, three cells.
-BATCH = replace(batch_of(WORLD, [labelled("b1:8080")]), bundles=("b0", "b1"))
+#: Two bundles, three cells, one event.
+BATCH = replace(batch_of(WORLD, [labelled("b1:8080")]), bundles=("b0", "b1"), events=("forced",))
 INF, NAN = math.inf, math.nan
 TWO = np.ones((2, 1))
 
@@ -45,6 +45,28 @@ class Told:
     def value(self, sums: object) -> Any:
         """Answer."""
         return self.value_answer
+
+
+@dataclass(frozen=True)
+class Demanding(Told):
+    """A metric that placement does not vary."""
+
+    luck: ClassVar[tuple[str, ...]] = ("demand",)
+
+
+@pytest.mark.parametrize(
+    ("resample", "expected"),
+    [
+        ("bundle", ("demand", "placement")),
+        ("time", ("demand", "placement")),
+        ("event", ("demand", "placement", "events")),
+        ("none", ("demand", "placement")),
+    ],
+)
+def test_a_metric_varies_with_its_rows_and_the_placement(resample: str, expected: tuple[str, ...]) -> None:
+    """Unless it says what it varies with."""
+    assert luck_of(Told(resample=resample)) == expected
+    assert luck_of(Demanding(resample=resample)) == ("demand",)
 
 
 @pytest.mark.parametrize("answer", [(None,), ["a", "b"], (), {"a": 1}, (key for key in "ab")])
@@ -89,11 +111,12 @@ def test_a_key_that_can_never_be_is_refused() -> None:
         ("bundle", [[True], [False]]),
         ("bundle", np.ones((2, 3), dtype=np.int64)),
         ("time", np.ones((3, 2))),
+        ("event", np.ones((3, 1))),
         ("none", np.ones((0, 2))),
     ],
 )
 def test_sums_are_real_numbers_by_unit(resample: str, answer: Any) -> None:
-    """A row per bundle, a row per cell, or rows of the metric's own."""
+    """A row per bundle, a row per cell, a row per bundle and event, or rows of the metric's own."""
     sums = sums_of(Told(sums_answer=answer, resample=resample), [BATCH, BATCH], None).total
 
     assert sums.dtype == np.float64
@@ -112,6 +135,7 @@ def test_sums_are_real_numbers_by_unit(resample: str, answer: Any) -> None:
         ("bundle", np.ma.masked_less(TWO, 5), r"the sum nan in row 0"),
         ("bundle", None, r"None for its sums of key 'k'; real numbers of shape \(2, k\) would be right"),
         ("time", TWO, r"an array of float64 of shape \(2, 1\) .* of shape \(3, k\) .*, a row per cell"),
+        ("event", TWO, r"an array of float64 of shape \(2, 1\) .* of shape \(3, k\) .*, a row per bundle and event"),
         ("none", 1.0, r"1.0 for its sums of key 'k'; real numbers of shape \(n, k\) would be right, k at least 1"),
         ("bundle", [[1.0], [INF]], r"the sum inf in row 1, column 0 for key 'k'; sums are finite"),
         ("time", [[1.0, NAN]] * 3, r"the sum nan in row 0, column 1 for key 'k'; sums are finite"),

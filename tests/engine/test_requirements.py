@@ -167,6 +167,7 @@ def test_a_class_may_inherit_from_its_protocol() -> None:
         {"every_key": ("a", "b")},
         {"better": "info", "grain": "cell", "resample": "time"},
         {"better": "down", "grain": "change", "resample": "none", "unit": "€ per month"},
+        {"better": "down", "grain": "change", "resample": "event"},
         {"better": property(lambda self: "up")},
         {"better": field(default="up"), "__annotations__": {"better": str}},
     ],

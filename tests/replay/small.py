@@ -26,7 +26,7 @@ def evaluation_in(folder: Path, **given: Any) -> EvaluationFile:
         name: str(folder / name) for name in ("brokers", "ownership", "loads", "bundles") if (folder / name).exists()
     }
     base: dict[str, Any] = {
-        "evaluation": {"incumbent": "p", "max_quarantine_ratio": 1.0},
+        "evaluation": {"incumbent": "p", "max_quarantine_ratio": 1.0, "seeds": [1]},
         "inputs": {"lookups": str(folder / "lookups"), **inputs},
         "brokers": [BROKER],
         "policies": [{"name": "p", "selector": "random"}],

@@ -159,10 +159,10 @@ def _replayed(session: Any, file: EvaluationFile, output: Path, **given: Any) ->
 
 def _exact(outcome: ReplayOutcome) -> Any:
     sums = [
-        (one.cluster, one.policy, one.seed, one.metric, one.key, one.by, one.start_us, one.sums.tobytes())
+        (one.cluster, one.policy, one.seed, one.metric, one.key, one.by, one.start_us, one.events, one.sums.tobytes())
         for one in outcome.sums
     ]
-    return sums, dict(outcome.inputs), outcome.logged_reason, outcome.rolled
+    return sums, dict(outcome.inputs), outcome.logged_reason, dict(outcome.unsalted), dict(outcome.cannot_act)
 
 
 @given(worlds(), st.booleans())
@@ -307,7 +307,8 @@ def test_a_generated_log_is_replayed_exactly(spark: SparkSession, tmp_path: Path
     generate(shape, tmp_path / "sample")
     tables = {name: str(tmp_path / "sample" / name) for name in ("lookups", "brokers", "ownership")}
     policies = list(_SHARED_POLICIES if mode == "shared" else _POLICIES)
-    file = {"evaluation": {"incumbent": "rack", "ownership": mode}, "inputs": tables, "policies": policies}
+    evaluation = {"incumbent": "rack", "ownership": mode, "seeds": [1]}
+    file = {"evaluation": evaluation, "inputs": tables, "policies": policies}
 
     _prove_settings(spark, EvaluationFile.model_validate(file), tmp_path, partitions=(8,))
 
@@ -333,7 +334,7 @@ def _real_evaluation(lookups: str, mode: str) -> EvaluationFile:
     brokers[2]["until"] = _LEAVES
     policies = list(_SHARED_POLICIES if mode == "shared" else _POLICIES)
     # With the four bundles of the default `stock` gives the third broker none to lose.
-    evaluation = {"incumbent": "rack", "ownership": mode, "default_bundles": 16}
+    evaluation = {"incumbent": "rack", "ownership": mode, "default_bundles": 16, "seeds": [1]}
     file = {"evaluation": evaluation, "inputs": {"lookups": lookups}, "brokers": brokers, "policies": policies}
     return EvaluationFile.model_validate(file)
 

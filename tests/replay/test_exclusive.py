@@ -256,3 +256,52 @@ def test_a_policy_that_does_not_hash_is_the_same_under_any_salt(
     assert (salted.manager.view().salt, plain.manager.view().salt) == ("1", "")
     assert salted.decisions == plain.decisions
     assert salted.owners == plain.owners
+
+
+def _events(replay: ExclusiveReplay) -> list[tuple[str, str | None]]:
+    """Return the cause of every change, and that of the event that led to it."""
+    batch = replay.counted().batches()[-1]
+    assert batch.changes is not None
+    changes = zip(batch.changes.cause.tolist(), batch.changes.event.tolist(), strict=True)
+    return [(cause, None if event < 0 else batch.events[event]) for cause, event in changes]
+
+
+@pytest.mark.parametrize("loss", ["leader", "next-lookup"])
+def test_changes_know_the_event_that_led_to_them(tmp_path: Path, loss: str) -> None:
+    """A first owner has none; a lost broker and an unload have numbers of their own."""
+    brokers = [{"id": "a:1", "until": "2026-01-01T12:00:07Z"}, {"id": "b:1"}]
+    rows = [lookup(second) for second in (0, 20, 40)]
+    plan = planned(
+        tmp_path,
+        rows,
+        brokers=brokers,
+        tables={"ownership": [_event("owned", 0, broker="a:1"), _event("unloaded", 30)]},
+        evaluation={"owner_loss": loss},
+    )
+    replay, _ = _replayed(plan, selector={"use": "rendezvous"})
+
+    assert _events(replay) == [("first", None), ("forced", "forced"), ("admin", "admin")]
+
+
+def test_children_of_a_split_know_what_took_their_parent(tmp_path: Path) -> None:
+    """Its owner was lost before the split; the child that is asked for next moves because of that."""
+    brokers = [{"id": "a:1", "until": "2026-01-01T12:00:07Z"}, {"id": "b:1"}]
+    tables = {"ownership": [_event("owned", 0, broker="a:1"), _split(10, WHOLE, "0x80000000")]}
+    plan = planned(tmp_path, [lookup(0), lookup(20)], brokers=brokers, tables=tables)
+    replay, _ = _replayed(plan, selector={"use": "rendezvous"})
+
+    assert _events(replay) == [("first", None), ("forced", "forced")]
+
+
+def test_one_lost_broker_is_one_event_for_all_its_bundles(tmp_path: Path) -> None:
+    """They move together, whichever lookup comes first."""
+    brokers = [{"id": "a:1", "until": "2026-01-01T12:00:07Z"}, {"id": "b:1"}]
+    topics = [f"persistent://t/n{number}/topic" for number in range(3)]
+    rows = [lookup(second + place, topic=topic) for second in (0, 20) for place, topic in enumerate(topics)]
+    owned = [_event("owned", 0, f"t/n{number}/{ALL}", broker="a:1") for number in range(3)]
+    replay, _ = _replayed(planned(tmp_path, rows, brokers=brokers, tables={"ownership": owned}), selector="random")
+    changes = replay.counted().batches()[-1].changes
+    assert changes is not None
+
+    assert set(changes.event[changes.cause == "forced"].tolist()) == {0}
+    assert (changes.cause == "forced").sum() == 3

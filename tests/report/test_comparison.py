@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from lookup.report.comparison import Scope, label, lines, parts, policies_in_order
-from tests.report.results import result
+from dataclasses import replace
+
+import pytest
+
+from lookup.report.comparison import MARKS, Scope, label, lines, mark_of, parts, policies_in_order
+from lookup.score.verdict import Word
+from tests.report.results import placed_once, result
 from tests.score.cases import METRICS, plan, ratios, scored
 
 
@@ -35,6 +40,25 @@ def test_cells_carry_value_interval_and_mark() -> None:
     assert (line.unit, line.arrow, line.primary) == ("ratio", "↑", True)
     assert [(cell.value, cell.mark) for cell in line.cells] == [("0.5000", " "), ("0.7000", "▲"), ("0.5000", "=")]
     assert line.cells[0].interval.startswith("[0.4")
+
+
+def test_open_marks_hold_for_one_placement() -> None:
+    """What is better or worse with one draw of luck only does not look like more."""
+    rows = {line.label: line for line in lines(placed_once())}
+
+    assert [cell.mark for cell in rows["answered_ratio"].cells] == [" ", "△", "="]
+    assert [cell.mark for cell in rows["moves"].cells] == [" ", "▽", "="]
+
+
+@pytest.mark.parametrize(
+    ("word", "mark"), [("better", "△"), ("worse", "▽"), ("equivalent", "="), ("inconclusive", "?")]
+)
+def test_only_decided_words_have_an_open_mark(word: Word, mark: str) -> None:
+    """The others say as much of a placement as of a policy."""
+    verdict = replace(result().verdicts[0], verdict=word)
+
+    assert mark_of(verdict) == MARKS[word]
+    assert mark_of(replace(verdict, holds_for="placement")) == mark
 
 
 def test_clusters_and_parts_have_no_marks() -> None:

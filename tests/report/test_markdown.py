@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from lookup.report.markdown import markdown_report
-from tests.report.results import result
+from tests.report.results import placed_once, result
 from tests.score.cases import plan, ratios, scored, sums
 
 
@@ -38,6 +38,7 @@ def test_the_outcome_stands_first() -> None:
 
     assert head.startswith("# Comparison of placement policies\n\nAt least one candidate is worse")
     assert "* new: 1 better, 1 worse, 1 inconclusive; worse on primary moves" in head
+    assert "* 2 comparisons decide the exit code (*), judged together:" in head
 
 
 def test_what_was_evaluated() -> None:
@@ -47,6 +48,7 @@ def test_what_was_evaluated() -> None:
     assert "* incumbent: `stock`" in text
     assert "* candidates: `new`, `twin`" in text
     assert "* ticks of 60 s; balance in cells of 3600 s" in text
+    assert "* replicates: 2, seeds 1, 2" in text
 
 
 def test_inputs_have_names_and_units() -> None:
@@ -92,14 +94,21 @@ def test_verdicts_have_reasons() -> None:
     assert "▼ **worse**: " in text
 
 
-def test_fidelity_has_gaps_and_reasons() -> None:
+def test_verdicts_on_one_placement_say_so() -> None:
+    """In the table and in its introduction."""
+    text = section(markdown_report(placed_once()), "Verdicts")
+
+    assert re.search(r"\| answered_ratio \\\* +\| △ better, for this placement +\| \+0.2000 ratio", text)
+    assert "an open mark, △ or ▽" in text
+
+
+def test_fidelity_has_ranges_gaps_and_reasons() -> None:
     """What could be compared with the log, and why the rest could not."""
     text = section(markdown_report(result()), "Fidelity")
 
-    assert re.search(r"\| answered_ratio \| 0.5010 \| 0.5000 +\| 0.0010 \|", text)
-    assert (
-        "no gap for network_covered_ratio, imbalance_cv, moves: it cannot be computed from the logged brokers" in text
-    )
+    assert re.search(r"\| metric +\| logged \| replayed \| range +\| gap +\|", text)
+    assert re.search(r"\| answered_ratio \| 0.5010 \| 0.5000 +\| \[0.5000, 0.5000\] \| 0.0010 \|", text)
+    assert "no gap for network_covered_ratio, imbalance_cv, moves, agreement_ratio: it cannot be computed from" in text
 
 
 def test_clusters_and_parts_follow() -> None:

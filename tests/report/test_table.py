@@ -11,7 +11,7 @@ from rich.console import Console
 
 from lookup.commands.streams import DataConsole
 from lookup.report.table import print_report
-from tests.report.results import result, wide
+from tests.report.results import placed_once, result, wide
 from tests.score.cases import plan, scored, sums
 
 
@@ -59,13 +59,14 @@ def test_the_head_names_policies_and_incumbent() -> None:
 
 
 def test_sentences_follow_the_table() -> None:
-    """Legend, floor, outcome, conclusion, notes."""
+    """Legend, floor, outcomes, comparisons, conclusion, notes."""
     text = printed()
 
     for part in (
         "▲ better",
         "round-robin would score: c 1.02, d 1.5",
         "new: 1 better",
+        "2 comparisons decide the exit code (*)",
         "exit code 3",
         "Note: capacity",
     ):
@@ -80,6 +81,16 @@ def test_terminals_get_colours(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert "\x1b[32m" in text
     assert "\x1b[1;31m" in text
+
+
+def test_one_placement_is_no_alarm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is better or worse for it only is neither green nor red."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+    text = printed(placed_once(), force_terminal=True, color_system="standard", width=120)
+
+    assert "\x1b[33m" in text
+    assert not re.search(r"\x1b\[(32|1;31)m", text)
 
 
 def test_no_color_is_honoured(monkeypatch: pytest.MonkeyPatch) -> None:

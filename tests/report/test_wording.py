@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from lookup.replay.outcome import ReplayOutcome
-from lookup.report.wording import MEANINGS, caveats, conclusion, floors, legend, outcomes
+from lookup.report.wording import MEANINGS, caveats, comparisons, conclusion, floors, legend, outcomes
 from lookup.score.scoring import Plan, score
 from lookup.settings.sections import EvaluationSection, VerdictSection
-from tests.report.results import INPUTS, result
-from tests.score.cases import METRICS, plan, ratios, scored
+from tests.report.results import INPUTS, placed_once, result
+from tests.score.cases import METRICS, plan, ratios, replicated, scored
 
 
 def test_each_candidate_has_a_sentence() -> None:
@@ -20,44 +20,113 @@ def test_each_candidate_has_a_sentence() -> None:
     assert twin == "twin: 2 equivalent, 1 inconclusive"
 
 
+def test_a_sentence_on_one_placement_says_so() -> None:
+    """If anything is better or worse for it only."""
+    new, twin = outcomes(placed_once())
+
+    assert new == "new: 1 better, 1 worse, 1 inconclusive, for this placement only; worse on primary moves"
+    assert twin == "twin: 2 equivalent, 1 inconclusive"
+
+
+def test_comparisons_are_counted() -> None:
+    """Those that decide the exit code, together, and the others, each with what chance alone would do."""
+    together, alone = comparisons(result())
+
+    assert together == (
+        "2 comparisons decide the exit code (*), judged together: between equals one of them would come out better or "
+        "worse in at most 5% of all runs."
+    )
+    assert alone == (
+        "1 further comparison was made, each for itself: between equals chance alone would bring about 0.1 that are "
+        "better or worse."
+    )
+
+
+def test_comparisons_that_were_not_made_are_not_counted() -> None:
+    """Of one placement none decides; of the incumbent alone there are none."""
+    assert [text.partition(",")[0] for text in comparisons(placed_once())] == ["3 further comparisons were made"]
+    assert list(comparisons(scored([], plan("stock")))) == []
+
+
 def test_the_conclusion_says_what_the_exit_code_means() -> None:
     """3 for worse, 4 for undecided, 0 for neither, and the incumbent alone."""
     undecided = scored([ratios(name, [0.5] * 3) for name in ("stock", "new")], plan(require_decision=True))
+    clean = scored([ratios(name, [0.5] * 3) for name in ("stock", "new")])
 
     assert "exit code 3" in conclusion(result())
     assert "exit code 4" in conclusion(undecided)
-    assert conclusion(scored([ratios(name, [0.5] * 3) for name in ("stock", "new")])).startswith(
-        "No candidate is worse"
-    )
+    assert conclusion(clean) == "No candidate is worse than the incumbent on a primary metric."
     assert conclusion(scored([], plan("stock"))).startswith("Only the incumbent")
 
 
+def test_the_conclusion_on_one_placement_says_so() -> None:
+    """A loss with one draw of luck does not pass in silence, and fails the run if settings accept that."""
+    assert "worse for this placement only (▽), another draw of luck may turn it" in conclusion(placed_once())
+    assert "exit code 3" in conclusion(placed_once(accept_placement=True))
+
+
 def test_everything_to_be_careful_about_is_said() -> None:
-    """Dice, capacity, induced lookups, quarantine, covered share."""
+    """Capacity, induced lookups, quarantine, covered share."""
     text = "\n".join(caveats(result()))
 
-    assert "new: dice were rolled with one seed only" in text
     assert "capacity: assumed" in text
     assert "1.23% of the lookups came within 30 s" in text
     assert "3 records could not be used" in text
     assert "about 25.0% of the weight" in text
 
 
-def test_nothing_to_be_careful_about() -> None:
-    """A complete log, given capacities, one seed without dice: no caveats."""
-    clean = {"capacity": "given", "induced_ratio": 0.0, "quarantined": 0}
-    parts = [ratios(name, [1.0] * 30, metric) for name in ("stock", "(logged)") for metric in ("answered_ratio",)]
+def test_policies_that_were_placed_once_are_named_by_reason() -> None:
+    """One sentence for all of a reason."""
+    parts = replicated([ratios(name, [0.5] * 30) for name in ("stock", "new", "old")])
+    unsalted = {"new": ("rendezvous",), "old": ("rendezvous",)}
 
-    assert caveats(scored(parts, plan("stock"), inputs=clean)) == []
+    texts = caveats(scored(parts, plan("stock", "new", "old", seeds=(1, 2)), unsalted=unsalted))
+
+    (text,) = [text for text in texts if "placement" in text]
+    assert text == (
+        "new, old: rendezvous tells equal brokers apart by their names, whatever the salt, so verdicts that involve it "
+        "hold for this placement only (△ ▽) and do not decide the exit code: another draw of luck may turn them."
+    )
+
+
+def test_one_seed_is_a_caveat() -> None:
+    """Of all policies."""
+    assert any(
+        text.startswith("stock, new, twin: it was replayed with one seed, so") for text in caveats(placed_once())
+    )
+    assert not any("placement only" in text for text in caveats(result()))
+
+
+def test_what_cannot_act_is_named() -> None:
+    """With the reason, whether it is the incumbent or a candidate."""
+    texts = caveats(result(cannot_act={"twin": "no broker has a place"}))
+
+    assert "twin is not what it says: no broker has a place" in texts
+
+
+def test_nothing_to_be_careful_about() -> None:
+    """A complete log, given capacities, replicates that were placed anew: no caveats."""
+    clean = {"capacity": "given", "induced_ratio": 0.0, "quarantined": 0}
+    parts = [*replicated([ratios("stock", [1.0] * 30)]), ratios("(logged)", [1.0] * 30, seed=0)]
+
+    assert caveats(scored(parts, plan("stock", seeds=(1, 2)), inputs=clean)) == []
 
 
 def test_an_unchecked_replay_is_told() -> None:
     """With the reason."""
-    unchecked = scored([ratios("stock", [1.0] * 30)], plan("stock"), logged_reason="only 3 % carry a broker")
-
-    (text,) = caveats(unchecked)
+    parts = replicated([ratios("stock", [1.0] * 30)])
+    (text,) = caveats(scored(parts, plan("stock", seeds=(1, 2)), logged_reason="only 3 % carry a broker"))
 
     assert text.startswith("Fidelity is unknown: only 3 % carry a broker.")
+
+
+@pytest.mark.parametrize(("logged", "is_strange"), [(0.5, False), (0.504, False), (0.506, True), (0.3, True)])
+def test_a_log_of_another_policy_is_strange(logged: float, is_strange: bool) -> None:
+    """A figure that no replicate shows is named; a gap inside its margin, here 0.005, is no difference."""
+    sentences = [text for text in caveats(result(logged)) if text.startswith("The log was not written by stock")]
+
+    assert len(sentences) == is_strange
+    assert all("would show answered_ratio as logged" in text for text in sentences)
 
 
 @pytest.mark.parametrize(("answered", "told"), [([0.0] * 30, True), ([0.0] * 29 + [1.0], False)])
@@ -92,5 +161,6 @@ def test_floors(floor: object, expected: list[str]) -> None:
 
 
 def test_every_verdict_is_explained() -> None:
-    """In the legend and in the list of meanings."""
+    """In the legend and in the list of meanings; so are open marks."""
     assert all(word in legend() for word in MEANINGS)
+    assert "△ ▽ for this placement only" in legend()

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from lookup.replay.outcome import MetricSums, ReplayOutcome
+from lookup.score.luck import Layout, layout_of
 from lookup.score.metrics import lookup_register_metrics
 from lookup.score.scoring import Plan, Scored, score
+from lookup.score.series import Series, series_of
 from lookup.settings.sections import EvaluationSection, VerdictSection
 
 METRICS = tuple(metric() for metric in lookup_register_metrics())
 HOUR_US = 3600 * 1_000_000
+_OVER_TIME = {metric.name for metric in METRICS if metric.resample in ("time", "none")}
 
 
 def sums(policy: str, rows: ArrayLike, metric: str = "answered_ratio", **where: Any) -> MetricSums:
@@ -28,15 +32,57 @@ def ratios(policy: str, shares: Sequence[float], metric: str = "answered_ratio",
     return sums(policy, [[100 * share, 100] for share in shares], metric, **where)
 
 
-def plan(*policies: str, seeds: tuple[int, ...] = (1,), **rules: Any) -> Plan:
+def moves(policy: str, counts: Sequence[float], *, causes: Sequence[str] = (), **where: Any) -> MetricSums:
+    """Write down moves by bundle, and behind the bundles those of events with these causes."""
+    return sums(policy, [[count] for count in counts], where.pop("metric", "moves"), events=tuple(causes), **where)
+
+
+def copies(part: MetricSums, seeds: Sequence[int] = (1, 2)) -> list[MetricSums]:
+    """Repeat sums in several replicates, all of them the same."""
+    return [replace(part, seed=seed) for seed in seeds]
+
+
+def replicated(parts: Sequence[MetricSums], seeds: Sequence[int] = (1, 2)) -> list[MetricSums]:
+    """Repeat sums in several replicates, which differ in a figure without verdict: policies are placed anew in each."""
+    same = [copy for part in parts for copy in copies(part, seeds)]
+    # of each policy the first part whose rows are bundles, if there is one
+    of_policy = {part.policy: part for part in sorted(parts, key=lambda part: part.metric not in _OVER_TIME)[::-1]}
+    return same + [_marked(part, seed) for part in of_policy.values() for seed in seeds]
+
+
+def _marked(part: MetricSums, seed: int) -> MetricSums:
+    """Return what tells a replicate from others: lookups of its first bundle that were answered as logged."""
+    rows = np.zeros((len(part.sums) - len(part.events), 2))
+    rows[0] = seed, 100
+    cluster = "hours" if part.metric in _OVER_TIME else part.cluster
+    return replace(part, metric="agreement_ratio", key=None, by=(), seed=seed, events=(), sums=rows, cluster=cluster)
+
+
+def plan(*policies: str, seeds: tuple[int, ...] = (1,), ownership: Any = "exclusive", **rules: Any) -> Plan:
     """Compare policies, by default `stock` and `new`; the first is the incumbent."""
     policies = policies or ("stock", "new")
-    return Plan(policies, EvaluationSection(incumbent=policies[0], seeds=seeds), VerdictSection(**rules))
+    evaluation = EvaluationSection(incumbent=policies[0], seeds=seeds, ownership=ownership)
+    return Plan(policies, evaluation, VerdictSection(**rules))
 
 
 def scored(parts: Sequence[MetricSums], how: Plan | None = None, **outcome: Any) -> Scored:
     """Score sums."""
     return score(ReplayOutcome(parts, **outcome), METRICS, how or plan())
+
+
+def decided(parts: Sequence[MetricSums], *policies: str, **rules: Any) -> Scored:
+    """Score sums as those of two replicates that were placed anew, so that verdicts hold for policies."""
+    return scored(replicated(parts), plan(*policies, seeds=(1, 2), **rules))
+
+
+def series(*parts: MetricSums) -> list[Series]:
+    """Group sums of the policies `stock` and `new`."""
+    return series_of(parts, METRICS, ["stock", "new"])
+
+
+def layout(several: Sequence[Series], *, block_s: int = 3600, min_events: int = 5) -> Layout:
+    """Lay series out in cells of an hour."""
+    return layout_of(several, cell_s=3600, block_s=block_s, min_events=min_events)
 
 
 def spread(mean: float, width: float, units: int = 40) -> list[float]:

@@ -11,7 +11,7 @@ import pytest
 from lookup.errors import PluginError, SettingsError
 from lookup.replay.outcome import ReplayOutcome
 from lookup.score.scoring import score
-from tests.score.cases import plan, ratios, scored, spread, sums
+from tests.score.cases import copies, decided, plan, ratios, replicated, scored, spread, sums
 
 
 def test_the_incumbent_alone_is_a_valid_run() -> None:
@@ -22,14 +22,42 @@ def test_the_incumbent_alone_is_a_valid_run() -> None:
     assert (result.verdicts, result.exit_code) == ([], 0)
 
 
-def test_one_roll_is_told() -> None:
-    """A policy that rolls dice and has one seed; not one with two, not one without dice."""
-    parts = [ratios(name, [0.5] * 30) for name in ("stock", "dice")]
-    parts += [ratios("twice", [0.5] * 30, seed=seed) for seed in (1, 2)]
+class TestPlacedOnce:
+    """Why verdicts on a policy hold for its placement only."""
 
-    result = scored(parts, plan("stock", "dice", "twice"), rolled=frozenset({"dice", "twice"}))
+    PARTS = (ratios("stock", spread(0.5, 0.1)), ratios("new", spread(0.6, 0.1)))
 
-    assert result.one_roll == ("dice",)
+    def test_replicates_that_differ_are_placed_anew(self) -> None:
+        """Nothing is said of them."""
+        assert decided(self.PARTS).placed_once == {}
+
+    def test_parts_without_salt_are_named(self) -> None:
+        """Their replicates differ by dice alone; the other policy's are as they should be."""
+        result = scored(replicated(self.PARTS), plan(seeds=(1, 2)), unsalted={"new": ("rendezvous", "hash")})
+
+        assert result.placed_once == {
+            "new": "rendezvous and hash tells equal brokers apart by their names, whatever the salt"
+        }
+
+    def test_one_seed_is_one_placement(self) -> None:
+        """Of every policy."""
+        assert scored(self.PARTS).placed_once == dict.fromkeys(("stock", "new"), "it was replayed with one seed")
+
+    def test_replicates_that_are_all_the_same_are_one(self) -> None:
+        """Neither dice nor salt did anything; it is said of that policy only."""
+        parts = [*replicated(self.PARTS[1:]), *copies(self.PARTS[0])]
+
+        assert scored(parts, plan(seeds=(1, 2))).placed_once == {"stock": "all its replicates are the same"}
+
+    def test_under_shared_ownership_they_may_be_the_same(self) -> None:
+        """Figures are expectations over the odds then, and no placement is drawn."""
+        parts = [copy for part in self.PARTS for copy in copies(part)]
+
+        assert scored(parts, plan(seeds=(1, 2), ownership="shared")).placed_once == {}
+
+    def test_what_cannot_act_is_passed_on(self) -> None:
+        """Reports say so."""
+        assert scored(self.PARTS, cannot_act={"new": "no topology"}).cannot_act == {"new": "no topology"}
 
 
 def test_wrong_names_are_refused() -> None:
@@ -59,17 +87,17 @@ def test_the_same_sums_give_the_same_numbers() -> None:
     assert one.verdicts == other.verdicts
 
 
-def test_seeds_of_the_incumbent_may_differ_from_those_of_a_candidate() -> None:
-    """A policy without dice is replayed once, one with dice several times."""
-    shares = spread(0.5, 0.1)
-    parts = [ratios("stock", shares)] + [
-        ratios("new", [share + 0.1 * seed for share in shares], seed=seed) for seed in (1, 2, 3)
-    ]
+def test_replicates_are_compared_pair_by_pair() -> None:
+    """A seed that is hard for both says nothing against either; what one seed adds for the candidate does."""
+    shares = np.array(spread(0.3, 0.1))
+    parts = [ratios("stock", shares + 0.1 * seed, seed=seed) for seed in (1, 2, 3)]
+    parts += [ratios("new", shares + 0.1 * seed + gain, seed=seed) for seed, gain in ((1, 0.09), (2, 0.1), (3, 0.11))]
 
     (verdict,) = scored(parts, plan(seeds=(1, 2, 3))).verdicts
 
     assert verdict.verdict == "better"
-    assert (verdict.low, verdict.delta, verdict.high) == pytest.approx((0.1, 0.2, 0.3), abs=0.04)
+    half = 4.302653 * 0.01 / np.sqrt(3)
+    assert (verdict.low, verdict.delta, verdict.high) == pytest.approx((0.1 - half, 0.1, 0.1 + half))
 
 
 @dataclass(frozen=True)
@@ -112,10 +140,9 @@ def test_a_metric_whose_value_fails_is_one_sentence(metric: type[Infinite], sent
         score(ReplayOutcome(parts), [metric(resample)], plan())
 
 
-def test_a_resample_of_infinite_value_is_refused_too() -> None:
-    """A bundle with something above the line has something below it, or the metric is none."""
-    rows = [[1, 1]] + [[1, 0]] * 2
-    parts = [sums(policy, rows, "infinite") for policy in ("stock", "new")]
+def test_an_infinite_value_in_one_cluster_is_refused_too() -> None:
+    """Though the pooled figure is finite."""
+    parts = [sums("stock", [[1, below]], "infinite", cluster=name) for name, below in (("c", 1), ("d", 0))]
 
     with pytest.raises(PluginError, match=r"^metric 'infinite' answered the value inf;"):
         score(ReplayOutcome(parts), [Infinite()], plan(min_units=1))

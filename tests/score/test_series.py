@@ -9,13 +9,7 @@ import pytest
 
 from lookup.errors import PluginError
 from lookup.replay.outcome import LOGGED
-from lookup.score.series import Series, series_of
-from tests.score.cases import METRICS, ratios, sums
-
-
-def series(*parts: object) -> list[Series]:
-    """Group sums of the policies `stock` and `new`."""
-    return series_of(parts, METRICS, ["stock", "new"])
+from tests.score.cases import moves, ratios, series, sums
 
 
 def test_series_come_in_order() -> None:
@@ -61,6 +55,26 @@ def test_seeds_are_averaged() -> None:
     assert one.value() == 0.5
 
 
+def test_every_seed_has_a_value() -> None:
+    """Pooled, in a cluster, and none where nothing was measured."""
+    (one,) = series(
+        sums("new", [[0, 1]], seed=3),
+        sums("new", [[9, 9]], seed=2),
+        sums("new", [[0, 3]], "answered_ratio", seed=2, cluster="d"),
+    )
+
+    assert one.seeds == (2, 3)
+    assert (one.value_of_seed(2), one.value_of_seed(2, "c"), one.value_of_seed(3)) == (0.75, 1.0, 0.0)
+    assert math.isnan(one.value_of_seed(3, "d"))
+
+
+def test_events_are_part_of_the_total() -> None:
+    """A move that a lost broker caused is a move."""
+    (one,) = series(moves("new", [1, 2, 4], causes=["forced"]))
+
+    assert one.value() == 7.0
+
+
 def test_no_sums_no_value() -> None:
     """A cluster without figures is NaN."""
     (one,) = series(ratios("new", [1.0]))
@@ -69,7 +83,7 @@ def test_no_sums_no_value() -> None:
 
 
 def test_rows_of_quantiles_add_over_clusters() -> None:
-    """A metric that is not resampled gets all rows; clusters add up row by row."""
+    """A metric whose rows are no units gets all of them; clusters add up row by row."""
     (one,) = series(
         sums("new", [[99, 99], [1, 30]], "network_ms_p95"),
         sums("new", [[0, 0], [9, 270]], "network_ms_p95", cluster="d"),

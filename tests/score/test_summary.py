@@ -14,7 +14,7 @@ from lookup.score.scoring import Scored
 from lookup.score.summary import summary, to_json
 from lookup.score.tables import METRICS as COLUMNS
 from lookup.score.tables import metrics_table
-from tests.score.cases import METRICS, ratios, scored, spread, sums
+from tests.score.cases import METRICS, decided, moves, ratios, scored, spread, sums
 
 METRIC_KEYS = ["policy", "cluster", "metric", "key", "by", "value", "low", "high", "unit", "direction"]
 
@@ -29,12 +29,12 @@ def result() -> Scored:
     ]
     parts += [ratios("new", [0.5] * 40, by=(("tenant", "t1"),)), sums("new", [[1]] * 40, "moves", key="shed")]
     inputs = {"lookups": np.int64(7), "floor": {"c": float("nan")}, "list": (1, 2), "set": {"b", "a"}, "none": None}
-    return scored(parts, inputs=inputs, rolled=frozenset({"new"}))
+    return scored(parts, inputs=inputs, cannot_act={"new": "no topology"})
 
 
 def test_sections(result: Scored) -> None:
-    """The five promised ones, schema 1."""
-    assert list(summary(result)) == ["schema", "metrics", "verdicts", "fidelity", "inputs"]
+    """The six promised ones, schema 1."""
+    assert list(summary(result)) == ["schema", "metrics", "verdicts", "comparisons", "fidelity", "inputs"]
     assert summary(result)["schema"] == 1
 
 
@@ -81,26 +81,47 @@ def test_order(result: Scored) -> None:
 
 
 def test_verdicts(result: Scored) -> None:
-    """The promised keys; what is unknown is null."""
-    better, moves = summary(result)["verdicts"]
+    """The promised keys; what is unknown is null, as the probability beside others that do not decide."""
+    better, moved = summary(result)["verdicts"]
 
     keys = ["policy", "against", "metric", "key", "verdict", "reason", "delta", "low", "high"]
-    assert list(better) == keys
+    assert list(better) == [*keys, "primary", "holds_for", "p_value", "p_family"]
     assert (better["policy"], better["against"], better["metric"]) == ("new", "stock", "answered_ratio")
-    assert (better["verdict"], better["reason"]) == ("better", None)
-    assert (moves["key"], moves["delta"], moves["low"]) == ("shed", None, None)
+    assert (better["verdict"], better["reason"], better["primary"]) == ("better", None, True)
+    assert (better["holds_for"], better["p_value"], better["p_family"]) == ("placement", 0.0, None)
+    assert (moved["key"], moved["delta"], moved["low"], moved["p_value"]) == ("shed", None, None, None)
+
+
+def test_verdicts_that_decide_have_a_probability_together() -> None:
+    """Two primary comparisons: the smaller probability counts twice."""
+    parts = [ratios(policy, spread(mean, 0.1)) for policy, mean in (("stock", 0.5), ("new", 0.6))]
+
+    content = summary(
+        decided([*parts, moves("stock", [1, 2] * 20), moves("new", [2, 2] * 20)], primary=("answered_ratio", "moves"))
+    )
+
+    assert [row["p_family"] for row in content["verdicts"]] == pytest.approx(
+        [2 * content["verdicts"][0]["p_value"], content["verdicts"][1]["p_value"]]
+    )
+    assert content["comparisons"] == {"together": 2, "alone": 0, "expected_by_chance": 0.0}
+
+
+def test_comparisons(result: Scored) -> None:
+    """How many were made for the exit code, how many besides, and what chance does among these."""
+    assert summary(result)["comparisons"] == {"together": 0, "alone": 1, "expected_by_chance": 0.05}
 
 
 def test_fidelity(result: Scored) -> None:
-    """Logged, re-simulated, gap."""
+    """Logged, re-simulated, range and gap."""
     (row,) = summary(result)["fidelity"]
 
-    assert list(row) == ["metric", "key", "logged", "resimulated", "gap", "reason"]
-    assert row["gap"] == pytest.approx(0.01)
+    assert list(row) == ["metric", "key", "logged", "resimulated", "low", "high", "gap", "seeds", "reason"]
+    assert (row["low"], row["high"], row["gap"]) == pytest.approx((0.5, 0.5, 0.01))
+    assert row["seeds"] == [1]
 
 
 def test_inputs_are_plain(result: Scored) -> None:
-    """Numbers of numpy, sets and NaN become what JSON knows; dice with one seed are told."""
+    """Numbers of numpy, sets and NaN become what JSON knows; why verdicts say less than they could stands there too."""
     inputs: dict[str, Any] = summary(result)["inputs"]
 
     assert inputs == {
@@ -109,8 +130,8 @@ def test_inputs_are_plain(result: Scored) -> None:
         "list": [1, 2],
         "set": ["a", "b"],
         "none": None,
-        "one_roll": True,
-        "one_roll_policies": ["new"],
+        "placed_once": dict.fromkeys(("stock", "new"), "it was replayed with one seed"),
+        "cannot_act": {"new": "no topology"},
     }
 
 

@@ -1,121 +1,227 @@
-"""Verdicts: the rules as a table, every reason, and margins; what they decide is in `test_verdict_rules.py`."""
+"""Verdicts: the rules as a table, every reason, what they hold for, what they decide, and how often they err."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from lookup.replay.outcome import LOGGED
-from lookup.score.bootstrap import Resampling, draw
+from lookup.hooks import Luck
+from lookup.replay.outcome import LOGGED, MetricSums
 from lookup.score.estimates import Estimate
-from lookup.score.series import series_of
-from lookup.score.verdict import Case, Verdict, judge
+from lookup.score.luck import Sample, Stratum
+from lookup.score.rules import Name
+from lookup.score.series import Series, series_of
+from lookup.score.verdict import Case, Verdict, exit_code, family, judge
 from lookup.settings.sections import VerdictSection
-from tests.score.cases import METRICS, plan, ratios, scored, spread, sums
+from tests.score.cases import METRICS, copies, decided, layout, moves, plan, ratios, replicated, scored, spread, sums
 
 NAN = math.nan
+#: Student's quantile of 97.5 % with one degree of freedom.
+ONE_FREEDOM = 12.706204736
 
 
-def judged(delta: float, low: float, high: float, *, gap: float = NAN, metric: str = "answered_ratio") -> Verdict:
-    """Judge a candidate whose difference to an incumbent at 0.5 has these figures; the margin is 0.005."""
+def estimated(series: Series, value: float, half: float = 0.0) -> Estimate:
+    """Write down an estimate of two replicates whose mean is a value and whose interval has half that width."""
+    apart = half / ONE_FREEDOM
+    return Estimate(series, None, value, sample=Sample(np.array([value - apart, value + apart])))
+
+
+def case(*several: Series, gaps: Mapping[Name, float] | None = None, **rules: Any) -> Case:
+    """Compare with `stock`; answers and locality decide."""
+    return Case("stock", VerdictSection(**rules), ("answered_ratio", "match_ratio"), layout(several), gaps or {})
+
+
+def judged(delta: float, half: float, *, gap: float = NAN, metric: str = "answered_ratio") -> Verdict:
+    """Judge a candidate whose difference to an incumbent at 0.5 has this interval; the margin is 0.005."""
     parts = [ratios("stock", spread(0.5, 0.1), metric), ratios("new", spread(0.5, 0.2), metric)]
     stock, new = series_of(parts, METRICS, ["stock", "new"])
-    samples = np.array([low, high] * 50)
-    estimates = [
-        Estimate(stock, None, 0.5, samples=np.full(100, 0.5)),
-        Estimate(new, None, 0.5 + delta, samples=0.5 + samples),
-    ]
-    case = Case("stock", VerdictSection(), draw([stock, new], Resampling(10)), {(metric, None): gap})
-    (verdict,) = judge(estimates, ["stock", "new"], case)
+    estimates = [estimated(stock, 0.5), estimated(new, 0.5 + delta, half)]
+    (verdict,) = judge(estimates, ["stock", "new"], case(stock, new, gaps={(metric, None): gap}))
     return verdict
 
 
 @pytest.mark.parametrize(
-    ("delta", "low", "high", "word"),
+    ("delta", "half", "word"),
     [
-        (0.02, 0.01, 0.03, "better"),
-        (-0.02, -0.03, -0.01, "worse"),
-        (0.0, -0.004, 0.004, "equivalent"),
-        (0.003, 0.001, 0.0045, "equivalent"),
-        (-0.003, -0.0045, -0.001, "equivalent"),
-        (0.004, 0.001, 0.006, "better"),
-        (0.004, -0.001, 0.006, "inconclusive"),
-        (-0.004, -0.006, 0.001, "inconclusive"),
-        (0.0, -0.1, 0.1, "inconclusive"),
+        (0.02, 0.01, "better"),
+        (-0.02, 0.01, "worse"),
+        (0.0, 0.004, "equivalent"),
+        (0.003, 0.0015, "equivalent"),
+        (-0.003, 0.0015, "equivalent"),
+        (0.004, 0.003, "better"),
+        (0.004, 0.005, "inconclusive"),
+        (-0.004, 0.005, "inconclusive"),
+        (0.0, 0.1, "inconclusive"),
     ],
 )
-def test_rules(delta: float, low: float, high: float, word: str) -> None:
+def test_rules(delta: float, half: float, word: str) -> None:
     """Inside the margin is equivalent, else the side of zero decides, else nothing does."""
-    verdict = judged(delta, low, high)
+    verdict = judged(delta, half)
 
     assert verdict.verdict == word
-    assert (verdict.low, verdict.high) == pytest.approx((low, high))
+    assert (verdict.low, verdict.high) == pytest.approx((delta - half, delta + half))
 
 
 def test_down_is_turned_round() -> None:
     """For a metric that should be low, a lower candidate has a positive difference and is better."""
-    verdict = judged(-0.02, -0.03, -0.01, metric="imbalance_cv")
+    verdict = judged(-0.02, 0.01, metric="imbalance_cv")
 
     assert verdict.verdict == "better"
     assert (verdict.delta, verdict.low, verdict.high) == pytest.approx((0.02, 0.01, 0.03))
 
 
 @pytest.mark.parametrize(
-    ("delta", "gap", "word"),
-    [(0.02, 0.019, "better"), (0.02, 0.021, "inconclusive"), (0.02, NAN, "better"), (0.02, 0.0, "better")],
+    ("delta", "half", "gap", "word"),
+    [
+        (0.02, 0.01, NAN, "better"),
+        (0.02, 0.01, 0.0, "better"),
+        (0.02, 0.01, 0.0199, "better"),
+        (0.02, 0.01, 0.0201, "inconclusive"),
+        (-0.02, 0.01, 0.0201, "inconclusive"),
+        (0.0, 0.001, 0.0039, "equivalent"),
+        (0.0, 0.001, 0.0041, "inconclusive"),
+        (-0.002, 0.001, 0.0019, "equivalent"),
+        (-0.003, 0.001, 0.0029, "worse"),
+    ],
 )
-def test_differences_within_the_fidelity_gap_are_inconclusive(delta: float, gap: float, word: str) -> None:
-    """What the replay itself gets wrong cannot be told from a policy's doing."""
-    assert judged(delta, 0.01, 0.03, gap=gap).verdict == word
+def test_the_fidelity_gap_is_the_replay_s_own_error(delta: float, half: float, gap: float, word: str) -> None:
+    """Equal is what lies within the margin with the gap added, and no difference up to the gap is one."""
+    assert judged(delta, half, gap=gap).verdict == word
 
 
 class TestReasons:
     """Every reason for `inconclusive`, in its own words."""
 
-    def test_wide_interval(self) -> None:
-        """Half the width is the smallest detectable effect."""
-        reason = judged(0.0, -0.1, 0.3).reason
+    @pytest.mark.parametrize(
+        ("source", "remedy"),
+        [
+            ("placement", "most of it is luck of the placement, which more seeds would average out"),
+            ("demand", "most of it is luck of the demand, of which a longer log or more bundles would say more"),
+            ("events", "most of it is luck of the events, of which a log with more of them would say more"),
+        ],
+    )
+    def test_wide_interval(self, source: Luck, remedy: str) -> None:
+        """Half the width is the smallest detectable effect; the largest source of luck says what would help."""
+        stock, new = series_of([ratios(name, spread(0.5, 0.1)) for name in ("stock", "new")], METRICS, ["stock", "new"])
+        parts = np.array([[0.3, -0.3, 0.0]] * 2)
+        whole = Sample(
+            np.array([0.4, 0.6]) if source == "placement" else np.array([0.5, 0.5]), (Stratum(source, parts),)
+        )
+        still = Sample(np.array([0.5, 0.5]), (Stratum(source, parts * (source == "placement")),))
+        other = replace(new, parts={("c", 1): ratios("new", spread(0.5, 0.2))})
+        estimates = [Estimate(stock, None, 0.5, sample=still), Estimate(other, None, 0.5, sample=whole)]
 
-        assert reason == "the interval holds differences either way; smallest detectable effect 0.2"
+        (verdict,) = judge(estimates, ["stock", "new"], case(stock, other))
+
+        effect = f"{verdict.high:.3g}"
+        assert (
+            verdict.reason
+            == f"the interval holds differences either way; smallest detectable effect {effect}, {remedy}"
+        )
 
     def test_fidelity(self) -> None:
         """The gap is named."""
-        reason = judged(0.02, 0.01, 0.03, gap=0.05).reason
+        reason = judged(0.02, 0.01, gap=0.05).reason
 
         assert (
             reason
             == "the difference is not above the fidelity gap 0.05: the replayed incumbent is that far from the log"
         )
 
-    def test_few_bundles(self) -> None:
-        """The number of bundles and the limit are named."""
-        (verdict,) = scored([ratios("stock", [0.1] * 7), ratios("new", [0.9] * 7)]).verdicts
-
-        assert verdict.verdict == "inconclusive"
-        assert verdict.reason == "it rests on 7 bundles, fewer than the 20 of min_units"
-
-    def test_one_bundle(self) -> None:
-        """It is told in the singular."""
-        (verdict,) = scored([ratios("stock", [0.1]), ratios("new", [0.9])]).verdicts
-
-        assert verdict.reason == "it rests on 1 bundle, fewer than the 20 of min_units"
-
-    @pytest.mark.parametrize(("units", "word"), [(19, "inconclusive"), (20, "better")])
-    def test_enough_bundles(self, units: int, word: str) -> None:
-        """As many as `min_units` are enough."""
+    @pytest.mark.parametrize(
+        ("units", "reason"),
+        [
+            (1, "it rests on 1 bundle, fewer than the 20 of min_units"),
+            (7, "it rests on 7 bundles, fewer than the 20 of min_units"),
+            (19, "it rests on 19 bundles, fewer than the 20 of min_units"),
+            (20, None),
+        ],
+    )
+    def test_few_bundles(self, units: int, reason: str | None) -> None:
+        """The number of bundles and the limit are named; as many as `min_units` are enough."""
         (verdict,) = scored([ratios("stock", [0.1] * units), ratios("new", [0.9] * units)]).verdicts
+
+        assert verdict.reason == reason
+
+    def test_bundles_in_which_nothing_happened_do_not_count(self) -> None:
+        """Of sixty bundles three moved under one of the policies."""
+        parts = [moves("stock", [1, 0, 0] + [0] * 57), moves("new", [2, 1, 3] + [0] * 57)]
+
+        (verdict,) = scored(parts).verdicts
+
+        assert verdict.reason == "it rests on 3 bundles, fewer than the 20 of min_units"
+
+    @pytest.mark.parametrize(
+        ("block_s", "reason"),
+        [
+            (7200, "it rests on 15 blocks of time, fewer than the 20 of min_units"),
+            (10**6, "it rests on 1 block of time, fewer than the 20 of min_units"),
+            (3600, None),
+        ],
+    )
+    def test_few_blocks(self, block_s: int, reason: str | None) -> None:
+        """Thirty hours in blocks of two are fifteen units; hours without figures are none."""
+        rows = [0.1] * 30
+        parts = [
+            sums(name, [[share, 1] for share in shares] + [[0, 0]] * 30, "imbalance_cv")
+            for name, shares in (("stock", rows), ("new", np.array(rows) * 9))
+        ]
+
+        (verdict,) = scored(parts, plan(block_s=block_s)).verdicts
+
+        assert verdict.reason == reason
+
+    @pytest.mark.parametrize(
+        ("causes", "count"),
+        [
+            (["forced"], "1 broker was lost"),
+            (["forced"] * 4, "4 brokers were lost"),
+            (["admin"], "1 bundle was unloaded by an administrator"),
+            (["admin", "forced", "admin"], "2 bundles were unloaded by an administrator"),
+            (["split"], "1 bundle was split"),
+            (["split"] * 2, "2 bundles were split"),
+            (["flood"] * 3, "3 events happened"),
+        ],
+    )
+    def test_few_events(self, causes: list[str], count: str) -> None:
+        """The cause with the most of them is named; the few bundles beside them would not be enough either."""
+        parts = [
+            moves(policy, [moved] * (3 + len(causes)), causes=causes) for policy, moved in (("stock", 1), ("new", 8))
+        ]
+
+        (verdict,) = scored(parts).verdicts
+
+        assert verdict.reason == f"{count}; which one is luck, and 5 of min_events are asked for"
+
+    @pytest.mark.parametrize(
+        ("bundles", "events", "word"),
+        [(3, 1, "inconclusive"), (3, 5, "worse"), (60, 1, "worse"), (60, 9, "worse"), (0, 5, "worse")],
+    )
+    def test_few_events_among_many_bundles(self, bundles: int, events: int, word: str) -> None:
+        """Enough of either is enough: what a single lost broker did is then in the interval at its full size."""
+        causes = ["forced"] * events
+        parts = [
+            moves(policy, [moved] * bundles + [1] * events, causes=causes, metric="moves")
+            for policy, moved in (("stock", 1), ("new", 8))
+        ]
+        parts[1] = replace(parts[1], sums=parts[1].sums + np.array([[0]] * bundles + [[3]] * events))
+
+        (verdict,) = scored(parts).verdicts
 
         assert verdict.verdict == word
 
-    def test_few_blocks(self) -> None:
-        """Ten hours in blocks of two are five units."""
-        parts = [ratios("stock", [0.1] * 10, "imbalance_cv"), ratios("new", [0.9] * 10, "imbalance_cv")]
+    def test_min_events_is_a_setting(self) -> None:
+        """One event is enough for those who say so."""
+        parts = [moves(policy, [1, moved], causes=["forced"]) for policy, moved in (("stock", 1), ("new", 8))]
 
-        (verdict,) = scored(parts, plan(block_s=7200)).verdicts
-
-        assert verdict.reason == "it rests on 5 blocks of time, fewer than the 20 of min_units"
+        assert "min_events" not in str(scored(parts, plan(min_events=1)).verdicts[0].reason)
 
     def test_no_interval(self) -> None:
         """A quantile has none."""
@@ -123,22 +229,15 @@ class TestReasons:
 
         (verdict,) = scored(parts).verdicts
 
-        assert verdict.verdict == "inconclusive"
         assert verdict.delta == -8
         assert verdict.reason == "the metric has no interval: it does not add over bundles or time"
-
-    def test_mostly_empty_resamples(self) -> None:
-        """Where most draws miss what there is to measure, nothing can be said."""
-        verdict = judged(0.02, NAN, NAN)
-
-        assert verdict.reason == "most resamples have nothing to measure"
+        assert math.isnan(verdict.p_value)
 
     @pytest.mark.parametrize(("measured", "missing"), [("stock", "new"), ("new", "stock")])
     def test_one_side_only(self, measured: str, missing: str) -> None:
         """It is said for which policy there is nothing."""
         (verdict,) = scored([ratios(measured, [0.5] * 30)]).verdicts
 
-        assert verdict.verdict == "inconclusive"
         assert verdict.reason == f"there is nothing to measure for {missing}"
 
     def test_nothing_below_the_line(self) -> None:
@@ -147,9 +246,31 @@ class TestReasons:
 
         assert verdict.reason == "there is nothing to measure for new"
 
-    def test_decisions_have_no_reason(self) -> None:
+    def test_a_difference_beyond_numbers(self) -> None:
+        """Two finite figures whose difference is not."""
+        parts = [
+            sums(policy, [[total / 30]] * 30, "moves") for policy, total in (("stock", -1.5e308), ("new", 1.5e308))
+        ]
+
+        (verdict,) = scored(parts).verdicts
+
+        assert verdict.reason == "the difference is larger than floating-point numbers are"
+
+    def test_an_incumbent_that_cannot_act(self) -> None:
+        """Nothing is said against it, whatever the figures; a candidate that cannot act is judged by what it did."""
+        parts = [ratios("stock", spread(0.5, 0.1)), ratios("new", spread(0.6, 0.1))]
+        refused = scored(parts, plan(require_decision=True), cannot_act={"stock": "no broker has a place"})
+        allowed = scored(parts, cannot_act={"new": "no broker has a place"})
+
+        (verdict,) = refused.verdicts
+        assert verdict.reason == "the incumbent stock is not what it says: no broker has a place"
+        assert (verdict.verdict, math.isnan(verdict.delta), refused.exit_code) == ("inconclusive", True, 4)
+        assert allowed.verdicts[0].verdict == "better"
+
+    @pytest.mark.parametrize(("delta", "half"), [(0.02, 0.01), (-0.02, 0.01), (0.0, 0.001)])
+    def test_decisions_have_no_reason(self, delta: float, half: float) -> None:
         """The numbers speak."""
-        assert judged(0.02, 0.01, 0.03).reason is None
+        assert judged(delta, half).reason is None
 
 
 class TestIdenticalPolicies:
@@ -159,21 +280,22 @@ class TestIdenticalPolicies:
         """Whatever the metric, whatever the fidelity."""
         rows = {"answered_ratio": spread(0.5, 0.4), "imbalance_cv": spread(1.0, 0.5), "network_ms_p95": [0.5]}
         parts = [ratios(policy, shares, metric) for policy in ("stock", "new") for metric, shares in rows.items()]
-        parts += [sums(policy, [[3], [0]] * 20, "moves") for policy in ("stock", "new")]
-        parts.append(ratios(LOGGED, spread(0.9, 0.1)))
+        parts += [moves(policy, [3, 0] * 20 + [8], causes=["forced"]) for policy in ("stock", "new")]
+        parts += [ratios(LOGGED, spread(0.9, 0.1))]
 
-        result = scored(parts, plan(require_decision=True))
+        verdicts = scored(parts).verdicts
 
-        assert [verdict.verdict for verdict in result.verdicts] == ["equivalent"] * 4
-        assert [verdict.delta for verdict in result.verdicts] == [0.0] * 4
-        assert result.exit_code == 0
+        assert [verdict.verdict for verdict in verdicts] == ["equivalent"] * 4
+        assert [verdict.delta for verdict in verdicts] == [0.0] * 4
+        assert all(math.isnan(verdict.p_value) for verdict in verdicts)
 
-    def test_nobody_moved(self) -> None:
-        """Zero moves under both policies are equal, not unknown."""
+    @pytest.mark.parametrize("metric", ["moves"])
+    def test_totals_of_nothing_are_equal(self, metric: str) -> None:
+        """No moves under both policies are the same, not unknown."""
         parts = [ratios(policy, [0.5] * 30) for policy in ("stock", "new")]
-        parts += [sums(policy, [[0]] * 30, "moves") for policy in ("stock", "new")]
+        parts += [sums(policy, [[0]] * 30, metric) for policy in ("stock", "new")]
 
-        assert {verdict.metric: verdict.verdict for verdict in scored(parts).verdicts}["moves"] == "equivalent"
+        assert {verdict.metric: verdict.verdict for verdict in scored(parts).verdicts}[metric] == "equivalent"
 
     def test_luck_is_equivalent_too(self) -> None:
         """Two policies whose bundles differ by little noise lie within the margin."""
@@ -184,6 +306,7 @@ class TestIdenticalPolicies:
 
         assert verdict.verdict == "equivalent"
         assert verdict.low < verdict.high
+        assert 0.0 < verdict.p_value < 1.0
 
 
 def test_differences_are_paired() -> None:
@@ -197,24 +320,44 @@ def test_differences_are_paired() -> None:
 
 
 def test_the_interval_of_the_difference_covers_the_truth() -> None:
-    """In 200 worlds where the candidate gains 0.05 on average, 90 to 99 % of the intervals hold that."""
+    """In 400 worlds where the candidate gains 0.05 on average, 92 to 98 % of the intervals hold that."""
     rng = np.random.default_rng(5)
 
     covered = 0
-    for _ in range(200):
+    for _ in range(400):
         before, gains = rng.uniform(0.2, 0.7, 50), rng.normal(0.05, 0.1, 50)
-        parts = [ratios("stock", before), ratios("new", before + gains)]
-        (verdict,) = scored(parts, plan(resamples=300)).verdicts
+        (verdict,) = scored([ratios("stock", before), ratios("new", before + gains)]).verdicts
         covered += verdict.low <= 0.05 <= verdict.high
 
-    assert 180 <= covered <= 198
+    assert 368 <= covered <= 392
+
+
+def test_equal_policies_seldom_come_out_decided() -> None:
+    """In 300 worlds without any difference one in twenty has a metric that does; alone it would be twice that."""
+    rng = np.random.default_rng(8)
+    names = ("answered_ratio", "imbalance_cv", "load_variation")
+
+    runs = [_equal(rng, names) for _ in range(300)]
+
+    assert 0.02 <= np.mean([any(one.verdict in ("better", "worse") for one in run) for run in runs]) <= 0.07
+    assert np.mean([any(one.p_value < 0.05 for one in run) for run in runs]) > 0.1
+
+
+def _equal(rng: np.random.Generator, names: Sequence[str]) -> Sequence[Verdict]:
+    """Judge two policies whose replicates and units differ by chance alone."""
+    parts = []
+    for metric in names:
+        units = rng.uniform(0.2, 0.7, 40)
+        for policy in ("stock", "new"):
+            noise = rng.normal(0, 0.05, (4, 1)) + rng.normal(0, 0.1, 40) + rng.normal(0, 0.05, (4, 40))
+            parts += [ratios(policy, units + noise[seed], metric, seed=seed + 1) for seed in range(4)]
+    return scored(parts, plan(seeds=(1, 2, 3, 4), primary=names, margin=0.0)).verdicts
 
 
 def test_clusters_are_pooled() -> None:
     """A gain in one cluster and a loss in a cluster of nine times its traffic is a loss."""
     small = [ratios("stock", [0.5] * 30), ratios("new", [0.9] * 30)]
-    large = [sums(policy, [[9 * share, 9]] * 30, cluster="d") for policy, share in (("stock", 50), ("new", 40))]
-    large = [sums(one.policy, one.sums * 100, cluster="d") for one in large]
+    large = [sums(policy, [[9 * share, 900]] * 30, cluster="d") for policy, share in (("stock", 50), ("new", 40))]
 
     (verdict,) = scored(small + large).verdicts
 
@@ -225,30 +368,12 @@ def test_the_order_is_that_of_policies_and_metrics() -> None:
     """Candidates as in the settings, metrics as registered; the incumbent has no verdict."""
     names = ("b", "stock", "a")
     parts = [ratios(policy, [0.5] * 30, metric) for metric in ("imbalance_cv", "answered_ratio") for policy in names]
-    how = plan("stock", "b", "a")
 
-    verdicts = scored(parts, how).verdicts
+    verdicts = scored(parts, plan("stock", "b", "a")).verdicts
 
     assert [(one.policy, one.metric) for one in verdicts] == [
-        ("b", "answered_ratio"),
-        ("b", "imbalance_cv"),
-        ("a", "answered_ratio"),
-        ("a", "imbalance_cv"),
+        (policy, metric) for policy in ("b", "a") for metric in ("answered_ratio", "imbalance_cv")
     ]
-    assert {one.against for one in verdicts} == {"stock"}
-
-
-def test_a_difference_beyond_all_numbers_is_no_verdict() -> None:
-    """Nothing is said about a delta that a summary could not hold."""
-    parts = [sums(policy, [[total]], "moves") for policy, total in (("stock", -1.7e308), ("new", 1.7e308))]
-
-    (verdict,) = scored(parts, plan(min_units=1)).verdicts
-
-    assert (verdict.verdict, verdict.reason) == (
-        "inconclusive",
-        "the difference is larger than floating-point numbers are",
-    )
-    assert math.isnan(verdict.delta)
 
 
 def test_info_has_no_verdict() -> None:
@@ -265,31 +390,271 @@ def test_what_neither_policy_has_is_not_judged() -> None:
     assert scored(parts).verdicts == []
 
 
-class TestMargins:
-    """What counts as no difference."""
+class TestHoldsFor:
+    """Whether a verdict is about a policy or about one placement of it."""
+
+    PARTS = (ratios("stock", spread(0.5, 0.1)), ratios("new", spread(0.4, 0.1)), ratios("old", spread(0.5, 0.1)))
 
     @pytest.mark.parametrize(
-        ("margins", "expected"),
+        ("unsalted", "expected"),
         [
-            ({}, 0.4),
-            ({"moves": 0.1}, 4.0),
-            ({"moves": 0.1, "moves:shed": 0.2}, 8.0),
-            ({"moves:forced": 0.3}, 0.4),
+            ({}, ["policy", "policy"]),
+            ({"new": ("rendezvous",)}, ["placement", "policy"]),
+            ({"stock": ("rendezvous",)}, ["placement", "placement"]),
         ],
     )
-    def test_the_nearest_name_holds(self, margins: dict[str, float], expected: float) -> None:
-        """Metric and key before metric before the general margin, times the incumbent's 40 moves."""
-        parts = [sums(policy, [[moves]] * 20, "moves", key="shed") for policy, moves in (("stock", 2), ("new", 3))]
+    def test_parts_without_salt(self, unsalted: Mapping[str, tuple[str, ...]], expected: list[str]) -> None:
+        """Of the candidate for its verdicts, of the incumbent for all."""
+        result = scored(replicated(self.PARTS), plan("stock", "new", "old", seeds=(1, 2)), unsalted=unsalted)
 
-        (verdict,) = scored(parts, plan(margins=margins)).verdicts
+        assert [one.holds_for for one in result.verdicts] == expected
 
-        assert verdict.margin == pytest.approx(expected)
+    def test_one_seed(self) -> None:
+        """One replicate is one placement."""
+        assert {one.holds_for for one in scored(self.PARTS[:2]).verdicts} == {"placement"}
 
-    def test_it_is_absolute_where_the_incumbent_is_zero(self) -> None:
-        """There is nothing to be relative to."""
-        parts = [sums("stock", [[0]] * 20, "moves"), sums("new", [[1]] + [[0]] * 19, "moves")]
-        parts += [ratios(policy, [0.5] * 20) for policy in ("stock", "new")]
+    @pytest.mark.parametrize(("ownership", "expected"), [("exclusive", "placement"), ("shared", "policy")])
+    def test_replicates_that_are_all_the_same(self, ownership: str, expected: str) -> None:
+        """Where bundles have owners they are one placement; odds are no placement."""
+        parts = [copy for part in self.PARTS[:2] for copy in copies(part)]
 
-        verdict = scored(parts, plan(margins={"moves": 0.5})).verdicts[1]
+        assert {one.holds_for for one in scored(parts, plan(seeds=(1, 2), ownership=ownership)).verdicts} == {expected}
 
-        assert verdict.margin == 0.5
+    @pytest.mark.parametrize(("accept", "code"), [(False, 0), (True, 3)])
+    def test_the_exit_code_is_about_policies(self, accept: bool, code: int) -> None:
+        """Worse for this placement only fails a run if the settings accept that; it is worse all the same."""
+        result = scored(self.PARTS[:2], plan(accept_placement=accept))
+
+        assert (result.verdicts[0].verdict, result.verdicts[0].primary, result.exit_code) == ("worse", True, code)
+        assert math.isnan(result.verdicts[0].p_family) is not accept
+
+    @pytest.mark.parametrize(("accept", "code"), [(False, 4), (True, 0)])
+    def test_a_required_decision_is_about_policies(self, accept: bool, code: int) -> None:
+        """Better for this placement only is no decision."""
+        parts = [self.PARTS[0], ratios("new", spread(0.6, 0.1))]
+
+        assert scored(parts, plan(accept_placement=accept, require_decision=True)).exit_code == code
+
+
+def written(holds_for: Any = "policy", **words: str) -> list[Verdict]:
+    """Write down verdicts by metric; those whose name ends in `_` are not primary."""
+    blank = Verdict(
+        "new", "stock", "", None, "inconclusive", None, 0.0, 0.0, 0.0, 0.0, primary=True, holds_for=holds_for
+    )
+    return [replace(blank, metric=name, verdict=word, primary=not name.endswith("_")) for name, word in words.items()]
+
+
+class TestExitCode:
+    """3 for worse, 4 for a required decision that is missing, else 0."""
+
+    @pytest.mark.parametrize(
+        ("words", "required", "code"),
+        [
+            ({}, True, 0),
+            ({"a": "better", "b": "equivalent"}, True, 0),
+            ({"a": "better", "b": "worse"}, False, 3),
+            ({"a": "inconclusive", "b": "worse"}, True, 3),
+            ({"a": "inconclusive"}, False, 0),
+            ({"a": "inconclusive"}, True, 4),
+            ({"a_": "worse"}, False, 0),
+            ({"a_": "inconclusive"}, True, 0),
+        ],
+    )
+    def test_of_policies(self, words: dict[str, str], required: bool, code: int) -> None:
+        """Worse comes before undecided; metrics that are not primary never decide."""
+        assert exit_code(written(**words), VerdictSection(require_decision=required)) == code
+
+    @pytest.mark.parametrize(
+        ("words", "required", "accept", "code"),
+        [
+            ({"a": "worse"}, False, False, 0),
+            ({"a": "worse"}, True, False, 4),
+            ({"a": "worse"}, True, True, 3),
+            ({"a": "better"}, True, False, 4),
+            ({"a": "better"}, True, True, 0),
+            ({"a": "inconclusive"}, True, True, 4),
+            ({"a_": "worse"}, True, False, 0),
+        ],
+    )
+    def test_of_placements(self, words: dict[str, str], required: bool, accept: bool, code: int) -> None:
+        """They leave a primary metric open unless the rules accept them."""
+        rules = VerdictSection(require_decision=required, accept_placement=accept)
+
+        assert exit_code(written("placement", **words), rules) == code
+
+    def test_a_policy_that_is_worse_fails_beside_open_placements(self) -> None:
+        """What holds for a placement does not hide what holds for a policy."""
+        several = [*written("placement", a="better"), *written(b="worse")]
+
+        assert exit_code(several, VerdictSection(require_decision=True)) == 3
+
+
+def together(chances: Sequence[float], *, policies: Sequence[str] = ("new",), **rules: Any) -> list[Verdict]:
+    """Judge as many primary comparisons, each of a gain with this probability between equals."""
+    parts = [
+        ratios(policy, spread(0.5, width), "match_ratio", key=f"k{place}", seed=seed)
+        for policy, width in (("stock", 0.1), *((name, 0.2) for name in policies))
+        for place in range(len(chances))
+        for seed in (1, 2)
+    ]
+    several = series_of(parts, METRICS, ["stock", *policies])
+    # With one degree of freedom Student's distribution is Cauchy's.
+    error = {f"k{place}": 0.1 / math.tan((1 - chance) * math.pi / 2) for place, chance in enumerate(chances)}
+    estimates = [
+        estimated(one, 0.5) if one.policy == "stock" else estimated(one, 0.6, ONE_FREEDOM * error[str(one.key)])
+        for one in several
+    ]
+    return judge(estimates, ["stock", *policies], case(*several, **rules))
+
+
+class TestTogether:
+    """Comparisons that decide the exit code are judged together (Holm)."""
+
+    def test_by_hand(self) -> None:
+        """Times 4 for the least, times 3, 2 and 1 for the next, never less than the one before."""
+        verdicts = together([0.01, 0.04, 0.03, 0.005])
+
+        assert [one.p_value for one in verdicts] == pytest.approx([0.01, 0.04, 0.03, 0.005])
+        assert [one.p_family for one in verdicts] == pytest.approx([0.03, 0.06, 0.06, 0.02])
+        assert [one.verdict for one in verdicts] == ["better", "inconclusive", "inconclusive", "better"]
+
+    def test_what_is_taken_back_says_so(self) -> None:
+        """With the word that it would have had, how many decide, and the probability."""
+        kept, taken_back, *_ = together([0.01, 0.04, 0.03, 0.005])
+
+        assert kept.reason is None
+        assert taken_back.reason == (
+            "alone it would be better, but among 4 comparisons that decide the exit code chance brings such a "
+            "difference with probability 0.06"
+        )
+
+    def test_candidates_count_together(self) -> None:
+        """Two candidates with two figures each are four comparisons."""
+        verdicts = together([0.01, 0.02], policies=("new", "old"))
+
+        assert [one.p_family for one in verdicts] == pytest.approx([0.04, 0.04, 0.04, 0.04])
+
+    def test_a_loss_that_is_taken_back_fails_nothing(self) -> None:
+        """One figure of three with a probability of 0.03 by chance is expected too often."""
+        rng = np.random.default_rng(1)
+        noise = rng.normal(0, 1, 40) - 0.34
+        shares = np.array(spread(0.5, 0.3))
+        parts = [ratios(name, shares + noise * (name == "new") / 10) for name in ("stock", "new")]
+        parts += [
+            ratios(name, shares + rng.normal(0, 0.1, 40), f"imbalance_{how}")
+            for name in ("stock", "new")
+            for how in ("cv", "max_mean")
+        ]
+
+        alone, beside = (
+            decided(parts[:2], margin=0.0),
+            decided(parts, margin=0.0, primary=("answered_ratio", "imbalance_cv", "imbalance_max_mean")),
+        )
+
+        assert (alone.verdicts[0].verdict, alone.exit_code) == ("worse", 3)
+        assert str(beside.verdicts[0].reason).startswith("alone it would be worse, but among 3 comparisons")
+        assert beside.exit_code == 0
+
+    @given(st.lists(st.floats(0.001, 0.9), min_size=1, max_size=8))
+    def test_probabilities_together(self, chances: list[float]) -> None:
+        """They are in the order of those alone, at least as large, and at most as many times larger."""
+        pairs = sorted((one.p_value, one.p_family) for one in together(chances))
+
+        assert [family for _, family in pairs] == sorted(family for _, family in pairs)
+        assert all(alone <= family <= min(1.0, len(chances) * alone) + 1e-12 for alone, family in pairs)
+
+    def test_what_does_not_decide_is_judged_alone(self) -> None:
+        """Other figures, those that hold for a placement, and those without a probability are not in the family."""
+        parts = [
+            ratios(name, spread(mean, 0.1), metric)
+            for name, mean in (("stock", 0.5), ("new", 0.6))
+            for metric in ("answered_ratio", "overload_ratio")
+        ]
+        parts += [ratios(name, spread(0.5, 0.1), "imbalance_max_mean") for name in ("stock", "new")]
+
+        policy, placement = decided(parts).verdicts, scored(parts).verdicts
+
+        assert [math.isnan(one.p_value) for one in policy] == [False, True, False]
+        assert [math.isnan(one.p_family) for one in policy] == [False, True, True]
+        assert (family(policy), family(placement)) == ((1, 1), (0, 2))
+
+
+class TestPrimary:
+    """Which verdicts decide the exit code."""
+
+    PARTS = (
+        *(ratios(policy, [share] * 30) for policy, share in (("stock", 0.9), ("new", 0.1))),
+        *(sums(policy, [[2]] * 30, "moves") for policy in ("stock", "new")),
+        *(sums(policy, [[2]] * 30, "moves", key="shed") for policy in ("stock", "new")),
+        *(sums(policy, [[1, ms]], "network_ms_p95") for policy, ms in (("stock", 1), ("new", 2))),
+    )
+
+    @pytest.mark.parametrize(
+        ("primary", "expected"),
+        [
+            (None, ["answered_ratio"]),
+            (("moves",), ["moves", "moves:shed"]),
+            (("moves:shed",), ["moves:shed"]),
+            (("network_ms_p95",), ["network_ms_p95"]),
+            ((), []),
+        ],
+    )
+    def test_selection(self, primary: Any, expected: list[str]) -> None:
+        """By default a short list; a name means all its keys."""
+        assert _primary(self.PARTS, primary=primary) == expected
+
+    def test_by_default_clients_are_served_near_evenly_and_in_peace(self) -> None:
+        """By labels that policies read or settings give: others may be matched or not."""
+        parts = [*self.PARTS, *(sums(policy, [[2]] * 30, "moved_weight") for policy in ("stock", "new"))]
+        for policy in ("stock", "new"):
+            parts += [ratios(policy, [0.5] * 30, "match_ratio", key=key) for key in ("rack", "zone")]
+            parts += [ratios(policy, [0.5] * 30, metric) for metric in ("imbalance_max_mean", "imbalance_cv")]
+
+        assert _primary(parts, labels=("rack",)) == [
+            "answered_ratio",
+            "match_ratio:rack",
+            "imbalance_max_mean",
+            "moved_weight",
+        ]
+
+    def test_what_the_default_list_names_and_nobody_has_is_left_out(self) -> None:
+        """Under shared ownership no weight moves, and a label that no client sends is matched by none."""
+        parts = [part for part in self.PARTS if part.metric != "moves"]
+
+        result = scored(
+            parts,
+            replace(
+                plan(seeds=(1,), ownership="shared", require_decision=True, accept_placement=True), labels=("rack",)
+            ),
+        )
+
+        assert [one.metric for one in result.verdicts if one.primary] == ["answered_ratio"]
+        assert result.exit_code == 3
+
+    def test_other_metrics_do_not_decide(self) -> None:
+        """A loss elsewhere does not fail the run."""
+        assert decided(self.PARTS, primary=("moves",)).exit_code == 0
+        assert decided(self.PARTS).exit_code == 3
+
+    @pytest.mark.parametrize("named", ["match_ratio", "moves:forced"])
+    def test_what_was_not_measured_is_undecided(self, named: str) -> None:
+        """A primary metric that could be measured for neither policy must not pass in silence."""
+        result = scored(self.PARTS, plan(primary=(named,), require_decision=True))
+
+        undecided = result.verdicts[-1]
+        assert (undecided.metric, undecided.key or "") == (*named.split(":"), "")[:2]
+        assert (undecided.verdict, undecided.reason) == ("inconclusive", "it was not measured for either policy")
+        assert result.exit_code == 4
+
+    def test_one_policy_is_enough(self) -> None:
+        """A key that only the candidate has is undecided, with the reason, and no mistake."""
+        parts = [*self.PARTS, ratios("new", [0.5] * 30, "match_ratio", key="rack")]
+
+        verdict = scored(parts, plan(primary=("match_ratio:rack",))).verdicts[-1]
+
+        assert (verdict.key, verdict.reason) == ("rack", "there is nothing to measure for stock")
+
+
+def _primary(parts: Sequence[MetricSums], labels: tuple[str, ...] = (), **rules: Any) -> list[str]:
+    verdicts = scored(parts, replace(plan(**rules), labels=labels)).verdicts
+    return [one.metric + (f":{one.key}" if one.key else "") for one in verdicts if one.primary]

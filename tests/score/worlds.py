@@ -15,6 +15,10 @@ from tests.score.oracle import CAUSES, STATES, Change, Happenings, Lookup
 
 SECOND = 1_000_000
 HOUR = 3600 * SECOND
+#: Causes of changes that a policy has no part in.
+OUTSIDE = ("forced", "admin", "split")
+#: Cause, time in µs and the owner before.
+Event = tuple[str, int, str | None]
 _NOWHERE = Location()
 
 
@@ -33,6 +37,7 @@ def batch_of(world: Happenings, brokers: Sequence[Broker], *, cluster: str = "c"
     roster = Roster(brokers)
     bundles = tuple(f"b{number}" for number in range(8))
     clients = tuple(_classes(world.lookups))
+    events = events_of(world.changes or ())
     return Batch(
         cluster=cluster,
         brokers=roster,
@@ -41,13 +46,24 @@ def batch_of(world: Happenings, brokers: Sequence[Broker], *, cluster: str = "c"
         served=_served(world.lookups, roster, bundles, clients),
         logged=_per_bundle(bundles, [one for one in world.lookups if one.broker and one.logged]),
         agreed=_per_bundle(bundles, [one for one in world.lookups if one.broker and one.logged == one.broker.id]),
-        changes=None if world.changes is None else _changes(world.changes if last else [], roster, bundles),
+        changes=None if world.changes is None else _changes(world.changes if last else [], roster, bundles, events),
         cells=_cells(world, roster) if last else _no_cells(len(roster), None if world.usage_s is None else 0.0),
         topology=world.topology,
         bytes_per_weight=world.bytes_per_weight,
         window_s=world.window_s,
         transitions=_transitions(world.lookups if last else (), bundles, clients) if world.hands_over else None,
+        events=tuple(cause for cause, _, _ in events),
     )
+
+
+def events_of(changes: Sequence[Change]) -> list[Event]:
+    """Return what came from outside and took bundles from their owners: bundles that one broker lost are one event."""
+    return list(dict.fromkeys(event for one in changes if (event := event_of(one)) is not None))
+
+
+def event_of(change: Change) -> Event | None:
+    """Return the event that led to a change, None if the policy did or the bundle had no owner."""
+    return (change.cause, change.ts, change.source) if change.cause in OUTSIDE else None
 
 
 def _transitions(lookups: Sequence[Lookup], bundles: Sequence[str], clients: Sequence[ClientClass]) -> Transitions:
@@ -90,7 +106,9 @@ def _per_bundle(bundles: Sequence[str], lookups: Sequence[Lookup]) -> np.ndarray
     return np.array([sum(one.count for one in lookups if one.bundle == name) for name in bundles], dtype=np.float64)
 
 
-def _changes(changes: Sequence[Change], roster: Roster, bundles: Sequence[str]) -> OwnerChanges:
+def _changes(
+    changes: Sequence[Change], roster: Roster, bundles: Sequence[str], events: Sequence[Event]
+) -> OwnerChanges:
     paths = sorted({one.path or one.bundle for one in changes})
     return OwnerChanges(
         bundle=np.array([bundles.index(one.bundle) for one in changes], dtype=np.int64),
@@ -101,6 +119,7 @@ def _changes(changes: Sequence[Change], roster: Roster, bundles: Sequence[str]) 
         decided=np.array([one.decided for one in changes], dtype=np.bool_),
         weight=np.array([one.weight for one in changes], dtype=np.float64),
         path=np.array([paths.index(one.path or one.bundle) for one in changes], dtype=np.int64),
+        event=np.array([-1 if (event := event_of(one)) is None else events.index(event) for one in changes], np.int64),
     )
 
 

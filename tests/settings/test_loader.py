@@ -29,7 +29,7 @@ def test_the_least_evaluation_has_every_default(tmp_path: Path) -> None:
         "session_s": 60,
         "balance_s": 3600,
         "warmup_s": 0,
-        "seeds": (1,),
+        "seeds": (1, 2, 3, 4, 5, 6, 7, 8, 9, 10),
         "default_bundles": 4,
         "reconnect_s": 30,
         "window_s": 3600,
@@ -42,20 +42,37 @@ def test_the_least_evaluation_has_every_default(tmp_path: Path) -> None:
         "margin": 0.01,
         "margins": {},
         "require_decision": False,
-        "resamples": 2000,
+        "accept_placement": False,
+        "resamples": None,
         "block_s": 3600,
         "min_units": 20,
+        "min_events": 5,
     }
 
 
 def test_flags_win_over_variables_over_the_file(tmp_path: Path) -> None:
     """Of three sources for one value the flag counts, of two the variable."""
-    path = write(tmp_path, "e.toml", "[verdict]\nmin_units = 1\nresamples = 1\nblock_s = 1\n" + MINIMAL)
-    variables = {"LOOKUP_VERDICT__MIN_UNITS": "2", "LOOKUP_VERDICT__RESAMPLES": "2"}
+    path = write(tmp_path, "e.toml", "[verdict]\nmin_units = 1\nmin_events = 1\nblock_s = 1\n" + MINIMAL)
+    variables = {"LOOKUP_VERDICT__MIN_UNITS": "2", "LOOKUP_VERDICT__MIN_EVENTS": "2"}
 
     verdict = load_evaluation(path, {"verdict.min_units": 3}, variables).verdict
 
-    assert (verdict.min_units, verdict.resamples, verdict.block_s) == (3, 2, 1)
+    assert (verdict.min_units, verdict.min_events, verdict.block_s) == (3, 2, 1)
+
+
+@pytest.mark.parametrize(("text", "expected"), [("3", (1, 2, 3)), ("[3]", (3,))])
+def test_a_variable_gives_seeds_as_a_number_or_a_list(tmp_path: Path, text: str, expected: tuple[int, ...]) -> None:
+    """As in a file: a number of them, or which."""
+    path = write(tmp_path, "e.toml", MINIMAL)
+
+    assert load_evaluation(path, {}, {"LOOKUP_EVALUATION__SEEDS": text}).evaluation.seeds == expected
+
+
+def test_resamples_are_still_accepted(tmp_path: Path) -> None:
+    """Settings of earlier versions go on working; the number is no longer used."""
+    path = write(tmp_path, "e.toml", "[verdict]\nresamples = 2000\n" + MINIMAL)
+
+    assert load_evaluation(path, {}, {}).verdict.resamples == 2000
 
 
 def test_a_value_knows_its_source(tmp_path: Path) -> None:

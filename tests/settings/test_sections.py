@@ -37,6 +37,12 @@ def _first(caught: pytest.ExceptionInfo[ValidationError]) -> str:
             'load_reports: LOADS says what was published; "published" needs load = "simulated"',
         ),
         ({"seeds": []}, "Tuple should have at least 1 item"),
+        ({"seeds": list(range(1001))}, "Tuple should have at most 1000 items"),
+        ({"seeds": 0}, "a number of seeds should be 1 to 1000, not 0; seeds of your choice are a list"),
+        ({"seeds": 1001}, "a number of seeds should be 1 to 1000, not 1001; seeds of your choice are a list"),
+        ({"seeds": True}, "Input should be a valid tuple"),
+        ({"seeds": "3"}, "Input should be a valid tuple"),
+        ({"seeds": 3.0}, "Input should be a valid tuple"),
         ({"ownership": "sole"}, "Input should be 'exclusive' or 'shared'"),
         ({"owner_loss": "none"}, "Input should be 'next-lookup' or 'leader'"),
         ({"load": "measured"}, "Input should be 'simulated' or 'reported'"),
@@ -80,18 +86,28 @@ def test_a_century_is_the_longest_span() -> None:
 
 
 @pytest.mark.parametrize(
+    ("seeds", "expected"), [(1, (1,)), (3, (1, 2, 3)), (1000, tuple(range(1, 1001))), ([7, -2], (7, -2)), ((4,), (4,))]
+)
+def test_seeds_are_a_number_or_a_list(seeds: object, expected: tuple[int, ...]) -> None:
+    """The number n means the seeds 1 to n; a list is taken as it is."""
+    assert EvaluationSection.model_validate({"incumbent": "x", "seeds": seeds}).seeds == expected
+
+
+@pytest.mark.parametrize(
     "keys",
     [
         {"block_s": _CENTURY_S + 1},
         {"margin": -0.1},
         {"margins": {"moves": "x"}},
         {"resamples": 0},
-        {"resamples": 100_001},
+        {"min_units": 0},
+        {"min_events": 0},
+        {"accept_placement": "yes"},
         {"primary": "moves"},
     ],
 )
 def test_a_verdict_that_makes_no_sense_is_refused(keys: dict[str, Any]) -> None:
-    """Margins are not negative, resamples are some but fit into memory, and primary metrics are a list."""
+    """Margins are not negative, limits are at least 1, switches are true or false, and primary metrics are a list."""
     with pytest.raises(ValidationError):
         VerdictSection.model_validate(keys)
 

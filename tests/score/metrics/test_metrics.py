@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from lookup.hooks import Metric
 from lookup.model.broker import Broker, Roster
-from lookup.score.metrics import lookup_register_metrics
+from lookup.score.metrics import Moves, lookup_register_metrics
 from tests.score.oracle import Happenings, measure_all
-from tests.score.worlds import batch_of, worlds
+from tests.score.worlds import batch_of, event_of, events_of, worlds
 
 METRICS = [metric() for metric in lookup_register_metrics()]
 
@@ -60,6 +60,28 @@ def test_batches_add_up(drawn: tuple[Happenings, list[Broker]], cut: int) -> Non
     assert_same(measured(halves), measured([whole]))
 
 
+@given(worlds())
+def test_rows_are_bundles_then_events(drawn: tuple[Happenings, list[Broker]]) -> None:
+    """Every metric over events has the rows of the batch's bundles, and those of its events after them."""
+    world, brokers = drawn
+    batch = batch_of(world, brokers)
+
+    shapes = {metric.accumulate(batch, None).shape for metric in METRICS if metric.resample == "event"}
+    assert shapes == {(len(batch.bundles) + len(batch.events), 1)}
+
+
+@given(worlds())
+def test_what_an_event_caused_stands_in_its_row(drawn: tuple[Happenings, list[Broker]]) -> None:
+    """Moves of each event and of each bundle equal those of the plain loop over the changes that are theirs."""
+    world, brokers = drawn
+    changes = [one for one in world.changes or () if one.source is not None and one.source != one.broker]
+    rows = [event_of(one) or one.bundle for one in changes]
+    batch = batch_of(world, brokers)
+
+    names = [*batch.bundles, *events_of(world.changes or ())]
+    assert Moves().accumulate(batch, None)[:, 0].tolist() == [rows.count(name) for name in names]
+
+
 def _kept(served: object, mask: np.ndarray) -> object:
     columns = ("bundle", "broker", "client", "lookups", "weight")
     return replace(served, **{name: getattr(served, name)[mask] for name in columns})
@@ -74,7 +96,7 @@ class TestDeclarations:
         assert isinstance(metric, Metric)
         assert metric.better in {"up", "down", "info"}
         assert metric.grain in {"lookup", "change", "cell"}
-        assert metric.resample in {"bundle", "time", "none"}
+        assert metric.resample in {"bundle", "time", "event", "none"}
         assert metric.unit
 
     def test_it_pickles(self, metric: Metric) -> None:
@@ -88,7 +110,7 @@ class TestDeclarations:
         assert all(math.isnan(one) or one == 0 for one in np.ravel(value))
 
     def test_values_keep_the_leading_shape(self, metric: Metric) -> None:
-        """Totals of resamples, shape (r, k), become values of shape (r,); a metric that is not resampled gives one."""
+        """Totals of shape (n, k) become values of shape (n,); a metric whose rows are no units gives one."""
         value = metric.value(np.ones((5, 2)))
 
         assert np.shape(value) == (() if metric.resample == "none" else (5,))

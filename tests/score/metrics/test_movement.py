@@ -8,7 +8,7 @@ import pytest
 
 from lookup.hooks import Metric
 from lookup.model.batch import Batch
-from lookup.score.metrics import Assignments, MovedWeight, Moves, RedundantMoves
+from lookup.score.metrics import Assignments, CycleMoves, MovedWeight, Moves, NecessaryMoves, RedundantMoves
 from tests.score.oracle import Change, Happenings, measure_all
 from tests.score.worlds import HOUR, SECOND, batch_of, labelled
 
@@ -109,6 +109,34 @@ def test_the_latest_departure_counts() -> None:
     """After x-y-x-z-x the last return closes at the second departure, and all four moves led back."""
     assert value(RedundantMoves(), walk("xyxzx", minutes=31)) == 0
     assert value(RedundantMoves(), walk("xyxzx", minutes=30)) == 4
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        (Assignments(), [2, 0, 2, 1]),
+        (Moves(), [1, 0, 2, 1]),
+        (RedundantMoves(), [1, 0, 1, 0]),
+        (MovedWeight(), [1, 0, 5, 2]),
+        (CycleMoves(), [1, 0, 1, 0]),
+        (NecessaryMoves(), [0, 0, 1, 1]),
+    ],
+    ids=["assignments", "moves", "redundant", "weight", "cycles", "necessary"],
+)
+def test_what_an_event_caused_stands_in_its_row(metric: Metric, expected: list[float]) -> None:
+    """Losing x moves two bundles, an unload one: two events; a first owner and a shedding count for their bundle."""
+    changes = [
+        Change("c", 0, "b0", None, "x:8080", "first"),
+        Change("c", MINUTE, "b0", "x:8080", "y:8080", "forced", weight=2.0),
+        Change("c", MINUTE, "b1", "x:8080", "y:8080", "forced", weight=3.0),
+        Change("c", 2 * MINUTE, "b0", "y:8080", "x:8080", "shed", weight=1.0),
+        Change("c", 3 * MINUTE, "b1", "y:8080", "z:8080", "admin", weight=2.0),
+    ]
+
+    b0, b1, *others, lost, unloaded = metric.accumulate(batch(changes), None)[:, 0].tolist()
+
+    assert not any(others)
+    assert [b0, b1, lost, unloaded] == expected
 
 
 @pytest.mark.parametrize("metric", [Assignments(), Moves(), RedundantMoves(), MovedWeight()], ids=lambda one: one.name)

@@ -1,0 +1,151 @@
+"""The rules of verdicts that name figures: what decides by default, which names settings may use, and margins."""
+
+from __future__ import annotations
+
+import pytest
+
+from lookup.errors import SettingsError
+from lookup.model.batch import TRANSIT_STATES
+from lookup.score.metrics.movement import CAUSES
+from lookup.score.rules import Name, check_measured, check_rules, default_primary, margin_of, name_of, selects
+from lookup.settings.sections import VerdictSection
+from tests.score.cases import METRICS, plan, ratios, scored
+
+
+def test_the_default_is_a_short_list() -> None:
+    """Answers, every label that policies place by, balance, and what reconnects because of moves."""
+    assert default_primary(()) == ("answered_ratio", "imbalance_max_mean", "moved_weight")
+    assert default_primary(("rack", "zone"))[1:3] == ("match_ratio:rack", "match_ratio:zone")
+
+
+def test_the_default_names_metrics_there_are() -> None:
+    """Each has a direction."""
+    check_rules(VerdictSection(primary=default_primary(("rack",))), METRICS)
+
+
+@pytest.mark.parametrize(
+    ("named", "name", "expected"),
+    [
+        ("moves", ("moves", None), True),
+        ("moves", ("moves", "shed"), True),
+        ("moves:shed", ("moves", "shed"), True),
+        ("moves:shed", ("moves", None), False),
+        ("moves:shed", ("moves", "forced"), False),
+        ("moves", ("moved_weight", None), False),
+    ],
+)
+def test_a_name_without_a_key_means_all_of_its_metric(named: str, name: Name, expected: bool) -> None:
+    """With a key it means that one."""
+    assert selects(named, name) is expected
+
+
+@pytest.mark.parametrize(
+    ("named", "expected"),
+    [("moves", ("moves", None)), ("moves:", ("moves", "")), ("match_ratio:a:b", ("match_ratio", "a:b"))],
+)
+def test_the_first_colon_parts_metric_and_key(named: str, expected: Name) -> None:
+    """Keys may have colons."""
+    assert name_of(named) == expected
+
+
+@pytest.mark.parametrize(
+    ("margins", "expected"),
+    [
+        ({}, 0.4),
+        ({"moves": 0.1}, 4.0),
+        ({"moves": 0.1, "moves:shed": 0.2}, 8.0),
+        ({"moves:forced": 0.3}, 0.4),
+        ({"moves": 0.0}, 0.0),
+    ],
+)
+def test_the_nearest_name_s_margin_holds(margins: dict[str, float], expected: float) -> None:
+    """Metric and key before metric before the general margin, times the incumbent's 40 moves."""
+    assert margin_of(("moves", "shed"), VerdictSection(margins=margins), 40.0) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("incumbent", "expected"), [(0.0, 0.5), (4.0, 2.0), (-4.0, 2.0)])
+def test_a_margin_is_absolute_if_the_incumbent_is_zero(incumbent: float, expected: float) -> None:
+    """There is nothing to be relative to; else it is relative to the size."""
+    assert margin_of(("moves", None), VerdictSection(margins={"moves": 0.5}), incumbent) == expected
+
+
+class TestMeasured:
+    """Keys that depend on the log."""
+
+    def test_figures_that_the_log_has_pass(self) -> None:
+        """So do keys that every log could have, and metrics without a key."""
+        rules = VerdictSection(primary=("match_ratio:rack", "moves:shed", "match_ratio"))
+
+        check_measured(rules, METRICS, [("match_ratio", "rack")])
+
+    def test_a_key_that_the_log_does_not_have_is_refused(self) -> None:
+        """A misspelt property would be a gate that is always open; the sentence names the keys there are."""
+        parts = [
+            ratios(name, [0.5] * 30, "match_ratio", key=key) for name in ("stock", "new") for key in ("zone", "rack")
+        ]
+        # a part of the demand is no gate
+        parts.append(ratios("stock", [0.5] * 30, "match_ratio", key="rck", by=(("tenant", "t"),)))
+
+        with pytest.raises(SettingsError) as caught:
+            scored(parts, plan(primary=("match_ratio:rck", "match_ratio:rack", "match_ratio:")))
+
+        there_are = "could be measured for no policy; this log has match_ratio:rack, match_ratio:zone"
+        assert list(caught.value.problems) == [
+            f"verdict.primary: {named} {there_are}" for named in ("'match_ratio:rck'", "'match_ratio:'")
+        ]
+
+    def test_a_log_without_any_key_says_so(self) -> None:
+        """If clients send no property there is none to name."""
+        with pytest.raises(SettingsError, match=r"'match_ratio:rack' could .*; this log has no key of match_ratio$"):
+            scored([ratios("stock", [0.5] * 30)], plan(primary=("match_ratio:rack",)))
+
+
+class TestNames:
+    """Names in the settings are checked."""
+
+    def test_known_names_pass(self) -> None:
+        """With keys and without."""
+        check_rules(VerdictSection(primary=("moves", "match_ratio:rack"), margins={"moves:shed": 0.1}), METRICS)
+
+    def test_unknown_names_are_refused_together(self) -> None:
+        """Each with what was probably meant."""
+        rules = VerdictSection(primary=("match_ration:rack",), margins={"zzz": 0.1})
+
+        with pytest.raises(SettingsError) as caught:
+            check_rules(rules, METRICS)
+
+        first, second = caught.value.problems
+        assert first == "verdict.primary: no metric is named 'match_ration'; did you mean 'match_ratio'?"
+        assert second.startswith("verdict.margins: no metric is named 'zzz'; known: agreement_ratio, ")
+
+    def test_metrics_without_direction_cannot_decide(self) -> None:
+        """There is no better and no worse."""
+        with pytest.raises(SettingsError, match="'agreement_ratio' has no direction"):
+            check_rules(VerdictSection(primary=("agreement_ratio",)), METRICS)
+
+    @pytest.mark.parametrize(
+        ("named", "sentence"),
+        [
+            ("moves:shedd", "'moves:shedd': moves has no key 'shedd'; did you mean 'shed'?"),
+            ("moves:", "'moves:': moves has no key ''; known: admin, forced, shed, split"),
+            (
+                "answered_ratio:rack",
+                "'answered_ratio:rack': answered_ratio has no key 'rack'; it is one figure, write 'answered_ratio'",
+            ),
+        ],
+    )
+    def test_a_key_that_no_log_has_is_refused(self, named: str, sentence: str) -> None:
+        """Among primary metrics and margins alike, before anything runs."""
+        with pytest.raises(SettingsError) as caught:
+            check_rules(VerdictSection(primary=(named,), margins={named: 0.1}), METRICS)
+
+        assert list(caught.value.problems) == [f"verdict.primary: {sentence}", f"verdict.margins: {sentence}"]
+
+    def test_the_keys_that_metrics_list_are_those_they_have(self) -> None:
+        """All but `match_ratio` say which keys there can be: causes of `moves`, states of lookups in transition."""
+        listed = {metric.name: getattr(metric, "every_key", None) for metric in METRICS}
+
+        assert listed.pop("match_ratio") is None
+        assert listed.pop("moves") == CAUSES
+        assert listed.pop("in_transition") == TRANSIT_STATES
+        assert set(listed.values()) == {()}
