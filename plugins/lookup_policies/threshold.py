@@ -42,7 +42,8 @@ class Threshold:
         * usage >= average + `threshold`, more than one bundle, enough to offload -> unloads -> `overloaded`
         * none accepted, `lower_boundary`, some usage < average - `threshold` -> the busiest broker with more than one
           bundle gives up half the threshold's worth -> `underloaded`
-        * somebody is above the threshold but nothing could be unloaded -> nothing -> `no-bundles`
+        * brokers are above the threshold, but none has `min_offload` to offload -> nothing -> `too-little`
+        * brokers are above the threshold but nothing could be unloaded -> nothing -> `no-bundles`
         * otherwise balanced -> nothing -> `hit-count`, the condition is not met
 
     Memory: `{"usage": {broker: smoothed usage}}`.
@@ -77,17 +78,26 @@ class Threshold:
             return no_figures(view)
         usage = self._smoothed(view, now, memory)
         average = average_of(usage)
-        overloaded = [number for number, used in usage.items() if average and used >= average + self.threshold]
+        limit = average + self.threshold
+        over = {number: used - limit for number, used in usage.items() if average and used >= limit}
         reason, accepted = CycleReason.OVERLOADED, 0
-        for number in overloaded:
-            accepted += yield from self._offload(view, number, usage[number] - average - self.threshold + _EXTRA)
+        needed = {
+            number: self._needed(view, number, usage[number] - average - self.threshold + _EXTRA) for number in over
+        }
+        for number, load in needed.items():
+            if load is not None:
+                accepted += yield from give_up(view, number, load)
         if not accepted and average and self.lower_boundary:
             if self.quirks == "upstream":
                 usage = self._smoothed(view, now, memory)
             reason = CycleReason.UNDERLOADED
             for number in self._busiest(view, usage):
-                accepted += yield from self._offload(view, number, self.threshold * _LOWER_BOUNDARY_SHARE)
-        return ended(usage, accepted, overloaded=overloaded, reason=reason)
+                load = self._needed(view, number, self.threshold * _LOWER_BOUNDARY_SHARE)
+                if load is not None:
+                    accepted += yield from give_up(view, number, load)
+        is_enough = any(load is not None for load in needed.values())
+        idle = CycleReason.NO_BUNDLES if is_enough else CycleReason.TOO_LITTLE
+        return ended(usage, accepted, over=over, reason=reason, idle=idle)
 
     def _usage(self, view: ClusterView) -> NDArray[np.float64]:
         weights = (
@@ -111,12 +121,10 @@ class Threshold:
         memory["usage"] = {ids[number]: used for number, used in after.items()}
         return after
 
-    def _offload(self, view: ClusterView, number: int, share: float) -> Generator[Unload, Ruling, int]:
-        # Gives up bundles worth a share of the broker's load; the number of accepted unloads comes back.
+    def _needed(self, view: ClusterView, number: int, share: float) -> float | None:
+        # Load that a share of the broker's is; None if that is not worth while.
         needed = float(view.broker_load[number]) * share
-        if math.isnan(needed) or needed < self.min_offload:
-            return 0
-        return (yield from give_up(view, number, needed))
+        return None if math.isnan(needed) or needed < self.min_offload else needed
 
     def _busiest(self, view: ClusterView, usage: Figures) -> Sequence[int]:
         # One number, or none: nobody is far below the average, or nobody busy has a bundle to spare.
