@@ -100,6 +100,8 @@ class Turn(Generic[_Proposed]):
     policy: Policy
     instant: Instant
     memory: MutableMapping[str, Any]
+    #: what it sees in place of the instant's view, the same in another unit
+    shown: ClusterView | None = None
 
     def outcome(self, answer: Callable[[_Proposed], Ruling]) -> CycleOutcome:
         """Answer the part's proposals until it ends; what was answered before it fails still holds.
@@ -108,7 +110,8 @@ class Turn(Generic[_Proposed]):
             PolicyError: where the part raises and `on_error` is stop.
             ContractError: where it ends without an outcome, or `answer` finds that it yields what is no proposal.
         """
-        view = view_facet(self.part.name, checked_reads(self.part), self.instant.view, self.memory)
+        view = self.instant.view if self.shown is None else self.shown
+        view = view_facet(self.part.name, checked_reads(self.part), view, self.memory)
         try:
             outcome = exhausted(self.part.propose(view, self.memory), answer)
         except (ContractError, KeyboardInterrupt):

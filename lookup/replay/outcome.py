@@ -48,3 +48,6 @@ class ReplayOutcome:
     logged_reason: str | None = None
     #: policies for which dice were rolled among several brokers; one seed of such a policy is one roll of many
     rolled: frozenset[str] = frozenset()
+    #: policies whose shedder cannot act since it goes by rates the run does not know, with a sentence that says so;
+    #: verdicts against such an incumbent mean nothing
+    cannot_act: Mapping[str, str] = field(default_factory=dict)

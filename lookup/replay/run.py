@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lookup.engine.ledger import MICRO
 from lookup.engine.policy import Policy
 from lookup.engine.sharing import shared_problems
+from lookup.engine.units import act_warnings, cannot_act
 from lookup.errors import InputError, SettingsError
 from lookup.replay.clusters import SmallInputs, plan_cluster, read_small_inputs, require_scored
 from lookup.replay.coding import EXTRA_FIELDS, CodingPlan, Share
@@ -28,13 +29,14 @@ from lookup.replay.counted import check_by
 from lookup.replay.division import Costs, TaskRuns, divide
 from lookup.replay.facts import ClusterFacts, FactsWalk, induced_marks
 from lookup.replay.frames import code_frame
-from lookup.replay.gaps import known_figures, unknown_figures
+from lookup.replay.gaps import known_figures, known_rates, unknown_figures
 from lookup.replay.outcome import ReplayOutcome
 from lookup.replay.parquet import Split, list_log, share_out
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.quantities import quantity
 from lookup.replay.recipe import Recipe, built_here, ship
 from lookup.replay.tasks import Coded, Failed, Gathered, Output, Replayed, attempt, code_share, replay_runs
+from lookup.replay.typical import mean_load
 from lookup.replay.work import WorkDir
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.resolve import client_rules, namespace_policies, topology
@@ -135,6 +137,9 @@ class _Run:
         inputs = read_small_inputs(self.settings, f"{self.output}/quarantine")
         for sentence in unknown_figures(policies, known_figures(run, inputs.loads, inputs.bundles)):
             self.warn(sentence)
+        idle = cannot_act(policies, known_rates(run, inputs), partial(mean_load, self.settings))
+        for sentence in act_warnings(idle, self.settings.evaluation.incumbent):
+            self.warn(sentence)
         coded = self._code(policies, inputs, run)
         shares = _shares(coded)
         clusters = [
@@ -143,7 +148,8 @@ class _Run:
         ]
         require_scored(clusters, run.warmup_us)
         replayed, gathered = self._replay(clusters, run, recipe, inputs)
-        return _outcome(self.settings, clusters, coded, inputs, (replayed, gathered))
+        outcome = _outcome(self.settings, clusters, coded, inputs, (replayed, gathered))
+        return replace(outcome, cannot_act=idle)
 
     @property
     def _context(self) -> SparkContext:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.hooks import Conf, Ge
+from lookup.hooks import Conf, Ge, Unit
 from lookup.model import BundleLoad, ClusterView, CycleOutcome, CycleReason, Ruling, Unload
 from lookup_policies._unloading import Figures, descending, ended, no_figures, reported, usage_by
 
@@ -69,9 +69,9 @@ class Avg:
     #: how much of a pair's difference is given up at once, as a ratio
     max_share: Annotated[float, Ge(0), Conf("maxUnloadPercentage")] = 0.2
     #: messages per second not worth moving
-    min_rate: Annotated[float, Ge(0), Conf("minUnloadMessage")] = 1000.0
-    #: throughput not worth moving, weight per second
-    min_throughput: Annotated[float, Ge(0), Conf("minUnloadMessageThroughput")] = 1_048_576.0
+    min_rate: Annotated[float, Ge(0), Conf("minUnloadMessage"), Unit("messages/s")] = 1000.0
+    #: throughput not worth moving
+    min_throughput: Annotated[float, Ge(0), Conf("minUnloadMessageThroughput"), Unit("bytes/s")] = 1_048_576.0
     #: weights of the resources, where these are known
     cpu_weight: Annotated[float, Ge(0), Conf("loadBalancerCPUResourceWeight")] = 1.0
     direct_memory_weight: Annotated[float, Ge(0), Conf("loadBalancerDirectMemoryResourceWeight")] = 0.0

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.hooks import Conf, Ge, Le
+from lookup.hooks import Conf, Ge, Le, Unit
 from lookup.model import ClusterView, CycleOutcome, CycleReason, Ruling, Unload, weighted_usage
 from lookup_policies._unloading import Figures, average_of, ended, give_up, no_figures, reported, usage_by
 
@@ -58,8 +58,10 @@ class Threshold:
     threshold: Annotated[float, Ge(0), Conf("loadBalancerBrokerThresholdShedderPercentage", scale=0.01)] = 0.1
     #: weight of the past in smoothed usage, in [0, 1]
     history: Annotated[float, Ge(0), Le(1), Conf("loadBalancerHistoryResourcePercentage")] = 0.9
-    #: weight per second below which moving is not worth while; Pulsar's 10 MB/s mean nothing where load is not in bytes
-    min_offload: Annotated[float, Ge(0), Conf("loadBalancerBundleUnloadMinThroughputThreshold", scale=_MIB)] = 0.0
+    #: load below which moving is not worth while; Pulsar's 10 MiB/s mean nothing unless load is in bytes
+    min_offload: Annotated[
+        float, Ge(0), Conf("loadBalancerBundleUnloadMinThroughputThreshold", scale=_MIB), Unit("bytes/s")
+    ] = 0.0
     #: whether the busiest broker also gives up bundles to one that is far below the average
     lower_boundary: Annotated[bool, Conf("lowerBoundarySheddingEnabled")] = False
     #: weights of the resources, where these are known

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, MutableMapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
-from lookup.hooks import Conf, Ge
+from lookup.hooks import Conf, Ge, Unit
 from lookup.model import BundleLoad, ClusterView, CycleOutcome, CycleReason, Ruling, Unload
 from lookup_policies._unloading import Figures, descending, ended, measured_usage, no_figures, reported
 
@@ -69,9 +69,11 @@ class Uniform:
     #: how much of the difference is given up in one cycle, as a ratio
     max_share: Annotated[float, Ge(0), Conf("maxUnloadPercentage")] = 0.2
     #: messages per second below which moving is not worth while
-    min_rate: Annotated[float, Ge(0), Conf("minUnloadMessage")] = 1000.0
-    #: throughput below which moving is not worth while, weight per second
-    min_throughput: Annotated[float, Ge(0), Conf("minUnloadMessageThroughput")] = 1_048_576.0
+    min_rate: Annotated[float, Ge(0), Conf("minUnloadMessage"), Unit("messages/s", "rate_difference")] = 1000.0
+    #: throughput below which moving is not worth while
+    min_throughput: Annotated[
+        float, Ge(0), Conf("minUnloadMessageThroughput"), Unit("bytes/s", "throughput_multiple")
+    ] = 1_048_576.0
     #: most bundles of one cycle, -1 for no limit
     max_bundles: Annotated[int, Ge(-1), Conf("maxUnloadBundleNumPerShedding")] = -1
     #: whether accidents of Pulsar's code are kept
