@@ -26,6 +26,7 @@ from lookup.errors import InputError, SettingsError
 from lookup.replay.clusters import SmallInputs, plan_cluster, read_small_inputs, require_scored
 from lookup.replay.coding import EXTRA_FIELDS, CodingPlan, Share
 from lookup.replay.counted import check_by
+from lookup.replay.cycles import cycles_by_policy
 from lookup.replay.division import Costs, TaskRuns, divide
 from lookup.replay.facts import ClusterFacts, FactsWalk, induced_marks
 from lookup.replay.frames import code_frame
@@ -70,7 +71,7 @@ def replay(  # noqa: PLR0913  each is a choice of its own, and only the first th
     """Replay every policy of an evaluation over its log.
 
     Args:
-        output: folder that gets `decisions/`, `owners/` and, where rows could not be used, `quarantine/`.
+        output: folder that gets `decisions/`, `owners/`, `cycles/` and, where rows could not be used, `quarantine/`.
         by: dimensions by which figures are also told apart: tenant, namespace, rack, hour.
         progress: is told what is being done, one short sentence at a time.
         warn: is told what a user should know before the run, but that stops nothing.
@@ -316,6 +317,7 @@ def _outcome(
             "first_failure": next((one.first_failure for one in replayed if one.first_failure), None),
             "load": settings.evaluation.load,
             "ownership": settings.evaluation.ownership,
+            "cycles": cycles_by_policy([(one.policy, one.cycles) for one in replayed]),
             **(_hindered(replayed) if settings.evaluation.handover_s else {}),
         },
         logged_reason=None if _has_log(clusters) else _why_no_log(clusters),

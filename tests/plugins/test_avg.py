@@ -181,7 +181,7 @@ def test_no_pair_turns_over(data: st.DataObject) -> None:
 
 
 def test_a_cycle_says_how_many_pairs_are_apart_before_they_act() -> None:
-    """20 points are 5 more than tolerated, as a ratio of usage; that this is the first such cycle is why nobody acts."""
+    """20 points are 5 more than tolerated, as a ratio of usage; nothing moves in the first cycle of this kind."""
     _, outcome = cycle(PART, _view({"cold": 0.1, "hot": 0.3}), {})
 
     assert (outcome.reason, outcome.over) == (CycleReason.HIT_COUNT, 1)
