@@ -13,8 +13,8 @@ __all__ = ["ABOUT_CYCLES", "PolicyCycles", "cycles_of", "idle_shedders"]
 
 #: Stands above the tables of the report.
 ABOUT_CYCLES = (
-    "Every cycle of a policy's shedder ends with a reason; each of them is a row of `cycles/`, pooled here over clusters",
-    "and seeds. The excess is how far the farthest broker was above what the shedder tolerates.",
+    "Every cycle of a policy's shedder ends with a reason and is a row of `cycles/`; here they are pooled over all",
+    "clusters and seeds. The excess is how far the farthest broker was above what the shedder tolerates.",
 )
 #: What reasons of cycles are called.
 _REASONS: Mapping[str, str] = {
@@ -71,7 +71,12 @@ class PolicyCycles:
 
     def _named(self) -> list[tuple[str, str, int]]:
         ordered = sorted(self.reasons.items(), key=lambda entry: (-entry[1], entry[0]))
-        return [(reason, _REASONS.get(reason, reason), count) for reason, count in ordered]
+        return [(reason, self._words(reason), count) for reason, count in ordered]
+
+    def _words(self, reason: str) -> str:
+        # That no broker ever was above what is tolerated leaves one meaning of two.
+        is_even = reason == "hit-count" and self.excess.get(reason) == 0.0
+        return "balanced" if is_even else _REASONS.get(reason, reason)
 
 
 def cycles_of(inputs: Mapping[str, Any]) -> dict[str, PolicyCycles]:
