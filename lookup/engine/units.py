@@ -145,12 +145,11 @@ def _sentence(shedder: Shedder, limits: Sequence[Limit], rates: Rates, mean_load
     remedy = rates.remedy
     suggested = _suggested(limits, mean_load) if rates.is_stated else None
     if suggested is not None:
-        remedy += (
-            f"; {suggested:.10g} is suggested, the smallest with which {_LEAST_SHARE:.0%} of what a broker of this "
-        )
-        remedy += "log carries on average reaches the limit"
-    known_by = " or ".join(map(str, limits))
-    return f"its shedder {shedder.name!r} cannot act: it goes by {known_by}, but {rates.why}; {remedy}"
+        number = f"{suggested:.0f}" if suggested >= 100 else f"{suggested:.2g}"  # it has two digits
+        share = f"{_LEAST_SHARE:.0%} of what a broker of this log carries on average"
+        remedy += f"; {number} is suggested, the smallest with which {share} reaches the limit"
+    rule = " or ".join(map(str, limits))
+    return f"its shedder {shedder.name!r} cannot act: it goes by {rule}, but {rates.why}; {remedy}"
 
 
 def _suggested(limits: Iterable[Limit], mean_load: float | None) -> float | None:
