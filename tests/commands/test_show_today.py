@@ -153,12 +153,13 @@ def test_check_names_the_shedder_that_cannot_act(lookup: Run, project: Path, log
     assert "cannot act" not in lookup("config", "check", "--config", project).err
 
 
-def test_check_waits_for_what_bundles_says(lookup: Run, project: Path) -> None:
-    """Whether that table has bytes only `evaluate` reads; a log that cannot be read keeps nothing from being said."""
+def test_check_waits_for_what_bundles_says(lookup: Run, project: Path, log: Path) -> None:
+    """Whether that table has bytes only `evaluate` reads, as of a log behind a URI; from that nothing is suggested."""
     (project.parent / "broker.conf").write_text(_MODULAR, encoding="latin-1")
     project.write_text(_EVALUATION + '[inputs]\nlookups = "absent"\n', encoding="utf-8")
     absent = lookup("config", "check", "--config", project).err
-    project.write_text(_EVALUATION + '[inputs]\nlookups = "s3://bucket/log"\n', encoding="utf-8")
+    tables = f'[inputs]\nlookups = "file://{log}/lookups"\nbrokers = "{log}/brokers"\n'
+    project.write_text(_EVALUATION + tables, encoding="utf-8")
     remote = lookup("config", "check", "--config", project).err
     project.write_text(_EVALUATION + '[inputs]\nbundles = "bundles"\n', encoding="utf-8")
 

@@ -172,3 +172,8 @@ def test_bundles_alone_may_have_to_be_made_bytes() -> None:
 
     assert _unloads(limited) == 1
     assert _unloads(limited, bundle_bytes=0.5) == 2
+
+
+def test_a_shedder_without_a_limit_in_bytes_is_shown_weight() -> None:
+    """Of bundles in bytes, half as much each, both would go for a broker's 36."""
+    assert _unloads({"use": "threshold", "history": 0.0}, bundle_bytes=0.5) == 1

@@ -13,8 +13,8 @@ from tests.replay.layouts import Layout, write_lookups, write_rows
 from tests.replay.plans import NOON, lookup, settings
 
 
-def _file(folder: Path, rows: list[dict[str, Any]], **inputs: str) -> EvaluationFile:
-    write_lookups(rows, folder / "lookups", Layout(with_seq=False, file_rows=1, group_rows=1))
+def _file(folder: Path, rows: list[dict[str, Any]], *, is_hive: bool = True, **inputs: str) -> EvaluationFile:
+    write_lookups(rows, folder / "lookups", Layout(is_hive=is_hive, file_rows=2, group_rows=1))
     return settings(inputs={"lookups": str(folder / "lookups"), **inputs})
 
 
@@ -25,11 +25,12 @@ def test_weight_by_second_and_broker(tmp_path: Path) -> None:
     assert mean_load(_file(tmp_path, rows)) == pytest.approx(3.0)
 
 
-def test_a_log_without_weights_counts_lookups(tmp_path: Path) -> None:
-    """Of two clusters, each with the two brokers of the settings."""
+@pytest.mark.parametrize("is_hive", [True, False])
+def test_a_log_without_weights_counts_lookups(tmp_path: Path, is_hive: bool) -> None:
+    """Of two clusters, each with the two brokers of the settings, whether folders or a column name them."""
     rows = [lookup(0), lookup(1, cluster="west"), lookup(3), lookup(4)]
 
-    assert mean_load(_file(tmp_path, rows)) == pytest.approx(4 / 4 / 4)
+    assert mean_load(_file(tmp_path, rows, is_hive=is_hive)) == pytest.approx(4 / 4 / 4)
 
 
 def test_a_brokers_table_says_how_many_there_are(tmp_path: Path) -> None:
