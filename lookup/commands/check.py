@@ -56,8 +56,8 @@ def _warn_of_units(settings: EvaluationFile, policies: Sequence[Policy]) -> None
     """Warn of shedders that go by bytes or messages of which nothing in the settings says where they come from."""
     rates = rates_without(settings)
     if rates is not None:
-        found = cannot_act(policies, rates, partial(_mean_load, settings))
-        for sentence in act_warnings(found, settings.evaluation.incumbent):
+        idle = cannot_act(policies, rates, partial(_mean_load, settings))
+        for sentence in act_warnings(idle, settings.evaluation.incumbent):
             warn(sentence)
 
 

@@ -117,10 +117,10 @@ def cannot_act(
     }
 
 
-def act_warnings(found: Mapping[str, str], incumbent: str) -> list[str]:
+def act_warnings(sentences: Mapping[str, str], incumbent: str) -> list[str]:
     """Return what `cannot_act` says of each policy as warnings; of the incumbent also what follows from it."""
     refused = "; it is the incumbent, so no verdict against it will be given"
-    return [f"policy {name!r}: {text}{refused if name == incumbent else ''}" for name, text in found.items()]
+    return [f"policy {name!r}: {text}{refused if name == incumbent else ''}" for name, text in sentences.items()]
 
 
 class _ScaledBundles(Sequence[Sequence[BundleLoad]]):

@@ -70,18 +70,18 @@ def cycles_by_policy(runs: Iterable[tuple[str, CycleSums | None]]) -> dict[str, 
     Args:
         runs: policy and sums of each run, None for a policy without shedder.
     """
-    sums: dict[str, CycleSums] = {}
-    for policy, own in runs:
-        if own is not None:
-            sums.setdefault(policy, CycleSums(own.shedder)).add(own)
+    by_policy: dict[str, CycleSums] = {}
+    for policy, sums in runs:
+        if sums is not None:
+            by_policy.setdefault(policy, CycleSums(sums.shedder)).add(sums)
     return {
         policy: {
-            "shedder": one.shedder,
-            "cycles": one.cycles,
-            "reasons": dict(sorted(one.reasons.items())),
-            "accepted": one.accepted,
-            "refused": dict(sorted(one.refused.items())),
-            "excess": dict(sorted(one.excess.items())),
+            "shedder": sums.shedder,
+            "cycles": sums.cycles,
+            "reasons": dict(sorted(sums.reasons.items())),
+            "accepted": sums.accepted,
+            "refused": dict(sorted(sums.refused.items())),
+            "excess": dict(sorted(sums.excess.items())),
         }
-        for policy, one in sums.items()
+        for policy, sums in by_policy.items()
     }

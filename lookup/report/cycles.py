@@ -90,5 +90,5 @@ def cycles_of(inputs: Mapping[str, Any]) -> dict[str, PolicyCycles]:
 
 def idle_shedders(inputs: Mapping[str, Any]) -> list[str]:
     """Return a line for each policy whose shedder ran and unloaded nothing."""
-    found = {policy: cycles.idleness for policy, cycles in cycles_of(inputs).items()}
-    return [f"{policy}: {text}" for policy, text in found.items() if text is not None]
+    idle = {policy: cycles.idleness for policy, cycles in cycles_of(inputs).items()}
+    return [f"{policy}: {text}" for policy, text in idle.items() if text is not None]
