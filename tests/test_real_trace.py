@@ -171,11 +171,11 @@ def test_the_reading_quotes_the_table(evaluated: Results) -> None:
 
 
 def test_a_lost_broker_moves_its_own_bundles_and_no_others(evaluated: Results) -> None:
-    """Under rendezvous hashing one bundle in eight moves, from the broker that left, when it left."""
+    """Under rendezvous hashing about one bundle in eight moves, from the broker that left, when it left."""
     owners = evaluated.owners.filter(pc.equal(pc.field("policy"), "rendezvous"))
     ended = owners.filter(pc.is_valid(owners["to"]))
 
-    assert evaluated.value("rendezvous", "moves") == _BUNDLES / 8
+    assert evaluated.value("rendezvous", "moves") == ended.num_rows / 5 == pytest.approx(_BUNDLES / 8, abs=1.5)
     assert set(ended["broker"].to_pylist()) == {"broker-8:8080"}
     assert set(ended["to"].to_pylist()) == {_LEFT_S * 1_000_000}
 

@@ -14,6 +14,7 @@ from lookup.engine.plugins import load_plugins
 from lookup.errors import ArgumentError, SettingsError
 from lookup.hooks import Lister
 from lookup.model.catalog import TopicEntry
+from lookup.model.characters import unseen
 from lookup.model.names import TopicName
 from lookup.model.quoting import shown
 from lookup.settings import TopicsFile, TopicsSection, load_topics
@@ -21,7 +22,6 @@ from lookup.topics.catalog import Catalog
 from lookup.topics.listers import interests_of
 from lookup.topics.naming import MODES, checked_name, checked_namespace
 from lookup.topics.pairs import parse_each
-from lookup.topics.refusals import unseen
 from lookup.topics.sqlite import SqliteStorage
 
 __all__ = [

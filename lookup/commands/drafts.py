@@ -12,11 +12,10 @@ from uuid import uuid4
 
 from pyarrow import fs as arrow_fs
 
-from lookup.errors import InputError
 from lookup.replay.sources import locate
-from lookup.replay.staging import as_given, made_for, staging_place
+from lookup.replay.staging import as_given, made_for, output_place, require_free, staging_place
 
-__all__ = ["Draft", "draft", "require_free", "write_beside"]
+__all__ = ["Draft", "draft", "write_beside"]
 
 
 @dataclass(frozen=True)
@@ -41,10 +40,10 @@ def draft(output: str, names: Sequence[str], *, force: bool) -> Iterator[Draft]:
         names: everything a run may leave in the output; with `force` only these are replaced, other files stay.
 
     Raises:
-        InputError: where the output is a file, or not empty without `force`; nothing was touched then.
+        InputError: if the output can be no folder, or is not empty without `force`; nothing was touched then.
     """
     require_free(output, force=force)
-    system, target = locate(output.rstrip("/"))
+    system, target = output_place(output)
     with made_for(output):
         folder = staging_place(system, target)
         system.create_dir(folder, recursive=True)
@@ -55,25 +54,9 @@ def draft(output: str, names: Sequence[str], *, force: bool) -> Iterator[Draft]:
         _remove(system, folder)
 
 
-def require_free(output: str, *, force: bool) -> None:
-    """Refuse an output that is a file, or not empty without `force`.
-
-    Raises:
-        InputError: in one sentence.
-    """
-    system, target = locate(output.rstrip("/"))
-    info = system.get_file_info(target)
-    if info.is_file:
-        raise InputError(f"--output: {output} is a file; name a folder that does not exist or is empty")
-    if info.type is arrow_fs.FileType.Directory and not force and system.get_file_info(arrow_fs.FileSelector(target)):
-        raise InputError(
-            f"--output: {output} is not empty; name another folder, or replace earlier results with --force"
-        )
-
-
 def write_beside(output: str, name: str, content: bytes) -> None:
     """Write one more file into an output that is complete; it appears whole."""
-    system, folder = locate(output.rstrip("/"))
+    system, folder = output_place(output)
     hidden = f"{folder}/.{name}.{uuid4().hex[:8]}"
     with system.open_output_stream(hidden) as sink:
         sink.write(content)

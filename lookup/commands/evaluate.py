@@ -31,7 +31,7 @@ def _settings(arguments: argparse.Namespace) -> dict[str, object]:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    require_extra("evaluate", "pyspark", "pyarrow", "pandas")
+    require_extra("evaluate", "pyspark", "pyarrow", "pandas", "scipy")
     from lookup.commands.evaluation import Wanted, evaluate  # noqa: PLC0415  Spark only where it runs
 
     wanted = Wanted(
@@ -60,8 +60,8 @@ COMMAND = Command(
             "another log, earlier results replaced, figures also by tenant and hour",
         ),
         (
-            "lookup evaluate --config evaluation.toml --output report --set 'evaluation.seeds=[1,2,3]' --format json",
-            "three rolls of the dice; the summary on stdout for a program",
+            "lookup evaluate --config evaluation.toml --output report --set evaluation.seeds=30 --format json",
+            "thirty replicates, for narrower intervals; the summary on stdout for a program",
         ),
     ),
     add_arguments=_add_arguments,

@@ -164,8 +164,16 @@ def _check_inputs(settings: EvaluationFile) -> None:
 
 def _scored(selection: Selection, outcome: ReplayOutcome) -> Scored:
     settings = selection.settings
-    plan = Plan(tuple(policy.name for policy in settings.policies), settings.evaluation, settings.verdict)
+    names = tuple(policy.name for policy in settings.policies)
+    plan = Plan(names, settings.evaluation, settings.verdict, labels=_labels(selection))
     return score(outcome, _metrics(selection), plan)
+
+
+def _labels(selection: Selection) -> tuple[str, ...]:
+    """Return the properties that a policy reads or that settings give to clients, sorted."""
+    reads = frozenset[str]().union(*(policy.reads for policy in selection.policies))
+    read = {field.removeprefix("properties.") for field in reads if field.startswith("properties.")}
+    return tuple(sorted(read.union(*(entry.properties for entry in selection.settings.clients))))
 
 
 def _metrics(selection: Selection) -> list[Metric]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
-from lookup.commands.options import Command, Parser, add_config, add_format, moment, pairs, settings_flags
+from lookup.commands.options import Command, Parser, add_config, add_format, cluster, moment, pairs, settings_flags
 from lookup.commands.scene import Asked, Scene, scene_of
 from lookup.commands.selection import select
 from lookup.commands.streams import data_console, plain, plain_table, print_json, say, warn
@@ -39,7 +39,9 @@ def _add_arguments(parser: Parser) -> None:
         help="lookup property the client sends; repeatable",
     )
     parser.add_argument("--client", metavar="CLIENT", help="client, by which [[clients]] adds properties")
-    parser.add_argument("--cluster", metavar="NAME", help="cluster that is asked; needed where there are several")
+    parser.add_argument(
+        "--cluster", type=cluster, metavar="NAME", help="cluster that is asked; needed where there are several"
+    )
     parser.add_argument(
         "--at",
         type=moment,

@@ -21,7 +21,7 @@ _MEANINGS: Mapping[str, str] = {
     "lookups": "rows of LOOKUPS over all clusters, hops and reconnects included",
     "clusters": "clusters",
     "hours": "length of the log",
-    "start": "start of the log, like 2026-01-05T00:00:00Z; UTC where there is no offset",
+    "start": "start of the log, like 2026-01-05T00:00:00Z, a whole second from 1970-01-02 on; without offset UTC",
     "topics": "topics of each cluster, partitions counted",
     "tenants": "tenants",
     "namespaces": "namespaces",

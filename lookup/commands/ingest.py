@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from lookup.commands.extras import require_extra
-from lookup.commands.options import Command, Parser, add_format, add_output, add_plugin_files, ratio
+from lookup.commands.options import Command, Parser, add_format, add_output, add_plugin_files, cluster, ratio
 
 __all__ = ["COMMAND"]
 
@@ -23,7 +23,7 @@ def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--mapping", metavar="FILE", help='TOML file with the parameters of the reader, and its name as use = "NAME"'
     )
-    parser.add_argument("--cluster", metavar="NAME", help="cluster of rows whose source does not say it")
+    parser.add_argument("--cluster", type=cluster, metavar="NAME", help="cluster of rows whose source does not say it")
     parser.add_argument(
         "--max-quarantine-ratio",
         type=ratio,

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from rich.text import Text
 
-from lookup.commands.drafts import require_free, write_beside
+from lookup.commands.drafts import write_beside
 from lookup.commands.overlaps import relation
 from lookup.commands.sessions import java_version, spark_session
 from lookup.commands.streams import data_console, plain_table, print_json, progress, warn
@@ -22,6 +22,7 @@ from lookup.replay.mapping import load_reader
 from lookup.replay.quantities import quantity
 from lookup.replay.schema import CANONICAL
 from lookup.replay.sources import list_files
+from lookup.replay.staging import require_free
 from lookup.report.fingerprints import fingerprint
 from lookup.report.manifest import RunFacts, manifest_json
 

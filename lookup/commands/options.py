@@ -15,6 +15,8 @@ from typing import Any, NoReturn
 
 from lookup.engine.plugins import suggestion
 from lookup.errors import SettingsError
+from lookup.model.names import cluster_problem
+from lookup.settings.base import is_in_calendar
 
 __all__ = [
     "Command",
@@ -24,6 +26,7 @@ __all__ = [
     "add_output",
     "add_plugin_files",
     "add_set",
+    "cluster",
     "moment",
     "number",
     "pairs",
@@ -194,6 +197,14 @@ def ratio(text: str) -> float:
     return value
 
 
+def cluster(text: str) -> str:
+    """Read the name of a cluster."""
+    problem = cluster_problem(text)
+    if problem is not None:
+        raise argparse.ArgumentTypeError(problem)
+    return text
+
+
 def moment(text: str) -> int:
     """Read a time with its offset; µs since the Unix epoch."""
     try:
@@ -202,4 +213,6 @@ def moment(text: str) -> int:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time like 2026-01-01T12:00:00Z") from None
     if found.tzinfo is None:
         raise argparse.ArgumentTypeError(f"{text!r} has no offset; write 2026-01-01T12:00:00Z or ...+01:00")
+    if not is_in_calendar(found):
+        raise argparse.ArgumentTypeError(f"{text!r} does not lie in the years 1 to 9999 of UTC")
     return (found - _EPOCH) // timedelta(microseconds=1)

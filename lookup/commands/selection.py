@@ -12,7 +12,7 @@ from lookup.engine.plugins import Registry, load_plugins
 from lookup.engine.policy import Policy
 from lookup.engine.sharing import shared_problems
 from lookup.errors import PluginError, SettingsError
-from lookup.score.verdict import check_rules
+from lookup.score.rules import check_rules
 from lookup.settings import (
     EvaluationFile,
     Findings,
@@ -47,6 +47,8 @@ def select(config: str, flags: Mapping[str, object]) -> Selection:
         raise SettingsError(problems)
     for sentence in policy_warnings(findings.settings.policies):
         warn(sentence)
+    if findings.settings.verdict.resamples is not None:
+        warn("verdict.resamples is no longer used: intervals are calculated and nothing is drawn; leave it out")
     return Selection(findings.settings, registry, policies)
 
 

@@ -37,6 +37,8 @@ _CHILD_KINDS: Mapping[Any, str] = {
 }
 #: How long an unloaded bundle is left in peace, in minutes: of all shedders, so no parameter of one.
 _GRACE = "loadBalancerSheddingGracePeriodMinutes"
+#: Its greatest value: an int of Java's.
+_MOST_MINUTES = (1 << 31) - 1
 _STRICT = ConfigDict(extra="forbid", protected_namespaces=(), allow_inf_nan=False)
 
 
@@ -118,9 +120,10 @@ class PartBuilder:
         minutes = self._conf.get(_GRACE)
         if spec.grace_s is not None or minutes is None:
             return spec.grace_s
-        if isinstance(minutes, bool) or not isinstance(minutes, int) or minutes < 0:
+        if isinstance(minutes, bool) or not isinstance(minutes, int) or not 0 <= minutes <= _MOST_MINUTES:
             self.problems.append(
-                f"{self._key(_GRACE)}: should be a whole number from 0 on (grace_s of policy {shown(spec.name)})"
+                f"{self._key(_GRACE)}: should be a whole number from 0 to {_MOST_MINUTES} "
+                f"(grace_s of policy {shown(spec.name)})"
             )
             return None
         return minutes * 60

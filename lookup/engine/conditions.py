@@ -27,3 +27,5 @@ class Conditions:
     #: bytes that 1.0 of a broker's load, and of a bundle's, stands for, for shedders with limits in bytes
     broker_bytes: float = 1.0
     bundle_bytes: float = 1.0
+    #: the view's salt; "" is production's
+    salt: str = ""

@@ -327,6 +327,7 @@ class LoadManager:
             memory=MappingProxyType(self.memory),
             namespaces=self._conditions.namespaces,
             topology=self._conditions.topology,
+            salt=self._conditions.salt,
             **load_columns(self._load),
         )
 

@@ -6,18 +6,19 @@ Built-in metrics are asked like everybody's. Where batches come from and what be
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lookup.errors import PluginError
-from lookup.hooks import Metric
+from lookup.hooks import Luck, Metric
 from lookup.hooks.raised import guarded
 from lookup.model.batch import Batch
 from lookup.model.quoting import shown
 
-__all__ = ["every_key_of", "keys_of", "sums_of", "value_of"]
+__all__ = ["Sums", "every_key_of", "keys_of", "luck_of", "sums_of", "value_of"]
 
 FloatArray = NDArray[np.float64]
 
@@ -30,6 +31,13 @@ def every_key_of(metric: Metric) -> tuple[str, ...] | None:
     return getattr(metric, "every_key", None)
 
 
+def luck_of(metric: Metric) -> tuple[Luck, ...]:
+    """Return the sources of luck in a metric's figure; if it names none, those of its rows and the placement."""
+    rows: tuple[Luck, ...] = ("events",) if metric.resample == "event" else ()
+    declared: tuple[Luck, ...] | None = getattr(metric, "luck", None)
+    return ("demand", "placement", *rows) if declared is None else declared
+
+
 def keys_of(metric: Metric, batches: Iterable[Batch]) -> tuple[str | None, ...]:
     """Ask a metric for its keys in some batches; each is named once, in the order of their first appearance.
 
@@ -39,16 +47,24 @@ def keys_of(metric: Metric, batches: Iterable[Batch]) -> tuple[str | None, ...]:
     return tuple(dict.fromkeys(key for batch in batches for key in _keys(metric, batch)))
 
 
-def sums_of(metric: Metric, batches: Sequence[Batch], key: str | None) -> FloatArray:
-    """Ask a metric for its sums in each of some batches, at least one, and add them up in their order.
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """What a metric answered for some batches, finite."""
 
-    Returns:
-        Shape (n_units, k), finite.
+    #: added up over the batches, shape (n_units, k)
+    total: FloatArray
+    #: added up over the units, shape (n_batches, k)
+    by_batch: FloatArray
+
+
+def sums_of(metric: Metric, batches: Sequence[Batch], key: str | None) -> Sums:
+    """Ask a metric for its sums in each of some batches, at least one, and add them up in their order.
 
     Raises:
         PluginError: where it raises, or answers something else than finite real numbers of that shape.
     """
     total = _sums(metric, batches[0], key).astype(np.float64)
+    by_batch = [total.sum(axis=0)]
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is told below
         for batch in batches[1:]:
             sums = _sums(metric, batch, key)
@@ -57,11 +73,12 @@ def sums_of(metric: Metric, batches: Sequence[Batch], key: str | None) -> FloatA
                     metric, f"sums of shape {sums.shape} after those of shape {total.shape}, which do not add up"
                 )
             total += sums
+            by_batch.append(sums.sum(axis=0))
     if not np.isfinite(total).all():
         row, column = np.argwhere(~np.isfinite(total))[0].tolist()
         what = f"the sum {total[row, column]} in row {row}, column {column} for key {key!r}"
         raise _breach(metric, f"{what}; sums are finite, since they are added up over bundles, cells and clusters")
-    return total
+    return Sums(total, np.array(by_batch, dtype=np.float64))
 
 
 def value_of(metric: Metric, sums: FloatArray) -> FloatArray:
@@ -118,14 +135,21 @@ def _sums(metric: Metric, batch: Batch, key: str | None) -> NDArray[Any]:
 
 
 #: What one row of a metric's sums is, by its unit of resampling.
-_ROWS = {"bundle": "a row per bundle", "time": "a row per cell", "none": "k at least 1"}
+_ROWS = {
+    "bundle": "a row per bundle",
+    "time": "a row per cell",
+    "event": "a row per bundle and event",
+    "none": "k at least 1",
+}
 
 
 def _rows(metric: Metric, batch: Batch) -> int | None:
     """Return how many rows a metric's sums have, None where it is the metric's own business."""
     if metric.resample == "none":
         return None
-    return len(batch.bundles) if metric.resample == "bundle" else len(batch.cells.start)
+    if metric.resample == "time":
+        return len(batch.cells.start)
+    return len(batch.bundles) + (len(batch.events) if metric.resample == "event" else 0)
 
 
 def _array(answer: Any) -> NDArray[Any]:

@@ -17,6 +17,7 @@ from lookup.hooks import (
     Grain,
     Lister,
     LogReader,
+    Luck,
     Metric,
     Observing,
     Remembering,
@@ -149,7 +150,8 @@ def _refuse_declarations(found: type[Any], where: str) -> None:
     """Complain of a metric that cannot be made, or says of itself what has no meaning."""
     with guarded(f"{where} cannot be made without parameters: "):
         metric = found()
-        said: dict[str, Any] = {name: getattr(metric, name, None) for name in ("name", "unit", *_CHOICES, "every_key")}
+        names = ("name", "unit", *_CHOICES, "every_key", "luck")
+        said: dict[str, Any] = {name: getattr(metric, name, None) for name in names}
     if ":" in said["name"] or not said["name"].isprintable():
         right = "a text without control characters and ':', which parts a metric from its key, would be right"
         raise PluginError(f"{where} has {shown(said['name'])} for its `name`; {right}")
@@ -163,3 +165,7 @@ def _refuse_declarations(found: type[Any], where: str) -> None:
     if every is not None and not (isinstance(every, tuple) and all(isinstance(key, str) for key in every)):
         right = "a tuple of texts, or None where keys depend on the log, would be right"
         raise PluginError(f"{where} has {shown(every)} for its `every_key`; {right}")
+    luck, sources = said["luck"], get_args(Luck)
+    if luck is not None and not (isinstance(luck, tuple) and set(map(str, luck)) <= {*sources}):
+        right = f"a tuple of {', '.join(map(repr, sources[:-1]))} and {sources[-1]!r}, or some of them, would be right"
+        raise PluginError(f"{where} has {shown(luck)} for its `luck`; {right}")

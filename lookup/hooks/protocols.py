@@ -5,9 +5,10 @@ clock, no dice, no I/O, no state outside `view.memory`; the same arguments give 
 answer; a wrong length, a NaN or a number out of range ends the run whatever `on_error` says.
 
 A part may declare what it reads, `reads: ClassVar[frozenset[str]]` or a property: fields of the request (`tenant`,
-`properties.rack`, ...) and changing parts of the view (`view.load`, `view.ownership`, `view.now`, `view.memory`).
-What it is handed has only those, and decisions that agree on them are decided once. Without the attribute it reads
-everything. `view.load.rates` and the like (`LOAD_DETAILS`) beside `view.load` say which of its figures matter.
+`properties.rack`, ...) and changing parts of the view (`view.load`, `view.ownership`, `view.now`, `view.memory`),
+and `view.salt`, which every part that hashes mixes into its hash. What it is handed has only those, and decisions that
+agree on them are decided once. Without the attribute it reads everything. `view.load.rates` and the like
+(`LOAD_DETAILS`) beside `view.load` say which of its figures matter.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ __all__ = [
     "Grain",
     "Lister",
     "LogReader",
+    "Luck",
     "Metric",
     "Observing",
     "Offer",
@@ -65,6 +67,7 @@ ALL_READS = frozenset(
         "view.ownership",
         "view.now",
         "view.memory",
+        "view.salt",
     }
 )
 
@@ -78,8 +81,11 @@ LOAD_DETAILS = frozenset({"view.load.rates", "view.load.resources", "view.load.t
 Better = Literal["up", "down", "info"]
 #: What one row of the figures behind a metric is.
 Grain = Literal["lookup", "change", "cell"]
-#: What the intervals of a metric draw: bundles, blocks of cells of time, or nothing.
-Resample = Literal["bundle", "time", "none"]
+#: What a row of a metric's sums is, and what intervals vary: a bundle, a cell of time (taken in blocks), a bundle or
+#: (rows behind the bundles') an event that took bundles from their owners, or nothing that could be drawn again.
+Resample = Literal["bundle", "time", "event", "none"]
+#: Where luck in a figure comes from: which lookups came, where dice and hashes put bundles, which brokers were lost.
+Luck = Literal["demand", "placement", "events"]
 
 
 class Part(Protocol):
@@ -267,7 +273,8 @@ class Metric(Part, Protocol):
     """A figure of merit that adds up: sums per unit of resampling, and a value of their totals.
 
     Every parameter has a default: one metric is made of each class. A class may list all keys it can ever have in
-    `every_key`, a tuple of texts. Batches are shared with all other metrics and cannot be written into.
+    `every_key`, a tuple of texts, and in `luck`, a tuple of `Luck`, what varies its figure; without it, its rows and
+    the placement do. Batches are shared with all other metrics and cannot be written into.
     """
 
     #: unit of the value: "ratio", "ms", "lookups", ...
@@ -276,7 +283,7 @@ class Metric(Part, Protocol):
     better: ClassVar[Better]
     #: what one row of the figures behind it is
     grain: ClassVar[Grain]
-    #: the unit that intervals resample: the batch's bundles, its cells, or nothing
+    #: what a row of its sums is: one of the batch's bundles, its cells, its bundles and events, or its own business
     resample: ClassVar[Resample]
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
@@ -285,7 +292,8 @@ class Metric(Part, Protocol):
     def accumulate(self, batch: Batch, key: str | None) -> NDArray[np.float64]:
         """Return finite sums of shape (n_units, k), one row per bundle or cell; sums of several batches add up.
 
-        k is at least 1 and the same for all batches.
+        k is at least 1 and the same for all batches. Where `resample` is "event", rows are the batch's bundles and,
+        behind them, its events: a change that an event caused counts for the event.
         """
 
     def value(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:

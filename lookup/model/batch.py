@@ -1,8 +1,9 @@
 """What a metric is handed: one replay's outcome in small columns, so grouped that the log's length no longer matters.
 
-Batches add up. A replay yields one for every stretch in which no broker changed its lookup data; ownership changes and
-cells stand in the last of them, the others have empty ones. Units and clients are numbered the same in all of them.
-Every metric is handed the same batches, so nothing in them can be written into: columns are views, never copies.
+Batches add up. A replay yields one for every registry epoch, a stretch in which no broker came, left or changed its
+lookup data; ownership changes and cells stand in the last of them, the others have empty ones. Units and clients are
+numbered the same in all of them. Every metric is handed the same batches, so nothing in them can be written into:
+columns are views, never copies.
 """
 
 from __future__ import annotations
@@ -104,6 +105,8 @@ class OwnerChanges(_Columns):
     weight: FloatArray
     #: number of the bundle as it was at that moment, >= 0: children of a split differ from each other and their parent
     path: IndexArray
+    #: number in the batch's `events` of what took the bundle from its last owner, -1 if the policy did or it had none
+    event: IndexArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,3 +149,8 @@ class Batch(_Columns):
     window_s: int = 3600
     #: None where bundles change hands at once
     transitions: Transitions | None = None
+    #: what came from outside and took bundles from their owners, in order of time, the same for all policies: "forced"
+    #: for a broker that left, "admin" for a bundle that an administrator unloaded, "split" for a bundle that was split
+    events: tuple[str, ...] = ()
+    #: number of the registry epoch, the same for all policies
+    epoch: int = 0

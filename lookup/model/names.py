@@ -1,4 +1,4 @@
-"""Names of topics and namespaces as Pulsar writes them, and the namespaces Pulsar keeps for itself.
+"""Names of topics, namespaces and clusters, and the namespaces Pulsar keeps for itself.
 
 Only parsing and recognition live here; bundles are in `bundles.py`.
 
@@ -11,14 +11,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from urllib.parse import quote
 
 from lookup.errors import InvalidNameError
+from lookup.model.characters import unseen
 from lookup.model.quoting import shown
 
 __all__ = [
     "INTERNAL_TOPICS",
     "NamespaceName",
     "TopicName",
+    "cluster_problem",
     "is_internal_topic",
     "is_system_bundle",
     "is_system_namespace",
@@ -33,6 +36,8 @@ INTERNAL_TOPICS = (
     "persistent://pulsar/system/loadbalancer-service-unit-state",
 )
 
+#: Bytes of a cluster's name as the folder `cluster=NAME` has it; a folder's name has 255 at most.
+_MOST_CLUSTER_BYTES = 255 - len("cluster=")
 _DOMAINS = ("persistent", "non-persistent")
 _PART = re.compile(r"[-=:.\w]+\Z", re.ASCII)
 # A watcher's lookup carries a regular expression in the topic's place (protocol.md section 9): these never occur in
@@ -129,3 +134,19 @@ def is_system_namespace(namespace: str) -> bool:
 def is_system_bundle(bundle: str) -> bool:
     """Tell the bundles of such namespaces, by their complete names."""
     return is_system_namespace(bundle.rpartition("/")[0])
+
+
+@lru_cache(maxsize=1 << 10)
+def cluster_problem(name: str) -> str | None:
+    """Say why a text can name no cluster, nor the folder of its rows; None if it can."""
+    if not name:
+        return "the cluster is empty"
+    hidden = unseen(name)
+    if hidden is not None:
+        return f"cluster {shown(name)} {hidden}"
+    if name in (".", ".."):
+        return f"cluster {shown(name)} can name no folder"
+    length = len(quote(name, safe=""))
+    if length > _MOST_CLUSTER_BYTES:
+        return f"cluster {shown(name)} takes {length} bytes in the name of a folder; {_MOST_CLUSTER_BYTES} would do"
+    return None

@@ -1,7 +1,7 @@
 """The view: one instant of a cluster as a policy may see it, in columns addressed by a broker's number.
 
-Which attributes change, and therefore have to be declared in a part's `reads`, is `VIEW_READS`. How a view is
-computed is the engine's and the replay's business.
+Which attributes have to be declared in a part's `reads`, since they change or are another in each run, is
+`VIEW_READS`. How a view is computed is the engine's and the replay's business.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ __all__ = ["REQUEST_READS", "VIEW_READS", "BundleLoad", "ClusterView", "Ownershi
 #: Fields of a request a part may declare; `properties` stands for all of them, `properties.rack` for one.
 REQUEST_READS = ("domain", "tenant", "namespace", "bundle", "topic", "client", "listener", "properties")
 
-#: For every attribute of the view that changes within a registry epoch: what a part declares to read it.
+#: What a part declares to read an attribute of the view, for each that changes within a registry epoch and for the
+#: salt, which is another in each replicate of a replay.
 VIEW_READS: Mapping[str, str] = {
     "usage": "view.load",
     "broker_load": "view.load",
@@ -43,6 +44,7 @@ VIEW_READS: Mapping[str, str] = {
     "store_order": "view.load",
     "resources": "view.load",
     "message_rate": "view.load",
+    "salt": "view.salt",
 }
 
 
@@ -126,3 +128,6 @@ class ClusterView:
     long_term_rate: NDArray[np.float64] | None = None
     #: the same by bundle, whoever owns it and if nobody does; of a bundle that is not named nothing is known
     long_term_bundle_rates: Mapping[str, float] = field(default_factory=dict)
+    #: what a part that hashes mixes into its hash: constant during a run, "" in production, another text in each
+    #: replicate (seed) of a replay; at most 64 bytes in UTF-8, so that it can be the key of a BLAKE2 hash
+    salt: str = ""

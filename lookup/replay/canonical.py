@@ -23,7 +23,7 @@ from lookup.engine.plugins import suggestion
 from lookup.errors import InvalidNameError
 from lookup.model.bundles import HASH_END, NamespaceBundle
 from lookup.model.documents import NestingError, json_value
-from lookup.model.names import TopicName, looks_like_pattern
+from lookup.model.names import TopicName, cluster_problem, looks_like_pattern
 from lookup.model.quoting import shown
 from lookup.replay.schema import (
     BROKER_EVENTS,
@@ -147,6 +147,15 @@ def _text(value: Any) -> str:
     return value if value.isascii() else value.encode(errors="replace").decode()
 
 
+def _cluster(value: Any) -> str:
+    if value != "":
+        value = _text(value)
+    problem = cluster_problem(value)
+    if problem is not None:
+        raise ValueError(problem)
+    return str(value)
+
+
 def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
         raise ValueError(f"{shown(value)} is neither true nor false")
@@ -243,7 +252,7 @@ _CHECKS: Mapping[str, Mapping[str, _Check]] = {
     "lookups": {
         "ts": _time,
         "seq": _integer,
-        "cluster": _text,
+        "cluster": _cluster,
         "topic": _topic,
         "client": _text,
         "properties": _properties,
@@ -259,16 +268,16 @@ _CHECKS: Mapping[str, Mapping[str, _Check]] = {
     },
     "brokers": {
         "ts": _time,
-        "cluster": _text,
+        "cluster": _cluster,
         "broker": _text,
         "event": _one_of(*BROKER_EVENTS),
         "lookup_data": _json,
     },
-    "loads": {"ts": _time, "cluster": _text, "broker": _text, "load": _json},
-    "bundles": {"ts": _time, "cluster": _text, "bundle": _bundle, "stats": _json},
+    "loads": {"ts": _time, "cluster": _cluster, "broker": _text, "load": _json},
+    "bundles": {"ts": _time, "cluster": _cluster, "bundle": _bundle, "stats": _json},
     "ownership": {
         "ts": _time,
-        "cluster": _text,
+        "cluster": _cluster,
         "bundle": _bundle,
         "event": _one_of(*OWNERSHIP_EVENTS),
         "broker": _text,

@@ -27,7 +27,7 @@ class Groups:
 
     #: start of the balance cell, µs; 0 where cells were added up
     cell_us: int
-    #: number of the roster epoch
+    #: number of the registry epoch
     epoch: int
     unit: Ints
     broker: Ints
@@ -131,7 +131,7 @@ class GroupSums:
 
 
 def added_up(groups: Sequence[Groups]) -> Groups:
-    """Add groups of one roster epoch up, in their order; there is at least one."""
+    """Add groups of one registry epoch up, in their order; there is at least one."""
     unit, broker, client, lookups, weight = (
         np.concatenate([getattr(group, name) for group in groups])
         for name in ("unit", "broker", "client", "lookups", "weight")

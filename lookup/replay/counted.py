@@ -55,7 +55,7 @@ class Counted:
 
     cluster: ClusterPlan
     run: RunPlan
-    #: by number of the roster epoch
+    #: by number of the registry epoch
     rosters: Sequence[Roster]
     groups: Sequence[Groups]
     cells: CellLedger
@@ -70,7 +70,7 @@ class Counted:
     moving: Sequence[Groups] | None = None
 
     def batches(self) -> list[Batch]:
-        """Return the whole demand, one batch per roster epoch."""
+        """Return the whole demand, one batch per registry epoch."""
         return self._batches(_Part())
 
     def parts(self) -> Iterator[tuple[By, list[Batch]]]:
@@ -122,6 +122,8 @@ class Counted:
             bytes_per_weight=self.run.bytes_per_weight,
             window_s=self.run.window_s,
             transitions=self._transitions(part, epoch),
+            events=self.cluster.timeline.event_causes,
+            epoch=epoch,
         )
 
     def _transitions(self, part: _Part, epoch: int) -> Transitions | None:
@@ -182,6 +184,7 @@ def _columns(changes: Sequence[ChangeRecord]) -> OwnerChanges:
         decided=np.array([change.decided for change in changes], dtype=bool),
         weight=np.array([change.weight for change in changes], dtype=np.float64),
         path=np.array([numbers[change.path] for change in changes], dtype=np.int64),
+        event=np.array([change.event for change in changes], dtype=np.int64),
     )
 
 

@@ -73,6 +73,9 @@ class ExclusiveReplay:
         self._cells = CellLedger(run, n_brokers)
         self._tally = OwnerTally(cluster, run, self._cells)
         self._changes: list[ChangeRecord] = []
+        #: number of the event that took a bundle from its last owner, by bundle; -1 if the policy's shedder did
+        self._taken_by: dict[str, int] = {}
+        self._tick_number = 0
         #: splits that wait for a hand-over to end; how many there were, and how many unloads a hand-over stood against
         self._late: list[tuple[str, tuple[str, ...]]] = []
         self.late_splits = self.refused_unloads = 0
@@ -87,6 +90,7 @@ class ExclusiveReplay:
         self._tally.end_day(ticks[-1].rows)
 
     def _tick(self, tick: Tick) -> None:
+        self._tick_number = tick.number
         self._is_scored = tick.start_us >= self._scored_from
         self._events(tick)
         if tick.is_grid:
@@ -140,6 +144,8 @@ class ExclusiveReplay:
 
     def _divide(self, parent: str, children: Sequence[str], tick: Tick) -> None:
         begun = self.manager.split(parent, children)
+        if parent in self._taken_by:
+            self._taken_by.update(dict.fromkeys(children, self._taken_by[parent]))
         self.intervals.split(parent, children, tick.start_us, begun)
         if begun is not None:
             for child in filter(self._bundles.__contains__, children):
@@ -202,6 +208,8 @@ class ExclusiveReplay:
             atoms = self._bundles.atoms_of(change.bundle)
             self._set_owner(atoms, -1 if change.broker is None else change.broker, row)
             self.intervals.note(change)
+            if change.broker is None:
+                self._taken_by[change.bundle] = self._event_of(change)
             if self._run.handover_us:
                 self._hand_over(change, atoms, row)
             if change.broker is not None and self._is_scored:
@@ -222,6 +230,13 @@ class ExclusiveReplay:
         self._is_open[atoms] = self._is_free[atoms] if owner < 0 else False
         self._tally.set_owner(atoms, owner, row)
 
+    def _event_of(self, change: OwnerChange) -> int:
+        """Return the number of the event of this tick that took a bundle from its owner, -1 if none did."""
+        timeline = self._cluster.timeline
+        source = "" if change.source is None else timeline.roster[change.source].id
+        name = source if change.cause == "forced" else change.bundle
+        return timeline.event_numbers.get((self._tick_number, change.cause, name), -1)
+
     def _record(self, change: OwnerChange, broker: int, atoms: slice) -> ChangeRecord:
         return ChangeRecord(
             unit=int(self._cluster.units[1][atoms.start]),
@@ -232,6 +247,7 @@ class ExclusiveReplay:
             decided=change.decided,
             weight=self._loads.weight_of(atoms),
             path=change.bundle,
+            event=self._taken_by.get(change.bundle, -1),
         )
 
     def _pin(self, row: int) -> None:

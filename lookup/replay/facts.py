@@ -164,7 +164,7 @@ class _LoggedTally:
         self._low = self._high = 0
 
     def add(self, tick: Tick, epoch: int) -> None:
-        """Add a tick; rows of one cell and roster epoch are counted at once."""
+        """Add a tick; rows of one cell and registry epoch are counted at once."""
         place = tick.start_us // self._run.balance_us * self._run.balance_us, epoch
         if place != self._place:
             self.flush(tick.rows)

@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from lookup.errors import InputError, PluginError
 from lookup.hooks import LogReader
+from lookup.model.names import cluster_problem
 from lookup.replay.canonical import ROWS_PER_FILE, partition_of
 from lookup.replay.ingest_tasks import (
     MINUTE_US,
@@ -34,7 +35,7 @@ from lookup.replay.ingest_tasks import (
 from lookup.replay.recipe import PluginContents, contents_of, load_contents
 from lookup.replay.schema import CANONICAL
 from lookup.replay.sources import list_files, locate
-from lookup.replay.staging import as_given, made_for, staging_place
+from lookup.replay.staging import as_given, made_for, output_place, require_free, staging_place
 
 __all__ = ["MAX_QUARANTINE_RATIO", "QUARANTINE_TABLE", "IngestReport", "ingest"]
 
@@ -99,9 +100,12 @@ def ingest(  # noqa: PLR0913  the flags of the command, by keyword
         plugin_files: the plain Python files among the plug-ins, one of which may define the reader.
 
     Raises:
-        InputError: naming the source or the share that cannot be used; `output` is then as it was.
+        InputError: naming the cluster, the source or the share that cannot be used; `output` is then as it was.
         PluginError: where the reader itself fails.
     """
+    problem = None if cluster is None else cluster_problem(cluster)
+    if problem is not None:
+        raise InputError(f"--cluster: {problem}")
     files = list_files([_absolute(str(source)) for source in sources])
     with _replaced(str(output), force=force) as draft:
         stage = f"{draft}/.stage"
@@ -258,8 +262,8 @@ def _replaced(output: str, *, force: bool) -> Iterator[str]:
 
     Where the body fails the draft goes and `output` is as it was.
     """
-    system, target = locate(output)
-    _refuse(system, target, force=force)
+    require_free(output, force=force)
+    system, target = output_place(output)
     with made_for(output):
         draft = staging_place(system, target)
         system.create_dir(draft, recursive=True)
@@ -270,16 +274,6 @@ def _replaced(output: str, *, force: bool) -> Iterator[str]:
             _replace(system, f"{draft}/{table}", f"{target}/{table}")
     finally:
         system.delete_dir(draft)
-
-
-def _refuse(system: arrow_fs.FileSystem, target: str, *, force: bool) -> None:
-    info = system.get_file_info(target)
-    if info.is_file:
-        raise InputError(f"--output: {target} is a file; name a folder that does not exist or is empty")
-    if info.type is arrow_fs.FileType.Directory and not force and system.get_file_info(arrow_fs.FileSelector(target)):
-        raise InputError(
-            f"--output: {target} is not empty; name another folder, or replace earlier results with --force"
-        )
 
 
 def _replace(system: arrow_fs.FileSystem, source: str, target: str) -> None:

@@ -34,6 +34,10 @@ class MetricSums:
     sums: NDArray[np.float64]
     #: for metrics over time: start of the first cell, µs since the Unix epoch
     start_us: int = 0
+    #: for metrics over events: the cause of each of the last rows, which are events; the rows before are bundles
+    events: tuple[str, ...] = ()
+    #: for metrics over bundles: the same sums by registry epoch, over all bundles, shape (n_epochs, k), k as in `sums`
+    epochs: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +50,9 @@ class ReplayOutcome:
     inputs: Mapping[str, object] = field(default_factory=dict)
     #: why there are no sums of `LOGGED`, None where there are
     logged_reason: str | None = None
-    #: policies for which dice were rolled among several brokers; one seed of such a policy is one roll of many
-    rolled: frozenset[str] = frozenset()
+    #: names of the parts that separate equal brokers by their names and ignore the salt, by policy; replicates of such
+    #: a policy share that luck
+    unsalted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     #: policies whose shedder cannot act since it goes by rates the run does not know, with a sentence that says so;
     #: verdicts against such an incumbent mean nothing
     cannot_act: Mapping[str, str] = field(default_factory=dict)

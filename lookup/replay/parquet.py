@@ -16,6 +16,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from lookup.errors import InputError
+from lookup.model.paths import special_kind
 from lookup.model.records import TableName
 from lookup.replay.schema import CANONICAL, REQUIRED
 from lookup.replay.sources import locate
@@ -82,6 +83,9 @@ def list_log(path: str, table: TableName = "lookups") -> tuple[LogFile, ...]:
     """
     system, root = locate(path)
     prefix = path[: -len(root)] if "://" in path and path.endswith(root) else ""
+    kind = special_kind(root) if isinstance(system, pafs.LocalFileSystem) else None
+    if kind is not None:
+        raise InputError(f"{path}: is {kind}, which cannot be read twice; expected a Parquet file or a folder of them")
     info = system.get_file_info(root)
     if info.type == pafs.FileType.NotFound:
         raise InputError(f"{path}: there is no such file or directory")

@@ -119,5 +119,7 @@ def new_manager(cluster: ClusterPlan, run: RunPlan, policy: Policy, seed: int) -
         # BUNDLES and LOADS are in bytes already.
         broker_bytes=1.0 if cluster.loads or cluster.bundle_loads else per_weight,
         bundle_bytes=1.0 if cluster.bundle_loads else per_weight,
+        # Luck of a hash is luck like that of the dice: a replicate has its own of both.
+        salt=str(seed),
     )
     return LoadManager(policy, cluster.name, cluster.timeline.roster, seed=seed, conditions=conditions)

@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lookup.engine.ledger import MICRO
 from lookup.engine.policy import Policy
+from lookup.engine.salting import probe_requests, unsalted_parts
 from lookup.engine.sharing import shared_problems
 from lookup.engine.units import act_warnings, cannot_act
 from lookup.errors import InputError, SettingsError
@@ -150,7 +151,8 @@ class _Run:
         require_scored(clusters, run.warmup_us)
         replayed, gathered = self._replay(clusters, run, recipe, inputs)
         outcome = _outcome(self.settings, clusters, coded, inputs, (replayed, gathered))
-        return replace(outcome, cannot_act=idle)
+        # After the tasks, which name a part that fails, with the request it was asked about.
+        return replace(outcome, cannot_act=idle, unsalted=_unsalted(policies, clusters, run))
 
     @property
     def _context(self) -> SparkContext:
@@ -321,8 +323,16 @@ def _outcome(
             **(_hindered(replayed) if settings.evaluation.handover_s else {}),
         },
         logged_reason=None if _has_log(clusters) else _why_no_log(clusters),
-        rolled=frozenset(one.policy for one in replayed if one.rolled),
     )
+
+
+def _unsalted(policies: Sequence[Policy], clusters: Sequence[ClusterPlan], run: RunPlan) -> dict[str, tuple[str, ...]]:
+    """Return the parts that ignore the salt, by policy; policies without any are left out."""
+    brokers = [broker for cluster in clusters for broker in cluster.timeline.roster]
+    bundles = [bundle for cluster in clusters for bundle, _ in cluster.words.atoms.bundles]
+    requests = probe_requests(bundles, [sent for cluster in clusters for sent in cluster.words.properties])
+    parts = {policy.name: unsalted_parts(policy, requests, brokers, run.topology) for policy in policies}
+    return {policy: names for policy, names in parts.items() if names}
 
 
 def _about_log(clusters: Sequence[ClusterPlan], coded: Sequence[Coded], inputs: SmallInputs) -> dict[str, object]:

@@ -13,6 +13,7 @@ from pyarrow import ArrowInvalid
 from pyarrow import fs as arrow_fs
 
 from lookup.errors import InputError
+from lookup.model.paths import special_kind
 
 __all__ = ["list_files", "locate", "open_lines"]
 
@@ -44,6 +45,8 @@ def list_files(sources: Sequence[str]) -> list[str]:
     """
     if not sources:
         raise InputError("no source is given; name at least one log file or directory")
+    if not all(sources):
+        raise InputError("source '' is empty; name a log file or a directory, `.` for the working folder")
     return sorted({file for source in sources for file in _expanded(source)})
 
 
@@ -71,6 +74,9 @@ def _expanded(source: str) -> list[str]:
 
 def _listed(source: str) -> list[str]:
     system, inner = locate(source)
+    kind = special_kind(inner) if isinstance(system, arrow_fs.LocalFileSystem) else None
+    if kind is not None:
+        raise InputError(f"source {source!r} is {kind}, which cannot be read twice; expected a file or a directory")
     info = system.get_file_info(inner)
     if info.type is arrow_fs.FileType.NotFound:
         raise InputError(f"source {source!r} does not exist; expected a file, a directory or a glob")

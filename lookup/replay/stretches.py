@@ -42,7 +42,7 @@ class Stretch:
     ticks: Sequence[Tick]
     #: start of the balance cell its groups are counted under, µs
     cell_us: int
-    #: number of the roster epoch
+    #: number of the registry epoch
     epoch: int
 
     @property

@@ -19,6 +19,7 @@ from lookup.errors import InputError, InvalidNameError
 from lookup.model.broker import BrokerLookupData, Roster
 from lookup.model.bundles import NamespaceBundle
 from lookup.model.load import BrokerLoadData, broker_load_from_json, bundle_stats_from_json
+from lookup.model.names import cluster_problem
 from lookup.model.quoting import shown
 from lookup.model.records import TableName
 from lookup.model.resources import RESOURCES
@@ -223,6 +224,9 @@ def _complete(row: dict[str, Any], table: TableName) -> dict[str, Any]:
     missing = [name for name in REQUIRED[table] if row.get(name) is None]
     if missing:
         raise InputError(f"{missing[0]} is missing")
+    problem = cluster_problem(row["cluster"])
+    if problem is not None:
+        raise InputError(problem)
     return row
 
 

@@ -35,6 +35,8 @@ class ChangeRecord(NamedTuple):
     weight: float
     #: name of the bundle at that moment; `unit` is the one it belongs to
     path: str
+    #: number of the cluster's event that took the bundle from its last owner, -1 for none
+    event: int = -1
 
 
 class OwnerTally:
@@ -69,7 +71,7 @@ class OwnerTally:
         self._changes.append((row, atoms.start, atoms.stop, broker))
 
     def begin(self, rows: DayRows, start_us: int, epoch: int) -> None:
-        """Begin a tick; what was held of another cell or roster epoch is counted first."""
+        """Begin a tick; what was held of another cell or registry epoch is counted first."""
         cell = start_us // self._run.balance_us * self._run.balance_us
         if (cell, epoch) != (self._cell, self._epoch):
             self.flush(rows)

@@ -13,10 +13,13 @@ from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from lookup.engine.measuring import keys_of, sums_of
+from lookup.engine.measuring import Sums, keys_of, sums_of
 from lookup.errors import PulsarLookupError
 from lookup.hooks import Metric
+from lookup.model.batch import Batch
+from lookup.model.names import cluster_problem
 from lookup.replay.coding import Coder, CodingPlan, Share, used_columns
 from lookup.replay.counted import Counted
 from lookup.replay.cycles import CycleSums, sums_of_cycles
@@ -98,8 +101,6 @@ class Replayed:
     policy: str
     sums: list[MetricSums]
     decisions: int = 0
-    #: whether dice were rolled among several brokers
-    rolled: bool = False
     failures: int = 0
     first_failure: str | None = None
     #: what the log says and bundles in flight could not do at once, or not at all
@@ -141,10 +142,9 @@ def code_batches(task: int, batches: Iterator[LogBatch], plan: CodingPlan, *, wo
     for batch in batches:
         coded.rows += batch.rows.num_rows
         for cluster, rows in _by_cluster(batch):
-            if cluster is None:
-                found.extend(
-                    Quarantined(rows.source, line, "the cluster is missing", "") for line in rows.line_numbers.tolist()
-                )
+            problem = "the cluster is missing" if cluster is None else cluster_problem(cluster)
+            if cluster is None or problem is not None:
+                found.extend(Quarantined(rows.source, line, str(problem), "") for line in rows.line_numbers.tolist())
                 continue
             if cluster not in coders:
                 coders[cluster] = Coder(plan, cluster, work, task)
@@ -217,7 +217,6 @@ def _replayed(replay: ExclusiveReplay | SharedReplay, metrics: Sequence[Metric],
         policy=manager.policy.name,
         sums=metric_sums(replay.counted(), metrics, (manager.policy.name, seed)),
         decisions=decisions,
-        rolled=_has_rolled(replay),
         failures=manager.failures.count,
         first_failure=manager.failures.first,
         late_splits=late,
@@ -242,13 +241,25 @@ def metric_sums(counted: Counted, metrics: Sequence[Metric], name: tuple[str, in
     """
     found: list[MetricSums] = []
     for by, batches in counted.parts():
-        starts = batches[-1].cells.start
+        last = batches[-1]
+        first = int(last.cells.start[0]) if len(last.cells.start) else 0
         for metric in metrics:
             for key in keys_of(metric, batches):
                 sums = sums_of(metric, batches, key)
-                first = int(starts[0]) if len(starts) else 0
-                found.append(MetricSums(counted.cluster.name, *name, metric.name, key, by, sums, first))
+                held = MetricSums(counted.cluster.name, *name, metric.name, key, by, sums.total, first)
+                if metric.resample == "event":
+                    held = replace(held, events=last.events)
+                elif metric.resample == "bundle":
+                    held = replace(held, epochs=_by_epoch(batches, sums, len(counted.rosters)))
+                found.append(held)
     return found
+
+
+def _by_epoch(batches: Sequence[Batch], sums: Sums, n_epochs: int) -> NDArray[np.float64]:
+    """Lay the totals of batches out by their registry epochs, shape (n_epochs, k)."""
+    by_epoch = np.zeros((n_epochs, sums.by_batch.shape[1]))
+    by_epoch[[batch.epoch for batch in batches]] = sums.by_batch
+    return by_epoch
 
 
 def _by_cluster(batch: LogBatch) -> Iterator[tuple[str | None, LogBatch]]:
@@ -266,9 +277,3 @@ def _by_cluster(batch: LogBatch) -> Iterator[tuple[str | None, LogBatch]]:
         else:
             places = np.flatnonzero(codes == code)
             yield cluster, replace(batch, rows=batch.rows.take(pa.array(places)), lines=batch.line_numbers[places])
-
-
-def _has_rolled(replay: ExclusiveReplay | SharedReplay) -> bool:
-    if isinstance(replay, SharedReplay):
-        return False
-    return any(len(entry.decision.odds) > 1 for entry in replay.decisions)

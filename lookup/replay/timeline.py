@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -113,6 +114,30 @@ class Timeline:
     restore_tick: int
     #: logged unloads by a policy, which a replay does not repeat
     ignored_unloads: int
+
+    @cached_property
+    def event_numbers(self) -> Mapping[tuple[int, str, str], int]:
+        """Return the number of every event that may take bundles from their owners, by (tick, cause, name).
+
+        The name is that of the broker that left, or of the bundle that was unloaded or split. Numbers are in order of
+        time and the same for every policy.
+        """
+        keys: list[tuple[int, str, str]] = []
+        registered = np.zeros(len(self.roster), dtype=bool)
+        for tick, events in sorted(self.events.items()):
+            if events.registry is not None:
+                roster, present = events.registry
+                gone = np.flatnonzero(registered & ~present)
+                keys.extend((tick, "forced", roster[number].id) for number in gone.tolist())
+                registered = present
+            keys.extend((tick, "split", parent) for parent, _ in events.splits)
+            keys.extend((tick, "admin", bundle) for bundle in events.unloads)
+        return {key: number for number, key in enumerate(dict.fromkeys(keys))}
+
+    @property
+    def event_causes(self) -> tuple[str, ...]:
+        """Return the cause that each event has in the changes of owner it leads to, by its number."""
+        return tuple(cause for _, cause, _ in self.event_numbers)
 
     @property
     def n_ticks(self) -> int:

@@ -40,10 +40,13 @@ class Tick:
 
 
 class Registry:
-    """The rosters of a run's registry epochs, and the mask of the current one."""
+    """The rosters of a run's registry epochs, and the mask of the current one.
+
+    An epoch is a stretch between changes of the registry: a broker comes, leaves, or changes its lookup data.
+    """
 
     def __init__(self, roster: Roster) -> None:
-        #: every roster of the run in order; only those that change lookup data are kept apart
+        #: the roster of every epoch, in order
         self.rosters = [roster]
         self.registered: NDArray[np.bool_] = np.zeros(len(roster), dtype=bool)
 
@@ -55,8 +58,7 @@ class Registry:
     def apply(self, registry: tuple[Roster, NDArray[np.bool_]]) -> None:
         """Begin a registry epoch."""
         roster, self.registered = registry
-        if list(roster) != list(self.rosters[-1]):
-            self.rosters.append(roster)
+        self.rosters.append(roster)
 
 
 class Walker(Protocol):

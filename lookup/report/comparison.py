@@ -11,12 +11,26 @@ from lookup.score.estimates import Estimate
 from lookup.score.scoring import Scored
 from lookup.score.verdict import Verdict, Word
 
-__all__ = ["ARROWS", "MARKS", "Cell", "Line", "Scope", "label", "lines", "parts", "policies_in_order"]
+__all__ = [
+    "ARROWS",
+    "MARKS",
+    "OPEN_MARKS",
+    "Cell",
+    "Line",
+    "Scope",
+    "label",
+    "lines",
+    "mark_of",
+    "parts",
+    "policies_in_order",
+]
 
 #: Which direction is better.
 ARROWS: Mapping[str, str] = {"up": "↑", "down": "↓", "info": " "}
 #: What the comparison with the incumbent says.
 MARKS: Mapping[Word, str] = {"better": "▲", "worse": "▼", "equivalent": "=", "inconclusive": "?"}
+#: The same if it holds for one placement only.
+OPEN_MARKS: Mapping[Word, str] = {**MARKS, "better": "△", "worse": "▽"}
 
 By = tuple[tuple[str, str], ...]
 
@@ -36,12 +50,12 @@ class Cell:
     value: str
     interval: str
     #: verdict against the incumbent, None where there is none
-    word: Word | None = None
+    verdict: Verdict | None = None
 
     @property
     def mark(self) -> str:
         """Return the verdict's mark, a blank where there is none."""
-        return MARKS[self.word] if self.word else " "
+        return mark_of(self.verdict) if self.verdict else " "
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +80,11 @@ def policies_in_order(scored: Scored) -> tuple[str, ...]:
 def label(metric: str, key: str | None) -> str:
     """Write a figure's name: `moves[shed]`."""
     return metric if key is None else f"{metric}[{key}]"
+
+
+def mark_of(verdict: Verdict) -> str:
+    """Return the mark of a verdict, an open one if it holds for one placement only."""
+    return (OPEN_MARKS if verdict.holds_for == "placement" else MARKS)[verdict.verdict]
 
 
 def parts(scored: Scored) -> tuple[By, ...]:
@@ -112,8 +131,7 @@ def _line(scored: Scored, metric: Metric, key: str | None, figures: _Figures) ->
 
 def _cell(where: tuple[str, str, str | None], figures: _Figures) -> Cell:
     verdict, estimate = figures.verdicts.get(where), figures.estimates.get(where)
-    word = None if verdict is None else verdict.verdict
     if estimate is None:
-        return Cell(NOTHING, NOTHING, word)
+        return Cell(NOTHING, NOTHING, verdict)
     unit = estimate.series.metric.unit
-    return Cell(value_text(estimate.value, unit), interval_text(estimate.low, estimate.high, unit), word)
+    return Cell(value_text(estimate.value, unit), interval_text(estimate.low, estimate.high, unit), verdict)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
-from lookup.report.comparison import MARKS, Line, Scope, label, lines, parts, policies_in_order
+from lookup.report.comparison import MARKS, Line, Scope, label, lines, mark_of, parts, policies_in_order
 from lookup.report.cycles import ABOUT_CYCLES, cycles_of
 from lookup.report.numbers import NOTHING, interval_text, number_text, signed_text, value_text
-from lookup.report.wording import MEANINGS, caveats, conclusion, legend, outcomes
+from lookup.report.wording import MEANINGS, caveats, comparisons, conclusion, legend, outcomes
 from lookup.score.scoring import Scored
 from lookup.score.verdict import Verdict
 
@@ -36,7 +36,7 @@ _INPUTS: Mapping[str, str] = {
     "first_failure": "the first of them",
 }
 #: Inputs that are said elsewhere in the report.
-_SAID_ELSEWHERE = frozenset({"cycles", "load", "ownership", "one_roll", "one_roll_policies"})
+_SAID_ELSEWHERE = frozenset({"cycles", "load", "ownership"})
 _MICRO = 1_000_000
 
 
@@ -60,7 +60,7 @@ def _head(scored: Scored) -> Iterator[str]:
     yield "# Comparison of placement policies"
     yield ""
     yield from (conclusion(scored), "")
-    yield from _bullets(outcomes(scored))
+    yield from _bullets([*outcomes(scored), *comparisons(scored)])
     careful = caveats(scored)
     if careful:
         yield from ("", "## Before you trust it", "", *_bullets(careful))
@@ -77,7 +77,7 @@ def _evaluated(scored: Scored) -> Iterator[str]:
             f"ownership: {evaluation.ownership}; load seen by the policies: {load}",
             f"ticks of {evaluation.tick_s} s; balance in cells of {evaluation.balance_s} s",
             f"warm-up, simulated but not scored: {evaluation.warmup_s} s",
-            f"seeds: {', '.join(map(str, evaluation.seeds))}",
+            f"replicates: {len(evaluation.seeds)}, seeds {', '.join(map(str, evaluation.seeds))}",
             *([f"hand-overs: {evaluation.handover_s:g} s in each state"] if evaluation.handover_s else []),
         ]
     )
@@ -106,8 +106,10 @@ def _verdicts(scored: Scored) -> Iterator[str]:
     if not scored.verdicts:
         return
     yield from ("## Verdicts", "")
-    yield "Differences are candidate against incumbent, turned so that up is better, with 95 % intervals over resampled"
-    yield "bundles or blocks of time, the same for both. The margin is what counts as no difference."
+    yield "Differences are candidate against incumbent, turned so that up is better, with 95 % intervals over"
+    yield "replicates, bundles or blocks of time, and events, the same for both. The margin is what counts as no"
+    yield "difference. What is better or worse for this placement only has an open mark, △ or ▽: another draw of luck"
+    yield "may turn it."
     yield ""
     yield from _bullets(f"{MARKS[word]} **{word}**: {meaning}" for word, meaning in MEANINGS.items())
     units = {metric.name: metric.unit for metric in scored.metrics}
@@ -120,7 +122,7 @@ def _verdicts(scored: Scored) -> Iterator[str]:
 def _verdict(one: Verdict, unit: str) -> tuple[str, ...]:
     return (
         f"{label(one.metric, one.key)}{' *' if one.primary else ''}",
-        f"{MARKS[one.verdict]} {one.verdict}",
+        f"{mark_of(one)} {one.verdict}{', for this placement' if one.holds_for == 'placement' else ''}",
         f"{signed_text(one.delta, unit)} {unit}",
         interval_text(one.low, one.high, unit),
         f"±{number_text(one.margin)}",
@@ -130,20 +132,23 @@ def _verdict(one: Verdict, unit: str) -> tuple[str, ...]:
 
 def _fidelity(scored: Scored) -> Iterator[str]:
     yield from ("## Fidelity", "")
-    yield "The incumbent as replayed, beside the brokers the log says were answered. A difference between policies"
-    yield "that is not above the gap is inconclusive: it may be the replay's own."
+    yield "The incumbent as replayed, beside the brokers the log says were answered. The range is that of one more"
+    yield "replicate, for all figures together with 95 %; the gap is how far the logged figure lies outside of it. A"
+    yield "difference between policies that is not above the gap is inconclusive: it may be the replay's own."
     yield ""
     units = {metric.name: metric.unit for metric in scored.metrics}
     rows = [
         (
             label(one.metric, one.key),
-            *(value_text(v, units[one.metric]) for v in (one.logged, one.resimulated, one.gap)),
+            *(value_text(v, units[one.metric]) for v in (one.logged, one.resimulated)),
+            interval_text(one.low, one.high, units[one.metric]),
+            value_text(one.gap, units[one.metric]),
         )
         for one in scored.fidelity
         if one.reason is None
     ]
     if rows:
-        yield from (*_table(("metric", "logged", "replayed", "gap"), rows), "")
+        yield from (*_table(("metric", "logged", "replayed", "range", "gap"), rows), "")
     unknown: dict[str, list[str]] = {}
     for one in scored.fidelity:
         if one.reason is not None:

@@ -12,9 +12,9 @@ from rich.text import Text
 from lookup.report.comparison import Cell, Line, lines, policies_in_order
 from lookup.report.cycles import idle_shedders
 from lookup.report.numbers import NOTHING
-from lookup.report.wording import caveats, conclusion, floors, legend, outcomes
+from lookup.report.wording import caveats, comparisons, conclusion, floors, legend, outcomes
 from lookup.score.scoring import Scored
-from lookup.score.verdict import Word
+from lookup.score.verdict import Verdict, Word
 
 __all__ = ["comparison_tables", "print_report"]
 
@@ -56,6 +56,7 @@ def _texts(scored: Scored) -> Iterator[str]:
         yield f"floor of imbalance_max_mean, what a per-lookup round-robin would score: {', '.join(floor)}"
     yield from outcomes(scored)
     yield from idle_shedders(scored.inputs)
+    yield from comparisons(scored)
     yield conclusion(scored)
     yield from (f"Note: {text}" for text in caveats(scored))
 
@@ -104,4 +105,11 @@ def _table(figures: Sequence[Line], heads: Sequence[str], shown: Sequence[int], 
 
 
 def _cell(cell: Cell) -> Text:
-    return Text(f"{cell.value} {cell.mark}", style=_STYLES[cell.word] if cell.word else "")
+    return Text(f"{cell.value} {cell.mark}", style=_style(cell.verdict))
+
+
+def _style(verdict: Verdict | None) -> str:
+    """Return how a verdict is coloured: what holds for one placement only is no alarm, and no success."""
+    if verdict is None:
+        return ""
+    return "yellow" if verdict.holds_for == "placement" else _STYLES[verdict.verdict]

@@ -9,17 +9,19 @@ from datetime import UTC, datetime
 
 from lookup.engine.ledger import MICRO
 from lookup.replay.quantities import quantity
-from lookup.report.comparison import MARKS, label, policies_in_order
+from lookup.report.comparison import MARKS, OPEN_MARKS, label, policies_in_order
 from lookup.report.numbers import number_text
+from lookup.score.luck import LEVEL
+from lookup.score.rules import margin_of
 from lookup.score.scoring import Scored
-from lookup.score.verdict import Verdict, Word
+from lookup.score.verdict import Verdict, Word, family
 
-__all__ = ["MEANINGS", "caveats", "conclusion", "floors", "legend", "outcomes"]
+__all__ = ["MEANINGS", "caveats", "comparisons", "conclusion", "floors", "legend", "outcomes"]
 
 MEANINGS: Mapping[Word, str] = {
     "better": "the whole interval of the difference is on the good side",
     "worse": "the whole interval of the difference is on the bad side",
-    "equivalent": "the whole interval lies within the margin, or both policies have the same figures",
+    "equivalent": "the interval, widened by the fidelity gap, lies within the margin, or all figures are the same",
     "inconclusive": "this log cannot tell; the reason says why",
 }
 
@@ -30,7 +32,8 @@ _EARLY_US = 315_532_800 * MICRO
 def legend() -> str:
     """Explain the marks in one line."""
     marks = "  ".join(f"{mark} {word}" for word, mark in MARKS.items())
-    return f"against the incumbent: {marks};  ↑ ↓ which direction is better;  * decides the exit code"
+    open_marks = f"{OPEN_MARKS['better']} {OPEN_MARKS['worse']} for this placement only"
+    return f"against the incumbent: {marks}  {open_marks};  ↑ ↓ which direction is better;  * decides the exit code"
 
 
 def outcomes(scored: Scored) -> list[str]:
@@ -44,8 +47,25 @@ def outcomes(scored: Scored) -> list[str]:
 def _outcome(policy: str, verdicts: list[Verdict]) -> str:
     counts = Counter(one.verdict for one in verdicts)
     summary = ", ".join(f"{counts[word]} {word}" for word in MARKS if counts[word]) or "no verdict"
+    if any(one.holds_for == "placement" and one.verdict in ("better", "worse") for one in verdicts):
+        summary += ", for this placement only"
     worse = [label(one.metric, one.key) for one in verdicts if one.primary and one.verdict == "worse"]
     return f"{policy}: {summary}" + (f"; worse on primary {', '.join(worse)}" if worse else "")
+
+
+def comparisons(scored: Scored) -> Iterator[str]:
+    """Say how many comparisons were made, and how many of them chance alone would decide."""
+    together, alone = family(scored.verdicts)
+    if together:
+        yield (
+            f"{quantity(together, 'comparison decides', 'comparisons decide')} the exit code (*), judged together: "
+            f"between equals one of them would come out better or worse in at most {LEVEL:.0%} of all runs."
+        )
+    if alone:
+        yield (
+            f"{quantity(alone, 'further comparison was', 'further comparisons were')} made, each for itself: "
+            f"between equals chance alone would bring about {LEVEL * alone:.1f} that are better or worse."
+        )
 
 
 def conclusion(scored: Scored) -> str:
@@ -53,10 +73,20 @@ def conclusion(scored: Scored) -> str:
     if len(scored.plan.policies) == 1:
         return "Only the incumbent was replayed: figures, no verdicts."
     return {
-        0: "No candidate is worse than the incumbent on a primary metric.",
+        0: _clean(scored),
         3: "At least one candidate is worse than the incumbent on a primary metric (exit code 3).",
         4: "A decision was required and at least one primary metric is inconclusive (exit code 4).",
     }[scored.exit_code]
+
+
+def _clean(scored: Scored) -> str:
+    once = [one for one in scored.verdicts if one.primary and one.verdict == "worse"]
+    if not once:
+        return "No candidate is worse than the incumbent on a primary metric."
+    return (
+        "No candidate is worse than the incumbent on a primary metric as far as policies go; where one is worse for "
+        "this placement only (▽), another draw of luck may turn it, so it does not decide the exit code."
+    )
 
 
 def floors(scored: Scored) -> list[str]:
@@ -69,7 +99,15 @@ def floors(scored: Scored) -> list[str]:
 
 def caveats(scored: Scored) -> list[str]:
     """Say what a reader should know before trusting the figures."""
-    sections = (_about_silence, _about_time, _about_dice, _about_inputs, _about_fidelity, _about_distance)
+    sections = (
+        _about_silence,
+        _about_time,
+        _about_incapable,
+        _about_placement,
+        _about_inputs,
+        _about_fidelity,
+        _about_distance,
+    )
     return [sentence for section in sections for sentence in section(scored)]
 
 
@@ -92,10 +130,20 @@ def _about_time(scored: Scored) -> Iterator[str]:
         yield f"The log begins in {began:%B %Y}. Whole numbers in `ts` are taken for µs: are they ms or seconds?"
 
 
-def _about_dice(scored: Scored) -> Iterator[str]:
-    if scored.one_roll:
-        names = ", ".join(scored.one_roll)
-        yield f"{names}: dice were rolled with one seed only; the figures are one roll of many. Give more `seeds`."
+def _about_placement(scored: Scored) -> Iterator[str]:
+    policies: dict[str, list[str]] = {}
+    for policy, reason in scored.placed_once.items():
+        policies.setdefault(reason, []).append(policy)
+    for reason, names in policies.items():
+        yield (
+            f"{', '.join(names)}: {reason}, so verdicts that involve it hold for this placement only (△ ▽) and do not "
+            "decide the exit code: another draw of luck may turn them."
+        )
+
+
+def _about_incapable(scored: Scored) -> Iterator[str]:
+    for policy, reason in scored.cannot_act.items():
+        yield f"{policy} is not what it says: {reason}"
 
 
 def _about_inputs(scored: Scored) -> Iterator[str]:
@@ -121,6 +169,19 @@ def _about_fidelity(scored: Scored) -> Iterator[str]:
     if scored.fidelity and all(math.isnan(one.gap) for one in scored.fidelity):
         reason = scored.fidelity[0].reason
         yield f"Fidelity is unknown: {reason}. Whether the replayed incumbent is what really happened was not checked."
+    strange = [
+        one for one in scored.fidelity if one.gap > margin_of((one.metric, one.key), scored.plan.rules, one.resimulated)
+    ]
+    if strange:
+        figures = ", ".join(
+            f"{label(one.metric, one.key)} ({number_text(one.logged)} logged, {number_text(one.low)} to "
+            f"{number_text(one.high)} replayed)"
+            for one in strange
+        )
+        yield (
+            f"The log was not written by {scored.plan.evaluation.incumbent}: no replicate of it would show {figures}. "
+            "Differences between policies that are not above these gaps are left open."
+        )
 
 
 def _about_distance(scored: Scored) -> Iterator[str]:

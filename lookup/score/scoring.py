@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from lookup.hooks import Metric
 from lookup.replay.outcome import LOGGED, ReplayOutcome
-from lookup.score.bootstrap import Draws, Resampling, draw
 from lookup.score.estimates import Estimate, estimate
 from lookup.score.fidelity import Fidelity, compare_with_log
+from lookup.score.luck import Layout, layout_of
+from lookup.score.rules import Name, check_measured, check_rules, default_primary
 from lookup.score.series import Series, series_of
-from lookup.score.verdict import Case, Verdict, check_measured, check_rules, exit_code, judge
+from lookup.score.verdict import Case, Verdict, exit_code, judge
 from lookup.settings.sections import EvaluationSection, VerdictSection
 
 __all__ = ["Plan", "Scored", "score"]
@@ -25,6 +28,8 @@ class Plan:
     policies: tuple[str, ...]
     evaluation: EvaluationSection
     rules: VerdictSection
+    #: properties that a policy reads or that settings give to clients: matching them is what users care about
+    labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +43,10 @@ class Scored:
     verdicts: Sequence[Verdict]
     fidelity: Sequence[Fidelity]
     inputs: Mapping[str, object]
-    #: policies that roll dice and were replayed with one seed only
-    one_roll: tuple[str, ...]
+    #: why verdicts on a policy hold for its placement only, by policy
+    placed_once: Mapping[str, str]
+    #: why a policy cannot do what it says on this log, by policy
+    cannot_act: Mapping[str, str]
     exit_code: int
 
     @property
@@ -58,10 +65,11 @@ def score(outcome: ReplayOutcome, metrics: Sequence[Metric], plan: Plan) -> Scor
     series = series_of(outcome.sums, metrics, [*plan.policies, LOGGED])
     fidelity = compare_with_log(series, plan.evaluation.incumbent, outcome.logged_reason)
     replayed = [one for one in series if one.policy != LOGGED]
-    draws = draw(replayed, _resampling(plan))
-    estimates = estimate(replayed, draws)
-    check_measured(plan.rules, metrics, estimates)
-    verdicts = judge(estimates, plan.policies, _case(plan, draws, fidelity))
+    layout = _layout(replayed, plan)
+    estimates = estimate(replayed, layout)
+    check_measured(plan.rules, metrics, _measured(estimates))
+    placed_once = _placed_once(outcome, replayed, plan)
+    verdicts = judge(estimates, plan.policies, _case(outcome, layout, fidelity, placed_once, plan))
     return Scored(
         plan=plan,
         metrics=metrics,
@@ -69,21 +77,54 @@ def score(outcome: ReplayOutcome, metrics: Sequence[Metric], plan: Plan) -> Scor
         verdicts=verdicts,
         fidelity=fidelity,
         inputs=outcome.inputs,
-        one_roll=_one_roll(outcome, replayed),
+        placed_once=placed_once,
+        cannot_act=outcome.cannot_act,
         exit_code=exit_code(verdicts, plan.rules),
     )
 
 
-def _resampling(plan: Plan) -> Resampling:
-    rules, evaluation = plan.rules, plan.evaluation
-    return Resampling(rules.resamples, rules.block_s, evaluation.balance_s, evaluation.seeds[0])
+def _layout(series: Sequence[Series], plan: Plan) -> Layout:
+    rules = plan.rules
+    return layout_of(series, cell_s=plan.evaluation.balance_s, block_s=rules.block_s, min_events=rules.min_events)
 
 
-def _case(plan: Plan, draws: Draws, fidelity: Sequence[Fidelity]) -> Case:
-    gaps = {(one.metric, one.key): one.gap for one in fidelity}
-    return Case(plan.evaluation.incumbent, plan.rules, draws, gaps)
+def _measured(estimates: Sequence[Estimate]) -> set[Name]:
+    return {one.series.name for one in estimates if one.cluster is None and not one.series.by}
 
 
-def _one_roll(outcome: ReplayOutcome, series: Sequence[Series]) -> tuple[str, ...]:
-    once = {one.policy for one in series if len(one.seeds) == 1}
-    return tuple(sorted(once & outcome.rolled))
+def _case(
+    outcome: ReplayOutcome, layout: Layout, fidelity: Sequence[Fidelity], placed_once: Mapping[str, str], plan: Plan
+) -> Case:
+    incumbent, rules = plan.evaluation.incumbent, plan.rules
+    why = outcome.cannot_act.get(incumbent)
+    return Case(
+        incumbent=incumbent,
+        rules=rules,
+        primary=default_primary(plan.labels) if rules.primary is None else rules.primary,
+        layout=layout,
+        gaps={(one.metric, one.key): one.gap for one in fidelity},
+        placed_once=frozenset(placed_once),
+        refused=None if why is None else f"the incumbent {incumbent} is not what it says: {why}",
+    )
+
+
+def _placed_once(outcome: ReplayOutcome, series: Sequence[Series], plan: Plan) -> dict[str, str]:
+    """Say by policy why what is found of it may be luck that no replicate shows, if it may be."""
+    reasons: dict[str, str] = {}
+    for policy in plan.policies:
+        own = [one for one in series if one.policy == policy]
+        unsalted = outcome.unsalted.get(policy)
+        if unsalted:
+            reasons[policy] = f"{' and '.join(unsalted)} tells equal brokers apart by their names, whatever the salt"
+        elif len({seed for one in own for seed in one.seeds}) == 1:
+            reasons[policy] = "it was replayed with one seed"
+        elif plan.evaluation.ownership == "exclusive" and all(_is_same(one) for one in own):
+            reasons[policy] = "all its replicates are the same"
+    return reasons
+
+
+def _is_same(series: Series) -> bool:
+    """Tell whether all replicates of a series have the same sums."""
+    by_cluster: dict[str, np.ndarray] = {}
+    sums = ((cluster, part.sums) for (cluster, _), part in series.parts.items())
+    return all(np.array_equal(by_cluster.setdefault(cluster, own), own) for cluster, own in sums)

@@ -22,7 +22,7 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """One figure of one policy."""
+    """One figure of one policy; a seed is a replicate."""
 
     policy: str
     metric: Metric
@@ -48,10 +48,11 @@ class Series:
 
     def value(self, cluster: str | None = None) -> float:
         """Return the observed value in one cluster or pooled over all, the mean over seeds; NaN where there is none."""
-        values = [self._value(seed, cluster) for seed in self.seeds]
+        values = [self.value_of_seed(seed, cluster) for seed in self.seeds]
         return float(np.mean(values))
 
-    def _value(self, seed: int, cluster: str | None) -> float:
+    def value_of_seed(self, seed: int, cluster: str | None = None) -> float:
+        """Return the value of one replicate in one cluster or pooled over all; NaN if there is nothing to measure."""
         wanted = self.clusters if cluster is None else (cluster,)
         sums = [self.parts[name, seed].sums for name in wanted if (name, seed) in self.parts]
         if not sums:

@@ -12,8 +12,9 @@ import numpy as np
 from lookup.hooks import Metric
 from lookup.score.estimates import Estimate
 from lookup.score.fidelity import Fidelity
+from lookup.score.luck import LEVEL
 from lookup.score.scoring import Scored
-from lookup.score.verdict import Verdict
+from lookup.score.verdict import Verdict, family
 
 __all__ = ["SCHEMA", "metric_rows", "summary", "to_json"]
 
@@ -22,11 +23,13 @@ SCHEMA = 1
 
 
 def summary(scored: Scored) -> dict[str, Any]:
-    """Return the whole summary: `schema`, `metrics`, `verdicts`, `fidelity`, `inputs`; what is NaN becomes None."""
+    """Return the whole summary; what is NaN becomes None."""
+    together, alone = family(scored.verdicts)
     return {
         "schema": SCHEMA,
         "metrics": metric_rows(scored),
         "verdicts": [_verdict_row(verdict) for verdict in scored.verdicts],
+        "comparisons": {"together": together, "alone": alone, "expected_by_chance": round(LEVEL * alone, 2)},
         "fidelity": [_fidelity_row(one) for one in scored.fidelity],
         "inputs": _inputs(scored),
     }
@@ -94,6 +97,10 @@ def _verdict_row(verdict: Verdict) -> dict[str, Any]:
         "delta": _plain(verdict.delta),
         "low": _plain(verdict.low),
         "high": _plain(verdict.high),
+        "primary": verdict.primary,
+        "holds_for": verdict.holds_for,
+        "p_value": _plain(verdict.p_value),
+        "p_family": _plain(verdict.p_family),
     }
 
 
@@ -103,13 +110,16 @@ def _fidelity_row(one: Fidelity) -> dict[str, Any]:
         "key": one.key,
         "logged": _plain(one.logged),
         "resimulated": _plain(one.resimulated),
+        "low": _plain(one.low),
+        "high": _plain(one.high),
         "gap": _plain(one.gap),
+        "seeds": list(one.seeds),
         "reason": one.reason,
     }
 
 
 def _inputs(scored: Scored) -> dict[str, Any]:
-    notes = {"one_roll": bool(scored.one_roll), "one_roll_policies": list(scored.one_roll)}
+    notes = {"placed_once": dict(scored.placed_once), "cannot_act": dict(scored.cannot_act)}
     return {str(name): _plain(value) for name, value in {**scored.inputs, **notes}.items()}
 
 

@@ -7,25 +7,38 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import Annotated, Self
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, PrivateAttr
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PrivateAttr,
+)
 
 __all__ = [
     "Above0",
     "Count",
+    "CountS",
     "Cycling",
     "Moment",
     "Number",
     "PortNumber",
     "Positive",
+    "PositiveS",
     "Ratio",
     "Share",
+    "ShareS",
     "Strict",
     "Truth",
     "Whole",
     "WholeFile",
+    "is_in_calendar",
     "is_numbered",
     "numbered",
     "refuse",
@@ -66,19 +79,51 @@ Positive = Annotated[int, Field(strict=True, ge=1)]
 Count = Annotated[int, Field(strict=True, ge=0)]
 PortNumber = Annotated[int, Field(strict=True, ge=1, le=65535)]
 Number = Annotated[float, Field(strict=True)]
-Above0 = Annotated[float, Field(strict=True, gt=0)]
+#: Figures at most and, of those above 0, at least: products of a few, summed over the weight of a log, stay finite.
+_MOST, _LEAST = 1e15, 1e-9
+#: a number above 0
+Above0 = Annotated[float, Field(strict=True, ge=_LEAST, le=_MOST)]
 #: a number >= 0
-Share = Annotated[float, Field(strict=True, ge=0)]
+Share = Annotated[float, Field(strict=True, ge=0, le=_MOST)]
 #: a number in [0, 1]
 Ratio = Annotated[float, Field(strict=True, ge=0, le=1)]
 Truth = Annotated[bool, Field(strict=True)]
+
+#: Seconds of a span at most, a hundred years: as microseconds, and added to any instant of the years 1 to 9999, they
+#: stay within 64 bits.
+_MOST_S = 3_155_760_000
+PositiveS = Annotated[int, Field(strict=True, ge=1, le=_MOST_S)]
+CountS = Annotated[int, Field(strict=True, ge=0, le=_MOST_S)]
+
+
+def _measurable(seconds: float) -> float:
+    if 0 < seconds < _LEAST_S:
+        raise ValueError(f"should be 0 or at least 0.000001, one microsecond, not {seconds}")
+    return seconds
+
+
+#: Seconds that are counted in whole microseconds, at least.
+_LEAST_S = 1e-6
+#: a number of seconds, 0 or from a microsecond to a day
+ShareS = Annotated[float, Field(strict=True, ge=0, le=86_400), AfterValidator(_measurable)]
 
 
 def _moment(value: object) -> object:
     read = _instant(value) if isinstance(value, str) else value
     if isinstance(read, datetime) and read.tzinfo is not None:
+        if not is_in_calendar(read):
+            raise ValueError(f"should lie in the years 1 to 9999 of UTC, not {_plain(value)}")
         return read
     raise ValueError(f"should be a date and time with offset, like 2026-01-01T00:00:00Z, not {_plain(value)}")
+
+
+def is_in_calendar(moment: datetime) -> bool:
+    """Tell whether a moment lies in the years 1 to 9999 in UTC as well as at its own offset."""
+    try:
+        moment.astimezone(UTC)
+    except OverflowError:
+        return False
+    return True
 
 
 def _instant(text: str) -> datetime | None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Self
 
-from pydantic import BeforeValidator, Field, PlainValidator, PrivateAttr, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, PrivateAttr, model_validator
 
 from lookup.model.broker import EXTENSIBLE_MANAGER
+from lookup.model.names import cluster_problem
 from lookup.model.quoting import listed, shown
 from lookup.settings.base import (
     Above0,
@@ -158,6 +159,16 @@ class LocationEntry(Strict):
     """Innermost level."""
 
 
+def _cluster(name: str) -> str:
+    problem = cluster_problem(name)
+    if problem is not None:
+        raise ValueError(problem)
+    return name
+
+
+ClusterName = Annotated[str, AfterValidator(_cluster)]
+
+
 class BrokerEntry(Strict):
     """One broker, or with `count` a template of several, and when it is registered."""
 
@@ -169,7 +180,7 @@ class BrokerEntry(Strict):
     """First number of a template."""
     properties: Mapping[str, Cycling] = {}
     """Lookup properties with their prefix, over those of the profile; lists are taken in turn, `{n}` counts."""
-    clusters: tuple[str, ...] | None = Field(default=None, min_length=1)
+    clusters: tuple[ClusterName, ...] | None = Field(default=None, min_length=1)
     """Clusters the broker belongs to; absent: every cluster of the log."""
     from_: Moment | None = Field(default=None, alias="from")
     """Registered from then on; absent: from the beginning."""

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from lookup.errors import SettingsError
 from lookup.model.broker import published_properties
+from lookup.model.paths import is_device
 from lookup.settings.broker import BrokerProfile
 from lookup.settings.broker_keys import MODULAR_MANAGER, is_load_manager_key
 from lookup.settings.problems import place, problems_of
@@ -79,6 +80,8 @@ def conf_values(path: str | os.PathLike[str], *, encoding: str = "latin-1") -> d
 
 
 def _pairs(path: Path, encoding: str) -> list[tuple[str, str]]:
+    if is_device(path):
+        raise SettingsError(f"{path}: is a device; expected a file of Java properties")
     try:
         text = path.read_text(encoding=encoding)
         elements = list(javaproperties.parse(text))

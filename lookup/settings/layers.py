@@ -15,6 +15,8 @@ from pydantic import BaseModel
 
 from lookup.errors import SettingsError
 from lookup.model.documents import NestingError, toml_table
+from lookup.model.paths import is_device
+from lookup.model.quoting import shown
 from lookup.settings.problems import Loc
 
 __all__ = [
@@ -59,6 +61,8 @@ def read_text(path: Path) -> str:
     Raises:
         SettingsError: one sentence, where it is absent or cannot be read.
     """
+    if is_device(path):
+        raise SettingsError(f"{path}: is a device; expected a text file")
     try:
         # Editors on Windows begin a file with a mark that TOML does not know.
         return path.read_text(encoding="utf-8-sig")
@@ -143,7 +147,12 @@ def anchored(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 def _absolute(path: object, folder: Path) -> object:
     if not isinstance(path, str) or not path or "://" in path:
         return path
-    return str((folder / Path(path).expanduser()).resolve())
+    if "\0" in path:
+        raise SettingsError(f"path {shown(path)} has the character '\\x00', which no name of a file has")
+    try:
+        return str((folder / Path(path).expanduser()).resolve())
+    except RuntimeError as error:  # of `~name` without such a user, or of links that go round
+        raise SettingsError(f"path {shown(path)} leads nowhere: {error}") from None
 
 
 def _values_absolute(paths: object, folder: Path) -> object:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import (
     ConfigDict,
-    Field,
     GetJsonSchemaHandler,
     ModelWrapValidatorHandler,
     PrivateAttr,
@@ -19,7 +18,7 @@ from pydantic_core import CoreSchema
 
 from lookup.errors import SettingsError
 from lookup.model.quoting import shown
-from lookup.settings.base import Share, Strict, refuse
+from lookup.settings.base import CountS, Share, Strict, refuse
 from lookup.settings.broker import Scalar
 from lookup.settings.pulsar_defaults import Release
 from lookup.settings.today import read_today
@@ -96,7 +95,7 @@ class PolicySpec(Strict):
     """Which bundles an owner should give up, once per tick; absent: none."""
     splitter: PartSpec | None = None
     """Which bundles are divided, and where, in scenarios and live; a replay honours logged splits; absent: none."""
-    grace_s: Annotated[int, Field(ge=0)] | None = None
+    grace_s: CountS | None = None
     """Seconds for which a bundle that the shedder unloaded is left in peace; absent: what a `broker.conf` says in
     loadBalancerSheddingGracePeriodMinutes, else 1800."""
     on_error: OnError = "stop"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from lookup.settings.base import Above0, Count, Positive, Ratio, Share, Strict, Truth, refuse
+from lookup.settings.base import Above0, CountS, Positive, PositiveS, Ratio, Share, ShareS, Strict, Truth, refuse
 
 __all__ = [
     "EvaluationSection",
@@ -29,6 +29,28 @@ LoadReports = Literal["instant", "published"]
 Seed = Annotated[int, Field(strict=True, ge=-(1 << 63), lt=1 << 63)]
 
 
+#: More replicates than this would take longer than they tell.
+_MOST_SEEDS = 1000
+
+
+def _numbered_seeds(value: object) -> object:
+    """Return the seeds 1 to n for a number n."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return value
+    if not 1 <= value <= _MOST_SEEDS:
+        raise ValueError(
+            f"a number of seeds should be 1 to {_MOST_SEEDS}, not {value}; seeds of your choice are a list"
+        )
+    return tuple(range(1, value + 1))
+
+
+_Seeds = Annotated[
+    tuple[Seed, ...],
+    Field(min_length=1, max_length=_MOST_SEEDS),
+    BeforeValidator(_numbered_seeds, json_schema_input_type=Annotated[int, Field(ge=1, le=_MOST_SEEDS)] | list[Seed]),
+]
+
+
 class EvaluationSection(Strict):
     """How the log is replayed."""
 
@@ -38,27 +60,29 @@ class EvaluationSection(Strict):
     """A bundle has one owner (Pulsar's bundles), or each lookup is decided alone."""
     owner_loss: OwnerLoss = "next-lookup"
     """Who assigns a lost broker's bundles: the next lookup (modular manager) or the leader at once (extensible)."""
-    handover_s: Share = Field(default=0.0, le=86_400)
-    """Seconds that a bundle which changes hands is Releasing, Assigning or Splitting, each; 0: it is so at once."""
+    handover_s: ShareS = 0.0
+    """Seconds that a bundle which changes hands is Releasing, Assigning or Splitting, each; 0: it is so at once.
+
+    Else a microsecond, 1e-6, at least."""
     load: LoadSource = "simulated"
     """Whose load the policies see: what the replay itself placed, or the LOADS table (`inputs.loads`)."""
     load_reports: LoadReports = "instant"
     """Whether policies see simulated load at once, or what each broker last published at its policy's cadence."""
-    tick_s: Positive = 60
+    tick_s: PositiveS = 60
     """Seconds of a grid cell, in which the load that policies see is fixed."""
-    session_s: Positive = 60
+    session_s: PositiveS = 60
     """How many seconds a session's weight lasts; a multiple of `tick_s`."""
-    balance_s: Positive = 3600
+    balance_s: PositiveS = 3600
     """Seconds of a cell of the balance metrics; a multiple of `tick_s`."""
-    warmup_s: Count = 0
+    warmup_s: CountS = 0
     """Seconds at the beginning that are simulated but not scored."""
-    seeds: tuple[Seed, ...] = Field(default=(1,), min_length=1)
-    """Seeds of the dice; every policy is replayed once per seed."""
+    seeds: _Seeds = tuple(range(1, 11))
+    """Replicates, a number or a list of seeds: each replays every policy with dice and a salt of its own."""
     default_bundles: Positive = Field(default=4, le=1 << 16)
     """Bundles of a namespace that is not named in `[[namespaces]]`."""
-    reconnect_s: Count = 30
+    reconnect_s: CountS = 30
     """Seconds after a logged loss of an owner in which lookups count as induced."""
-    window_s: Count = 3600
+    window_s: CountS = 3600
     """Seconds within which a bundle that comes back makes its moves redundant."""
     overload_threshold: Above0 = 0.85
     """Usage above which a broker counts as overloaded; 1.0 is full."""
@@ -92,20 +116,23 @@ class VerdictSection(Strict):
     """How the comparison with the incumbent is judged."""
 
     primary: tuple[str, ...] | None = None
-    """Metrics, `name` or `name:key`, that decide the exit code; absent: every metric with a direction."""
+    """Metrics, `name` or `name:key`, that decide the exit code; absent: answers, locality, imbalance, moved weight."""
     margin: Share = 0.01
     """Differences within this are equivalent; relative to the incumbent's value, absolute where that is 0."""
     margins: Mapping[str, Share] = {}
     """Margins of single metrics."""
     require_decision: Truth = False
     """Whether an inconclusive primary metric makes the exit code 4."""
-    # Memory grows with resamples times bundles; an interval hardly moves beyond some ten thousand.
-    resamples: Positive = Field(default=2000, le=100_000)
-    """Bootstrap resamples."""
-    block_s: Positive = 3600
-    """Seconds of a block where time is resampled."""
+    accept_placement: Truth = False
+    """Whether verdicts that hold for one placement only (a hash without salt, one seed) may decide the exit code."""
+    resamples: Positive | None = None
+    """No longer used: intervals are calculated, nothing is drawn."""
+    block_s: PositiveS = 3600
+    """Seconds of a block of neighbouring cells that count as one observation of the demand."""
     min_units: Positive = 20
-    """Below this many units of resampling a comparison is inconclusive."""
+    """With something happening in fewer bundles, or blocks of time, than this a comparison is inconclusive."""
+    min_events: Positive = 5
+    """With fewer lost brokers (unloads, splits) than this, what only they caused is inconclusive."""
 
 
 #: Of a file or folder, or a URI; the empty one would be the folder of the settings.

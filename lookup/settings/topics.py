@@ -9,7 +9,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from lookup.settings.base import Positive, Strict, Truth, WholeFile, refuse
+from lookup.settings.base import Positive, ShareS, Strict, Truth, WholeFile, refuse
 from lookup.settings.policy import PartSpec
 
 __all__ = ["TopicsFile", "TopicsSection"]
@@ -52,7 +52,7 @@ class TopicsSection(Strict):
     """How often a subscription client looks at a namespace, also beside a watch: seconds."""
     retry_s: _Pause = 1.0
     """How long it waits before it tries again what failed: seconds."""
-    grace_s: Annotated[float, Field(strict=True, ge=0, le=86_400)] = 60.0
+    grace_s: ShareS = 60.0
     """How long it keeps the subscription of a topic that is no longer listed: seconds."""
     from_broker_conf: str | None = None
     """Path of a `broker.conf` whose keys fill what is not written here."""

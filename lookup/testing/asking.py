@@ -88,7 +88,7 @@ def worlds_of(policy: Policy, worlds: Iterable[World]) -> Iterator[World]:
 def manager_in(policy: Policy, world: World) -> LoadManager:
     """Return a load manager at work in the world, at the moment of its view."""
     view = world.view
-    conditions = Conditions(namespaces=view.namespaces, topology=view.topology)
+    conditions = Conditions(namespaces=view.namespaces, topology=view.topology, salt=view.salt)
     manager = LoadManager(policy, view.cluster, view.brokers, conditions=conditions)
     manager.begin_tick(view.now_us)
     manager.set_registry(view.brokers, view.registered)

@@ -66,6 +66,8 @@ class Figures(TypedDict, total=False):
     long_term_rate: Mapping[str, float]
     #: messages per second in the long run by bundle
     long_term_bundle_rates: Mapping[str, float]
+    #: default: that of production
+    salt: str
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,7 @@ def cluster(*brokers: Broker | str, **figures: Unpack[Figures]) -> ClusterView:
         message_rate=_column(roster, figures["message_rate"]) if "message_rate" in figures else None,
         long_term_rate=_column(roster, figures["long_term_rate"]) if "long_term_rate" in figures else None,
         long_term_bundle_rates=figures.get("long_term_bundle_rates", {}),
+        salt=figures.get("salt", ""),
     )
 
 

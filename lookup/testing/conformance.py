@@ -31,11 +31,13 @@ from lookup.engine.build import PartBuilder, part_table
 from lookup.engine.explain import explain
 from lookup.engine.plugins import registry_of
 from lookup.engine.policy import Instant, Policy, WeightedScorer
+from lookup.engine.salting import probe_requests, unsalted_parts
 from lookup.errors import ReadsError
 from lookup.hooks.protocols import Filter, Scorer, Selector, Shedder, SplitAlgorithm, Splitter
 from lookup.model.broker import Candidates
 from lookup.model.decision import Reason
 from lookup.model.request import LookupRequest
+from lookup.model.topology import Topology
 from lookup.model.view import ClusterView
 from lookup.settings.policy import PartSpec
 from lookup.testing.asking import (
@@ -73,6 +75,7 @@ __all__ = [
     "check_reads_are_honest",
     "check_rejections_are_explained",
     "check_repr_rebuilds",
+    "check_salt_is_mixed_in",
     "check_same_answer_twice",
     "check_shedding_repeats",
     "check_splits_are_sound",
@@ -247,6 +250,25 @@ def check_reads_are_honest(policy: Policy, worlds: Sequence[World] = WORLDS) -> 
                 assert np.array_equal(before, after), f"{part!r} depends on {what}, which it does not declare"
 
 
+def check_salt_is_mixed_in(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
+    """Check that no filter, scorer or selector separates equal brokers by their names, alike under every salt.
+
+    `order_sensitive = True` exempts a part from this as well: one that takes brokers by their places in a list hashes
+    nothing, and other names would only exchange equal brokers.
+    """
+    labelled = [labelled_for(policy, world) for world in worlds]
+    requests = probe_requests(
+        [world.request.bundle for world in labelled], [world.request.properties for world in labelled]
+    )
+    brokers = [broker for world in labelled for broker in world.view.brokers]
+    names = unsalted_parts(policy, requests, brokers, Topology())
+
+    assert not names, (
+        f"{policy.name}: {', '.join(map(repr, names))} separates equal brokers by their names, alike under every salt; "
+        "mix view.salt into what is hashed, or give equal brokers equal odds"
+    )
+
+
 def check_survives_pickle(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
     """Check that a policy comes back from pickle equal and behaves as before; Spark's workers get it so."""
     policy.ballot(worlds[0].request, Instant(policy, worlds[0].view))
@@ -315,6 +337,7 @@ CHECKS: tuple[Check, ...] = (
     check_same_answer_twice,
     check_deciding_changes_nothing,
     check_reads_are_honest,
+    check_salt_is_mixed_in,
     check_survives_pickle,
     check_repr_rebuilds,
     check_toml_round_trip,

@@ -182,5 +182,6 @@ def _other_figures(view: ClusterView) -> dict[str, dict[str, Any]]:
         "view.now": {"now_us": view.now_us + 86_400_000_000},
         # Under `*` it is every part's own.
         "view.memory": {"memory": {"*": {"counter": 7, "something": {"else": 1}}}},
+        "view.salt": {"salt": f"not {view.salt}"},
     }
     return {name: figures[name] for name in sorted(set(VIEW_READS.values()))}

@@ -16,12 +16,12 @@ from typing import Any
 from lookup.errors import ArgumentError, ContractError, NotFoundError, PulsarLookupError, StateError
 from lookup.hooks.protocols import Lister
 from lookup.model.catalog import CatalogView, EventKind, Listing, Mode
+from lookup.model.characters import BREAKING, forbidden_character
 from lookup.model.quoting import shown
 from lookup.topics.hashing import topics_hash
 from lookup.topics.listers import ReadOnlyCatalog, interests_of, lister_failing
 from lookup.topics.naming import fault_of, prefixes_of, schemes_of, without_system_topics
 from lookup.topics.patterns import TopicsPattern, pattern_length
-from lookup.topics.refusals import BREAKING, forbidden_character
 
 __all__ = ["ListAnswer", "ListLimits", "ListRequest", "Query", "TopicLister", "checked_properties"]
 

@@ -16,9 +16,9 @@ from typing import get_args
 
 from lookup.errors import ArgumentError, InvalidNameError
 from lookup.model.catalog import Mode
+from lookup.model.characters import BREAKING, forbidden_character, unseen
 from lookup.model.names import NamespaceName, TopicName
 from lookup.model.quoting import shown
-from lookup.topics.refusals import BREAKING, forbidden_character, unseen
 
 __all__ = [
     "MODES",

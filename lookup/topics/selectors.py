@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 
 from lookup.errors import ArgumentError
 from lookup.model.catalog import CatalogView, Equals, Exists, In, Selector, Term
+from lookup.model.characters import forbidden_character, unseen
 from lookup.model.quoting import shown
 from lookup.topics.naming import without_system_topics
 from lookup.topics.pairs import LABEL_KEY_SIGNS, LABEL_SIGNS, MAX_LENGTH, MAX_PAIRS
-from lookup.topics.refusals import forbidden_character, unseen
 
 __all__ = ["MAX_SELECTOR_LENGTH", "parse", "selected_in"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from lookup.model import Broker, Candidates, ClusterView, LookupRequest
 from lookup.model.view import REQUEST_READS
+from lookup_policies._hashing import digest, mixed
 
 __all__ = ["Rendezvous"]
 
@@ -20,7 +20,7 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Rendezvous:
-    """Choose the candidate with the greatest -weight / ln(u), u in (0, 1) being a hash of key and broker.
+    """Choose the candidate with the greatest -weight / ln(u), u in (0, 1) being a hash of key, salt and broker.
 
     Each broker gets a share of the keys in proportion to its weight. When a broker leaves only its own keys move, and
     they spread over the others; when it returns exactly these come back. Nothing is remembered and no load is read.
@@ -52,13 +52,13 @@ class Rendezvous:
 
     @property
     def reads(self) -> frozenset[str]:
-        """Return the field that is hashed, and the bundle, which stands in for it."""
-        return frozenset({"bundle", self.key})
+        """Return the field that is hashed, the bundle, which stands in for it, and the salt."""
+        return frozenset({"bundle", self.key, "view.salt"})
 
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
         """Return 1 for the candidate with the greatest value."""
-        own = brokers.column(self.name, lambda broker: _digest(broker.id)).astype(np.uint64)
-        lengths = -np.log(_units(_digest(self._key_of(request)), own))
+        own = brokers.column(self.name, lambda broker: digest(broker.id)).astype(np.uint64)
+        lengths = -np.log(_units(mixed(own, digest(self._key_of(request), view.salt))))
         values = self._weights(brokers, view) / lengths
         winner: NDArray[np.bool_] = values == values.max()
         return winner.astype(np.float64)
@@ -79,22 +79,9 @@ class Rendezvous:
         return np.where(np.isnan(capacity), math.fsum(known.tolist()) / len(known) if len(known) else 1.0, capacity)
 
 
-def _digest(text: str) -> int:
-    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest())
-
-
-def _units(key: int, brokers: NDArray[np.uint64]) -> FloatArray:
-    """Mix the digest of a key with each broker's into numbers in (0, 1), both ends left out.
-
-    A digest of every pair would do as well and take thirty times as long. Source: the finalizer of SplitMix64, Steele,
-    Lea and Flood, OOPSLA 2014.
-    """
-    mixed = brokers + np.uint64(key)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed ^= mixed >> np.uint64(31)
-    # 52 bits and a half are exact in a double.
-    return ((mixed >> np.uint64(12)).astype(np.float64) + 0.5) / 2**52
+def _units(digests: NDArray[np.uint64]) -> FloatArray:
+    # Numbers in (0, 1), both ends left out: 52 bits and a half are exact in a double.
+    return ((digests >> np.uint64(12)).astype(np.float64) + 0.5) / 2**52
 
 
 def _labelled_weight(broker: Broker, key: str) -> float:

@@ -10,6 +10,7 @@ from pyarrow import fs as arrow_fs
 from lookup.commands import drafts
 from lookup.commands.drafts import draft, write_beside
 from lookup.errors import InputError
+from lookup.replay import staging
 
 NAMES = ("report.md", "owners")
 
@@ -96,7 +97,8 @@ def test_a_file_is_refused(tmp_path: Path, force: bool) -> None:
 def test_other_file_systems_move_file_by_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where folders cannot be moved, their files are, with the same result."""
     system = arrow_fs.SubTreeFileSystem(str(tmp_path), arrow_fs.LocalFileSystem())
-    monkeypatch.setattr(drafts, "locate", lambda path: (system, path.removeprefix("store://")))
+    for module in (drafts, staging):
+        monkeypatch.setattr(module, "locate", lambda path: (system, path.removeprefix("store://")))
     (tmp_path / "bucket").mkdir()
 
     with draft("store://bucket/o", NAMES, force=False) as target:
@@ -126,4 +128,6 @@ def test_an_output_that_the_system_refuses_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught, draft(str(output), NAMES, force=False):
         pass
 
-    assert str(caught.value) == f"--output: {output} cannot be written: Not a directory"
+    assert str(caught.value) == (
+        f"--output: {output} lies under {tmp_path}/file, which is a file; name a folder that does not exist or is empty"
+    )

@@ -34,6 +34,12 @@ def test_a_file_that_is_nested_too_deep_is_one_sentence(lookup: Run, tmp_path: P
     assert lookup(*words.replace("FILE", str(path)).split()).mistakes == [f"{path}: {_LIMIT}"]
 
 
+@pytest.mark.parametrize("words", ["config check --config", "simulate", "config show --config"])
+def test_an_endless_file_is_one_sentence(lookup: Run, words: str) -> None:
+    """A device is not read, since it may have no end."""
+    assert lookup(*words.split(), "/dev/zero").mistakes == ["/dev/zero: is a device; expected a text file"]
+
+
 @pytest.mark.parametrize(
     ("more", "name"),
     [

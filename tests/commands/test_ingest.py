@@ -67,6 +67,9 @@ def _files(folder: Path, **texts: str) -> dict[str, Path]:
             ("{log}", "--mapping", "{mapping}", "--max-quarantine-ratio", "5"),
             "--max-quarantine-ratio: '5' is not a number between 0 and 1; see `lookup ingest --help`",
         ),
+        (("{log}", "--mapping", "{mapping}", "--cluster", ""), "--cluster: the cluster is empty; see `lookup ingest"),
+        (("{log}", "--mapping", "{mapping}", "--cluster", "a "), "--cluster: cluster 'a ' begins or ends with a blank"),
+        (("/dev/zero", "--mapping", "{mapping}"), "source '/dev/zero' is a device, which cannot be read twice;"),
         (("{log}", "--reader", "words", "--plugin-file", "/no/file.py"), "plug-in file /no/file.py"),
     ],
 )

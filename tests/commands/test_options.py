@@ -114,6 +114,7 @@ def test_numbers() -> None:
         (ratio, "nan", "is not a number between 0 and 1"),
         (moment, "yesterday", "is not a time like"),
         (moment, "2026-01-01T12:00:00", "has no offset"),
+        (moment, "9999-12-31T23:00:00-10:00", "does not lie in the years 1 to 9999 of UTC"),
     ],
 )
 def test_wrong_values_say_what_would_be_right(read: object, text: str, sentence: str) -> None:

@@ -349,3 +349,21 @@ def _step(made: LoadManager, place: int, what: int, which: int) -> None:
     elif what > 3:
         made.begin_tick(place)
         made.set_registry(VIEW.brokers, registered(*(one for bit, one in enumerate(IDS) if which >> bit & 1)))
+
+
+def test_the_salt_is_that_of_the_conditions() -> None:
+    """The view has the salt that holds in the cluster, from the beginning and after a new registry; "" by default."""
+    made = manager(policy(), VIEW, salt="7")
+    before = made.view().salt
+    made.set_registry(VIEW.brokers, VIEW.registered)
+
+    assert (before, made.view().salt, manager(policy(), VIEW).view().salt) == ("7", "7", "")
+
+
+def test_the_salt_changes_neither_fingerprints_nor_keys() -> None:
+    """It is constant within a run, so decisions of a policy that reads it are shared like others."""
+    asked = Odds(reads=frozenset({"bundle", "view.salt"}))
+    first, second = (manager(policy(asked), VIEW, salt=salt).decide(request(TOPIC)) for salt in ("1", "2"))
+
+    assert first[1] == second[1] == "0"
+    assert policy(asked).request_reads == ("bundle",)

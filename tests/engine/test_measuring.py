@@ -94,7 +94,7 @@ def test_a_key_that_can_never_be_is_refused() -> None:
 )
 def test_sums_are_real_numbers_by_unit(resample: str, answer: Any) -> None:
     """A row per bundle, a row per cell, or rows of the metric's own."""
-    sums = sums_of(Told(sums_answer=answer, resample=resample), [BATCH, BATCH], None)
+    sums = sums_of(Told(sums_answer=answer, resample=resample), [BATCH, BATCH], None).total
 
     assert sums.dtype == np.float64
     assert np.array_equal(sums, np.asarray(answer, dtype=np.float64) * 2)
@@ -144,7 +144,7 @@ def test_sums_that_do_not_add_up_are_refused() -> None:
 def test_sums_are_nobody_elses() -> None:
     """What a metric holds on to is not what is added up."""
     held = np.ones((2, 1))
-    sums = sums_of(Told(sums_answer=held), [BATCH], None)
+    sums = sums_of(Told(sums_answer=held), [BATCH], None).total
     held[:] = 9.0
 
     assert sums.tolist() == [[1.0], [1.0]]

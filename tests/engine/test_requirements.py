@@ -183,7 +183,12 @@ def test_a_metric_says_what_it_is(attributes: dict[str, Any]) -> None:
         ({"better": None}, "has None for its `better`; 'up'"),
         ({"better": ["up"]}, r"has \['up'\] for its `better`; 'up'"),
         ({"grain": "foo"}, "has 'foo' for its `grain`; 'lookup', 'change' or 'cell' would be right$"),
-        ({"resample": "foo"}, "has 'foo' for its `resample`; 'bundle', 'time' or 'none' would be right$"),
+        ({"resample": "foo"}, "has 'foo' for its `resample`; 'bundle', 'time', 'event' or 'none' would be right$"),
+        (
+            {"luck": "demand"},
+            "has 'demand' for its `luck`; a tuple of 'demand', 'placement' and 'events', or some of them",
+        ),
+        ({"luck": ("weather",)}, r"has \('weather',\) for its `luck`; a tuple of 'demand'"),
         ({"unit": 5}, 'has 5 for its `unit`; a text like "ratio" would be right$'),
         ({"unit": ""}, "has '' for its `unit`"),
         ({"unit": "m\ns"}, r"has 'm\\ns' for its `unit`"),

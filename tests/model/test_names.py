@@ -10,6 +10,7 @@ from lookup.errors import InvalidNameError
 from lookup.model import NamespaceName, TopicName
 from lookup.model.names import (
     INTERNAL_TOPICS,
+    cluster_problem,
     is_internal_topic,
     is_system_namespace,
     looks_like_pattern,
@@ -112,3 +113,31 @@ def test_heartbeat_and_sla_namespaces_name_their_broker(namespace: str, broker: 
     """Both versions of heartbeats; what merely looks similar is ordinary."""
     assert pinned_broker(namespace) == broker
     assert is_system_namespace(namespace) == (broker is not None or namespace == "pulsar/system")
+
+
+@pytest.mark.parametrize("name", ["east", "us-west-2", "a b", "a/b", "é", "...", "=", "c" * 247])
+def test_any_name_that_people_see_names_a_cluster(name: str) -> None:
+    """What a folder's name may not have is encoded there."""
+    assert cluster_problem(name) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("", "the cluster is empty"),
+        (" ", "cluster ' ' begins or ends with a blank"),
+        ("east ", "cluster 'east ' begins or ends with a blank"),
+        ("ea\x00st", r"cluster 'ea\x00st' has the character '\x00', which nobody sees"),
+        ("ea\u200bst", r"cluster 'ea\u200bst' has the character '\u200b', which nobody sees"),
+        ("..", "cluster '..' can name no folder"),
+    ],
+)
+def test_what_nobody_sees_names_no_cluster(name: str, problem: str) -> None:
+    """A cluster that is empty or hidden would be taken for another, or for all of them."""
+    assert cluster_problem(name) == problem
+
+
+@pytest.mark.parametrize("name", ["c" * 248, "é" * 42])
+def test_a_cluster_s_name_fits_into_a_folder_s(name: str) -> None:
+    """File systems end names at 255 bytes, `cluster=` and the encoding of other characters included."""
+    assert str(cluster_problem(name)).endswith(" bytes in the name of a folder; 247 would do")

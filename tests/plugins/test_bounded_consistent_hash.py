@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lookup.testing import cluster, engine_request
-from lookup_policies.bounded_consistent_hash import BoundedConsistentHash, _place
+from lookup_policies._hashing import digest
+from lookup_policies.bounded_consistent_hash import BoundedConsistentHash
 from tests.plugins.worlds import shares
 
 IDS = ("b1", "b2", "b3", "b4", "b5")
@@ -19,11 +20,13 @@ def _bundle(place: int) -> str:
     return f"public/default/{place:#010x}_{place + 1:#010x}"
 
 
-def _placed(part: BoundedConsistentHash, count: int, *ids: str, start: dict[str, str] | None = None) -> dict[str, str]:
+def _placed(
+    part: BoundedConsistentHash, count: int, *ids: str, start: dict[str, str] | None = None, salt: str = ""
+) -> dict[str, str]:
     owned = dict(start or {})
     for bundle in (_bundle(place) for place in range(count)):
         if bundle not in owned:
-            view = cluster(*IDS, owned=owned)
+            view = cluster(*IDS, owned=owned, salt=salt)
             (owned[bundle],) = shares(part, view, *ids, asked=engine_request(bundle))
     return owned
 
@@ -50,10 +53,10 @@ def test_a_full_broker_is_passed_over_clockwise() -> None:
 
 def test_the_ring_is_closed() -> None:
     """With one point per broker a bundle goes to the nearest clockwise, past the end of the ring to its beginning."""
-    ring = {one: _place(f"{one}\0{0}") for one in IDS}
+    ring = {one: digest(f"{one}\0{0}") for one in IDS}
 
     def nearest(bundle: str) -> str:
-        return min(IDS, key=lambda one: (ring[one] - _place(bundle)) % 2**64)
+        return min(IDS, key=lambda one: (ring[one] - digest(bundle)) % 2**64)
 
     expected = {bundle: nearest(bundle) for bundle in map(_bundle, range(100))}
     assert _placed(BoundedConsistentHash(epsilon=1000.0, points=1), 100, *IDS) == expected
@@ -72,3 +75,20 @@ def test_with_many_points_the_ring_is_nearly_even() -> None:
     owned = Counter(_placed(BoundedConsistentHash(epsilon=100.0, points=500), 400, *IDS).values())
 
     assert max(owned.values()) < 1.2 * 400 / len(IDS)
+
+
+def test_each_salt_is_another_ring() -> None:
+    """Two salts agree about as many bundles as chance alone would have it, and arcs have other lengths."""
+    part = BoundedConsistentHash(epsilon=1000.0, points=1)
+    first, second = (_placed(part, 500, *IDS, salt=salt) for salt in ("1", "2"))
+    before, after = Counter(first.values()), Counter(second.values())
+
+    assert sum(second[bundle] == owner for bundle, owner in first.items()) < 0.5 * 500
+    assert max(abs(before[one] - after[one]) for one in IDS) > 0.1 * 500
+
+
+def test_production_places_as_it_always_did() -> None:
+    """Without a salt the owners of some bundles never change, or an upgrade would move them."""
+    owners = _placed(BoundedConsistentHash(), 24, *IDS)
+
+    assert "".join(owner[1] for owner in owners.values()) == "534232511532423413145345"

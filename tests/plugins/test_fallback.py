@@ -37,7 +37,7 @@ def test_it_reads_what_any_child_reads() -> None:
     """Reads and order are those of all children together."""
     part = Fallback((Rendezvous(key="topic"), RoundRobin()))
 
-    assert reads_of(part) == {"topic", "bundle", "view.memory"}
+    assert reads_of(part) == {"topic", "bundle", "view.memory", "view.salt"}
     assert part.order_sensitive
     assert not Fallback().order_sensitive
 

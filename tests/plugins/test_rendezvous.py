@@ -80,8 +80,24 @@ def test_a_missing_key_is_replaced_by_the_bundle(key: str) -> None:
 
 
 def test_it_reads_the_key_and_the_bundle() -> None:
-    """The decision key holds what is hashed."""
-    assert reads_of(Rendezvous(key="topic")) == {"topic", "bundle"}
+    """The decision key holds what is hashed; the salt is hashed too."""
+    assert reads_of(Rendezvous(key="topic")) == {"topic", "bundle", "view.salt"}
+
+
+def test_each_salt_is_another_hash() -> None:
+    """Two salts agree about as many bundles as chance alone would have it, and each spreads them evenly."""
+    first, second = (_owners(Rendezvous(), cluster(*IDS, salt=salt)) for salt in ("1", "2"))
+    agreed = sum(second[bundle] == owner for bundle, owner in first.items())
+
+    assert agreed / len(BUNDLES) == pytest.approx(0.25, abs=0.03)
+    assert all(count / len(BUNDLES) == pytest.approx(0.25, abs=0.03) for count in Counter(second.values()).values())
+
+
+def test_production_places_as_it_always_did() -> None:
+    """Without a salt the owners of some bundles never change, or an upgrade would move them."""
+    owners = _owners(Rendezvous(), cluster(*IDS))
+
+    assert "".join(owners[bundle][1] for bundle in BUNDLES[:24]) == "443442223124214333444311"
 
 
 @pytest.mark.parametrize("key", ["colour", "properties", "bundle.name", "properties."])

@@ -113,7 +113,7 @@ def test_it_reads_the_zone_the_demand_and_what_the_child_reads() -> None:
     """Reads, order and memory are those of rule and child together."""
     part = ZoneSpill(key="az", child=Rendezvous())
 
-    assert reads_of(part) == {"properties.az", "view.load", "bundle"}
+    assert reads_of(part) == {"properties.az", "view.load", "bundle", "view.salt"}
     assert ZoneSpill(child=RoundRobin()).order_sensitive
     assert not part.order_sensitive
 

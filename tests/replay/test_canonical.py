@@ -42,6 +42,15 @@ def test_half_a_surrogate_pair_is_replaced() -> None:
     assert row["client"] == "c?"
 
 
+@pytest.mark.parametrize("table", sorted(CANONICAL))
+def test_a_row_of_a_cluster_that_cannot_be_named_is_refused(table: str) -> None:
+    """Every table has the same rule, also where the command names a cluster for rows without one."""
+    hidden = check_row(table, {"cluster": "a\tb"}, None)
+
+    assert check_row(table, {"cluster": ""}, "west") == "cluster: the cluster is empty"
+    assert hidden == r"cluster: cluster 'a\tb' has the character '\t', which nobody sees"
+
+
 def test_the_cluster_of_the_command_is_for_rows_without_one() -> None:
     """A row's own cluster wins; without either the reason says how to give one."""
     nameless = {"ts": 7, "topic": "persistent://t/ns/x"}

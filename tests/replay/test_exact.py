@@ -232,6 +232,52 @@ def test_a_log_from_before_1970_is_replayed_exactly(tmp_path: Path, owner_loss: 
     assert all(told.decisions and told.owners for told in tale.runs.values())
 
 
+#: Policies that hash, alone and in a wrapper.
+_HASHING: tuple[dict[str, Any], ...] = (
+    {"name": "topics", "selector": {"use": "rendezvous", "key": "topic"}},
+    {"name": "mixed", "selector": {"use": "explore", "epsilon": 0.3, "child": "rendezvous"}},
+)
+_RINGS: tuple[dict[str, Any], ...] = (
+    {"name": "ring", "selector": {"use": "bounded-consistent-hash", "points": 5}},
+    {"name": "moved", "selector": "rendezvous", "shedder": {"use": "restless", "every": 2}},
+)
+
+
+def _hashing_world(seed: int, mode: str) -> World:
+    """Make a world whose policies all hash, each replayed with two seeds."""
+    world = world_of(seed, 100, mode)
+    policies = [*_HASHING, *(_RINGS if mode == "exclusive" else ())]
+    section = {**world.settings["evaluation"], "incumbent": "mixed", "seeds": [7, 3]}
+    return replace(world, settings={**world.settings, "evaluation": section, "policies": policies})
+
+
+@pytest.mark.parametrize("mode", ["exclusive", "shared"])
+def test_replicates_of_policies_that_hash_are_replayed_exactly(mode: str) -> None:
+    """Each seed has the decisions, owners and figures of a loop with its salt, from 1, 8 and 64 tasks."""
+    for seed in (0, 5, 23, 77):
+        _prove(SerialSession(), _hashing_world(seed, mode), partitions=(1, 8, 64))
+
+
+def test_replicates_of_a_hash_differ(tmp_path: Path) -> None:
+    """A policy that only hashes rolls no dice, and still has another outcome with every seed."""
+    file = _hashing_world(23, "exclusive").written(tmp_path)
+    replay(SerialSession(), file, str(tmp_path / "output"))  # type: ignore[arg-type]  # stands in for a session
+    brokers = {
+        run: [(row["bundle"], row["broker"]) for row in rows]
+        for run, rows in _rows(tmp_path / "output", "decisions").items()
+    }
+
+    for cluster in {cluster for cluster, _, _ in brokers}:
+        assert brokers[cluster, "topics", 7] != brokers[cluster, "topics", 3]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("mode", ["exclusive", "shared"])
+def test_spark_replays_hashes_the_same_from_1_8_and_64_partitions(spark: SparkSession, mode: str) -> None:
+    """Workers mix in the salt of each seed, however many of them there are."""
+    _prove(spark, _hashing_world(23, mode), partitions=(1, 8, 64))
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize("owner_loss", ["leader", "next-lookup"])
 def test_spark_hands_over_the_same_from_1_8_and_64_partitions(spark: SparkSession, owner_loss: str) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from lookup.model.batch import TRANSIT_STATES
 from lookup.replay.exclusive import ExclusiveReplay
 from tests.replay.plans import NOON, WHOLE, Planned, lookup, planned, policy
@@ -239,3 +241,18 @@ def test_a_hand_over_goes_on_over_midnight_and_through_the_warm_up(tmp_path: Pat
     replay, served = _replayed(plan)
 
     assert (served, _moving(replay)) == ({0: 2.0}, {"Assigning": 1.0})
+
+
+@pytest.mark.parametrize("selector", ["random", "round-robin", "power-of-two", "best"])
+def test_a_policy_that_does_not_hash_is_the_same_under_any_salt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, selector: str
+) -> None:
+    """With the same seed it meets the same dice, and what it decides and who owns what do not depend on the salt."""
+    plan = planned(tmp_path, [lookup(n, topic=f"persistent://t/n{n}/topic", properties=A) for n in range(20)])
+    salted, _ = _replayed(plan, selector=selector)
+    monkeypatch.setattr("lookup.replay.plan.str", lambda seed: "", raising=False)
+    plain, _ = _replayed(plan, selector=selector)
+
+    assert (salted.manager.view().salt, plain.manager.view().salt) == ("1", "")
+    assert salted.decisions == plain.decisions
+    assert salted.owners == plain.owners

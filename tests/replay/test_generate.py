@@ -20,7 +20,7 @@ def test_a_file_is_refused(tmp_path: Path) -> None:
     """An output that is a file is refused with a sentence."""
     (tmp_path / "log").write_text("")
 
-    with pytest.raises(InputError, match=r"log is a file; name a directory that does not exist or is empty"):
+    with pytest.raises(InputError, match=r"^--output: .*log is a file; name a folder that does not exist or is empty"):
         generate(SMALL, tmp_path / "log")
 
 
@@ -28,7 +28,7 @@ def test_a_full_directory_is_refused(tmp_path: Path) -> None:
     """An output with something in it is refused with a sentence, and left alone."""
     (tmp_path / "precious").write_text("x")
 
-    with pytest.raises(InputError, match=r"is not empty; name another directory or replace its tables with --force"):
+    with pytest.raises(InputError, match=r"is not empty; name another folder, or replace earlier results with --force"):
         generate(SMALL, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["precious"]
 

@@ -39,7 +39,7 @@ def _replayed(folder: Path, sample: Path, shedder: str, **section: Any) -> tuple
         f"loadBalancerLoadSheddingStrategy=org.apache.pulsar.broker.loadbalance.impl.{shedder}\n", "latin-1"
     )
     file = {
-        "evaluation": {"incumbent": "today", **section},
+        "evaluation": {"incumbent": "today", "seeds": [1], **section},
         "inputs": {name: str(sample / name) for name in ("lookups", "brokers", "ownership")},
         "policies": [{"name": "today", "from_broker_conf": str(conf)}],
     }
@@ -90,7 +90,7 @@ def test_a_policy_that_needs_no_bytes_is_untouched_by_them(tmp_path: Path, sampl
     written = []
     for place, section in enumerate(({}, {"bytes_per_weight": 3e7})):
         file = {
-            "evaluation": {"incumbent": "own", **section},
+            "evaluation": {"incumbent": "own", "seeds": [1], **section},
             "inputs": {name: str(sample / name) for name in ("lookups", "brokers", "ownership")},
             "policies": [{"name": "own", "selector": "least-resource-usage", "shedder": "threshold"}],
         }

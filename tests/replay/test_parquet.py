@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -45,6 +46,25 @@ def test_a_single_file_and_a_uri_are_tables(tmp_path: Path) -> None:
 
     assert list_log(path)[0].path == path
     assert list_log(f"file://{path}")[0].path == f"file://{path}"
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"), [("/dev/zero", "a device"), ("/dev/stdin", "a stream of this process"), ("pipe", "a pipe")]
+)
+def test_what_cannot_be_read_twice_is_no_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, kind: str
+) -> None:
+    """Tasks read a table wherever they run, each its own part: a device, a pipe or a stream cannot be one."""
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+
+    with pytest.raises(InputError) as caught:
+        list_log(path)
+
+    assert (
+        str(caught.value)
+        == f"{path}: is {kind}, which cannot be read twice; expected a Parquet file or a folder of them"
+    )
 
 
 @given(

@@ -115,6 +115,10 @@ def test_an_unusable_log_is_one_sentence(tmp_path: Path, make: Callable[[Path], 
 
 _ODD_ROWS: Sequence[tuple[dict[str, Any], str, str]] = (
     ({"cluster": None}, "the cluster is missing", ""),
+    ({"cluster": ""}, "the cluster is empty", ""),
+    ({"cluster": "  "}, "cluster '  ' begins or ends with a blank", ""),
+    ({"cluster": "a\nb"}, "cluster 'a\\nb' has the character '\\n', which nobody sees", ""),
+    ({"cluster": ".."}, "cluster '..' can name no folder", ""),
     ({"ts": None}, "the timestamp is missing", ""),
     ({"topic": None}, "the topic is missing", ""),
     ({"topic": "persistent://t/n/.*"}, "the topic is a regular expression, which topic list watchers look up", ""),
@@ -339,3 +343,39 @@ def test_weights_count_anew_in_a_second_run_to_the_same_place(tmp_path: Path) ->
         served += [one.sums[:, 1].sum() for one in outcome.sums if one.metric == "imbalance_cv"]
 
     assert served == [9.0, 27.0]
+
+
+_HASHING = """
+from dataclasses import dataclass
+from typing import ClassVar
+from zlib import crc32
+from lookup.hooks import hookimpl
+
+@dataclass(frozen=True)
+class ByName:
+    name: ClassVar[str] = "by-name"
+    reads: ClassVar[frozenset[str]] = frozenset({"bundle", "properties.rack"})
+
+    def odds(self, request, brokers, scores, view):
+        hashes = [crc32(f"{request.bundle} {broker.id}".encode()) for broker in brokers]
+        asks = request.property_of("rack") == "b"
+        return [float(not asks or one == max(hashes)) for one in hashes]
+
+@hookimpl
+def lookup_register_selectors():
+    return [ByName]
+"""
+
+
+def test_policies_that_ignore_the_salt_are_named(tmp_path: Path) -> None:
+    """The outcome names the part that hashes what a client of some cluster sends, and nobody else's."""
+    (tmp_path / "hashing.py").write_text(_HASHING)
+    write_log(tmp_path, {}, {"cluster": "west", "properties": '{"rack":"b"}'})
+    policies = [
+        {"name": "p", "selector": {"use": "explore", "child": "by-name"}},
+        {"name": "q", "selector": "rendezvous"},
+        {"name": "r", "selector": "random"},
+    ]
+    outcome = replayed(tmp_path, policies=policies, plugin_files=[str(tmp_path / "hashing.py")])
+
+    assert outcome.unsalted == {"p": ("by-name",)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,29 @@ def _names(folder: Path, *sources: str) -> list[str]:
 def test_a_directory_holds_all_files_below_it(logs: Path) -> None:
     """Files come sorted; what Spark would not read is left out."""
     assert _names(logs, "") == ["a.log", "b.log", "deep/c.log.gz"]
+
+
+def test_an_empty_source_is_not_the_working_folder() -> None:
+    """A variable of a shell that is not set would read whatever lies there."""
+    with pytest.raises(InputError, match=r"^source '' is empty; name a log file or a directory"):
+        list_files(["a.log", ""])
+
+
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [("/dev/zero", "a device"), ("/dev/stdin", "a stream of this process"), ("{folder}/pipe", "a pipe")],
+)
+def test_what_cannot_be_read_twice_is_refused(tmp_path: Path, source: str, kind: str) -> None:
+    """A log is read by workers, and again for its fingerprint: what ends with one reading, or never, is no log."""
+    os.mkfifo(tmp_path / "pipe")
+    source = source.format(folder=tmp_path)
+
+    with pytest.raises(InputError) as caught:
+        list_files([source])
+
+    assert (
+        str(caught.value) == f"source {source!r} is {kind}, which cannot be read twice; expected a file or a directory"
+    )
 
 
 def test_globs_and_files_are_taken_once(logs: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,16 @@ from lookup.errors import InputError
 from lookup.model.broker import Broker, Roster
 from lookup.model.namespaces import NamespacePolicies
 from lookup.replay.atoms import AtomRule, Atoms
-from lookup.replay.tables import broker_numbers, bundle_numbers, bundle_rows, load_rows, ownership_events, registrations
+from lookup.replay.schema import CANONICAL
+from lookup.replay.tables import (
+    SmallTable,
+    broker_numbers,
+    bundle_numbers,
+    bundle_rows,
+    load_rows,
+    ownership_events,
+    registrations,
+)
 from tests.replay.layouts import write_rows
 from tests.replay.plans import NOON, WHOLE
 from tests.replay.worlds import MICRO
@@ -34,6 +44,24 @@ def test_rows_are_in_order_of_time_then_of_the_file(tmp_path: Path) -> None:
     found = registrations(_written(tmp_path, "brokers", *rows)).of("east")
 
     assert [row["value"].broker for row in found] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("table", "read"),
+    [("brokers", registrations), ("ownership", ownership_events), ("loads", load_rows), ("bundles", bundle_rows)],
+)
+@pytest.mark.parametrize(
+    ("cluster", "reason"), [("", "the cluster is empty"), ("a ", "cluster 'a ' begins or ends with a blank")]
+)
+def test_rows_of_a_cluster_that_cannot_be_named_go_to_quarantine(
+    tmp_path: Path, table: str, read: Callable[[str], SmallTable], cluster: str, reason: str
+) -> None:
+    """Each of the small tables has the rule of LOOKUPS."""
+    row = {"cluster": cluster, "event": "registered", "load": "{}", "stats": "{}"}
+    row = {name: value for name, value in row.items() if name in CANONICAL[table].names}
+    found = read(_written(tmp_path, table, row))
+
+    assert ([one.reason for one in found.quarantined], found.rows) == ([reason], {})
 
 
 def test_no_path_is_no_row() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -54,6 +55,13 @@ def test_a_number_is_no_moment(value: object) -> None:
     """A time is never guessed from a number of seconds, milliseconds or whatever else."""
     with pytest.raises(ValidationError, match="should be a date and time with offset"):
         TypeAdapter(Moment).validate_python(value)
+
+
+@pytest.mark.parametrize("text", ["9999-12-31T23:00:00-10:00", "0001-01-01T00:00:00+14:00"])
+def test_a_moment_lies_in_the_calendar(text: str) -> None:
+    """A time that its offset carries out of the years 1 to 9999 has no date in UTC."""
+    with pytest.raises(ValidationError, match=f"should lie in the years 1 to 9999 of UTC, not '{re.escape(text)}'"):
+        TypeAdapter(Moment).validate_python(text)
 
 
 @pytest.mark.parametrize(

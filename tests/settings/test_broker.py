@@ -73,6 +73,16 @@ def test_a_profile_s_properties_stand_under_its_prefix() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "sentence"),
+    [("", "the cluster is empty"), (" ", "cluster ' ' begins or ends"), ("a\\u0007", "has the character '.x07'")],
+)
+def test_a_broker_is_in_clusters_that_can_be_named(name: str, sentence: str) -> None:
+    """An empty name would stand for every cluster."""
+    with pytest.raises(ValidationError, match=sentence):
+        _entry(f'id = "b:1"\nclusters = ["east", "{name}"]')
+
+
+@pytest.mark.parametrize(
     "text", ["count = 0", "count = 2_000_000_000", "capacity = 0.0", "clusters = []", 'id = ""', "from = 2026-01-01"]
 )
 def test_values_out_of_range_are_refused(text: str) -> None:

@@ -107,3 +107,16 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
     """A folder in a file's place is told as the system tells it."""
     with pytest.raises(SettingsError, match=f"{tmp_path}: cannot be read: Is a directory"):
         read_toml(write(tmp_path, "a/x.toml", "").parent.parent)
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("a\0b", r"path 'a\\x00b' has the character '\\x00'"),
+        ("~no-such-user/x", "path '~no-such-user/x' leads nowhere"),
+    ],
+)
+def test_a_path_that_no_file_has_is_refused(tmp_path: Path, path: str, sentence: str) -> None:
+    """A NUL ends a name for the system, and a home needs a user."""
+    with pytest.raises(SettingsError, match=sentence):
+        anchored({"inputs": {"lookups": path}}, tmp_path)

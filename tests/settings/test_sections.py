@@ -29,6 +29,8 @@ def _first(caught: pytest.ExceptionInfo[ValidationError]) -> str:
             "handover_s: 2.5 should be 0 under shared ownership: nobody owns a bundle to hand over",
         ),
         ({"handover_s": -1}, "Input should be greater than or equal to 0"),
+        ({"handover_s": 1e-9}, "should be 0 or at least 0.000001, one microsecond, not 1e-09"),
+        ({"handover_s": 5e-324}, "should be 0 or at least 0.000001, one microsecond, not 5e-324"),
         ({"handover_s": 86_401}, "Input should be less than or equal to 86400"),
         (
             {"load": "reported", "load_reports": "published"},
@@ -40,7 +42,9 @@ def _first(caught: pytest.ExceptionInfo[ValidationError]) -> str:
         ({"load": "measured"}, "Input should be 'simulated' or 'reported'"),
         ({"tick_s": 0}, "Input should be greater than or equal to 1"),
         ({"warmup_s": -1}, "Input should be greater than or equal to 0"),
-        ({"overload_threshold": 0.0}, "Input should be greater than 0"),
+        ({"overload_threshold": 0.0}, "Input should be greater than or equal to 0.000000001"),
+        ({"bytes_per_weight": 5e-324}, "Input should be greater than or equal to 0.000000001"),
+        ({"bytes_per_weight": 1e308}, "Input should be less than or equal to 1000000000000000"),
         ({"max_quarantine_ratio": 1.1}, "Input should be less than or equal to 1"),
         ({"default_bundles": 1 << 20}, "Input should be less than or equal to 65536"),
     ],
@@ -53,9 +57,38 @@ def test_a_replay_that_makes_no_sense_is_refused(keys: dict[str, Any], sentence:
     assert _first(caught).startswith(sentence)
 
 
+_CENTURY_S = 3_155_760_000
+
+
+@pytest.mark.parametrize("key", ["tick_s", "session_s", "balance_s", "warmup_s", "reconnect_s", "window_s"])
+@pytest.mark.parametrize("seconds", [_CENTURY_S + 1, (1 << 63) - 1, 90_000_000_000_000_000_000])
+def test_a_span_of_more_than_a_century_is_refused(key: str, seconds: int) -> None:
+    """Microseconds of every span stay within 64 bits, and so does an instant after it."""
+    with pytest.raises(ValidationError) as caught:
+        EvaluationSection.model_validate({"incumbent": "x", key: seconds})
+
+    assert _first(caught) == f"Input should be less than or equal to {_CENTURY_S}"
+
+
+def test_a_century_is_the_longest_span() -> None:
+    """Spans as long as they may be, and the shortest hand-over, are taken as written."""
+    spans = dict.fromkeys(["tick_s", "session_s", "balance_s", "warmup_s", "reconnect_s", "window_s"], _CENTURY_S)
+    section = EvaluationSection.model_validate({"incumbent": "x", **spans, "handover_s": 1e-6})
+
+    assert {key: getattr(section, key) for key in spans} == spans
+    assert VerdictSection(block_s=_CENTURY_S).block_s == _CENTURY_S
+
+
 @pytest.mark.parametrize(
     "keys",
-    [{"margin": -0.1}, {"margins": {"moves": "x"}}, {"resamples": 0}, {"resamples": 100_001}, {"primary": "moves"}],
+    [
+        {"block_s": _CENTURY_S + 1},
+        {"margin": -0.1},
+        {"margins": {"moves": "x"}},
+        {"resamples": 0},
+        {"resamples": 100_001},
+        {"primary": "moves"},
+    ],
 )
 def test_a_verdict_that_makes_no_sense_is_refused(keys: dict[str, Any]) -> None:
     """Margins are not negative, resamples are some but fit into memory, and primary metrics are a list."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 
 from lookup.errors import SettingsError
@@ -40,6 +41,13 @@ _RANGES = {
     "load_report_s": (0, 86_400),
     "seed": (0, 2**63 - 1),
 }
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_US = timedelta(microseconds=1)
+#: Brokers started a day before the log, and no timestamp is below zero.
+_FIRST_START = _EPOCH + timedelta(days=1)
+#: Last moment at which a log may end: later ones have no date.
+_LAST_END = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -91,7 +99,10 @@ class GenerateSettings:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        problems = [*self._out_of_range(), *self._contradictions()]
+        problems = list(self._out_of_range())
+        # Of hours that are out of range, the latest start cannot be told.
+        problems += () if any(problem.startswith("hours ") for problem in problems) else self._bad_start()
+        problems += self._contradictions()
         if problems:
             raise SettingsError(problems)
 
@@ -99,7 +110,7 @@ class GenerateSettings:
     def start_us(self) -> int:
         """Return the start of the log, µs since the Unix epoch."""
         zoned = self.start if self.start.tzinfo else self.start.replace(tzinfo=UTC)
-        return round(zoned.timestamp()) * 1_000_000
+        return (zoned - _EPOCH) // _US
 
     @property
     def end_us(self) -> int:
@@ -111,6 +122,16 @@ class GenerateSettings:
             value = getattr(self, name)
             if not least <= value <= most:
                 yield f"{name} is {value}, it must lie between {least} and {most}"
+
+    def _bad_start(self) -> Iterator[str]:
+        latest = _LAST_END - timedelta(seconds=math.ceil(self.hours * 3600))
+        if not (_FIRST_START - _EPOCH) // _US <= self.start_us <= (latest - _EPOCH) // _US:
+            yield (
+                f"start is {self.start.isoformat()}, it must lie between {_text(_FIRST_START)} and {_text(latest)},"
+                f" so that the log (hours: {self.hours:g}) ends within the year 9999"
+            )
+        elif self.start.microsecond:
+            yield f"start is {self.start.isoformat()}, it must be a whole second"
 
     def _contradictions(self) -> Iterator[str]:
         if self.logging_policy not in LOGGING_POLICIES:
@@ -135,3 +156,7 @@ class GenerateSettings:
             yield f"namespaces is {self.namespaces}, it must not exceed topics ({self.topics}): every namespace has one"
         if 0 < self.lookups < self.clusters:
             yield f"lookups is {self.lookups}, it must not be below clusters ({self.clusters})"
+
+
+def _text(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")

@@ -18,10 +18,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow.fs import LocalFileSystem
 
-from lookup.errors import InputError
 from lookup.replay.canonical import ROWS_PER_FILE, partition_of, write_parquet
 from lookup.replay.schema import CANONICAL
-from lookup.replay.staging import made_for, staging_place
+from lookup.replay.staging import made_for, require_free, staging_place
 
 __all__ = ["LookupColumns", "LookupWriter", "replaced_tables", "write_table"]
 
@@ -41,10 +40,10 @@ def replaced_tables(output: Path, names: tuple[str, ...], *, force: bool) -> Ite
     left behind and `output` is as it was.
 
     Raises:
-        InputError: where `output` is a file, or holds something and `force` is not set.
+        InputError: if `output` can be no folder, or holds something and `force` is not set.
     """
+    require_free(str(output), force=force)
     output = output.absolute()
-    _refuse(output, force=force)
     with made_for(str(output)):
         draft = Path(staging_place(_DISK, str(output)))
         draft.mkdir(parents=True)
@@ -55,13 +54,6 @@ def replaced_tables(output: Path, names: tuple[str, ...], *, force: bool) -> Ite
             _replace(draft / name, output / name)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-
-
-def _refuse(output: Path, *, force: bool) -> None:
-    if output.exists() and not output.is_dir():
-        raise InputError(f"output {output} is a file; name a directory that does not exist or is empty")
-    if output.is_dir() and not force and any(output.iterdir()):
-        raise InputError(f"output {output} is not empty; name another directory or replace its tables with --force")
 
 
 def _replace(source: Path, target: Path) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from lookup.hooks import Better
 from lookup.model.batch import Batch, Cells, OwnerChanges
 from lookup.model.churn import discounted, on_cycles
-from lookup.score.metrics.totals import CellQuotient, ChangeTotal, moves_of, per_bundle
+from lookup.score.metrics.totals import CellQuotient, ChangeTotal, moves_of, per_unit
 
 __all__ = ["CycleMoves", "LoadVariation", "NecessaryMoves"]
 
@@ -31,12 +31,13 @@ class _GraphMoves(ChangeTotal):
     on_cycles: ClassVar[bool]
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
-        """Return how many moves are counted, shape (n_bundles, 1)."""
+        """Return how many moves are counted, shape (n_bundles + n_events, 1)."""
         if batch.changes is None or not len(batch.changes.bundle):
-            return np.zeros((len(batch.bundles), 1))
+            return np.zeros((len(batch.bundles) + len(batch.events), 1))
         moves, are_on_cycles = _graph(batch.changes)
-        kept = moves[are_on_cycles == self.on_cycles]
-        return per_bundle(batch, batch.changes.bundle[kept], np.ones(len(kept)))
+        counted = np.zeros(len(batch.changes.bundle))
+        counted[moves[are_on_cycles == self.on_cycles]] = 1.0
+        return per_unit(batch, batch.changes, counted)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.model.batch import Batch, OwnerChanges
-from lookup.score.metrics.totals import ChangeTotal, moves_of, per_bundle
+from lookup.score.metrics.totals import ChangeTotal, moves_of, per_unit
 
 __all__ = ["CAUSES", "Assignments", "MovedWeight", "Moves", "RedundantMoves"]
 
@@ -30,7 +30,7 @@ class Assignments(ChangeTotal):
     unit: ClassVar[str] = "decisions"
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
-        """Return decisions, shape (n_bundles, 1)."""
+        """Return decisions, shape (n_bundles + n_events, 1)."""
         return _counted(batch, lambda changes: changes.decided.astype(np.float64))
 
 
@@ -47,7 +47,7 @@ class Moves(ChangeTotal):
         return () if batch.changes is None else (None, *CAUSES)
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
-        """Return moves, all or those of one cause, shape (n_bundles, 1)."""
+        """Return moves, all or those of one cause, shape (n_bundles + n_events, 1)."""
         return _counted(batch, lambda changes: (moves_of(changes) & _because(changes, key)).astype(np.float64))
 
 
@@ -59,7 +59,7 @@ class RedundantMoves(ChangeTotal):
     unit: ClassVar[str] = "moves"
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
-        """Return redundant moves, shape (n_bundles, 1)."""
+        """Return redundant moves, shape (n_bundles + n_events, 1)."""
         return _counted(batch, lambda changes: _redundant(changes, batch.window_s * 1_000_000).astype(np.float64))
 
 
@@ -71,15 +71,15 @@ class MovedWeight(ChangeTotal):
     unit: ClassVar[str] = "weight/s"
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
-        """Return moved weight per second, shape (n_bundles, 1)."""
+        """Return moved weight per second, shape (n_bundles + n_events, 1)."""
         return _counted(batch, lambda changes: np.where(moves_of(changes), changes.weight, 0.0))
 
 
 def _counted(batch: Batch, figure: Callable[[OwnerChanges], FloatArray]) -> FloatArray:
-    """Add one figure of every change up by bundle, shape (n_bundles, 1)."""
+    """Add one figure of every change up by bundle or event, shape (n_bundles + n_events, 1)."""
     if batch.changes is None:
-        return np.zeros((len(batch.bundles), 1))
-    return per_bundle(batch, batch.changes.bundle, figure(batch.changes))
+        return np.zeros((len(batch.bundles) + len(batch.events), 1))
+    return per_unit(batch, batch.changes, figure(batch.changes))
 
 
 def _because(changes: OwnerChanges, key: str | None) -> BoolArray:

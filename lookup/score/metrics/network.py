@@ -11,7 +11,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.hooks import Better, Grain, Resample
+from lookup.hooks import Better, Grain, Luck, Resample
 from lookup.model.batch import Batch
 from lookup.model.broker import Location
 from lookup.model.topology import Topology
@@ -64,6 +64,7 @@ class NetworkMsP95:
     better: ClassVar[Better] = "down"
     grain: ClassVar[Grain] = "lookup"
     resample: ClassVar[Resample] = "none"
+    luck: ClassVar[tuple[Luck, ...]] = ("demand", "placement")
     every_key: ClassVar[tuple[str, ...]] = ()
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
@@ -100,6 +101,7 @@ class NetworkCost:
     better: ClassVar[Better] = "down"
     grain: ClassVar[Grain] = "lookup"
     resample: ClassVar[Resample] = "bundle"
+    luck: ClassVar[tuple[Luck, ...]] = ("demand", "placement")
     every_key: ClassVar[tuple[str, ...]] = ()
 
     def keys(self, batch: Batch) -> Sequence[str | None]:

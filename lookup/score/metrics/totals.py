@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.hooks import Better, Grain, Resample
+from lookup.hooks import Better, Grain, Luck, Resample
 from lookup.model.batch import Batch, OwnerChanges, Served
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "moves_of",
     "of_pairs",
     "per_bundle",
+    "per_unit",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -37,6 +38,23 @@ def per_bundle(batch: Batch, bundles: NDArray[np.int64], *figures: FloatArray) -
     """
     size = len(batch.bundles)
     return np.stack([np.bincount(bundles, weights=column, minlength=size) for column in figures], axis=1)
+
+
+def per_unit(batch: Batch, changes: OwnerChanges, *figures: FloatArray) -> FloatArray:
+    """Add figures of changes of owner up by what they vary with: the event that led to them, else their bundle.
+
+    The eight bundles of one lost broker move together, and are one observation.
+
+    Args:
+        figures: k columns of shape (n_changes,).
+
+    Returns:
+        Shape (n_bundles + n_events, k).
+    """
+    n_bundles = len(batch.bundles)
+    units = np.where(changes.event >= 0, n_bundles + changes.event, changes.bundle)
+    size = n_bundles + len(batch.events)
+    return np.stack([np.bincount(units, weights=column, minlength=size) for column in figures], axis=1)
 
 
 def moves_of(changes: OwnerChanges) -> NDArray[np.bool_]:
@@ -81,6 +99,7 @@ class LookupQuotient(_Quotient):
 
     grain: ClassVar[Grain] = "lookup"
     resample: ClassVar[Resample] = "bundle"
+    luck: ClassVar[tuple[Luck, ...]] = ("demand", "placement", "events")
 
 
 @dataclass(frozen=True)
@@ -90,14 +109,14 @@ class CellQuotient(_Quotient):
     better: ClassVar[Better] = "down"
     grain: ClassVar[Grain] = "cell"
     resample: ClassVar[Resample] = "time"
+    luck: ClassVar[tuple[Luck, ...]] = ("demand", "placement")
 
 
 @dataclass(frozen=True)
 class _Total:
-    """What metrics share that are one total, by bundle."""
+    """What metrics share that are one total."""
 
     better: ClassVar[Better] = "down"
-    resample: ClassVar[Resample] = "bundle"
     every_key: ClassVar[tuple[str, ...]] = ()
 
     def value(self, sums: FloatArray) -> FloatArray:
@@ -107,9 +126,11 @@ class _Total:
 
 @dataclass(frozen=True)
 class LookupTotal(_Total):
-    """What metrics share that are sums over lookups."""
+    """What metrics share that are sums over lookups, by bundle."""
 
     grain: ClassVar[Grain] = "lookup"
+    resample: ClassVar[Resample] = "bundle"
+    luck: ClassVar[tuple[Luck, ...]] = ("demand", "placement")
 
 
 @dataclass(frozen=True)
@@ -117,6 +138,8 @@ class ChangeTotal(_Total):
     """What metrics share that are sums over changes of owner: they differ in which changes count, and how much."""
 
     grain: ClassVar[Grain] = "change"
+    resample: ClassVar[Resample] = "event"
+    luck: ClassVar[tuple[Luck, ...]] = ("demand", "placement", "events")
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
         """Return one whole, nothing where nobody owns."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,43 @@ def test_all_mistakes_at_once() -> None:
     with pytest.raises(SettingsError) as caught:
         GenerateSettings(lookups=-5, topics=0, logging_policy="x")
     assert len(caught.value.problems) >= 3
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        datetime(9999, 12, 31, tzinfo=UTC),
+        datetime(9999, 12, 31, 23, 59, 59, tzinfo=timezone(timedelta(hours=-10))),
+        datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14))),
+        datetime(1970, 1, 1, 23, 59, 59, tzinfo=UTC),
+    ],
+)
+def test_a_log_outside_the_calendar_is_refused(start: datetime) -> None:
+    """The brokers of a log start a day before it, none of them before 1970, and it ends within the year 9999."""
+    with pytest.raises(SettingsError) as caught:
+        GenerateSettings(start=start, hours=48)
+
+    (problem,) = caught.value.problems
+    assert problem == (
+        f"start is {start.isoformat()}, it must lie between 1970-01-02T00:00:00Z and 9999-12-29T23:59:59Z,"
+        " so that the log (hours: 48) ends within the year 9999"
+    )
+
+
+def test_a_start_between_two_seconds_is_refused() -> None:
+    """A log begins at the instant that is given, or not at all."""
+    with pytest.raises(SettingsError, match=r"start is 2026-01-05T00:00:00\.5.*, it must be a whole second"):
+        GenerateSettings(start=datetime(2026, 1, 5, microsecond=500_000, tzinfo=UTC))
+
+
+@pytest.mark.parametrize("start", [datetime(1970, 1, 2, tzinfo=UTC), datetime(9999, 12, 31, 22, 59, 59, tzinfo=UTC)])
+def test_the_first_and_the_last_log_can_be_written(start: datetime, tmp_path: Path) -> None:
+    """At both ends of what is permitted the tables are complete, and no timestamp is before the epoch."""
+    report = generate(GenerateSettings(lookups=50, hours=1, start=start), tmp_path)
+
+    stamps = pd.concat([read(tmp_path, name)["ts"] for name in report.rows]).astype("int64")
+    assert report.rows["lookups"] == 50
+    assert stamps.min() >= 0
 
 
 def test_a_start_without_zone_is_utc() -> None:

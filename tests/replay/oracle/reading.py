@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from lookup.errors import InvalidNameError
 from lookup.model.batch import ClientClass
 from lookup.model.broker import Location
-from lookup.model.names import TopicName, is_internal_topic, looks_like_pattern
+from lookup.model.names import TopicName, cluster_problem, is_internal_topic, looks_like_pattern
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.resolve import client_rules, label_client
 
@@ -101,6 +101,8 @@ def _refused(row: Row) -> str | None:
     topic = row.get("topic")
     if row.get("cluster") is None:
         return "the cluster is missing"
+    if (problem := cluster_problem(row["cluster"])) is not None:
+        return problem
     if row["ts"] is None:
         return "the timestamp is missing"
     if topic is None:

@@ -68,6 +68,7 @@ class Walk:
             handover_us=world.handover_us,
             broker_bytes=per_weight if world.loads is None and world.bundles is None else 1.0,
             bundle_bytes=per_weight if world.bundles is None else 1.0,
+            salt=str(seed),
         )
         self.manager = LoadManager(policy, world.name, world.roster, seed=seed, conditions=conditions)
         self.boundaries = {name: list(known) for name, known in world.first_boundaries.items()}

@@ -1,0 +1,215 @@
+"""The salt probe: which parts of a policy tell equal brokers apart by their names, and alike under every salt.
+
+A placement by hash is one draw of luck, like a roll of dice. Every replicate of a replay has a salt of its own, which a
+part that hashes mixes in; a part that does not has the same luck in every replicate, and it looks like merit. The probe
+asks parts about brokers that differ in nothing but their names, under several salts: odds that are uneven and always
+the same can only come from the names.
+
+Names are made up, so that parts whose parameters name brokers are not mistaken for parts that hash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, ClassVar, Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.engine.conditions import Conditions
+from lookup.engine.manager import LoadManager
+from lookup.engine.policy import Instant, Policy, WeightedScorer
+from lookup.errors import PulsarLookupError
+from lookup.hooks.protocols import Filter, Scorer, Selector
+from lookup.model.broker import Broker, Candidates, Roster
+from lookup.model.decision import Reason
+from lookup.model.request import LookupOptions, LookupRequest, request_of
+from lookup.model.topology import Topology
+from lookup.model.view import ClusterView
+
+__all__ = ["probe_requests", "unsalted_parts"]
+
+#: How many requests are made up, kinds of brokers tried, and requests put by clients who ask for just that kind.
+_REQUESTS, _KINDS, _LABELLED = 64, 4, 8
+#: Eight brokers under eight salts: a part that mixes the salt in looks as if it did not once in 8 ** 7 single requests.
+_NAMES: Final = "abcdefgh"
+_SALTS: Final = ("1", "2", "3", "4", "5", "6", "7", "8")
+#: Odds this close are equal.
+_CLOSE: Final = 1e-9
+
+_Item = TypeVar("_Item")
+
+
+@dataclass(frozen=True)
+class _Even:
+    """A filter, scorer and selector that treats all brokers alike, but for the scores it is handed."""
+
+    name: ClassVar[str] = "even"
+    reason: ClassVar[Reason] = Reason.FILTERED
+    reads: ClassVar[frozenset[str]] = frozenset()
+
+    def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> list[bool]:
+        """Keep all."""
+        return [True] * len(brokers)
+
+    def score(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> list[float]:
+        """Score all 1."""
+        return [1.0] * len(brokers)
+
+    def odds(
+        self, request: LookupRequest, brokers: Candidates, scores: NDArray[np.float64], view: ClusterView
+    ) -> NDArray[np.float64]:
+        """Return odds in proportion to the scores."""
+        return scores
+
+
+_EVEN: Final = _Even()
+
+
+def unsalted_parts(
+    policy: Policy, requests: Sequence[LookupRequest], brokers: Sequence[Broker], topology: Topology
+) -> tuple[str, ...]:
+    """Name the parts of a policy that separate equal brokers by their names and ignore the salt.
+
+    Each filter, scorer and selector is asked alone, wrappers and their children apart, so that neither dice nor a
+    salted part beside it hides one. Nothing is owned, remembered or known of load; there are no namespace policies.
+
+    A part that raises is taken to be salted. So is one that is `order_sensitive`: it goes by the places of candidates
+    in a list, hashes nothing, and other names would only exchange equal brokers.
+
+    Args:
+        requests: `probe_requests` makes some.
+        brokers: of which kinds brokers are; clones of each kind are asked about.
+        topology: of the run.
+
+    Returns:
+        Names in the order in which the policy asks its parts, each once; the selector's if the parts do so only
+        together.
+    """
+    scenes = [(_views(kind, topology), _asked_of(kind, requests)) for kind in _kinds(brokers)]
+    pieces = [piece for part in policy.parts for piece in _pieces(part)]
+    # Brokers without load may make a part divide by zero; numpy's warnings of that would only confuse.
+    with np.errstate(all="ignore"):
+        names = [piece.name for piece in pieces if not _goes_by_place(piece) and _is_unsalted(_alone(piece), scenes)]
+        if len(pieces) > 1 and not names and not any(map(_goes_by_place, policy.parts)):
+            names = [policy.selector.name] if _is_unsalted(policy.unforgiving, scenes) else []
+    return tuple(dict.fromkeys(names))
+
+
+def probe_requests(bundles: Sequence[str], properties: Sequence[Mapping[str, str]]) -> list[LookupRequest]:
+    """Make up requests: each by another client for another topic, over the given bundles and properties in turn.
+
+    Args:
+        bundles: complete names; if there are none, one is made up.
+        properties: lookup properties of clients; if there are none, clients send nothing.
+    """
+    names = _spread(bundles, _REQUESTS) or ["public/default/0x00000000_0xffffffff"]
+    sent = _spread(properties, _REQUESTS) or [{}]
+    requests = []
+    for number in range(_REQUESTS):
+        bundle, options = names[number % len(names)], LookupOptions(properties=sent[number % len(sent)])
+        topic = f"persistent://{bundle.rpartition('/')[0]}/probe-{number}"
+        requests.append(request_of(topic, bundle, options, f"192.0.2.{number}:6650"))
+    return requests
+
+
+def _kinds(brokers: Sequence[Broker]) -> list[Broker]:
+    """Return one broker of each kind: they differ in labels, in place, or in whether their capacity is known."""
+    kinds = {
+        (tuple(sorted(one.lookup_data.properties.items())), one.location, one.capacity is None): one for one in brokers
+    }
+    return _spread(list(kinds.values()), _KINDS)
+
+
+def _spread(items: Sequence[_Item], most: int) -> list[_Item]:
+    """Return at most so many items, from the whole length of a sequence."""
+    return list(items[:: -(-len(items) // most) or 1])
+
+
+def _views(broker: Broker, topology: Topology) -> list[ClusterView]:
+    """Return a cluster of brokers that differ from one in their names alone, under every salt."""
+    roster = Roster([_renamed(broker, name) for name in _NAMES])
+    manager = LoadManager(Policy("probe", _EVEN), "probe", roster, conditions=Conditions(topology=topology))
+    manager.set_registry(roster, np.ones(len(roster), dtype=np.bool_))
+    return [replace(manager.view(), salt=salt) for salt in _SALTS]
+
+
+def _renamed(broker: Broker, name: str) -> Broker:
+    renamed = replace(broker, id=f"probe-{name}.{broker.id}")
+    lookup_data = replace(
+        broker.lookup_data,
+        web_service_url=f"http://{renamed.host}:8080",
+        web_service_url_tls=f"https://{renamed.host}:8443",
+        pulsar_service_url=f"pulsar://{renamed.host}:6650",
+        pulsar_service_url_tls=f"pulsar+ssl://{renamed.host}:6651",
+    )
+    return replace(renamed, lookup_data=lookup_data)
+
+
+def _asked_of(broker: Broker, requests: Sequence[LookupRequest]) -> list[LookupRequest]:
+    """Return the requests, and some of clients that send the labels of a broker."""
+    prefix, published = broker.property_prefix, broker.lookup_data.properties
+    labels = {key.removeprefix(prefix): value for key, value in published.items() if key.startswith(prefix)}
+    return [*requests, *(replace(request, properties=labels) for request in requests[:_LABELLED] if labels)]
+
+
+def _pieces(part: Any) -> Iterator[Any]:
+    """Yield a part with even children in place of its own, then each child in the same way."""
+    named = {entry.name: getattr(part, entry.name) for entry in fields(part)} if is_dataclass(part) else {}
+    children = {name: value for name, value in named.items() if _is_part(value) or _are_parts(value)}
+    try:
+        evened = {name: _EVEN if _is_part(value) else tuple(_EVEN for _ in value) for name, value in children.items()}
+        yield replace(part, **evened) if children else part
+    except Exception:  # noqa: BLE001  a third party's class may refuse the children
+        yield part
+    for value in children.values():
+        for child in (value,) if _is_part(value) else value:
+            yield from _pieces(child)
+
+
+def _is_part(value: Any) -> bool:
+    return isinstance(value, Filter | Scorer | Selector)
+
+
+def _are_parts(value: Any) -> bool:
+    return isinstance(value, tuple | list) and bool(value) and all(map(_is_part, value))
+
+
+def _goes_by_place(part: Any) -> bool:
+    return bool(getattr(part, "order_sensitive", False))
+
+
+def _alone(part: Any) -> Policy:
+    """Return a policy whose odds are uneven exactly if one part's answer is."""
+    if isinstance(part, Filter):
+        return Policy(part.name, _EVEN, filters=(part,))
+    if isinstance(part, Scorer):
+        return Policy(part.name, _EVEN, scorers=(WeightedScorer(part),))
+    return Policy(part.name, part)
+
+
+def _is_unsalted(policy: Policy, scenes: Sequence[tuple[Sequence[ClusterView], Sequence[LookupRequest]]]) -> bool:
+    """Tell whether a policy's odds over equal brokers are uneven, and the same under every salt."""
+    try:
+        return any(_is_unsalted_in(policy, views, requests) for views, requests in scenes)
+    except PulsarLookupError:
+        return False
+
+
+def _is_unsalted_in(policy: Policy, views: Sequence[ClusterView], requests: Sequence[LookupRequest]) -> bool:
+    # Requests with one decision key have the same odds, so a policy that reads little is asked little.
+    asked = list({policy.decision_key(request): request for request in requests}.values())
+    first = list(_odds(policy, asked, views[0]))
+    if all(max(odds) - min(odds) <= _CLOSE for odds in first):
+        return False
+    pairs = (pair for view in views[1:] for pair in zip(first, _odds(policy, asked, view), strict=True))
+    return all(abs(one - other) <= _CLOSE for odds in pairs for one, other in zip(*odds, strict=True))
+
+
+def _odds(policy: Policy, requests: Sequence[LookupRequest], view: ClusterView) -> Iterator[list[float]]:
+    """Yield the odds of each request by the number of the broker; all 0.0 if it is declined."""
+    instant = Instant(policy, view)
+    for request in requests:
+        stated = policy.ballot(request, instant).odds
+        yield [stated.get(broker, 0.0) for broker in view.brokers.ids]

@@ -1,0 +1,299 @@
+"""How much of a figure is luck: its variance over replicates, over units of demand and over events.
+
+A replicate draws new dice and a new salt; a unit is a bundle, or a block of neighbouring cells of time; an event is a
+broker that was lost, a bundle that an administrator unloaded, or one that was split. Replicates are crossed with units
+and with events: every unit occurs in every replicate. The derivation is in `docs/scoring.md`.
+
+Nothing is drawn here: what a unit adds to a figure is the figure's derivative by the unit's weight (the infinitesimal
+jackknife), so that the same sums give the same interval everywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from lookup.engine.measuring import luck_of, value_of
+from lookup.hooks import Luck, Resample
+from lookup.replay.outcome import MetricSums
+from lookup.score.series import Series
+
+__all__ = ["LEVEL", "Layout", "Sample", "Spread", "Stratum", "layout_of", "minus", "sample", "spread"]
+
+FloatArray = NDArray[np.float64]
+IndexArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+#: Probability with which an interval misses what it is about.
+LEVEL = 0.05
+#: By how much of its weight a unit is varied for a derivative: small against curvature, large against rounding.
+_STEP = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """What all series of a run have in common, so that policies are compared unit by unit.
+
+    Units and events without a figure under any policy are left out: nothing happened in them.
+    """
+
+    #: seeds of the replicates, ascending
+    seeds: tuple[int, ...]
+    #: numbers of the bundles with figures, by cluster, shape (n_units,)
+    bundles: Mapping[str, IndexArray]
+    #: start of every cell of time that a cluster has, µs, shape (n_cells,)
+    cells: IndexArray
+    cell_us: int
+    #: neighbouring cells that are taken together, at least 1
+    block: int
+    #: numbers of the registry epochs with figures, by cluster, shape (n_epochs,)
+    epochs: Mapping[str, IndexArray]
+    #: by cause: (cluster, number among the cluster's events)
+    events: Mapping[str, Sequence[tuple[str, int]]]
+    #: with fewer events of a cause, what they did is counted at its full size
+    min_events: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Stratum:
+    """What units of one kind add to a figure."""
+
+    #: the source of luck that the units stand for, "demand" or "events"
+    source: Luck
+    #: change of the figure when a unit counts double, by replicate, shape (n_replicates, n_units)
+    parts: FloatArray
+    #: neighbouring units that are taken together
+    block: int = 1
+    #: whether there are so few that their spread says nothing; `parts` are then what the figure owes to each
+    is_few: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """A figure, or the difference of two, in every replicate."""
+
+    #: shape (n_replicates,), NaN if there is nothing to measure
+    values: FloatArray
+    #: None if the metric's rows are no units
+    strata: tuple[Stratum, ...] | None = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The variance of a figure's mean over replicates."""
+
+    #: by source, in the figure's unit squared; 0 if the figure does not vary with it
+    variances: Mapping[Luck, float] = field(default_factory=dict)
+    #: degrees of freedom of their sum (Satterthwaite)
+    freedom: float = math.inf
+
+    @property
+    def error(self) -> float:
+        """Return the standard error."""
+        return math.sqrt(sum(self.variances.values()))
+
+    @property
+    def main_source(self) -> Luck:
+        """Return the source with the largest variance."""
+        return max(self.variances, key=lambda source: self.variances[source])
+
+    def half_width(self, level: float = LEVEL) -> float:
+        """Return half the width of the interval that misses with this probability, by Student's t."""
+        return float(special.stdtrit(self.freedom, 1.0 - level / 2)) * self.error if self.error else 0.0
+
+    def chance(self, delta: float) -> float:
+        """Return the probability of a difference at least as large as this one between equals, two-sided."""
+        if not self.error:
+            return 0.0 if delta else 1.0
+        return float(2 * special.stdtr(self.freedom, -abs(delta) / self.error))
+
+
+def layout_of(series: Sequence[Series], *, cell_s: int, block_s: int, min_events: int = 1) -> Layout:
+    """Find the units and events in which something happened under any policy."""
+    parts = [(one, where, part) for one in series for where, part in one.parts.items()]
+    cells = [
+        part.start_us + np.arange(len(part.sums)) * (cell_s * 1_000_000)
+        for one, _, part in parts
+        if one.metric.resample == "time"
+    ]
+    starts = np.unique(np.concatenate(cells)) if cells else np.empty(0, np.int64)
+    return Layout(
+        seeds=tuple(sorted({seed for _, (_, seed), _ in parts})),
+        bundles=_active(parts, lambda part: part.sums[: len(part.sums) - len(part.events)], ("bundle", "event")),
+        epochs=_active(parts, lambda part: part.epochs, ("bundle",)),
+        cells=starts,
+        cell_us=cell_s * 1_000_000,
+        block=min(max(1, round(block_s / cell_s)), max(1, len(starts))),
+        events=_active_events(parts),
+        min_events=min_events,
+    )
+
+
+def sample(series: Series, layout: Layout, cluster: str | None = None) -> Sample:
+    """Return a series in every replicate, in one cluster or pooled over all, with what each unit adds to it."""
+    clusters = series.clusters if cluster is None else (cluster,)
+    values = np.array([series.value_of_seed(seed, cluster) for seed in layout.seeds])
+    if series.metric.resample == "none":
+        return Sample(values, None)
+    if series.metric.resample == "time":
+        return Sample(values, (Stratum("demand", _parts(series, _by_cell(series, clusters, layout)), layout.block),))
+    totals = _totals(series, clusters, layout)
+    strata = []
+    for name in clusters:
+        rows = _rows(series, name, layout, lambda part: part.sums, layout.bundles[name])
+        strata.append(Stratum("demand", _parts(series, rows, totals)))
+    if series.metric.resample == "event":
+        strata += _event_strata(series, clusters, layout, totals)
+    elif "events" in luck_of(series.metric):
+        strata += _epoch_strata(series, clusters, layout, totals)
+    return Sample(values, tuple(strata))
+
+
+def minus(a: Sample, b: Sample) -> Sample:
+    """Return the difference of two samples of one metric, replicate by replicate and unit by unit."""
+    if a.strata is None or b.strata is None:
+        return Sample(a.values - b.values, None)
+    strata = (Stratum(x.source, x.parts - y.parts, x.block, x.is_few) for x, y in zip(a.strata, b.strata, strict=True))
+    return Sample(a.values - b.values, tuple(strata))
+
+
+def spread(sample: Sample) -> Spread:
+    """Add up the variance of a sample's mean over its sources.
+
+    Between replicates it is what dice and salts did, the interplay with units included; over units it is what the means
+    over replicates vary by, less the interplay, which would count twice (two-way clustering).
+    """
+    n = len(sample.values)
+    placement = float(np.var(sample.values, ddof=1)) / n if n > 1 else 0.0
+    variances: dict[Luck, float] = {"placement": placement}
+    #: squares of the terms that make the sum, each by its degrees of freedom
+    squares = placement**2 / (n - 1) if n > 1 else 0.0
+    for stratum in sample.strata or ():
+        units = stratum.parts.shape[1] / stratum.block
+        if units <= 1 and not stratum.is_few:
+            continue  # one unit has nothing to vary against
+        freedom = max(1.0, units if stratum.is_few else units - 1)
+        correction = 1.0 if stratum.is_few else units / max(1.0, units - 1)
+        blocks = _in_blocks(stratum.parts, stratum.block)
+        means = correction * float((blocks.mean(axis=0) ** 2).sum()) / stratum.block
+        interplay = correction * float(blocks.var(axis=0, ddof=1).sum()) / (n * stratum.block) if n > 1 else 0.0
+        variances[stratum.source] = variances.get(stratum.source, 0.0) + max(0.0, means - interplay)
+        if means > interplay:
+            squares += means**2 / freedom + (interplay**2 / (freedom * (n - 1)) if n > 1 else 0.0)
+    total = sum(variances.values())
+    return Spread(variances, max(1.0, total**2 / squares) if squares else math.inf)
+
+
+def _in_blocks(parts: FloatArray, block: int) -> FloatArray:
+    """Add neighbours up, `block` of them from every unit on, around the end; shape as given."""
+    if block == 1:
+        return parts
+    around = np.concatenate([parts, parts[:, : block - 1]], axis=1)
+    sums = np.cumsum(np.pad(around, ((0, 0), (1, 0))), axis=1)
+    neighbours: FloatArray = sums[:, block:] - sums[:, :-block]
+    return neighbours
+
+
+def _parts(series: Series, rows: FloatArray, totals: FloatArray | None = None, *, is_few: bool = False) -> FloatArray:
+    """Return the figure's derivative by the weight of each unit, the others giving way in proportion.
+
+    Args:
+        rows: sums of the units, shape (n_replicates, n_units, k).
+        totals: sums of everything the figure is made of, shape (n_replicates, k); None: the rows are all there is.
+        is_few: the others do not give way.
+
+    Returns:
+        Shape (n_replicates, n_units).
+    """
+    totals = rows.sum(axis=1) if totals is None else totals
+    moved = rows if is_few else rows - rows.mean(axis=1, keepdims=True)
+    up, down = (value_of(series.metric, totals[:, None, :] + sign * _STEP * moved) for sign in (1, -1))
+    # A replicate with nothing to measure has no derivative; its value is NaN already.
+    slopes: FloatArray = np.nan_to_num((up - down) / (2 * _STEP))
+    return slopes
+
+
+def _totals(series: Series, clusters: Iterable[str], layout: Layout) -> FloatArray:
+    """Return a series' totals over all rows by replicate, shape (n_replicates, k)."""
+    totals = np.zeros((len(layout.seeds), _width(series)))
+    for replicate, seed in enumerate(layout.seeds):
+        for name in clusters:
+            if (name, seed) in series.parts:
+                totals[replicate] += series.parts[name, seed].sums.sum(axis=0)
+    return totals
+
+
+def _by_cell(series: Series, clusters: Iterable[str], layout: Layout) -> FloatArray:
+    rows = np.zeros((len(layout.seeds), len(layout.cells), _width(series)))
+    for replicate, seed in enumerate(layout.seeds):
+        for name in clusters:
+            part = series.parts.get((name, seed))
+            if part is not None:
+                first = int(np.searchsorted(layout.cells, part.start_us))
+                rows[replicate, first : first + len(part.sums)] += part.sums
+    return rows
+
+
+def _event_strata(series: Series, clusters: Sequence[str], layout: Layout, totals: FloatArray) -> Iterable[Stratum]:
+    """Yield a stratum for each cause of events: losses of brokers are compared with each other, not with unloads."""
+    for events in layout.events.values():
+        rows = np.zeros((len(layout.seeds), len(events), _width(series)))
+        for place, (name, number) in enumerate(events):
+            for replicate, seed in enumerate(layout.seeds):
+                part = series.parts.get((name, seed)) if name in clusters else None
+                if part is not None:
+                    rows[replicate, place] = part.sums[len(part.sums) - len(part.events) + number]
+        is_few = len(events) < layout.min_events
+        yield Stratum("events", _parts(series, rows, totals, is_few=is_few), is_few=is_few)
+
+
+def _epoch_strata(series: Series, clusters: Iterable[str], layout: Layout, totals: FloatArray) -> Iterable[Stratum]:
+    """Yield a stratum for each cluster: between two changes of the registry other brokers were there to choose from."""
+    for name in clusters:
+        rows = _rows(series, name, layout, lambda part: part.epochs, layout.epochs[name])
+        yield Stratum("events", _parts(series, rows, totals))
+
+
+def _rows(
+    series: Series, cluster: str, layout: Layout, rows: Callable[[MetricSums], FloatArray], kept: IndexArray
+) -> FloatArray:
+    """Return some rows of a cluster by replicate, shape (n_replicates, n_kept, k)."""
+    held = np.zeros((len(layout.seeds), len(kept), _width(series)))
+    for replicate, seed in enumerate(layout.seeds):
+        if (cluster, seed) in series.parts:
+            held[replicate] = rows(series.parts[cluster, seed])[kept]
+    return held
+
+
+def _width(series: Series) -> int:
+    return int(next(iter(series.parts.values())).sums.shape[1])
+
+
+_Parts = Sequence[tuple[Series, tuple[str, int], MetricSums]]
+
+
+def _active(
+    parts: _Parts, rows: Callable[[MetricSums], FloatArray], kinds: Sequence[Resample]
+) -> dict[str, IndexArray]:
+    """Return the numbers of the rows with any figure in any series over units of these kinds, by cluster."""
+    masks: dict[str, BoolArray] = {}
+    for series, (cluster, _), part in parts:
+        if series.metric.resample in kinds:
+            sums = rows(part)
+            mask = masks.setdefault(cluster, np.zeros(len(sums), dtype=np.bool_))
+            mask |= sums.any(axis=1)
+    return {cluster: np.flatnonzero(mask) for cluster, mask in sorted(masks.items())}
+
+
+def _active_events(parts: _Parts) -> dict[str, list[tuple[str, int]]]:
+    """Return the events with any figure in any series, by cause."""
+    active: dict[tuple[str, int], str] = {}
+    for _, (cluster, _), part in parts:
+        rows = part.sums[len(part.sums) - len(part.events) :]
+        active.update(((cluster, number), part.events[number]) for number in np.flatnonzero(rows.any(axis=1)).tolist())
+    return {cause: sorted(key for key, of in active.items() if of == cause) for cause in sorted({*active.values()})}

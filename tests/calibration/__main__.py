@@ -1,0 +1,104 @@
+"""The whole calibration: `python -m tests.calibration [--write] [--logs N]`, on all cores, without Spark."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tests.calibration.differences import Coverage, covered_in, found_in
+from tests.calibration.equals import Counts, equals_in
+from tests.calibration.tables import page
+from tests.calibration.worlds import KINDS, WORLDS, World
+
+_PAGE = Path(__file__).parents[2] / "docs" / "calibration.md"
+_BEGIN, _END = "<!-- calibration: begin -->", "<!-- calibration: end -->"
+#: Pairs of kinds whose true difference is looked for in intervals.
+_DIFFERENT = (("dice", "shedder"), ("rendezvous", "ring"))
+
+
+@dataclass
+class Findings:
+    """Everything that was counted."""
+
+    #: comparisons of equals over logs without brokers, and over the same with them
+    equals: dict[tuple[str, World], Counts] = field(default_factory=lambda: defaultdict(Counts))
+    logged: Counts = field(default_factory=Counts)
+    coverage: dict[tuple[str, str], dict[str, Coverage]] = field(default_factory=lambda: defaultdict(dict))
+    found: Counter[str] = field(default_factory=Counter)
+    logs: int = 0
+
+    def add_equals(self, key: tuple[str, World], counts: tuple[Counts, Counts]) -> None:
+        """Add comparisons of equals."""
+        self.equals[key].merge(counts[0])
+        self.logged.merge(counts[1])
+
+    def add_coverage(self, key: tuple[str, str], counts: dict[str, Coverage]) -> None:
+        """Add intervals of differences."""
+        for name, one in counts.items():
+            own = self.coverage[key].setdefault(name, Coverage())
+            own.made += one.made
+            own.placement += one.placement
+            own.all_luck += one.all_luck
+
+    def add_found(self, logs: int, counts: Counter[str]) -> None:
+        """Add logs in which known differences were looked for."""
+        self.logs += logs
+        self.found.update(counts)
+
+
+_Job = tuple[Callable[[], Any], Callable[[Any], None]]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Calibrate, print the tables and keep them in the docs if asked to; return 1 if a bound is not kept."""
+    parser = argparse.ArgumentParser(prog="python -m tests.calibration", description=__doc__)
+    parser.add_argument("--write", action="store_true", help="keep the tables in docs/calibration.md")
+    parser.add_argument("--logs", type=int, default=4, help="logs of each kind of policy and world (default: 4)")
+    parser.add_argument("--demos", type=int, default=100, help="logs of the demo's size (default: 100)")
+    parser.add_argument("--truths", type=int, default=8, help="logs on which a true difference is known (default: 8)")
+    parser.add_argument("--processes", type=int, default=2, help="how many at once (default: 2)")
+    given = parser.parse_args(arguments)
+    findings = Findings()
+    _run(list(_jobs(findings, given)), given.processes)
+    text, is_kept = page(findings.equals, findings.logged, findings.coverage, findings.found, findings.logs)
+    sys.stdout.write(text)
+    if given.write:
+        head, rest = _PAGE.read_text().split(_BEGIN)
+        _PAGE.write_text(f"{head}{_BEGIN}\n\n{text}{_END}{rest.split(_END)[1]}")
+    return 0 if is_kept else 1
+
+
+def _jobs(findings: Findings, given: argparse.Namespace) -> Iterator[_Job]:
+    """Yield what is to be done, the longest first, each with what becomes of its answer."""
+    for world in sorted(WORLDS, key=lambda world: -world.hours * world.clusters):
+        for kind in KINDS:
+            for seed in range(1, given.logs + 1):
+                yield partial(equals_in, world, kind, [seed]), partial(findings.add_equals, (kind, world))
+    for kinds in _DIFFERENT:
+        for seed in range(1, given.truths + 1):
+            yield partial(covered_in, World(), kinds, [seed]), partial(findings.add_coverage, kinds)
+    for seed in range(1, given.demos + 1):
+        yield partial(found_in, [seed]), partial(findings.add_found, 1)
+
+
+def _run(jobs: Sequence[_Job], processes: int) -> None:
+    began = time.monotonic()
+    with ProcessPoolExecutor(processes) as pool:
+        waiting = {pool.submit(work): keep for work, keep in jobs}
+        for done, future in enumerate(as_completed(waiting), 1):
+            waiting[future](future.result())
+            sys.stderr.write(f"\r{done} of {len(jobs)}, {time.monotonic() - began:.0f} s")
+            sys.stderr.flush()
+    sys.stderr.write("\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,128 @@
+"""What verdicts say of policies that are equal: every `better` and `worse` is false."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from statistics import NormalDist
+
+from scipy import special
+
+from lookup.replay.outcome import LOGGED, ReplayOutcome
+from lookup.score.metrics import lookup_register_metrics
+from lookup.score.scoring import Plan, Scored, score
+from lookup.settings.sections import EvaluationSection, VerdictSection
+from tests.calibration.worlds import KINDS, World, group, replayed
+
+__all__ = ["METRICS", "SEEDS", "Count", "Counts", "compared", "equals_in", "upper_bound"]
+
+METRICS = tuple(metric() for metric in lookup_register_metrics())
+#: Replicates of an evaluation, by default.
+SEEDS = len(EvaluationSection(incumbent="").seeds)
+#: Rules of verdicts on logs of six hours: blocks of an hour would be too few.
+RULES = VerdictSection(block_s=900)
+
+
+@dataclass
+class Count:
+    """What became of the comparisons of one metric."""
+
+    #: comparisons that were judged
+    made: int = 0
+    #: called better or worse
+    false: int = 0
+    #: sum of squared normal deviates, each as improbable as the comparison's t: 1 on average if variances are right
+    squares: float = 0.0
+    #: comparisons with an interval
+    with_interval: int = 0
+
+    @property
+    def share(self) -> float:
+        """Return the share of false verdicts."""
+        return self.false / self.made if self.made else 0.0
+
+    @property
+    def mean_square(self) -> float:
+        """Return the mean of t squared."""
+        return self.squares / self.with_interval if self.with_interval else float("nan")
+
+
+@dataclass
+class Counts:
+    """What became of many comparisons of equals."""
+
+    by_metric: dict[str, Count] = field(default_factory=lambda: defaultdict(Count))
+    runs: int = 0
+    #: runs that ended with exit code 3
+    failed: int = 0
+
+    def add(self, scored: Scored) -> None:
+        """Count the verdicts of one run."""
+        self.runs += 1
+        self.failed += scored.exit_code == 3
+        for one in scored.verdicts:
+            name = one.metric if one.key is None else f"{one.metric}[{one.key}]"
+            count = self.by_metric[name]
+            count.made += 1
+            count.false += one.verdict in ("better", "worse")
+            if one.p_value == one.p_value:
+                count.with_interval += 1
+                count.squares += NormalDist().inv_cdf(max(one.p_value, 1e-300) / 2) ** 2
+
+    def merge(self, other: Counts) -> None:
+        """Add what another process counted."""
+        self.runs += other.runs
+        self.failed += other.failed
+        for name, count in other.by_metric.items():
+            own = self.by_metric[name]
+            own.made += count.made
+            own.false += count.false
+            own.squares += count.squares
+            own.with_interval += count.with_interval
+
+
+def equals_in(
+    world: World, kind: str, seeds: Iterable[int], *, pairs: int = 3, size: int = SEEDS
+) -> tuple[Counts, Counts]:
+    """Compare policies of one kind with each other, over one log for each seed.
+
+    Pairs have no replicate in common, so over one log they differ in luck alone, each in its own.
+
+    Args:
+        pairs: over every log.
+        size: replicates of each policy.
+
+    Returns:
+        What is said if the log does not say which brokers were answered, and what if it does.
+    """
+    without, with_brokers = Counts(), Counts()
+    for seed in seeds:
+        outcome = replayed(world, seed, [{**KINDS[kind], "name": kind}], 2 * pairs * size)
+        bare = replace(outcome, sums=[part for part in outcome.sums if part.policy != LOGGED], logged_reason="left out")
+        for pair in range(pairs):
+            places = (kind, 2 * pair), (kind, 2 * pair + 1)
+            without.add(compared(bare, *places, size=size))
+            with_brokers.add(compared(outcome, *places, size=size))
+    return without, with_brokers
+
+
+def compared(
+    outcome: ReplayOutcome, incumbent: tuple[str, int], candidate: tuple[str, int], *, size: int = SEEDS
+) -> Scored:
+    """Score one group of replicates of a policy against a group of another, or of the same."""
+    sums = group(outcome, *incumbent, size, "incumbent") + group(outcome, *candidate, size, "candidate")
+    sums += [part for part in outcome.sums if part.policy == LOGGED]
+    evaluation = EvaluationSection.model_validate({"incumbent": "incumbent", "seeds": size, "balance_s": 900})
+    unsalted = {
+        name: outcome.unsalted[policy]
+        for name, policy in (("incumbent", incumbent[0]), ("candidate", candidate[0]))
+        if policy in outcome.unsalted
+    }
+    found = ReplayOutcome(sums, outcome.inputs, outcome.logged_reason, unsalted)
+    return score(found, METRICS, Plan(("incumbent", "candidate"), evaluation, RULES, labels=("rack",)))
+
+
+def upper_bound(false: int, made: int, level: float = 0.05) -> float:
+    """Return the one-sided upper bound of a share (Clopper and Pearson, 1934)."""
+    return 1.0 if false >= made else float(special.betaincinv(false + 1, made - false, 1 - level))

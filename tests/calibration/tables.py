@@ -1,0 +1,129 @@
+"""The page of the calibration: what was counted, as Markdown, beside what it is held to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+
+from tests.calibration.differences import TRUTH, Coverage
+from tests.calibration.equals import SEEDS, Counts, upper_bound
+from tests.calibration.worlds import World
+
+__all__ = ["page"]
+
+#: The most that may be false, and the upper bound of what may be: shares.
+_FALSE, _UPPER = 0.05, 0.075
+#: What intervals for 95 % have to hold, and in how many logs a known difference has to be found: shares.
+_COVERED, _POWER = (0.93, 0.97), 0.95
+
+
+def page(
+    equals: Mapping[tuple[str, World], Counts],
+    logged: Counts,
+    coverage: Mapping[tuple[str, str], Mapping[str, Coverage]],
+    found: Counter[str],
+    logs: int,
+) -> tuple[str, bool]:
+    """Return the tables, and whether every bound is kept."""
+    every = Counts()
+    for counts in equals.values():
+        every.merge(counts)
+    sections = (
+        ([f"Measured {datetime.now(UTC):%Y-%m-%d}, {SEEDS} replicates."], True),
+        _runs("### Equals", every, "over logs that do not say which brokers were answered"),
+        _false_by_metric(every),
+        (["By kind of policy, all metrics together:"], True),
+        (_by(equals, lambda key: key[0], "policy"), True),
+        (["By kind of log:"], True),
+        (_by(equals, lambda key: key[1].name, "log"), True),
+        _runs("### The same over logs with brokers", logged, "over the same logs with the brokers that were answered"),
+        (["### Intervals of true differences"], True),
+        _covered(coverage),
+        (["### Known differences"], True),
+        _found(found, logs),
+    )
+    lines = (line for text, _ in sections for line in (*text, ""))
+    return "\n".join(lines) + "\n", all(kept for _, kept in sections)
+
+
+def _runs(title: str, counts: Counts, where: str) -> tuple[list[str], bool]:
+    share = counts.failed / max(1, counts.runs)
+    false = sum(count.false for count in counts.by_metric.values())
+    made = max(1, sum(count.made for count in counts.by_metric.values()))
+    text = [
+        title,
+        "",
+        f"{counts.runs:,} runs compared two policies that are equal but for their luck, {where}. Exit code 3 ended",
+        f"{counts.failed} of them, {share:.1%} (at most 5 %, kept: {_state(share <= _FALSE)});",
+        f"{false:,} of {made:,} verdicts, {false / made:.1%}, were `better` or `worse`.",
+    ]
+    return text, share <= _FALSE
+
+
+def _false_by_metric(counts: Counts) -> tuple[list[str], bool]:
+    rows, are_kept = [], []
+    for name, count in counts.by_metric.items():
+        upper = upper_bound(count.false, count.made)
+        kept = count.share <= _FALSE and upper <= _UPPER
+        are_kept.append(kept)
+        mean = "–" if count.mean_square != count.mean_square else f"{count.mean_square:.2f}"
+        rows.append(
+            (f"`{name}`", f"{count.made:,}", str(count.false), f"{count.share:.1%}", f"{upper:.1%}", _state(kept), mean)
+        )
+    head = ("metric", "comparisons", "false", "share", "upper bound", "kept", "mean of t²")
+    return list(_table(head, rows)), all(are_kept)
+
+
+def _by(equals: Mapping[tuple[str, World], Counts], name: Callable[[tuple[str, World]], str], what: str) -> list[str]:
+    groups: dict[str, Counts] = {}
+    for key, counts in equals.items():
+        groups.setdefault(name(key), Counts()).merge(counts)
+    rows = []
+    for label, counts in groups.items():
+        made = sum(count.made for count in counts.by_metric.values())
+        false = sum(count.false for count in counts.by_metric.values())
+        squares = sum(count.squares for count in counts.by_metric.values())
+        judged = sum(count.with_interval for count in counts.by_metric.values())
+        rows.append(
+            (label, f"{made:,}", f"{false / made:.1%}", f"{squares / judged:.2f}", f"{counts.failed} of {counts.runs}")
+        )
+    return list(_table((what, "comparisons", "false", "mean of t²", "runs with exit code 3"), rows))
+
+
+def _covered(coverage: Mapping[tuple[str, str], Mapping[str, Coverage]]) -> tuple[list[str], bool]:
+    rows = []
+    total = Coverage()
+    for kinds, by_metric in coverage.items():
+        for name, one in by_metric.items():
+            if one.made:
+                total.made += one.made
+                total.placement += one.placement
+                shares = (f"{one.placement / one.made:.1%}", f"{one.all_luck / one.made:.1%}")
+                rows.append((" and ".join(kinds), f"`{name}`", str(one.made), *shares))
+    share = total.placement / max(1, total.made)
+    kept = _COVERED[0] <= share <= _COVERED[1]
+    rows.append(("all", "", f"{total.made:,}", f"**{share:.1%}** (93 to 97 %, kept: {_state(kept)})", ""))
+    text = [
+        f"The true difference on a log is the mean over {TRUTH} replicates; {TRUTH // SEEDS} intervals",
+        f"of {SEEDS} replicates each are held against it.",
+        "",
+        *_table(("policies", "metric", "intervals", "luck of the placement", "all luck"), rows),
+    ]
+    return text, kept
+
+
+def _found(found: Counter[str], logs: int) -> tuple[list[str], bool]:
+    rows = [(name, f"{count} of {logs}", _state(count >= _POWER * logs)) for name, count in found.items()]
+    kept = all(count >= _POWER * logs for count in found.values())
+    return list(_table(("against `random`, in logs of the demo's size", "found", "kept (95 of 100)"), rows)), kept
+
+
+def _state(kept: bool) -> str:
+    return "yes" if kept else "**no**"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |"
+    yield f"|{'---|' * len(head)}"
+    yield from (f"| {' | '.join(row)} |" for row in rows)
