@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -12,6 +14,8 @@ from lookup.commands.scene import registrations_in
 from lookup.commands.selection import examine
 from lookup.commands.show_topics import ANY_SETTINGS, is_about_topics
 from lookup.commands.streams import say, stdout, warn
+from lookup.engine.policy import Policy
+from lookup.engine.units import act_warnings, cannot_act, rates_without
 from lookup.errors import InputError, SettingsError
 from lookup.replay.quantities import quantity
 from lookup.settings import EvaluationFile, load_topics, obstacles_of, warnings_of
@@ -38,6 +42,7 @@ def _check_evaluation(arguments: argparse.Namespace) -> int:
         reads = {policy.name: policy.reads for policy in policies}
         for sentence in (*warnings_of(findings.settings, reads), *obstacles_of(findings.settings)):
             warn(sentence)
+        _warn_of_units(findings.settings, policies)
         for policy in policies:
             if policy.splitter is not None:
                 say(f"note: policy {policy.name!r} has a splitter, {policy.splitter.name!r}: {_NO_SPLITS}")
@@ -45,6 +50,28 @@ def _check_evaluation(arguments: argparse.Namespace) -> int:
         raise SettingsError(problems)
     stdout().write(f"{arguments.config}: {_summary(findings.settings)}\n")
     return 0
+
+
+def _warn_of_units(settings: EvaluationFile, policies: Sequence[Policy]) -> None:
+    """Warn of shedders that go by bytes or messages of which nothing in the settings says where they come from."""
+    rates = rates_without(settings)
+    if rates is not None:
+        idle = cannot_act(policies, rates, partial(_mean_load, settings))
+        for sentence in act_warnings(idle, settings.evaluation.incumbent):
+            warn(sentence)
+
+
+def _mean_load(settings: EvaluationFile) -> float | None:
+    """Return what a broker of the log carries on average; None if that takes a network or packages that are absent."""
+    paths = [path for path in (settings.inputs.lookups, settings.inputs.brokers) if path is not None]
+    if any("://" in path for path in paths) or find_spec("pyarrow") is None:
+        return None
+    from lookup.replay.typical import mean_load  # noqa: PLC0415  Arrow only where a table is read
+
+    try:
+        return mean_load(settings)
+    except InputError:  # what is wrong with the tables is said elsewhere
+        return None
 
 
 def _summary(settings: EvaluationFile) -> str:

@@ -43,6 +43,7 @@ OUTPUTS = (
     "metrics.parquet",
     "decisions",
     "owners",
+    "cycles",
     "quarantine",
     "manifest.json",
     "report.md",

@@ -24,5 +24,8 @@ class Conditions:
     #: µs for which a bundle that changes hands is Releasing, Assigning or Splitting, each; lookups of it get the state
     #: channel's answer meanwhile
     handover_us: int = 0
+    #: bytes that 1.0 of a broker's load, and of a bundle's, stands for, for shedders with limits in bytes
+    broker_bytes: float = 1.0
+    bundle_bytes: float = 1.0
     #: the view's salt; "" is production's
     salt: str = ""

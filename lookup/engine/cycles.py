@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, MutableMapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from lookup.engine.answers import checked_reads
@@ -100,6 +101,8 @@ class Turn(Generic[_Proposed]):
     policy: Policy
     instant: Instant
     memory: MutableMapping[str, Any]
+    #: what it sees in place of the instant's view, the same in another unit
+    shown: ClusterView | None = None
 
     def outcome(self, answer: Callable[[_Proposed], Ruling]) -> CycleOutcome:
         """Answer the part's proposals until it ends; what was answered before it fails still holds.
@@ -108,7 +111,8 @@ class Turn(Generic[_Proposed]):
             PolicyError: where the part raises and `on_error` is stop.
             ContractError: where it ends without an outcome, or `answer` finds that it yields what is no proposal.
         """
-        view = view_facet(self.part.name, checked_reads(self.part), self.instant.view, self.memory)
+        view = self.instant.view if self.shown is None else self.shown
+        view = view_facet(self.part.name, checked_reads(self.part), view, self.memory)
         try:
             outcome = exhausted(self.part.propose(view, self.memory), answer)
         except (ContractError, KeyboardInterrupt):
@@ -117,6 +121,9 @@ class Turn(Generic[_Proposed]):
             return self._failed(error)
         if not isinstance(outcome, CycleOutcome):
             raise ContractError(f"{self.role} {self.part.name!r} ended with {outcome!r}, not a CycleOutcome")
+        if not _can_be_written(outcome):
+            right = "a CycleLabel, a CycleReason and numbers or None would be right"
+            raise ContractError(f"{self.role} {self.part.name!r} ended with {outcome!r}; {right}")
         return outcome
 
     def _failed(self, error: BaseException) -> CycleOutcome:
@@ -126,6 +133,12 @@ class Turn(Generic[_Proposed]):
             raise PolicyError(message) from error
         self.instant.failures.note(message)
         return FAILED
+
+
+def _can_be_written(outcome: Any) -> bool:
+    figures = (outcome.average, outcome.deviation, outcome.modelled_deviation, outcome.over, outcome.excess)
+    are_numbers = all(figure is None or isinstance(figure, Real) for figure in figures)
+    return are_numbers and isinstance(outcome.label, CycleLabel) and isinstance(outcome.reason, CycleReason)
 
 
 def exhausted(cycle: Generator[_Proposed, Ruling, CycleOutcome], answer: Callable[[_Proposed], Ruling]) -> CycleOutcome:

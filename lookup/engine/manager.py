@@ -28,6 +28,7 @@ from lookup.engine.policy import Instant, Policy, memory_key
 from lookup.engine.service_unit import ServiceUnitState
 from lookup.engine.shedding import FAILED_CYCLE, run_sheds
 from lookup.engine.splitting import run_splits
+from lookup.engine.units import goes_by_bytes, in_bytes
 from lookup.errors import InputError, StateError
 from lookup.model.broker import Broker, Candidates, Roster
 from lookup.model.decision import Assigned, Decision, Reason, Split, Unload
@@ -60,6 +61,8 @@ class LoadManager:
         self.memory: dict[str, dict[str, Any]] = {}
         self.registered: NDArray[np.bool_] = np.zeros(len(roster), dtype=bool)
         self._conditions = conditions
+        #: bytes that 1.0 of a broker's load and of a bundle's stands for, None if the shedder does not go by them
+        self._bytes = _bytes_for(policy, conditions)
         self._draws = Draws(policy.name, cluster, seed)
         self._book = OwnerBook(self.ownership, handover_us=conditions.handover_us)
         self._load = no_load(len(roster))
@@ -271,8 +274,9 @@ class LoadManager:
             return None
         if not registry_known:
             return FAILED_CYCLE
-        memory = self._memory_of(self.policy.shedder)
-        return run_sheds(self.policy, self._prepared(), memory, self._carry_out, in_flight=self.in_flight)
+        memory, instant = self._memory_of(self.policy.shedder), self._prepared()
+        shown = in_bytes(instant.view, *self._bytes) if self._bytes is not None else None
+        return run_sheds(self.policy, instant, memory, self._carry_out, in_flight=self.in_flight, shown=shown)
 
     def split_bundles(self) -> CycleReport[Split] | None:
         """Run one cycle of the policy's splitter; None where it has none."""
@@ -382,3 +386,9 @@ class LoadManager:
     def _registered_number(self, broker: str) -> int | None:
         number = self.roster.number(broker)
         return number if number is not None and self.registered[number] else None
+
+
+def _bytes_for(policy: Policy, conditions: Conditions) -> tuple[float, float] | None:
+    factors = conditions.broker_bytes, conditions.bundle_bytes
+    is_needed = factors != (1.0, 1.0) and policy.shedder is not None and goes_by_bytes(policy.shedder)
+    return factors if is_needed else None

@@ -21,6 +21,7 @@ from lookup.model.broker import Candidates
 from lookup.model.decision import CycleLabel, CycleOutcome, CycleReason, Probe, Proposal, Reason, Ruling, Unload
 from lookup.model.names import is_system_bundle
 from lookup.model.request import LookupOptions, LookupRequest, request_of
+from lookup.model.view import ClusterView
 
 __all__ = ["FAILED_CYCLE", "ask_shedder", "run_sheds"]
 
@@ -38,6 +39,7 @@ def run_sheds(
     carry_out: Callable[[Unload], None],
     *,
     in_flight: InFlight = never,
+    shown: ClusterView | None = None,
 ) -> CycleReport[Unload]:
     """Let a policy's shedder propose until it ends, and carry out what is accepted.
 
@@ -45,6 +47,7 @@ def run_sheds(
 
     Args:
         in_flight: which bundles are being handed over, and so cannot move.
+        shown: the instant's view with load in the shedder's unit, by default as it is.
 
     Raises:
         PolicyError: where the shedder raises and `on_error` is stop.
@@ -52,7 +55,7 @@ def run_sheds(
     """
     if len(instant.offered) <= _TOO_FEW:
         return _IDLE_CYCLE
-    return ask_shedder(policy, instant, memory, carry_out, in_flight=in_flight)
+    return ask_shedder(policy, instant, memory, carry_out, in_flight=in_flight, shown=shown)
 
 
 def ask_shedder(
@@ -62,6 +65,7 @@ def ask_shedder(
     carry_out: Callable[[Unload], None],
     *,
     in_flight: InFlight = never,
+    shown: ClusterView | None = None,
 ) -> CycleReport[Unload]:
     """Let a policy's shedder propose however few brokers there are; otherwise like `run_sheds`.
 
@@ -83,7 +87,7 @@ def ask_shedder(
             raise ContractError(f"shedder {shedder.name!r} proposed {proposal!r}, not an Unload or a Probe")
         return books.ruling(unload, is_probe=unload is not proposal)
 
-    return books.report(Turn("shedder", shedder, policy, instant, memory).outcome(answer))
+    return books.report(Turn("shedder", shedder, policy, instant, memory, shown).outcome(answer))
 
 
 class _UnloadJudge:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lookup.hooks.markers import ENTRY_POINT_GROUP, PROJECT, hookimpl
-from lookup.hooks.parameters import Conf, Ge, Gt, Le, Lt
+from lookup.hooks.parameters import Conf, Ge, Gt, Le, Lt, Unit
 from lookup.hooks.protocols import (
     ALL_READS,
     LOAD_DETAILS,
@@ -54,6 +54,7 @@ __all__ = [
     "Shedder",
     "SplitAlgorithm",
     "Splitter",
+    "Unit",
     "hookimpl",
     "reads_of",
 ]

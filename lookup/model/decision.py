@@ -170,6 +170,8 @@ class CycleReason(StrEnum):
     UNDERLOADED = "underloaded"
     HIT_COUNT = "hit-count"
     NO_BUNDLES = "no-bundles"
+    #: shedding: what overloaded brokers would give up is less than is worth while; Pulsar only logs it
+    TOO_LITTLE = "too-little"
     COOL_DOWN = "cool-down"
     OUT_DATED_DATA = "out-dated-data"
     NO_LOAD_DATA = "no-load-data"
@@ -219,3 +221,7 @@ class CycleOutcome:
     modelled_deviation: float | None = None
     #: bundles a splitter could not deal with (Pulsar: its counter Failure/Unknown)
     failures: int = 0
+    #: brokers above what the part tolerates, whether they could give up anything or not; None if it does not say
+    over: int | None = None
+    #: how far the farthest of them is above it, 0.0 if none is: a ratio of usage, or what the part compares instead
+    excess: float | None = None

@@ -20,6 +20,7 @@ from lookup.replay.bundle_map import BundleMap
 from lookup.replay.cells import CellLedger
 from lookup.replay.counted import Counted
 from lookup.replay.counts import occurring
+from lookup.replay.cycles import Cycle
 from lookup.replay.loads import AtomLoads, BrokerLoads, Demand
 from lookup.replay.ordering import DayRows
 from lookup.replay.owners import OwnerInterval, OwnerIntervals
@@ -44,6 +45,8 @@ class ExclusiveReplay:
         self.manager = new_manager(cluster, run, policy, seed)
         self.decisions: list[Decided] = []
         self.intervals = OwnerIntervals(timeline.roster)
+        #: what came of every cycle of the policy's shedder
+        self.cycles: list[Cycle] = []
         self._cluster, self._run = cluster, run
         self._bundles = BundleMap(cluster.words.atoms, timeline.initial_splits)
         self._owners = np.full(cluster.words.atoms.count, -1, dtype=np.int32)
@@ -156,8 +159,9 @@ class ExclusiveReplay:
         self._spans = []
         if self._settles_at_once:
             self._settle_load()
-        if self.manager.policy.shedder is not None:
-            self.manager.shed()
+        report = self.manager.shed()
+        if report is not None:
+            self.cycles.append(Cycle(tick.start_us, report))
             self._follow(tick.low)
 
     def _settle_load(self) -> None:

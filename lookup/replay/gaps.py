@@ -11,10 +11,12 @@ from collections.abc import Collection, Iterator, Sequence
 
 from lookup.engine.answers import checked_reads
 from lookup.engine.policy import Policy
+from lookup.engine.units import Rates, rates_without
+from lookup.replay.clusters import SmallInputs
 from lookup.replay.plan import RunPlan
-from lookup.replay.tables import DETAILS, SmallTable
+from lookup.replay.tables import DETAILS, THROUGHPUT, SmallTable
 
-__all__ = ["known_figures", "unknown_figures"]
+__all__ = ["known_figures", "known_rates", "unknown_figures"]
 
 #: What a part says it goes by, and why nobody knows it.
 _GAPS = {
@@ -40,9 +42,27 @@ def known_figures(run: RunPlan, loads: SmallTable, bundles: SmallTable) -> froze
     return frozenset(name for name, is_known in known.items() if is_known)
 
 
+def known_rates(run: RunPlan, inputs: SmallInputs) -> Rates:
+    """Return which rates the tables of a run tell, and, without BUNDLES, whether bytes are stated."""
+    without = rates_without(inputs.settings)
+    if without is not None:
+        return without
+    tables = {"BUNDLES": inputs.bundles, **({"LOADS": inputs.loads} if run.is_reported else {})}
+    silent = [name for name, table in tables.items() if not _tells(table, THROUGHPUT)]
+    return Rates(
+        has_bytes=not silent,
+        has_messages="view.load.rates" in known_figures(run, inputs.loads, inputs.bundles),
+        why=f"no row of {' and of '.join(silent)} gives msgThroughputIn or msgThroughputOut",
+        remedy="give these, or leave inputs.bundles out and state evaluation.bytes_per_weight",
+    )
+
+
 def _told(table: SmallTable) -> frozenset[str]:
-    rows = [row["value"] for held in table.rows.values() for row in held]
-    return frozenset(name for name, keys in DETAILS.items() if any(reported.tells(keys) for reported in rows))
+    return frozenset(name for name, keys in DETAILS.items() if _tells(table, keys))
+
+
+def _tells(table: SmallTable, keys: Collection[str]) -> bool:
+    return any(row["value"].tells(keys) for held in table.rows.values() for row in held)
 
 
 def unknown_figures(policies: Sequence[Policy], known: Collection[str]) -> list[str]:

@@ -53,5 +53,6 @@ class ReplayOutcome:
     #: names of the parts that separate equal brokers by their names and ignore the salt, by policy; replicates of such
     #: a policy share that luck
     unsalted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    #: why a policy cannot do what it says on this log, by policy
+    #: policies whose shedder cannot act since it goes by rates the run does not know, with a sentence that says so;
+    #: verdicts against such an incumbent mean nothing
     cannot_act: Mapping[str, str] = field(default_factory=dict)

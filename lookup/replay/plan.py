@@ -109,12 +109,16 @@ class ClusterPlan:
 
 def new_manager(cluster: ClusterPlan, run: RunPlan, policy: Policy, seed: int) -> LoadManager:
     """Put a policy in charge of a cluster; nothing has happened yet. Under shared ownership nobody loses an owner."""
+    per_weight = run.bytes_per_weight or 1.0
     conditions = Conditions(
         owner_loss=run.owner_loss,
         namespaces=run.namespaces,
         topology=run.topology,
         assumed_capacity=cluster.assumed_capacity,
         handover_us=run.handover_us,
+        # BUNDLES and LOADS are in bytes already.
+        broker_bytes=1.0 if cluster.loads or cluster.bundle_loads else per_weight,
+        bundle_bytes=1.0 if cluster.bundle_loads else per_weight,
         # Luck of a hash is luck like that of the dice: a replicate has its own of both.
         salt=str(seed),
     )

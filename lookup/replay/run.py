@@ -22,20 +22,23 @@ from lookup.engine.ledger import MICRO
 from lookup.engine.policy import Policy
 from lookup.engine.salting import probe_requests, unsalted_parts
 from lookup.engine.sharing import shared_problems
+from lookup.engine.units import act_warnings, cannot_act
 from lookup.errors import InputError, SettingsError
 from lookup.replay.clusters import SmallInputs, plan_cluster, read_small_inputs, require_scored
 from lookup.replay.coding import EXTRA_FIELDS, CodingPlan, Share
 from lookup.replay.counted import check_by
+from lookup.replay.cycles import cycles_by_policy
 from lookup.replay.division import Costs, TaskRuns, divide
 from lookup.replay.facts import ClusterFacts, FactsWalk, induced_marks
 from lookup.replay.frames import code_frame
-from lookup.replay.gaps import known_figures, unknown_figures
+from lookup.replay.gaps import known_figures, known_rates, unknown_figures
 from lookup.replay.outcome import ReplayOutcome
 from lookup.replay.parquet import Split, list_log, share_out
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.quantities import quantity
 from lookup.replay.recipe import Recipe, built_here, ship
 from lookup.replay.tasks import Coded, Failed, Gathered, Output, Replayed, attempt, code_share, replay_runs
+from lookup.replay.typical import mean_load
 from lookup.replay.work import WorkDir
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.resolve import client_rules, namespace_policies, topology
@@ -69,7 +72,7 @@ def replay(  # noqa: PLR0913  each is a choice of its own, and only the first th
     """Replay every policy of an evaluation over its log.
 
     Args:
-        output: folder that gets `decisions/`, `owners/` and, where rows could not be used, `quarantine/`.
+        output: folder that gets `decisions/`, `owners/`, `cycles/` and, where rows could not be used, `quarantine/`.
         by: dimensions by which figures are also told apart: tenant, namespace, rack, hour.
         progress: is told what is being done, one short sentence at a time.
         warn: is told what a user should know before the run, but that stops nothing.
@@ -136,6 +139,9 @@ class _Run:
         inputs = read_small_inputs(self.settings, f"{self.output}/quarantine")
         for sentence in unknown_figures(policies, known_figures(run, inputs.loads, inputs.bundles)):
             self.warn(sentence)
+        idle = cannot_act(policies, known_rates(run, inputs), partial(mean_load, self.settings))
+        for sentence in act_warnings(idle, self.settings.evaluation.incumbent):
+            self.warn(sentence)
         coded = self._code(policies, inputs, run)
         shares = _shares(coded)
         clusters = [
@@ -146,7 +152,7 @@ class _Run:
         replayed, gathered = self._replay(clusters, run, recipe, inputs)
         outcome = _outcome(self.settings, clusters, coded, inputs, (replayed, gathered))
         # After the tasks, which name a part that fails, with the request it was asked about.
-        return replace(outcome, unsalted=_unsalted(policies, clusters, run))
+        return replace(outcome, cannot_act=idle, unsalted=_unsalted(policies, clusters, run))
 
     @property
     def _context(self) -> SparkContext:
@@ -313,6 +319,7 @@ def _outcome(
             "first_failure": next((one.first_failure for one in replayed if one.first_failure), None),
             "load": settings.evaluation.load,
             "ownership": settings.evaluation.ownership,
+            "cycles": cycles_by_policy([(one.policy, one.cycles) for one in replayed]),
             **(_hindered(replayed) if settings.evaluation.handover_s else {}),
         },
         logged_reason=None if _has_log(clusters) else _why_no_log(clusters),

@@ -1,4 +1,4 @@
-"""The tables that flow through a replay: canonical inputs, quarantine, DECISIONS and OWNERS.
+"""The tables that flow through a replay: canonical inputs, quarantine, DECISIONS, OWNERS and CYCLES.
 
 One definition in Arrow's terms; every writer and reader of these tables takes its columns from here.
 
@@ -15,6 +15,7 @@ __all__ = [
     "BROKER_EVENTS",
     "CANONICAL",
     "CAUSES",
+    "CYCLES",
     "DECISIONS",
     "LOOKUP_DEFAULTS",
     "MAX_WEIGHT",
@@ -147,5 +148,25 @@ OWNERS = pa.schema(
         ("to", _TS),
         ("state", pa.string()),
         ("ended_by", pa.string()),
+    ]
+)
+
+#: One row per cycle of a policy's shedder, whether it unloaded anything or not.
+CYCLES = pa.schema(
+    [
+        ("cluster", pa.string()),
+        ("policy", pa.string()),
+        ("seed", pa.int64()),
+        ("ts", _TS),
+        ("role", pa.string()),
+        ("label", pa.string()),
+        ("reason", pa.string()),
+        ("average", pa.float64()),
+        ("deviation", pa.float64()),
+        ("modelled_deviation", pa.float64()),
+        ("over", pa.int64()),
+        ("excess", pa.float64()),
+        ("accepted", pa.int64()),
+        ("rejected", pa.map_(pa.string(), pa.int64())),
     ]
 )

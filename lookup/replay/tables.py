@@ -31,6 +31,7 @@ from lookup.replay.timeline import OwnershipEvent, Registration, cut_points
 
 __all__ = [
     "DETAILS",
+    "THROUGHPUT",
     "Reported",
     "SmallTable",
     "broker_numbers",
@@ -126,6 +127,8 @@ class Reported:
         return not self.given.isdisjoint(keys)
 
 
+#: Keys that tell bytes per second.
+THROUGHPUT = ("msgThroughputIn", "msgThroughputOut")
 #: What LOADS and BUNDLES may leave out, by what `view.load` then does not know, and the keys that tell it.
 DETAILS: Mapping[str, tuple[str, ...]] = {
     "rates": ("msgRateIn", "msgRateOut"),

@@ -22,6 +22,7 @@ from lookup.model.batch import Batch
 from lookup.model.names import cluster_problem
 from lookup.replay.coding import Coder, CodingPlan, Share, used_columns
 from lookup.replay.counted import Counted
+from lookup.replay.cycles import CycleSums, sums_of_cycles
 from lookup.replay.division import TaskRuns
 from lookup.replay.exclusive import ExclusiveReplay
 from lookup.replay.facts import ClusterFacts, FactsWalk
@@ -35,6 +36,7 @@ from lookup.replay.walk import walk_together
 from lookup.replay.work import WorkDir
 from lookup.replay.written import (
     RunName,
+    cycle_table,
     decision_table,
     key_decision_table,
     owner_table,
@@ -104,6 +106,8 @@ class Replayed:
     #: what the log says and bundles in flight could not do at once, or not at all
     late_splits: int = 0
     refused_unloads: int = 0
+    #: what came of the shedder's cycles, None for a policy without shedder
+    cycles: CycleSums | None = None
 
 
 #: A cluster's facts and the sums of its logged choice.
@@ -168,7 +172,7 @@ def read_splits(splits: Sequence[Split], plan: CodingPlan) -> Iterator[LogBatch]
 def replay_runs(
     cluster: ClusterPlan, run: RunPlan, recipe: Recipe, task: TaskRuns, *, facts: FactsWalk | None, output: Output
 ) -> tuple[list[Replayed], Gathered | None]:
-    """Replay policies over one cluster, all of them day by day, and write DECISIONS and OWNERS.
+    """Replay policies over one cluster, all of them day by day, and write DECISIONS, OWNERS and CYCLES.
 
     Args:
         facts: walks along, None where another task gathers the cluster's facts.
@@ -189,19 +193,26 @@ def replay_runs(
 
 
 def _write(replay: ExclusiveReplay | SharedReplay, name: RunName, folder: str, file: str) -> int:
-    """Write DECISIONS and OWNERS of one run; return the rows of DECISIONS."""
+    """Write DECISIONS, OWNERS and CYCLES of one run; return the rows of DECISIONS."""
     if isinstance(replay, ExclusiveReplay):
         decisions, owners = decision_table(name, replay.decisions), owner_table(name, replay.owners)
+        cycles = cycle_table(name, replay.cycles)
     else:
         decisions, owners = key_decision_table(name, replay.decisions), owner_table(name, ())
+        cycles = cycle_table(name, ())
     write_table(decisions, f"{folder}/decisions", file)
     write_table(owners, f"{folder}/owners", file)
+    write_table(cycles, f"{folder}/cycles", file)
     return int(decisions.num_rows)
 
 
 def _replayed(replay: ExclusiveReplay | SharedReplay, metrics: Sequence[Metric], seed: int, decisions: int) -> Replayed:
     manager = replay.manager
-    late, refused = (replay.late_splits, replay.refused_unloads) if isinstance(replay, ExclusiveReplay) else (0, 0)
+    late, refused, cycles = 0, 0, None
+    if isinstance(replay, ExclusiveReplay):
+        late, refused = replay.late_splits, replay.refused_unloads
+        if manager.policy.shedder is not None:
+            cycles = sums_of_cycles(manager.policy.shedder.name, replay.cycles)
     return Replayed(
         policy=manager.policy.name,
         sums=metric_sums(replay.counted(), metrics, (manager.policy.name, seed)),
@@ -210,6 +221,7 @@ def _replayed(replay: ExclusiveReplay | SharedReplay, metrics: Sequence[Metric],
         first_failure=manager.failures.first,
         late_splits=late,
         refused_unloads=refused,
+        cycles=cycles,
     )
 
 

@@ -1,4 +1,4 @@
-"""Writes what was decided: DECISIONS and OWNERS, one file each per cluster, policy and seed, and quarantine.
+"""Writes what was decided: DECISIONS, OWNERS and CYCLES, one file each per cluster, policy and seed, and quarantine.
 
 Odds are written column by column: ballots are shared by thousands of decisions and are converted once.
 """
@@ -17,13 +17,22 @@ from numpy.typing import NDArray
 from lookup.engine.ballot import Ballot
 from lookup.engine.booking import Decided
 from lookup.model.decision import Decision
+from lookup.replay.cycles import Cycle
 from lookup.replay.owners import OwnerInterval
 from lookup.replay.rows import Quarantined
-from lookup.replay.schema import DECISIONS, OWNERS, QUARANTINE
+from lookup.replay.schema import CYCLES, DECISIONS, OWNERS, QUARANTINE
 from lookup.replay.shared import KeyDecision
 from lookup.replay.sources import locate
 
-__all__ = ["RunName", "decision_table", "key_decision_table", "owner_table", "write_quarantine", "write_table"]
+__all__ = [
+    "RunName",
+    "cycle_table",
+    "decision_table",
+    "key_decision_table",
+    "owner_table",
+    "write_quarantine",
+    "write_table",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +97,24 @@ def owner_table(name: RunName, intervals: Sequence[OwnerInterval]) -> pa.Table:
             "to": [interval.to_us for interval in intervals],
             "state": [interval.state for interval in intervals],
             "ended_by": [interval.ended_by for interval in intervals],
+        },
+    )
+
+
+def cycle_table(name: RunName, cycles: Sequence[Cycle]) -> pa.Table:
+    """Return CYCLES of a replay, one row per cycle of the policy's shedder."""
+    outcomes = [cycle.report.outcome for cycle in cycles]
+    said = ("label", "reason", "average", "deviation", "modelled_deviation", "over", "excess")
+    return _table(
+        CYCLES,
+        name,
+        len(cycles),
+        {
+            "ts": [cycle.ts_us for cycle in cycles],
+            "role": ["shedder"] * len(cycles),
+            **{column: [getattr(outcome, column) for outcome in outcomes] for column in said},
+            "accepted": [len(cycle.report.accepted) for cycle in cycles],
+            "rejected": _maps([cycle.report.rejected for cycle in cycles], CYCLES.field("rejected").type),
         },
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from lookup.report.comparison import MARKS, Line, Scope, label, lines, mark_of, parts, policies_in_order
+from lookup.report.cycles import ABOUT_CYCLES, cycles_of
 from lookup.report.numbers import NOTHING, interval_text, number_text, signed_text, value_text
 from lookup.report.wording import MEANINGS, caveats, comparisons, conclusion, legend, outcomes
 from lookup.score.scoring import Scored
@@ -35,7 +36,7 @@ _INPUTS: Mapping[str, str] = {
     "first_failure": "the first of them",
 }
 #: Inputs that are said elsewhere in the report.
-_SAID_ELSEWHERE = frozenset({"load", "ownership"})
+_SAID_ELSEWHERE = frozenset({"cycles", "load", "ownership"})
 _MICRO = 1_000_000
 
 
@@ -48,6 +49,7 @@ def markdown_report(scored: Scored) -> str:
         _comparison(scored),
         _verdicts(scored),
         _fidelity(scored),
+        _cycles(scored),
         _clusters(scored),
         _parts(scored),
     )
@@ -152,6 +154,15 @@ def _fidelity(scored: Scored) -> Iterator[str]:
         if one.reason is not None:
             unknown.setdefault(one.reason, []).append(label(one.metric, one.key))
     yield from _bullets(f"no gap for {', '.join(names)}: {reason}" for reason, names in unknown.items())
+
+
+def _cycles(scored: Scored) -> Iterator[str]:
+    policies = cycles_of(scored.inputs)
+    if policies:
+        yield from ("## Why bundles moved, or did not", "", *ABOUT_CYCLES)
+    for policy, cycles in policies.items():
+        yield from ("", f"### {policy}", "", cycles.summary, "")
+        yield from _table(("reason", "cycles", "largest excess"), cycles.rows)
 
 
 def _clusters(scored: Scored) -> Iterator[str]:

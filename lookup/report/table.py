@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lookup.report.comparison import Cell, Line, lines, policies_in_order
+from lookup.report.cycles import idle_shedders
 from lookup.report.numbers import NOTHING
 from lookup.report.wording import caveats, comparisons, conclusion, floors, legend, outcomes
 from lookup.score.scoring import Scored
@@ -54,6 +55,7 @@ def _texts(scored: Scored) -> Iterator[str]:
     if floor:
         yield f"floor of imbalance_max_mean, what a per-lookup round-robin would score: {', '.join(floor)}"
     yield from outcomes(scored)
+    yield from idle_shedders(scored.inputs)
     yield from comparisons(scored)
     yield conclusion(scored)
     yield from (f"Note: {text}" for text in caveats(scored))

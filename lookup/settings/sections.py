@@ -87,7 +87,8 @@ class EvaluationSection(Strict):
     overload_threshold: Above0 = 0.85
     """Usage above which a broker counts as overloaded; 1.0 is full."""
     bytes_per_weight: Above0 | None = None
-    """Bytes that one unit of weight stands for; absent: no network cost."""
+    """Bytes that one unit of weight stands for, for network cost, and for shedders with limits in bytes if there is no
+    BUNDLES; absent: neither."""
     max_quarantine_ratio: Ratio = 0.01
     """Share of unreadable records above which a run fails."""
 

@@ -92,17 +92,27 @@ def descending(bundles: Sequence[BundleLoad], traffic: Callable[[BundleLoad], fl
     return sorted(bundles, key=lambda entry: (traffic(entry), entry.bundle), reverse=True)
 
 
-def ended(usage: Figures, accepted: int, *, overloaded: Collection[int], reason: CycleReason) -> CycleOutcome:
+def ended(
+    usage: Figures,
+    accepted: int,
+    *,
+    over: Figures,
+    reason: CycleReason,
+    idle: CycleReason = CycleReason.NO_BUNDLES,
+    acting: Collection[int] | None = None,
+) -> CycleOutcome:
     """Return how a cycle ended, with mean and population standard deviation of usage.
 
     Args:
         accepted: unloads that took place; none is a success.
-        overloaded: who should have given something up; nobody means that the condition was not met.
+        over: how far each broker is above what is tolerated, only of brokers that are.
         reason: of a success.
+        idle: why the brokers that should have given something up did not.
+        acting: those brokers, all that are over by default; none means that the condition was not met.
     """
     average = average_of(usage) if usage else None
     deviation = None if average is None else math.sqrt(average_of({n: (u - average) ** 2 for n, u in usage.items()}))
-    if accepted:
-        return CycleOutcome(CycleLabel.SUCCESS, reason, average, deviation)
-    idle = CycleReason.NO_BUNDLES if overloaded else CycleReason.HIT_COUNT
-    return CycleOutcome(CycleLabel.SKIP, idle, average, deviation)
+    label = CycleLabel.SUCCESS if accepted else CycleLabel.SKIP
+    if not accepted:
+        reason = idle if (over if acting is None else acting) else CycleReason.HIT_COUNT
+    return CycleOutcome(label, reason, average, deviation, over=len(over), excess=max([0.0, *over.values()]))

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.hooks import Conf, Ge
+from lookup.hooks import Conf, Ge, Unit
 from lookup.model import BundleLoad, ClusterView, CycleOutcome, CycleReason, Ruling, Unload
 from lookup_policies._unloading import Figures, descending, ended, no_figures, reported, usage_by
 
@@ -43,6 +43,7 @@ class Avg:
     Match -> Result -> Reason:
         * no registered broker, none with a report -> nothing -> `no-brokers`, `no-load-data`
         * a pair has been far apart often enough and has traffic to even out -> unloads -> `overloaded`
+        * such pairs, but none has more than the minimum to even out -> nothing -> `too-little`
         * such a pair but nothing could be unloaded -> nothing -> `no-bundles`
         * no pair has -> nothing -> `hit-count`
 
@@ -68,9 +69,9 @@ class Avg:
     #: how much of a pair's difference is given up at once, as a ratio
     max_share: Annotated[float, Ge(0), Conf("maxUnloadPercentage")] = 0.2
     #: messages per second not worth moving
-    min_rate: Annotated[float, Ge(0), Conf("minUnloadMessage")] = 1000.0
-    #: throughput not worth moving, weight per second
-    min_throughput: Annotated[float, Ge(0), Conf("minUnloadMessageThroughput")] = 1_048_576.0
+    min_rate: Annotated[float, Ge(0), Conf("minUnloadMessage"), Unit("messages/s")] = 1000.0
+    #: throughput not worth moving
+    min_throughput: Annotated[float, Ge(0), Conf("minUnloadMessageThroughput"), Unit("bytes/s")] = 1_048_576.0
     #: weights of the resources, where these are known
     cpu_weight: Annotated[float, Ge(0), Conf("loadBalancerCPUResourceWeight")] = 1.0
     direct_memory_weight: Annotated[float, Ge(0), Conf("loadBalancerDirectMemoryResourceWeight")] = 0.0
@@ -84,33 +85,37 @@ class Avg:
         usage = reported(view, self._usage(view))
         if not usage:
             return no_figures(view)
-        acting = self._acting(view, {number: used * 100.0 for number, used in usage.items()}, memory)
-        accepted = 0
+        over, acting = self._acting(view, {number: used * 100.0 for number, used in usage.items()}, memory)
+        accepted, idle = 0, CycleReason.TOO_LITTLE
         for pair in acting:
             excess = self._excess(view, *pair)
             if excess is not None:
+                idle = CycleReason.NO_BUNDLES
                 accepted += yield from self._even_out(view, pair, excess, memory)
-        return ended(usage, accepted, overloaded=[giver for _, giver in acting], reason=CycleReason.OVERLOADED)
+        givers = [giver for _, giver in acting]
+        return ended(usage, accepted, over=over, reason=CycleReason.OVERLOADED, idle=idle, acting=givers)
 
     def _usage(self, view: ClusterView) -> NDArray[np.float64]:
         weights = (self.cpu_weight, 0.0, self.direct_memory_weight, self.bandwidth_in_weight, self.bandwidth_out_weight)
         return usage_by(view, weights)
 
-    def _acting(self, view: ClusterView, scores: Figures, memory: MutableMapping[str, Any]) -> list[_Pair]:
-        # Counts the pairs that are apart and returns those whose counts are full.
+    def _acting(
+        self, view: ClusterView, scores: Figures, memory: MutableMapping[str, Any]
+    ) -> tuple[Figures, list[_Pair]]:
+        # Counts the pairs that are apart; returns how far each giver is, a ratio, and the pairs whose counts are full.
         high, low = dict(memory.get("high", {})), dict(memory.get("low", {}))
         ids = [broker.id for broker in view.brokers]
-        apart = []
+        apart: dict[_Pair, float] = {}
         for taker, giver in _inward(self._ascending(scores)):
             difference = scores[giver] - scores[taker]
             self._count(difference, (ids[taker], ids[giver]), high, low)
             if difference >= self.low_threshold:
-                apart.append((taker, giver))
+                apart[taker, giver] = (difference - self.low_threshold) / 100.0
         if not apart:
             high, low = {}, {}
         acting = [pair for pair in apart if self._is_full((ids[pair[0]], ids[pair[1]]), high, low)]
         memory["high"], memory["low"] = high, low
-        return acting
+        return {giver: ahead for (_, giver), ahead in apart.items()}, acting
 
     def _ascending(self, scores: Figures) -> list[int]:
         if self.quirks == "intended":

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
 from lookup.errors import InputError
-from lookup.hooks import Conf, Ge, SplitAlgorithm
+from lookup.hooks import Conf, Ge, SplitAlgorithm, Unit
 from lookup.model import (
     ClusterView,
     CycleLabel,
@@ -97,9 +97,11 @@ class DefaultSplit:
     #: producers and consumers above which it is divided; 0 and below: no limit
     max_sessions: Annotated[int, Ge(-1), Conf("loadBalancerNamespaceBundleMaxSessions")] = 1000
     #: messages per second, in + out
-    max_msg_rate: Annotated[float, Ge(0), Conf("loadBalancerNamespaceBundleMaxMsgRate")] = 30_000.0
+    max_msg_rate: Annotated[float, Ge(0), Conf("loadBalancerNamespaceBundleMaxMsgRate"), Unit("messages/s")] = 30_000.0
     #: MiB per second, in + out
-    max_bandwidth_mib: Annotated[float, Ge(0), Conf("loadBalancerNamespaceBundleMaxBandwidthMbytes")] = 100.0
+    max_bandwidth_mib: Annotated[float, Ge(0), Conf("loadBalancerNamespaceBundleMaxBandwidthMbytes"), Unit("MiB/s")] = (
+        100.0
+    )
     #: bundles a namespace may have
     max_bundles: Annotated[int, Ge(0), Conf("loadBalancerNamespaceMaximumBundles")] = 128
     #: splits of one broker in one cycle

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.hooks import Conf, Ge
+from lookup.hooks import Conf, Ge, Unit
 from lookup.model import NamespaceBundle
 
 __all__ = ["FlowOrQpsEquallyDivide"]
@@ -43,9 +43,11 @@ class FlowOrQpsEquallyDivide:
     reads: ClassVar[frozenset[str]] = frozenset()
 
     #: messages per second, in + out, a bundle may carry
-    max_msg_rate: Annotated[float, Ge(0), Conf("loadBalancerNamespaceBundleMaxMsgRate")] = 30_000.0
+    max_msg_rate: Annotated[float, Ge(0), Conf("loadBalancerNamespaceBundleMaxMsgRate"), Unit("messages/s")] = 30_000.0
     #: MiB per second, in + out, a bundle may carry
-    max_bandwidth_mib: Annotated[float, Ge(0), Conf("loadBalancerNamespaceBundleMaxBandwidthMbytes")] = 100.0
+    max_bandwidth_mib: Annotated[float, Ge(0), Conf("loadBalancerNamespaceBundleMaxBandwidthMbytes"), Unit("MiB/s")] = (
+        100.0
+    )
     #: by what ratio of a limit a bundle has to exceed it to be worth splitting
     difference: Annotated[float, Ge(0), Conf("flowOrQpsDifferenceThresholdPercentage", scale=0.01)] = 0.1
     #: whether the same cut may be returned twice, as in Pulsar

@@ -49,10 +49,10 @@ class Overload:
         usage = reported(view, usage_by(view, _WEIGHTS))
         if not usage:
             return no_figures(view)
-        overloaded = [number for number, used in usage.items() if used >= self.threshold]
+        over = {number: used - self.threshold for number, used in usage.items() if used >= self.threshold}
         accepted = 0
-        for number in overloaded:
+        for number in over:
             needed = float(view.broker_load[number]) * (usage[number] - self.threshold + _EXTRA)
             if not math.isnan(needed):
                 accepted += yield from give_up(view, number, needed)
-        return ended(usage, accepted, overloaded=overloaded, reason=CycleReason.OVERLOADED)
+        return ended(usage, accepted, over=over, reason=CycleReason.OVERLOADED)

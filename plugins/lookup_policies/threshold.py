@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.hooks import Conf, Ge, Le
+from lookup.hooks import Conf, Ge, Le, Unit
 from lookup.model import ClusterView, CycleOutcome, CycleReason, Ruling, Unload, weighted_usage
 from lookup_policies._unloading import Figures, average_of, ended, give_up, no_figures, reported, usage_by
 
@@ -42,7 +42,8 @@ class Threshold:
         * usage >= average + `threshold`, more than one bundle, enough to offload -> unloads -> `overloaded`
         * none accepted, `lower_boundary`, some usage < average - `threshold` -> the busiest broker with more than one
           bundle gives up half the threshold's worth -> `underloaded`
-        * somebody is above the threshold but nothing could be unloaded -> nothing -> `no-bundles`
+        * brokers are above the threshold, but none has `min_offload` to offload -> nothing -> `too-little`
+        * brokers are above the threshold but nothing could be unloaded -> nothing -> `no-bundles`
         * otherwise balanced -> nothing -> `hit-count`, the condition is not met
 
     Memory: `{"usage": {broker: smoothed usage}}`.
@@ -57,8 +58,10 @@ class Threshold:
     threshold: Annotated[float, Ge(0), Conf("loadBalancerBrokerThresholdShedderPercentage", scale=0.01)] = 0.1
     #: weight of the past in smoothed usage, in [0, 1]
     history: Annotated[float, Ge(0), Le(1), Conf("loadBalancerHistoryResourcePercentage")] = 0.9
-    #: weight per second below which moving is not worth while; Pulsar's 10 MB/s mean nothing where load is not in bytes
-    min_offload: Annotated[float, Ge(0), Conf("loadBalancerBundleUnloadMinThroughputThreshold", scale=_MIB)] = 0.0
+    #: load below which moving is not worth while; Pulsar's 10 MiB/s mean nothing unless load is in bytes
+    min_offload: Annotated[
+        float, Ge(0), Conf("loadBalancerBundleUnloadMinThroughputThreshold", scale=_MIB), Unit("bytes/s")
+    ] = 0.0
     #: whether the busiest broker also gives up bundles to one that is far below the average
     lower_boundary: Annotated[bool, Conf("lowerBoundarySheddingEnabled")] = False
     #: weights of the resources, where these are known
@@ -77,17 +80,26 @@ class Threshold:
             return no_figures(view)
         usage = self._smoothed(view, now, memory)
         average = average_of(usage)
-        overloaded = [number for number, used in usage.items() if average and used >= average + self.threshold]
+        limit = average + self.threshold
+        over = {number: used - limit for number, used in usage.items() if average and used >= limit}
         reason, accepted = CycleReason.OVERLOADED, 0
-        for number in overloaded:
-            accepted += yield from self._offload(view, number, usage[number] - average - self.threshold + _EXTRA)
+        needed = {
+            number: self._needed(view, number, usage[number] - average - self.threshold + _EXTRA) for number in over
+        }
+        for number, load in needed.items():
+            if load is not None:
+                accepted += yield from give_up(view, number, load)
         if not accepted and average and self.lower_boundary:
             if self.quirks == "upstream":
                 usage = self._smoothed(view, now, memory)
             reason = CycleReason.UNDERLOADED
             for number in self._busiest(view, usage):
-                accepted += yield from self._offload(view, number, self.threshold * _LOWER_BOUNDARY_SHARE)
-        return ended(usage, accepted, overloaded=overloaded, reason=reason)
+                load = self._needed(view, number, self.threshold * _LOWER_BOUNDARY_SHARE)
+                if load is not None:
+                    accepted += yield from give_up(view, number, load)
+        is_enough = any(load is not None for load in needed.values())
+        idle = CycleReason.NO_BUNDLES if is_enough else CycleReason.TOO_LITTLE
+        return ended(usage, accepted, over=over, reason=reason, idle=idle)
 
     def _usage(self, view: ClusterView) -> NDArray[np.float64]:
         weights = (
@@ -111,12 +123,10 @@ class Threshold:
         memory["usage"] = {ids[number]: used for number, used in after.items()}
         return after
 
-    def _offload(self, view: ClusterView, number: int, share: float) -> Generator[Unload, Ruling, int]:
-        # Gives up bundles worth a share of the broker's load; the number of accepted unloads comes back.
+    def _needed(self, view: ClusterView, number: int, share: float) -> float | None:
+        # Load that a share of the broker's is; None if that is not worth while.
         needed = float(view.broker_load[number]) * share
-        if math.isnan(needed) or needed < self.min_offload:
-            return 0
-        return (yield from give_up(view, number, needed))
+        return None if math.isnan(needed) or needed < self.min_offload else needed
 
     def _busiest(self, view: ClusterView, usage: Figures) -> Sequence[int]:
         # One number, or none: nobody is far below the average, or nobody busy has a bundle to spare.

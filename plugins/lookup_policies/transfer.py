@@ -108,11 +108,15 @@ class Transfer:
         memory["hits"] = 0 if cycle.reason() is None else memory.get("hits", 0) + 1
         if memory["hits"] > self.hit_count:
             yield from cycle.pairs()
-        if not cycle.sources:
-            return CycleOutcome(CycleLabel.SKIP, cycle.idle(), stats.average, stats.deviation, stats.deviation)
-        memory["hits"] = 0
-        cooling.update(dict.fromkeys(cycle.sources, view.now_us))
-        return CycleOutcome(CycleLabel.SUCCESS, cycle.reasons[0], stats.average, stats.deviation, cycle.stats.deviation)
+        ahead = [reports.usage[number] - stats.average - self.target_std for number in counted]
+        over, excess = sum(by > 0 for by in ahead), max(0.0, *ahead)
+        label, reason = CycleLabel.SKIP, cycle.idle()
+        if cycle.sources:
+            memory["hits"] = 0
+            cooling.update(dict.fromkeys(cycle.sources, view.now_us))
+            label, reason = CycleLabel.SUCCESS, cycle.reasons[0]
+        modelled = cycle.stats.deviation
+        return CycleOutcome(label, reason, stats.average, stats.deviation, modelled, over=over, excess=excess)
 
     def _gathered(
         self, view: ClusterView, cooling: MutableMapping[str, int]

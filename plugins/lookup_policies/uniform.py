@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, MutableMapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
-from lookup.hooks import Conf, Ge
+from lookup.hooks import Conf, Ge, Unit
 from lookup.model import BundleLoad, ClusterView, CycleOutcome, CycleReason, Ruling, Unload
 from lookup_policies._unloading import Figures, descending, ended, measured_usage, no_figures, reported
 
@@ -28,6 +28,8 @@ class _Excess:
     #: least that is worth while
     minimum: float
     traffic: Callable[[BundleLoad], float]
+    #: how far the broker is ahead of what is tolerated, in the measure of `rate_difference` or `throughput_multiple`
+    ahead: float
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Uniform:
     Match -> Result -> Reason:
         * no registered broker, none with a report -> nothing -> `no-brokers`, `no-load-data`
         * one broker is ahead, has more than one bundle and enough to give up -> unloads -> `overloaded`
+        * one is ahead, but less than the minimum would have to go -> nothing -> `too-little`
         * one is ahead but nothing could be unloaded -> nothing -> `no-bundles`
         * none is ahead -> nothing -> `hit-count`, the condition is not met
 
@@ -66,9 +69,11 @@ class Uniform:
     #: how much of the difference is given up in one cycle, as a ratio
     max_share: Annotated[float, Ge(0), Conf("maxUnloadPercentage")] = 0.2
     #: messages per second below which moving is not worth while
-    min_rate: Annotated[float, Ge(0), Conf("minUnloadMessage")] = 1000.0
-    #: throughput below which moving is not worth while, weight per second
-    min_throughput: Annotated[float, Ge(0), Conf("minUnloadMessageThroughput")] = 1_048_576.0
+    min_rate: Annotated[float, Ge(0), Conf("minUnloadMessage"), Unit("messages/s", "rate_difference")] = 1000.0
+    #: throughput below which moving is not worth while
+    min_throughput: Annotated[
+        float, Ge(0), Conf("minUnloadMessageThroughput"), Unit("bytes/s", "throughput_multiple")
+    ] = 1_048_576.0
     #: most bundles of one cycle, -1 for no limit
     max_bundles: Annotated[int, Ge(-1), Conf("maxUnloadBundleNumPerShedding")] = -1
     #: whether accidents of Pulsar's code are kept
@@ -81,12 +86,14 @@ class Uniform:
             return no_figures(view)
         rates = {} if view.message_rate is None else reported(view, view.message_rate)
         excess = self._of_messages(rates) or self._of_throughput(throughput)
-        accepted = 0
-        if excess is not None and view.ownership.bundles()[excess.broker] > 1 and excess.required >= excess.minimum:
+        accepted, idle = 0, CycleReason.NO_BUNDLES
+        if excess is not None and excess.required < excess.minimum:
+            idle = CycleReason.TOO_LITTLE
+        elif excess is not None and view.ownership.bundles()[excess.broker] > 1:
             accepted = yield from self._give_up(view, excess)
-        overloaded = () if excess is None else (excess.broker,)
+        over = {} if excess is None else {excess.broker: excess.ahead}
         usage = reported(view, measured_usage(view))
-        return ended(usage, accepted, overloaded=overloaded, reason=CycleReason.OVERLOADED)
+        return ended(usage, accepted, over=over, reason=CycleReason.OVERLOADED, idle=idle)
 
     def _of_messages(self, rates: Figures) -> _Excess | None:
         if not rates or not self.rate_difference:
@@ -94,13 +101,15 @@ class Uniform:
         busiest, most, least = self._extremes(rates)
         if (most - least) * 100 / least <= self.rate_difference * 100:
             return None
-        return _Excess(busiest, self._whole((most - least) * self.max_share), self.min_rate, _rate_of)
+        ahead = (most - least) / least - self.rate_difference
+        return _Excess(busiest, self._whole((most - least) * self.max_share), self.min_rate, _rate_of, ahead)
 
     def _of_throughput(self, throughput: Figures) -> _Excess | None:
         busiest, most, least = self._extremes(throughput)
         if not self.throughput_multiple or most / least <= self.throughput_multiple:
             return None
-        return _Excess(busiest, self._whole((most - least) * self.max_share), self.min_throughput, _load_of)
+        ahead = most / least - self.throughput_multiple
+        return _Excess(busiest, self._whole((most - least) * self.max_share), self.min_throughput, _load_of, ahead)
 
     def _extremes(self, figures: Figures) -> tuple[int, float, float]:
         # Number of the busiest, the first of equals, its figure, and that of the least busy.

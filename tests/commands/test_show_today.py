@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from textwrap import dedent
 
@@ -125,3 +126,42 @@ def test_a_bad_value_of_a_profile_is_told_under_pulsars_key(lookup: Run, project
             " (max_topics of policy 'b' filters[0])"
         ),
     ]
+
+
+_MODULAR = "loadBalancerBundleUnloadMinThroughputThreshold=20\n"
+_IDLE = (
+    "warning: policy 'today': its shedder 'threshold' cannot act: it goes by min_offload = 20,971,520 bytes/s "
+    "(loadBalancerBundleUnloadMinThroughputThreshold = 20), but what a bundle carries is known as the weight of its "
+    "lookups only; give inputs.bundles, or state evaluation.bytes_per_weight"
+)
+
+
+def test_check_names_the_shedder_that_cannot_act(lookup: Run, project: Path, log: Path) -> None:
+    """With Pulsar's key, and with a suggestion if there is a log to make one of; with what is suggested it can act."""
+    (project.parent / "broker.conf").write_text(_MODULAR, encoding="latin-1")
+    without = lookup("config", "check", "--config", project).err
+    tables = f'[inputs]\nlookups = "{log}/lookups"\nbrokers = "{log}/brokers"\n'
+    project.write_text(_EVALUATION + tables, encoding="utf-8")
+    suggested = re.search(r"bytes_per_weight; (\d+) is suggested", lookup("config", "check", "--config", project).err)
+
+    assert f"{_IDLE}; it is the incumbent, so no verdict against it will be given\n" in without
+    assert suggested is not None
+
+    stated = _EVALUATION.replace("[[policies]]", f"bytes_per_weight = {suggested[1]}\n[[policies]]", 1)
+    project.write_text(stated + tables, encoding="utf-8")
+
+    assert "cannot act" not in lookup("config", "check", "--config", project).err
+
+
+def test_check_waits_for_what_bundles_says(lookup: Run, project: Path, log: Path) -> None:
+    """Whether that table has bytes only `evaluate` reads, as of a log behind a URI; from that nothing is suggested."""
+    (project.parent / "broker.conf").write_text(_MODULAR, encoding="latin-1")
+    project.write_text(_EVALUATION + '[inputs]\nlookups = "absent"\n', encoding="utf-8")
+    absent = lookup("config", "check", "--config", project).err
+    tables = f'[inputs]\nlookups = "file://{log}/lookups"\nbrokers = "{log}/brokers"\n'
+    project.write_text(_EVALUATION + tables, encoding="utf-8")
+    remote = lookup("config", "check", "--config", project).err
+    project.write_text(_EVALUATION + '[inputs]\nbundles = "bundles"\n', encoding="utf-8")
+
+    assert (_IDLE in absent, _IDLE in remote, "is suggested" in absent + remote) == (True, True, False)
+    assert "cannot act" not in lookup("config", "check", "--config", project).err

@@ -110,7 +110,7 @@ def test_too_few_messages_leave_it_to_throughput() -> None:
     memory: dict[str, Any] = {"high": {"hot": 1}}
 
     assert cycle(Avg(max_share=0.5, min_throughput=19.9), view, dict(memory))[0] == ["hot4", "hot3"]
-    assert cycle(Avg(max_share=0.5, min_throughput=20.0), view, dict(memory))[1].reason == CycleReason.NO_BUNDLES
+    assert cycle(Avg(max_share=0.5, min_throughput=20.0), view, dict(memory))[1].reason == CycleReason.TOO_LITTLE
 
 
 def test_a_pair_that_may_act_counts_anew_even_if_nothing_moves() -> None:
@@ -178,3 +178,11 @@ def test_no_pair_turns_over(data: st.DataObject) -> None:
 
     assert len(accepted) == len(set(accepted))
     assert all(after[bundle[0]] >= after[memory["bound"][f"t/n/{bundle}"]] - 1e-9 for bundle in accepted)
+
+
+def test_a_cycle_says_how_many_pairs_are_apart_before_they_act() -> None:
+    """20 points are 5 more than tolerated, as a ratio of usage; nothing moves in the first cycle of this kind."""
+    _, outcome = cycle(PART, _view({"cold": 0.1, "hot": 0.3}), {})
+
+    assert (outcome.reason, outcome.over) == (CycleReason.HIT_COUNT, 1)
+    assert outcome.excess == pytest.approx(0.05)

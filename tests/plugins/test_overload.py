@@ -83,3 +83,10 @@ def test_only_overloaded_brokers_give_up_bundles_and_none_twice(data: st.DataObj
     assert len(accepted) == len(set(accepted))
     assert (outcome.label == CycleLabel.SUCCESS) is bool(accepted)
     assert all(usage[bundle[0]] >= 0.85 for bundle in accepted)
+
+
+def test_a_cycle_says_how_many_were_over_and_by_how_much() -> None:
+    """0.9 and 1.3 against 0.85."""
+    _, outcome = cycle(Overload(), loaded(HOT, usage={"hot": 0.9, "cold": 1.3}))
+
+    assert (outcome.over, outcome.excess) == (2, pytest.approx(0.45))

@@ -106,10 +106,11 @@ def test_brokers_without_report_do_not_count() -> None:
 
 
 def test_too_little_to_offload_is_left() -> None:
-    """Below `min_offload` nothing moves; at it something does."""
+    """Below `min_offload` nothing moves, and the cycle says so; at it something does."""
     view = _view({"hot": 0.9, "cold": 0.1}, HOT)
+    accepted, outcome = _cycle(view, Threshold(min_offload=21.01))
 
-    assert _cycle(view, Threshold(min_offload=21.01))[0] == []
+    assert (accepted, outcome.reason) == ([], CycleReason.TOO_LITTLE)
     assert _cycle(view, Threshold(min_offload=20.99))[0] != []
 
 
@@ -202,3 +203,13 @@ def test_resources_above_100_percent_are_left_out() -> None:
     _cycle(_view({"hot": 0.0, "cold": 0.0}, HOT, resources=resources), memory=memory)
 
     assert memory["usage"] == {"hot": 0.6, "cold": 1.0}
+
+
+def test_a_cycle_says_how_many_were_over_and_by_how_much() -> None:
+    """0.9 is 0.3 above what an average of 0.5 and a threshold of 0.1 tolerate; 0.59 is not above it."""
+    over, balanced = (
+        _cycle(_view(usage, HOT))[1] for usage in ({"hot": 0.9, "cold": 0.1}, {"hot": 0.59, "cold": 0.41})
+    )
+
+    assert (over.over, over.excess) == (1, pytest.approx(0.3))
+    assert (balanced.over, balanced.excess) == (0, 0.0)

@@ -373,3 +373,12 @@ def test_the_order_of_the_load_store_is_that_of_the_sums() -> None:
 
     assert _cycle(view)[1].average == 0.36400000000000005
     assert _cycle(view)[1].average == LoadStats.of([0.8, 0.02, 0.04, 0.9, 0.06]).average
+
+
+def test_a_cycle_says_how_many_were_over_and_by_how_much() -> None:
+    """0.8 is 0.4 above the average, 0.15 more than the deviation that is tolerated; 0.42 is below that."""
+    over = _cycle(_view(UNEVEN), Transfer(target_std=0.25, hit_count=0, cool_down_s=0))[1]
+    even = _cycle(_view(UNEVEN, usage={"full": 0.42, "half": 0.4, "none": 0.38}), Transfer(hit_count=0))[1]
+
+    assert (over.over, over.excess) == (1, pytest.approx(0.15))
+    assert (even.over, even.excess) == (0, 0.0)

@@ -57,7 +57,7 @@ def test_messages_that_are_ahead_hide_throughput() -> None:
     """Where messages are too far apart throughput is not looked at, even if too few would move."""
     view = loaded(LOADS, message_rate={"hot": 900.0, "warm": 100.0, "cold": 100.0})
 
-    assert cycle(Uniform(), view)[1].reason == CycleReason.NO_BUNDLES
+    assert cycle(Uniform(), view)[1].reason == CycleReason.TOO_LITTLE
     assert cycle(Uniform(rate_difference=0.0), view)[0] == ["big", "small"]
 
 
@@ -74,7 +74,7 @@ def test_too_little_is_left() -> None:
     view = loaded({"hot": {"a": 5.0, "b": 96.0}, "cold": {"c": 1.0}})
 
     assert cycle(Uniform(min_throughput=20.0), view)[0] == ["a"]
-    assert cycle(Uniform(min_throughput=20.5), view)[1].reason == CycleReason.NO_BUNDLES
+    assert cycle(Uniform(min_throughput=20.5), view)[1].reason == CycleReason.TOO_LITTLE
 
 
 def test_a_sole_bundle_stays() -> None:
@@ -152,3 +152,14 @@ def test_without_quirks_no_more_goes_than_is_required(data: st.DataObject) -> No
 
     assert len(accepted) == len(set(accepted))
     assert moved <= 0.2 * (max(totals) - min(totals)) + 1e-9
+
+
+def test_a_cycle_says_how_far_the_busiest_is_ahead() -> None:
+    """70 MiB/s are 35 times the least, 31 more than tolerated; 10,000 messages 150 % more, 100 points too many."""
+    by_rate = loaded(BY_RATE, rates=RATES, message_rate={"hot": 10_000.0, "cold": 4_000.0})
+    outcomes = [cycle(Uniform(), view)[1] for view in (loaded(LOADS), by_rate)]
+
+    assert [(outcome.over, outcome.excess) for outcome in outcomes] == [
+        (1, pytest.approx(31.0)),
+        (1, pytest.approx(1.0)),
+    ]

@@ -86,9 +86,11 @@ def _assert_figures(found: Mapping[Any, float], told: Mapping[Any, float], where
 
 def _assert_equal(outcome: ReplayOutcome, folder: Path, tale: Tale) -> None:
     decisions, owners, figures = _rows(folder, "decisions"), _rows(folder, "owners"), _figures(outcome)
+    cycles = _rows(folder, "cycles")
     for run, told in tale.runs.items():
         assert _sorted(decisions[run]) == _sorted(told.decisions), run
         assert _sorted(owners[run]) == _sorted(told.owners), run
+        assert _sorted(cycles[run]) == _sorted(told.cycles), run
         _assert_figures(figures[*run, ()], told.figures, run)
         for by, part in told.parts.items():
             _assert_figures(figures[*run, by], part, (run, by))
@@ -104,6 +106,7 @@ def _assert_facts(outcome: ReplayOutcome, tale: Tale) -> None:
     assert inputs["induced_ratio"] == facts["induced"] / facts["lookups"]
     assert (inputs["capacity"] == "assumed") == facts["assumed"]
     assert inputs["quarantined"] == sum(tale.quarantined.values())
+    assert _cycles_of(inputs) == tale.cycles
     for name, hindered in tale.hindered.items():
         assert inputs.get(name, {}) == hindered
     floors: Any = inputs["imbalance_floor"]
@@ -114,8 +117,15 @@ def _assert_facts(outcome: ReplayOutcome, tale: Tale) -> None:
     )
 
 
+def _cycles_of(inputs: Mapping[str, Any]) -> dict[str, tuple[int, int, int]]:
+    return {
+        policy: (sums["cycles"], sums["accepted"], sum(sums["refused"].values()))
+        for policy, sums in inputs["cycles"].items()
+    }
+
+
 def _bytes(folder: Path) -> dict[str, bytes]:
-    files = [file for table in ("decisions", "owners") for file in sorted((folder / table).glob("*"))]
+    files = [file for table in ("decisions", "owners", "cycles") for file in sorted((folder / table).glob("*"))]
     return {str(file.relative_to(folder)): file.read_bytes() for file in files}
 
 

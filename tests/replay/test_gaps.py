@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from lookup.replay.gaps import known_figures, unknown_figures
+from lookup.replay.gaps import known_figures, known_rates, unknown_figures
 from lookup.replay.run import replay
 from tests.replay.layouts import Layout, write_lookups
-from tests.replay.plans import NOON, WHOLE, lookup, planned, policy, settings
+from tests.replay.plans import NOON, WHOLE, Planned, lookup, planned, policy, settings
 from tests.replay.serial import SerialSession
 
 _LOAD = {"ts": NOON, "cluster": "east", "broker": "a:1"}
@@ -19,11 +19,15 @@ _BUNDLE = {"ts": NOON, "cluster": "east", "bundle": WHOLE}
 _RATE = {"msgRateOut": 3.0}
 
 
-def _known(folder: Path, *, load: Any = None, bundle: Any = None, **section: Any) -> set[str]:
+def _planned(folder: Path, *, load: Any = None, bundle: Any = None, **section: Any) -> Planned:
     tables = {"loads": [{**_LOAD, "load": json.dumps(load)}]} if load is not None else {}
     tables |= {"bundles": [{**_BUNDLE, "stats": json.dumps(bundle)}]} if bundle is not None else {}
     evaluation = {"load": "simulated" if load is None else "reported", **section}
-    plan = planned(folder, [lookup(0)], tables=tables, evaluation=evaluation)
+    return planned(folder, [lookup(0)], tables=tables, evaluation=evaluation)
+
+
+def _known(folder: Path, **given: Any) -> set[str]:
+    plan = _planned(folder, **given)
     known = known_figures(plan.run, plan.inputs.loads, plan.inputs.bundles)
     return {name.rpartition(".")[2] for name in known}
 
@@ -77,3 +81,24 @@ def test_it_is_said_before_the_run(tmp_path: Path) -> None:
     )
 
     assert [line.startswith("! policy 'p': 'uniform' goes by rates") for line in said[:2]] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, (False, False, "")),
+        ({"bytes_per_weight": 2.0}, (True, False, "")),
+        ({"bundle": {"msgThroughputOut": 0.0}}, (True, False, "")),
+        ({"bundle": _RATE, "bytes_per_weight": 2.0}, (False, True, "no row of BUNDLES gives")),
+        ({"bundle": {"msgThroughputOut": 1.0}, "load": {}}, (False, False, "no row of LOADS gives")),
+        ({"bundle": {}, "load": {}}, (False, False, "no row of BUNDLES and of LOADS gives")),
+        ({"bundle": {"msgThroughputOut": 1.0}, "load": {"msgThroughputIn": 1.0}}, (True, False, "")),
+    ],
+)
+def test_tables_tell_which_rates_are_known(tmp_path: Path, given: dict[str, Any], expected: tuple[Any, ...]) -> None:
+    """Bytes of BUNDLES, with reported load of LOADS too; what is stated counts only without BUNDLES."""
+    plan = _planned(tmp_path, **given)
+    rates = known_rates(plan.run, plan.inputs)
+
+    assert (rates.has_bytes, rates.has_messages) == expected[:2]
+    assert rates.has_bytes or expected[2] in rates.why

@@ -1,4 +1,4 @@
-"""DECISIONS, OWNERS and quarantine as files."""
+"""DECISIONS, OWNERS, CYCLES and quarantine as files."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ import pyarrow.parquet as pq
 
 from lookup.engine.ballot import Ballot
 from lookup.engine.booking import Decided
-from lookup.model.decision import Decision, Reason
+from lookup.engine.cycles import CycleReport
+from lookup.model.decision import CycleLabel, CycleOutcome, CycleReason, Decision, Reason, Unload
+from lookup.replay.cycles import Cycle
 from lookup.replay.owners import OwnerInterval
 from lookup.replay.rows import Quarantined
-from lookup.replay.schema import DECISIONS, OWNERS
+from lookup.replay.schema import CYCLES, DECISIONS, OWNERS
 from lookup.replay.shared import KeyDecision
 from lookup.replay.written import (
     RunName,
+    cycle_table,
     decision_table,
     key_decision_table,
     owner_table,
@@ -94,3 +97,28 @@ def test_nothing_in_quarantine_is_no_file(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "quarantine").to_pylist() == [
         {"table": "lookups", "source": "f", "line": 3, "reason": "why", "text": "text"}
     ]
+
+
+def test_cycles_are_written_with_what_the_shedder_did_not_say_as_null() -> None:
+    """A part of a third party need not say how far brokers were over."""
+    rejected = {Reason.GRACE_PERIOD: 2, Reason.IN_FLIGHT: 1}
+    outcomes = [
+        CycleOutcome(CycleLabel.SUCCESS, CycleReason.OVERLOADED, 0.5, 0.2, 0.1, over=1, excess=0.25),
+        CycleOutcome(CycleLabel.SKIP, CycleReason.HIT_COUNT),
+    ]
+    reports = [
+        CycleReport(outcomes[0], (Unload("t/n/x", "a"),), rejected),
+        CycleReport[Unload](outcomes[1], (), {}),
+    ]
+    first, second = cycle_table(NAME, [Cycle(5, report) for report in reports]).to_pylist()
+
+    assert cycle_table(NAME, []).schema == CYCLES
+    assert (first["policy"], first["role"], first["label"], first["reason"]) == (
+        "p",
+        "shedder",
+        "success",
+        "overloaded",
+    )
+    assert (first["over"], first["excess"], first["accepted"]) == (1, 0.25, 1)
+    assert dict(first["rejected"]) == {"grace-period": 2, "in-flight": 1}
+    assert (second["average"], second["over"], second["excess"], second["accepted"]) == (None, None, None, 0)

@@ -41,6 +41,7 @@ class ExclusiveWalk(Walk):
         self.weights: dict[str, float] = {}
         self.answers: list[str | None] = []
         self.decided: list[Any] = []
+        self.cycles: list[Row] = []
         #: the last grid instant whose load is in the books
         self.last_grid = -(10**18)
 
@@ -58,7 +59,7 @@ class ExclusiveWalk(Walk):
         rows = [_decision_row(entry.ts_us, entry.decision, entry.count) for entry in self.decided]
         figures = measure_all(self.happenings(self.lookups, self.changes, None))
         refused = {"late_splits": self.late_splits, "refused_unloads": self.refused_unloads}
-        return Told(rows, self._rows(), figures, self.parts(by, self.changes), self.answers, refused)
+        return Told(rows, self._rows(), figures, self.parts(by, self.changes), self.answers, refused, self.cycles)
 
     def _events(self, tick: Tick) -> None:
         self.manager.begin_tick(tick.start)
@@ -114,8 +115,16 @@ class ExclusiveWalk(Walk):
         owners = [self.manager.ownership.owner(bundle) for bundle in names]
         bundles = [owners.count(number) for number in range(len(self.world.roster))]
         self.show(self._load(tick.start), bundles, tick.start)
-        self.manager.shed()
+        report = self.manager.shed()
         self._follow(tick, "move")
+        if report is not None:
+            outcome = report.outcome
+            row = {"ts": tick.start, "role": "shedder", "label": str(outcome.label), "reason": str(outcome.reason)}
+            row |= {"average": outcome.average, "deviation": outcome.deviation}
+            row |= {"modelled_deviation": outcome.modelled_deviation, "over": outcome.over, "excess": outcome.excess}
+            row |= {"accepted": len(report.accepted)}
+            refused = sorted((str(reason), count) for reason, count in report.rejected.items())
+            self.cycles.append(row | {"rejected": refused})
 
     def _load(self, now: int) -> LoadFigures:
         """Say what every broker carries by the books of this moment."""

@@ -32,6 +32,8 @@ class Tale:
     facts: dict[str, Any]
     #: what bundles in flight stood against, by what and policy, without zeros
     hindered: dict[str, dict[str, int]]
+    #: by policy with a shedder: cycles, proposals accepted and refused
+    cycles: dict[str, tuple[int, int, int]]
 
 
 def tell(settings: EvaluationFile, *, by: Sequence[str] = ()) -> Tale:
@@ -60,7 +62,7 @@ def tell(settings: EvaluationFile, *, by: Sequence[str] = ()) -> Tale:
         "floor": {world.name: world.floor() for world in worlds},
         "assumed": any(world.assumed is not None for world in worlds),
     }
-    return Tale(runs, logged, dict(quarantined), facts, _hindered(runs))
+    return Tale(runs, logged, dict(quarantined), facts, _hindered(runs), _cycles(runs))
 
 
 def _hindered(runs: Mapping[tuple[str, str, int], Told]) -> dict[str, dict[str, int]]:
@@ -90,3 +92,14 @@ def _of_the_log(world: World) -> Figures:
     figures.update({name: value for name, value in balance.items() if name[0].startswith(("imbalance", "load_var"))})
     figures.pop(("agreement_ratio", None))
     return figures
+
+
+def _cycles(runs: Mapping[tuple[str, str, int], Told]) -> dict[str, tuple[int, int, int]]:
+    found: dict[str, tuple[int, int, int]] = {}
+    for (_, policy, _), told in runs.items():
+        if told.cycles:
+            cycles, accepted, refused = found.get(policy, (0, 0, 0))
+            accepted += sum(row["accepted"] for row in told.cycles)
+            refused += sum(count for row in told.cycles for _, count in row["rejected"])
+            found[policy] = cycles + len(told.cycles), accepted, refused
+    return found

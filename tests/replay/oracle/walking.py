@@ -49,6 +49,8 @@ class Told:
     answers: list[str | None] = field(default_factory=list)
     #: what the log says and bundles in flight could not do, or not yet
     refused: dict[str, int] = field(default_factory=dict)
+    #: what came of every cycle of the shedder; empty under shared ownership and for a policy without shedder
+    cycles: list[Row] = field(default_factory=list)
 
 
 class Walk:
@@ -57,12 +59,15 @@ class Walk:
     def __init__(self, world: World, policy: Policy, seed: int) -> None:
         self.world, self.policy, self.seed = world, policy, seed
         section = world.section
+        per_weight = section.bytes_per_weight or 1.0
         conditions = Conditions(
             owner_loss=section.owner_loss,
             namespaces=world.namespaces,
             topology=world.topology,
             assumed_capacity=world.assumed,
             handover_us=world.handover_us,
+            broker_bytes=per_weight if world.loads is None and world.bundles is None else 1.0,
+            bundle_bytes=per_weight if world.bundles is None else 1.0,
             salt=str(seed),
         )
         self.manager = LoadManager(policy, world.name, world.roster, seed=seed, conditions=conditions)

@@ -1,0 +1,162 @@
+"""Limits of shedders in bytes and messages per second: what a run has to know for them to mean anything.
+
+Parts declare such limits by `Unit`. Load that is the weight of lookups becomes bytes here and nowhere else, in the view
+of the shedders that need it; everything else goes on in weight (`docs/decisions/bytes-and-weights.md`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_type_hints
+
+from lookup.engine.policy import Policy
+from lookup.hooks.parameters import Conf, Unit
+from lookup.hooks.protocols import Shedder
+from lookup.model.view import BundleLoad, ClusterView
+from lookup.settings.evaluation import EvaluationFile
+
+__all__ = ["Limit", "Rates", "act_warnings", "cannot_act", "goes_by_bytes", "in_bytes", "limits_of", "rates_without"]
+
+_FACTORS: Mapping[str, float] = {"bytes/s": 1.0, "MiB/s": 1024.0 * 1024.0, "messages/s": 1.0}
+#: Pulsar's ThresholdShedder takes at least this share of an overloaded broker's load away.
+_LEAST_SHARE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A parameter that is a limit in bytes or messages per second, and is not switched off."""
+
+    parameter: str
+    quantity: Literal["bytes", "messages"]
+    #: in bytes or messages per second
+    value: float
+    #: key of Pulsar's that fills it, and the value that key has or would have; None if there is none
+    key: str | None
+
+    def __str__(self) -> str:
+        written = f" ({self.key})" if self.key else ""
+        return f"{self.parameter} = {self.value:,.10g} {self.quantity}/s{written}"
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Which rates a run knows of bundles and brokers."""
+
+    has_bytes: bool
+    has_messages: bool
+    #: why bytes are not known, and what would make them known
+    why: str = ""
+    remedy: str = ""
+    #: whether the remedy is `evaluation.bytes_per_weight`, of which a value can be suggested
+    is_stated: bool = False
+
+
+def limits_of(part: Any) -> tuple[Limit, ...]:
+    """Return the limits of a part in bytes and messages per second, without those that are switched off."""
+    limits = []
+    for name, hint in get_type_hints(type(part), include_extras=True).items():
+        marks = {type(mark): mark for mark in getattr(hint, "__metadata__", ())}
+        unit: Unit | None = marks.get(Unit)
+        if unit is None or (unit.switch is not None and not getattr(part, unit.switch)):
+            continue
+        value, conf = getattr(part, name), marks.get(Conf)
+        key = None if conf is None else f"{conf.key} = {value / conf.scale:.10g}"
+        quantity: Literal["bytes", "messages"] = "messages" if unit.name == "messages/s" else "bytes"
+        limits.append(Limit(name, quantity, value * _FACTORS[unit.name], key))
+    return tuple(limits)
+
+
+def goes_by_bytes(part: Any) -> bool:
+    """Return whether a part has a limit in bytes per second above 0."""
+    return any(limit.quantity == "bytes" and limit.value > 0 for limit in limits_of(part))
+
+
+def in_bytes(view: ClusterView, brokers: float, bundles: float) -> ClusterView:
+    """Return a view whose loads are in bytes per second; usage, capacity and all else stay as they are.
+
+    Args:
+        brokers: bytes that 1.0 of a broker's load stands for.
+        bundles: bytes that 1.0 of a bundle's load stands for.
+    """
+    smoothed = None if view.load_ema is None else view.load_ema * brokers
+    top = _ScaledBundles(view.top_bundles, bundles)
+    return replace(view, broker_load=view.broker_load * brokers, load_ema=smoothed, top_bundles=top)
+
+
+def rates_without(settings: EvaluationFile) -> Rates | None:
+    """Return the rates of a run without BUNDLES; None if it has that table, which says itself what it gives."""
+    if settings.inputs.bundles is not None:
+        return None
+    bytes_too = " although LOADS gives bytes of brokers" if settings.evaluation.load == "reported" else ""
+    return Rates(
+        has_bytes=settings.evaluation.bytes_per_weight is not None,
+        has_messages=False,
+        why=f"what a bundle carries is known as the weight of its lookups only{bytes_too}",
+        remedy="give inputs.bundles, or state evaluation.bytes_per_weight",
+        is_stated=True,
+    )
+
+
+def cannot_act(
+    policies: Iterable[Policy], rates: Rates, mean_load: Callable[[], float | None] = lambda: None
+) -> dict[str, str]:
+    """Return for each policy whose shedder goes by rates that nobody knows a sentence that says so.
+
+    A shedder that may go by several rates acts if one of them is known; a limit of 0 bytes is none.
+
+    Args:
+        mean_load: returns what a broker carries on average, weight per second, None if that is unknown; only called if
+            there is something to say.
+    """
+    return {
+        policy.name: _sentence(policy.shedder, limits, rates, mean_load())
+        for policy in policies
+        if policy.shedder is not None and (limits := limits_of(policy.shedder)) and not _acts(limits, rates)
+    }
+
+
+def act_warnings(sentences: Mapping[str, str], incumbent: str) -> list[str]:
+    """Return what `cannot_act` says of each policy as warnings; of the incumbent also what follows from it."""
+    refused = "; it is the incumbent, so no verdict against it will be given"
+    return [f"policy {name!r}: {text}{refused if name == incumbent else ''}" for name, text in sentences.items()]
+
+
+class _ScaledBundles(Sequence[Sequence[BundleLoad]]):
+    """Top bundles by broker number, their loads multiplied when somebody asks."""
+
+    def __init__(self, bundles: Sequence[Sequence[BundleLoad]], factor: float) -> None:
+        self._bundles, self._factor = bundles, factor
+
+    def __len__(self) -> int:
+        return len(self._bundles)
+
+    def __getitem__(self, broker: Any) -> Any:
+        return tuple(entry._replace(load=entry.load * self._factor) for entry in self._bundles[broker])
+
+
+def _acts(limits: Sequence[Limit], rates: Rates) -> bool:
+    known = {"bytes": rates.has_bytes, "messages": rates.has_messages}
+    return any(known[limit.quantity] or (limit.quantity == "bytes" and not limit.value) for limit in limits)
+
+
+def _sentence(shedder: Shedder, limits: Sequence[Limit], rates: Rates, mean_load: float | None) -> str:
+    remedy = rates.remedy
+    suggested = _suggested(limits, mean_load) if rates.is_stated else None
+    if suggested is not None:
+        number = f"{suggested:.0f}" if suggested >= 100 else f"{suggested:.2g}"  # it has two digits
+        share = f"{_LEAST_SHARE:.0%} of what a broker of this log carries on average"
+        remedy += f"; {number} is suggested, the smallest with which {share} reaches the limit"
+    rule = " or ".join(map(str, limits))
+    return f"its shedder {shedder.name!r} cannot act: it goes by {rule}, but {rates.why}; {remedy}"
+
+
+def _suggested(limits: Iterable[Limit], mean_load: float | None) -> float | None:
+    """Return the least `bytes_per_weight` with which a small share of the mean load reaches a limit, in two digits."""
+    least = min((limit.value for limit in limits if limit.quantity == "bytes"), default=None)
+    if least is None or not mean_load:
+        return None
+    exact = least / (_LEAST_SHARE * mean_load)
+    step = 10.0 ** (math.floor(math.log10(exact)) - 1)
+    return math.ceil(exact / step) * step
