@@ -255,8 +255,9 @@ def _event_strata(series: Series, clusters: Sequence[str], layout: Layout, total
 def _epoch_strata(series: Series, clusters: Iterable[str], layout: Layout, totals: FloatArray) -> Iterable[Stratum]:
     """Yield a stratum for each cluster: between two changes of the registry other brokers were there to choose from."""
     for name in clusters:
-        rows = _rows(series, name, layout, lambda part: part.epochs, layout.epochs[name])
-        yield Stratum("events", _parts(series, rows, totals))
+        if len(layout.epochs[name]) > 1:
+            rows = _rows(series, name, layout, lambda part: part.epochs, layout.epochs[name])
+            yield Stratum("events", _parts(series, rows, totals))
 
 
 def _rows(
