@@ -210,6 +210,8 @@ def _parts(series: Series, rows: FloatArray, totals: FloatArray | None = None, *
     Returns:
         Shape (n_replicates, n_units).
     """
+    if not rows.shape[1]:
+        return np.zeros(rows.shape[:2])
     totals = rows.sum(axis=1) if totals is None else totals
     moved = rows if is_few else rows - rows.mean(axis=1, keepdims=True)
     up, down = (value_of(series.metric, totals[:, None, :] + sign * _STEP * moved) for sign in (1, -1))

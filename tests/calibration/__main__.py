@@ -61,9 +61,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Calibrate, print the tables and keep them in the docs if asked to; return 1 if a bound is not kept."""
     parser = argparse.ArgumentParser(prog="python -m tests.calibration", description=__doc__)
     parser.add_argument("--write", action="store_true", help="keep the tables in docs/calibration.md")
-    parser.add_argument("--logs", type=int, default=4, help="logs of each kind of policy and world (default: 4)")
+    parser.add_argument("--logs", type=int, default=3, help="logs of each kind of policy and world (default: 3)")
     parser.add_argument("--demos", type=int, default=100, help="logs of the demo's size (default: 100)")
-    parser.add_argument("--truths", type=int, default=8, help="logs on which a true difference is known (default: 8)")
+    parser.add_argument("--truths", type=int, default=5, help="logs on which a true difference is known (default: 5)")
     parser.add_argument("--processes", type=int, default=2, help="how many at once (default: 2)")
     given = parser.parse_args(arguments)
     findings = Findings()
