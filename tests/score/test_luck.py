@@ -151,9 +151,9 @@ class TestClosedForms:
 
     def test_a_replicate_without_figures_has_no_value(self) -> None:
         """And there is no mean over replicates then."""
-        found = drawn(sums("new", [[1, 2]], seed=1), sums("new", [[0, 0]], seed=2))
+        whole = drawn(sums("new", [[1, 2]], seed=1), sums("new", [[0, 0]], seed=2))
 
-        assert np.isnan(found.values).tolist() == [False, True]
+        assert np.isnan(whole.values).tolist() == [False, True]
 
     def test_rows_that_are_no_units_have_no_strata(self) -> None:
         """A quantile has values only."""
@@ -221,8 +221,8 @@ class TestInterplay:
         rng = np.random.default_rng(2)
         worlds = [rng.normal(size=100) + rng.normal(0, 2, (4, 100)) for _ in range(200)]
 
-        found = np.mean([spread(of_demand(parts - parts.mean())).variances["demand"] for parts in worlds])
-        assert found / 100 == pytest.approx(1.0, abs=0.1)
+        whole = np.mean([spread(of_demand(parts - parts.mean())).variances["demand"] for parts in worlds])
+        assert whole / 100 == pytest.approx(1.0, abs=0.1)
 
     def test_blocks_have_interplay_too(self) -> None:
         """Blocks of two cells that move against each other in two replicates leave nothing."""
