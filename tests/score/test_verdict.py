@@ -85,9 +85,9 @@ class TestIdenticalPolicies:
         assert [verdict.delta for verdict in verdicts] == [0.0] * 4
         assert all(math.isnan(verdict.p_value) for verdict in verdicts)
 
-    @pytest.mark.parametrize("metric", ["moves"])
+    @pytest.mark.parametrize("metric", ["moves", "in_transition"])
     def test_totals_of_nothing_are_equal(self, metric: str) -> None:
-        """No moves under both policies are the same, not unknown."""
+        """No moves, and no lookups in transition, under both policies are the same, not unknown."""
         parts = [ratios(policy, [0.5] * 30) for policy in ("stock", "new")]
         parts += [sums(policy, [[0]] * 30, metric) for policy in ("stock", "new")]
 
@@ -158,6 +158,15 @@ def test_clusters_are_pooled() -> None:
     (verdict,) = scored(small + large).verdicts
 
     assert verdict.verdict == "worse"
+
+
+def test_a_cluster_that_one_policy_lacks_is_no_mistake() -> None:
+    """A metric may have a key in some clusters only, and under one policy; the difference is that of what there is."""
+    parts = [ratios("stock", [0.5] * 30, cluster=name) for name in "cd"] + [ratios("new", [0.6] * 30)]
+
+    (verdict,) = scored(parts).verdicts
+
+    assert (verdict.verdict, verdict.delta) == ("better", pytest.approx(0.1))
 
 
 def test_the_order_is_that_of_policies_and_metrics() -> None:
