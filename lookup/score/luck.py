@@ -82,6 +82,12 @@ class Sample:
     #: None if the metric's rows are no units
     strata: tuple[Stratum, ...] | None = ()
 
+    @property
+    def has_spread(self) -> bool:
+        """Tell whether there are at least two units of demand, so that one has something to vary against."""
+        demand = [stratum for stratum in self.strata or () if stratum.source == "demand"]
+        return any(stratum.parts.shape[1] >= 2 * stratum.block for stratum in demand) or len(demand) > 1
+
 
 @dataclass(frozen=True, slots=True)
 class Spread:
@@ -143,14 +149,13 @@ def sample(series: Series, layout: Layout, cluster: str | None = None) -> Sample
     if series.metric.resample == "time":
         return Sample(values, (Stratum("demand", _parts(series, _by_cell(series, clusters, layout)), layout.block),))
     totals = _totals(series, clusters, layout)
-    strata = []
-    for name in clusters:
-        rows = _rows(series, name, layout, lambda part: part.sums, layout.bundles[name])
-        strata.append(Stratum("demand", _parts(series, rows, totals)))
+    # Pooled series have strata for every cluster of the run, so that any two can be subtracted.
+    names = tuple(layout.bundles) if cluster is None else clusters
+    strata = [_bundle_stratum(series, name, layout, totals) for name in names]
     if series.metric.resample == "event":
-        strata += _event_strata(series, clusters, layout, totals)
+        strata += _event_strata(series, names, layout, totals)
     elif "events" in luck_of(series.metric):
-        strata += _epoch_strata(series, clusters, layout, totals)
+        strata += _epoch_strata(series, names, layout, totals)
     return Sample(values, tuple(strata))
 
 
@@ -175,8 +180,6 @@ def spread(sample: Sample) -> Spread:
     squares = placement**2 / (n - 1) if n > 1 else 0.0
     for stratum in sample.strata or ():
         units = stratum.parts.shape[1] / stratum.block
-        if units <= 1 and not stratum.is_few:
-            continue  # one unit has nothing to vary against
         freedom = max(1.0, units if stratum.is_few else units - 1)
         correction = 1.0 if stratum.is_few else units / max(1.0, units - 1)
         blocks = _in_blocks(stratum.parts, stratum.block)
@@ -220,6 +223,13 @@ def _parts(series: Series, rows: FloatArray, totals: FloatArray | None = None, *
     return slopes
 
 
+def _bundle_stratum(series: Series, cluster: str, layout: Layout, totals: FloatArray) -> Stratum:
+    """Return the stratum of a cluster's bundles; a single one has no spread of its own and counts at its full size."""
+    rows = _rows(series, cluster, layout, lambda part: part.sums, layout.bundles[cluster])
+    is_few = rows.shape[1] == 1
+    return Stratum("demand", _parts(series, rows, totals, is_few=is_few), is_few=is_few)
+
+
 def _totals(series: Series, clusters: Iterable[str], layout: Layout) -> FloatArray:
     """Return a series' totals over all rows by replicate, shape (n_replicates, k)."""
     totals = np.zeros((len(layout.seeds), _width(series)))
@@ -250,14 +260,15 @@ def _event_strata(series: Series, clusters: Sequence[str], layout: Layout, total
                 part = series.parts.get((name, seed)) if name in clusters else None
                 if part is not None:
                     rows[replicate, place] = part.sums[len(part.sums) - len(part.events) + number]
-        is_few = len(events) < layout.min_events
+        # A single event has no spread, whatever is asked for.
+        is_few = len(events) < max(2, layout.min_events)
         yield Stratum("events", _parts(series, rows, totals, is_few=is_few), is_few=is_few)
 
 
 def _epoch_strata(series: Series, clusters: Iterable[str], layout: Layout, totals: FloatArray) -> Iterable[Stratum]:
     """Yield a stratum for each cluster: between two changes of the registry other brokers were there to choose from."""
     for name in clusters:
-        if len(layout.epochs[name]) > 1:
+        if len(layout.epochs.get(name, ())) > 1:
             rows = _rows(series, name, layout, lambda part: part.epochs, layout.epochs[name])
             yield Stratum("events", _parts(series, rows, totals))
 
