@@ -53,8 +53,8 @@ class Layout:
     block: int
     #: numbers of the registry epochs with figures, by cluster, shape (n_epochs,)
     epochs: Mapping[str, IndexArray]
-    #: by cause: (cluster, number among the cluster's events)
-    events: Mapping[str, Sequence[tuple[str, int]]]
+    #: numbers of the events with figures among the cluster's, by cause and cluster, shape (n_events,)
+    events: Mapping[str, Mapping[str, IndexArray]]
     #: with fewer events of a cause, what they did is counted at its full size
     min_events: int = 1
 
@@ -130,7 +130,7 @@ def layout_of(series: Sequence[Series], *, cell_s: int, block_s: int, min_events
     starts = np.unique(np.concatenate(cells)) if cells else np.empty(0, np.int64)
     return Layout(
         seeds=tuple(sorted({seed for _, (_, seed), _ in parts})),
-        bundles=_active(parts, lambda part: part.sums[: len(part.sums) - len(part.events)], ("bundle", "event")),
+        bundles=_active(parts, _bundles_of, ("bundle", "event")),
         epochs=_active(parts, lambda part: part.epochs, ("bundle",)),
         cells=starts,
         cell_us=cell_s * 1_000_000,
@@ -225,7 +225,7 @@ def _parts(series: Series, rows: FloatArray, totals: FloatArray | None = None, *
 
 def _bundle_stratum(series: Series, cluster: str, layout: Layout, totals: FloatArray) -> Stratum:
     """Return the stratum of a cluster's bundles; a single one has no spread of its own and counts at its full size."""
-    rows = _rows(series, cluster, layout, lambda part: part.sums, layout.bundles[cluster])
+    rows = _rows(series, cluster, layout, _bundles_of, layout.bundles[cluster])
     is_few = rows.shape[1] == 1
     return Stratum("demand", _parts(series, rows, totals, is_few=is_few), is_few=is_few)
 
@@ -251,18 +251,15 @@ def _by_cell(series: Series, clusters: Iterable[str], layout: Layout) -> FloatAr
     return rows
 
 
-def _event_strata(series: Series, clusters: Sequence[str], layout: Layout, totals: FloatArray) -> Iterable[Stratum]:
+def _event_strata(series: Series, clusters: Iterable[str], layout: Layout, totals: FloatArray) -> Iterable[Stratum]:
     """Yield a stratum for each cause of events: losses of brokers are compared with each other, not with unloads."""
-    for events in layout.events.values():
-        rows = np.zeros((len(layout.seeds), len(events), _width(series)))
-        for place, (name, number) in enumerate(events):
-            for replicate, seed in enumerate(layout.seeds):
-                part = series.parts.get((name, seed)) if name in clusters else None
-                if part is not None:
-                    rows[replicate, place] = part.sums[len(part.sums) - len(part.events) + number]
-        # A single event has no spread, whatever is asked for.
-        is_few = len(events) < max(2, layout.min_events)
-        yield Stratum("events", _parts(series, rows, totals, is_few=is_few), is_few=is_few)
+    for by_cluster in layout.events.values():
+        rows = [_rows(series, name, layout, _events_of, by_cluster[name]) for name in clusters if name in by_cluster]
+        if rows:
+            events = np.concatenate(rows, axis=1)
+            # A single event has no spread, whatever is asked for.
+            is_few = events.shape[1] < max(2, layout.min_events)
+            yield Stratum("events", _parts(series, events, totals, is_few=is_few), is_few=is_few)
 
 
 def _epoch_strata(series: Series, clusters: Iterable[str], layout: Layout, totals: FloatArray) -> Iterable[Stratum]:
@@ -304,10 +301,23 @@ def _active(
     return {cluster: np.flatnonzero(mask) for cluster, mask in sorted(masks.items())}
 
 
-def _active_events(parts: _Parts) -> dict[str, list[tuple[str, int]]]:
-    """Return the events with any figure in any series, by cause."""
-    active: dict[tuple[str, int], str] = {}
-    for _, (cluster, _), part in parts:
-        rows = part.sums[len(part.sums) - len(part.events) :]
-        active.update(((cluster, number), part.events[number]) for number in np.flatnonzero(rows.any(axis=1)).tolist())
-    return {cause: sorted(key for key, of in active.items() if of == cause) for cause in sorted({*active.values()})}
+def _active_events(parts: _Parts) -> dict[str, dict[str, IndexArray]]:
+    """Return the numbers of the events with any figure in any series, by cause and cluster."""
+    causes = {cluster: part.events for _, (cluster, _), part in parts if part.events}
+    active = _active(parts, _events_of, ("event",))
+    numbers: dict[str, dict[str, list[int]]] = {}
+    for cluster, known in causes.items():
+        for number in active[cluster].tolist():
+            numbers.setdefault(known[number], {}).setdefault(cluster, []).append(number)
+    return {
+        cause: {cluster: np.array(held) for cluster, held in sorted(by_cluster.items())}
+        for cause, by_cluster in sorted(numbers.items())
+    }
+
+
+def _bundles_of(part: MetricSums) -> FloatArray:
+    return part.sums[: len(part.sums) - len(part.events)]
+
+
+def _events_of(part: MetricSums) -> FloatArray:
+    return part.sums[len(part.sums) - len(part.events) :]
