@@ -5,53 +5,21 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.calibration.differences import Coverage, covered_in, found_in
-from tests.calibration.equals import Counts, equals_in
-from tests.calibration.tables import page
-from tests.calibration.worlds import KINDS, WORLDS, World
+from tests.calibration.differences import covered_in, found_in, widths_in
+from tests.calibration.equals import equals_in
+from tests.calibration.tables import Findings, page
+from tests.calibration.worlds import KINDS, WORLDS
 
 _PAGE = Path(__file__).parents[2] / "docs" / "calibration.md"
 _BEGIN, _END = "<!-- calibration: begin -->", "<!-- calibration: end -->"
 #: Pairs of kinds whose true difference is looked for in intervals.
 _DIFFERENT = (("dice", "shedder"), ("rendezvous", "ring"))
-
-
-@dataclass
-class Findings:
-    """Everything that was counted."""
-
-    #: comparisons of equals over logs without brokers, and over the same with them
-    equals: dict[tuple[str, World], Counts] = field(default_factory=lambda: defaultdict(Counts))
-    logged: Counts = field(default_factory=Counts)
-    coverage: dict[tuple[str, str], dict[str, Coverage]] = field(default_factory=lambda: defaultdict(dict))
-    found: Counter[str] = field(default_factory=Counter)
-    logs: int = 0
-
-    def add_equals(self, key: tuple[str, World], counts: tuple[Counts, Counts]) -> None:
-        """Add comparisons of equals."""
-        self.equals[key].merge(counts[0])
-        self.logged.merge(counts[1])
-
-    def add_coverage(self, key: tuple[str, str], counts: dict[str, Coverage]) -> None:
-        """Add intervals of differences."""
-        for name, one in counts.items():
-            own = self.coverage[key].setdefault(name, Coverage())
-            own.made += one.made
-            own.placement += one.placement
-            own.all_luck += one.all_luck
-
-    def add_found(self, logs: int, counts: Counter[str]) -> None:
-        """Add logs in which known differences were looked for."""
-        self.logs += logs
-        self.found.update(counts)
 
 
 _Job = tuple[Callable[[], Any], Callable[[Any], None]]
@@ -68,7 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     findings = Findings()
     _run(list(_jobs(findings, given)), given.processes)
-    text, is_kept = page(findings.equals, findings.logged, findings.coverage, findings.found, findings.logs)
+    text, is_kept = page(
+        findings.equals, findings.logged, findings.coverage, findings.found, findings.logs, findings.widths
+    )
     sys.stdout.write(text)
     if given.write:
         head, rest = _PAGE.read_text().split(_BEGIN)
@@ -85,6 +55,7 @@ def _jobs(findings: Findings, given: argparse.Namespace) -> Iterator[_Job]:
     for kinds in _DIFFERENT:
         for seed in range(1, given.truths + 1):
             yield partial(covered_in, World(), kinds, [seed]), partial(findings.add_coverage, kinds)
+    yield partial(widths_in, 1), findings.widths.update
     for seed in range(1, given.demos + 1):
         yield partial(found_in, [seed]), partial(findings.add_found, 1)
 
