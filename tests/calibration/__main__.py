@@ -14,7 +14,7 @@ from typing import Any
 from tests.calibration.differences import covered_in, found_in, widths_in
 from tests.calibration.equals import equals_in
 from tests.calibration.tables import Findings, page
-from tests.calibration.worlds import KINDS, WORLDS
+from tests.calibration.worlds import KINDS, WORLDS, World
 
 _PAGE = Path(__file__).parents[2] / "docs" / "calibration.md"
 _BEGIN, _END = "<!-- calibration: begin -->", "<!-- calibration: end -->"

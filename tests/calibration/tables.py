@@ -66,7 +66,7 @@ def page(findings: Findings) -> tuple[str, bool]:
         _runs(
             "### The same over logs with brokers",
             findings.logged,
-            "over the same logs with the brokers that were answered",
+            "over the same logs with their brokers",
         ),
         (["### Intervals of true differences"], True),
         _covered(findings.coverage),
@@ -155,9 +155,9 @@ def _widths(widths: Mapping[tuple[str, int], float]) -> list[str]:
     names = list(dict.fromkeys(name for name, _ in widths))
     rows = [(name, *(f"{widths[name, size]:.0%}" for size in REPLICATES)) for name in names]
     text = [
-        "Half the width of the interval of a difference, as a share of the difference, with so many replicates, over one",
-        "log of the demo's size. Few replicates make it wide, since Student's t is; many make it no narrower than the",
-        "demand and the events do.",
+        "Half the width of the interval of a difference, as a share of the difference, with so many replicates,",
+        "over one log of the demo's size. Few replicates make it wide, since Student's t is; many make it no narrower",
+        "than the demand and the events do.",
         "",
     ]
     return text + list(_table(("policy and figure", *map(str, REPLICATES)), rows))
