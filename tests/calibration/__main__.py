@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.calibration.differences import covered_in, found_in, widths_in
+from tests.calibration.differences import covered_in, elsewhere, found_in, widths_in
 from tests.calibration.equals import equals_in
 from tests.calibration.tables import Findings, page
 from tests.calibration.worlds import KINDS, WORLDS, World
@@ -32,6 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--logs", type=int, default=3, help="logs of each kind of policy and world (default: 3)")
     parser.add_argument("--demos", type=int, default=100, help="logs of the demo's size (default: 100)")
     parser.add_argument("--truths", type=int, default=5, help="logs on which a true difference is known (default: 5)")
+    parser.add_argument("--elsewhere", type=int, default=60, help="logs whose mean difference is known (default: 60)")
     parser.add_argument("--processes", type=int, default=2, help="how many at once (default: 2)")
     given = parser.parse_args(arguments)
     findings = Findings()
@@ -56,6 +57,8 @@ def _jobs(findings: Findings, given: argparse.Namespace) -> Iterator[_Job]:
         for seed in range(1, given.truths + 1):
             yield partial(covered_in, World(), kinds, [seed]), partial(findings.add_coverage, kinds)
     yield partial(widths_in, 1), findings.widths.update
+    for seed in range(1001, 1001 + given.elsewhere):
+        yield partial(elsewhere, World(), ("dice", "shedder"), seed), findings.elsewhere.append
     for seed in range(1, given.demos + 1):
         yield partial(found_in, [seed]), partial(findings.add_found, 1)
 

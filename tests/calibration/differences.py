@@ -15,11 +15,11 @@ from lookup.score.luck import Sample, layout_of, minus, sample, spread
 from lookup.score.scoring import Plan, Scored, score
 from lookup.score.series import Series, series_of
 from lookup.settings import load_evaluation
-from tests.calibration.equals import METRICS, RULES, SEEDS
+from tests.calibration.equals import METRICS, RULES, SEEDS, compared
 from tests.calibration.worlds import KINDS, World, replayed
 from tests.replay.serial import SerialSession
 
-__all__ = ["KNOWN", "REPLICATES", "TRUTH", "Coverage", "covered_in", "demo", "found_in", "widths_in"]
+__all__ = ["KNOWN", "REPLICATES", "TRUTH", "Coverage", "covered_in", "demo", "elsewhere", "found_in", "widths_in"]
 
 _CONFIG = Path(__file__).parents[2] / "configs" / "evaluation.toml"
 #: Replicates from which a true difference is known.
@@ -110,6 +110,17 @@ def covered_in(
         for name, (incumbent, candidate) in _pairs(series, kinds).items():
             _count(counts[name], minus(sample(candidate, layout), sample(incumbent, layout)))
     return counts
+
+
+def elsewhere(world: World, kinds: tuple[str, str], seed: int) -> dict[str, tuple[float, float, float]]:
+    """Return the difference between policies of two kinds on one log, and its interval, by figure."""
+    outcome = replayed(world, seed, [{**KINDS[kind], "name": kind} for kind in kinds], SEEDS)
+    scored = compared(outcome, (kinds[0], 0), (kinds[1], 0))
+    return {
+        one.metric if one.key is None else f"{one.metric}[{one.key}]": (one.delta, one.low, one.high)
+        for one in scored.verdicts
+        if one.low < one.high
+    }
 
 
 def _pairs(series: Iterable[Series], kinds: tuple[str, str]) -> Mapping[str, tuple[Series, Series]]:

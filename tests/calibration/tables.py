@@ -30,6 +30,8 @@ class Findings:
     found: Counter[str] = field(default_factory=Counter)
     logs: int = 0
     widths: dict[tuple[str, int], float] = field(default_factory=dict)
+    #: by log, the difference between two kinds and its interval, by figure
+    elsewhere: list[dict[str, tuple[float, float, float]]] = field(default_factory=list)
 
     def add_equals(self, key: tuple[str, World], counts: tuple[Counts, Counts]) -> None:
         """Add comparisons of equals."""
@@ -74,6 +76,8 @@ def page(findings: Findings) -> tuple[str, bool]:
         _found(findings.found, findings.logs),
         (["### How many replicates"], True),
         (_widths(findings.widths), True),
+        (["### Over other logs"], True),
+        (_elsewhere(findings.elsewhere), True),
     )
     lines = (line for text, _ in sections for line in (*text, ""))
     return "\n".join(lines) + "\n", all(kept for _, kept in sections)
@@ -161,6 +165,21 @@ def _widths(widths: Mapping[tuple[str, int], float]) -> list[str]:
         "",
     ]
     return text + list(_table(("policy and figure", *map(str, REPLICATES)), rows))
+
+
+def _elsewhere(logs: Sequence[Mapping[str, tuple[float, float, float]]]) -> list[str]:
+    rows = []
+    for name in dict.fromkeys(name for log in logs for name in log):
+        intervals = [log[name] for log in logs if name in log]
+        mean = sum(delta for delta, _, _ in intervals) / len(intervals)
+        held = sum(low <= mean <= high for _, low, high in intervals)
+        rows.append((f"`{name}`", str(len(intervals)), f"{held / len(intervals):.0%}"))
+    text = [
+        "What is not promised: the mean difference between a policy with dice and one with a shedder over many logs of",
+        "six hours, in each of which eight brokers come and go thirteen times, and how many intervals hold it.",
+        "",
+    ]
+    return text + list(_table(("metric", "logs", "intervals that hold the mean over logs"), rows))
 
 
 def _state(kept: bool) -> str:
