@@ -13,7 +13,7 @@ help:
 	@echo "make test    install, run the whole suite"
 	@echo "make check   format, lint, types, contracts, docs"
 	@echo "make bench   measure the figures of docs/benchmarks.md"
-	@echo "make calibrate  measure how often verdicts are false, half an hour; ARGS=--write keeps docs/calibration.md"
+	@echo "make calibrate  measure how often verdicts are false, three quarters of an hour; ARGS=--write keeps docs/calibration.md"
 	@echo "make clean   remove what demo, test, check and bench left behind; make distclean removes $(VENV) as well"
 
 $(BIN)/pip:

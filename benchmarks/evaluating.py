@@ -13,7 +13,7 @@ from lookup.replay.run import replay
 from lookup.score.scoring import Plan, Scored, score
 from lookup.settings.loader import load_evaluation
 
-__all__ = ["evaluate_command", "evaluate_in_session", "table_variables"]
+__all__ = ["evaluate_command", "evaluate_in_session", "seeds_variable", "table_variables"]
 
 
 def evaluate_command(config: Path, lookups: Path, output: Path, master: str) -> list[str]:
@@ -29,10 +29,16 @@ def table_variables(config: Path, lookups: Path) -> dict[str, str]:
     return {f"LOOKUP_INPUTS__{name.upper()}": path for name, path in _tables(config, lookups).items()}
 
 
+def seeds_variable(seeds: int | None) -> dict[str, str]:
+    """Return the environment variable that sets the number of replicates, none for the default."""
+    return {} if seeds is None else {"LOOKUP_EVALUATION__SEEDS": str(seeds)}
+
+
 def evaluate_in_session(spark: SparkSession, config: Path, lookups: Path, output: Path) -> Scored:
-    """Evaluate a log in a running session: settings, replay, score; the report is not written."""
+    """Evaluate a log with one replicate in a running session: settings, replay, score; the report is not written."""
     tables = {"lookups": str(lookups), **_tables(config, lookups)}
-    settings = load_evaluation(config, {f"inputs.{name}": path for name, path in tables.items()}, {})
+    flags = {f"inputs.{name}": path for name, path in tables.items()}
+    settings = load_evaluation(config, {**flags, "evaluation.seeds": 1}, {})
     outcome = replay(spark, settings, str(output))
     names = tuple(policy.name for policy in settings.policies)
     return score(outcome, metrics_of(load_plugins()), Plan(names, settings.evaluation, settings.verdict))

@@ -15,11 +15,12 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from decision import measure_decision
-from evaluating import evaluate_command, table_variables
+from evaluating import evaluate_command, seeds_variable, table_variables
 from figures import Figure, as_markdown, replace_block
 from processes import Measured, run_measured
 from topics import hash_costs, measure_discovery
@@ -34,17 +35,32 @@ _GIB = 2**30
 #: How often each whole process is timed; what else the machine does only ever adds to its time.
 _ROUNDS = 3
 _WHOLE = f"whole processes, each the fastest of {_ROUNDS}, in turns"
-#: The whole processes that parts are made of: the rival, or an evaluation of a log of so many times the rows.
-_PROCESSES: Mapping[str, tuple[str, int]] = {
-    "rival": ("", 1),
-    "four": ("evaluation-4.toml", 1),
-    "sixteen": ("evaluation-16.toml", 1),
-    "double": ("evaluation-4.toml", 2),
+
+
+@dataclass(frozen=True)
+class _Whole:
+    """A whole process: the rival if it has no settings, else an evaluation."""
+
+    config: str = ""
+    #: of a log of so many times the rows
+    times: int = 1
+    #: number of replicates, None for as many as there are by default
+    seeds: int | None = 1
+
+
+#: The whole processes that parts are made of.
+_PROCESSES: Mapping[str, _Whole] = {
+    "rival": _Whole(),
+    "four": _Whole("evaluation-4.toml"),
+    "replicates": _Whole("evaluation-4.toml", seeds=None),
+    "sixteen": _Whole("evaluation-16.toml"),
+    "double": _Whole("evaluation-4.toml", times=2),
 }
 #: Which of them a part needs.
 _NEEDS: Mapping[str, Sequence[str]] = {
     "rival": ("rival",),
     "four": ("rival", "four"),
+    "replicates": ("rival", "four", "replicates"),
     "sixteen": ("four", "sixteen"),
     "doubling": ("four", "double"),
 }
@@ -84,13 +100,13 @@ class _Bench:
 
     def _process(self, name: str, *, memory: bool = False) -> Measured:
         """Run the rival, or `lookup evaluate` into a folder that is thrown away; verdicts may be what they like."""
-        config, times = _PROCESSES[name]
-        lookups, path = self.log(times), _HERE / config
-        if not config:
+        whole = _PROCESSES[name]
+        lookups, path = self.log(whole.times), _HERE / whole.config
+        if not whole.config:
             return run_measured([str(_HERE / "rival.py"), "--lookups", str(lookups), "--master", _MASTER])
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
             arguments = evaluate_command(path, lookups, Path(folder) / "out", _MASTER)
-            variables = table_variables(path, lookups)
+            variables = {**table_variables(path, lookups), **seeds_variable(whole.seeds)}
             return run_measured(arguments, allowed=(0, 3, 4), variables=variables, memory=memory)
 
     def steady(self, config: str) -> list[tuple[float, float]]:
@@ -124,6 +140,15 @@ def _four(bench: _Bench) -> Iterator[Figure]:
     yield Figure("four policies / rival", measured.seconds / rival.seconds, "", 0.5, note=_WHOLE)
     yield Figure("four policies, peak memory of all Python processes", held.python_bytes / _GIB, "GiB", 4.0)
     yield Figure("four policies, peak memory of the JVM", held.java_bytes / _GIB, "GiB", note="resident")
+
+
+def _replicates(bench: _Bench) -> Iterator[Figure]:
+    many, rival, one = bench.whole("replicates"), bench.whole("rival"), bench.whole("four")
+    yield Figure("four policies, ten replicates, whole process", many.seconds, "s", note="the default of `seeds`")
+    yield Figure("four policies, ten replicates / rival", many.seconds / rival.seconds, "", 1.0, note=_WHOLE)
+    yield Figure("four policies, ten replicates / one", many.seconds / one.seconds, "", note="rows are counted once")
+    held = bench.memory("replicates").python_bytes / _GIB
+    yield Figure("four policies, ten replicates, peak memory of all Python processes", held, "GiB", 4.0)
 
 
 def _sixteen(bench: _Bench) -> Iterator[Figure]:
@@ -221,6 +246,7 @@ def _watches(_: _Bench) -> Iterator[Figure]:
 _PARTS: Mapping[str, Callable[[_Bench], Iterator[Figure]]] = {
     "rival": _rival,
     "four": _four,
+    "replicates": _replicates,
     "sixteen": _sixteen,
     "doubling": _doubling,
     "steady": _steady,

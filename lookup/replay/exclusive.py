@@ -206,9 +206,11 @@ class ExclusiveReplay:
             if change.bundle not in self._bundles:
                 continue
             atoms = self._bundles.atoms_of(change.bundle)
+            had_owner = self._owners[atoms.start] >= 0
             self._set_owner(atoms, -1 if change.broker is None else change.broker, row)
             self.intervals.note(change)
-            if change.broker is None:
+            # A release that is cut short takes the bundle from no broker: what began it did.
+            if change.broker is None and had_owner:
                 self._taken_by[change.bundle] = self._event_of(change)
             if self._run.handover_us:
                 self._hand_over(change, atoms, row)

@@ -75,7 +75,10 @@ def conclusion(scored: Scored) -> str:
     return {
         0: _clean(scored),
         3: "At least one candidate is worse than the incumbent on a primary metric (exit code 3).",
-        4: "A decision was required and at least one primary metric is inconclusive (exit code 4).",
+        4: (
+            "A decision was required and at least one primary metric is inconclusive, or decided for this placement "
+            "only (exit code 4)."
+        ),
     }[scored.exit_code]
 
 
@@ -134,10 +137,11 @@ def _about_placement(scored: Scored) -> Iterator[str]:
     policies: dict[str, list[str]] = {}
     for policy, reason in scored.placed_once.items():
         policies.setdefault(reason, []).append(policy)
-    for reason, names in policies.items():
+    decides = "decide" if scored.plan.rules.accept_placement else "do not decide"
+    for reason, names in policies.items() if scored.verdicts else ():
         yield (
-            f"{', '.join(names)}: {reason}, so verdicts that involve it hold for this placement only (△ ▽) and do not "
-            "decide the exit code: another draw of luck may turn them."
+            f"{', '.join(names)}: {reason}, so verdicts that involve it hold for this placement only (△ ▽) and "
+            f"{decides} the exit code: another draw of luck may turn them."
         )
 
 

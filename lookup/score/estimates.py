@@ -37,7 +37,7 @@ def _estimate(series: Series, cluster: str | None, layout: Layout) -> Estimate:
     drawn = sample(series, layout, cluster)
     value = float(drawn.values.mean())
     kept = drawn if cluster is None and not series.by else None
-    if math.isnan(value) or drawn.strata is None:
+    if math.isnan(value) or not drawn.has_spread:
         return Estimate(series, cluster, value, sample=kept)
     half = spread(drawn).half_width()
     # What is made of sums that are never negative is not negative either.

@@ -53,8 +53,8 @@ class Layout:
     block: int
     #: numbers of the registry epochs with figures, by cluster, shape (n_epochs,)
     epochs: Mapping[str, IndexArray]
-    #: by cause: (cluster, number among the cluster's events)
-    events: Mapping[str, Sequence[tuple[str, int]]]
+    #: numbers of the events with figures among the cluster's, by cause and cluster, shape (n_events,)
+    events: Mapping[str, Mapping[str, IndexArray]]
     #: with fewer events of a cause, what they did is counted at its full size
     min_events: int = 1
 
@@ -81,6 +81,12 @@ class Sample:
     values: FloatArray
     #: None if the metric's rows are no units
     strata: tuple[Stratum, ...] | None = ()
+
+    @property
+    def has_spread(self) -> bool:
+        """Tell whether there are at least two units of demand, so that one has something to vary against."""
+        demand = [stratum for stratum in self.strata or () if stratum.source == "demand"]
+        return any(stratum.parts.shape[1] >= 2 * stratum.block for stratum in demand) or len(demand) > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +130,7 @@ def layout_of(series: Sequence[Series], *, cell_s: int, block_s: int, min_events
     starts = np.unique(np.concatenate(cells)) if cells else np.empty(0, np.int64)
     return Layout(
         seeds=tuple(sorted({seed for _, (_, seed), _ in parts})),
-        bundles=_active(parts, lambda part: part.sums[: len(part.sums) - len(part.events)], ("bundle", "event")),
+        bundles=_active(parts, _bundles_of, ("bundle", "event")),
         epochs=_active(parts, lambda part: part.epochs, ("bundle",)),
         cells=starts,
         cell_us=cell_s * 1_000_000,
@@ -143,14 +149,13 @@ def sample(series: Series, layout: Layout, cluster: str | None = None) -> Sample
     if series.metric.resample == "time":
         return Sample(values, (Stratum("demand", _parts(series, _by_cell(series, clusters, layout)), layout.block),))
     totals = _totals(series, clusters, layout)
-    strata = []
-    for name in clusters:
-        rows = _rows(series, name, layout, lambda part: part.sums, layout.bundles[name])
-        strata.append(Stratum("demand", _parts(series, rows, totals)))
+    # Pooled series have strata for every cluster of the run, so that any two can be subtracted.
+    names = tuple(layout.bundles) if cluster is None else clusters
+    strata = [_bundle_stratum(series, name, layout, totals) for name in names]
     if series.metric.resample == "event":
-        strata += _event_strata(series, clusters, layout, totals)
+        strata += _event_strata(series, names, layout, totals)
     elif "events" in luck_of(series.metric):
-        strata += _epoch_strata(series, clusters, layout, totals)
+        strata += _epoch_strata(series, names, layout, totals)
     return Sample(values, tuple(strata))
 
 
@@ -175,8 +180,6 @@ def spread(sample: Sample) -> Spread:
     squares = placement**2 / (n - 1) if n > 1 else 0.0
     for stratum in sample.strata or ():
         units = stratum.parts.shape[1] / stratum.block
-        if units <= 1 and not stratum.is_few:
-            continue  # one unit has nothing to vary against
         freedom = max(1.0, units if stratum.is_few else units - 1)
         correction = 1.0 if stratum.is_few else units / max(1.0, units - 1)
         blocks = _in_blocks(stratum.parts, stratum.block)
@@ -220,6 +223,13 @@ def _parts(series: Series, rows: FloatArray, totals: FloatArray | None = None, *
     return slopes
 
 
+def _bundle_stratum(series: Series, cluster: str, layout: Layout, totals: FloatArray) -> Stratum:
+    """Return the stratum of a cluster's bundles; a single one has no spread of its own and counts at its full size."""
+    rows = _rows(series, cluster, layout, _bundles_of, layout.bundles[cluster])
+    is_few = rows.shape[1] == 1
+    return Stratum("demand", _parts(series, rows, totals, is_few=is_few), is_few=is_few)
+
+
 def _totals(series: Series, clusters: Iterable[str], layout: Layout) -> FloatArray:
     """Return a series' totals over all rows by replicate, shape (n_replicates, k)."""
     totals = np.zeros((len(layout.seeds), _width(series)))
@@ -241,23 +251,21 @@ def _by_cell(series: Series, clusters: Iterable[str], layout: Layout) -> FloatAr
     return rows
 
 
-def _event_strata(series: Series, clusters: Sequence[str], layout: Layout, totals: FloatArray) -> Iterable[Stratum]:
+def _event_strata(series: Series, clusters: Iterable[str], layout: Layout, totals: FloatArray) -> Iterable[Stratum]:
     """Yield a stratum for each cause of events: losses of brokers are compared with each other, not with unloads."""
-    for events in layout.events.values():
-        rows = np.zeros((len(layout.seeds), len(events), _width(series)))
-        for place, (name, number) in enumerate(events):
-            for replicate, seed in enumerate(layout.seeds):
-                part = series.parts.get((name, seed)) if name in clusters else None
-                if part is not None:
-                    rows[replicate, place] = part.sums[len(part.sums) - len(part.events) + number]
-        is_few = len(events) < layout.min_events
-        yield Stratum("events", _parts(series, rows, totals, is_few=is_few), is_few=is_few)
+    for by_cluster in layout.events.values():
+        rows = [_rows(series, name, layout, _events_of, by_cluster[name]) for name in clusters if name in by_cluster]
+        if rows:
+            events = np.concatenate(rows, axis=1)
+            # A single event has no spread, whatever is asked for.
+            is_few = events.shape[1] < max(2, layout.min_events)
+            yield Stratum("events", _parts(series, events, totals, is_few=is_few), is_few=is_few)
 
 
 def _epoch_strata(series: Series, clusters: Iterable[str], layout: Layout, totals: FloatArray) -> Iterable[Stratum]:
     """Yield a stratum for each cluster: between two changes of the registry other brokers were there to choose from."""
     for name in clusters:
-        if len(layout.epochs[name]) > 1:
+        if len(layout.epochs.get(name, ())) > 1:
             rows = _rows(series, name, layout, lambda part: part.epochs, layout.epochs[name])
             yield Stratum("events", _parts(series, rows, totals))
 
@@ -293,10 +301,23 @@ def _active(
     return {cluster: np.flatnonzero(mask) for cluster, mask in sorted(masks.items())}
 
 
-def _active_events(parts: _Parts) -> dict[str, list[tuple[str, int]]]:
-    """Return the events with any figure in any series, by cause."""
-    active: dict[tuple[str, int], str] = {}
-    for _, (cluster, _), part in parts:
-        rows = part.sums[len(part.sums) - len(part.events) :]
-        active.update(((cluster, number), part.events[number]) for number in np.flatnonzero(rows.any(axis=1)).tolist())
-    return {cause: sorted(key for key, of in active.items() if of == cause) for cause in sorted({*active.values()})}
+def _active_events(parts: _Parts) -> dict[str, dict[str, IndexArray]]:
+    """Return the numbers of the events with any figure in any series, by cause and cluster."""
+    causes = {cluster: part.events for _, (cluster, _), part in parts if part.events}
+    active = _active(parts, _events_of, ("event",))
+    numbers: dict[str, dict[str, list[int]]] = {}
+    for cluster, known in causes.items():
+        for number in active[cluster].tolist():
+            numbers.setdefault(known[number], {}).setdefault(cluster, []).append(number)
+    return {
+        cause: {cluster: np.array(held) for cluster, held in sorted(by_cluster.items())}
+        for cause, by_cluster in sorted(numbers.items())
+    }
+
+
+def _bundles_of(part: MetricSums) -> FloatArray:
+    return part.sums[: len(part.sums) - len(part.events)]
+
+
+def _events_of(part: MetricSums) -> FloatArray:
+    return part.sums[len(part.sums) - len(part.events) :]

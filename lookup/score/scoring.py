@@ -115,7 +115,8 @@ def _placed_once(outcome: ReplayOutcome, series: Sequence[Series], plan: Plan) -
         own = [one for one in series if one.policy == policy]
         unsalted = outcome.unsalted.get(policy)
         if unsalted:
-            reasons[policy] = f"{' and '.join(unsalted)} tells equal brokers apart by their names, whatever the salt"
+            tell = "tells" if len(unsalted) == 1 else "tell"
+            reasons[policy] = f"{' and '.join(unsalted)} {tell} equal brokers apart by their names, whatever the salt"
         elif len({seed for one in own for seed in one.seeds}) == 1:
             reasons[policy] = "it was replayed with one seed"
         elif plan.evaluation.ownership == "exclusive" and all(_is_same(one) for one in own):

@@ -253,7 +253,7 @@ def _too_few(a: Series, b: Series, case: Case) -> str | None:
     bundles, events = _met(a, b)
     if not events:
         # Totals of nothing are equal; a quotient of nothing has no value and does not come here.
-        return _few(bundles, "bundle", "bundles", case) if bundles or a.metric.resample == "bundle" else None
+        return _few(bundles, "bundle", "bundles", case) if bundles else None
     cause, most = events.most_common(1)[0]
     if bundles >= case.rules.min_units or most >= case.rules.min_events:
         return None
@@ -274,9 +274,10 @@ def _met(a: Series, b: Series) -> tuple[int, Counter[str]]:
 
 
 def _few(units: int, one: str, many: str, case: Case) -> str | None:
-    if units >= case.rules.min_units:
+    if units >= max(2, case.rules.min_units):
         return None
-    return f"it rests on {quantity(units, one, many)}, fewer than the {case.rules.min_units} of min_units"
+    wanted = f"the {case.rules.min_units} of min_units" if units < case.rules.min_units else "the two that can differ"
+    return f"it rests on {quantity(units, one, many)}, fewer than {wanted}"
 
 
 def _cells(series: Series, layout: Layout) -> Iterator[int]:

@@ -5,53 +5,21 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.calibration.differences import Coverage, covered_in, found_in
-from tests.calibration.equals import Counts, equals_in
-from tests.calibration.tables import page
+from tests.calibration.differences import covered_in, elsewhere, found_in, widths_in
+from tests.calibration.equals import equals_in
+from tests.calibration.tables import Findings, page
 from tests.calibration.worlds import KINDS, WORLDS, World
 
 _PAGE = Path(__file__).parents[2] / "docs" / "calibration.md"
 _BEGIN, _END = "<!-- calibration: begin -->", "<!-- calibration: end -->"
 #: Pairs of kinds whose true difference is looked for in intervals.
 _DIFFERENT = (("dice", "shedder"), ("rendezvous", "ring"))
-
-
-@dataclass
-class Findings:
-    """Everything that was counted."""
-
-    #: comparisons of equals over logs without brokers, and over the same with them
-    equals: dict[tuple[str, World], Counts] = field(default_factory=lambda: defaultdict(Counts))
-    logged: Counts = field(default_factory=Counts)
-    coverage: dict[tuple[str, str], dict[str, Coverage]] = field(default_factory=lambda: defaultdict(dict))
-    found: Counter[str] = field(default_factory=Counter)
-    logs: int = 0
-
-    def add_equals(self, key: tuple[str, World], counts: tuple[Counts, Counts]) -> None:
-        """Add comparisons of equals."""
-        self.equals[key].merge(counts[0])
-        self.logged.merge(counts[1])
-
-    def add_coverage(self, key: tuple[str, str], counts: dict[str, Coverage]) -> None:
-        """Add intervals of differences."""
-        for name, one in counts.items():
-            own = self.coverage[key].setdefault(name, Coverage())
-            own.made += one.made
-            own.placement += one.placement
-            own.all_luck += one.all_luck
-
-    def add_found(self, logs: int, counts: Counter[str]) -> None:
-        """Add logs in which known differences were looked for."""
-        self.logs += logs
-        self.found.update(counts)
 
 
 _Job = tuple[Callable[[], Any], Callable[[Any], None]]
@@ -64,11 +32,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--logs", type=int, default=3, help="logs of each kind of policy and world (default: 3)")
     parser.add_argument("--demos", type=int, default=100, help="logs of the demo's size (default: 100)")
     parser.add_argument("--truths", type=int, default=5, help="logs on which a true difference is known (default: 5)")
+    parser.add_argument("--elsewhere", type=int, default=60, help="logs whose mean difference is known (default: 60)")
     parser.add_argument("--processes", type=int, default=2, help="how many at once (default: 2)")
     given = parser.parse_args(arguments)
     findings = Findings()
     _run(list(_jobs(findings, given)), given.processes)
-    text, is_kept = page(findings.equals, findings.logged, findings.coverage, findings.found, findings.logs)
+    text, is_kept = page(
+        findings.equals, findings.logged, findings.coverage, findings.found, findings.logs, findings.widths
+    )
     sys.stdout.write(text)
     if given.write:
         head, rest = _PAGE.read_text().split(_BEGIN)
@@ -85,6 +56,9 @@ def _jobs(findings: Findings, given: argparse.Namespace) -> Iterator[_Job]:
     for kinds in _DIFFERENT:
         for seed in range(1, given.truths + 1):
             yield partial(covered_in, World(), kinds, [seed]), partial(findings.add_coverage, kinds)
+    yield partial(widths_in, 1), findings.widths.update
+    for seed in range(1001, 1001 + given.elsewhere):
+        yield partial(elsewhere, World(), ("dice", "shedder"), seed), findings.elsewhere.append
     for seed in range(1, given.demos + 1):
         yield partial(found_in, [seed]), partial(findings.add_found, 1)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,15 +15,17 @@ from lookup.score.luck import Sample, layout_of, minus, sample, spread
 from lookup.score.scoring import Plan, Scored, score
 from lookup.score.series import Series, series_of
 from lookup.settings import load_evaluation
-from tests.calibration.equals import METRICS, RULES, SEEDS
+from tests.calibration.equals import METRICS, RULES, SEEDS, compared
 from tests.calibration.worlds import KINDS, World, replayed
 from tests.replay.serial import SerialSession
 
-__all__ = ["KNOWN", "TRUTH", "Coverage", "covered_in", "demo", "found_in"]
+__all__ = ["KNOWN", "REPLICATES", "TRUTH", "Coverage", "covered_in", "demo", "elsewhere", "found_in", "widths_in"]
 
 _CONFIG = Path(__file__).parents[2] / "configs" / "evaluation.toml"
 #: Replicates from which a true difference is known.
 TRUTH = 200
+#: Numbers of replicates whose intervals are compared; each divides the largest.
+REPLICATES = (2, 3, 5, 10, 15, 30)
 #: What is known of the demo's policies against `random`: policy, metric, key, verdict.
 KNOWN = (
     ("rack-then-load", "match_ratio", "rack", "better"),
@@ -32,13 +34,13 @@ KNOWN = (
 )
 
 
-def demo(seed: int) -> Scored:
-    """Score what the demo compares over another log of its size, as its settings say."""
+def demo(seed: int, replicates: int = SEEDS) -> Scored:
+    """Score what the demo compares over another log of its size, as its settings say but for the replicates."""
     with TemporaryDirectory(prefix="calibration-") as folder:
         log = Path(folder) / "log"
         generate(GenerateSettings(seed=seed), log)
         inputs = {f"inputs.{name}": str(log / name) for name in ("lookups", "brokers", "loads", "ownership")}
-        settings = load_evaluation(_CONFIG, inputs, environ={})
+        settings = load_evaluation(_CONFIG, {**inputs, "evaluation.seeds": replicates}, environ={})
         names = {policy for policy, *_ in KNOWN} | {settings.evaluation.incumbent}
         kept = tuple(policy for policy in settings.policies if policy.name in names)
         settings = settings.model_copy(update={"policies": kept})
@@ -56,6 +58,30 @@ def found_in(seeds: Iterable[int]) -> Counter[str]:
             name = metric if key is None else f"{metric}[{key}]"
             counts[f"{policy} {word} in {name}"] += verdicts[policy, metric, key].verdict == word
     return counts
+
+
+def widths_in(seed: int) -> dict[tuple[str, int], float]:
+    """Return half the width of intervals of known differences by how many replicates they rest on, in the demo's size.
+
+    The mean over the groups into which the most replicates can be divided, relative to the difference itself.
+    """
+    scored = demo(seed, max(REPLICATES))
+    samples = {
+        (one.series.policy, *one.series.name): one.sample
+        for one in scored.estimates
+        if one.cluster is None and not one.series.by
+    }
+    widths: dict[tuple[str, int], float] = {}
+    for policy, metric, key, _ in KNOWN:
+        candidate, incumbent = (samples[name, metric, key] for name in (policy, scored.plan.evaluation.incumbent))
+        if candidate is None or incumbent is None:
+            continue
+        drawn = minus(candidate, incumbent)
+        for size in REPLICATES:
+            halves = [spread(group).half_width() for group in _groups(drawn, size)]
+            name = metric if key is None else f"{metric}[{key}]"
+            widths[f"{policy}, `{name}`", size] = sum(halves) / len(halves) / abs(float(drawn.values.mean()))
+    return widths
 
 
 @dataclass
@@ -86,6 +112,17 @@ def covered_in(
     return counts
 
 
+def elsewhere(world: World, kinds: tuple[str, str], seed: int) -> dict[str, tuple[float, float, float]]:
+    """Return the difference between policies of two kinds on one log, and its interval, by figure."""
+    outcome = replayed(world, seed, [{**KINDS[kind], "name": kind} for kind in kinds], SEEDS)
+    scored = compared(outcome, (kinds[0], 0), (kinds[1], 0))
+    return {
+        one.metric if one.key is None else f"{one.metric}[{one.key}]": (one.delta, one.low, one.high)
+        for one in scored.verdicts
+        if one.low < one.high
+    }
+
+
 def _pairs(series: Iterable[Series], kinds: tuple[str, str]) -> Mapping[str, tuple[Series, Series]]:
     by_name: dict[str, dict[str, Series]] = defaultdict(dict)
     for one in series:
@@ -94,12 +131,17 @@ def _pairs(series: Iterable[Series], kinds: tuple[str, str]) -> Mapping[str, tup
     return {name: (held[kinds[0]], held[kinds[1]]) for name, held in by_name.items() if len(held) == len(kinds)}
 
 
+def _groups(drawn: Sample, size: int) -> Iterator[Sample]:
+    """Divide a sample into groups of replicates."""
+    for first in range(0, len(drawn.values), size):
+        part = slice(first, first + size)
+        strata = tuple(replace(stratum, parts=stratum.parts[part]) for stratum in drawn.strata or ())
+        yield Sample(drawn.values[part], strata)
+
+
 def _count(coverage: Coverage, drawn: Sample) -> None:
     true = float(drawn.values.mean())
-    for first in range(0, len(drawn.values), SEEDS):
-        part = slice(first, first + SEEDS)
-        strata = tuple(replace(stratum, parts=stratum.parts[part]) for stratum in drawn.strata or ())
-        group = Sample(drawn.values[part], strata)
+    for group in _groups(drawn, SEEDS):
         away = abs(float(group.values.mean()) - true)
         alone = spread(Sample(group.values))
         if not alone.error:

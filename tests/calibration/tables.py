@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from tests.calibration.differences import TRUTH, Coverage
+from tests.calibration.differences import REPLICATES, TRUTH, Coverage
 from tests.calibration.equals import SEEDS, Counts, upper_bound
 from tests.calibration.worlds import World
 
-__all__ = ["page"]
+__all__ = ["Findings", "page"]
 
 #: The most that may be false, and the upper bound of what may be: shares.
 _FALSE, _UPPER = 0.05, 0.075
@@ -18,30 +19,65 @@ _FALSE, _UPPER = 0.05, 0.075
 _COVERED, _POWER = (0.93, 0.97), 0.95
 
 
-def page(
-    equals: Mapping[tuple[str, World], Counts],
-    logged: Counts,
-    coverage: Mapping[tuple[str, str], Mapping[str, Coverage]],
-    found: Counter[str],
-    logs: int,
-) -> tuple[str, bool]:
+@dataclass
+class Findings:
+    """Everything that was counted."""
+
+    #: comparisons of equals over logs without brokers, and over the same with them
+    equals: dict[tuple[str, World], Counts] = field(default_factory=lambda: defaultdict(Counts))
+    logged: Counts = field(default_factory=Counts)
+    coverage: dict[tuple[str, str], dict[str, Coverage]] = field(default_factory=lambda: defaultdict(dict))
+    found: Counter[str] = field(default_factory=Counter)
+    logs: int = 0
+    widths: dict[tuple[str, int], float] = field(default_factory=dict)
+    #: by log, the difference between two kinds and its interval, by figure
+    elsewhere: list[dict[str, tuple[float, float, float]]] = field(default_factory=list)
+
+    def add_equals(self, key: tuple[str, World], counts: tuple[Counts, Counts]) -> None:
+        """Add comparisons of equals."""
+        self.equals[key].merge(counts[0])
+        self.logged.merge(counts[1])
+
+    def add_coverage(self, key: tuple[str, str], counts: dict[str, Coverage]) -> None:
+        """Add intervals of differences."""
+        for name, one in counts.items():
+            own = self.coverage[key].setdefault(name, Coverage())
+            own.made += one.made
+            own.placement += one.placement
+            own.all_luck += one.all_luck
+
+    def add_found(self, logs: int, counts: Counter[str]) -> None:
+        """Add logs in which known differences were looked for."""
+        self.logs += logs
+        self.found.update(counts)
+
+
+def page(findings: Findings) -> tuple[str, bool]:
     """Return the tables, and whether every bound is kept."""
     every = Counts()
-    for counts in equals.values():
+    for counts in findings.equals.values():
         every.merge(counts)
     sections = (
         ([f"Measured {datetime.now(UTC):%Y-%m-%d}, {SEEDS} replicates."], True),
         _runs("### Equals", every, "over logs that do not say which brokers were answered"),
         _false_by_metric(every),
         (["By kind of policy, all metrics together:"], True),
-        (_by(equals, lambda key: key[0], "policy"), True),
+        (_by(findings.equals, lambda key: key[0], "policy"), True),
         (["By kind of log:"], True),
-        (_by(equals, lambda key: key[1].name, "log"), True),
-        _runs("### The same over logs with brokers", logged, "over the same logs with the brokers that were answered"),
+        (_by(findings.equals, lambda key: key[1].name, "log"), True),
+        _runs(
+            "### The same over logs with brokers",
+            findings.logged,
+            "over the same logs with their brokers",
+        ),
         (["### Intervals of true differences"], True),
-        _covered(coverage),
+        _covered(findings.coverage),
         (["### Known differences"], True),
-        _found(found, logs),
+        _found(findings.found, findings.logs),
+        (["### How many replicates"], True),
+        (_widths(findings.widths), True),
+        (["### Over other logs"], True),
+        (_elsewhere(findings.elsewhere), True),
     )
     lines = (line for text, _ in sections for line in (*text, ""))
     return "\n".join(lines) + "\n", all(kept for _, kept in sections)
@@ -117,6 +153,33 @@ def _found(found: Counter[str], logs: int) -> tuple[list[str], bool]:
     rows = [(name, f"{count} of {logs}", _state(count >= _POWER * logs)) for name, count in found.items()]
     kept = all(count >= _POWER * logs for count in found.values())
     return list(_table(("against `random`, in logs of the demo's size", "found", "kept (95 of 100)"), rows)), kept
+
+
+def _widths(widths: Mapping[tuple[str, int], float]) -> list[str]:
+    names = list(dict.fromkeys(name for name, _ in widths))
+    rows = [(name, *(f"{widths[name, size]:.0%}" for size in REPLICATES)) for name in names]
+    text = [
+        "Half the width of the interval of a difference, as a share of the difference, with so many replicates,",
+        "over one log of the demo's size. Few replicates make it wide, since Student's t is; many make it no narrower",
+        "than the demand and the events do.",
+        "",
+    ]
+    return text + list(_table(("policy and figure", *map(str, REPLICATES)), rows))
+
+
+def _elsewhere(logs: Sequence[Mapping[str, tuple[float, float, float]]]) -> list[str]:
+    rows = []
+    for name in dict.fromkeys(name for log in logs for name in log):
+        intervals = [log[name] for log in logs if name in log]
+        mean = sum(delta for delta, _, _ in intervals) / len(intervals)
+        held = sum(low <= mean <= high for _, low, high in intervals)
+        rows.append((f"`{name}`", str(len(intervals)), f"{held / len(intervals):.0%}"))
+    text = [
+        "What is not promised: the mean difference between a policy with dice and one with a shedder over many logs of",
+        "six hours, in each of which eight brokers come and go thirteen times, and how many intervals hold it.",
+        "",
+    ]
+    return text + list(_table(("metric", "logs", "intervals that hold the mean over logs"), rows))
 
 
 def _state(kept: bool) -> str:

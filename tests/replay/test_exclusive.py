@@ -305,3 +305,13 @@ def test_one_lost_broker_is_one_event_for_all_its_bundles(tmp_path: Path) -> Non
 
     assert set(changes.event[changes.cause == "forced"].tolist()) == {0}
     assert (changes.cause == "forced").sum() == 3
+
+
+def test_a_release_that_a_lost_broker_cuts_short_was_the_administrator_s(tmp_path: Path) -> None:
+    """What took the bundle from its owner is the unload, though its source is lost before the release has ended."""
+    brokers = [{"id": "a:1", "until": "2026-01-01T12:00:12Z"}, {"id": "b:1"}]
+    tables = {"ownership": [_event("owned", 0, broker="a:1"), _event("unloaded", 10)]}
+    plan = planned(tmp_path, [lookup(0), lookup(40)], brokers=brokers, tables=tables, evaluation={"handover_s": 5})
+    replay, _ = _replayed(plan, selector="random")
+
+    assert _events(replay) == [("first", None), ("admin", "admin")]

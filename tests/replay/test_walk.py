@@ -46,12 +46,12 @@ def test_a_cell_that_crosses_midnight_stays_whole(tmp_path: Path) -> None:
     assert all(tick.start_us % (7 * MICRO) == 0 for tick in ticks)
 
 
-def test_a_registry_keeps_apart_only_rosters_that_differ() -> None:
-    """Joins and leaves change the mask; only changed lookup data begin another roster."""
+def test_every_change_of_the_registry_begins_an_epoch() -> None:
+    """Joins and leaves change the mask, changed lookup data the roster: either may change what a policy can choose."""
     first = Roster([Broker("a")])
     registry = Registry(first)
     registry.apply((Roster([Broker("a")]), np.array([True])))
-    assert (registry.epoch, registry.registered.tolist()) == (0, [True])
+    assert (registry.epoch, registry.registered.tolist()) == (1, [True])
 
     registry.apply((Roster([Broker("a", BrokerLookupData(properties={"lookup.rack": "x"}))]), np.array([True])))
-    assert registry.epoch == 1
+    assert registry.epoch == 2

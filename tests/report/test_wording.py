@@ -97,6 +97,22 @@ def test_one_seed_is_a_caveat() -> None:
     assert not any("placement only" in text for text in caveats(result()))
 
 
+def test_placements_that_settings_accept_decide_the_exit_code() -> None:
+    """The caveat does not say otherwise."""
+    (text,) = [text for text in caveats(placed_once(accept_placement=True)) if "placement only" in text]
+
+    assert "(△ ▽) and decide the exit code" in text
+
+
+def test_a_decision_on_one_placement_is_none() -> None:
+    """If one was required the conclusion does not call it inconclusive."""
+    parts = [ratios(name, [share] * 30) for name, share in (("stock", 0.5), ("new", 0.6))]
+
+    text = conclusion(scored(parts, plan(require_decision=True)))
+
+    assert "inconclusive, or decided for this placement only (exit code 4)" in text
+
+
 def test_what_cannot_act_is_named() -> None:
     """With the reason, whether it is the incumbent or a candidate."""
     texts = caveats(result(cannot_act={"twin": "no broker has a place"}))

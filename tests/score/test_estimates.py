@@ -22,9 +22,9 @@ def estimates(*parts: MetricSums, **how: int) -> list[Estimate]:
 
 def test_pooled_comes_before_clusters() -> None:
     """One estimate for all clusters, then one for each."""
-    found = estimates(ratios("new", [0.5] * 5), ratios("new", [1.0] * 5, cluster="d"))
+    estimated = estimates(ratios("new", [0.5] * 5), ratios("new", [1.0] * 5, cluster="d"))
 
-    assert [(one.cluster, one.value) for one in found] == [(None, 0.75), ("c", 0.5), ("d", 1.0)]
+    assert [(one.cluster, one.value) for one in estimated] == [(None, 0.75), ("c", 0.5), ("d", 1.0)]
 
 
 def test_the_interval_is_about_units_not_lookups() -> None:
@@ -37,11 +37,11 @@ def test_the_interval_is_about_units_not_lookups() -> None:
 
 def test_the_interval_lies_around_the_mean_of_replicates() -> None:
     """As far to either side."""
-    found = estimates(ratios("new", [0.4] * 50, seed=1), ratios("new", [0.6] * 50, seed=2))[0]
+    estimated = estimates(ratios("new", [0.4] * 50, seed=1), ratios("new", [0.6] * 50, seed=2))[0]
 
-    assert found.value == pytest.approx(0.5)
-    assert found.value - found.low == pytest.approx(0.5)
-    assert found.high - found.value == pytest.approx(12.7062 * 0.1, rel=1e-4)
+    assert estimated.value == pytest.approx(0.5)
+    assert estimated.value - estimated.low == pytest.approx(0.5)
+    assert estimated.high - estimated.value == pytest.approx(12.7062 * 0.1, rel=1e-4)
 
 
 def test_what_cannot_be_negative_has_no_negative_interval() -> None:
@@ -75,19 +75,19 @@ def test_parts_have_intervals_of_their_own() -> None:
 
 def test_metrics_whose_rows_are_no_units_have_no_interval() -> None:
     """A quantile has a value only."""
-    found = estimates(sums("new", [[1, 1]], "network_ms_p95"))[0]
+    estimated = estimates(sums("new", [[1, 1]], "network_ms_p95"))[0]
 
-    assert found.value == 1.0
-    assert math.isnan(found.low)
-    assert found.sample is not None
+    assert estimated.value == 1.0
+    assert math.isnan(estimated.low)
+    assert estimated.sample is not None
 
 
 def test_a_figure_that_one_replicate_does_not_have_is_none() -> None:
     """A mean over the others would be one over other luck."""
-    found = estimates(sums("new", [[1, 1], [0, 0]], seed=1), sums("new", [[0, 0], [0, 0]], seed=2))[0]
+    estimated = estimates(sums("new", [[1, 1], [0, 0]], seed=1), sums("new", [[0, 0], [0, 0]], seed=2))[0]
 
-    assert math.isnan(found.value)
-    assert math.isnan(found.low)
+    assert math.isnan(estimated.value)
+    assert math.isnan(estimated.low)
 
 
 @given(
@@ -97,9 +97,11 @@ def test_a_figure_that_one_replicate_does_not_have_is_none() -> None:
 def test_intervals_contain_the_observed_value(rows: list[tuple[int, int]], unit: str) -> None:
     """Whatever the figures: low <= value <= high wherever there is an interval."""
     metric = "answered_ratio" if unit == "bundle" else "imbalance_cv"
-    found = estimates(sums("new", [[a, a + b] for a, b in rows], metric), sums("new", [[a] for a, _ in rows], "moves"))
+    estimated = estimates(
+        sums("new", [[a, a + b] for a, b in rows], metric), sums("new", [[a] for a, _ in rows], "moves")
+    )
 
-    assert all(one.low <= one.value <= one.high for one in found if not math.isnan(one.low))
+    assert all(one.low <= one.value <= one.high for one in estimated if not math.isnan(one.low))
 
 
 def test_bundle_intervals_cover_the_truth() -> None:
@@ -115,8 +117,8 @@ def _covers_truth_over_bundles(rng: np.random.Generator) -> bool:
     """Draw sizes that differ a hundredfold and, independently, odds from Beta(8, 2): the truth is 0.8."""
     sizes = np.ceil(rng.lognormal(3, 1, 60)).astype(np.int64)
     hits = rng.binomial(sizes, rng.beta(8, 2, 60))
-    found = estimates(sums("new", np.stack([hits, sizes], axis=1)))[0]
-    return found.low <= 0.8 <= found.high
+    estimated = estimates(sums("new", np.stack([hits, sizes], axis=1)))[0]
+    return estimated.low <= 0.8 <= estimated.high
 
 
 def test_time_intervals_cover_the_truth() -> None:
@@ -136,6 +138,6 @@ def _covered_over_time(block_s: int) -> int:
         for hour in range(1, 240):
             drift[hour] = 0.6 * drift[hour - 1] + noise[hour]
         rows = np.stack([(0.4 + drift) * 100, np.full(240, 100.0)], axis=1)
-        found = estimates(sums("new", rows, "imbalance_cv"), block_s=block_s)[0]
-        covered += found.low <= 0.4 <= found.high
+        estimated = estimates(sums("new", rows, "imbalance_cv"), block_s=block_s)[0]
+        covered += estimated.low <= 0.4 <= estimated.high
     return covered

@@ -35,11 +35,11 @@ def reach(values: Sequence[float], figures: int = 1) -> float:
 
 def test_the_range_is_that_of_one_more_replicate() -> None:
     """Student's prediction interval around the mean."""
-    (found,) = compared(*replicates(VALUES), ratios(LOGGED, [0.6] * 30, seed=0))
+    (figure,) = compared(*replicates(VALUES), ratios(LOGGED, [0.6] * 30, seed=0))
 
-    assert found.resimulated == pytest.approx(0.5)
-    assert (found.low, found.high) == pytest.approx((0.5 - reach(VALUES), 0.5 + reach(VALUES)))
-    assert (found.seeds, found.reason) == ((1, 2, 3, 4), None)
+    assert figure.resimulated == pytest.approx(0.5)
+    assert (figure.low, figure.high) == pytest.approx((0.5 - reach(VALUES), 0.5 + reach(VALUES)))
+    assert (figure.seeds, figure.reason) == ((1, 2, 3, 4), None)
 
 
 @pytest.mark.parametrize(
@@ -49,9 +49,9 @@ def test_the_range_is_that_of_one_more_replicate() -> None:
 )
 def test_the_gap_is_the_distance_from_the_range(logged: float, gap: float) -> None:
     """Inside of it there is none, and which side errs does not matter."""
-    (found,) = compared(*replicates(VALUES), ratios(LOGGED, [logged] * 30, seed=0))
+    (figure,) = compared(*replicates(VALUES), ratios(LOGGED, [logged] * 30, seed=0))
 
-    assert found.gap == pytest.approx(max(0.0, gap - reach(VALUES)), abs=1e-9)
+    assert figure.gap == pytest.approx(max(0.0, gap - reach(VALUES)), abs=1e-9)
 
 
 def test_a_figure_outside_is_not_plausible() -> None:
@@ -78,10 +78,10 @@ def test_one_replicate_has_no_range() -> None:
     """The gap is then the whole difference; candidates play no part."""
     parts = [ratios("stock", [0.5] * 30), ratios("new", [0.9] * 30), ratios(LOGGED, [0.6] * 30, seed=0)]
 
-    (found,) = compared(*parts)
+    (figure,) = compared(*parts)
 
-    assert (found.metric, found.key, found.reason) == ("answered_ratio", None, None)
-    assert (found.logged, found.low, found.high, found.gap) == pytest.approx((0.6, 0.5, 0.5, 0.1))
+    assert (figure.metric, figure.key, figure.reason) == ("answered_ratio", None, None)
+    assert (figure.logged, figure.low, figure.high, figure.gap) == pytest.approx((0.6, 0.5, 0.5, 0.1))
 
 
 def test_a_log_of_the_incumbent_is_plausible() -> None:
@@ -99,11 +99,11 @@ def test_a_log_of_the_incumbent_is_plausible() -> None:
 
 def test_an_unusable_log_is_the_reason() -> None:
     """The replay says why the logged choices could not be measured."""
-    (found,) = compared(ratios("stock", [0.5] * 30), reason="only 12 % of the lookups carry a broker")
+    (figure,) = compared(ratios("stock", [0.5] * 30), reason="only 12 % of the lookups carry a broker")
 
-    assert math.isnan(found.gap)
-    assert found.reason == "only 12 % of the lookups carry a broker"
-    assert not found.gap > 0
+    assert math.isnan(figure.gap)
+    assert figure.reason == "only 12 % of the lookups carry a broker"
+    assert not figure.gap > 0
 
 
 def test_some_metrics_cannot_be_computed_from_the_log() -> None:
@@ -122,9 +122,9 @@ def test_nothing_to_measure(empty: str) -> None:
     """A log in which no client sent the property has no gap, nor has a replay that met none."""
     shares = {"stock": [[50, 100]] * 30, LOGGED: [[50, 100]] * 30} | {empty: [[0, 0]] * 30}
 
-    (found,) = compared(*(sums(policy, rows) for policy, rows in shares.items()))
+    (figure,) = compared(*(sums(policy, rows) for policy, rows in shares.items()))
 
-    assert found.reason == "there is nothing to measure"
+    assert figure.reason == "there is nothing to measure"
 
 
 @pytest.mark.parametrize(("logged", "word"), [(0.5, "better"), (0.52, "better"), (0.6, "inconclusive")])

@@ -62,7 +62,9 @@ class TestLayout:
             moves("new", [1, 0, 3, 0], causes=causes, cluster="d"),
         )
 
-        assert layout(several).events == {"admin": [("d", 1)], "forced": [("c", 0), ("c", 2)]}
+        events = layout(several).events
+        numbers = {cause: {name: held.tolist() for name, held in events[cause].items()} for cause in events}
+        assert numbers == {"admin": {"d": [1]}, "forced": {"c": [0, 2]}}
 
     @pytest.mark.parametrize(("block_s", "expected"), [(1, 1), (3600, 1), (5400, 2), (7200, 2), (10**9, 5)])
     def test_blocks_have_one_cell_at_least_and_all_at_most(self, block_s: int, expected: int) -> None:
@@ -126,6 +128,14 @@ class TestClosedForms:
         assert spread(drawn(*parts)).variances["demand"] == pytest.approx(expected)
         assert spread(drawn(*parts, cluster="c")).variances["demand"] == pytest.approx(3 * np.var(counts["c"], ddof=1))
 
+    def test_clusters_of_one_bundle_each_vary_as_one(self) -> None:
+        """A bundle alone has no spread; thirty clusters with one each are not thirty certainties."""
+        shares = np.random.default_rng(1).uniform(0.2, 0.8, 30).tolist()
+        apart = spread(drawn(*(ratios("new", [share], cluster=f"c{place}") for place, share in enumerate(shares))))
+
+        assert apart.variances["demand"] == pytest.approx(np.var(shares) / 30)
+        assert apart.freedom > 10
+
     def test_blocks_of_time_overlap_and_go_round(self) -> None:
         """Of six cells in blocks of two every neighbouring pair counts, the last with the first, half each."""
         values = np.array([1.0, 2.0, 4.0, 8.0, 9.0, 3.0])
@@ -151,9 +161,9 @@ class TestClosedForms:
 
     def test_a_replicate_without_figures_has_no_value(self) -> None:
         """And there is no mean over replicates then."""
-        found = drawn(sums("new", [[1, 2]], seed=1), sums("new", [[0, 0]], seed=2))
+        whole = drawn(sums("new", [[1, 2]], seed=1), sums("new", [[0, 0]], seed=2))
 
-        assert np.isnan(found.values).tolist() == [False, True]
+        assert np.isnan(whole.values).tolist() == [False, True]
 
     def test_rows_that_are_no_units_have_no_strata(self) -> None:
         """A quantile has values only."""
@@ -178,6 +188,10 @@ class TestEvents:
 
         assert whole.variances["events"] == pytest.approx(sum(count**2 for count in lost))
         assert whole.freedom == pytest.approx(len(lost))
+
+    def test_one_event_is_few_whatever_is_asked_for(self) -> None:
+        """It has no spread of its own: centred, it would be a certainty."""
+        assert spread(drawn(moves("new", [2, 2, 8], causes=["forced"]), min_events=1)).variances["events"] > 60
 
     def test_causes_are_strata(self) -> None:
         """Three lost brokers are few, and five unloads beside them are many."""
@@ -221,8 +235,8 @@ class TestInterplay:
         rng = np.random.default_rng(2)
         worlds = [rng.normal(size=100) + rng.normal(0, 2, (4, 100)) for _ in range(200)]
 
-        found = np.mean([spread(of_demand(parts - parts.mean())).variances["demand"] for parts in worlds])
-        assert found / 100 == pytest.approx(1.0, abs=0.1)
+        whole = np.mean([spread(of_demand(parts - parts.mean())).variances["demand"] for parts in worlds])
+        assert whole / 100 == pytest.approx(1.0, abs=0.1)
 
     def test_blocks_have_interplay_too(self) -> None:
         """Blocks of two cells that move against each other in two replicates leave nothing."""

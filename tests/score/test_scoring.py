@@ -36,7 +36,7 @@ class TestPlacedOnce:
         result = scored(replicated(self.PARTS), plan(seeds=(1, 2)), unsalted={"new": ("rendezvous", "hash")})
 
         assert result.placed_once == {
-            "new": "rendezvous and hash tells equal brokers apart by their names, whatever the salt"
+            "new": "rendezvous and hash tell equal brokers apart by their names, whatever the salt"
         }
 
     def test_one_seed_is_one_placement(self) -> None:

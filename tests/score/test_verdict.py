@@ -1,4 +1,4 @@
-"""Verdicts: the rules as a table, every reason, what they hold for, what they decide, and how often they err."""
+"""Verdicts: the rules as a table, what they hold for, what they decide, and how often they err."""
 
 from __future__ import annotations
 
@@ -12,39 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.hooks import Luck
 from lookup.replay.outcome import LOGGED, MetricSums
-from lookup.score.estimates import Estimate
-from lookup.score.luck import Sample, Stratum
-from lookup.score.rules import Name
-from lookup.score.series import Series, series_of
-from lookup.score.verdict import Case, Verdict, exit_code, family, judge
+from lookup.score.series import series_of
+from lookup.score.verdict import Verdict, exit_code, family, judge
 from lookup.settings.sections import VerdictSection
-from tests.score.cases import METRICS, copies, decided, layout, moves, plan, ratios, replicated, scored, spread, sums
-
-NAN = math.nan
-#: Student's quantile of 97.5 % with one degree of freedom.
-ONE_FREEDOM = 12.706204736
-
-
-def estimated(series: Series, value: float, half: float = 0.0) -> Estimate:
-    """Write down an estimate of two replicates whose mean is a value and whose interval has half that width."""
-    apart = half / ONE_FREEDOM
-    return Estimate(series, None, value, sample=Sample(np.array([value - apart, value + apart])))
-
-
-def case(*several: Series, gaps: Mapping[Name, float] | None = None, **rules: Any) -> Case:
-    """Compare with `stock`; answers and locality decide."""
-    return Case("stock", VerdictSection(**rules), ("answered_ratio", "match_ratio"), layout(several), gaps or {})
-
-
-def judged(delta: float, half: float, *, gap: float = NAN, metric: str = "answered_ratio") -> Verdict:
-    """Judge a candidate whose difference to an incumbent at 0.5 has this interval; the margin is 0.005."""
-    parts = [ratios("stock", spread(0.5, 0.1), metric), ratios("new", spread(0.5, 0.2), metric)]
-    stock, new = series_of(parts, METRICS, ["stock", "new"])
-    estimates = [estimated(stock, 0.5), estimated(new, 0.5 + delta, half)]
-    (verdict,) = judge(estimates, ["stock", "new"], case(stock, new, gaps={(metric, None): gap}))
-    return verdict
+from tests.score.cases import METRICS, copies, decided, moves, plan, ratios, replicated, scored, spread, sums
+from tests.score.pairs import NAN, ONE_FREEDOM, case, estimated, judged
 
 
 @pytest.mark.parametrize(
@@ -96,183 +69,6 @@ def test_the_fidelity_gap_is_the_replay_s_own_error(delta: float, half: float, g
     assert judged(delta, half, gap=gap).verdict == word
 
 
-class TestReasons:
-    """Every reason for `inconclusive`, in its own words."""
-
-    @pytest.mark.parametrize(
-        ("source", "remedy"),
-        [
-            ("placement", "most of it is luck of the placement, which more seeds would average out"),
-            ("demand", "most of it is luck of the demand, of which a longer log or more bundles would say more"),
-            ("events", "most of it is luck of the events, of which a log with more of them would say more"),
-        ],
-    )
-    def test_wide_interval(self, source: Luck, remedy: str) -> None:
-        """Half the width is the smallest detectable effect; the largest source of luck says what would help."""
-        stock, new = series_of([ratios(name, spread(0.5, 0.1)) for name in ("stock", "new")], METRICS, ["stock", "new"])
-        parts = np.array([[0.3, -0.3, 0.0]] * 2)
-        whole = Sample(
-            np.array([0.4, 0.6]) if source == "placement" else np.array([0.5, 0.5]), (Stratum(source, parts),)
-        )
-        still = Sample(np.array([0.5, 0.5]), (Stratum(source, parts * (source == "placement")),))
-        other = replace(new, parts={("c", 1): ratios("new", spread(0.5, 0.2))})
-        estimates = [Estimate(stock, None, 0.5, sample=still), Estimate(other, None, 0.5, sample=whole)]
-
-        (verdict,) = judge(estimates, ["stock", "new"], case(stock, other))
-
-        effect = f"{verdict.high:.3g}"
-        assert (
-            verdict.reason
-            == f"the interval holds differences either way; smallest detectable effect {effect}, {remedy}"
-        )
-
-    def test_fidelity(self) -> None:
-        """The gap is named."""
-        reason = judged(0.02, 0.01, gap=0.05).reason
-
-        assert (
-            reason
-            == "the difference is not above the fidelity gap 0.05: the replayed incumbent is that far from the log"
-        )
-
-    @pytest.mark.parametrize(
-        ("units", "reason"),
-        [
-            (1, "it rests on 1 bundle, fewer than the 20 of min_units"),
-            (7, "it rests on 7 bundles, fewer than the 20 of min_units"),
-            (19, "it rests on 19 bundles, fewer than the 20 of min_units"),
-            (20, None),
-        ],
-    )
-    def test_few_bundles(self, units: int, reason: str | None) -> None:
-        """The number of bundles and the limit are named; as many as `min_units` are enough."""
-        (verdict,) = scored([ratios("stock", [0.1] * units), ratios("new", [0.9] * units)]).verdicts
-
-        assert verdict.reason == reason
-
-    def test_bundles_in_which_nothing_happened_do_not_count(self) -> None:
-        """Of sixty bundles three moved under one of the policies."""
-        parts = [moves("stock", [1, 0, 0] + [0] * 57), moves("new", [2, 1, 3] + [0] * 57)]
-
-        (verdict,) = scored(parts).verdicts
-
-        assert verdict.reason == "it rests on 3 bundles, fewer than the 20 of min_units"
-
-    @pytest.mark.parametrize(
-        ("block_s", "reason"),
-        [
-            (7200, "it rests on 15 blocks of time, fewer than the 20 of min_units"),
-            (10**6, "it rests on 1 block of time, fewer than the 20 of min_units"),
-            (3600, None),
-        ],
-    )
-    def test_few_blocks(self, block_s: int, reason: str | None) -> None:
-        """Thirty hours in blocks of two are fifteen units; hours without figures are none."""
-        rows = [0.1] * 30
-        parts = [
-            sums(name, [[share, 1] for share in shares] + [[0, 0]] * 30, "imbalance_cv")
-            for name, shares in (("stock", rows), ("new", np.array(rows) * 9))
-        ]
-
-        (verdict,) = scored(parts, plan(block_s=block_s)).verdicts
-
-        assert verdict.reason == reason
-
-    @pytest.mark.parametrize(
-        ("causes", "count"),
-        [
-            (["forced"], "1 broker was lost"),
-            (["forced"] * 4, "4 brokers were lost"),
-            (["admin"], "1 bundle was unloaded by an administrator"),
-            (["admin", "forced", "admin"], "2 bundles were unloaded by an administrator"),
-            (["split"], "1 bundle was split"),
-            (["split"] * 2, "2 bundles were split"),
-            (["flood"] * 3, "3 events happened"),
-        ],
-    )
-    def test_few_events(self, causes: list[str], count: str) -> None:
-        """The cause with the most of them is named; the few bundles beside them would not be enough either."""
-        parts = [
-            moves(policy, [moved] * (3 + len(causes)), causes=causes) for policy, moved in (("stock", 1), ("new", 8))
-        ]
-
-        (verdict,) = scored(parts).verdicts
-
-        assert verdict.reason == f"{count}; which one is luck, and 5 of min_events are asked for"
-
-    @pytest.mark.parametrize(
-        ("bundles", "events", "word"),
-        [(3, 1, "inconclusive"), (3, 5, "worse"), (60, 1, "worse"), (60, 9, "worse"), (0, 5, "worse")],
-    )
-    def test_few_events_among_many_bundles(self, bundles: int, events: int, word: str) -> None:
-        """Enough of either is enough: what a single lost broker did is then in the interval at its full size."""
-        causes = ["forced"] * events
-        parts = [
-            moves(policy, [moved] * bundles + [1] * events, causes=causes, metric="moves")
-            for policy, moved in (("stock", 1), ("new", 8))
-        ]
-        parts[1] = replace(parts[1], sums=parts[1].sums + np.array([[0]] * bundles + [[3]] * events))
-
-        (verdict,) = scored(parts).verdicts
-
-        assert verdict.verdict == word
-
-    def test_min_events_is_a_setting(self) -> None:
-        """One event is enough for those who say so."""
-        parts = [moves(policy, [1, moved], causes=["forced"]) for policy, moved in (("stock", 1), ("new", 8))]
-
-        assert "min_events" not in str(scored(parts, plan(min_events=1)).verdicts[0].reason)
-
-    def test_no_interval(self) -> None:
-        """A quantile has none."""
-        parts = [sums("stock", [[1, 1]], "network_ms_p95"), sums("new", [[1, 9]], "network_ms_p95")]
-
-        (verdict,) = scored(parts).verdicts
-
-        assert verdict.delta == -8
-        assert verdict.reason == "the metric has no interval: it does not add over bundles or time"
-        assert math.isnan(verdict.p_value)
-
-    @pytest.mark.parametrize(("measured", "missing"), [("stock", "new"), ("new", "stock")])
-    def test_one_side_only(self, measured: str, missing: str) -> None:
-        """It is said for which policy there is nothing."""
-        (verdict,) = scored([ratios(measured, [0.5] * 30)]).verdicts
-
-        assert verdict.reason == f"there is nothing to measure for {missing}"
-
-    def test_nothing_below_the_line(self) -> None:
-        """Sums of zero are as good as none."""
-        (verdict,) = scored([ratios("stock", [0.5] * 30), sums("new", [[0, 0]] * 30)]).verdicts
-
-        assert verdict.reason == "there is nothing to measure for new"
-
-    def test_a_difference_beyond_numbers(self) -> None:
-        """Two finite figures whose difference is not."""
-        parts = [
-            sums(policy, [[total / 30]] * 30, "moves") for policy, total in (("stock", -1.5e308), ("new", 1.5e308))
-        ]
-
-        (verdict,) = scored(parts).verdicts
-
-        assert verdict.reason == "the difference is larger than floating-point numbers are"
-
-    def test_an_incumbent_that_cannot_act(self) -> None:
-        """Nothing is said against it, whatever the figures; a candidate that cannot act is judged by what it did."""
-        parts = [ratios("stock", spread(0.5, 0.1)), ratios("new", spread(0.6, 0.1))]
-        refused = scored(parts, plan(require_decision=True), cannot_act={"stock": "no broker has a place"})
-        allowed = scored(parts, cannot_act={"new": "no broker has a place"})
-
-        (verdict,) = refused.verdicts
-        assert verdict.reason == "the incumbent stock is not what it says: no broker has a place"
-        assert (verdict.verdict, math.isnan(verdict.delta), refused.exit_code) == ("inconclusive", True, 4)
-        assert allowed.verdicts[0].verdict == "better"
-
-    @pytest.mark.parametrize(("delta", "half"), [(0.02, 0.01), (-0.02, 0.01), (0.0, 0.001)])
-    def test_decisions_have_no_reason(self, delta: float, half: float) -> None:
-        """The numbers speak."""
-        assert judged(delta, half).reason is None
-
-
 class TestIdenticalPolicies:
     """A/A: one policy under two names."""
 
@@ -289,9 +85,9 @@ class TestIdenticalPolicies:
         assert [verdict.delta for verdict in verdicts] == [0.0] * 4
         assert all(math.isnan(verdict.p_value) for verdict in verdicts)
 
-    @pytest.mark.parametrize("metric", ["moves"])
+    @pytest.mark.parametrize("metric", ["moves", "in_transition"])
     def test_totals_of_nothing_are_equal(self, metric: str) -> None:
-        """No moves under both policies are the same, not unknown."""
+        """No moves, and no lookups in transition, under both policies are the same, not unknown."""
         parts = [ratios(policy, [0.5] * 30) for policy in ("stock", "new")]
         parts += [sums(policy, [[0]] * 30, metric) for policy in ("stock", "new")]
 
@@ -362,6 +158,15 @@ def test_clusters_are_pooled() -> None:
     (verdict,) = scored(small + large).verdicts
 
     assert verdict.verdict == "worse"
+
+
+def test_a_cluster_that_one_policy_lacks_is_no_mistake() -> None:
+    """A metric may have a key in some clusters only, and under one policy; the difference is that of what there is."""
+    parts = [ratios("stock", [0.5] * 30, cluster=name) for name in "cd"] + [ratios("new", [0.6] * 30)]
+
+    (verdict,) = scored(parts).verdicts
+
+    assert (verdict.verdict, verdict.delta) == ("better", pytest.approx(0.1))
 
 
 def test_the_order_is_that_of_policies_and_metrics() -> None:
@@ -535,21 +340,14 @@ class TestTogether:
         assert [one.p_family for one in verdicts] == pytest.approx([0.04, 0.04, 0.04, 0.04])
 
     def test_a_loss_that_is_taken_back_fails_nothing(self) -> None:
-        """One figure of three with a probability of 0.03 by chance is expected too often."""
-        rng = np.random.default_rng(1)
-        noise = rng.normal(0, 1, 40) - 0.34
-        shares = np.array(spread(0.5, 0.3))
-        parts = [ratios(name, shares + noise * (name == "new") / 10) for name in ("stock", "new")]
-        parts += [
-            ratios(name, shares + rng.normal(0, 0.1, 40), f"imbalance_{how}")
-            for name in ("stock", "new")
-            for how in ("cv", "max_mean")
-        ]
+        """What fails the run alone is expected by chance beside other figures."""
+        chance = np.random.default_rng(1).normal(0, 1, (5, 40)) / 10
+        chance[0] -= 0.034
+        names = ("answered_ratio", "imbalance_cv", "imbalance_max_mean")
+        parts = [ratios("stock", spread(0.5, 0.3), name) for name in names]
+        parts += [ratios("new", spread(0.5, 0.3) + row, name) for name, row in zip(names, chance, strict=False)]
 
-        alone, beside = (
-            decided(parts[:2], margin=0.0),
-            decided(parts, margin=0.0, primary=("answered_ratio", "imbalance_cv", "imbalance_max_mean")),
-        )
+        alone, beside = (decided(parts, margin=0.0, primary=names[:count]) for count in (1, 3))
 
         assert (alone.verdicts[0].verdict, alone.exit_code) == ("worse", 3)
         assert str(beside.verdicts[0].reason).startswith("alone it would be worse, but among 3 comparisons")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import pickle
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lookup.engine.measuring import luck_of
 from lookup.hooks import Metric
 from lookup.model.broker import Broker, Roster
 from lookup.score.metrics import Moves, lookup_register_metrics
@@ -129,3 +131,12 @@ def test_a_roster_without_brokers_measures_nothing() -> None:
 
     assert math.isnan(figures["answered_ratio", None])
     assert figures["moves", None] == 0
+
+
+def test_the_page_names_the_rows_and_the_luck_of_every_metric() -> None:
+    """The table of docs/scoring.md says what each metric declares."""
+    page = (Path(__file__).parents[3] / "docs" / "scoring.md").read_text(encoding="utf-8")
+    rows = [[cell.strip() for cell in line.split("|")] for line in page.splitlines() if line.startswith("| `")]
+    named = {row[1].strip("`").partition("[")[0]: (row[-3], row[-2]) for row in rows if len(row) == 7}
+
+    assert named == {metric.name: (metric.resample, ", ".join(luck_of(metric))) for metric in METRICS}

@@ -1,0 +1,192 @@
+"""Verdicts: every reason for `inconclusive`, in its own words."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+
+from tests.score.cases import moves, plan, ratios, scored, spread, sums
+from tests.score.pairs import judged
+
+
+@pytest.mark.parametrize(
+    ("metric", "stock", "new", "remedy"),
+    [
+        ("answered_ratio", [[0.5] * 40] * 2, [[0.4] * 40, [0.6] * 40], "the placement, which more seeds would average"),
+        ("answered_ratio", [[0.5] * 40] * 2, [spread(0.5, 0.2)] * 2, "the demand, of which a longer log or more bund"),
+        ("moves", [[1] * 41] * 2, [[1] * 40 + [9]] * 2, "the events, of which a log with more of them would say more"),
+    ],
+    ids=["placement", "demand", "events"],
+)
+def test_wide_interval(metric: str, stock: list[list[float]], new: list[list[float]], remedy: str) -> None:
+    """Half the width is the smallest detectable effect; the largest source of luck says what would help."""
+    write = partial(moves, causes=["forced"]) if metric == "moves" else ratios
+    parts = [
+        write(name, row, seed=seed)
+        for name, rows in (("stock", stock), ("new", new))
+        for seed, row in enumerate(rows, 1)
+    ]
+
+    (verdict,) = scored(parts, plan(seeds=(1, 2))).verdicts
+
+    effect = f"smallest detectable effect {(verdict.high - verdict.low) / 2:.3g}"
+    expected = f"the interval holds differences either way; {effect}, most of it is luck of {remedy}"
+    assert str(verdict.reason).startswith(expected)
+
+
+def test_fidelity() -> None:
+    """The gap is named."""
+    reason = judged(0.02, 0.01, gap=0.05).reason
+
+    assert (
+        reason == "the difference is not above the fidelity gap 0.05: the replayed incumbent is that far from the log"
+    )
+
+
+@pytest.mark.parametrize(
+    ("units", "reason"),
+    [
+        (1, "it rests on 1 bundle, fewer than the 20 of min_units"),
+        (7, "it rests on 7 bundles, fewer than the 20 of min_units"),
+        (19, "it rests on 19 bundles, fewer than the 20 of min_units"),
+        (20, None),
+    ],
+)
+def test_few_bundles(units: int, reason: str | None) -> None:
+    """The number of bundles and the limit are named; as many as `min_units` are enough."""
+    (verdict,) = scored([ratios("stock", [0.1] * units), ratios("new", [0.9] * units)]).verdicts
+
+    assert verdict.reason == reason
+
+
+def test_bundles_in_which_nothing_happened_do_not_count() -> None:
+    """Of sixty bundles three moved under one of the policies."""
+    parts = [moves("stock", [1, 0, 0] + [0] * 57), moves("new", [2, 1, 3] + [0] * 57)]
+
+    (verdict,) = scored(parts).verdicts
+
+    assert verdict.reason == "it rests on 3 bundles, fewer than the 20 of min_units"
+
+
+@pytest.mark.parametrize(
+    ("block_s", "reason"),
+    [
+        (7200, "it rests on 15 blocks of time, fewer than the 20 of min_units"),
+        (10**6, "it rests on 1 block of time, fewer than the 20 of min_units"),
+        (3600, None),
+    ],
+)
+def test_few_blocks(block_s: int, reason: str | None) -> None:
+    """Thirty hours in blocks of two are fifteen units; hours without figures are none."""
+    rows = [0.1] * 30
+    parts = [
+        sums(name, [[share, 1] for share in shares] + [[0, 0]] * 30, "imbalance_cv")
+        for name, shares in (("stock", rows), ("new", np.array(rows) * 9))
+    ]
+
+    (verdict,) = scored(parts, plan(block_s=block_s)).verdicts
+
+    assert verdict.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("causes", "count"),
+    [
+        (["forced"], "1 broker was lost"),
+        (["forced"] * 4, "4 brokers were lost"),
+        (["admin"], "1 bundle was unloaded by an administrator"),
+        (["admin", "forced", "admin"], "2 bundles were unloaded by an administrator"),
+        (["split"], "1 bundle was split"),
+        (["split"] * 2, "2 bundles were split"),
+        (["flood"] * 3, "3 events happened"),
+    ],
+)
+def test_few_events(causes: list[str], count: str) -> None:
+    """The cause with the most of them is named; the few bundles beside them would not be enough either."""
+    parts = [moves(policy, [moved] * (3 + len(causes)), causes=causes) for policy, moved in (("stock", 1), ("new", 8))]
+
+    (verdict,) = scored(parts).verdicts
+
+    assert verdict.reason == f"{count}; which one is luck, and 5 of min_events are asked for"
+
+
+@pytest.mark.parametrize(
+    ("bundles", "events", "word"),
+    [(3, 1, "inconclusive"), (3, 5, "worse"), (60, 1, "worse"), (60, 9, "worse"), (0, 5, "worse")],
+)
+def test_few_events_among_many_bundles(bundles: int, events: int, word: str) -> None:
+    """Enough of either is enough: what a single lost broker did is then in the interval at its full size."""
+    causes = ["forced"] * events
+    parts = [
+        moves(policy, [moved] * bundles + [1] * events, causes=causes, metric="moves")
+        for policy, moved in (("stock", 1), ("new", 8))
+    ]
+    parts[1] = replace(parts[1], sums=parts[1].sums + np.array([[0]] * bundles + [[3]] * events))
+
+    (verdict,) = scored(parts).verdicts
+
+    assert verdict.verdict == word
+
+
+def test_min_events_is_a_setting() -> None:
+    """One event is enough for those who say so."""
+    parts = [moves(policy, [1, moved], causes=["forced"]) for policy, moved in (("stock", 1), ("new", 8))]
+
+    assert "min_events" not in str(scored(parts, plan(min_events=1)).verdicts[0].reason)
+
+
+def test_no_interval() -> None:
+    """A quantile has none."""
+    parts = [sums("stock", [[1, 1]], "network_ms_p95"), sums("new", [[1, 9]], "network_ms_p95")]
+
+    (verdict,) = scored(parts).verdicts
+
+    assert verdict.delta == -8
+    assert verdict.reason == "the metric has no interval: it does not add over bundles or time"
+    assert math.isnan(verdict.p_value)
+
+
+@pytest.mark.parametrize(("measured", "missing"), [("stock", "new"), ("new", "stock")])
+def test_one_side_only(measured: str, missing: str) -> None:
+    """It is said for which policy there is nothing."""
+    (verdict,) = scored([ratios(measured, [0.5] * 30)]).verdicts
+
+    assert verdict.reason == f"there is nothing to measure for {missing}"
+
+
+def test_nothing_below_the_line() -> None:
+    """Sums of zero are as good as none."""
+    (verdict,) = scored([ratios("stock", [0.5] * 30), sums("new", [[0, 0]] * 30)]).verdicts
+
+    assert verdict.reason == "there is nothing to measure for new"
+
+
+def test_a_difference_beyond_numbers() -> None:
+    """Two finite figures whose difference is not."""
+    parts = [sums(policy, [[total / 30]] * 30, "moves") for policy, total in (("stock", -1.5e308), ("new", 1.5e308))]
+
+    (verdict,) = scored(parts).verdicts
+
+    assert verdict.reason == "the difference is larger than floating-point numbers are"
+
+
+def test_an_incumbent_that_cannot_act() -> None:
+    """Nothing is said against it, whatever the figures; a candidate that cannot act is judged by what it did."""
+    parts = [ratios("stock", spread(0.5, 0.1)), ratios("new", spread(0.6, 0.1))]
+    refused = scored(parts, plan(require_decision=True), cannot_act={"stock": "no broker has a place"})
+    allowed = scored(parts, cannot_act={"new": "no broker has a place"})
+
+    (verdict,) = refused.verdicts
+    assert verdict.reason == "the incumbent stock is not what it says: no broker has a place"
+    assert (verdict.verdict, math.isnan(verdict.delta), refused.exit_code) == ("inconclusive", True, 4)
+    assert allowed.verdicts[0].verdict == "better"
+
+
+@pytest.mark.parametrize(("delta", "half"), [(0.02, 0.01), (-0.02, 0.01), (0.0, 0.001)])
+def test_decisions_have_no_reason(delta: float, half: float) -> None:
+    """The numbers speak."""
+    assert judged(delta, half).reason is None
