@@ -82,10 +82,10 @@ def sums_of(metric: Metric, batches: Sequence[Batch], key: str | None) -> Sums:
 
 
 def value_of(metric: Metric, sums: FloatArray) -> FloatArray:
-    """Ask a metric for the values of totals of shape (..., k), or for that of all rows where nothing is resampled.
+    """Ask a metric for the values of totals of shape (..., k), or for that of all rows if these are no units.
 
     Returns:
-        Shape (...), or () of a metric that is not resampled; finite, or NaN where there is nothing to measure.
+        Shape (...), or () of a metric whose rows are no units; finite, or NaN where there is nothing to measure.
 
     Raises:
         PluginError: where it raises, or answers something else than that.
@@ -134,7 +134,7 @@ def _sums(metric: Metric, batch: Batch, key: str | None) -> NDArray[Any]:
     return sums
 
 
-#: What one row of a metric's sums is, by its unit of resampling.
+#: What one row of a metric's sums is, by its `resample`.
 _ROWS = {
     "bundle": "a row per bundle",
     "time": "a row per cell",

@@ -82,7 +82,7 @@ Better = Literal["up", "down", "info"]
 #: What one row of the figures behind a metric is.
 Grain = Literal["lookup", "change", "cell"]
 #: What a row of a metric's sums is, and what intervals vary: a bundle, a cell of time (taken in blocks), a bundle or
-#: (rows behind the bundles') an event that took bundles from their owners, or nothing that could be drawn again.
+#: (rows behind the bundles') an event that took bundles from their owners, or nothing that could be varied.
 Resample = Literal["bundle", "time", "event", "none"]
 #: Where luck in a figure comes from: which lookups came, where dice and hashes put bundles, which brokers were lost.
 Luck = Literal["demand", "placement", "events"]
@@ -270,7 +270,7 @@ class LogReader(Part, Protocol):
 
 @runtime_checkable
 class Metric(Part, Protocol):
-    """A figure of merit that adds up: sums per unit of resampling, and a value of their totals.
+    """A figure of merit that adds up: sums per unit that intervals vary, and a value of their totals.
 
     Every parameter has a default: one metric is made of each class. A class may list all keys it can ever have in
     `every_key`, a tuple of texts, and in `luck`, a tuple of `Luck`, what varies its figure; without it, its rows and

@@ -61,7 +61,7 @@ class Served(_Columns):
     Under shared ownership figures are expectations, so lookups need not be whole.
     """
 
-    #: unit of resampling: number of the bundle as it was when the run began, in [0, n_bundles)
+    #: unit that intervals vary: number of the bundle as it was when the run began, in [0, n_bundles)
     bundle: IndexArray
     #: number in the roster, -1 for unanswered
     broker: IndexArray

@@ -18,7 +18,7 @@ def value_text(value: float, unit: str) -> str:
     if unit == "ratio":
         return _unsigned_zero(f"{value:.4f}")
     if unit in _COUNTED:
-        # means over seeds and resamples need not be whole
+        # means over seeds need not be whole
         return _unsigned_zero(f"{value:,.0f}" if value == round(value) or abs(value) >= 10 else f"{value:.1f}")
     return number_text(value)
 
