@@ -81,7 +81,7 @@ class ClusterPlan:
 
     @cached_property
     def units(self) -> tuple[tuple[str, ...], Ints]:
-        """Return the units that intervals vary, the bundles the run begins with, and the unit of each atom, (n_atoms,)."""
+        """Return the units that intervals vary, the bundles at the beginning, and the unit of each atom, (n_atoms,)."""
         starts, names = BundleMap(self.words.atoms, self.timeline.initial_splits).ordered()
         return tuple(names.tolist()), np.repeat(
             np.arange(len(starts)), np.diff(np.append(starts, self.words.atoms.count))
