@@ -186,8 +186,8 @@ def _measured(blank: Verdict, pair: _Pair, case: Case) -> Verdict:
     too_few = _too_few(candidate.series, incumbent.series, case)
     if too_few is not None:
         return replace(drawn, reason=too_few)
-    if is_same:
-        # The replay's own error is the same for both.
+    if is_same or not (delta or luck.error):
+        # The replay's own error is the same for both, and there is nothing that chance could bring.
         return replace(drawn, verdict="equivalent")
     return _pronounced(replace(drawn, p_value=luck.chance(delta)), luck, case)
 
