@@ -102,7 +102,7 @@ def rates_without(settings: EvaluationFile) -> Rates | None:
 def cannot_act(
     policies: Iterable[Policy], rates: Rates, mean_load: Callable[[], float | None] = lambda: None
 ) -> dict[str, str]:
-    """Return for each policy whose shedder goes by rates that nobody knows a sentence that says so.
+    """Return a sentence for each policy whose shedder goes by rates that the run does not know.
 
     A shedder that may go by several rates acts if one of them is known; a limit of 0 bytes is none.
 
@@ -124,7 +124,7 @@ def act_warnings(sentences: Mapping[str, str], incumbent: str) -> list[str]:
 
 
 class _ScaledBundles(Sequence[Sequence[BundleLoad]]):
-    """Top bundles by broker number, their loads multiplied when somebody asks."""
+    """Top bundles by broker number, their loads multiplied when they are read."""
 
     def __init__(self, bundles: Sequence[Sequence[BundleLoad]], factor: float) -> None:
         self._bundles, self._factor = bundles, factor
