@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -29,7 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Calibrate, print the tables and keep them in the docs if asked to; return 1 if a bound is not kept."""
     parser = argparse.ArgumentParser(prog="python -m tests.calibration", description=__doc__)
     parser.add_argument("--write", action="store_true", help="keep the tables in docs/calibration.md")
-    parser.add_argument("--logs", type=int, default=3, help="logs of each kind of policy and world (default: 3)")
+    parser.add_argument(
+        "--logs", type=int, default=6, help="short logs of each kind of policy; of longer ones fewer (default: 6)"
+    )
     parser.add_argument("--demos", type=int, default=100, help="logs of the demo's size (default: 100)")
     parser.add_argument("--truths", type=int, default=5, help="logs on which a true difference is known (default: 5)")
     parser.add_argument("--elsewhere", type=int, default=60, help="logs whose mean difference is known (default: 60)")
@@ -49,14 +52,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _jobs(findings: Findings, given: argparse.Namespace) -> Iterator[_Job]:
     """Yield what is to be done, the longest first, each with what becomes of its answer."""
+    logs = itertools.count(1)
     for world in sorted(WORLDS, key=lambda world: -world.hours * world.clusters):
         for kind in KINDS:
-            for seed in range(1, given.logs + 1):
+            for seed in itertools.islice(logs, round(given.logs / world.cost) or 1):
                 yield partial(equals_in, world, kind, [seed]), partial(findings.add_equals, (kind, world))
     for kinds in _DIFFERENT:
         for seed in range(1, given.truths + 1):
             yield partial(covered_in, World(), kinds, [seed]), partial(findings.add_coverage, kinds)
-    yield partial(widths_in, 1), findings.widths.update
+    if given.demos:
+        yield partial(widths_in, 1), findings.widths.update
     for seed in range(1001, 1001 + given.elsewhere):
         yield partial(elsewhere, World(), ("dice", "shedder"), seed), findings.elsewhere.append
     for seed in range(1, given.demos + 1):

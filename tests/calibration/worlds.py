@@ -45,6 +45,11 @@ class World:
     brokers: int = 8
 
     @property
+    def cost(self) -> float:
+        """Return about how long it takes to replay, 1.0 for six hours of one cluster."""
+        return self.clusters * (1.0 if self.hours < 24 else 1.5)
+
+    @property
     def name(self) -> str:
         """Write down what the log is like, in a few words."""
         clusters = "1 cluster" if self.clusters == 1 else f"{self.clusters} clusters"
@@ -72,22 +77,27 @@ WORLDS = tuple(World(hours, clusters, lost) for hours in (6.0, 48.0) for cluster
 
 
 def replayed(world: World, seed: int, policies: Sequence[Policy], replicates: int) -> ReplayOutcome:
-    """Generate a log and replay policies over it, as often as there are replicates; the first is the incumbent."""
+    """Generate a log and replay policies over it, as often as there are replicates; the first is the incumbent.
+
+    Bundles have the same names on every log, so each log has dice and salts of its own: no placement meets two logs.
+    """
+    seeds = [1_000 * seed + replicate for replicate in range(1, replicates + 1)]
     with _log(world, seed) as folder:
-        return replay(SerialSession(), _settings(world, folder, policies, replicates), str(folder / "out"))  # type: ignore[arg-type]  # stands where a session stands
+        return replay(SerialSession(), _settings(world, folder, policies, seeds), str(folder / "out"))  # type: ignore[arg-type]  # stands where a session stands
 
 
 def group(outcome: ReplayOutcome, policy: str, place: int, size: int, name: str) -> list[MetricSums]:
-    """Return some replicates of a policy as if they were a policy of their own with seeds from 1 on.
+    """Return some replicates of a policy as if they were all that it was replayed with, as seeds from 1 on.
 
     Args:
         place: number of the group; groups of one size have no replicate in common.
     """
-    first = place * size
+    seeds = sorted({part.seed for part in outcome.sums if part.policy == policy})
+    numbers = {seed: number for number, seed in enumerate(seeds[place * size : (place + 1) * size], 1)}
     return [
-        replace(part, policy=name, seed=part.seed - first)
+        replace(part, policy=name, seed=numbers[part.seed])
         for part in outcome.sums
-        if part.policy == policy and first < part.seed <= first + size
+        if part.policy == policy and part.seed in numbers
     ]
 
 
@@ -98,14 +108,14 @@ def _log(world: World, seed: int) -> Iterator[Path]:
         yield Path(folder)
 
 
-def _settings(world: World, folder: Path, policies: Sequence[Policy], replicates: int) -> EvaluationFile:
+def _settings(world: World, folder: Path, policies: Sequence[Policy], seeds: Sequence[int]) -> EvaluationFile:
     generated = world.settings(1)
     mean = generated.lookups / (generated.hours * 3600) / (world.clusters * world.brokers)
     return EvaluationFile.model_validate(
         {
             "evaluation": {
                 "incumbent": policies[0]["name"],
-                "seeds": replicates,
+                "seeds": seeds,
                 "default_bundles": generated.bundles_per_namespace,
                 "balance_s": 900,
                 "warmup_s": 1800,
