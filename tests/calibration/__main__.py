@@ -40,9 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     findings = Findings()
     _run(list(_jobs(findings, given)), given.processes)
-    text, is_kept = page(
-        findings.equals, findings.logged, findings.coverage, findings.found, findings.logs, findings.widths
-    )
+    text, is_kept = page(findings)
     sys.stdout.write(text)
     if given.write:
         head, rest = _PAGE.read_text().split(_BEGIN)
