@@ -119,9 +119,15 @@ def _placed_once(outcome: ReplayOutcome, series: Sequence[Series], plan: Plan) -
             reasons[policy] = f"{' and '.join(unsalted)} {tell} equal brokers apart by their names, whatever the salt"
         elif len({seed for one in own for seed in one.seeds}) == 1:
             reasons[policy] = "it was replayed with one seed"
-        elif plan.evaluation.ownership == "exclusive" and all(_is_same(one) for one in own):
+        elif plan.evaluation.ownership == "exclusive" and _has_placed(own) and all(map(_is_same, own)):
             reasons[policy] = "all its replicates are the same"
     return reasons
+
+
+def _has_placed(series: Sequence[Series]) -> bool:
+    """Tell whether a policy gave any bundle an owner, as far as is known: one that never does has no luck with it."""
+    counts = [part.sums for one in series if one.name == ("assignments", None) for part in one.parts.values()]
+    return not counts or any(sums.any() for sums in counts)
 
 
 def _is_same(series: Series) -> bool:

@@ -146,3 +146,20 @@ def test_an_infinite_value_in_one_cluster_is_refused_too() -> None:
 
     with pytest.raises(PluginError, match=r"^metric 'infinite' answered the value inf;"):
         score(ReplayOutcome(parts), [Infinite()], plan(min_units=1))
+
+
+def test_a_policy_that_places_nothing_has_no_luck_with_it() -> None:
+    """All its replicates are the same, since it declines; what it costs holds for the policy, and fails the gate."""
+    parts = [ratios(name, [share] * 30, seed=seed) for name, share in (("stock", 0.9), ("new", 0.0)) for seed in (1, 2)]
+    parts += [
+        sums(name, [[count]] * 30, "assignments", seed=seed)
+        for name, count in (("stock", 1), ("new", 0))
+        for seed in (1, 2)
+    ]
+    parts.append(ratios("stock", [0.9] * 29 + [0.8], "agreement_ratio", seed=1))
+    parts.append(ratios("stock", [0.9] * 30, "agreement_ratio", seed=2))
+
+    result = scored(parts, plan(seeds=(1, 2)))
+
+    assert dict(result.placed_once) == {}
+    assert result.exit_code == 3
