@@ -59,24 +59,24 @@ def page(findings: Findings) -> tuple[str, bool]:
         every.merge(counts)
     sections = (
         ([f"Measured {datetime.now(UTC):%Y-%m-%d}, {SEEDS} replicates."], True),
-        _runs("### Equals", every, "over logs that do not say which brokers were answered"),
+        _runs("## Equals", every, "over logs that do not say which brokers were answered"),
         _false_by_metric(every),
         (["By kind of policy, all metrics together:"], True),
         (_by(findings.equals, lambda key: key[0], "policy"), True),
         (["By kind of log:"], True),
         (_by(findings.equals, lambda key: key[1].name, "log"), True),
         _runs(
-            "### The same over logs with brokers",
+            "## The same over logs with brokers",
             findings.logged,
             "over the same logs with their brokers",
         ),
-        (["### Intervals of true differences"], True),
+        (["## Intervals of true differences"], True),
         _covered(findings.coverage),
-        (["### Known differences"], True),
+        (["## Known differences"], True),
         _found(findings.found, findings.logs),
-        (["### How many replicates"], True),
+        (["## How many replicates"], True),
         (_widths(findings.widths), True),
-        (["### Over other logs"], True),
+        (["## Over other logs"], True),
         (_elsewhere(findings.elsewhere), True),
     )
     lines = (line for text, _ in sections for line in (*text, ""))
