@@ -12,8 +12,14 @@ from lookup.replay.recipe import metrics_of
 from lookup.replay.run import replay
 from lookup.score.scoring import Plan, Scored, score
 from lookup.settings.loader import load_evaluation
+from lookup.settings.sections import EvaluationSection
 
-__all__ = ["evaluate_command", "evaluate_in_session", "seeds_variable", "table_variables"]
+__all__ = ["default_seeds", "evaluate_command", "evaluate_in_session", "seeds_variable", "table_variables"]
+
+
+def default_seeds() -> int:
+    """Return how many replicates an evaluation has unless its settings say otherwise."""
+    return len(EvaluationSection(incumbent="").seeds)
 
 
 def evaluate_command(config: Path, lookups: Path, output: Path, master: str) -> list[str]:

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 
 from decision import measure_decision
-from evaluating import evaluate_command, seeds_variable, table_variables
+from evaluating import default_seeds, evaluate_command, seeds_variable, table_variables
 from figures import Figure, as_markdown, replace_block
 from processes import Measured, run_measured
 from topics import hash_costs, measure_discovery
@@ -144,11 +144,12 @@ def _four(bench: _Bench) -> Iterator[Figure]:
 
 def _replicates(bench: _Bench) -> Iterator[Figure]:
     many, rival, one = bench.whole("replicates"), bench.whole("rival"), bench.whole("four")
-    yield Figure("four policies, ten replicates, whole process", many.seconds, "s", note="the default of `seeds`")
-    yield Figure("four policies, ten replicates / rival", many.seconds / rival.seconds, "", 1.0, note=_WHOLE)
-    yield Figure("four policies, ten replicates / one", many.seconds / one.seconds, "", note="rows are counted once")
+    what = f"four policies, {default_seeds()} replicates"
+    yield Figure(f"{what}, whole process", many.seconds, "s", note="the default of `seeds`")
+    yield Figure(f"{what} / rival", many.seconds / rival.seconds, "", 1.0, note=_WHOLE)
+    yield Figure(f"{what} / one", many.seconds / one.seconds, "", note="rows are counted once")
     held = bench.memory("replicates").python_bytes / _GIB
-    yield Figure("four policies, ten replicates, peak memory of all Python processes", held, "GiB", 4.0)
+    yield Figure(f"{what}, peak memory of all Python processes", held, "GiB", 4.0)
 
 
 def _sixteen(bench: _Bench) -> Iterator[Figure]:

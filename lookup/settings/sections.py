@@ -76,7 +76,7 @@ class EvaluationSection(Strict):
     """Seconds of a cell of the balance metrics; a multiple of `tick_s`."""
     warmup_s: CountS = 0
     """Seconds at the beginning that are simulated but not scored."""
-    seeds: _Seeds = tuple(range(1, 11))
+    seeds: _Seeds = tuple(range(1, 8))
     """Replicates, a number or a list of seeds: each replays every policy with dice and a salt of its own."""
     default_bundles: Positive = Field(default=4, le=1 << 16)
     """Bundles of a namespace that is not named in `[[namespaces]]`."""
