@@ -21,12 +21,12 @@ $(BIN)/pip:
 
 $(VENV)/.installed-demo: setup.cfg pyproject.toml | $(BIN)/pip
 	@echo "Installing pulsar-lookup and Spark into $(VENV); the first time this takes some minutes."
-	@$(INSTALL) --editable '.[spark,report]'
+	@$(INSTALL) --editable '.[spark]'
 	@touch $@
 
 $(VENV)/.installed-test: setup.cfg pyproject.toml | $(BIN)/pip
 	@echo "Installing pulsar-lookup, Spark and the tools into $(VENV); the first time this takes some minutes."
-	@$(INSTALL) --editable '.[spark,topics,report,test,docs]'
+	@$(INSTALL) --editable '.[spark,topics,test,docs]'
 	@touch $@
 
 setup: $(VENV)/.installed-test

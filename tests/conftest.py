@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
 
+from lookup.logs.readers import DelimitedReader
 from lookup.replay.session import create_session
 
 #: Plug-ins that are installed or loaded by tests; some are broken on purpose, none is a test.
@@ -63,3 +65,11 @@ def shared_data() -> Path:
     if not _SHARED_DATA.is_dir():
         pytest.skip(f"{_SHARED_DATA} is absent: the repository holds no third-party data")
     return _SHARED_DATA
+
+
+@pytest.fixture
+def nasa_reader() -> DelimitedReader:
+    """Build the reader of the NASA trace from the shipped mapping."""
+    mapping = tomllib.loads((_ROOT / "configs" / "nasa.toml").read_text())
+    assert mapping.pop("use") == DelimitedReader.name
+    return DelimitedReader(**mapping)

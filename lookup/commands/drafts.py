@@ -12,8 +12,8 @@ from uuid import uuid4
 
 from pyarrow import fs as arrow_fs
 
-from lookup.replay.sources import locate
-from lookup.replay.staging import as_given, made_for, output_place, require_free, staging_place
+from lookup.logs.sources import locate
+from lookup.logs.staging import as_given, made_for, output_place, require_free, staging_place
 
 __all__ = ["Draft", "draft", "write_beside"]
 

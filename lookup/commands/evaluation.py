@@ -19,10 +19,10 @@ from lookup.commands.streams import data_console, progress, say, warn
 from lookup.engine.ledger import MICRO
 from lookup.errors import InputError, SettingsError
 from lookup.hooks import Metric
+from lookup.logs.parquet import list_log
 from lookup.model.records import TableName
 from lookup.replay.counted import check_by
 from lookup.replay.outcome import ReplayOutcome
-from lookup.replay.parquet import list_log
 from lookup.replay.recipe import metrics_of
 from lookup.replay.run import replay
 from lookup.report.fingerprints import fingerprint

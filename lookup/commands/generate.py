@@ -12,7 +12,7 @@ from lookup.commands.extras import require_extra
 from lookup.commands.options import Command, Parser, add_format, add_output, number, whole
 from lookup.commands.streams import data_console, plain_table, print_json, progress
 from lookup.errors import SettingsError
-from lookup.replay.generator.settings import LOGGING_POLICIES, GenerateSettings
+from lookup.logs.generator.settings import LOGGING_POLICIES, GenerateSettings
 
 __all__ = ["COMMAND"]
 

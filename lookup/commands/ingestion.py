@@ -17,12 +17,12 @@ from lookup.commands.times import time_text
 from lookup.engine.build import part_table
 from lookup.engine.plugins import load_plugins
 from lookup.errors import InputError
-from lookup.replay.ingest import MAX_QUARANTINE_RATIO, QUARANTINE_TABLE, IngestReport, ingest
-from lookup.replay.mapping import load_reader
+from lookup.logs.ingest import MAX_QUARANTINE_RATIO, QUARANTINE_TABLE, IngestReport, ingest
+from lookup.logs.mapping import load_reader
+from lookup.logs.schema import CANONICAL
+from lookup.logs.sources import list_files
+from lookup.logs.staging import require_free
 from lookup.replay.quantities import quantity
-from lookup.replay.schema import CANONICAL
-from lookup.replay.sources import list_files
-from lookup.replay.staging import require_free
 from lookup.report.fingerprints import fingerprint
 from lookup.report.manifest import RunFacts, manifest_json
 

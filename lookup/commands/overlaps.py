@@ -7,7 +7,7 @@ from typing import Literal
 
 from pyarrow import fs as arrow_fs
 
-from lookup.replay.sources import locate
+from lookup.logs.sources import locate
 
 __all__ = ["Relation", "relation"]
 

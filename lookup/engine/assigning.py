@@ -2,7 +2,7 @@
 
 Selecting itself, through filters and strategy, is the policy's business; how the choice is published is the channel's.
 
-Source: ExtensibleLoadManagerImpl.assign (`facts/loadmanager.md` sections 4.2 and 4.6).
+Source: ExtensibleLoadManagerImpl.assign (`docs/pulsar/load-managers.md`).
 """
 
 from __future__ import annotations

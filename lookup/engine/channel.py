@@ -4,7 +4,7 @@ Messages go in by `receive` and by an administrator's or shedder's wish (`assign
 There is no I/O and no clock: who carries messages, in which order and when is somebody else's business, and times are
 arguments. Clean-up by the leader is in `overrides.py`, lookups that select an owner are in `assigning.py`.
 
-Source: ServiceUnitStateChannelImpl (`facts/loadmanager.md` sections 4.4, 5.3 and 5.4).
+Source: ServiceUnitStateChannelImpl (`docs/pulsar/load-managers.md`).
 """
 
 from __future__ import annotations

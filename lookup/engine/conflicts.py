@@ -2,7 +2,7 @@
 
 Everybody applies the same rule to the same sequence of messages, so everybody arrives at the same owner.
 
-Source: ServiceUnitStateDataConflictResolver (`facts/loadmanager.md` section 5.2).
+Source: ServiceUnitStateDataConflictResolver (`docs/pulsar/load-managers.md`).
 """
 
 from __future__ import annotations

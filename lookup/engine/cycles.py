@@ -4,8 +4,6 @@ Rules for editing this file: a proposal is judged against the books as they are 
 changes what is said to the next; loads are never recomputed inside a cycle.
 
 What may take place at all is judged in `shedding.py` and `splitting.py`, the two kinds of cycles there are.
-
-Source: `design/architecture.md` section 3 (the engine judges).
 """
 
 from __future__ import annotations

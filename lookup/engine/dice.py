@@ -1,8 +1,6 @@
 """The engine's dice: numbers that depend on the seed, the cluster, the bundle and how often it rolled, on nothing else.
 
 So a draw is the same however the log is partitioned, and two policies meet the same luck.
-
-Source: `design/architecture.md` section 3 (keyed dice).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ hand-over early; whoever keeps the books sees to that.
     an unload to nobody       Releasing                            Free
     a split                   Splitting                            its children are Owned
 
-Source: ServiceUnitState (`facts/loadmanager.md` sections 5.1 and 5.5); `docs/decisions/hand-over.md`.
+Source: ServiceUnitState (`docs/pulsar/load-managers.md`); `docs/decisions/hand-over.md`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """The ledger: what bundles weigh, and from that what each broker carries at a grid instant.
 
 Integers in micro-units of weight come in, so that neither order nor partitioning of a log can change a figure.
-
-Source: `design/architecture.md` section 6.3.
 """
 
 from __future__ import annotations

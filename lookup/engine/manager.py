@@ -3,7 +3,7 @@
 It keeps owners, memory, dice and counters. What happens in the world is told to it (`set_registry`, `set_load`,
 `begin_tick`); what it did is read from `take_decisions` and `take_changes`.
 
-Source: `facts/loadmanager.md` sections 4.2 to 4.5; `design/architecture.md` sections 3 and 6.2.
+Source: `docs/pulsar/load-managers.md`.
 """
 
 from __future__ import annotations

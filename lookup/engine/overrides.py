@@ -3,7 +3,7 @@
 Only the records to write are worked out here. Whether a broker is really lost (it is asked for its health first) and
 who is the leader is somebody else's business; how a new owner is chosen comes in as a function.
 
-Source: ServiceUnitStateChannelImpl (`facts/loadmanager.md` section 5.5).
+Source: ServiceUnitStateChannelImpl (`docs/pulsar/load-managers.md`).
 """
 
 from __future__ import annotations

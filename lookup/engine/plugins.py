@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
@@ -25,7 +26,20 @@ from lookup.hooks.markers import ENTRY_POINT_GROUP, PROJECT
 from lookup.hooks.raised import guarded
 from lookup.model.quoting import shown
 
-__all__ = ["KINDS", "PluginSource", "Registry", "load_plugins", "registry_of", "suggestion"]
+__all__ = [
+    "KINDS",
+    "PluginContents",
+    "PluginSource",
+    "Registry",
+    "contents_of",
+    "load_contents",
+    "load_plugins",
+    "registry_of",
+    "suggestion",
+]
+
+#: Name and content of each plug-in file.
+PluginContents = tuple[tuple[str, bytes], ...]
 
 #: Kinds of classes a plug-in can register; each has its hook `lookup_register_<kind>`.
 KINDS = tuple(PROTOCOLS)
@@ -84,6 +98,19 @@ def load_plugins(files: Sequence[Path | str] = ()) -> Registry:
     sources += [_enter_file(manager, Path(file)) for file in files]
     _refuse_misspelt(manager)
     return Registry({kind: _collected(kind, _registered(manager, kind)) for kind in KINDS}, tuple(sources))
+
+
+def contents_of(files: Sequence[str]) -> PluginContents:
+    """Read plug-in files, so that they can be sent to another machine."""
+    return tuple((Path(file).name, Path(file).read_bytes()) for file in files)
+
+
+def load_contents(contents: PluginContents) -> Registry:
+    """Load plug-ins from the contents of their files, on a machine that does not have the files."""
+    with TemporaryDirectory() as folder:
+        for name, content in contents:
+            (Path(folder) / name).write_bytes(content)
+        return load_plugins([Path(folder) / name for name, _ in contents])
 
 
 def registry_of(classes: Mapping[str, Iterable[Any]]) -> Registry:

@@ -4,7 +4,7 @@ Between publications every other broker sees what was last published, while the 
 sample. `LoadReporter` is one broker with everything it reports, `ReportBoard` a whole cluster in columns, for replays
 in closed loop. Nothing here reads a clock; times come in as numbers.
 
-Source: `facts/loadmanager.md` section 11 (`BrokerLoadDataReporter`).
+Source: `docs/pulsar/load-managers.md` (`BrokerLoadDataReporter`).
 """
 
 from __future__ import annotations

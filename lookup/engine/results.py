@@ -1,6 +1,6 @@
 """What a client is told about the broker that serves its topic: addresses, of the listener it asked for if it did.
 
-Source: BrokerLookupData.toLookupResult (`facts/loadmanager.md` section 2.1).
+Source: BrokerLookupData.toLookupResult (`docs/pulsar/load-managers.md`).
 """
 
 from __future__ import annotations

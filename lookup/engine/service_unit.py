@@ -7,7 +7,7 @@
 
 Which of two records wins is said in `conflicts.py`, what brokers do about a record in `channel.py`.
 
-Source: ServiceUnitState, ServiceUnitStateData (`facts/loadmanager.md` sections 2.8 and 5.1).
+Source: ServiceUnitState, ServiceUnitStateData (`docs/pulsar/load-managers.md`).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 What holds for every shedder is decided here; hit counts and cool-downs are a shedder's own, kept in its memory. How a
 cycle runs is in `cycles.py`.
 
-Source: `design/architecture.md` section 3 (the engine judges); `facts/loadmanager.md` sections 9.1, 9.4, 9.5.
+Source: `docs/pulsar/load-managers.md`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Limits on how much is split are the splitter's own business; what can be split at all is judged here. How a cycle runs
 is in `cycles.py`.
 
-Source: `design/architecture.md` section 3; `facts/loadmanager.md` sections 10.1, 10.3, 10.4.
+Source: `docs/pulsar/load-managers.md`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A broker carries no load; figures that change live in columns of `ClusterView`, addressed by the broker's number.
 
-Source: `facts/loadmanager.md` sections 2.1 and 2.9.
+Source: `docs/pulsar/load-managers.md`.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ _JSON_KEYS = {
     "broker_version": "brokerVersion",
     "properties": "properties",
 }
-# The HTTP variants' names are marked unverified in facts/loadmanager.md 2.1.
+# The HTTP variants' names are marked unverified in `docs/pulsar/load-managers.md`.
 _LISTENER_KEYS = {
     "broker_service_url": "brokerServiceUrl",
     "broker_service_url_tls": "brokerServiceUrlTls",

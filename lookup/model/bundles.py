@@ -2,7 +2,7 @@
 
 Hashing, boundaries and names live here; who owns a bundle does not.
 
-Source: `facts/loadmanager.md` section 10.1.
+Source: `docs/pulsar/load-managers.md`.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class NamespaceBundles:
     bundle, so the lookup of such a topic fails (one topic name in 2**32). `quirks="intended"` gives that hash to the
     last bundle, as its closed range says and as `bundle_index` does everywhere else in the framework.
 
-    Source: `NamespaceBundles.getBundle`, `NamespaceBundleFactory.splitBundles`; `facts/loadmanager.md` section 10.1.
+    Source: `NamespaceBundles.getBundle`, `NamespaceBundleFactory.splitBundles`; `docs/pulsar/load-managers.md`.
     """
 
     namespace: NamespaceName

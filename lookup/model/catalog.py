@@ -2,7 +2,7 @@
 
 What keeps a catalog, and what reads selectors from text, is in the room `topics`.
 
-Source: PIP-451 (labels, selectors), PIP-452 (listings), `facts/protocol.md` sections 4 and 6.
+Source: PIP-451 (labels, selectors), PIP-452 (listings), `docs/pulsar/protocol.md`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Plain records with Pulsar's JSON names, a resource's percentage and the order of bundles. How a sample becomes the next
 report is in `load_data.py`, how top bundles are chosen in `top_bundles.py`.
 
-Source: `facts/loadmanager.md` sections 2.2 to 2.6.
+Source: `docs/pulsar/load-managers.md`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Records are in `load.py`; when a report is published is the engine's business.
 
-Source: `facts/loadmanager.md` sections 2.3 and 2.4 (`SystemResourceUsage`, `BrokerLoadData.update`).
+Source: `docs/pulsar/load-managers.md` (`SystemResourceUsage`, `BrokerLoadData.update`).
 """
 
 from __future__ import annotations

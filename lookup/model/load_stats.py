@@ -2,7 +2,7 @@
 
 Which loads are counted, and in which order, is the caller's business: the last bits depend on it.
 
-Source: `facts/loadmanager.md` sections 9.1 and 9.3.
+Source: `docs/pulsar/load-managers.md`.
 """
 
 from __future__ import annotations

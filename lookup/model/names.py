@@ -2,7 +2,7 @@
 
 Only parsing and recognition live here; bundles are in `bundles.py`.
 
-Source: `facts/loadmanager.md` section 1 and 4.2; the patterns of heartbeat and SLA namespaces are general knowledge of
+Source: `docs/pulsar/load-managers.md`; the patterns of heartbeat and SLA namespaces are general knowledge of
 Pulsar's `NamespaceService` and were not read in its source.
 """
 

@@ -1,6 +1,6 @@
 """What an operator has decided about namespaces: isolation, anti-affinity groups, failure domains, bundle boundaries.
 
-Source: `facts/loadmanager.md` sections 6.5 and 8.
+Source: `docs/pulsar/load-managers.md`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a client asks and what it is answered.
 
-Source: `facts/loadmanager.md` section 2.9, PIP-368.
+Source: `docs/pulsar/load-managers.md`, PIP-368.
 """
 
 from __future__ import annotations

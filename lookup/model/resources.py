@@ -2,7 +2,7 @@
 
 Percentages are Pulsar's: worked out in 32-bit floats, then widened. Where they come from is not told here.
 
-Source: `facts/loadmanager.md` sections 2.2 to 2.4 and 12.
+Source: `docs/pulsar/load-managers.md`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The records are in `load.py`. Whether the list is published is the engine's business.
 
-Source: `facts/loadmanager.md` section 2.6 (`TopKBundles.update`).
+Source: `docs/pulsar/load-managers.md` (`TopKBundles.update`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Where clients and brokers stand, how far apart that is in milliseconds and what a gigabyte costs on the way.
-
-Source: `design/architecture.md` sections 4 and 5.
-"""
+"""Where clients and brokers stand, how far apart that is in milliseconds and what a gigabyte costs on the way."""
 
 from __future__ import annotations
 

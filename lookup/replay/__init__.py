@@ -1,4 +1,4 @@
-"""From logs to decisions on Spark: coding and ordering the log, walking its ticks, writing what was decided."""
+"""From canonical tables to decisions on Spark: codes and orders a log, walks its ticks, writes what was decided."""
 
 from __future__ import annotations
 

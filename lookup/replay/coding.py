@@ -2,8 +2,6 @@
 
 Strings are met once per dictionary, not once per row. What cannot be used goes to quarantine here; `rows.py` and, for
 topics, `topics.py` say why it cannot. Codes are the task's own; `ordering.py` makes them the cluster's.
-
-Source: `design/performance.md` section 2; `design/architecture.md` section 6.
 """
 
 from __future__ import annotations
@@ -18,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lookup.logs.rows import Checks, LogBatch, Quarantined, flags, sequence, text_column, texts_of
+from lookup.logs.schema import LOOKUP_DEFAULTS, RESULTS
 from lookup.model.namespaces import NamespacePolicies
 from lookup.replay.atoms import AtomRule
 from lookup.replay.parts import PartWriter, WrittenPart, narrowed
-from lookup.replay.rows import Checks, LogBatch, Quarantined, flags, sequence, text_column, texts_of
-from lookup.replay.schema import LOOKUP_DEFAULTS, RESULTS
 from lookup.replay.topics import TopicCodes
 from lookup.replay.work import WorkDir
 from lookup.settings.resolve import ClientRule

@@ -2,8 +2,6 @@
 
 Only lookups of bundles without owner reach the engine; all others are hits and are counted by `tally.py`. The result
 equals, row for row, a loop that calls `LoadManager.assign` once per lookup.
-
-Source: `design/architecture.md` sections 6.2 and 6.3.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 What the log's own choices score, the balance nobody can beat easily, and how much of the demand was induced by the
 logged policy's moves.
-
-Source: `design/architecture.md` sections 6.2 (induced_ratio), 6.4 (floor) and 6.5 (fidelity).
 """
 
 from __future__ import annotations

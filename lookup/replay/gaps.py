@@ -1,8 +1,6 @@
 """Which figures of load policies go by although no table of the run tells them; a sentence each, for before the run.
 
 What stands in for them is the parts' own business, and documented there: a replay never makes figures up.
-
-Source: `design/architecture.md` section 6.1 (LOADS, BUNDLES).
 """
 
 from __future__ import annotations

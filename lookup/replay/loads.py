@@ -1,7 +1,4 @@
-"""Load at grid instants: simulated from the log's weights, or reported by LOADS and BUNDLES.
-
-Source: `design/architecture.md` section 6.3 (ledger).
-"""
+"""Load at grid instants: simulated from the log's weights, or reported by LOADS and BUNDLES."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 How often that is says the policy's cadence; the arithmetic is the engine's. The ledger itself, and with it every
 metric, stays what was measured.
 
-Source: `docs/decisions/load-reports.md`; `facts/loadmanager.md` section 11.
+Source: `docs/decisions/load-reports.md`; `docs/pulsar/load-managers.md`.
 """
 
 from __future__ import annotations

@@ -8,24 +8,19 @@ was.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from lookup.engine.build import build_policies
-from lookup.engine.plugins import Registry, load_plugins
+from lookup.engine.plugins import PluginContents, Registry, contents_of, load_contents, load_plugins
 from lookup.engine.policy import Policy
 from lookup.hooks import Metric
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.policy import PolicySpec
 from lookup.settings.resolve import load_manager_keys
 
-__all__ = ["PluginContents", "Recipe", "built", "built_here", "contents_of", "load_contents", "metrics_of", "ship"]
-
-#: Name and content of each plug-in file.
-PluginContents = tuple[tuple[str, bytes], ...]
+__all__ = ["Recipe", "built", "built_here", "metrics_of", "ship"]
 
 
 @dataclass(frozen=True)
@@ -64,19 +59,6 @@ def built(recipe: Recipe) -> tuple[tuple[Policy, ...], tuple[Metric, ...]]:
     registry = load_contents(recipe.plugin_files)
     policies = [PolicySpec.model_validate_json(text) for text in recipe.policies]
     return build_policies(registry, policies, json.loads(recipe.conf)), metrics_of(registry)
-
-
-def contents_of(plugin_files: Sequence[str]) -> PluginContents:
-    """Read plug-in files where they are."""
-    return tuple((Path(file).name, Path(file).read_bytes()) for file in plugin_files)
-
-
-def load_contents(plugin_files: PluginContents) -> Registry:
-    """Load plug-ins where the files themselves are not."""
-    with TemporaryDirectory() as folder:
-        for name, content in plugin_files:
-            (Path(folder) / name).write_bytes(content)
-        return load_plugins([Path(folder) / name for name, _ in plugin_files])
 
 
 def metrics_of(registry: Registry) -> tuple[Metric, ...]:

@@ -2,8 +2,6 @@
 
 Two jobs, and files between them: shares of the log are coded; every (cluster, policy, seed) is replayed from the codes,
 and facts about each cluster are gathered beside. Nothing collects the log.
-
-Source: `design/architecture.md` sections 6.3 and 8; `design/performance.md` section 2.
 """
 
 from __future__ import annotations
@@ -24,6 +22,7 @@ from lookup.engine.salting import probe_requests, unsalted_parts
 from lookup.engine.sharing import shared_problems
 from lookup.engine.units import act_warnings, cannot_act
 from lookup.errors import InputError, SettingsError
+from lookup.logs.parquet import Split, list_log, share_out
 from lookup.replay.clusters import SmallInputs, plan_cluster, read_small_inputs, require_scored
 from lookup.replay.coding import EXTRA_FIELDS, CodingPlan, Share
 from lookup.replay.counted import check_by
@@ -33,7 +32,6 @@ from lookup.replay.facts import ClusterFacts, FactsWalk, induced_marks
 from lookup.replay.frames import code_frame
 from lookup.replay.gaps import known_figures, known_rates, unknown_figures
 from lookup.replay.outcome import ReplayOutcome
-from lookup.replay.parquet import Split, list_log, share_out
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.quantities import quantity
 from lookup.replay.recipe import Recipe, built_here, ship

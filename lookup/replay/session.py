@@ -2,8 +2,6 @@
 
 What runs inside a session lives in the other modules of `replay` and `score`. An active session, a notebook's or a
 `spark-submit`'s, is used as it is.
-
-Source: `design/performance.md` section 2 point 9, `facts/dependencies.md` sections 3 and 5.
 """
 
 from __future__ import annotations

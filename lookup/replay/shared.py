@@ -2,8 +2,6 @@
 
 Nothing is rolled: a key's lookups are spread over the brokers by the odds it was given, so every figure is an
 expectation.
-
-Source: `design/architecture.md` section 6.2 (shared).
 """
 
 from __future__ import annotations

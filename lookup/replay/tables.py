@@ -1,7 +1,4 @@
-"""The small tables of a run, read on the driver: BROKERS and OWNERSHIP as events, LOADS and BUNDLES as numbers.
-
-Source: `design/architecture.md` section 6.1.
-"""
+"""The small tables of a run, read on the driver: BROKERS and OWNERSHIP as events, LOADS and BUNDLES as numbers."""
 
 from __future__ import annotations
 
@@ -16,6 +13,9 @@ from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO
 from lookup.errors import InputError, InvalidNameError
+from lookup.logs.parquet import list_log, open_parquet
+from lookup.logs.rows import Quarantined
+from lookup.logs.schema import BROKER_EVENTS, CANONICAL, CAUSES, MAX_WEIGHT, OWNERSHIP_EVENTS, REQUIRED
 from lookup.model.broker import BrokerLookupData, Roster
 from lookup.model.bundles import NamespaceBundle
 from lookup.model.load import BrokerLoadData, broker_load_from_json, bundle_stats_from_json
@@ -24,9 +24,6 @@ from lookup.model.quoting import shown
 from lookup.model.records import TableName
 from lookup.model.resources import RESOURCES
 from lookup.replay.atoms import Atoms
-from lookup.replay.parquet import list_log, open_parquet
-from lookup.replay.rows import Quarantined
-from lookup.replay.schema import BROKER_EVENTS, CANONICAL, CAUSES, MAX_WEIGHT, OWNERSHIP_EVENTS, REQUIRED
 from lookup.replay.timeline import OwnershipEvent, Registration, cut_points
 
 __all__ = [

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from lookup.engine.measuring import Sums, keys_of, sums_of
 from lookup.errors import PulsarLookupError
 from lookup.hooks import Metric
+from lookup.logs.parquet import Split, open_parquet
+from lookup.logs.rows import LogBatch, Quarantined, texts_of
 from lookup.model.batch import Batch
 from lookup.model.names import cluster_problem
 from lookup.replay.coding import Coder, CodingPlan, Share, used_columns
@@ -27,10 +29,8 @@ from lookup.replay.division import TaskRuns
 from lookup.replay.exclusive import ExclusiveReplay
 from lookup.replay.facts import ClusterFacts, FactsWalk
 from lookup.replay.outcome import LOGGED, MetricSums
-from lookup.replay.parquet import Split, open_parquet
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.recipe import Recipe, built
-from lookup.replay.rows import LogBatch, Quarantined, texts_of
 from lookup.replay.shared import SharedReplay
 from lookup.replay.walk import walk_together
 from lookup.replay.work import WorkDir

@@ -3,8 +3,6 @@
 A tick is [start, end): a cell of a regular grid, cut wherever something happens. Everything at a tick's start happens
 before its lookups, in the order registry (`unregistered`, `updated`, `registered`; ties by broker id), splits,
 unloads.
-
-Source: `design/architecture.md` sections 6.2 and 6.3.
 """
 
 from __future__ import annotations

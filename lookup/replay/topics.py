@@ -1,7 +1,4 @@
-"""Topics as they occur in one task's share of the log: each is parsed and hashed once, and gets its atom's code.
-
-Source: `design/performance.md` section 2.
-"""
+"""Topics as they occur in one task's share of the log: each is parsed and hashed once, and gets its atom's code."""
 
 from __future__ import annotations
 
@@ -16,10 +13,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lookup.errors import InvalidNameError
+from lookup.logs.rows import texts_of
 from lookup.model.bundles import topic_hash
 from lookup.model.names import NamespaceName, TopicName, is_internal_topic, looks_like_pattern
 from lookup.replay.atoms import AtomRule
-from lookup.replay.rows import texts_of
 
 __all__ = ["TopicCodes"]
 

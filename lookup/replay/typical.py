@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lookup.engine.ledger import MICRO
-from lookup.replay.parquet import list_log, open_parquet
+from lookup.logs.parquet import list_log, open_parquet
 from lookup.replay.tables import registrations
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.resolve import broker_intervals

@@ -1,7 +1,4 @@
-"""What the tasks' own codes mean: one vocabulary per cluster, and the maps from each task's codes to it.
-
-Source: `design/performance.md` section 2 point 3.
-"""
+"""What the tasks' own codes mean: one vocabulary per cluster, and the maps from each task's codes to it."""
 
 from __future__ import annotations
 

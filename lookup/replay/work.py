@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 from numpy.typing import NDArray
 
-from lookup.replay.sources import locate
+from lookup.logs.sources import locate
 
 __all__ = ["WorkDir"]
 

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from lookup.engine.ballot import Ballot
 from lookup.engine.booking import Decided
+from lookup.logs.rows import Quarantined
+from lookup.logs.schema import CYCLES, DECISIONS, OWNERS, QUARANTINE
+from lookup.logs.sources import locate
 from lookup.model.decision import Decision
 from lookup.replay.cycles import Cycle
 from lookup.replay.owners import OwnerInterval
-from lookup.replay.rows import Quarantined
-from lookup.replay.schema import CYCLES, DECISIONS, OWNERS, QUARANTINE
 from lookup.replay.shared import KeyDecision
-from lookup.replay.sources import locate
 
 __all__ = [
     "RunName",

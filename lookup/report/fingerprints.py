@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lookup.replay.sources import list_files, locate
+from lookup.logs.sources import list_files, locate
 
 __all__ = ["fingerprint"]
 

@@ -1,6 +1,6 @@
 """Reads a real `broker.conf`, Java properties with Java's rules, as a broker's profile.
 
-Source: `facts/dependencies.md` row 2b and pitfall 5, `facts/loadmanager.md` sections 2.9 and 13.
+Source: `docs/pulsar/load-managers.md`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Keys of Pulsar's `broker.conf` by which load managers are configured.
 
-Source: `facts/loadmanager.md` section 13; the deprecated ones: ServiceConfiguration of Pulsar 4.
+Source: `docs/pulsar/load-managers.md`; the deprecated ones: ServiceConfiguration of Pulsar 4.
 """
 
 from __future__ import annotations

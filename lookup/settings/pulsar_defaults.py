@@ -1,6 +1,6 @@
 """Pulsar's own defaults of the keys by which load managers decide, by release.
 
-Source: `facts/loadmanager.md` section 13; for 5.0 `facts/protocol.md` section 0.
+Source: `docs/pulsar/load-managers.md`; for 5.0 `docs/pulsar/protocol.md`.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ def lookup_data(profile: BrokerProfile, broker_id: str, properties: Mapping[str,
 
     The internal listener's addresses are the broker's own, the host of the id stands in for those it lacks.
 
-    Source: `facts/loadmanager.md` section 2.1.
+    Source: `docs/pulsar/load-managers.md`.
     """
     host, port = _split_id(broker_id, profile)
     listeners = {name: _listener(urls) for name, urls in profile.advertised_listeners.items()}

@@ -3,7 +3,7 @@
 Classes of Pulsar are mapped to parts by the tables below, parameters come from the keys that the parts themselves name
 (`Conf`), with the release's own defaults where the file is silent. Nothing here knows which parts exist.
 
-Source: `facts/loadmanager.md` sections 4.1, 6, 7, 12, 13; the modular manager's order of filters and what it falls back
+Source: `docs/pulsar/load-managers.md`; the modular manager's order of filters and what it falls back
 to, apache/pulsar at 009a9bf2, ModularLoadManagerImpl.
 """
 

@@ -1,6 +1,6 @@
 """The settings of `[topics]` as a `broker.conf` has them, under Pulsar's keys.
 
-Source: `facts/protocol.md` section 4.5; `allowedCustomLabelKeys`: PIP-451, which was not merged.
+Source: `docs/pulsar/protocol.md`; `allowedCustomLabelKeys`: PIP-451, which was not merged.
 """
 
 from __future__ import annotations

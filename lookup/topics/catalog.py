@@ -3,7 +3,8 @@
 Here is what may be asked and written; how it becomes safe and known is in `state.py`. No clock and no threads: whoever
 shares a catalog between threads holds a lock around it.
 
-Source: PIP-145, PIP-451 (properties and labels of a partitioned topic are propagated on write), `facts/protocol.md` 4.
+Source: PIP-145, PIP-451 (properties and labels of a partitioned topic are propagated on write),
+`docs/pulsar/protocol.md`.
 """
 
 from __future__ import annotations

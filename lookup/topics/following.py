@@ -15,7 +15,8 @@ gap is noticed, never passed over.
 The position says what the target has: it moves with a change that is safe, whatever a listener of the target makes of
 it, and stays where a change was not kept. A namespace comes with its first topic, without topics with `catch_up`.
 
-Source: PIP-451 (consistency across brokers), `facts/protocol.md` 6.3 (register before listing, never assume delivery).
+Source: PIP-451 (consistency across brokers), `docs/pulsar/protocol.md` (register before listing, never assume
+delivery).
 """
 
 from __future__ import annotations

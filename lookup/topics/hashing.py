@@ -1,6 +1,6 @@
 """The hash of a list of topics, by which client and server notice that they hold the same set.
 
-Source: `facts/protocol.md` section 4.1 (Pulsar's `TopicList.calculateHash`).
+Source: `docs/pulsar/protocol.md` (Pulsar's `TopicList.calculateHash`).
 """
 
 from __future__ import annotations

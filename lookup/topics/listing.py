@@ -4,7 +4,7 @@ A request passes through three steps, so that a server may run the second elsewh
 it is being looked up already; `fetch` has the lister do it; `listed` makes the answers of everybody who waits. `answer`
 is the three at once. Nothing here waits or knows a clock.
 
-Source: `facts/protocol.md` sections 4.2, 4.3 and 6.1; PIP-452.
+Source: `docs/pulsar/protocol.md`; PIP-452.
 """
 
 from __future__ import annotations

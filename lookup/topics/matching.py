@@ -2,7 +2,7 @@
 
 Both say the same of every topic, so a set may be listed once and followed by events.
 
-Source: `facts/protocol.md` section 4.2; watched sets are without system topics since Pulsar's #25188.
+Source: `docs/pulsar/protocol.md`; watched sets are without system topics since Pulsar's #25188.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 No bytes are written here and nothing is decided. Names follow `CommandWatchTopicList` and its kin; what the wire has no
 field for (a selector, properties, a resync) says so where it stands.
 
-Source: PIP-145, first draft of PIP-451, `facts/protocol.md` sections 1.3 and 4.4.
+Source: PIP-145, first draft of PIP-451, `docs/pulsar/protocol.md`.
 """
 
 from __future__ import annotations

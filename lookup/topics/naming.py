@@ -4,7 +4,7 @@ Names are taken as they come, many at a time; only `names_of`, `checked_*` and `
 Of a new one more is asked than of one that exists somewhere, and must be listed and can be deleted.
 Reading a name into its parts is the business of `lookup.model.names`.
 
-Source: `facts/protocol.md` section 4.2; which suffix numbers a partition: Pulsar's `TopicName.getPartitionIndex`. Names
+Source: `docs/pulsar/protocol.md`; which suffix numbers a partition: Pulsar's `TopicName.getPartitionIndex`. Names
 that begin with two underscores and are not listed here are users' names.
 """
 

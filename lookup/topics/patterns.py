@@ -1,6 +1,6 @@
 """Patterns of topic names: what a subscription's regular expression matches, in time linear in the name.
 
-Source: `facts/protocol.md` section 4.2; RE2 in the place of Java's engines, which some patterns keep busy for years.
+Source: `docs/pulsar/protocol.md`; RE2 in the place of Java's engines, which some patterns keep busy for years.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from lookup.model.catalog import TopicEvent
 
 __all__ = ["QUEUE_MAX", "Backlog", "Untold"]
 
-#: Changes or events that may wait per watcher; Pulsar's bound (`facts/protocol.md` section 4.4).
+#: Changes or events that may wait per watcher; Pulsar's bound (`docs/pulsar/protocol.md`).
 QUEUE_MAX = 10_000
 
 

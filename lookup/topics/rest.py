@@ -15,7 +15,7 @@ No HTTP here: a server hands in method, target and body and gets an operation, a
 `topics` in the place of a domain means persistent topics where one topic is named, and both domains in a list. For a
 query by labels neither draft of PIP-451 gives a form over REST, so there is none here.
 
-Source: PIP-452; both drafts of PIP-451; `facts/protocol.md` section 5.3.
+Source: PIP-452; both drafts of PIP-451; `docs/pulsar/protocol.md`.
 """
 
 from __future__ import annotations

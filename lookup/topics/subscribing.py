@@ -5,7 +5,7 @@ asked for what to do. What happens in one namespace is in `feed.py`. Nothing is 
 not on a partial answer or one about loaded topics alone, not while disconnected, and otherwise only after a time of
 grace.
 
-Source: PIP-145, both drafts of PIP-451, PIP-452; `facts/protocol.md` section 3.3 (clients that delete subscriptions).
+Source: PIP-145, both drafts of PIP-451, PIP-452; `docs/pulsar/protocol.md` (clients that delete subscriptions).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ finished listings, and fetches what is to be done: `wanted()` for listings, `due
 of a watcher is registered with the request and listed afterwards, so that no change falls between the two; events are
 counted by their revisions, and where one is missing every set is listed again.
 
-Source: PIP-145, first draft of PIP-451, `facts/protocol.md` sections 4.4 and 6.3 (the bugs this order avoids).
+Source: PIP-145, first draft of PIP-451, `docs/pulsar/protocol.md` (the bugs this order avoids).
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class AntiAffinity:
         * a shedder names no destination, and all candidates own as many of the group, at least one -> the unload is
           refused -> `anti-affinity`
 
-    Source: AntiAffinityGroupPolicyFilter, LoadManagerShared (`facts/loadmanager.md` 8).
+    Source: AntiAffinityGroupPolicyFilter, LoadManagerShared (`docs/pulsar/load-managers.md`).
     """
 
     name: ClassVar[str] = "anti-affinity"

@@ -51,7 +51,7 @@ class Avg:
 
         {"high": {broker: hits}, "low": {broker: hits}, "bound": {bundle: broker}}
 
-    Source: AvgShedder (`facts/loadmanager.md` section 12).
+    Source: AvgShedder (`docs/pulsar/load-managers.md`).
     """
 
     name: ClassVar[str] = "avg"

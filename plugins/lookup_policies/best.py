@@ -13,7 +13,7 @@ from lookup.model import Candidates, ClusterView, LookupRequest
 
 __all__ = ["Best"]
 
-#: Scores this close count as equal (`design/architecture.md` section 3).
+#: Scores this close count as equal.
 _TIED = 1e-9
 
 

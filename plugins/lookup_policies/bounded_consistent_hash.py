@@ -35,7 +35,7 @@ class BoundedConsistentHash:
         * otherwise -> never; somebody always has room
 
     Source: Mirrokni, Thorup and Zadimoghaddam, Consistent Hashing with Bounded Loads, SODA 2018;
-    `facts/evaluation.md` section 4.
+    `docs/policies.md`.
     """
 
     name: ClassVar[str] = "bounded-consistent-hash"

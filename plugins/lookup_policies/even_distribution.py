@@ -24,8 +24,8 @@ class EvenDistribution:
         * the broker owns as few bundles of the namespace as any candidate -> kept
         * another candidate owns fewer -> rejected -> `even-distribution`
 
-    Source: LoadManagerShared.removeMostServicingBrokersForNamespace, ModularLoadManagerImpl (`facts/loadmanager.md`
-    section 13; apache/pulsar at 009a9bf2).
+    Source: LoadManagerShared.removeMostServicingBrokersForNamespace, ModularLoadManagerImpl
+    (`docs/pulsar/load-managers.md`; apache/pulsar at 009a9bf2).
     """
 
     name: ClassVar[str] = "even-distribution"

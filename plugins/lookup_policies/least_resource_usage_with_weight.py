@@ -33,7 +33,7 @@ class LeastResourceUsageWithWeight:
         * `rule = "average"`, no candidate is that far below -> an equal share for all
         * otherwise -> never
 
-    Source: impl/LeastResourceUsageWithWeight (`facts/loadmanager.md` 7.4 for "least"; apache/pulsar at 01f60ad1 for
+    Source: impl/LeastResourceUsageWithWeight (`docs/pulsar/load-managers.md` for "least"; apache/pulsar at 01f60ad1 for
     "average", where a broker that carries nothing also starts smoothing anew).
     """
 

@@ -15,7 +15,7 @@ __all__ = ["PowerOfTwo"]
 
 FloatArray = NDArray[np.float64]
 
-#: Scores this close count as equal (`design/architecture.md` section 3).
+#: Scores this close count as equal.
 _TIED = 1e-9
 _READS = {"scores": frozenset[str](), "usage": frozenset({"view.load"}), "bundles": frozenset({"view.ownership"})}
 
@@ -38,7 +38,7 @@ class PowerOfTwo:
         * `choices` 1 -> all candidates alike
 
     Source: Mitzenmacher, The Power of Two Choices in Randomized Load Balancing, IEEE TPDS 12 (2001); the closed form in
-    `facts/evaluation.md` section 4.
+    `docs/policies.md`.
     """
 
     name: ClassVar[str] = "power-of-two"

@@ -35,7 +35,7 @@ class RoundRobin:
           the list -> the one at the counter's place, always
         * otherwise -> not this time
 
-    Source: RoundRobinBrokerSelector (`facts/loadmanager.md` 7.2).
+    Source: RoundRobinBrokerSelector (`docs/pulsar/load-managers.md`).
     """
 
     name: ClassVar[str] = "round-robin"

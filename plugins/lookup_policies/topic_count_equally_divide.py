@@ -24,11 +24,11 @@ class TopicCountEquallyDivide:
         * with `quirks = "intended"`, a boundary at the lower end of the bundle -> none
 
     Quirk: where both middle topics have the hash at the lower end of the bundle, the boundary is that end, and the
-    split fails when it is carried out (`facts/loadmanager.md` 10.1: positions lie strictly inside). Effect: the attempt
-    counts as made and nothing changes. "intended" leaves the bundle whole.
+    split fails when it is carried out (`docs/pulsar/load-managers.md`: positions lie strictly inside). Effect: the
+    attempt counts as made and nothing changes. "intended" leaves the bundle whole.
 
-    Source: TopicCountEquallyDivideBundleSplitAlgorithm (`facts/loadmanager.md` 10.2), `topic_count_equally_divide` in
-    `defaultNamespaceBundleSplitAlgorithm`.
+    Source: TopicCountEquallyDivideBundleSplitAlgorithm (`docs/pulsar/load-managers.md`),
+    `topic_count_equally_divide` in `defaultNamespaceBundleSplitAlgorithm`.
     """
 
     name: ClassVar[str] = "topic-count-equally-divide"

@@ -30,7 +30,7 @@ class TopologyDistance:
         * the broker's place cannot be compared with the client's -> `unknown`
         * the client sent no place -> `unknown` for every broker
 
-    Source: `design/architecture.md` section 5, topology; rack awareness as in Kafka's KIP-392.
+    Source: topology; rack awareness as in Kafka's KIP-392.
     """
 
     name: ClassVar[str] = "topology-distance"

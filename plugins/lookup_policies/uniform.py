@@ -54,7 +54,7 @@ class Uniform:
         * one is ahead but nothing could be unloaded -> nothing -> `no-bundles`
         * none is ahead -> nothing -> `hit-count`, the condition is not met
 
-    Source: UniformLoadShedder (`facts/loadmanager.md` section 12).
+    Source: UniformLoadShedder (`docs/pulsar/load-managers.md`).
     """
 
     name: ClassVar[str] = "uniform"

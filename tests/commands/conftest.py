@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lookup.replay.generate import GenerateSettings, generate
+from lookup.logs.generate import GenerateSettings, generate
 from tests.commands.projects import Run, runner
 
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lookup.commands import extras
-from lookup.replay.generator.settings import GenerateSettings
+from lookup.logs.generator.settings import GenerateSettings
 from tests.commands.projects import Run
 
 SMALL = ("--lookups", "300", "--clusters", "1", "--topics", "40", "--clients", "30", "--hours", "1")

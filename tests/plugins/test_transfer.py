@@ -1,4 +1,4 @@
-"""The shedder `transfer`; Pulsar's own expectations are in `tests/testing/vectors/test_transfer.py`."""
+"""The shedder `transfer`; Pulsar's own expectations are in `tests/vectors/test_transfer.py`."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lookup.replay.schema import CANONICAL
+from lookup.logs.schema import CANONICAL
 
 __all__ = ["Layout", "write_lookups", "write_rows"]
 

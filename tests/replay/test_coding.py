@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from lookup.logs.rows import LogBatch
 from lookup.model.namespaces import NamespacePolicies
 from lookup.replay.coding import Coder, CodingPlan, used_columns
-from lookup.replay.rows import LogBatch
 from lookup.replay.work import WorkDir
 from lookup.settings.resolve import ClientRule
 from tests.replay.plans import NOON, TOPIC

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from lookup.errors import InputError
-from lookup.replay.generate import GenerateSettings, generate
-from lookup.replay.ingest import ingest
+from lookup.logs.generate import GenerateSettings, generate
+from lookup.logs.ingest import ingest
+from lookup.logs.readers import DelimitedReader
 from lookup.replay.outcome import LOGGED, MetricSums, ReplayOutcome
-from lookup.replay.readers import DelimitedReader
 from lookup.replay.run import replay
 from lookup.score.metrics import lookup_register_metrics
 from lookup.settings.evaluation import EvaluationFile

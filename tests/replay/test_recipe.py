@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from lookup.engine.plugins import load_plugins
+from lookup.engine.plugins import contents_of, load_contents, load_plugins
 from lookup.errors import PluginError
-from lookup.replay.ingest import ingest
-from lookup.replay.recipe import built, built_here, contents_of, load_contents, metrics_of, ship
+from lookup.logs.ingest import ingest
+from lookup.replay.recipe import built, built_here, metrics_of, ship
 from tests.replay.plans import settings
 
 _READER = """

@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from lookup.errors import InputError
+from lookup.logs.schema import CANONICAL
 from lookup.model.broker import Broker, Roster
 from lookup.model.namespaces import NamespacePolicies
 from lookup.replay.atoms import AtomRule, Atoms
-from lookup.replay.schema import CANONICAL
 from lookup.replay.tables import (
     SmallTable,
     broker_numbers,

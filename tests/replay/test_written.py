@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 from lookup.engine.ballot import Ballot
 from lookup.engine.booking import Decided
 from lookup.engine.cycles import CycleReport
+from lookup.logs.rows import Quarantined
+from lookup.logs.schema import CYCLES, DECISIONS, OWNERS
 from lookup.model.decision import CycleLabel, CycleOutcome, CycleReason, Decision, Reason, Unload
 from lookup.replay.cycles import Cycle
 from lookup.replay.owners import OwnerInterval
-from lookup.replay.rows import Quarantined
-from lookup.replay.schema import CYCLES, DECISIONS, OWNERS
 from lookup.replay.shared import KeyDecision
 from lookup.replay.written import (
     RunName,

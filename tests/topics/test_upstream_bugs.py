@@ -2,7 +2,7 @@
 
 #23434 asked for more logging, which is no behaviour of a state machine.
 
-Source: `facts/protocol.md` section 6.3.
+Source: `docs/pulsar/protocol.md`.
 """
 
 from __future__ import annotations

@@ -153,7 +153,7 @@ def test_properties_are_checked_before_a_lister_sees_them(
 
 
 def test_a_pattern_is_measured_without_its_scheme() -> None:
-    """As Pulsar's watchers measure it (`facts/protocol.md` section 4.5)."""
+    """As Pulsar's watchers measure it (`docs/pulsar/protocol.md`)."""
     fits, too_long = (WatchQuery("t/n", f"persistent://t/n/{'a' * length}") for length in (46, 47))
 
     assert isinstance(_opened(_catalog(), fits)[1], Snapshot)

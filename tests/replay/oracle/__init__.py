@@ -8,8 +8,6 @@ a sum over the lookups of the last cells. Figures are those of `tests.score.orac
 * `world` is a cluster as all policies meet it.
 * `walking` is what both ownership modes share, `exclusive` and `shared` are the two.
 * `tale` puts them together: `tell` replays an evaluation.
-
-Source: `design/architecture.md` sections 3 and 6.
 """
 
 from __future__ import annotations

@@ -1,0 +1,290 @@
+"""What stands still in a synthetic log: topics and their popularity, racks, clients with their properties, brokers.
+
+Rows of the log carry numbers only; the names here become the dictionaries of the Parquet columns.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import cycle, islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.logs.generator.settings import GenerateSettings
+from lookup.model.broker import EXTENSIBLE_MANAGER, AdvertisedListener, BrokerLookupData
+
+__all__ = [
+    "HEARTBEAT_SHARE",
+    "POPULARITY_BITS",
+    "BrokerSite",
+    "Clients",
+    "Topics",
+    "cluster_names",
+    "make_brokers",
+    "make_clients",
+    "make_topics",
+    "rack_name",
+]
+
+Ints = NDArray[np.int32]
+
+#: The popularity of topics is a table of 2**20 slots, each naming a topic: one gather draws a topic.
+POPULARITY_BITS = 20
+#: Share of the lookups that are brokers looking up their own heartbeat topic.
+HEARTBEAT_SHARE = 0.002
+#: Partitions a topic may have, and how often; 0 is a topic without partitions.
+_PARTITIONS = ((0, 4, 8, 16), (0.6, 0.2, 0.15, 0.05))
+#: The share of topics so popular that they have the most partitions.
+_POPULAR_SHARE = 0.02
+_NON_PERSISTENT_SHARE = 0.08
+#: How often the topics of a namespace live in the namespace's own rack; the others live anywhere.
+_HOME_SHARE = 0.75
+_WORDS = ("orders", "clicks", "metrics", "payments", "audit", "sensor", "inventory", "sessions")
+_CLUSTERS = ("east", "west", "north", "south")
+_VERSIONS = ("4.0.4", "4.1.0")
+
+
+@dataclass(frozen=True, eq=False)
+class Topics:
+    """The topics of one cluster; heartbeat topics, one per broker, stand behind the ordinary ones."""
+
+    names: tuple[str, ...]
+    #: `tenant/namespace` by number
+    namespaces: tuple[str, ...]
+    #: number of the namespace, -1 for heartbeat topics, shape (n_topics,)
+    namespace: Ints
+    #: CRC-32 of the name, shape (n_topics,)
+    hashes: NDArray[np.int64]
+    #: rack where the team behind the topic lives, shape (n_topics,)
+    home: Ints
+    #: topic by slot, shape (2**20,)
+    popularity: Ints
+    #: how many topics are ordinary
+    ordinary: int
+
+
+@dataclass(frozen=True, eq=False)
+class Clients:
+    """The clients of one cluster, sorted by rack, brokers' own heartbeat clients behind them."""
+
+    #: addresses
+    ids: tuple[str, ...]
+    #: shape (n_clients,)
+    rack: Ints
+    #: number of the property set, shape (n_clients,)
+    properties: Ints
+    #: the property sets as canonical JSON
+    property_sets: tuple[str, ...]
+    #: first client and number of clients by rack, shape (n_racks,)
+    first: NDArray[np.int64]
+    count: NDArray[np.int64]
+    #: how many clients are no brokers
+    ordinary: int
+
+
+@dataclass(frozen=True)
+class BrokerSite:
+    """One broker: its id, its rack by number and what it registers."""
+
+    id: str
+    rack: int
+    data: BrokerLookupData
+
+
+def cluster_names(count: int) -> tuple[str, ...]:
+    """Return the names of the clusters: east, west, north, south, then numbers."""
+    return (*_CLUSTERS[:count], *(f"cluster-{number}" for number in range(5, count + 1)))
+
+
+def rack_name(rack: int) -> str:
+    """Return the label of a rack: a, b, c, ..."""
+    return chr(ord("a") + rack)
+
+
+def _zone_name(rack: int) -> str:
+    """Return the zone of a rack; two racks share a zone."""
+    return f"z{1 + rack // 2}"
+
+
+def _uneven(count: int) -> NDArray[np.float64]:
+    """Return shares that fall like 1, 1/2, 1/3, ..., shape (count,), adding up to 1."""
+    shares = 1.0 / np.arange(1, count + 1)
+    return np.asarray(shares / shares.sum())
+
+
+def make_brokers(settings: GenerateSettings, cluster: str) -> tuple[BrokerSite, ...]:
+    """Make the brokers of a cluster, racks taking turns; ids sort in the order of their numbers."""
+    digits = max(2, len(str(settings.brokers)))
+    start_ms = settings.start_us // 1000
+    return tuple(
+        _broker(f"{cluster}-broker-{number + 1:0{digits}}", number, settings, start_ms)
+        for number in range(settings.brokers)
+    )
+
+
+def _broker(host: str, number: int, settings: GenerateSettings, start_ms: int) -> BrokerSite:
+    rack = number % settings.racks
+    data = BrokerLookupData(
+        web_service_url=f"http://{host}:8080",
+        pulsar_service_url=f"pulsar://{host}:6650",
+        advertised_listeners={"external": AdvertisedListener(broker_service_url=f"pulsar://{host}.example.com:6650")},
+        load_manager_class_name=EXTENSIBLE_MANAGER,
+        start_timestamp=start_ms - 86_400_000 + number * 1_000,
+        broker_version=_VERSIONS[1],
+        properties={"lookup.rack": rack_name(rack), "lookup.zone": _zone_name(rack)},
+    )
+    return BrokerSite(f"{host}:8080", rack, data)
+
+
+def make_topics(settings: GenerateSettings, brokers: tuple[BrokerSite, ...], dice: np.random.Generator) -> Topics:
+    """Make topics over tenants and namespaces, popular ones first in rank but anywhere in number."""
+    namespaces = _namespace_names(settings)
+    partitions, ranks = _partitions_and_ranks(settings, dice)
+    namespace_of = _namespace_of(len(partitions), len(namespaces), dice)
+    bases = _base_names([namespaces[number] for number in namespace_of.tolist()], dice)
+    # The base topic of every topic; the last base may have more partitions than there is room for.
+    base = np.repeat(np.arange(len(bases)), np.maximum(partitions, 1))[: settings.topics]
+    shares = 1.0 / ranks.astype(np.float64) ** settings.zipf / np.maximum(partitions, 1)
+    namespace = np.concatenate([namespace_of[base], np.full(len(brokers), -1)]).astype(np.int32)
+    heartbeats = [f"persistent://pulsar/{broker.id}/healthcheck" for broker in brokers]
+    names = (*_topic_names(bases, partitions.tolist())[: settings.topics], *heartbeats)
+    return Topics(
+        names=names,
+        namespaces=namespaces,
+        namespace=namespace,
+        hashes=np.array([zlib.crc32(name.encode()) for name in names], dtype=np.int64),
+        home=_homes(settings, namespace, dice),
+        popularity=_popularity(shares[base], len(brokers)),
+        ordinary=settings.topics,
+    )
+
+
+def _namespace_names(settings: GenerateSettings) -> tuple[str, ...]:
+    tenants = [f"tenant-{number:02}" for number in range(1, settings.tenants + 1)]
+    turns = islice(cycle(tenants), settings.namespaces)
+    return tuple(f"{tenant}/ns-{number // settings.tenants + 1:02}" for number, tenant in enumerate(turns))
+
+
+def _partitions_and_ranks(
+    settings: GenerateSettings, dice: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Draw the partitions of base topics and their ranks by popularity, as many as make enough topics.
+
+    Popular topics have many partitions, as an operator would see to; the first ones, one for each namespace, have none.
+    """
+    partitions = dice.choice(_PARTITIONS[0], p=_PARTITIONS[1], size=settings.topics)
+    ranks = dice.permutation(settings.topics) + 1
+    partitions[ranks <= max(1, round(_POPULAR_SHARE * settings.topics))] = max(_PARTITIONS[0])
+    partitions[: settings.namespaces] = 0
+    enough = int(np.searchsorted(np.cumsum(np.maximum(partitions, 1)), settings.topics)) + 1
+    return partitions[:enough], ranks[:enough]
+
+
+def _base_names(namespaces: list[str], dice: np.random.Generator) -> list[str]:
+    """Name one base topic in each namespace given; a few are not persistent."""
+    domains = np.where(dice.random(len(namespaces)) < _NON_PERSISTENT_SHARE, "non-persistent", "persistent").tolist()
+    return [
+        f"{domain}://{namespace}/{_WORDS[number % len(_WORDS)]}-{number:06}"
+        for number, (domain, namespace) in enumerate(zip(domains, namespaces, strict=True))
+    ]
+
+
+def _topic_names(bases: list[str], partitions: list[int]) -> list[str]:
+    return [
+        f"{base}-partition-{place}" if count else base
+        for base, count in zip(bases, partitions, strict=True)
+        for place in range(max(count, 1))
+    ]
+
+
+def _namespace_of(count: int, namespaces: int, dice: np.random.Generator) -> NDArray[np.int64]:
+    drawn = dice.choice(namespaces, p=dice.permutation(_uneven(namespaces)), size=count)
+    drawn[:namespaces] = np.arange(namespaces)
+    return drawn
+
+
+def _homes(settings: GenerateSettings, namespace: Ints, dice: np.random.Generator) -> Ints:
+    shares = _uneven(settings.racks)
+    of_namespace = dice.choice(settings.racks, p=shares, size=settings.namespaces)
+    anywhere = dice.choice(settings.racks, p=shares, size=len(namespace))
+    at_home = dice.random(len(namespace)) < _HOME_SHARE
+    return np.where(at_home, of_namespace[namespace], anywhere).astype(np.int32)
+
+
+def _popularity(weights: NDArray[np.float64], heartbeats: int) -> Ints:
+    """Divide the slots among the topics by weight; each has at least one, the most popular takes the rounding."""
+    slots = 1 << POPULARITY_BITS
+    weights = weights / weights.sum()
+    shares = np.concatenate([weights * (1.0 - HEARTBEAT_SHARE), np.full(heartbeats, HEARTBEAT_SHARE / heartbeats)])
+    counts = np.maximum(1, np.floor(shares * (slots - len(shares))).astype(np.int64))
+    counts[np.argmax(counts)] += slots - counts.sum()
+    return np.repeat(np.arange(len(shares), dtype=np.int32), counts)
+
+
+def make_clients(
+    settings: GenerateSettings, place: int, brokers: tuple[BrokerSite, ...], dice: np.random.Generator
+) -> Clients:
+    """Make the clients of the `place`-th cluster: racks unevenly filled, an address by rack, one property set each."""
+    sets = _property_sets(settings)
+    count = _clients_by_rack(settings)
+    rack = np.repeat(np.arange(settings.racks), count)
+    chosen = np.concatenate([_draw_sets(sets, number, int(size), dice) for number, size in enumerate(count)])
+    subnet = place * settings.racks
+    ids = [_address(subnet + number, host) for number, size in enumerate(count) for host in range(size)]
+    ids += [_address(subnet + broker.rack, 60_000 + number) for number, broker in enumerate(brokers)]
+    unlabelled = next(number for number, entry in enumerate(sets) if not entry.labels)
+    return Clients(
+        ids=tuple(ids),
+        rack=np.concatenate([rack, [broker.rack for broker in brokers]]).astype(np.int32),
+        properties=np.concatenate([chosen, np.full(len(brokers), unlabelled)]).astype(np.int32),
+        property_sets=tuple(json.dumps(entry.labels, sort_keys=True, separators=(",", ":")) for entry in sets),
+        first=np.concatenate([[0], np.cumsum(count)[:-1]]),
+        count=count,
+        ordinary=settings.clients,
+    )
+
+
+@dataclass(frozen=True)
+class _PropertySet:
+    labels: Mapping[str, str]
+    #: the only rack whose clients send it, None for all
+    rack: int | None
+    #: relative share among the sets open to a client
+    share: float
+
+
+def _property_sets(settings: GenerateSettings) -> list[_PropertySet]:
+    """List what clients send: nothing, their rack, rack and zone, the zone alone, a rack nobody has, an application."""
+    racks = range(settings.racks)
+    zones = sorted({_zone_name(rack) for rack in racks})
+    sets = [
+        _PropertySet({}, None, 0.18),
+        *(_PropertySet({"rack": rack_name(rack)}, rack, 0.40) for rack in racks),
+        *(_PropertySet({"rack": rack_name(rack), "zone": _zone_name(rack)}, rack, 0.25) for rack in racks),
+        *(_PropertySet({"zone": zone}, None, 0.04) for zone in zones),
+        _PropertySet({"rack": "lab"}, None, 0.02),
+    ]
+    for number in range(settings.property_sets - len(sets)):
+        rack = number % settings.racks
+        labels = {"app": f"app-{1 + number // settings.racks}", "rack": rack_name(rack)}
+        sets.append(_PropertySet(labels, rack, 0.10))
+    return sets[: settings.property_sets]
+
+
+def _clients_by_rack(settings: GenerateSettings) -> NDArray[np.int64]:
+    count = np.maximum(1, np.floor(_uneven(settings.racks) * settings.clients).astype(np.int64))
+    count[0] += settings.clients - count.sum()
+    return count
+
+
+def _draw_sets(sets: list[_PropertySet], rack: int, size: int, dice: np.random.Generator) -> NDArray[np.int64]:
+    share = np.array([entry.share if entry.rack in (None, rack) else 0.0 for entry in sets])
+    return dice.choice(len(sets), p=share / share.sum(), size=size)
+
+
+def _address(subnet: int, host: int) -> str:
+    return f"10.{subnet}.{host // 250}.{1 + host % 250}"

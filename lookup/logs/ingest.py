@@ -1,0 +1,290 @@
+"""From log files to canonical tables: a Spark job with one task per source, then one task per part of a table.
+
+What a task does is in `ingest_tasks.py`, what a row must be and how files are laid out in `canonical.py`. The result is
+the same whatever the number of workers: rows are ordered by (ts, seq); `seq` is the source's place and the row's in it.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache, partial
+from typing import TypeVar
+
+from pyarrow import fs as arrow_fs
+from pyspark.sql import SparkSession
+
+from lookup.engine.plugins import PluginContents, contents_of, load_contents
+from lookup.errors import InputError, PluginError
+from lookup.hooks import LogReader
+from lookup.logs.canonical import ROWS_PER_FILE, partition_of
+from lookup.logs.ingest_tasks import (
+    MINUTE_US,
+    PartJob,
+    SourceJob,
+    SourceReport,
+    StagedFile,
+    read_source,
+    stitch_quarantine,
+    write_part,
+)
+from lookup.logs.schema import CANONICAL
+from lookup.logs.sources import list_files, locate
+from lookup.logs.staging import as_given, made_for, output_place, require_free, staging_place
+from lookup.model.names import cluster_problem
+
+__all__ = ["MAX_QUARANTINE_RATIO", "QUARANTINE_TABLE", "IngestReport", "ingest"]
+
+#: Share of records that may be unreadable where the caller says nothing.
+MAX_QUARANTINE_RATIO = 0.05
+#: Folder of the records that could not be used.
+QUARANTINE_TABLE = "quarantine"
+
+#: Reasons that a message lists.
+_SHOWN_REASONS = 3
+
+_Job = TypeVar("_Job")
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(frozen=True)
+class IngestReport:
+    """What an ingest read and wrote."""
+
+    #: the sources, in the order that breaks ties of time
+    files: tuple[str, ...]
+    #: lines of all sources, and those that were none of the reader's business
+    lines: int
+    skipped: int
+    #: rows written, by table
+    rows: Mapping[str, int]
+    clusters: tuple[str, ...]
+    #: records in the quarantine table by reason, commonest first; reasons that differ in values alone are one, and the
+    #: first of them stands for all
+    quarantined: Mapping[str, int]
+    #: first and last timestamp of any row, µs since the Unix epoch, to the minute
+    first_us: int
+    last_us: int
+    output: str
+
+    @property
+    def quarantine_ratio(self) -> float:
+        """Return the share of records that went to quarantine."""
+        bad = sum(self.quarantined.values())
+        return bad / (bad + sum(self.rows.values()))
+
+
+def ingest(  # noqa: PLR0913  the flags of the command, by keyword
+    spark: SparkSession,
+    sources: Sequence[str],
+    reader: LogReader,
+    output: str,
+    *,
+    cluster: str | None = None,
+    force: bool = False,
+    max_quarantine_ratio: float = MAX_QUARANTINE_RATIO,
+    plugin_files: Sequence[str] = (),
+) -> IngestReport:
+    """Read sources into canonical tables below `output`: `lookups`, whatever else the reader finds, and `quarantine`.
+
+    Args:
+        spark: the session whose workers read.
+        sources: files, directories, globs or URIs of any file system Arrow knows.
+        output: directory that must not exist or be empty; with `force` its tables are replaced, other files in it stay.
+        cluster: name for rows whose source does not say of which cluster they are.
+        max_quarantine_ratio: share of unreadable records, in [0, 1], above which nothing is written.
+        plugin_files: the plain Python files among the plug-ins, one of which may define the reader.
+
+    Raises:
+        InputError: naming the cluster, the source or the share that cannot be used; `output` is then as it was.
+        PluginError: where the reader itself fails.
+    """
+    problem = None if cluster is None else cluster_problem(cluster)
+    if problem is not None:
+        raise InputError(f"--cluster: {problem}")
+    files = list_files([_absolute(str(source)) for source in sources])
+    with _replaced(str(output), force=force) as draft:
+        stage = f"{draft}/.stage"
+        packed = pickle.dumps(reader)
+        jobs = [SourceJob(path, place, packed, cluster, stage) for place, path in enumerate(files)]
+        reports = _on_workers(spark, partial(_read_shipped, contents_of(plugin_files)), jobs)
+        _require_readable(reports, reader, max_quarantine_ratio)
+        staged = [file for report in reports for file in report.staged]
+        _on_workers(spark, write_part, list(_parts(staged, draft)))
+        stitch_quarantine(
+            [path for report in reports for path in report.quarantine], f"{draft}/{QUARANTINE_TABLE}/part-00000.parquet"
+        )
+        _remove(stage)
+    return _summary(files, reports, str(output))
+
+
+def _on_workers(spark: SparkSession, work: Callable[[_Job], _Answer], jobs: Sequence[_Job]) -> list[_Answer]:
+    """Run one task per job; answers come in the order of the jobs."""
+    if not jobs:
+        return []
+    answers: list[_Answer] = spark.sparkContext.parallelize(jobs, len(jobs)).map(work).collect()
+    return answers
+
+
+def _read_shipped(plugin_files: PluginContents, job: SourceJob) -> SourceReport:
+    _load_shipped(plugin_files)
+    return read_source(job)
+
+
+@lru_cache(maxsize=1)
+def _load_shipped(plugin_files: PluginContents) -> None:
+    """Load plug-in files, so that the classes in them can be unpickled; again where they differ from the last."""
+    if plugin_files:
+        load_contents(plugin_files)
+
+
+def _absolute(path: str) -> str:
+    """Make a path mean the same in every process."""
+    return path if "://" in path else locate(path)[1]
+
+
+def _require_readable(reports: Sequence[SourceReport], reader: LogReader, most: float) -> None:
+    """Refuse what cannot be used, with the sentence a user needs."""
+    for report in reports:
+        if report.failure and report.is_reader_fault:
+            raise PluginError(f"log reader {reader.name!r} failed in {report.path}, {report.failure}")
+        if report.failure:
+            raise InputError(f"{report.path} {report.failure}")
+    good = sum(sum(report.rows.values()) for report in reports)
+    reasons = _total(report.reasons for report in reports)
+    bad = reasons.total()
+    if not good and not bad:
+        raise InputError(_nothing_found(reports, reader))
+    examples = "; ".join([example for report in reports for example in report.examples][:_SHOWN_REASONS])
+    if bad > most * (good + bad):
+        raise InputError(
+            f"{bad} of {good + bad} records cannot be read, more than --max-quarantine-ratio {most:g} allows; "
+            f"for instance {examples}"
+        )
+    if not good:
+        raise InputError(f"none of the {bad} records can be read, so there is no row to write; for instance {examples}")
+
+
+def _nothing_found(reports: Sequence[SourceReport], reader: LogReader) -> str:
+    lines = sum(report.lines for report in reports)
+    where = reports[0].path if len(reports) == 1 else f"{reports[0].path} and {len(reports) - 1} more"
+    content = f"none of the {lines} lines is" if lines else "it is empty: not one line is"
+    expected = getattr(reader, "expects", "")
+    hint = f"; it expects {expected}" if expected else ""
+    return f"{where}: {content} a record that log reader {reader.name!r} knows{hint}"
+
+
+def _parts(staged: Sequence[StagedFile], draft: str) -> Iterator[PartJob]:
+    """Cut every table into parts of at most `ROWS_PER_FILE` rows: LOOKUPS by cluster and day, others by time alone."""
+    for table in dict.fromkeys(file.table for file in staged):
+        files = [file for file in staged if file.table == table]
+        spans = [(file.path, file.spans()) for file in files]
+        for (cluster, folder), minutes in sorted(_cells(files).items()):
+            for number, (first, last) in enumerate(_runs(minutes)):
+                yield PartJob(
+                    table=table,
+                    cluster=cluster,
+                    from_us=first * MINUTE_US,
+                    until_us=(last + 1) * MINUTE_US,
+                    staged=tuple(path for path, span in spans if _overlaps(span.get(cluster), first, last)),
+                    target=f"{draft}/{folder}/part-{number:05}",
+                )
+
+
+def _cells(files: Sequence[StagedFile]) -> Mapping[tuple[str, str], Counter[int]]:
+    """Add up the rows of one table by minute, apart for every folder; a folder of all clusters has an empty cluster."""
+    found: dict[tuple[str, str], Counter[int]] = {}
+    for file in files:
+        for (owner, minute), count in file.cells.items():
+            cluster = owner if file.table == "lookups" else ""
+            found.setdefault((cluster, _folder(file.table, cluster, minute)), Counter())[minute] += count
+    return found
+
+
+def _runs(minutes: Mapping[int, int]) -> Iterator[tuple[int, int]]:
+    """Group minutes, first and last of each group, so that a group has at most `ROWS_PER_FILE` rows or one minute."""
+    first = last = None
+    held = 0
+    for minute in sorted(minutes):
+        if first is not None and last is not None and held + minutes[minute] > ROWS_PER_FILE:
+            yield first, last
+            first, held = None, 0
+        first = minute if first is None else first
+        last, held = minute, held + minutes[minute]
+    if first is not None and last is not None:
+        yield first, last
+
+
+def _overlaps(span: tuple[int, int] | None, first: int, last: int) -> bool:
+    return span is not None and span[0] <= last and first <= span[1]
+
+
+def _folder(table: str, cluster: str, minute: int) -> str:
+    if not cluster:
+        return table
+    date = datetime.fromtimestamp(minute * 60, tz=UTC).date().isoformat()
+    return f"{table}/{partition_of(cluster, date)}"
+
+
+def _total(counters: Iterable[Counter[str]]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for counter in counters:
+        total.update(counter)
+    return total
+
+
+def _summary(files: Sequence[str], reports: Sequence[SourceReport], output: str) -> IngestReport:
+    rows = _total(report.rows for report in reports)
+    reasons = _total(report.reasons for report in reports)
+    told = {kind: reason for report in reversed(reports) for kind, reason in report.told.items()}
+    cells = [cell for report in reports for file in report.staged for cell in file.cells]
+    minutes = [minute for _, minute in cells]
+    return IngestReport(
+        files=tuple(files),
+        lines=sum(report.lines for report in reports),
+        skipped=sum(report.skipped for report in reports),
+        rows={name: rows[name] for name in CANONICAL if rows[name]},
+        clusters=tuple(sorted({cluster for cluster, _ in cells})),
+        quarantined={told[kind]: count for kind, count in reasons.most_common()},
+        first_us=min(minutes) * MINUTE_US,
+        last_us=(max(minutes) + 1) * MINUTE_US,
+        output=output,
+    )
+
+
+@contextmanager
+def _replaced(output: str, *, force: bool) -> Iterator[str]:
+    """Hand out a hidden draft directory; when the body ends well, its tables replace those in `output`.
+
+    Where the body fails the draft goes and `output` is as it was.
+    """
+    require_free(output, force=force)
+    system, target = output_place(output)
+    with made_for(output):
+        draft = staging_place(system, target)
+        system.create_dir(draft, recursive=True)
+    try:
+        yield as_given(output, target, draft)
+        system.create_dir(target, recursive=True)
+        for table in (*CANONICAL, QUARANTINE_TABLE):
+            _replace(system, f"{draft}/{table}", f"{target}/{table}")
+    finally:
+        system.delete_dir(draft)
+
+
+def _replace(system: arrow_fs.FileSystem, source: str, target: str) -> None:
+    """Put a table in the place of another; a table that was not made only removes the old one."""
+    if system.get_file_info(target).type is arrow_fs.FileType.Directory:
+        system.delete_dir(target)
+    if system.get_file_info(source).type is arrow_fs.FileType.Directory:
+        system.move(source, target)
+
+
+def _remove(path: str) -> None:
+    system, inner = locate(path)
+    if system.get_file_info(inner).type is arrow_fs.FileType.Directory:
+        system.delete_dir(inner)

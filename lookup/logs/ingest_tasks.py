@@ -1,0 +1,299 @@
+"""What the Spark tasks of an ingest do: reading one source into staged tables, and writing one part of a table.
+
+Nothing in here knows Spark; the jobs are put together in `ingest.py`. A staged file holds the rows of one piece of one
+source, sorted, with `_order`, the row's place among all: that of its source in sorted order, then its own in it.
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from lookup.hooks import LogReader
+from lookup.hooks.raised import raised
+from lookup.logs.canonical import ROWS_PER_FILE, check_row, write_parquet
+from lookup.logs.schema import CANONICAL, QUARANTINE
+from lookup.logs.sources import locate, open_lines
+from lookup.model.quoting import printable
+from lookup.model.records import Row, Unreadable
+
+__all__ = [
+    "MINUTE_US",
+    "PartJob",
+    "SourceJob",
+    "SourceReport",
+    "StagedFile",
+    "read_source",
+    "stitch_quarantine",
+    "write_part",
+]
+
+#: µs of the cells in which rows are counted, so that parts of equal size can be cut without looking at rows again.
+MINUTE_US = 60_000_000
+#: Rows a task holds before it stages them.
+_STAGED_ROWS = 100_000
+#: Row groups of staged files are small: a part reads only those that overlap its minutes.
+_STAGED_GROUP = 32_768
+#: Bits of `_order` and `seq` below the place of the source: 2^40 rows per source, 2^23 sources.
+_ROW_BITS = 40
+#: Lines whose beginnings are kept for the quarantine; a reader that pairs lines reports some of them late.
+_KEPT_LINES = 5_000
+_TEXT_LENGTH = 200
+#: Characters of a reason that a sentence repeats.
+_REASON_LENGTH = 300
+#: What makes two reasons differ that are one: quoted values and numbers.
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+_DIGITS = re.compile(r"\d+")
+#: Examples of unreadable records that a message may show.
+_EXAMPLES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SourceJob:
+    """One source to read."""
+
+    path: str
+    #: place of the source among all sources, sorted
+    place: int
+    #: the reader, pickled: its class may come from a plug-in file that a worker must load first
+    reader: bytes
+    cluster: str | None
+    #: folder for staged files
+    stage: str
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """Rows of one table, sorted by cluster, ts and place."""
+
+    table: str
+    path: str
+    #: rows by (cluster, minute since the epoch)
+    cells: Mapping[tuple[str, int], int]
+
+    def spans(self) -> dict[str, tuple[int, int]]:
+        """Return the first and last minute of every cluster, and of all of them under an empty name."""
+        found: dict[str, tuple[int, int]] = {}
+        for cluster, minute in self.cells:
+            for name in (cluster, ""):
+                first, last = found.get(name, (minute, minute))
+                found[name] = min(first, minute), max(last, minute)
+        return found
+
+
+@dataclass
+class SourceReport:
+    """What became of one source."""
+
+    path: str
+    lines: int = 0
+    #: lines behind rows and quarantined records; the others are none of the reader's business
+    used_lines: int = 0
+    #: rows by table
+    rows: Counter[str] = field(default_factory=Counter)
+    #: quarantined records by kind of reason: the reason, values in it left out
+    reasons: Counter[str] = field(default_factory=Counter)
+    #: by kind of reason the first reason itself, as sentences repeat it
+    told: dict[str, str] = field(default_factory=dict)
+    examples: list[str] = field(default_factory=list)
+    staged: list[StagedFile] = field(default_factory=list)
+    #: staged quarantine files, in order
+    quarantine: list[str] = field(default_factory=list)
+    #: why the source could not be read to its end
+    failure: str | None = None
+    #: whether the failure is the reader's, not the file's
+    is_reader_fault: bool = False
+
+    @property
+    def skipped(self) -> int:
+        """Return how many lines nothing was made of; a reader that makes several records of a line skips none."""
+        return max(self.lines - self.used_lines, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class PartJob:
+    """One part of a table to write: rows of a cluster, or of all if it is empty, in [from_us, until_us)."""
+
+    table: str
+    cluster: str
+    from_us: int
+    until_us: int
+    staged: tuple[str, ...]
+    #: path of the part without suffix; further files of it get a number
+    target: str
+
+
+def read_source(job: SourceJob) -> SourceReport:
+    """Run the reader over one source and stage what it yields."""
+    reader: LogReader = pickle.loads(job.reader)
+    stage = _Stage(job)
+    lines = _Lines(open_lines(job.path))
+    try:
+        for entry in reader.parse(lines, job.path):
+            stage.take(entry, lines)
+        stage.flush()
+        lines.pass_over_rest()
+    except (OSError, EOFError, UnicodeError) as error:
+        stage.report.failure = f"cannot be read: {error}"
+    except (Exception, SystemExit) as error:  # noqa: BLE001  a plug-in's reader may raise anything; the driver names it
+        place = f"line {lines.number}" if lines.number else "before it read a line"
+        stage.report.failure = f"{place}: {raised(error)}"
+        stage.report.is_reader_fault = True
+    stage.report.lines = lines.number
+    return stage.report
+
+
+def write_part(job: PartJob) -> list[str]:
+    """Write the rows of a part, ordered by (ts, seq), into one file or, of a minute with very many rows, several."""
+    pieces = [_selected(path, job) for path in job.staged]
+    rows = pa.concat_tables(pieces).sort_by([(name, "ascending") for name in _order_of(job.table)])
+    rows = rows.select(CANONICAL[job.table].names)
+    system, target = locate(job.target)
+    system.create_dir(target.rpartition("/")[0], recursive=True)
+    written = []
+    for number, start in enumerate(range(0, rows.num_rows, ROWS_PER_FILE)):
+        path = f"{target}-{number:02}.parquet"
+        write_parquet(rows.slice(start, ROWS_PER_FILE), system, path)
+        written.append(path)
+    return written
+
+
+def stitch_quarantine(staged: Sequence[str], target: str) -> None:
+    """Join staged quarantine files into one; an empty quarantine is a table without rows."""
+    system, path = locate(target)
+    system.create_dir(path.rpartition("/")[0], recursive=True)
+    with pq.ParquetWriter(path, QUARANTINE, filesystem=system, compression="zstd") as writer:
+        for piece in staged:
+            source, inner = locate(piece)
+            writer.write_table(pq.read_table(inner, filesystem=source, schema=QUARANTINE))
+
+
+def _order_of(table: str) -> tuple[str, ...]:
+    return ("ts", "seq", "_order") if table == "lookups" else ("ts", "_order")
+
+
+def _selected(path: str, job: PartJob) -> pa.Table:
+    system, inner = locate(path)
+    moment = CANONICAL[job.table].field("ts").type
+    wanted = (pc.field("ts") >= pa.scalar(job.from_us, moment)) & (pc.field("ts") < pa.scalar(job.until_us, moment))
+    if job.cluster:
+        wanted &= pc.field("cluster") == job.cluster
+    return pq.read_table(inner, filesystem=system, filters=wanted, partitioning=None)
+
+
+class _Lines:
+    """Counts the lines a reader takes and keeps the beginnings of the latest."""
+
+    def __init__(self, source: Iterator[tuple[int, str]]) -> None:
+        self._source = source
+        self._latest: deque[str] = deque(maxlen=_KEPT_LINES)
+        self.number = 0
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        return self
+
+    def __next__(self) -> tuple[int, str]:
+        self.number, line = next(self._source)
+        self._latest.append(line[:_TEXT_LENGTH])
+        return self.number, line
+
+    def pass_over_rest(self) -> None:
+        """Count what a reader has left, which may be every line: it may stop early, or open the source itself."""
+        for number, _ in self._source:
+            self.number = number
+
+    def text(self, line: int) -> str | None:
+        """Return the beginning of a line that was read not long ago."""
+        place = line - self.number - 1 + len(self._latest)
+        return self._latest[place] if 0 <= place < len(self._latest) else None
+
+
+class _Stage:
+    """Checks the rows of one source and stages them piece by piece."""
+
+    def __init__(self, job: SourceJob) -> None:
+        self._job = job
+        self._rows: dict[str, list[dict[str, Any]]] = {}
+        self._bad: list[dict[str, Any]] = []
+        self._held = 0
+        self._taken = 0
+        self._last_line = 0
+        self.report = SourceReport(job.path)
+
+    def take(self, entry: Row | Unreadable, lines: _Lines) -> None:
+        """Take one answer of the reader."""
+        self.report.used_lines += entry.line != self._last_line
+        self._last_line = entry.line
+        if isinstance(entry, Unreadable):
+            self._refuse(None, entry.line, entry.reason, entry.text[:_TEXT_LENGTH])
+            return
+        row = check_row(entry.table, entry.values, self._job.cluster)
+        if isinstance(row, str):
+            self._refuse(entry.table, entry.line, row, lines.text(entry.line) or str(dict(entry.values))[:_TEXT_LENGTH])
+            return
+        self._taken += 1
+        row["_order"] = self._job.place << _ROW_BITS | self._taken
+        if entry.table == "lookups":
+            row.setdefault("seq", row["_order"])
+        self._rows.setdefault(entry.table, []).append(row)
+        self.report.rows[entry.table] += 1
+        self._hold()
+
+    def flush(self) -> None:
+        """Stage what is held."""
+        for table, rows in self._rows.items():
+            self._write_rows(table, rows)
+        if self._bad:
+            path = f"{self._job.stage}/quarantine/{self._job.place:07}-{len(self.report.quarantine):05}.parquet"
+            _write(pa.Table.from_pylist(self._bad, schema=QUARANTINE), path)
+            self.report.quarantine.append(path)
+        self._rows, self._bad, self._held = {}, [], 0
+
+    def _refuse(self, table: str | None, line: int, reason: str, text: str) -> None:
+        clean = text.encode(errors="replace").decode()
+        reason = reason.encode(errors="replace").decode()
+        self._bad.append({"table": table, "source": self._job.path, "line": line, "reason": reason, "text": clean})
+        kind, said = _reason_class(reason), _said(reason)
+        self.report.reasons[kind] += 1
+        self.report.told.setdefault(kind, said)
+        if len(self.report.examples) < _EXAMPLES:
+            self.report.examples.append(f"{self._job.path}:{line}: {said}")
+        self._hold()
+
+    def _hold(self) -> None:
+        self._held += 1
+        if self._held >= _STAGED_ROWS:
+            self.flush()
+
+    def _write_rows(self, table: str, rows: list[dict[str, Any]]) -> None:
+        rows.sort(key=lambda row: (row["cluster"], row["ts"], row.get("seq", 0), row["_order"]))
+        path = f"{self._job.stage}/{table}/{self._job.place:07}-{len(self.report.staged):05}.parquet"
+        _write(pa.Table.from_pylist(rows, schema=CANONICAL[table].append(pa.field("_order", pa.int64()))), path)
+        cells = Counter((row["cluster"], row["ts"] // MINUTE_US) for row in rows)
+        self.report.staged.append(StagedFile(table, path, dict(cells)))
+
+
+def _reason_class(reason: str) -> str:
+    """Return a reason without the values in it, so that reasons can be counted."""
+    kept = _QUOTED.sub("'...'", reason)
+    return _DIGITS.sub("N", kept)
+
+
+def _said(reason: str) -> str:
+    """Return a reason as sentences repeat it: a reader of somebody's own may put a whole record into it."""
+    text = printable(" ".join(reason.split()))
+    return text if len(text) <= _REASON_LENGTH else f"{text[:_REASON_LENGTH]}..."
+
+
+def _write(table: pa.Table, path: str) -> None:
+    system, inner = locate(path)
+    system.create_dir(inner.rpartition("/")[0], recursive=True)
+    pq.write_table(table, inner, filesystem=system, row_group_size=_STAGED_GROUP, compression="zstd")

@@ -1,0 +1,34 @@
+"""The built-in log readers, one file each; they enter by the hook that anybody's reader enters by."""
+
+from __future__ import annotations
+
+from lookup.hooks import LogReader, hookimpl
+from lookup.logs.readers.broker_log import PulsarBrokerReader
+from lookup.logs.readers.cpp_client import CppClientReader
+from lookup.logs.readers.csv_rows import CsvReader
+from lookup.logs.readers.delimited import DelimitedReader
+from lookup.logs.readers.jetty_access import JettyAccessReader
+from lookup.logs.readers.json_lines import JsonLinesReader
+
+__all__ = [
+    "CppClientReader",
+    "CsvReader",
+    "DelimitedReader",
+    "JettyAccessReader",
+    "JsonLinesReader",
+    "PulsarBrokerReader",
+    "lookup_register_log_readers",
+]
+
+
+@hookimpl
+def lookup_register_log_readers() -> tuple[type[LogReader], ...]:
+    """Register the readers of this package."""
+    return (
+        JsonLinesReader,
+        CsvReader,
+        DelimitedReader,
+        JettyAccessReader,
+        PulsarBrokerReader,
+        CppClientReader,
+    )

@@ -1,0 +1,54 @@
+"""JSON Lines: one canonical row per line, an object with the table's column names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from json import JSONDecodeError
+from typing import Any, ClassVar
+
+from lookup.logs.readers.columns import canonical_values, require_table
+from lookup.logs.readers.records import unreadable
+from lookup.model.documents import NestingError, json_value
+from lookup.model.records import Row, TableName, Unreadable
+
+__all__ = ["JsonLinesReader"]
+
+
+@dataclass(frozen=True)
+class JsonLinesReader:
+    """Reads one table from JSON Lines; times are ISO (UTC without offset) or integers of µs; a record is one line."""
+
+    name: ClassVar[str] = "jsonl"
+    expects: ClassVar[str] = "one JSON object per line with the columns of a canonical table"
+
+    #: the canonical table the lines belong to
+    table: TableName = "lookups"
+    #: keys to leave out
+    ignore: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a table that there is not."""
+        require_table(self.table)
+
+    def parse(self, lines: Iterator[tuple[int, str]], source: str) -> Iterator[Row | Unreadable]:
+        """Yield a row per line that is not empty."""
+        for number, line in lines:
+            if not line.strip():
+                continue
+            try:
+                yield Row(self.table, number, canonical_values(self.table, _object(line), self.ignore))
+            except ValueError as error:
+                yield unreadable(number, str(error), line)
+
+
+def _object(line: str) -> dict[str, Any]:
+    try:
+        record = json_value(line)
+    except NestingError as error:
+        raise ValueError(f"the line {error}") from None
+    except JSONDecodeError as error:
+        raise ValueError(f"the line is no JSON: {error.msg} at character {error.colno}") from None
+    if not isinstance(record, dict):
+        raise ValueError(f"a JSON {type(record).__name__} stands where an object was expected")
+    return record

@@ -1,0 +1,181 @@
+"""The layouts of Pulsar's logs: one line of text or JSON becomes an event with time, message and attributes.
+
+What the messages mean is the readers' business.
+
+    A     12:27:31.643 [thread] INFO  logger - message                         <= 4.2, no date
+    B     2023-09-20T08:27:32,188+0000 [thread] INFO  logger - message         <= 4.2 and 5.0
+    5.0   ... logger - message {key=value, key2=value2}                        with %X in the layout
+    JSON  {"instant": {...}, "loggerName": ..., "message": ..., "contextMap": {...}}
+    test  2024-10-26T01:32:04,373 - INFO  - [thread:Class] - message
+    pipe  2020-11-06 14:13:16,906 | WARN  | [thread] | message | logger (File.java:775)
+
+Before any of them may stand what a container runtime or a collector puts there. Source: `docs/pulsar/protocol.md`,
+`docs/pulsar/logs.md`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from typing import Any
+
+from lookup.logs.readers.origin import LogOrigin
+from lookup.logs.readers.times import parse_iso, parse_time_of_day, zone_of
+from lookup.model.documents import json_value
+from lookup.model.quoting import shown
+
+__all__ = ["LineLayout", "LogEvent", "is_continuation"]
+
+_LEVEL = r"(?P<level>TRACE|DEBUG|INFO|WARN|ERROR|FATAL)"
+# A thread's name may hold brackets, but not 200 characters: the bound keeps hostile lines from costing their square.
+_LAYOUTS = (
+    re.compile(rf"\[.{{0,200}}?\]\s+{_LEVEL}\s+(?P<logger>[\w.$@/-]+)\s+-\s(?P<message>.*)"),
+    re.compile(rf"\s-\s{_LEVEL}\s+-\s\[.{{0,200}}?:(?P<logger>[\w.$]+)\]\s-\s(?P<message>.*)"),
+    re.compile(rf"\|\s*{_LEVEL}\s*\|\s*\[.{{0,200}}?\]\s*\|\s(?P<message>.*)\s\|\s(?P<logger>[\w.$]+)\s\([^()]*\)"),
+)
+_DATED = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)\s?(Z|[+-]\d\d:?\d\d)?")
+_CLOCK = re.compile(r"(?<![\d:.])(\d\d:\d\d:\d\d[.,]\d{3})(?!\d)")
+_DAY_IN_PATH = re.compile(r"(?<!\d)(\d{4})[-_.]?(\d\d)[-_.]?(\d\d)(?!\d)")
+#: A clock that goes back by more than this has passed midnight; less is threads that write late.
+_HALF_DAY_US = 12 * 3_600 * 1_000_000
+# Only "word=" after " {" starts a context map: `LookupData{brokerUrl=...}` has no blank before the brace.
+_ATTRIBUTES = re.compile(r"(?P<message>[^{]*)\s\{(?P<attributes>[A-Za-z_][\w.]*=.*)\}\s*\Z")
+# Values are unescaped; a comma inside one is told from a separator by the key that must follow.
+_SEPARATOR = re.compile(r", (?=[A-Za-z_][\w.]*=)")
+_CONTINUATION = re.compile(r"\s*at\s+[\w.$/]+|\s*Caused by:|\s*\.\.\. \d+ |\s*Suppressed:|[\w.$]+(?:Exception|Error)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class LogEvent:
+    """One event of a log."""
+
+    #: µs since the Unix epoch
+    ts: int
+    message: str
+    #: name of the logger, which a layout may abbreviate
+    logger: str = ""
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+
+def is_continuation(line: str) -> bool:
+    """Tell a line of a stack trace from the beginning of an event."""
+    return _CONTINUATION.match(line) is not None
+
+
+class LineLayout:
+    """Reads the lines of one source; remembers the day, which layout A leaves out.
+
+    Args:
+        origin: zone, and the day where it is given.
+        source: path that may name the day.
+    """
+
+    def __init__(self, origin: LogOrigin, source: str) -> None:
+        self._zone = zone_of(origin.timezone)
+        self._day = date.fromisoformat(origin.date) if origin.date else _day_in(source)
+        self._latest: int | None = None
+
+    def pass_over(self, line: str) -> None:
+        """Note the clock of a line that nobody reads, so that midnight is not missed."""
+        if self._day is None or _DATED.match(line):
+            return
+        found = _CLOCK.search(line, 0, 80)
+        if found is not None:
+            self._timed(found[1], self._day)
+
+    def read(self, line: str) -> LogEvent | None:
+        """Return the line's event, None where the line is in none of the layouts.
+
+        Raises:
+            ValueError: where it is, but has no usable time.
+        """
+        record = _json_record(line)
+        if record is not None:
+            inner = record.get("log")
+            # Docker's own files wrap a line into JSON.
+            return self._of_json(record) if inner is None else self.read(str(inner).rstrip("\r\n"))
+        for layout in _LAYOUTS:
+            found = layout.search(line)
+            if found is not None:
+                message, attributes = _split(found["message"])
+                return LogEvent(self.time_before(line, found.start()), message, found["logger"], attributes)
+        return None
+
+    def time_before(self, line: str, end: int) -> int:
+        """Return the last complete timestamp in the first `end` characters, or the clock's on the current day.
+
+        Raises:
+            ValueError: where there is none, or no day to the clock.
+        """
+        dated = _DATED.findall(line, 0, end)
+        if dated:
+            day, clock, offset = dated[-1]
+            return parse_iso(f"{day}T{clock}{offset}", self._zone)
+        clocks = _CLOCK.findall(line, 0, end)
+        if not clocks:
+            raise ValueError("the line has no timestamp")
+        if self._day is None:
+            raise ValueError("the layout has no date: give the reader `date`, or put it into the file's name")
+        return self._timed(clocks[-1], self._day)
+
+    def _timed(self, clock: str, day: date) -> int:
+        """Turn a clock into a moment, on the next day where it went back by more than half of one."""
+        moment = parse_time_of_day(clock, day, self._zone)
+        if self._latest is not None and moment < self._latest - _HALF_DAY_US:
+            self._day = day + timedelta(days=1)
+            moment = parse_time_of_day(clock, self._day, self._zone)
+        self._latest = moment if self._latest is None else max(moment, self._latest)
+        return moment
+
+    def _of_json(self, record: Mapping[str, Any]) -> LogEvent:
+        message, attributes = _split(str(record.get("message", "")))
+        given = record.get("contextMap")
+        context = {str(key): str(value) for key, value in given.items()} if isinstance(given, Mapping) else {}
+        return LogEvent(self._json_time(record), message, str(record.get("loggerName", "")), {**attributes, **context})
+
+    def _json_time(self, record: Mapping[str, Any]) -> int:
+        instant, millis = record.get("instant"), record.get("timeMillis")
+        try:
+            if isinstance(instant, Mapping):
+                return int(instant["epochSecond"]) * 1_000_000 + int(instant.get("nanoOfSecond", 0)) // 1_000
+            if millis is not None:
+                return int(millis) * 1_000
+        except (KeyError, TypeError, ValueError, OverflowError):
+            raise ValueError(f"instant {shown(instant or millis)} is no time") from None
+        text = record.get("@timestamp") or record.get("timestamp")
+        if not isinstance(text, str):
+            raise ValueError("the JSON event has no `instant`")
+        return parse_iso(text, self._zone)
+
+
+def _day_in(source: str) -> date | None:
+    """Return the day that a path names, the last one where there are several."""
+    for year, month, day in reversed(_DAY_IN_PATH.findall(source)):
+        try:
+            return date(int(year), int(month), int(day))
+        except ValueError:
+            continue
+    return None
+
+
+def _json_record(line: str) -> dict[str, Any] | None:
+    """Return the JSON object at the end of a line, None where there is none that could be an event."""
+    start = line.find("{", 0, 200)
+    if start < 0 or not line.rstrip().endswith("}"):
+        return None
+    try:
+        record = json_value(line[start:])
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) and ("message" in record or "log" in record) else None
+
+
+def _split(message: str) -> tuple[str, Mapping[str, str]]:
+    """Part a message from the context map behind it."""
+    found = _ATTRIBUTES.match(message)
+    if found is None:
+        return message, {}
+    pairs = (pair.partition("=") for pair in _SEPARATOR.split(found["attributes"]))
+    return found["message"].rstrip(), {key: value for key, _, value in pairs}

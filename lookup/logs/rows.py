@@ -1,0 +1,144 @@
+"""Rows of LOOKUPS as they are read: columns by name with their defaults, and which rows cannot be used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lookup.engine.ledger import MICRO
+from lookup.logs.schema import MAX_WEIGHT
+
+__all__ = ["Checks", "LogBatch", "Quarantined", "flags", "sequence", "text_column", "texts_of"]
+
+Ints = NDArray[np.int64]
+
+#: Instants that calendars know, µs since the epoch: the years 1 and 9999.
+_FIRST_US, _LAST_US = -62_135_596_800 * MICRO, 253_402_300_800 * MICRO - 1
+#: Stands for the `seq` of a row that has none, before all numbers.
+_UNNUMBERED = np.iinfo(np.int64).min
+
+
+@dataclass(frozen=True)
+class LogBatch:
+    """Some rows of LOOKUPS, where they come from, and the cluster if the path says it."""
+
+    rows: pa.RecordBatch
+    source: str
+    first_row: int
+    cluster: str | None
+    #: number of each row in its source, from 1, where they are not consecutive
+    lines: Ints | None = None
+
+    @property
+    def line_numbers(self) -> Ints:
+        """Return the number of each row in its source, from 1."""
+        return np.arange(self.rows.num_rows) + self.first_row + 1 if self.lines is None else self.lines
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """A row that cannot be used."""
+
+    source: str
+    line: int
+    reason: str
+    text: str
+
+
+class Checks:
+    """Finds the rows of a batch that cannot be used."""
+
+    def __init__(self, batch: LogBatch) -> None:
+        self.usable = np.ones(batch.rows.num_rows, dtype=bool)
+        self.quarantined: list[Quarantined] = []
+        self._batch = batch
+
+    def refuse(self, wrong: NDArray[np.bool_], reason: Callable[[str | None], str], column: str) -> None:
+        """Quarantine rows; each row is reported once, for the first thing that is wrong with it."""
+        wrong = wrong & self.usable
+        if not wrong.any():
+            return
+        names = self._batch.rows.schema.names
+        lines = self._batch.line_numbers
+        for row in np.flatnonzero(wrong).tolist():
+            value = _value(self._batch.rows.column(column), row) if column in names else None
+            text = None if value is None else str(value)
+            self.quarantined.append(Quarantined(self._batch.source, int(lines[row]), reason(text), (text or "")[:200]))
+        self.usable &= ~wrong
+
+    def timestamps(self) -> Ints:
+        """Return when each row was logged, µs since the epoch, and refuse rows that do not say."""
+        column = self._batch.rows.column("ts")
+        if pa.types.is_timestamp(column.type):
+            column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
+        values: Ints = pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+        beyond = (values < _FIRST_US) | (values > _LAST_US)
+        self.refuse(beyond, lambda _: "the timestamp is in no year from 1 to 9999; is its unit right?", "ts")
+        if column.null_count:
+            self.refuse(column.is_null().to_numpy(zero_copy_only=False), lambda _: "the timestamp is missing", "ts")
+        return values
+
+    def weights(self) -> Ints:
+        """Return each row's weight in micro-units, one where it has none, and refuse those that are no weight."""
+        names = self._batch.rows.schema.names
+        if "weight" not in names or self._batch.rows.column("weight").null_count == self._batch.rows.num_rows:
+            return np.full(self._batch.rows.num_rows, MICRO, dtype=np.int64)
+        column = self._batch.rows.column("weight").cast(pa.float64())
+        weights = pc.fill_null(column, 1.0).to_numpy(zero_copy_only=False)
+        wrong = ~((weights >= 0.0) & (weights < np.inf))
+        self.refuse(wrong, lambda text: f"weight {text} is not a finite number of at least 0", "weight")
+        heavy = weights > MAX_WEIGHT
+        self.refuse(heavy, lambda text: f"weight {text} is above {MAX_WEIGHT:g}; a larger unit would do", "weight")
+        wrong |= heavy
+        micro: Ints = np.rint(np.where(wrong, 0.0, weights) * MICRO).astype(np.int64)
+        return micro
+
+
+def sequence(rows: pa.RecordBatch) -> Ints:
+    """Return each row's number among those of its instant; one below all others where it has none."""
+    # A row without number comes first at its instant, whatever file it is in; file and row break the tie.
+    if "seq" not in rows.schema.names or rows.column("seq").null_count == rows.num_rows:
+        return np.full(rows.num_rows, _UNNUMBERED)
+    values: Ints = pc.fill_null(rows.column("seq").cast(pa.int64()), _UNNUMBERED).to_numpy(zero_copy_only=False)
+    return values
+
+
+def flags(rows: pa.RecordBatch, name: str) -> NDArray[np.bool_]:
+    """Return a column of truth values, false where absent."""
+    if name not in rows.schema.names or rows.column(name).null_count == rows.num_rows:
+        return np.zeros(rows.num_rows, dtype=bool)
+    values: NDArray[np.bool_] = pc.fill_null(rows.column(name), False).to_numpy(zero_copy_only=False)
+    return values
+
+
+def texts_of(column: pa.Array) -> list[str | None]:
+    """Return texts as Python has them; bytes that are no UTF-8 become U+FFFD, as in logs that are read as text."""
+    try:
+        texts: list[str | None] = column.to_pylist()
+    except UnicodeDecodeError:
+        raw = column.cast(pa.large_binary()).to_pylist()
+        return [None if text is None else text.decode(errors="replace") for text in raw]
+    return texts
+
+
+def text_column(rows: pa.RecordBatch, name: str) -> pa.DictionaryArray | None:
+    """Return a column of texts as a dictionary, None where the batch has none."""
+    if name not in rows.schema.names:
+        return None
+    column = rows.column(name)
+    if column.null_count == rows.num_rows and rows.num_rows:
+        return None
+    return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+
+
+def _value(column: pa.Array, row: int) -> object:
+    one = column.slice(row, 1)
+    if pa.types.is_timestamp(one.type):
+        # As a number: Python has no name for instants beyond its calendar.
+        one = one.cast(pa.int64())
+    return texts_of(one.dictionary_decode() if pa.types.is_dictionary(one.type) else one)[0]

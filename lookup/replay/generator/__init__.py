@@ -1,8 +1,0 @@
-"""The parts of the log generator: settings, world, timeline, traffic, owners, load reports and the Parquet writers.
-
-The one entry is `lookup.replay.generate`; everything here is numpy and pyarrow, no Spark.
-"""
-
-from __future__ import annotations
-
-__all__: list[str] = []

@@ -1,0 +1,20 @@
+"""The log that most tests of the generator look at, and how they read a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.dataset as ds
+
+from lookup.logs.generate import GenerateSettings
+
+TABLES = ("lookups", "brokers", "loads", "ownership")
+SMALL = GenerateSettings(lookups=30_000, topics=300, clients=120, hours=2, brokers=9)
+
+
+def read(directory: Path, name: str) -> pd.DataFrame:
+    """Read a table in the order of its files."""
+    frame = ds.dataset(directory / name, partitioning="hive").to_table().to_pandas()
+    assert isinstance(frame, pd.DataFrame)
+    return frame

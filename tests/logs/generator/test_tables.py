@@ -1,0 +1,108 @@
+"""Files of a generated log: one seed, one log, laid out as a canonical log is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from lookup.logs.generate import GenerateSettings, generate
+from lookup.logs.generator import tables
+from lookup.logs.schema import CANONICAL
+from tests.logs.generator.logs import SMALL, TABLES, read
+
+# One seed, one log
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_same_seed_same_table(sample: Path, tmp_path: Path, name: str) -> None:
+    """The same settings give equal tables."""
+    again = generate(SMALL, tmp_path / "again").output
+
+    assert read(sample, name).equals(read(again, name))
+
+
+def test_same_seed_same_files(sample: Path, tmp_path: Path) -> None:
+    """The same settings give the same files, byte for byte."""
+    again = generate(SMALL, tmp_path / "again").output
+    names = sorted(path.relative_to(sample) for path in sample.rglob("*.parquet"))
+
+    assert [(again / name).read_bytes() == (sample / name).read_bytes() for name in names] == [True] * len(names)
+
+
+def test_other_seed_other_log(lookups: pd.DataFrame, tmp_path: Path) -> None:
+    """Another seed gives other lookups."""
+    other = read(generate(replace(SMALL, seed=2), tmp_path / "other").output, "lookups")
+
+    assert not lookups["topic"].equals(other["topic"])
+
+
+def test_file_size_does_not_matter(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are the same whatever the size of the files."""
+    monkeypatch.setattr(tables, "ROWS_PER_FILE", 2_000)
+    many = generate(SMALL, tmp_path / "many").output
+
+    assert len(list(many.rglob("lookups/**/*.parquet"))) > len(list(sample.rglob("lookups/**/*.parquet")))
+    assert read(sample, "lookups").equals(read(many, "lookups"))
+
+
+# Files as a canonical log has them
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_files_have_the_canonical_schema(sample: Path, name: str) -> None:
+    """Every file of every table has exactly the canonical columns and types."""
+    schemas = [pq.read_schema(path).remove_metadata() for path in (sample / name).rglob("*.parquet")]
+
+    assert schemas
+    assert all(schema == CANONICAL[name] for schema in schemas)
+
+
+def test_lookups_are_partitioned_by_cluster_and_date(tmp_path: Path) -> None:
+    """A log over midnight has one directory per cluster and UTC day, and no row in the wrong one."""
+    late = replace(SMALL, start=datetime(2026, 1, 5, 23, 30, tzinfo=UTC))
+    frame = read(generate(late, tmp_path / "late").output, "lookups")
+
+    assert sorted({str(path.relative_to(tmp_path)) for path in tmp_path.glob("late/lookups/*/*")}) == [
+        f"late/lookups/cluster={name}/date={day}" for name in ("east", "west") for day in ("2026-01-05", "2026-01-06")
+    ]
+    assert (frame["ts"].dt.strftime("%Y-%m-%d") == frame["date"].astype(str)).all()
+
+
+def test_strings_keep_their_dictionaries(sample: Path) -> None:
+    """Every string column of every row group is dictionary-encoded throughout."""
+    strings = [field.name for field in CANONICAL["lookups"] if field.type == "string"]
+    for path in (sample / "lookups").rglob("*.parquet"):
+        metadata = pq.ParquetFile(path).metadata
+        for group in range(metadata.num_row_groups):
+            columns = [metadata.row_group(group).column(place) for place in range(metadata.num_columns)]
+            assert {c.path_in_schema for c in columns if "RLE_DICTIONARY" in c.encodings} >= set(strings)
+
+
+def test_a_large_dictionary_is_not_given_up(tmp_path: Path) -> None:
+    """With topics beyond Parquet's own limit of 1 MiB the pages behind the dictionary are still codes."""
+    many = GenerateSettings(lookups=60_000, clusters=1, topics=30_000, hours=1, load_report_s=0)
+    path = next((generate(many, tmp_path / "many").output / "lookups").rglob("*.parquet"))
+    topic = pq.ParquetFile(path).metadata.row_group(0).column(CANONICAL["lookups"].get_field_index("topic"))
+
+    # 16 bits a code and the dictionary itself; plain strings would take 50 bytes a row on top.
+    assert topic.total_uncompressed_size < 30_000 * 60 + 60_000 * 3
+
+
+def test_rows_are_in_order(lookups: pd.DataFrame) -> None:
+    """In each cluster rows ascend by time, and seq counts them."""
+    for _, rows in lookups.groupby("cluster"):
+        assert rows["ts"].is_monotonic_increasing
+        assert rows["seq"].tolist() == list(range(len(rows)))
+
+
+def test_report_counts_what_was_written(tmp_path: Path) -> None:
+    """The report's rows are the tables' rows, and LOOKUPS has as many as were asked for."""
+    report = generate(SMALL, tmp_path / "log")
+
+    assert report.rows == {name: len(read(report.output, name)) for name in TABLES}
+    assert report.rows["lookups"] == SMALL.lookups

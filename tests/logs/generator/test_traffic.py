@@ -1,0 +1,142 @@
+"""Lookups of a generated log: the properties a realistic log has."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lookup.logs.generate import generate
+from lookup.logs.generator import cluster
+from lookup.logs.schema import RESULTS
+from lookup.model.names import TopicName, pinned_broker
+from tests.logs.generator.logs import SMALL, read
+
+
+def test_every_topic_parses(lookups: pd.DataFrame) -> None:
+    """Every topic is a complete name, some are partitions and some not persistent."""
+    topics = [TopicName.parse(topic) for topic in lookups["topic"].unique()]
+
+    assert {topic.domain for topic in topics} == {"persistent", "non-persistent"}
+    assert any("-partition-" in topic.local for topic in topics)
+
+
+def test_popularity_falls_like_zipf(tmp_path: Path) -> None:
+    """The most popular tenth of the topics draws most of the lookups, uniform topics do not."""
+    shares = []
+    for zipf in (1.0, 0.0):
+        frame = read(generate(replace(SMALL, zipf=zipf), tmp_path / str(zipf)).output, "lookups")
+        counts = frame["topic"].str.replace(r"-partition-\d+$", "", regex=True).value_counts()
+        shares.append(counts.head(len(counts) // 10).sum() / len(frame))
+
+    assert shares[0] > 0.4 > 0.2 > shares[1]
+
+
+def test_rates_follow_the_day(tmp_path: Path) -> None:
+    """The busiest hour of a day has at least twice the lookups of the quietest."""
+    day = read(generate(replace(SMALL, hours=24.0), tmp_path / "day").output, "lookups")
+    by_hour = day.groupby(day["ts"].dt.hour).size()
+
+    assert by_hour.max() > 2 * by_hour.min()
+    assert 11 <= by_hour.idxmax() <= 17
+
+
+def test_property_sets(lookups: pd.DataFrame) -> None:
+    """There are as many property sets as asked for, canonical JSON, the empty one among them."""
+    sets = lookups["properties"].unique().tolist()
+
+    assert len(sets) == SMALL.property_sets
+    assert "{}" in sets
+    assert all(json.dumps(json.loads(text), sort_keys=True, separators=(",", ":")) == text for text in sets)
+
+
+def test_racks_are_uneven(lookups: pd.DataFrame) -> None:
+    """Rack a sends more lookups than rack b, rack b more than rack c."""
+    rack = lookups["properties"].map(lambda text: json.loads(text).get("rack")).value_counts()
+
+    assert rack["a"] > 1.2 * rack["b"]
+    assert rack["b"] > rack["c"]
+
+
+def test_addresses_tell_the_rack(lookups: pd.DataFrame) -> None:
+    """Clients that send their rack share a subnet with all others of it, in one cluster."""
+    east = lookups[lookups["cluster"] == "east"]
+    rack = east["properties"].map(lambda text: json.loads(text).get("rack"))
+    subnets = east["client"].str.split(".").str[1].groupby(rack).unique()
+
+    assert [list(subnets[name]) for name in "abc"] == [["0"], ["1"], ["2"]]
+
+
+def test_teams_live_somewhere(tmp_path: Path) -> None:
+    """Affinity makes the racks of a topic's clients more alike than chance does."""
+    alike = []
+    for affinity in (0.9, 0.0):
+        settings = replace(SMALL, rack_affinity=affinity, clusters=1)
+        frame = read(generate(settings, tmp_path / str(affinity)).output, "lookups")
+        subnet = frame["client"].str.split(".").str[1]
+        table = pd.crosstab(frame["topic"], subnet)
+        alike.append((table.max(axis=1).sum()) / table.to_numpy().sum())
+
+    assert alike[0] > alike[1] + 0.2
+
+
+def test_results(lookups: pd.DataFrame) -> None:
+    """Most lookups connect, some are redirected or fail; who failed got no broker."""
+    shares = lookups["result"].value_counts(normalize=True)
+
+    assert shares["connect"] > 0.98
+    assert shares["redirect"] > 0.002
+    assert shares["failed"] > 0
+    assert set(lookups["result"]) <= set(RESULTS)
+    assert lookups.loc[lookups["result"] == "failed", ["broker", "propensity", "latency_ms"]].isna().all().all()
+    assert lookups.loc[lookups["result"] == "connect", "broker"].notna().all()
+
+
+def test_a_hop_is_followed_by_its_lookup(lookups: pd.DataFrame) -> None:
+    """After a redirect the same client asks for the same topic, authoritatively, the broker it was sent to."""
+    for _, rows in lookups.groupby("cluster"):
+        following = rows.shift(-1)
+        hops = rows["result"] == "redirect"
+        answered = hops & (following["result"] == "connect")
+
+        assert (rows.loc[hops, ["topic", "client"]] == following.loc[hops, ["topic", "client"]]).all().all()
+        assert following.loc[hops, "authoritative"].all()
+        assert (following.loc[answered, "asked_broker"] == following.loc[answered, "broker"]).all()
+        assert rows["authoritative"].sum() == hops.sum()
+
+
+def test_a_few_lookups_are_read_only(lookups: pd.DataFrame) -> None:
+    """About one lookup in a hundred is read-only."""
+    assert 0.005 < lookups["read_only"].mean() < 0.015
+
+
+def test_weights_are_whole_millionths(lookups: pd.DataFrame) -> None:
+    """Weights are positive, skewed, one on average and multiples of 0.000001."""
+    weight = lookups["weight"].to_numpy()
+
+    assert weight.min() > 0
+    assert np.median(weight) < 0.7
+    assert weight.mean() == pytest.approx(1.0, abs=0.05)
+    assert np.abs(weight * 1e6 - np.round(weight * 1e6)).max() < 1e-6
+
+
+def test_heartbeats_go_to_the_broker_they_name(lookups: pd.DataFrame) -> None:
+    """A few lookups are of heartbeat topics, answered by that broker or nobody, without odds."""
+    beats = lookups[lookups["topic"].str.contains("/healthcheck")]
+    named = beats["topic"].map(lambda topic: pinned_broker(str(TopicName.parse(topic).namespace)))
+
+    assert 0 < len(beats) < 0.01 * len(lookups)
+    assert (beats["broker"].isna() | (beats["broker"] == named)).all()
+    assert beats["propensity"].isna().all()
+
+
+def test_shares_are_not_of_the_roll(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Raising the share of redirects raises it in the log: the constants mean what they say."""
+    monkeypatch.setattr(cluster, "_REDIRECTED", 6_554)
+    frame = read(generate(SMALL, tmp_path / "log").output, "lookups")
+
+    assert (frame["result"] == "redirect").mean() == pytest.approx(0.1 / 1.1, rel=0.1)

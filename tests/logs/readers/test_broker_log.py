@@ -1,0 +1,233 @@
+"""The reader of brokers' logs, on lines in the shapes of the facts."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lookup.logs.readers import PulsarBrokerReader
+from lookup.model.records import Row, Unreadable
+from tests.logs.readers.lines import one_row, read_lines
+
+_TS = 1769860800000000
+_TOPIC = "persistent://public/default/t-partition-3"
+_BUNDLE = "public/default/0x40000000_0x80000000"
+
+
+def _line(message: str, second: int = 0, level: str = "DEBUG") -> str:
+    return f"2026-01-31T12:00:{second:02},000+0000 [pulsar-io-4-1] {level} org.apache.pulsar.broker.X - {message}"
+
+
+def _json(message: str, second: int = 0, **context: str) -> str:
+    instant = {"epochSecond": _TS // 1_000_000 + second, "nanoOfSecond": 0}
+    return json.dumps({"instant": instant, "loggerName": "o.a.p.X", "message": message, "contextMap": context})
+
+
+def test_a_request_and_its_result_are_one_lookup() -> None:
+    """The row has the request's time and client, the result's broker as an id, and how long it took."""
+    result = "Optional[LookupResult [type=BrokerUrl, lookupData=LookupData{brokerUrl=pulsar://b2:6650, httpUrl=x}]]"
+    values = one_row(
+        PulsarBrokerReader(broker="b1:8080"),
+        _line(f"[{_TOPIC}] Received Lookup from /10.1.2.3:51234 for 7"),
+        _line(f"[{_TOPIC}] Lookup result {result}", second=1),
+    )
+
+    assert values == {
+        "ts": _TS,
+        "topic": _TOPIC,
+        "client": "10.1.2.3",
+        "asked_broker": "b1:8080",
+        "broker": "b2:8080",
+        "result": "connect",
+        "latency_ms": 1000.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("result", "outcome"),
+    [
+        ("LookupResult [type=RedirectUrl, lookupData=LookupData{brokerUrl=pulsar://b2:6650}]", "redirect"),
+        ("LookupData{brokerUrl=pulsar://b2:6650}, redirect=false", "connect"),
+        ("Optional.empty", "failed"),
+        ("something else", "unknown"),
+        ("pulsar://b2:6650", "unknown"),
+    ],
+)
+def test_a_result_says_what_became_of_the_lookup(result: str, outcome: str) -> None:
+    """Redirects are told by the type; a text that names none is unknown."""
+    values = one_row(PulsarBrokerReader(), _line(f"[{_TOPIC}] Lookup result {result}"))
+    assert values.get("result") == outcome
+
+
+def test_a_topic_behind_for_is_taken_too() -> None:
+    """`Received Lookup from X for T` names the topic at its end."""
+    values = one_row(PulsarBrokerReader(), _line(f"Received Lookup from host/10.1.2.3:51234 for {_TOPIC}"))
+    assert (values["topic"], values["client"]) == (_TOPIC, "10.1.2.3")
+
+
+@pytest.mark.parametrize("is_json", [False, True])
+def test_requests_of_5_0_have_attributes(is_json: bool) -> None:
+    """Topic, listener and client come from the context map, behind the text or in JSON."""
+    context = {"topic": _TOPIC, "requestId": "7", "advertisedListenerName": "ext", "remoteAddress": "/10.1.2.3:5"}
+    text = "Received Lookup request"
+    attributes = ", ".join(f"{key}={value}" for key, value in context.items())
+    line = _json(text, **context) if is_json else _line(f"{text} {{{attributes}}}")
+
+    expected = {"ts": _TS, "topic": _TOPIC, "client": "10.1.2.3", "listener": "ext"}
+    assert one_row(PulsarBrokerReader(), line) == expected
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        _line(f"Failed to lookup null for topic {_TOPIC} with error java.lang.X: Failed to lookup y", level="WARN"),
+        _line(f"Failed to lookup {{topic={_TOPIC}, exceptionMessage=x}}", level="WARN"),
+        _line(f"Failed lookup due to too many lookup-requests {_TOPIC}"),
+        _json("Failed lookup due to too many lookup-requests", topic=_TOPIC),
+        _line(f"No broker was found available for topic {_TOPIC}", level="WARN"),
+    ],
+)
+def test_failures_are_lookups_that_failed(line: str) -> None:
+    """Errors, refusals for load and missing brokers are demand without an answer."""
+    assert one_row(PulsarBrokerReader(), line) == {"ts": _TS, "topic": _TOPIC, "result": "failed"}
+
+
+def test_a_failure_names_its_client_where_there_is_authentication() -> None:
+    """The client's role stands in the line; the literal null does not count."""
+    line = _line(f"Failed to lookup app-7 for topic {_TOPIC} with error x")
+    assert one_row(PulsarBrokerReader(), line)["client"] == "app-7"
+
+
+def test_lookups_over_http_are_answered_in_one_line() -> None:
+    """Success names the broker, a redirect its target."""
+    reader = PulsarBrokerReader()
+    connect = one_row(
+        reader, _line(f"Lookup succeeded for topic {_TOPIC} -- broker: LookupData{{brokerUrl=pulsar://b2:6650}}")
+    )
+    redirect = one_row(
+        reader, _line(f"Redirect lookup for topic {_TOPIC} to http://b3:8080/lookup/v2/topic/x?authoritative=true")
+    )
+
+    assert (connect["broker"], connect["result"]) == ("b2:8080", "connect")
+    assert (redirect["broker"], redirect["result"]) == ("b3:8080", "redirect")
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (
+            f"Successfully acquired ownership of OwnedBundle(bundle={_BUNDLE}, isActive=1)",
+            {"event": "owned", "broker": "b1:8080"},
+        ),
+        (
+            f"Selected new owner broker: b2:8080 for bundle: {_BUNDLE}.",
+            {"event": "owned", "broker": "b2:8080", "by": "policy"},
+        ),
+        (
+            f"[admin] Successfully unloaded namespace bundle {_BUNDLE}",
+            {"event": "unloaded", "broker": "b1:8080", "by": "admin"},
+        ),
+        (
+            f"Successfully unloaded namespace bundle {{bundle={_BUNDLE}, namespace=public/default}}",
+            {"event": "unloaded", "broker": "b1:8080", "by": "admin"},
+        ),
+        (
+            f"[ThresholdShedder] Unloading bundle: {_BUNDLE} from broker b3:8080",
+            {"event": "unloaded", "broker": "b3:8080", "by": "policy"},
+        ),
+        (
+            f"[TransferShedder] Unloading bundle: Unload[sourceBroker=b3:8080, serviceUnit={_BUNDLE}, destBroker=x]",
+            {"event": "unloaded", "broker": "b3:8080", "by": "policy"},
+        ),
+        (
+            f"{_BUNDLE} ServiceUnitStateData[state=Owned, dstBroker=b4:8080, sourceBroker=null, force=false]",
+            {"event": "owned", "broker": "b4:8080"},
+        ),
+        (
+            f"{_BUNDLE} ServiceUnitStateData[state=Free, dstBroker=null, sourceBroker=b4:8080, force=false]",
+            {"event": "unloaded", "broker": "b4:8080"},
+        ),
+    ],
+)
+def test_changes_of_ownership_are_rows(message: str, expected: dict[str, Any]) -> None:
+    """Acquisitions, selections, unloads and state records say who owns the bundle, and by whose will."""
+    row = one_row(PulsarBrokerReader(broker="b1:8080"), _line(message, level="INFO"))
+    assert row == {"ts": _TS, "bundle": _BUNDLE, **expected}
+
+
+def test_a_split_brings_its_boundaries() -> None:
+    """A splitting record names the children, whose ends are the boundaries."""
+    children = "{0x40000000_0x50000000=Optional.empty, 0x50000000_0x80000000=Optional.empty}"
+    line = _line(
+        f"{_BUNDLE} ServiceUnitStateData[state=Splitting, dstBroker=null, sourceBroker=b4:8080, "
+        f"splitServiceUnitToDestBroker={children}, force=false]"
+    )
+    row = one_row(PulsarBrokerReader(), line)
+    assert (row["event"], row["boundaries"]) == ("split", ["0x40000000", "0x50000000", "0x80000000"])
+
+
+def test_a_state_record_counts_once() -> None:
+    """Everyone prints the record; states that change no owner are passed over."""
+    owned = _line(f"{_BUNDLE} ServiceUnitStateData[state=Owned, dstBroker=b4:8080, sourceBroker=null]")
+    assigning = _line(f"{_BUNDLE} ServiceUnitStateData[state=Assigning, dstBroker=b4:8080, sourceBroker=null]")
+    assert len(read_lines(PulsarBrokerReader(), assigning, owned, owned)) == 1
+
+
+def test_the_unload_that_carries_out_a_shed_is_no_admins() -> None:
+    """A shedder calls the admin API itself: what follows its decision within a minute is its own."""
+    shed = _line(f"Unloading bundle: {_BUNDLE} from broker b3:8080")
+    done = _line(f"[null] Successfully unloaded namespace bundle {_BUNDLE}", second=2)
+    rows = read_lines(PulsarBrokerReader(), shed, done)
+    assert [row.values["by"] for row in rows if isinstance(row, Row)] == ["policy", "policy"]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (_line("Failed to lookup null for topic x/[a-z]{1,8} with error y"), "is a regular expression of a topic list"),
+        (_line("Received Lookup from /10.1.2.3:5 for 7"), "the line names no topic"),
+        (_line("Successfully unloaded namespace bundle nonsense"), "the line names no bundle of the form"),
+        (f"Selected new owner broker: b:8080 for bundle: {_BUNDLE}.", "in none of the layouts of Pulsar's logs"),
+        (f"12:00:00.000 [t] INFO  a.L - Selected new owner broker: b:8080 for bundle: {_BUNDLE}.", "has no date"),
+    ],
+)
+def test_a_record_that_cannot_be_used_says_why(line: str, reason: str) -> None:
+    """Patterns, missing names, unknown layouts and missing dates are reported with their line."""
+    (bad,) = read_lines(PulsarBrokerReader(), line)
+
+    assert isinstance(bad, Unreadable)
+    assert reason in bad.reason
+
+
+def test_stack_traces_and_other_lines_are_passed_over() -> None:
+    """Nothing is reported for lines that tell of neither lookups nor ownership."""
+    lines = (
+        _line("Loading all topics on bundle: " + _BUNDLE),
+        "java.lang.IllegalStateException: Failed to lookup x",
+        "\tat org.apache.X.lookup(X.java:7) ~[Failed to lookup]",
+        "Caused by: x.Exception: Successfully acquired ownership of nothing",
+        "",
+    )
+    assert read_lines(PulsarBrokerReader(), *lines) == []
+
+
+@given(st.lists(st.tuples(st.booleans(), st.sampled_from("abc"), st.integers(0, 59)), max_size=20))
+def test_every_request_becomes_exactly_one_lookup(events: list[tuple[bool, str, int]]) -> None:
+    """However requests and results are mixed, each request is one row, and rows are in the order of lines."""
+    lines = [
+        _line(
+            f"[persistent://p/d/{topic}] "
+            + ("Received Lookup from /h:1 for 1" if asks else "Lookup result Optional.empty"),
+            second,
+        )
+        for asks, topic, second in sorted(events, key=lambda event: event[2])
+    ]
+    rows = read_lines(PulsarBrokerReader(), *lines)
+
+    asked = [number for number, line in enumerate(lines, start=1) if "Received" in line]
+    assert [row.line for row in rows] == sorted({row.line for row in rows})
+    assert set(asked) <= {row.line for row in rows}

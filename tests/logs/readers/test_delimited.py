@@ -1,0 +1,186 @@
+"""The delimited reader."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lookup.logs.readers.delimited import DelimitedReader
+from lookup.logs.sources import open_lines
+from lookup.model.records import Row, Unreadable
+
+_TIME = {"column": "time", "format": "unix"}
+_TOPIC = "persistent://t/ns/{page}"
+
+
+def _read(reader: DelimitedReader, *lines: str) -> list[Row | Unreadable]:
+    return list(reader.parse(iter(enumerate(lines, start=1)), "file"))
+
+
+def _one(reader: DelimitedReader, *lines: str) -> dict[str, Any]:
+    (row,) = _read(reader, *lines)
+    assert isinstance(row, Row), row
+    return dict(row.values)
+
+
+def test_a_header_names_the_columns() -> None:
+    """Columns are found by the header's names, whatever their order."""
+    reader = DelimitedReader(topic=_TOPIC, timestamp=_TIME)
+    assert _one(reader, "page,time", "home,7") == {"topic": "persistent://t/ns/home", "ts": 7_000_000}
+
+
+def test_columns_may_be_named_by_the_mapping() -> None:
+    """Without a header the mapping's names hold from the first line on."""
+    reader = DelimitedReader(topic=_TOPIC, timestamp=_TIME, header=False, columns=("time", "page"), delimiter="|")
+    assert _one(reader, "7|home")["topic"] == "persistent://t/ns/home"
+
+
+def test_every_field_of_a_lookup_can_be_mapped() -> None:
+    """Client, cluster, brokers, listener, result, weight, latency and properties come from their columns."""
+    reader = DelimitedReader(
+        topic=_TOPIC,
+        timestamp=_TIME,
+        client="host",
+        cluster="c-{dc}",
+        broker="{b}:8080",
+        asked_broker="asked",
+        listener="l",
+        result={"column": "status", "rule": "map", "values": {"200": "connect"}, "default": "failed"},
+        weight={"column": "bytes", "default": 1.0, "min": 0.5, "scale": 0.001},
+        latency_ms={"column": "s", "scale": 1000.0},
+        properties={"rack": {"column": "host", "rule": "domain-label"}},
+    )
+    values = _one(reader, "time,page,host,dc,b,asked,l,status,bytes,s", "7,p,h.de,eu,b1,b2:8080,ext,200,2000,0.25")
+
+    assert values == {
+        "ts": 7_000_000,
+        "topic": "persistent://t/ns/p",
+        "client": "h.de",
+        "cluster": "c-eu",
+        "broker": "b1:8080",
+        "asked_broker": "b2:8080",
+        "listener": "ext",
+        "result": "connect",
+        "weight": 2.0,
+        "latency_ms": 250.0,
+        "properties": {"rack": "de"},
+    }
+
+
+@pytest.mark.parametrize(("text", "weight"), [("", 9.0), ("-", 9.0), ("0", 0.5), ("3", 3.0)])
+def test_weights_have_a_default_and_a_least_value(text: str, weight: float) -> None:
+    """An empty or dashed weight is the default, one below the least value is the least value."""
+    reader = DelimitedReader(topic=_TOPIC, timestamp=_TIME, weight={"column": "w", "default": 9.0, "min": 0.5})
+    assert _one(reader, "time,page,w", f"7,p,{text}")["weight"] == weight
+
+
+def test_a_pattern_takes_the_place_of_the_delimiter() -> None:
+    """Named groups of a pattern are the columns; a line that does not match is unreadable."""
+    reader = DelimitedReader(topic=_TOPIC, timestamp=_TIME, pattern=r"(?P<time>\d+) <(?P<page>.*)>")
+    good, bad = _read(reader, "7 <home>", "garbage")
+
+    assert isinstance(good, Row)
+    assert good.values["topic"] == "persistent://t/ns/home"
+    assert bad == Unreadable(2, "the line does not match `pattern`", "garbage")
+
+
+def test_quotes_comments_and_conditions() -> None:
+    """Quoted delimiters stay in values, comments and records that fail a condition are passed over."""
+    reader = DelimitedReader(
+        topic=_TOPIC, timestamp=_TIME, quote='"', comment="#", only={"page": "a.*"}, decode=("page",)
+    )
+    rows = _read(reader, "# v1", "time,page", '7,"a,b"', "8,b", "", "9,a%2Fc")
+
+    assert [row.values["topic"] for row in rows if isinstance(row, Row)] == [
+        "persistent://t/ns/a,b",
+        "persistent://t/ns/a%2Fc",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("7", "1 values where 2 columns are named"),
+        ("soon,p", "timestamp 'soon' is not a number (unix)"),
+        ('7,"p', "the quotes do not fit: unexpected end of data"),
+    ],
+)
+def test_a_line_that_cannot_be_used_is_reported(line: str, reason: str) -> None:
+    """Wrong count, time or quotes make the record unreadable with the reason, and the next one is read."""
+    reader = DelimitedReader(topic=_TOPIC, timestamp=_TIME, quote='"')
+    bad, good = _read(reader, "time,page", line, "7,home")
+
+    assert bad == Unreadable(2, reason, line)
+    assert isinstance(good, Row)
+
+
+def test_a_header_that_lacks_a_column_is_reported() -> None:
+    """The header's line says which column is missing and which there are."""
+    first, second = _read(DelimitedReader(topic=_TOPIC, timestamp=_TIME), "time,url", "7,home")
+
+    assert isinstance(first, Unreadable)
+    assert first.reason == "the header has no column 'page'; it has time, url"
+    assert isinstance(second, Unreadable)
+    assert second.reason == "there is no column 'page'; there are time, url"
+
+
+@pytest.mark.parametrize(
+    ("mapping", "sentence"),
+    [
+        ({"timestamp": {"colum": "time"}}, "timestamp has no key 'colum'; did you mean 'column'"),
+        ({"timestamp": {}}, "timestamp.column must name a column"),
+        ({"timestamp": {"column": "t", "format": "epoch"}}, "time format 'epoch' is unknown"),
+        ({"topic": "{page}"}, "topic template '{page}' is not of the form"),
+        ({"header": False}, "`columns` must name the columns"),
+        ({"pattern": "(.*)"}, "`pattern` must have named groups"),
+        ({"pattern": "("}, "`pattern` is no regular expression"),
+        ({"delimiter": ""}, "`delimiter` is empty"),
+        ({"delimiter": "::", "quote": '"'}, "must be single characters"),
+        ({"weight": {"column": "w", "default": "x"}}, "weight.default must be a number, it is 'x'"),
+        ({"only": {"page": "("}}, "only: '\\(' is no regular expression"),
+        ({"properties": {"rack": {"rule": "cidr"}}}, "properties.rack: rule 'cidr' needs the key 'networks'"),
+    ],
+)
+def test_a_wrong_mapping_is_refused(mapping: dict[str, Any], sentence: str) -> None:
+    """A mapping that cannot work is a ValueError naming the key, before any file is read."""
+    with pytest.raises(ValueError, match=sentence):
+        DelimitedReader(**{"topic": _TOPIC, "timestamp": _TIME, **mapping})
+
+
+@pytest.mark.shared
+def test_the_nasa_trace_needs_nothing_but_its_mapping(shared_data: Path, nasa_reader: DelimitedReader) -> None:
+    """All 30,969 requests are rows with topic, client and rack; bare addresses and names without a dot have labels."""
+    path = str(shared_data / "nasa_http_19950801.tsv")
+    rows = [row for row in nasa_reader.parse(open_lines(path), path) if isinstance(row, Row)]
+
+    assert len(rows) == 30_969
+    racks = Counter(row.values["properties"]["rack"] for row in rows)
+    assert racks.most_common(3) == [("ip", 9619), ("com", 6348), ("gov", 4478)]
+    assert rows[0].values == {
+        "ts": 807_256_800_000_000,
+        "topic": "persistent://nasa/http/%2Fimages%2Flaunch-logo.gif",
+        "properties": {"rack": "com"},
+        "client": "pppa006.compuserve.com",
+        "cluster": "nasa",
+    }
+
+
+def test_no_byte_of_a_log_is_repeated_raw() -> None:
+    """A header and a record with control characters are told with escapes, and of many columns only some are named."""
+    reader = DelimitedReader(topic=_TOPIC, timestamp=_TIME)
+    header, record = "page,w\x1b[31mhen," + ",".join(f"c{n}" for n in range(500)), "\x1b]0;x\x07" * 2_000
+
+    (bad_header,) = _read(reader, header)
+    (bad_record,) = _read(reader, "page,time", f"{record},{record}")
+
+    assert isinstance(bad_header, Unreadable)
+    assert isinstance(bad_record, Unreadable)
+    assert bad_header.reason == (
+        "the header has no column 'time'; it has page, 'w\\x1b[31mhen',"
+        " c0, c1, c2, c3, c4, c5, c6, c7, c8, c9 and 490 more"
+    )
+    assert bad_record.reason.isprintable()
+    assert len(bad_record.reason) < 500

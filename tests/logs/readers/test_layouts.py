@@ -1,0 +1,104 @@
+"""The layouts of Pulsar's logs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from lookup.logs.readers.layouts import LineLayout, LogEvent, is_continuation
+from lookup.logs.readers.origin import LogOrigin
+
+_TS = 1695198452188000
+
+
+def _event(line: str, source: str = "broker.log", **origin: str) -> LogEvent | None:
+    return LineLayout(LogOrigin(**origin), source).read(line)  # type: ignore[arg-type]  texts only
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "2023-09-20T08:27:32,188+0000 [pool-1] INFO  a.b.Logger - hello",
+        "pulsar-broker 2023-09-20T08:27:32,188+0000 [pool-1] INFO  a.b.Logger - hello",
+        "2023-09-20 10:27:33.999 | 2023-09-20T08:27:32,188+0000 [pool-1] INFO  a.b.Logger - hello",
+        "2023-09-20 08:27:32.188 [pool-1] WARN  a.b.Logger - hello",
+        "2023-09-20T08:27:32,188 - INFO  - [pool-1:a.b.Logger] - hello",
+        "2023-09-20 08:27:32,188 | WARN  | [pool-1] | hello | a.b.Logger (Logger.java:7)",
+    ],
+)
+def test_every_layout_has_time_logger_and_message(line: str) -> None:
+    """Text layouts with and without a container's prefix mean the same event."""
+    assert _event(line) == LogEvent(_TS, "hello", "a.b.Logger")
+
+
+def test_json_events_bring_their_context() -> None:
+    """Time, message and attributes come from the fields of 5.0's JSON layout, also inside Docker's wrapping."""
+    record = {
+        "instant": {"epochSecond": 1695198452, "nanoOfSecond": 188000999},
+        "loggerName": "a.b.Logger",
+        "message": "hello",
+        "contextMap": {"topic": "x", "requestId": 7},
+    }
+    expected = LogEvent(_TS, "hello", "a.b.Logger", {"topic": "x", "requestId": "7"})
+
+    assert _event(json.dumps(record)) == expected
+    assert _event("broker-0 | " + json.dumps(record)) == expected
+    assert _event(json.dumps({"log": json.dumps(record) + "\n", "stream": "stdout"})) == expected
+    assert _event(json.dumps({**record, "instant": None, "timeMillis": 1695198452188})) == expected
+
+
+def test_attributes_behind_a_message_are_read() -> None:
+    """A context map behind the message is cut into pairs; commas inside a value stay."""
+    event = _event("2023-09-20T08:27:32,188+0000 [t] DEBUG a.L - Received {topic=x{1,2}, y, requestId=7}")
+    assert event == LogEvent(_TS, "Received", "a.L", {"topic": "x{1,2}, y", "requestId": "7"})
+
+
+def test_braces_of_other_texts_are_no_attributes() -> None:
+    """A record printed as `Name{...}` stays in the message."""
+    event = _event("2023-09-20T08:27:32,188+0000 [t] DEBUG a.L - result LookupData{brokerUrl=u, httpUrl=h}")
+    assert event == LogEvent(_TS, "result LookupData{brokerUrl=u, httpUrl=h}", "a.L")
+
+
+@pytest.mark.parametrize(
+    ("source", "date"),
+    [("x.log", "2023-09-20"), ("logs/broker-2023-09-20.log", ""), ("logs/20230920/broker.log.gz", "")],
+)
+def test_a_clock_takes_its_day_from_the_parameter_or_the_path(source: str, date: str) -> None:
+    """Layout A gets the day the reader was told, or the one in the file's path."""
+    event = _event("08:27:32.188 [pool-1] INFO  a.b.Logger - hello", source, date=date)
+    assert event == LogEvent(_TS, "hello", "a.b.Logger")
+
+
+def test_a_clock_without_day_is_unreadable() -> None:
+    """Where nothing names the day the reason says how to give it."""
+    with pytest.raises(ValueError, match="the layout has no date: give the reader `date`"):
+        _event("08:27:32.188 [pool-1] INFO  a.b.Logger - hello")
+
+
+def test_midnight_is_noticed_even_on_lines_that_nobody_reads() -> None:
+    """The day goes on when the clock goes back by half a day, not when threads write late."""
+    layout = LineLayout(LogOrigin(date="2023-09-19"), "x.log")
+    layout.pass_over("23:59:59.900 [t] INFO  a.L - noise")
+    layout.pass_over("23:59:59.800 [t] INFO  a.L - late noise")
+    layout.pass_over("00:00:00.100 [t] INFO  a.L - noise")
+
+    event = layout.read("08:27:32.188 [t] INFO  a.L - hello")
+    assert event is not None
+    assert event.ts == _TS
+
+
+def test_a_zone_applies_to_times_without_offset() -> None:
+    """The parameter `timezone` shifts times that have no offset, and no others."""
+    berlin = {"timezone": "Europe/Berlin"}
+    assert _event("2023-09-20 10:27:32.188 [t] WARN  a.L - hello", **berlin) == LogEvent(_TS, "hello", "a.L")
+    assert _event("2023-09-20T08:27:32,188+0000 [t] WARN  a.L - hello", **berlin) == LogEvent(_TS, "hello", "a.L")
+
+
+def test_other_lines_are_no_events() -> None:
+    """A line in none of the layouts is None; stack traces are told apart."""
+    assert _event("Attempting to shed load on broker101:4080") is None
+    assert is_continuation("\tat org.apache.pulsar.broker.Foo.bar(Foo.java:7)")
+    assert is_continuation("Caused by: java.lang.IllegalStateException: x")
+    assert is_continuation("javax.ws.rs.WebApplicationException: HTTP 307 Temporary Redirect")
+    assert not is_continuation("2023-09-20T08:27:32,188+0000 [t] INFO  a.L - x")

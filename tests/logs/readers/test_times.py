@@ -1,0 +1,88 @@
+"""Points in time as logs write them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lookup.logs.readers.times import parse_access_time, parse_iso, time_parser, to_us, zone_of
+
+_MOMENTS = st.datetimes(timezones=st.just(UTC))
+
+
+@given(_MOMENTS)
+def test_iso_survives_a_round_trip(moment: datetime) -> None:
+    """An ISO text gives back its moment to the µs."""
+    assert parse_iso(moment.isoformat()) == to_us(moment)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2023-09-20T08:27:32,188+0000",
+        "2023-09-20T08:27:32.188Z",
+        "2023-09-20 10:27:32.188+02:00",
+        "2023-09-20T08:27:32.188",
+    ],
+)
+def test_iso_dialects_mean_the_same(text: str) -> None:
+    """Comma or point, offset or none, blank or T: one moment."""
+    assert parse_iso(text) == 1695198452188000
+
+
+def test_a_text_without_offset_is_in_the_given_zone() -> None:
+    """The zone applies to texts without offset, daylight saving included."""
+    assert parse_iso("2023-09-20T10:27:32.188", zone_of("Europe/Berlin")) == 1695198452188000
+
+
+def test_access_log_times_are_read_in_any_locale() -> None:
+    """The English month of an access log is read whatever the process's locale says."""
+    assert parse_access_time("07/Nov/2018:12:27:31 +0000") == 1541593651000000
+    assert parse_access_time("16/Apr/2026:11:30:22 -0700") == 1776364222000000
+
+
+@given(st.integers(0, 10**12), st.integers(0, 999_999))
+def test_unix_seconds_are_exact(seconds: int, micros: int) -> None:
+    """A decimal count of seconds keeps every µs."""
+    assert time_parser("unix", UTC)(f"{seconds}.{micros:06}") == seconds * 1_000_000 + micros
+
+
+def test_short_and_long_fractions() -> None:
+    """A fraction of any length counts; what is below the µs is cut off."""
+    assert time_parser("unix", UTC)("7.5") == 7_500_000
+    assert time_parser("unix", UTC)("7.0000019") == 7_000_001
+    assert time_parser("unix_ms", UTC)("7.25") == 7_250
+
+
+def test_other_units_and_patterns() -> None:
+    """Milliseconds, microseconds and strptime patterns are read as they say."""
+    assert time_parser("unix_ms", UTC)("1695198452188") == 1695198452188000
+    assert time_parser("unix_us", UTC)("1695198452188000") == 1695198452188000
+    assert time_parser("%d.%m.%Y %H:%M", zone_of("Europe/Berlin"))("20.09.2023 10:27") == 1695198420000000
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "sentence"),
+    [
+        ("unix", "soon", "timestamp 'soon' is not a number"),
+        ("unix", "1e999999999", "is not a number"),
+        ("iso", "yesterday", "is not ISO-8601"),
+        ("access", "07/Foo/2018:12:27:31 +0000", "is not of the form 07/Nov/2018"),
+        ("%Y", "x", "does not match '%Y'"),
+    ],
+)
+def test_what_is_no_time_is_told_by_a_clause(form: str, text: str, sentence: str) -> None:
+    """A text that is no time raises ValueError with what it should have been."""
+    with pytest.raises(ValueError, match=sentence):
+        time_parser(form, UTC)(text)
+
+
+def test_unknown_formats_and_zones_are_refused() -> None:
+    """A misspelt format or zone is a ValueError that lists or shows what is right."""
+    with pytest.raises(ValueError, match="known: unix, unix_ms, unix_us, iso, access"):
+        time_parser("epoch", UTC)
+    with pytest.raises(ValueError, match="time zone 'Mars/Base' is unknown"):
+        zone_of("Mars/Base")

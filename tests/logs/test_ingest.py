@@ -1,0 +1,332 @@
+"""From log files to canonical tables on Spark."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from lookup.engine.plugins import load_plugins
+from lookup.errors import InputError, PluginError
+from lookup.hooks import LogReader
+from lookup.logs.ingest import ingest
+from lookup.logs.readers import DelimitedReader, JsonLinesReader, PulsarBrokerReader
+from lookup.logs.schema import CANONICAL, QUARANTINE
+from lookup.replay import ingest as module
+
+pytestmark = pytest.mark.spark
+
+_DAY_US = 86_400_000_000
+
+
+def _line(ts: int, topic: str = "x", **values: Any) -> str:
+    return json.dumps({"ts": ts, "topic": f"persistent://t/ns/{topic}", **values}) + "\n"
+
+
+def _files(folder: Path, **texts: str) -> list[str]:
+    paths = {name: folder / f"{name}.jsonl" for name in texts}
+    for name, text in texts.items():
+        paths[name].write_text(text)
+    return [str(path) for path in paths.values()]
+
+
+def _table(folder: Path) -> list[dict[str, Any]]:
+    """Read all rows of a table, file by file in the order of paths."""
+    files = sorted(folder.rglob("*.parquet"))
+    return [row for file in files for row in pq.ParquetFile(file).read().to_pylist()]
+
+
+def _micros(row: dict[str, Any]) -> int:
+    return int(row["ts"].timestamp()) * 1_000_000 + int(row["ts"].microsecond)
+
+
+@pytest.mark.shared
+def test_the_nasa_trace_is_ingested_by_its_mapping(
+    spark: SparkSession, shared_data: Path, nasa_reader: DelimitedReader, tmp_path: Path
+) -> None:
+    """All 30,969 requests are in one file of the canonical schema, in the order of time and of the source."""
+    report = ingest(spark, [str(shared_data / "nasa_http_19950801.tsv")], nasa_reader, str(tmp_path / "nasa"))
+
+    assert (report.rows, report.clusters, report.quarantined) == ({"lookups": 30_969}, ("nasa",), {})
+    (file,) = (tmp_path / "nasa" / "lookups").rglob("*.parquet")
+    assert file.parent.relative_to(tmp_path / "nasa") == Path("lookups/cluster=nasa/date=1995-08-01")
+    table = pq.ParquetFile(file).read()
+    assert table.schema.equals(CANONICAL["lookups"])
+    order = list(zip(table["ts"].cast(pa.int64()).to_pylist(), table["seq"].to_pylist(), strict=True))
+    assert order == sorted(order)
+    assert (
+        spark.read.parquet(str(tmp_path / "nasa" / "lookups")).where('properties = \'{"rack":"com"}\'').count() == 6348
+    )
+
+
+def test_rows_are_parted_by_cluster_and_day_and_ordered_by_time_then_source(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Equal times keep the order of sorted paths and of lines, whatever the order of arguments."""
+    late = _line(_DAY_US, "c") + _line(5, "d", cluster="west") + _line(9, "e") + _line(9, "f")
+    (first,) = _files(tmp_path, b=late)
+    packed = tmp_path / "c.jsonl.gz"
+    packed.write_bytes(gzip.compress((_line(9, "g") + _line(1, "h")).encode()))
+    report = ingest(spark, [str(packed), first], JsonLinesReader(), str(tmp_path / "out"), cluster="east")
+
+    assert report.rows == {"lookups": 6}
+    assert report.clusters == ("east", "west")
+    assert (report.first_us, report.last_us) == (0, _DAY_US + 60_000_000)
+    rows = {
+        folder.relative_to(tmp_path / "out" / "lookups").as_posix(): [row["topic"][-1] for row in _table(folder)]
+        for folder in (tmp_path / "out" / "lookups").glob("*/*")
+    }
+    assert rows == {
+        "cluster=east/date=1970-01-01": ["h", "e", "f", "g"],
+        "cluster=east/date=1970-01-02": ["c"],
+        "cluster=west/date=1970-01-01": ["d"],
+    }
+
+
+def test_every_table_a_reader_finds_is_written(spark: SparkSession, tmp_path: Path) -> None:
+    """A broker's log gives lookups and ownership; lines of other business are counted, unreadable ones kept."""
+    stamp = "2026-01-31T12:00:00,000+0000 [t] INFO  a.L - "
+    bundle = "public/default/0x40000000_0x80000000"
+    lines = [
+        f"{stamp}Failed to lookup null for topic persistent://public/default/x with error y",
+        f"{stamp}Selected new owner broker: b2:8080 for bundle: {bundle}.",
+        f"{stamp}Failed to lookup null for topic public/default/[a-z] with error y",
+        f"{stamp}noise",
+        "\tat org.apache.X.y(X.java:7)",
+    ]
+    log = tmp_path / "broker.log"
+    log.write_text("\n".join(lines))
+    report = ingest(
+        spark, [str(log)], PulsarBrokerReader(), str(tmp_path / "out"), cluster="east", max_quarantine_ratio=0.5
+    )
+
+    assert (report.lines, report.skipped, report.rows) == (5, 2, {"lookups": 1, "ownership": 1})
+    assert report.quarantine_ratio == pytest.approx(1 / 3)
+    (reason,) = report.quarantined
+    assert reason.endswith(" is a regular expression of a topic list watcher, not a topic")
+    assert "..." not in reason
+    (owned,) = _table(tmp_path / "out" / "ownership")
+    assert (owned["cluster"], owned["bundle"], owned["event"], owned["broker"]) == ("east", bundle, "owned", "b2:8080")
+    assert pq.read_schema(next((tmp_path / "out" / "quarantine").iterdir())).equals(QUARANTINE)
+    (bad,) = _table(tmp_path / "out" / "quarantine")
+    assert bad == {
+        "table": None,
+        "source": str(log),
+        "line": 3,
+        "reason": "'public/default/[a-z]' is a regular expression of a topic list watcher, not a topic",
+        "text": lines[2],
+    }
+
+
+def test_rows_that_break_the_schema_go_to_quarantine_with_their_line(spark: SparkSession, tmp_path: Path) -> None:
+    """What the reader lets pass is still checked: topic, weight and cluster; the text of the line is kept."""
+    good = _line(1) * 20
+    (path,) = _files(tmp_path, a=good + _line(2, weight=-1) + '{"ts":3,"topic":"orders"}\n')
+    report = ingest(spark, [path], JsonLinesReader(), str(tmp_path / "out"), cluster="east", max_quarantine_ratio=0.1)
+
+    assert report.rows == {"lookups": 20}
+    bad = _table(tmp_path / "out" / "quarantine")
+    assert [(row["table"], row["line"], row["reason"]) for row in bad] == [
+        ("lookups", 21, "weight: -1 is not a finite number, 0 or more and at most 1e+10"),
+        ("lookups", 22, "topic: topic 'orders' does not begin with persistent:// or non-persistent://"),
+    ]
+    assert bad[1]["text"] == '{"ts":3,"topic":"orders"}'
+
+
+def test_parts_are_cut_at_minutes_and_the_whole_stays_in_order(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table is cut into parts of so many rows; read in the order of their names they are one order of time."""
+    monkeypatch.setattr(module, "ROWS_PER_FILE", 10)
+    texts = {
+        f"f{number}": "".join(_line((7 * step + number) % 20 * 30_000_000) for step in range(20)) for number in (1, 2)
+    }
+    ingest(spark, _files(tmp_path, **texts), JsonLinesReader(), str(tmp_path / "out"), cluster="c")
+
+    parts = sorted((tmp_path / "out" / "lookups").rglob("*.parquet"))
+    assert [pq.read_metadata(part).num_rows for part in parts] == [8, 8, 8, 8, 8]
+    order = [(_micros(row), row["seq"]) for row in _table(tmp_path / "out" / "lookups")]
+    assert order == sorted(order)
+    assert len(set(order)) == 40
+
+
+def test_the_number_of_workers_does_not_matter(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One task for all sources or one for each: the files are the same, byte for byte."""
+    texts = {name: "".join(_line(step % 5, name) for step in range(50)) for name in "abcd"}
+    sources = _files(tmp_path, **texts)
+    ingest(spark, sources, JsonLinesReader(), str(tmp_path / "many"), cluster="c")
+    monkeypatch.setattr(module, "_on_workers", lambda _, work, jobs: [work(job) for job in jobs])
+    ingest(spark, sources[::-1], JsonLinesReader(), str(tmp_path / "one"), cluster="c")
+
+    many, one = (sorted((tmp_path / name).rglob("*.parquet")) for name in ("many", "one"))
+    assert [path.relative_to(tmp_path / "many") for path in many] == [
+        path.relative_to(tmp_path / "one") for path in one
+    ]
+    assert [path.read_bytes() for path in many] == [path.read_bytes() for path in one]
+
+
+def test_a_position_the_log_brings_is_kept(spark: SparkSession, tmp_path: Path) -> None:
+    """Where a row has `seq`, it decides among equal times."""
+    (path,) = _files(tmp_path, a=_line(1, "x", seq=9) + _line(1, "y", seq=3))
+    ingest(spark, [path], JsonLinesReader(), str(tmp_path / "out"), cluster="c")
+    assert [(row["seq"], row["topic"][-1]) for row in _table(tmp_path / "out" / "lookups")] == [(3, "y"), (9, "x")]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            "",
+            r"a\.jsonl: it is empty: not one line is a record that log reader 'jsonl' knows; it expects one",
+        ),
+        ("\n\n", r"a\.jsonl: none of the 2 lines is a record that log reader 'jsonl' knows"),
+        (
+            "garbage\n" * 9,
+            r"9 of 9 records cannot be read, more than --max-quarantine-ratio 0\.05 allows; .*a\.jsonl:1: the line",
+        ),
+        (_line(1) * 9 + "x", r"1 of 10 records cannot be read"),
+    ],
+)
+def test_input_that_cannot_be_used_is_a_sentence_and_leaves_nothing(
+    spark: SparkSession, tmp_path: Path, text: str, sentence: str
+) -> None:
+    """Empty, blank and garbage logs, and too many bad records, end in an input error without any output."""
+    (path,) = _files(tmp_path, a=text)
+    with pytest.raises(InputError, match=sentence):
+        ingest(spark, [path], JsonLinesReader(), str(tmp_path / "out"), cluster="c")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.jsonl"]
+
+
+def test_a_log_without_any_row_is_a_sentence_whatever_share_may_be_unreadable(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Where every record may be unreadable and every record is, there is no table to write."""
+    (path,) = _files(tmp_path, a="garbage\n" * 2)
+    with pytest.raises(InputError, match=r"none of the 2 records can be read, .*; for instance .*a\.jsonl:1: the line"):
+        ingest(spark, [path], JsonLinesReader(), str(tmp_path / "out"), cluster="c", max_quarantine_ratio=1.0)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.jsonl"]
+
+
+def test_truncated_compression_is_a_sentence(spark: SparkSession, tmp_path: Path) -> None:
+    """A file that ends in the middle of its compressed text is named."""
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(gzip.compress((_line(1) * 5000).encode())[:-20])
+    with pytest.raises(InputError, match=r"a\.jsonl\.gz cannot be read: "):
+        ingest(spark, [str(path)], JsonLinesReader(), str(tmp_path / "out"), cluster="c")
+
+
+def test_a_reader_that_raises_is_named_with_the_line(spark: SparkSession, tmp_path: Path) -> None:
+    """A plug-in's bug is a plug-in error that says which reader, file and line."""
+    plugin = tmp_path / "failing_plugin.py"
+    plugin.write_text(_PLUGIN.replace("words", "failing").replace("yield", "assert number < 3; yield"))
+    reader = load_plugins([plugin]).find("log_readers", "failing")()
+    (path,) = _files(tmp_path, a="a\nb\nc\n")
+    with pytest.raises(
+        PluginError,
+        match=r"log reader 'failing' failed in .*a\.jsonl, line 3: AssertionError \(failing_plugin\.py, line 16\)",
+    ):
+        ingest(spark, [path], reader, str(tmp_path / "out"), cluster="c", plugin_files=[str(plugin)])
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "text", "kind", "sentence"),
+    [
+        (
+            ("for number, line in lines:", "for number, line in ():"),
+            "a\nb\n",
+            InputError,
+            r"a\.jsonl: none of the 2 lines is a record that log reader 'odd' knows\Z",
+        ),
+        (
+            ("for number", "raise OverflowError('no')\n        for number"),
+            "a\n",
+            PluginError,
+            "before it read a line: Ov",
+        ),
+        (("x", "x"), "", InputError, r"a\.jsonl: it is empty: not one line is a record that log reader 'odd' knows\Z"),
+    ],
+)
+def test_a_reader_that_yields_nothing_is_told_truly(
+    spark: SparkSession, tmp_path: Path, change: tuple[str, str], text: str, kind: type[Exception], sentence: str
+) -> None:
+    """A file with content is never called empty, and a reader that says not what it expects is not quoted."""
+    plugin = tmp_path / "odd_plugin.py"
+    plugin.write_text(_PLUGIN.replace("words", "odd").replace(*change))
+    reader = load_plugins([plugin]).find("log_readers", "odd")()
+    (path,) = _files(tmp_path, a=text)
+
+    with pytest.raises(kind, match=sentence):
+        ingest(spark, [path], reader, str(tmp_path / "out"), cluster="c", plugin_files=[str(plugin)])
+
+
+def test_an_output_in_use_needs_force_and_keeps_other_files(spark: SparkSession, tmp_path: Path) -> None:
+    """Without `force` nothing is touched; with it the tables are replaced and everything else stays."""
+    (path,) = _files(tmp_path, a=_line(1, "new"))
+    out = tmp_path / "out"
+    (out / "loads").mkdir(parents=True)
+    (out / "notes.txt").write_text("mine")
+    with pytest.raises(InputError, match=r"^--output: .* is not empty; .* with --force\Z"):
+        ingest(spark, [path], JsonLinesReader(), str(out), cluster="c")
+    with pytest.raises(InputError, match=r"^--output: .* is a file; name a folder"):
+        ingest(spark, [path], JsonLinesReader(), str(out / "notes.txt"), cluster="c")
+
+    ingest(spark, [path], JsonLinesReader(), str(out), cluster="c", force=True)
+    assert sorted(entry.name for entry in out.iterdir()) == ["lookups", "notes.txt", "quarantine"]
+
+
+def test_a_failure_under_force_leaves_the_old_tables(spark: SparkSession, tmp_path: Path) -> None:
+    """What was there stays as it was when the new log cannot be used."""
+    good, bad = _files(tmp_path, a=_line(1, "old"), b="garbage")
+    out = str(tmp_path / "out")
+    ingest(spark, [good], JsonLinesReader(), out, cluster="c")
+    with pytest.raises(InputError):
+        ingest(spark, [bad], JsonLinesReader(), out, cluster="c", force=True)
+    assert [row["topic"] for row in _table(tmp_path / "out" / "lookups")] == ["persistent://t/ns/old"]
+
+
+def test_a_reader_from_a_plain_file_reads_on_the_workers(spark: SparkSession, tmp_path: Path) -> None:
+    """A plug-in file is sent to the workers, which load it before the reader is unpickled."""
+    plugin = tmp_path / "words_plugin.py"
+    plugin.write_text(_PLUGIN)
+    reader: LogReader = load_plugins([plugin]).find("log_readers", "words")(tenant="acme")
+    (path,) = _files(tmp_path, a="one\ntwo\n")
+    report = ingest(spark, [path], reader, str(tmp_path / "out"), cluster="c", plugin_files=[str(plugin)])
+
+    assert report.rows == {"lookups": 2}
+    assert [row["topic"] for row in _table(tmp_path / "out" / "lookups")] == [
+        "persistent://acme/ns/one",
+        "persistent://acme/ns/two",
+    ]
+
+
+_PLUGIN = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lookup.hooks import hookimpl
+from lookup.model import Row
+
+
+@dataclass(frozen=True)
+class WordReader:
+    name: ClassVar[str] = "words"
+    tenant: str = "t"
+
+    def parse(self, lines, source):
+        for number, line in lines:
+            yield Row("lookups", number, {"ts": number, "topic": f"persistent://{self.tenant}/ns/{line}"})
+
+
+@hookimpl
+def lookup_register_log_readers():
+    return [WordReader]
+"""

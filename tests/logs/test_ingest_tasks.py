@@ -1,0 +1,119 @@
+"""Reading one source, without Spark: what is counted, and what is said of what cannot be used."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from lookup.hooks import LogReader
+from lookup.logs.ingest_tasks import SourceJob, SourceReport, read_source
+from lookup.logs.readers import CsvReader, JsonLinesReader
+from lookup.model.records import Row, Unreadable
+
+_TOPIC = "persistent://t/ns/x"
+
+
+@dataclass(frozen=True)
+class Apart:
+    """A reader that leaves the lines alone, as one does that opens the source itself."""
+
+    name: ClassVar[str] = "apart"
+
+    #: rows that it yields, all of the first line
+    rows: int = 0
+    is_failing: bool = False
+    reason: str = ""
+
+    def parse(self, lines: Iterator[tuple[int, str]], source: str) -> Iterator[Row | Unreadable]:
+        """Yield rows of no line in particular."""
+        if self.is_failing:
+            raise KeyError("nothing")
+        for number in range(self.rows):
+            yield Row("lookups", number + 1, {"ts": number, "topic": _TOPIC, "cluster": "c"})
+        if self.reason:
+            yield Unreadable(1, self.reason, "")
+
+
+@dataclass(frozen=True)
+class Impatient:
+    """A reader that stops after the first line."""
+
+    name: ClassVar[str] = "impatient"
+
+    def parse(self, lines: Iterator[tuple[int, str]], source: str) -> Iterator[Row | Unreadable]:
+        """Yield one row."""
+        number, _ = next(lines)
+        yield Row("lookups", number, {"ts": 0, "topic": _TOPIC, "cluster": "c"})
+
+
+def _read(folder: Path, reader: LogReader, text: str) -> SourceReport:
+    path = folder / "a.log"
+    path.write_text(text, encoding="utf-8")
+    return read_source(SourceJob(str(path), 0, pickle.dumps(reader), "c", str(folder / "stage")))
+
+
+@pytest.mark.parametrize(
+    ("reader", "counts"),
+    [(Apart(), (3, 3)), (Apart(rows=2), (3, 1)), (Apart(rows=7), (3, 0)), (Impatient(), (3, 2))],
+)
+def test_lines_are_counted_whoever_reads_them(tmp_path: Path, reader: LogReader, counts: tuple[int, int]) -> None:
+    """What a reader leaves counts as passed over; more records than lines leave none, and never fewer."""
+    report = _read(tmp_path, reader, "a\nb\nc\n")
+
+    assert (report.lines, report.skipped) == counts
+
+
+def test_an_empty_source_has_no_lines(tmp_path: Path) -> None:
+    """Nothing is read and nothing passed over."""
+    report = _read(tmp_path, Apart(), "")
+
+    assert (report.lines, report.skipped, report.failure) == (0, 0, None)
+
+
+def test_a_reader_that_fails_before_any_line_has_no_line_to_name(tmp_path: Path) -> None:
+    """There is no line 0."""
+    report = _read(tmp_path, Apart(is_failing=True), "a\n")
+
+    assert report.is_reader_fault
+    assert report.failure is not None
+    assert report.failure.startswith("before it read a line: KeyError: 'nothing' (test_ingest_tasks.py, line ")
+
+
+def test_reasons_are_grouped_and_the_first_of_each_is_told(tmp_path: Path) -> None:
+    """Numbers and quoted values make no other reason, and what stands for a group was said of a real record."""
+    lines = ["ts,topic", f"noon,{_TOPIC}", f"12 o'clock,{_TOPIC}", "7", "7,8,9"]
+
+    report = _read(tmp_path, CsvReader(), "\n".join(lines))
+
+    assert sorted((report.told[kind], count) for kind, count in report.reasons.items()) == [
+        ("1 values where the header names 2 columns", 2),
+        ("timestamp 'noon' is not ISO-8601, like 2026-01-31T12:00:00.000Z", 2),
+    ]
+
+
+def test_a_reason_of_somebodys_own_reader_is_escaped_and_cut(tmp_path: Path) -> None:
+    """A third party may put a whole record into its reason; the quarantine keeps it, sentences do not."""
+    report = _read(tmp_path, Apart(reason="bad \x1b[31m\n" * 500), "a\n")
+
+    (said,) = report.told.values()
+    assert said.isprintable()
+    assert said.startswith(r"bad \x1b[31m bad \x1b[31m")
+    assert len(said) == 303
+    assert report.examples == [f"{tmp_path / 'a.log'}:1: {said}"]
+
+
+def test_rows_that_are_nested_too_deep_go_to_quarantine(tmp_path: Path) -> None:
+    """The limit of every text holds for a line and for what a column holds."""
+    deep = f"{'[' * 65}{']' * 65}"
+    lines = [deep, f'{{"ts": 1, "topic": "{_TOPIC}", "properties": "{deep}"}}', f'{{"ts": 1, "topic": "{_TOPIC}"}}']
+
+    report = _read(tmp_path, JsonLinesReader(), "\n".join(lines))
+
+    assert report.rows == {"lookups": 1}
+    limit = "is nested too deep: at most 64 tables or lists may stand inside one another"
+    assert sorted(report.told.values()) == [f"properties {limit}", f"the line {limit}"]

@@ -1,0 +1,78 @@
+"""Columns of rows as they are read."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from lookup.logs.rows import Checks, LogBatch, flags, sequence, text_column, texts_of
+from tests.replay.worlds import MICRO
+
+
+def _batch(**columns: pa.Array) -> LogBatch:
+    return LogBatch(pa.RecordBatch.from_pydict(columns), "file", 10, None)
+
+
+def test_rows_without_number_come_before_all_others() -> None:
+    """A missing `seq` sorts first, alike where some rows of a batch have one and where none has."""
+    some = sequence(_batch(seq=pa.array([-5, None])).rows).tolist()
+    none = sequence(_batch(seq=pa.array([None, None], pa.int64())).rows).tolist()
+    absent = sequence(_batch(ts=pa.array([1, 2])).rows).tolist()
+
+    assert some[1] < some[0] == -5
+    assert {*none, *absent} == {some[1]}
+
+
+def test_absent_truths_are_false() -> None:
+    """A flag that is null or has no column is not set."""
+    assert flags(_batch(read_only=pa.array([True, None])).rows, "read_only").tolist() == [True, False]
+    assert flags(_batch(ts=pa.array([1])).rows, "read_only").tolist() == [False]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", None])
+def test_timestamps_of_every_unit_are_microseconds(unit: str, zone: str | None) -> None:
+    """Whatever unit and zone a column has, instants are µs since the epoch; without zone they are UTC."""
+    ts = pa.array([5], pa.timestamp("s")).cast(pa.timestamp(unit)).view(pa.timestamp(unit, tz=zone))
+
+    assert Checks(_batch(ts=ts)).timestamps().tolist() == [5 * MICRO]
+
+
+@pytest.mark.parametrize("unit", ["us", "ms"])
+def test_instants_beyond_the_calendar_are_refused(unit: str) -> None:
+    """Nanoseconds that were written as µs, or µs as ms, are no instants; the row says so."""
+    ts = pa.array([5, 1_767_571_200_000_000_000 // (1000 if unit == "ms" else 1)], pa.timestamp(unit, tz="UTC"))
+    checks = Checks(_batch(ts=ts))
+
+    checks.timestamps()
+
+    (row,) = checks.quarantined
+    assert row.line == 12
+    assert row.reason == "the timestamp is in no year from 1 to 9999; is its unit right?"
+
+
+def test_a_row_is_refused_once_with_its_line() -> None:
+    """The first thing that is wrong with a row is told; lines count from 1."""
+    checks = Checks(_batch(ts=pa.array([None, 1], pa.int64()), weight=pa.array([-1.0, -2.0])))
+    checks.timestamps()
+    checks.weights()
+
+    assert [(row.line, row.reason.partition(" ")[0]) for row in checks.quarantined] == [(11, "the"), (12, "weight")]
+    assert not checks.usable.any()
+
+
+def test_bytes_that_are_no_text_are_replaced() -> None:
+    """What is no UTF-8 becomes U+FFFD, nothing stays nothing."""
+    raw = pa.array([b"a\xff", None, b"b"], pa.binary())
+    texts = pa.StringArray.from_buffers(3, raw.buffers()[1], raw.buffers()[2], raw.buffers()[0])
+
+    assert texts_of(texts) == ["a\ufffd", None, "b"]
+
+
+def test_a_column_of_nothing_is_no_column() -> None:
+    """Texts that are all null are as absent as a column that is not there."""
+    rows = _batch(broker=pa.array([None], pa.string()), topic=pa.array(["t"])).rows
+
+    assert text_column(rows, "broker") is None
+    assert text_column(rows, "client") is None
+    assert text_column(rows, "topic") is not None

@@ -1,0 +1,35 @@
+"""Areas of topic lists: hash, pattern filter, system topics; the section on topic vectors of the vectors' README."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lookup.topics.hashing import topics_hash
+from lookup.topics.naming import without_system_topics
+from lookup.topics.patterns import TopicsPattern
+from tests.vectors.reading import Handler, only
+
+__all__ = ["AREAS"]
+
+
+def _hash(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[str, Any]:
+    only(given, "topics")
+    return {"hash": topics_hash(given["topics"])}
+
+
+def _filter(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[str, Any]:
+    only(given, "topics", "pattern")
+    return {"topics": TopicsPattern(given["pattern"]).filter(given["topics"])}
+
+
+def _filter_system(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[str, Any]:
+    only(given, "topics")
+    return {"topics": without_system_topics(given["topics"])}
+
+
+AREAS: Mapping[str, Handler] = {
+    "topics.filter": _filter,
+    "topics.filter_system": _filter_system,
+    "topics.hash": _hash,
+}
