@@ -23,7 +23,7 @@ from lookup.settings.broker_keys import LOAD_MANAGER_KEYS
 
 __all__ = ["KEYS", "REASONS", "implementations", "parity_page"]
 
-#: Every key of section 13 of the facts, and one more by which the load manager decides.
+#: Every key of `docs/pulsar/configuration.md` by which load managers decide.
 KEYS = tuple(
     sorted({*LOAD_MANAGER_KEYS, "failureDomainsEnabled", "loadManagerClassName", "lookupPropertyPrefix"}, key=str.lower)
 )
@@ -34,7 +34,7 @@ _KNOWN = frozenset(KEYS)
 REASONS: Mapping[str, str] = {
     "atLeastOneBundleSelected": (
         "a broker that is to shed gives up at least one bundle, which is Pulsar's default; what releases with this key "
-        "do without it is not settled by the facts"
+        "do without it is not known"
     ),
     "loadBalancerAutoUnloadSplitBundlesEnabled": (
         "children of a split stay with their owner until a shedder or an unload in the log takes them; unloading them "
@@ -215,7 +215,8 @@ Every key of `broker.conf` by which Pulsar's load managers decide: what goes by 
 parameter takes its value from the `broker.conf` of the brokers' profile unless the policy says otherwise, times the
 factor in parentheses where units differ. A constant holds Pulsar's default, whatever a `broker.conf` says. This page is
 written by `python scripts/parity.py docs/pulsar-parity.md`; what goes by a key is found in the parts and in the
-sources, and a test compares page and code.
+sources, and a test compares page and code. Defaults, units and Pulsar's own rules:
+[configuration](pulsar/configuration.md), [load managers](pulsar/load-managers.md).
 """
 
 

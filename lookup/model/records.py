@@ -1,6 +1,6 @@
 """What a log reader yields: rows tagged with the table they belong to, and what could not be read.
 
-Tables and columns: `design/architecture.md` section 6.1.
+Tables and columns: `lookup.logs.schema`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reads a real `broker.conf`, Java properties with Java's rules, as a broker's profile.
 
-Source: `docs/pulsar/load-managers.md`.
+Source: `docs/pulsar/configuration.md`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Keys of Pulsar's `broker.conf` by which load managers are configured.
 
-Source: `docs/pulsar/load-managers.md`; the deprecated ones: ServiceConfiguration of Pulsar 4.
+Source: `docs/pulsar/configuration.md` (ServiceConfiguration of Pulsar 4).
 """
 
 from __future__ import annotations

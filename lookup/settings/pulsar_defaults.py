@@ -1,6 +1,6 @@
 """Pulsar's own defaults of the keys by which load managers decide, by release.
 
-Source: `docs/pulsar/load-managers.md`; for 5.0 `docs/pulsar/protocol.md`.
+Source: `docs/pulsar/configuration.md`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The settings of `[topics]` as a `broker.conf` has them, under Pulsar's keys.
 
-Source: `docs/pulsar/protocol.md`; `allowedCustomLabelKeys`: PIP-451, which was not merged.
+Source: `docs/pulsar/configuration.md`; `allowedCustomLabelKeys`: PIP-451, which was not merged.
 """
 
 from __future__ import annotations

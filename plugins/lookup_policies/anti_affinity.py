@@ -36,7 +36,7 @@ class AntiAffinity:
         * a shedder names no destination, and all candidates own as many of the group, at least one -> the unload is
           refused -> `anti-affinity`
 
-    Source: AntiAffinityGroupPolicyFilter, LoadManagerShared (`docs/pulsar/load-managers.md`).
+    Source: AntiAffinityGroupPolicyFilter, LoadManagerShared.
     """
 
     name: ClassVar[str] = "anti-affinity"

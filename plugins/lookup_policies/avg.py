@@ -51,7 +51,7 @@ class Avg:
 
         {"high": {broker: hits}, "low": {broker: hits}, "bound": {bundle: broker}}
 
-    Source: AvgShedder (`docs/pulsar/load-managers.md`).
+    Source: AvgShedder.
     """
 
     name: ClassVar[str] = "avg"

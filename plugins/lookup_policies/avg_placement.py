@@ -26,7 +26,7 @@ class AvgPlacement:
         * the broker the bundle is bound to is a candidate -> always
         * the bundle is not bound, or to a broker that is no candidate -> an equal share for all
 
-    Source: AvgShedder, which is Pulsar's shedder and placement in one (`docs/pulsar/load-managers.md`).
+    Source: AvgShedder, which is Pulsar's shedder and placement in one.
     """
 
     name: ClassVar[str] = "avg-placement"

@@ -35,7 +35,7 @@ class BoundedConsistentHash:
         * otherwise -> never; somebody always has room
 
     Source: Mirrokni, Thorup and Zadimoghaddam, Consistent Hashing with Bounded Loads, SODA 2018;
-    `docs/policies.md`.
+    page "Policies" of the documentation.
     """
 
     name: ClassVar[str] = "bounded-consistent-hash"

@@ -86,7 +86,7 @@ class DefaultSplit:
     namespace's, and its range starts with this lower or ends with this upper end. Effect: a split in `t/ns-2` holds up
     one in `t/ns`. "intended" compares the namespace as a whole, and ranges as numbers.
 
-    Source: DefaultNamespaceBundleSplitStrategyImpl (`docs/pulsar/load-managers.md`).
+    Source: DefaultNamespaceBundleSplitStrategyImpl.
     """
 
     name: ClassVar[str] = "default-split"

@@ -25,7 +25,7 @@ class EvenDistribution:
         * another candidate owns fewer -> rejected -> `even-distribution`
 
     Source: LoadManagerShared.removeMostServicingBrokersForNamespace, ModularLoadManagerImpl
-    (`docs/pulsar/load-managers.md`; apache/pulsar at 009a9bf2).
+    (apache/pulsar at 009a9bf2).
     """
 
     name: ClassVar[str] = "even-distribution"

@@ -35,7 +35,7 @@ class FlowOrQpsEquallyDivide:
     the bundle whole; the engine would refuse boundaries that do not ascend. "intended" returns each cut once, and only
     those strictly inside the bundle.
 
-    Source: FlowOrQpsEquallyDivideBundleSplitAlgorithm (`docs/pulsar/load-managers.md`), `flow_or_qps_equally_divide` in
+    Source: FlowOrQpsEquallyDivideBundleSplitAlgorithm, `flow_or_qps_equally_divide` in
     `defaultNamespaceBundleSplitAlgorithm`.
     """
 

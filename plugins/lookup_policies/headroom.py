@@ -23,7 +23,7 @@ class Headroom:
         * no report -> `unreported`; the default prefers idle brokers to unknown ones and unknown ones to busy ones,
           0.0 makes an unknown broker look full, as Pulsar's load data does before the first report
 
-    Source: usage is Pulsar's weightedMaxEMA or what stands in for it (`docs/pulsar/load-managers.md`).
+    Source: usage is Pulsar's weightedMaxEMA or what stands in for it (BrokerLoadData.update).
     """
 
     name: ClassVar[str] = "headroom"

@@ -38,7 +38,7 @@ class Isolation:
         * it has none, the broker does not serve the topic's domain -> rejected -> `isolation`
         * it has none, otherwise -> kept
 
-    Source: BrokerIsolationPoliciesFilter, IsolationPoliciesHelper (`docs/pulsar/load-managers.md`).
+    Source: BrokerIsolationPoliciesFilter, IsolationPoliciesHelper.
     """
 
     name: ClassVar[str] = "isolation"

@@ -30,7 +30,7 @@ class LeastLongTermMessageRate:
         * usage > `overloaded` for every candidate -> an equal share for all: their rates count as infinite, and tie
         * otherwise -> never
 
-    Source: LeastLongTermMessageRate, ModularLoadManagerImpl (`docs/pulsar/load-managers.md`).
+    Source: LeastLongTermMessageRate, ModularLoadManagerImpl.
     """
 
     name: ClassVar[str] = "least-long-term-message-rate"

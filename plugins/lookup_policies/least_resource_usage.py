@@ -27,7 +27,7 @@ class LeastResourceUsage:
         * no candidate is that far below, or none has a report -> an equal share for all, unreported ones included
         * otherwise, and where others are that far below also an unreported broker -> never
 
-    Source: LeastResourceUsageWithWeight (`docs/pulsar/load-managers.md`).
+    Source: LeastResourceUsageWithWeight.
     """
 
     name: ClassVar[str] = "least-resource-usage"

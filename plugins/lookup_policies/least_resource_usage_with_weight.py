@@ -33,8 +33,8 @@ class LeastResourceUsageWithWeight:
         * `rule = "average"`, no candidate is that far below -> an equal share for all
         * otherwise -> never
 
-    Source: impl/LeastResourceUsageWithWeight (`docs/pulsar/load-managers.md` for "least"; apache/pulsar at 01f60ad1 for
-    "average", where a broker that carries nothing also starts smoothing anew).
+    Source: LeastResourceUsageWithWeight of the modular manager; the rule "average": apache/pulsar at 01f60ad1, where a
+    broker that carries nothing also starts smoothing anew.
     """
 
     name: ClassVar[str] = "least-resource-usage-with-weight"

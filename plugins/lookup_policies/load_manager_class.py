@@ -30,7 +30,7 @@ class LoadManagerClass:
         * it names another class, or none -> rejected -> `load-manager-class`
         * no `class_name`, and no registered broker names a class -> all kept
 
-    Source: BrokerLoadManagerClassFilter (`docs/pulsar/load-managers.md`).
+    Source: BrokerLoadManagerClassFilter.
     """
 
     name: ClassVar[str] = "load-manager-class"

@@ -22,7 +22,7 @@ class MaxTopics:
         * reported topics < `max_topics`, or no report -> kept
         * reported topics >= `max_topics` -> rejected -> `max-topics`
 
-    Source: BrokerMaxTopicCountFilter (`docs/pulsar/load-managers.md`).
+    Source: BrokerMaxTopicCountFilter.
     """
 
     name: ClassVar[str] = "max-topics"

@@ -13,7 +13,7 @@ from lookup_policies._unloading import ended, give_up, no_figures, reported, usa
 
 __all__ = ["Overload"]
 
-#: Pulsar takes a little more than the excess away, as a ratio of capacity (`docs/pulsar/load-managers.md`).
+#: Pulsar takes a little more than the excess away, as a ratio of capacity (OverloadShedder).
 _EXTRA = 0.05
 #: Every resource counts in full but memory, which Pulsar leaves out.
 _WEIGHTS = (1.0, 0.0, 1.0, 1.0, 1.0)
@@ -35,7 +35,7 @@ class Overload:
         * somebody has reached the threshold but nothing could be unloaded -> nothing -> `no-bundles`
         * nobody has -> nothing -> `hit-count`, the condition is not met
 
-    Source: OverloadShedder (`docs/pulsar/load-managers.md`).
+    Source: OverloadShedder.
     """
 
     name: ClassVar[str] = "overload"

@@ -38,7 +38,7 @@ class PowerOfTwo:
         * `choices` 1 -> all candidates alike
 
     Source: Mitzenmacher, The Power of Two Choices in Randomized Load Balancing, IEEE TPDS 12 (2001); the closed form in
-    `docs/policies.md`.
+    page "Policies" of the documentation.
     """
 
     name: ClassVar[str] = "power-of-two"

@@ -23,7 +23,7 @@ class RangeEquallyDivide:
     Match -> Result -> Reason:
         * any bundle -> one boundary; for a bundle of a single hash it is its lower end, which the engine refuses
 
-    Source: RangeEquallyDivideBundleSplitAlgorithm (`docs/pulsar/load-managers.md`), `range_equally_divide` in
+    Source: RangeEquallyDivideBundleSplitAlgorithm, `range_equally_divide` in
     `defaultNamespaceBundleSplitAlgorithm`.
     """
 

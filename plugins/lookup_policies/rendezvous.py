@@ -34,7 +34,7 @@ class Rendezvous:
         * it is not set, the broker's capacity is unknown -> the mean of the known capacities
 
     Source: Thaler and Ravishankar, IEEE/ACM ToN 6 (1998); weights: Resch, Storage Developer Conference 2015;
-    `docs/policies.md`.
+    page "Policies" of the documentation.
     """
 
     name: ClassVar[str] = "rendezvous"

@@ -35,7 +35,7 @@ class RoundRobin:
           the list -> the one at the counter's place, always
         * otherwise -> not this time
 
-    Source: RoundRobinBrokerSelector (`docs/pulsar/load-managers.md`).
+    Source: RoundRobinBrokerSelector.
     """
 
     name: ClassVar[str] = "round-robin"

@@ -29,7 +29,7 @@ class SpecifiedPositionsDivide:
     Quirk: a position given twice is returned twice, and the split fails when it is carried out, as boundaries have to
     ascend. Effect: nothing is split. "intended" returns it once.
 
-    Source: SpecifiedPositionsBundleSplitAlgorithm (`docs/pulsar/load-managers.md`), `specified_positions_divide` in
+    Source: SpecifiedPositionsBundleSplitAlgorithm, `specified_positions_divide` in
     `defaultNamespaceBundleSplitAlgorithm`.
     """
 

@@ -16,7 +16,7 @@ from lookup_policies._unloading import Figures, average_of, ended, give_up, no_f
 
 __all__ = ["Threshold"]
 
-#: Pulsar takes a little more than the excess away, as a ratio of capacity (`docs/pulsar/load-managers.md`).
+#: Pulsar takes a little more than the excess away, as a ratio of capacity (ThresholdShedder).
 _EXTRA = 0.05
 #: Pulsar: half of the threshold's worth of the busiest broker moves when another is far below the average.
 _LOWER_BOUNDARY_SHARE = 0.5
@@ -48,7 +48,7 @@ class Threshold:
 
     Memory: `{"usage": {broker: smoothed usage}}`.
 
-    Source: ThresholdShedder (`docs/pulsar/load-managers.md`).
+    Source: ThresholdShedder.
     """
 
     name: ClassVar[str] = "threshold"

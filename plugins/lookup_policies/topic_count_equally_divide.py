@@ -24,10 +24,10 @@ class TopicCountEquallyDivide:
         * with `quirks = "intended"`, a boundary at the lower end of the bundle -> none
 
     Quirk: where both middle topics have the hash at the lower end of the bundle, the boundary is that end, and the
-    split fails when it is carried out (`docs/pulsar/load-managers.md`: positions lie strictly inside). Effect: the
+    split fails when it is carried out (NamespaceBundleFactory: positions lie strictly inside). Effect: the
     attempt counts as made and nothing changes. "intended" leaves the bundle whole.
 
-    Source: TopicCountEquallyDivideBundleSplitAlgorithm (`docs/pulsar/load-managers.md`),
+    Source: TopicCountEquallyDivideBundleSplitAlgorithm,
     `topic_count_equally_divide` in `defaultNamespaceBundleSplitAlgorithm`.
     """
 

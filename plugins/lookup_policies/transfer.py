@@ -65,7 +65,7 @@ class Transfer:
     Unlike Pulsar it is not the order of a hash map that decides between equals but the broker's id (unless the view has
     a `store_order`).
 
-    Source: TransferShedder, UnloadScheduler (`docs/pulsar/load-managers.md`; top bundles: 2.6).
+    Source: TransferShedder, UnloadScheduler; top bundles: TopKBundles.
     """
 
     name: ClassVar[str] = "transfer"

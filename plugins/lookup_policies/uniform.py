@@ -54,7 +54,7 @@ class Uniform:
         * one is ahead but nothing could be unloaded -> nothing -> `no-bundles`
         * none is ahead -> nothing -> `hit-count`, the condition is not met
 
-    Source: UniformLoadShedder (`docs/pulsar/load-managers.md`).
+    Source: UniformLoadShedder.
     """
 
     name: ClassVar[str] = "uniform"

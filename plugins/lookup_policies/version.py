@@ -42,7 +42,7 @@ class Version:
         * the version is the highest of the candidates -> kept
         * a candidate has a higher version -> rejected -> `version`
 
-    Source: BrokerVersionFilter (`docs/pulsar/load-managers.md`); semver.org 2.0.0, item 11.
+    Source: BrokerVersionFilter; semver.org 2.0.0, item 11.
     """
 
     name: ClassVar[str] = "version"

@@ -37,7 +37,7 @@ class ZoneSpill(ChildAsking):
         * otherwise -> capacity share / origin share to the zone; the rest to the other zones in proportion to what
           their capacity share exceeds their origin share by
 
-    Source: Envoy, zone aware routing (`docs/policies.md`).
+    Source: Envoy, zone aware routing; page "Policies" of the documentation.
     """
 
     name: ClassVar[str] = "zone-spill"

@@ -41,7 +41,7 @@ EXPLANATIONS = frozenset({"note", "why", "meaning"})
 
 _CHANNEL = "org.apache.pulsar.broker.loadbalance.extensions.channel"
 
-#: Configuration keys with Pulsar's defaults (`docs/pulsar/load-managers.md`), in Pulsar's units.
+#: Configuration keys with Pulsar's defaults (`docs/pulsar/configuration.md`), in Pulsar's units.
 CONFIG_DEFAULTS: Mapping[str, Any] = {
     **PULSAR_DEFAULTS["4.x"],
     "loadBalancerBandwithInResourceWeight": 1.0,

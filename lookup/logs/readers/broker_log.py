@@ -1,7 +1,7 @@
 """Text and JSON logs of Pulsar brokers: binary lookups at DEBUG, failures, and who came to own which bundle.
 
-Source: shapes of messages in `docs/pulsar/protocol.md`, real lines in `docs/pulsar/logs.md`. What stands behind
-`Lookup result` and `Received Lookup from` is not in the facts; it is read leniently.
+Source: `docs/pulsar/logs.md`. The text behind `Lookup result` and `Received Lookup from` differs between releases and
+is read leniently.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Logs of the C++ client and the clients built on it, Python and Node: lookups as the client saw them answered.
 
-Source: `docs/pulsar/protocol.md`. The client prints no request, only answers, and an answer may be a redirect that
+Source: `docs/pulsar/logs.md`. The client prints no request, only answers, and an answer may be a redirect that
 it follows: the log does not tell the two apart, so `result` is `unknown`.
 """
 

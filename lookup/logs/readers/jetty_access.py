@@ -1,7 +1,7 @@
 """Access logs of Pulsar's web server: lookups over HTTP, `GET /lookup/v2/topic/...`.
 
 Up to 4.2 a line is NCSA's extended form with the latency in ms behind it, with or without log4j's prefix; 5.0 writes an
-event with attributes, as text or JSON. Source: `docs/pulsar/protocol.md`.
+event with attributes, as text or JSON. Source: `docs/pulsar/logs.md`.
 """
 
 from __future__ import annotations

@@ -9,8 +9,9 @@ What the messages mean is the readers' business.
     test  2024-10-26T01:32:04,373 - INFO  - [thread:Class] - message
     pipe  2020-11-06 14:13:16,906 | WARN  | [thread] | message | logger (File.java:775)
 
-Before any of them may stand what a container runtime or a collector puts there. Source: `docs/pulsar/protocol.md`,
-`docs/pulsar/logs.md`.
+Before any of them may stand what a container runtime or a collector puts there.
+
+Source: `docs/pulsar/logs.md`.
 """
 
 from __future__ import annotations
