@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache, partial
-from typing import TypeVar
+from functools import lru_cache
 
 from pyarrow import fs as arrow_fs
 from pyspark.sql import SparkSession
@@ -32,6 +31,7 @@ from lookup.logs.ingest_tasks import (
     stitch_quarantine,
     write_part,
 )
+from lookup.logs.jobs import run_tasks
 from lookup.logs.schema import CANONICAL
 from lookup.logs.sources import list_files, locate
 from lookup.logs.staging import as_given, made_for, output_place, require_free, staging_place
@@ -46,9 +46,6 @@ QUARANTINE_TABLE = "quarantine"
 
 #: Reasons that a message lists.
 _SHOWN_REASONS = 3
-
-_Job = TypeVar("_Job")
-_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True)
@@ -111,10 +108,11 @@ def ingest(  # noqa: PLR0913  the flags of the command, by keyword
         stage = f"{draft}/.stage"
         packed = pickle.dumps(reader)
         jobs = [SourceJob(path, place, packed, cluster, stage) for place, path in enumerate(files)]
-        reports = _on_workers(spark, partial(_read_shipped, contents_of(plugin_files)), jobs)
+        # Python's collector stays on: a plug-in's reader may create cycles, as many as its source has lines.
+        reports = run_tasks(spark.sparkContext, jobs, contents_of(plugin_files), _read_shipped, pauses_collector=False)
         _require_readable(reports, reader, max_quarantine_ratio)
         staged = [file for report in reports for file in report.staged]
-        _on_workers(spark, write_part, list(_parts(staged, draft)))
+        run_tasks(spark.sparkContext, list(_parts(staged, draft)), None, lambda part, _: write_part(part))
         stitch_quarantine(
             [path for report in reports for path in report.quarantine], f"{draft}/{QUARANTINE_TABLE}/part-00000.parquet"
         )
@@ -122,15 +120,7 @@ def ingest(  # noqa: PLR0913  the flags of the command, by keyword
     return _summary(files, reports, str(output))
 
 
-def _on_workers(spark: SparkSession, work: Callable[[_Job], _Answer], jobs: Sequence[_Job]) -> list[_Answer]:
-    """Run one task per job; answers come in the order of the jobs."""
-    if not jobs:
-        return []
-    answers: list[_Answer] = spark.sparkContext.parallelize(jobs, len(jobs)).map(work).collect()
-    return answers
-
-
-def _read_shipped(plugin_files: PluginContents, job: SourceJob) -> SourceReport:
+def _read_shipped(job: SourceJob, plugin_files: PluginContents) -> SourceReport:
     _load_shipped(plugin_files)
     return read_source(job)
 

@@ -14,17 +14,18 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from lookup.errors import InputError
+from lookup.logs.jobs import attempt, successes
 from lookup.logs.parquet import check_types
 from lookup.logs.rows import LogBatch
 from lookup.logs.schema import REQUIRED
 from lookup.replay.coding import CodingPlan, used_columns
-from lookup.replay.tasks import Coded, Failed, attempt, code_batches
+from lookup.replay.tasks import Coded, code_batches
 from lookup.replay.work import WorkDir
 
 __all__ = ["code_frame"]
 
 
-def code_frame(frame: DataFrame, plan: CodingPlan, *, work: WorkDir, quarantine: str) -> list[Coded | Failed]:
+def code_frame(frame: DataFrame, plan: CodingPlan, *, work: WorkDir, quarantine: str) -> list[Coded]:
     """Code the rows of a DataFrame with the columns of LOOKUPS, one share per partition.
 
     Raises:
@@ -48,7 +49,7 @@ def code_frame(frame: DataFrame, plan: CodingPlan, *, work: WorkDir, quarantine:
         yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(coded)], pa.binary())], names=["coded"])
 
     selected = frame.select(*used_columns(frame.columns, plan))
-    return [pickle.loads(row["coded"]) for row in selected.mapInArrow(code, "coded binary").collect()]
+    return successes([pickle.loads(row["coded"]) for row in selected.mapInArrow(code, "coded binary").collect()])
 
 
 def _numbered(batches: Iterable[pa.RecordBatch], task: int) -> Iterator[LogBatch]:

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 from uuid import uuid4
 
 from pyspark import SparkContext
@@ -22,6 +21,7 @@ from lookup.engine.salting import probe_requests, unsalted_parts
 from lookup.engine.sharing import shared_problems
 from lookup.engine.units import act_warnings, cannot_act
 from lookup.errors import InputError, SettingsError
+from lookup.logs.jobs import run_tasks
 from lookup.logs.parquet import Split, list_log, share_out
 from lookup.replay.clusters import SmallInputs, plan_cluster, read_small_inputs, require_scored
 from lookup.replay.coding import EXTRA_FIELDS, CodingPlan, Share
@@ -35,7 +35,7 @@ from lookup.replay.outcome import ReplayOutcome
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.quantities import quantity
 from lookup.replay.recipe import Recipe, built_here, ship
-from lookup.replay.tasks import Coded, Failed, Gathered, Output, Replayed, attempt, code_share, replay_runs
+from lookup.replay.tasks import Coded, Gathered, Output, Replayed, code_share, replay_runs
 from lookup.replay.typical import mean_load
 from lookup.replay.work import WorkDir
 from lookup.settings.evaluation import EvaluationFile
@@ -171,7 +171,7 @@ class _Run:
             coded = self._code_files(plan, quarantine)
         else:
             self.progress("reading the rows of a DataFrame")
-            coded = _successes(code_frame(self.lookups, plan, work=self.work, quarantine=quarantine))
+            coded = code_frame(self.lookups, plan, work=self.work, quarantine=quarantine)
         self._check_quarantine(coded)
         return coded
 
@@ -190,7 +190,7 @@ class _Run:
             """Code one share of the log's files."""
             return code_share(*item, held, work=work, quarantine=quarantine)
 
-        return self._run(list(enumerate(shares)), plan, code)
+        return run_tasks(self._context, list(enumerate(shares)), plan, code)
 
     def _check_quarantine(self, coded: Sequence[Coded]) -> None:
         source = self.settings.inputs.lookups if self.lookups is None else "the DataFrame of lookups"
@@ -237,30 +237,7 @@ class _Run:
             scored = replay_runs(cluster, run, recipe, task, facts=facts, output=output)
             return output.work.leave("scored/{}-{}-{}".format(task.cluster, *task.runs[0]), scored)
 
-        return _by_policy(tasks, [self.work.find(name) for name in self._run(tasks, clusters, replay)])
-
-    def _run(self, items: Sequence[Any], shared: Any, task: Callable[[Any, Any], Any]) -> list[Any]:
-        """Run one task per item, in the items' order; a user's mistake in a task is raised here.
-
-        Args:
-            shared: sent to every worker once.
-        """
-        held = self._context.broadcast(shared)
-        tasks = self._context.parallelize(list(items), max(len(items), 1))
-        try:
-            # What is held is read before the attempt: reading it puts Python's collector to work again.
-            found = tasks.map(lambda item: attempt(partial(task, item, held.value))).collect()
-        finally:
-            held.destroy()
-        return _successes(found)
-
-
-def _successes(found: Sequence[Any]) -> list[Any]:
-    """Return what tasks made, or raise the first mistake a task came back with."""
-    for one in found:
-        if isinstance(one, Failed):
-            raise one.error()
-    return list(found)
+        return _by_policy(tasks, [self.work.find(name) for name in run_tasks(self._context, tasks, clusters, replay)])
 
 
 def _tasks(rows: int, cores: int) -> int:

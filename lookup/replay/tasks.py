@@ -1,22 +1,18 @@
 """What runs inside Spark tasks: code a share of the log, replay policies over one cluster and gather facts about it.
 
-Each function takes plain data and a work folder and returns something small. A user's mistake comes back as a value,
-so that the driver can raise it as the sentence it is.
+Each function takes plain data and a work folder and returns something small.
 """
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from lookup.engine.measuring import Sums, keys_of, sums_of
-from lookup.errors import PulsarLookupError
 from lookup.hooks import Metric
 from lookup.logs.parquet import Split, open_parquet
 from lookup.logs.rows import LogBatch, Quarantined, texts_of
@@ -46,11 +42,9 @@ from lookup.replay.written import (
 
 __all__ = [
     "Coded",
-    "Failed",
     "Gathered",
     "Output",
     "Replayed",
-    "attempt",
     "code_batches",
     "code_share",
     "metric_sums",
@@ -58,21 +52,8 @@ __all__ = [
     "replay_runs",
 ]
 
-_Result = TypeVar("_Result")
 #: Columns whose dictionaries are kept as they stand in the file.
 _TEXTS = ("cluster", "topic", "client", "properties", "broker", "result", "listener")
-
-
-@dataclass(frozen=True)
-class Failed:
-    """A task ended with a mistake of the user's."""
-
-    kind: type[PulsarLookupError]
-    message: str
-
-    def error(self) -> PulsarLookupError:
-        """Return the mistake as it was raised in the task."""
-        return self.kind(self.message)
 
 
 @dataclass(frozen=True)
@@ -112,21 +93,6 @@ class Replayed:
 
 #: A cluster's facts and the sums of its logged choice.
 Gathered = tuple[ClusterFacts, list[MetricSums]]
-
-
-def attempt(work: Callable[[], _Result]) -> _Result | Failed:
-    """Run a task; a mistake of the user's comes back as a value.
-
-    Python's collector rests meanwhile: a task makes many small objects and no cycles, and looking for these took a
-    tenth of the time.
-    """
-    gc.disable()
-    try:
-        return work()
-    except PulsarLookupError as error:
-        return Failed(type(error), str(error))
-    finally:
-        gc.enable()
 
 
 def code_share(task: int, splits: Sequence[Split], plan: CodingPlan, *, work: WorkDir, quarantine: str) -> Coded:

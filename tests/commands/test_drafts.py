@@ -10,7 +10,7 @@ from pyarrow import fs as arrow_fs
 from lookup.commands import drafts
 from lookup.commands.drafts import draft, write_beside
 from lookup.errors import InputError
-from lookup.replay import staging
+from lookup.logs import staging
 
 NAMES = ("report.md", "owners")
 

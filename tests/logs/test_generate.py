@@ -12,7 +12,7 @@ import pytest
 from lookup.errors import InputError
 from lookup.logs.generate import generate
 from lookup.logs.generator import tables
-from lookup.replay import generate as public
+from lookup.logs import generate as public
 from tests.logs.generator.logs import SMALL, TABLES, read
 
 

@@ -18,7 +18,7 @@ from lookup.hooks import LogReader
 from lookup.logs.ingest import ingest
 from lookup.logs.readers import DelimitedReader, JsonLinesReader, PulsarBrokerReader
 from lookup.logs.schema import CANONICAL, QUARANTINE
-from lookup.replay import ingest as module
+from lookup.logs import ingest as module
 
 pytestmark = pytest.mark.spark
 
@@ -163,7 +163,9 @@ def test_the_number_of_workers_does_not_matter(
     texts = {name: "".join(_line(step % 5, name) for step in range(50)) for name in "abcd"}
     sources = _files(tmp_path, **texts)
     ingest(spark, sources, JsonLinesReader(), str(tmp_path / "many"), cluster="c")
-    monkeypatch.setattr(module, "_on_workers", lambda _, work, jobs: [work(job) for job in jobs])
+    monkeypatch.setattr(
+        module, "run_tasks", lambda _, items, shared, task, **options: [task(item, shared) for item in items]
+    )
     ingest(spark, sources[::-1], JsonLinesReader(), str(tmp_path / "one"), cluster="c")
 
     many, one = (sorted((tmp_path / name).rglob("*.parquet")) for name in ("many", "one"))

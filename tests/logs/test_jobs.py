@@ -1,0 +1,69 @@
+"""Spark jobs: answers in order, and mistakes of the user's as values."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lookup.errors import InputError
+from lookup.logs.jobs import Failed, attempt, run_tasks, successes
+
+
+def _refused(text: str) -> int:
+    raise InputError(text)
+
+
+def test_a_users_mistake_is_a_value() -> None:
+    """The driver raises it as the sentence it was."""
+    failed = attempt(lambda: _refused("x: is no log"))
+
+    assert failed == Failed(InputError, "x: is no log")
+    assert isinstance(failed, Failed)
+    assert str(failed.error()) == "x: is no log"
+
+
+def test_other_exceptions_pass() -> None:
+    """A defect of the program keeps its traceback."""
+    with pytest.raises(ZeroDivisionError):
+        attempt(lambda: 1 // 0)
+
+
+@pytest.mark.parametrize("pauses", [True, False])
+def test_the_collector_rests_during_an_attempt_only(pauses: bool) -> None:
+    """It is on again afterwards, whatever happened."""
+    assert attempt(gc.isenabled, pauses_collector=pauses) is not pauses
+    attempt(lambda: _refused("x"), pauses_collector=pauses)
+
+    assert gc.isenabled()
+
+
+def test_the_first_mistake_is_raised() -> None:
+    """In the order of the items."""
+    assert successes([1, 2]) == [1, 2]
+    with pytest.raises(InputError, match="first"):
+        successes([1, Failed(InputError, "first"), Failed(InputError, "second")])
+
+
+@pytest.mark.spark
+def test_tasks_answer_in_the_order_of_their_items(spark: SparkSession) -> None:
+    """Each gets its item and what all share."""
+    context = spark.sparkContext
+
+    assert run_tasks(context, [3, 1, 2], 10, lambda item, shared: item * shared) == [30, 10, 20]
+    assert run_tasks(context, [], None, lambda item, shared: item) == []
+
+
+@pytest.mark.spark
+def test_a_mistake_in_a_task_is_raised_on_the_driver(spark: SparkSession) -> None:
+    """As the sentence it was, not as a Java stack trace."""
+
+    def require_above(item: int, least: int) -> int:
+        """Refuse small items; nested, because workers cannot import this module."""
+        if item <= least:
+            raise InputError(f"{item} is wrong")
+        return item
+
+    with pytest.raises(InputError, match="1 is wrong"):
+        run_tasks(spark.sparkContext, [3, 1, 0], 1, require_above)
