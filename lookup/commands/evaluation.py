@@ -31,8 +31,7 @@ from lookup.report.manifest import RunFacts, manifest_json
 from lookup.report.markdown import markdown_report
 from lookup.score.metrics import lookup_register_metrics
 from lookup.score.scoring import Plan, Scored, score
-from lookup.score.summary import summary, to_json
-from lookup.score.tables import metrics_table
+from lookup.score.summary import metrics_table, summary, to_json
 from lookup.settings import EvaluationFile
 
 __all__ = ["OUTPUTS", "Wanted", "evaluate"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lookup.hooks import Metric
 from lookup.report.numbers import NOTHING, interval_text, value_text
-from lookup.score.estimates import Estimate
+from lookup.score.luck import Estimate
 from lookup.score.scoring import Scored
 from lookup.score.verdict import Verdict, Word
 

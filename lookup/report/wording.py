@@ -12,9 +12,8 @@ from lookup.replay.quantities import quantity
 from lookup.report.comparison import MARKS, OPEN_MARKS, label, policies_in_order
 from lookup.report.numbers import number_text
 from lookup.score.luck import LEVEL
-from lookup.score.rules import margin_of
 from lookup.score.scoring import Scored
-from lookup.score.verdict import Verdict, Word, family
+from lookup.score.verdict import Verdict, Word, family, margin_of
 
 __all__ = ["MEANINGS", "caveats", "comparisons", "conclusion", "floors", "legend", "outcomes"]
 

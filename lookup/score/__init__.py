@@ -1,4 +1,4 @@
-"""What a replay is worth: metrics, intervals, verdicts and fidelity."""
+"""Score replays: metrics, intervals, verdicts and fidelity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of a figure is luck: its variance over replicates, over units of demand and over events.
+"""Estimate figures with intervals: their variance over replicates, over units of demand and over events.
 
 A replicate draws new dice and a new salt; a unit is a bundle, or a block of neighbouring cells of time; an event is a
 broker that was lost, a bundle that an administrator unloaded, or one that was split. Replicates are crossed with units
@@ -11,7 +11,7 @@ jackknife), so that the same sums give the same interval everywhere.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,7 +23,19 @@ from lookup.hooks import Luck, Resample
 from lookup.replay.outcome import MetricSums
 from lookup.score.series import Series
 
-__all__ = ["LEVEL", "Layout", "Sample", "Spread", "Stratum", "layout_of", "minus", "sample", "spread"]
+__all__ = [
+    "LEVEL",
+    "Estimate",
+    "Layout",
+    "Sample",
+    "Spread",
+    "Stratum",
+    "estimate",
+    "layout_of",
+    "minus",
+    "sample",
+    "spread",
+]
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
@@ -37,7 +49,7 @@ _STEP = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """What all series of a run have in common, so that policies are compared unit by unit.
+    """Units and events that all series of a run share, so that policies are compared unit by unit.
 
     Units and events without a figure under any policy are left out: nothing happened in them.
     """
@@ -61,7 +73,7 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class Stratum:
-    """What units of one kind add to a figure."""
+    """Contribution of the units of one kind to a figure."""
 
     #: the source of luck that the units stand for, "demand" or "events"
     source: Luck
@@ -84,7 +96,7 @@ class Sample:
 
     @property
     def has_spread(self) -> bool:
-        """Tell whether there are at least two units of demand, so that one has something to vary against."""
+        """Return whether there are at least two units of demand, so that one has something to vary against."""
         demand = [stratum for stratum in self.strata or () if stratum.source == "demand"]
         return any(stratum.parts.shape[1] >= 2 * stratum.block for stratum in demand) or len(demand) > 1
 
@@ -119,23 +131,76 @@ class Spread:
         return float(2 * special.stdtr(self.freedom, -abs(delta) / self.error))
 
 
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """The value of one series in one cluster, or pooled, with its interval."""
+
+    series: Series
+    #: None: pooled over all clusters
+    cluster: str | None
+    #: the mean over replicates, NaN if there is nothing to measure
+    value: float
+    #: NaN if there is no interval
+    low: float = math.nan
+    high: float = math.nan
+    #: the figure in every replicate; kept for pooled estimates of the whole demand only
+    sample: Sample | None = None
+
+
+def estimate(series: Sequence[Series], layout: Layout) -> list[Estimate]:
+    """Estimate every series, in the order given: pooled first, then each of its clusters."""
+    estimates = []
+    for figure in series:
+        # What is made of sums that are never negative is not negative either.
+        is_positive = all((part.sums >= 0).all() for part in figure.parts.values())
+        for cluster in (None, *figure.clusters):
+            drawn = sample(figure, layout, cluster)
+            value = float(drawn.values.mean())
+            # Verdicts compare pooled figures only: the samples of all others would fill the memory of a long run.
+            kept = drawn if cluster is None and not figure.by else None
+            low = high = math.nan
+            if drawn.has_spread and not math.isnan(value):
+                half = spread(drawn).half_width()
+                low = max(value - half, 0.0 if is_positive and value >= 0 else -math.inf)
+                high = value + half
+            estimates.append(Estimate(figure, cluster, value, low, high, kept))
+    return estimates
+
+
 def layout_of(series: Sequence[Series], *, cell_s: int, block_s: int, min_events: int = 1) -> Layout:
-    """Find the units and events in which something happened under any policy."""
-    parts = [(one, where, part) for one in series for where, part in one.parts.items()]
+    """Find the units and events in which something happened under any policy.
+
+    Args:
+        cell_s: seconds of a cell of time.
+        block_s: seconds of a block of neighbouring cells.
+        min_events: with fewer events of a cause, what they did is counted at its full size.
+    """
+    parts = [(figure, cluster, part) for figure in series for (cluster, _), part in figure.parts.items()]
     cells = [
         part.start_us + np.arange(len(part.sums)) * (cell_s * 1_000_000)
-        for one, _, part in parts
-        if one.metric.resample == "time"
+        for figure, _, part in parts
+        if figure.metric.resample == "time"
     ]
     starts = np.unique(np.concatenate(cells)) if cells else np.empty(0, np.int64)
+    causes = {cluster: part.events for _, cluster, part in parts if part.events}
+    active = _active(parts, _events_of, ("event",))
+    events: dict[str, dict[str, list[int]]] = {}
+    for cluster, cause_of in causes.items():
+        for number in active[cluster].tolist():
+            events.setdefault(cause_of[number], {}).setdefault(cluster, []).append(number)
+    # Everything is sorted: floating-point sums depend on the order of their terms, and figures must not depend on the
+    # order in which clusters were replayed.
     return Layout(
-        seeds=tuple(sorted({seed for _, (_, seed), _ in parts})),
+        seeds=tuple(sorted({seed for figure in series for _, seed in figure.parts})),
         bundles=_active(parts, _bundles_of, ("bundle", "event")),
         epochs=_active(parts, lambda part: part.epochs, ("bundle",)),
         cells=starts,
         cell_us=cell_s * 1_000_000,
         block=min(max(1, round(block_s / cell_s)), max(1, len(starts))),
-        events=_active_events(parts),
+        events={
+            cause: {cluster: np.array(numbers) for cluster, numbers in sorted(by_cluster.items())}
+            for cause, by_cluster in sorted(events.items())
+        },
         min_events=min_events,
     )
 
@@ -146,17 +211,26 @@ def sample(series: Series, layout: Layout, cluster: str | None = None) -> Sample
     values = np.array([series.value_of_seed(seed, cluster) for seed in layout.seeds])
     if series.metric.resample == "none":
         return Sample(values, None)
+    parts = [
+        (replicate, series.parts[name, seed])
+        for replicate, seed in enumerate(layout.seeds)
+        for name in clusters
+        if (name, seed) in series.parts
+    ]
     if series.metric.resample == "time":
-        return Sample(values, (Stratum("demand", _parts(series, _by_cell(series, clusters, layout)), layout.block),))
-    totals = _totals(series, clusters, layout)
+        cells = np.zeros((len(layout.seeds), len(layout.cells), _width(series)))
+        for replicate, part in parts:
+            # Clusters begin at different times; cells of one time are one unit of all of them.
+            first = int(np.searchsorted(layout.cells, part.start_us))
+            cells[replicate, first : first + len(part.sums)] += part.sums
+        return Sample(values, (Stratum("demand", _derivatives(series, cells), layout.block),))
+    totals = np.zeros((len(layout.seeds), _width(series)))
+    for replicate, part in parts:
+        totals[replicate] += part.sums.sum(axis=0)
     # Pooled series have strata for every cluster of the run, so that any two can be subtracted.
-    names = tuple(layout.bundles) if cluster is None else clusters
-    strata = [_bundle_stratum(series, name, layout, totals) for name in names]
-    if series.metric.resample == "event":
-        strata += _event_strata(series, names, layout, totals)
-    elif "events" in luck_of(series.metric):
-        strata += _epoch_strata(series, names, layout, totals)
-    return Sample(values, tuple(strata))
+    return Sample(
+        values, tuple(_strata(series, tuple(layout.bundles) if cluster is None else clusters, layout, totals))
+    )
 
 
 def minus(a: Sample, b: Sample) -> Sample:
@@ -174,15 +248,18 @@ def spread(sample: Sample) -> Spread:
     over replicates vary by, less the interplay, which would count twice (two-way clustering).
     """
     n = len(sample.values)
+    # With one replicate there is nothing to see of placement: that verdicts hold for it only is said elsewhere.
     placement = float(np.var(sample.values, ddof=1)) / n if n > 1 else 0.0
     variances: dict[Luck, float] = {"placement": placement}
     #: squares of the terms that make the sum, each by its degrees of freedom
     squares = placement**2 / (n - 1) if n > 1 else 0.0
     for stratum in sample.strata or ():
+        # Overlapping blocks: each unit begins one, so that the sums below count every unit `block` times.
         units = stratum.parts.shape[1] / stratum.block
         freedom = max(1.0, units if stratum.is_few else units - 1)
         correction = 1.0 if stratum.is_few else units / max(1.0, units - 1)
         blocks = _in_blocks(stratum.parts, stratum.block)
+        # Few units count at their full size, mean included; of many the spread around the mean, n / (n - 1) of it.
         means = correction * float((blocks.mean(axis=0) ** 2).sum()) / stratum.block
         interplay = correction * float(blocks.var(axis=0, ddof=1).sum()) / (n * stratum.block) if n > 1 else 0.0
         variances[stratum.source] = variances.get(stratum.source, 0.0) + max(0.0, means - interplay)
@@ -202,7 +279,9 @@ def _in_blocks(parts: FloatArray, block: int) -> FloatArray:
     return neighbours
 
 
-def _parts(series: Series, rows: FloatArray, totals: FloatArray | None = None, *, is_few: bool = False) -> FloatArray:
+def _derivatives(
+    series: Series, rows: FloatArray, totals: FloatArray | None = None, *, is_few: bool = False
+) -> FloatArray:
     """Return the figure's derivative by the weight of each unit, the others giving way in proportion.
 
     Args:
@@ -223,77 +302,55 @@ def _parts(series: Series, rows: FloatArray, totals: FloatArray | None = None, *
     return slopes
 
 
-def _bundle_stratum(series: Series, cluster: str, layout: Layout, totals: FloatArray) -> Stratum:
-    """Return the stratum of a cluster's bundles; a single one has no spread of its own and counts at its full size."""
-    rows = _rows(series, cluster, layout, _bundles_of, layout.bundles[cluster])
-    is_few = rows.shape[1] == 1
-    return Stratum("demand", _parts(series, rows, totals, is_few=is_few), is_few=is_few)
-
-
-def _totals(series: Series, clusters: Iterable[str], layout: Layout) -> FloatArray:
-    """Return a series' totals over all rows by replicate, shape (n_replicates, k)."""
-    totals = np.zeros((len(layout.seeds), _width(series)))
-    for replicate, seed in enumerate(layout.seeds):
-        for name in clusters:
-            if (name, seed) in series.parts:
-                totals[replicate] += series.parts[name, seed].sums.sum(axis=0)
-    return totals
-
-
-def _by_cell(series: Series, clusters: Iterable[str], layout: Layout) -> FloatArray:
-    rows = np.zeros((len(layout.seeds), len(layout.cells), _width(series)))
-    for replicate, seed in enumerate(layout.seeds):
-        for name in clusters:
-            part = series.parts.get((name, seed))
-            if part is not None:
-                first = int(np.searchsorted(layout.cells, part.start_us))
-                rows[replicate, first : first + len(part.sums)] += part.sums
-    return rows
-
-
-def _event_strata(series: Series, clusters: Iterable[str], layout: Layout, totals: FloatArray) -> Iterable[Stratum]:
-    """Yield a stratum for each cause of events: losses of brokers are compared with each other, not with unloads."""
-    for by_cluster in layout.events.values():
-        rows = [_rows(series, name, layout, _events_of, by_cluster[name]) for name in clusters if name in by_cluster]
-        if rows:
-            events = np.concatenate(rows, axis=1)
-            # A single event has no spread, whatever is asked for.
-            is_few = events.shape[1] < max(2, layout.min_events)
-            yield Stratum("events", _parts(series, events, totals, is_few=is_few), is_few=is_few)
-
-
-def _epoch_strata(series: Series, clusters: Iterable[str], layout: Layout, totals: FloatArray) -> Iterable[Stratum]:
-    """Yield a stratum for each cluster: between two changes of the registry other brokers were there to choose from."""
+def _strata(series: Series, clusters: Iterable[str], layout: Layout, totals: FloatArray) -> Iterator[Stratum]:
+    """Yield the strata of some clusters: their bundles, then the events of each cause, or else the registry epochs."""
     for name in clusters:
-        if len(layout.epochs.get(name, ())) > 1:
-            rows = _rows(series, name, layout, lambda part: part.epochs, layout.epochs[name])
-            yield Stratum("events", _parts(series, rows, totals))
+        rows = _rows(series, name, layout, _bundles_of, layout.bundles[name])
+        # A single bundle has no spread of its own and counts at its full size.
+        is_few = rows.shape[1] == 1
+        yield Stratum("demand", _derivatives(series, rows, totals, is_few=is_few), is_few=is_few)
+    if series.metric.resample == "event":
+        # By cause: losses of brokers are compared with each other, not with unloads.
+        for by_cluster in layout.events.values():
+            by_name = [
+                _rows(series, name, layout, _events_of, by_cluster[name]) for name in clusters if name in by_cluster
+            ]
+            if by_name:
+                events = np.concatenate(by_name, axis=1)
+                # A single event has no spread, whatever is asked for.
+                is_few = events.shape[1] < max(2, layout.min_events)
+                yield Stratum("events", _derivatives(series, events, totals, is_few=is_few), is_few=is_few)
+    elif "events" in luck_of(series.metric):
+        # Between two changes of the registry there were other brokers to choose from: an epoch is an event.
+        for name in clusters:
+            if len(layout.epochs.get(name, ())) > 1:
+                rows = _rows(series, name, layout, lambda part: part.epochs, layout.epochs[name])
+                yield Stratum("events", _derivatives(series, rows, totals))
 
 
 def _rows(
     series: Series, cluster: str, layout: Layout, rows: Callable[[MetricSums], FloatArray], kept: IndexArray
 ) -> FloatArray:
     """Return some rows of a cluster by replicate, shape (n_replicates, n_kept, k)."""
-    held = np.zeros((len(layout.seeds), len(kept), _width(series)))
+    by_replicate = np.zeros((len(layout.seeds), len(kept), _width(series)))
     for replicate, seed in enumerate(layout.seeds):
         if (cluster, seed) in series.parts:
-            held[replicate] = rows(series.parts[cluster, seed])[kept]
-    return held
+            by_replicate[replicate] = rows(series.parts[cluster, seed])[kept]
+    return by_replicate
 
 
 def _width(series: Series) -> int:
     return int(next(iter(series.parts.values())).sums.shape[1])
 
 
-_Parts = Sequence[tuple[Series, tuple[str, int], MetricSums]]
-
-
 def _active(
-    parts: _Parts, rows: Callable[[MetricSums], FloatArray], kinds: Sequence[Resample]
+    parts: Iterable[tuple[Series, str, MetricSums]],
+    rows: Callable[[MetricSums], FloatArray],
+    kinds: Sequence[Resample],
 ) -> dict[str, IndexArray]:
     """Return the numbers of the rows with any figure in any series over units of these kinds, by cluster."""
     masks: dict[str, BoolArray] = {}
-    for series, (cluster, _), part in parts:
+    for series, cluster, part in parts:
         if series.metric.resample in kinds:
             sums = rows(part)
             mask = masks.setdefault(cluster, np.zeros(len(sums), dtype=np.bool_))
@@ -301,20 +358,7 @@ def _active(
     return {cluster: np.flatnonzero(mask) for cluster, mask in sorted(masks.items())}
 
 
-def _active_events(parts: _Parts) -> dict[str, dict[str, IndexArray]]:
-    """Return the numbers of the events with any figure in any series, by cause and cluster."""
-    causes = {cluster: part.events for _, (cluster, _), part in parts if part.events}
-    active = _active(parts, _events_of, ("event",))
-    numbers: dict[str, dict[str, list[int]]] = {}
-    for cluster, known in causes.items():
-        for number in active[cluster].tolist():
-            numbers.setdefault(known[number], {}).setdefault(cluster, []).append(number)
-    return {
-        cause: {cluster: np.array(held) for cluster, held in sorted(by_cluster.items())}
-        for cause, by_cluster in sorted(numbers.items())
-    }
-
-
+# Rows of events stand behind those of bundles.
 def _bundles_of(part: MetricSums) -> FloatArray:
     return part.sums[: len(part.sums) - len(part.events)]
 

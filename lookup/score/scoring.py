@@ -1,28 +1,27 @@
-"""The way from a replay's sums to a scored comparison: estimates, fidelity, verdicts, exit code."""
+"""Score a replay: from its sums to estimates, fidelity, verdicts and the exit code."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import special
 
 from lookup.hooks import Metric
 from lookup.replay.outcome import LOGGED, ReplayOutcome
-from lookup.score.estimates import Estimate, estimate
-from lookup.score.fidelity import Fidelity, compare_with_log
-from lookup.score.luck import Layout, layout_of
-from lookup.score.rules import Name, check_measured, check_rules, default_primary
+from lookup.score.luck import LEVEL, Estimate, estimate, layout_of
 from lookup.score.series import Series, series_of
-from lookup.score.verdict import Case, Verdict, exit_code, judge
+from lookup.score.verdict import Case, Verdict, check_measured, check_rules, default_primary, exit_code, judge
 from lookup.settings.sections import EvaluationSection, VerdictSection
 
-__all__ = ["Plan", "Scored", "score"]
+__all__ = ["Fidelity", "Plan", "Scored", "compare_with_log", "score"]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is compared and by which rules."""
+    """The policies to compare and the rules to compare them by."""
 
     #: names in the order of the settings, the incumbent among them
     policies: tuple[str, ...]
@@ -32,9 +31,29 @@ class Plan:
     labels: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Fidelity:
+    """One figure as logged and as replayed; NaN if unknown."""
+
+    metric: str
+    key: str | None
+    logged: float
+    #: mean over the replicates
+    resimulated: float
+    #: range in which one more replicate would lie, the ranges of all figures together with 95 %
+    low: float
+    high: float
+    #: distance of the logged figure from that range: differences between policies up to this may be the replay's own
+    gap: float
+    #: seeds of the replicates that were compared
+    seeds: tuple[int, ...]
+    #: why there is no gap
+    reason: str | None
+
+
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """Everything a report says about an evaluation."""
+    """A replay with everything a report says about it."""
 
     plan: Plan
     metrics: Sequence[Metric]
@@ -52,24 +71,36 @@ class Scored:
     @property
     def clusters(self) -> tuple[str, ...]:
         """Return the clusters with figures, sorted."""
-        return tuple(sorted({one.cluster for one in self.estimates if one.cluster is not None}))
+        return tuple(sorted({figure.cluster for figure in self.estimates if figure.cluster is not None}))
 
 
 def score(outcome: ReplayOutcome, metrics: Sequence[Metric], plan: Plan) -> Scored:
     """Turn the sums of a replay into values, intervals and verdicts.
 
     Raises:
-        SettingsError: where the rules name a metric there is not, or a key that the log does not have.
+        SettingsError: if the rules name a metric that does not exist, or a key that the log does not have.
     """
-    check_rules(plan.rules, metrics)
+    rules, incumbent = plan.rules, plan.evaluation.incumbent
+    # Wrong names are refused before anything is computed, absent keys once the log has shown which there are.
+    check_rules(rules, metrics)
     series = series_of(outcome.sums, metrics, [*plan.policies, LOGGED])
-    fidelity = compare_with_log(series, plan.evaluation.incumbent, outcome.logged_reason)
-    replayed = [one for one in series if one.policy != LOGGED]
-    layout = _layout(replayed, plan)
+    fidelity = compare_with_log(series, incumbent, outcome.logged_reason)
+    replayed = [figure for figure in series if figure.policy != LOGGED]
+    layout = layout_of(replayed, cell_s=plan.evaluation.balance_s, block_s=rules.block_s, min_events=rules.min_events)
     estimates = estimate(replayed, layout)
-    check_measured(plan.rules, metrics, _measured(estimates))
+    check_measured(rules, metrics, {figure.name for figure in replayed if not figure.by})
     placed_once = _placed_once(outcome, replayed, plan)
-    verdicts = judge(estimates, plan.policies, _case(outcome, layout, fidelity, placed_once, plan))
+    reason = outcome.cannot_act.get(incumbent)
+    case = Case(
+        incumbent=incumbent,
+        rules=rules,
+        primary=default_primary(plan.labels) if rules.primary is None else rules.primary,
+        layout=layout,
+        gaps={(figure.metric, figure.key): figure.gap for figure in fidelity},
+        placed_once=frozenset(placed_once),
+        refused=None if reason is None else f"the incumbent {incumbent} is not what it says: {reason}",
+    )
+    verdicts = judge(estimates, plan.policies, case)
     return Scored(
         plan=plan,
         metrics=metrics,
@@ -79,59 +110,70 @@ def score(outcome: ReplayOutcome, metrics: Sequence[Metric], plan: Plan) -> Scor
         inputs=outcome.inputs,
         placed_once=placed_once,
         cannot_act=outcome.cannot_act,
-        exit_code=exit_code(verdicts, plan.rules),
+        exit_code=exit_code(verdicts, rules),
     )
 
 
-def _layout(series: Sequence[Series], plan: Plan) -> Layout:
-    rules = plan.rules
-    return layout_of(series, cell_s=plan.evaluation.balance_s, block_s=rules.block_s, min_events=rules.min_events)
+def compare_with_log(series: Sequence[Series], incumbent: str, logged_reason: str | None) -> list[Fidelity]:
+    """Compare every pooled figure of the incumbent with that of the logged choices: would a replicate show it?
 
+    The range of a figure is that of one more replicate, by Student's t.
 
-def _measured(estimates: Sequence[Estimate]) -> set[Name]:
-    return {one.series.name for one in estimates if one.cluster is None and not one.series.by}
-
-
-def _case(
-    outcome: ReplayOutcome, layout: Layout, fidelity: Sequence[Fidelity], placed_once: Mapping[str, str], plan: Plan
-) -> Case:
-    incumbent, rules = plan.evaluation.incumbent, plan.rules
-    why = outcome.cannot_act.get(incumbent)
-    return Case(
-        incumbent=incumbent,
-        rules=rules,
-        primary=default_primary(plan.labels) if rules.primary is None else rules.primary,
-        layout=layout,
-        gaps={(one.metric, one.key): one.gap for one in fidelity},
-        placed_once=frozenset(placed_once),
-        refused=None if why is None else f"the incumbent {incumbent} is not what it says: {why}",
+    Args:
+        logged_reason: why the logged choices could not be measured at all.
+    """
+    replayed, logged = (
+        {figure.name: figure for figure in series if figure.policy == policy and not figure.by}
+        for policy in (incumbent, LOGGED)
     )
+    # All ranges together hold with LEVEL (Bonferroni), and only figures that the log has can lie outside of theirs.
+    level = LEVEL / max(1, sum(name in logged for name in replayed))
+    compared = []
+    for name, figure in replayed.items():
+        logged_value = logged[name].value() if name in logged else math.nan
+        values = np.array([figure.value_of_seed(seed) for seed in figure.seeds])
+        n, mean, half = len(values), float(values.mean()), 0.0
+        if n > 1 and not np.isnan(values).any():
+            quantile = special.stdtrit(n - 1, 1.0 - level / 2)
+            half = float(quantile * np.std(values, ddof=1) * math.sqrt(1.0 + 1.0 / n))
+        low, high, gap, reason = mean - half, mean + half, math.nan, None
+        if math.isfinite(logged_value - mean):
+            gap = float(max(low - logged_value, logged_value - high, 0.0))
+        elif name in logged:
+            reason = "there is nothing to measure"
+        else:
+            reason = logged_reason or "it cannot be computed from the logged brokers"
+        compared.append(Fidelity(*name, logged_value, mean, low, high, gap, figure.seeds, reason))
+    return compared
 
 
 def _placed_once(outcome: ReplayOutcome, series: Sequence[Series], plan: Plan) -> dict[str, str]:
-    """Say by policy why what is found of it may be luck that no replicate shows, if it may be."""
+    """Return by policy why its differences may be luck that no replicate shows, if they may be."""
     reasons: dict[str, str] = {}
     for policy in plan.policies:
-        own = [one for one in series if one.policy == policy]
+        own = [figure for figure in series if figure.policy == policy]
         unsalted = outcome.unsalted.get(policy)
         if unsalted:
             tell = "tells" if len(unsalted) == 1 else "tell"
             reasons[policy] = f"{' and '.join(unsalted)} {tell} equal brokers apart by their names, whatever the salt"
-        elif len({seed for one in own for seed in one.seeds}) == 1:
+        elif len({seed for figure in own for seed in figure.seeds}) == 1:
             reasons[policy] = "it was replayed with one seed"
-        elif plan.evaluation.ownership == "exclusive" and _has_placed(own) and all(map(_is_same, own)):
+        elif plan.evaluation.ownership == "exclusive" and _are_equal_replicates(own):
             reasons[policy] = "all its replicates are the same"
     return reasons
 
 
-def _has_placed(series: Sequence[Series]) -> bool:
-    """Tell whether a policy gave any bundle an owner, as far as is known: one that never does has no luck with it."""
-    counts = [part.sums for one in series if one.name == ("assignments", None) for part in one.parts.values()]
-    return not counts or any(sums.any() for sums in counts)
+def _are_equal_replicates(series: Sequence[Series]) -> bool:
+    """Return whether all replicates of a policy have the same sums, though it gave bundles an owner.
 
-
-def _is_same(series: Series) -> bool:
-    """Tell whether all replicates of a series have the same sums."""
-    by_cluster: dict[str, np.ndarray] = {}
-    sums = ((cluster, part.sums) for (cluster, _), part in series.parts.items())
-    return all(np.array_equal(by_cluster.setdefault(cluster, own), own) for cluster, own in sums)
+    A policy that never gives an owner, as far as is known, has no luck with it.
+    """
+    counts = [part.sums for figure in series if figure.name == ("assignments", None) for part in figure.parts.values()]
+    if counts and not any(sums.any() for sums in counts):
+        return False
+    for figure in series:
+        first: dict[str, np.ndarray] = {}
+        for (cluster, _), part in figure.parts.items():
+            if not np.array_equal(first.setdefault(cluster, part.sums), part.sums):
+                return False
+    return True

@@ -1,4 +1,4 @@
-"""Sums put in order: one series per policy, metric, key and part of the demand, with its sums by cluster and seed."""
+"""Group sums into series: one per policy, metric, key and part of the demand, with its sums by cluster and seed."""
 
 from __future__ import annotations
 
@@ -47,18 +47,22 @@ class Series:
         return tuple(sorted({seed for _, seed in self.parts}))
 
     def value(self, cluster: str | None = None) -> float:
-        """Return the observed value in one cluster or pooled over all, the mean over seeds; NaN where there is none."""
+        """Return the observed value in one cluster or pooled over all, the mean over seeds; NaN if there is none."""
         values = [self.value_of_seed(seed, cluster) for seed in self.seeds]
         return float(np.mean(values))
 
     def value_of_seed(self, seed: int, cluster: str | None = None) -> float:
         """Return the value of one replicate in one cluster or pooled over all; NaN if there is nothing to measure."""
-        wanted = self.clusters if cluster is None else (cluster,)
-        sums = [self.parts[name, seed].sums for name in wanted if (name, seed) in self.parts]
+        clusters = self.clusters if cluster is None else (cluster,)
+        sums = [self.parts[name, seed].sums for name in clusters if (name, seed) in self.parts]
         if not sums:
             return float("nan")
         if self.metric.resample == "none":
-            return float(value_of(self.metric, _stacked(sums)))
+            # The metric needs all rows; clusters have different numbers of them, and the missing ones are zero.
+            rows = np.zeros((max(len(part) for part in sums), sums[0].shape[1]))
+            for part in sums:
+                rows[: len(part)] += part
+            return float(value_of(self.metric, rows))
         # axis by axis in the order of the clusters, so that the number does not depend on anything else
         return float(value_of(self.metric, np.sum([part.sum(axis=0) for part in sums], axis=0)))
 
@@ -67,33 +71,20 @@ def series_of(sums: Sequence[MetricSums], metrics: Sequence[Metric], policies: S
     """Group sums into series, ordered by policy and metric as given, then key and part; other policies are left out.
 
     Raises:
-        PluginError: where the sums of a metric have not as many columns everywhere, so that they do not add up.
+        PluginError: if the sums of a metric have not as many columns everywhere, so that they do not add up.
     """
-    _refuse_other_columns(sums)
     known = {metric.name: metric for metric in metrics}
     parts: dict[tuple[str, str, str | None, tuple[tuple[str, str], ...]], dict[tuple[str, int], MetricSums]]
-    parts = defaultdict(dict)
-    for one in sums:
-        if one.metric in known and one.policy in policies:
-            parts[one.policy, one.metric, one.key, one.by][one.cluster, one.seed] = one
+    parts, widths = defaultdict(dict), dict[str, int]()
+    for part in sums:
+        width = part.sums.shape[1]
+        # Metrics of plug-ins answer per batch: only here all their batches come together.
+        if widths.setdefault(part.metric, width) != width:
+            batch = f"in cluster {part.cluster!r} under policy {part.policy!r}"
+            right = f"sums of shape (n, {widths[part.metric]}) elsewhere; k must be the same for all batches"
+            raise PluginError(f"metric {part.metric!r} answered sums of shape (n, {width}) {batch} and {right}")
+        if part.metric in known and part.policy in policies:
+            parts[part.policy, part.metric, part.key, part.by][part.cluster, part.seed] = part
     names = list(known)
     order = sorted(parts, key=lambda name: (name[3], policies.index(name[0]), names.index(name[1]), name[2] or ""))
     return [Series(name[0], known[name[1]], name[2], name[3], parts[name]) for name in order]
-
-
-def _refuse_other_columns(sums: Sequence[MetricSums]) -> None:
-    widths: dict[str, int] = {}
-    for one in sums:
-        width = one.sums.shape[1]
-        if widths.setdefault(one.metric, width) != width:
-            where = f"in cluster {one.cluster!r} under policy {one.policy!r}"
-            right = f"sums of shape (n, {widths[one.metric]}) elsewhere; k must be the same for all batches"
-            raise PluginError(f"metric {one.metric!r} answered sums of shape (n, {width}) {where} and {right}")
-
-
-def _stacked(sums: Sequence[FloatArray]) -> FloatArray:
-    """Add arrays row by row, the shorter ones filled up with zeros."""
-    total = np.zeros((max(len(part) for part in sums), sums[0].shape[1]))
-    for part in sums:
-        total[: len(part)] += part
-    return total

@@ -1,37 +1,55 @@
-"""`summary.json`: the scored comparison as plain data, for machines; `schema` counts changes of the structure."""
+"""Write the scored comparison for machines: `summary.json` as plain data, `metrics.parquet` as an Arrow table."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from lookup.hooks import Metric
-from lookup.score.estimates import Estimate
-from lookup.score.fidelity import Fidelity
 from lookup.score.luck import LEVEL
 from lookup.score.scoring import Scored
-from lookup.score.verdict import Verdict, family
+from lookup.score.verdict import family
 
-__all__ = ["SCHEMA", "metric_rows", "summary", "to_json"]
+__all__ = ["METRICS", "SCHEMA", "metric_rows", "metrics_table", "summary", "to_json"]
 
-#: Version of the structure.
+#: Version of the structure of `summary.json`; it counts changes that break readers.
 SCHEMA = 1
+#: One row per policy, metric, key, part of the demand and cluster.
+METRICS = pa.schema(
+    [
+        ("policy", pa.string()),
+        ("cluster", pa.string()),
+        ("metric", pa.string()),
+        ("key", pa.string()),
+        ("by", pa.map_(pa.string(), pa.string())),
+        ("value", pa.float64()),
+        ("low", pa.float64()),
+        ("high", pa.float64()),
+        ("unit", pa.string()),
+        ("direction", pa.string()),
+    ]
+)
+_VERDICT_KEYS = "policy against metric key verdict reason delta low high primary holds_for p_value p_family".split()
+_FIDELITY_KEYS = "metric key logged resimulated low high gap seeds reason".split()
 
 
 def summary(scored: Scored) -> dict[str, Any]:
-    """Return the whole summary; what is NaN becomes None."""
+    """Return the whole summary; NaN becomes None."""
     together, alone = family(scored.verdicts)
+    notes = {"placed_once": dict(scored.placed_once), "cannot_act": dict(scored.cannot_act)}
     return {
         "schema": SCHEMA,
         "metrics": metric_rows(scored),
-        "verdicts": [_verdict_row(verdict) for verdict in scored.verdicts],
+        # Keys are listed, not taken from the classes: a new field of a class must not change the file by itself.
+        "verdicts": [{key: _plain(getattr(verdict, key)) for key in _VERDICT_KEYS} for verdict in scored.verdicts],
         "comparisons": {"together": together, "alone": alone, "expected_by_chance": round(LEVEL * alone, 2)},
-        "fidelity": [_fidelity_row(one) for one in scored.fidelity],
-        "inputs": _inputs(scored),
+        "fidelity": [{key: _plain(getattr(figure, key)) for key in _FIDELITY_KEYS} for figure in scored.fidelity],
+        "inputs": {str(name): _plain(value) for name, value in {**scored.inputs, **notes}.items()},
     }
 
 
@@ -40,97 +58,58 @@ def to_json(content: Mapping[str, Any]) -> str:
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
+def metrics_table(scored: Scored) -> pa.Table:
+    """Return the `metrics` of a summary in METRICS' columns and in its order, for further calculations."""
+    rows = [row | {"by": None if row["by"] is None else list(row["by"].items())} for row in metric_rows(scored)]
+    return pa.Table.from_pylist(rows, schema=METRICS)
+
+
 def metric_rows(scored: Scored) -> list[dict[str, Any]]:
     """Return one row per policy, metric, key, part of the demand and cluster; cluster None is pooled.
 
     A metric that could not be computed for the whole demand has a row without a value.
     """
+    rows, measured = [], set()
+    for figure in scored.estimates:
+        series = figure.series
+        row = _row(series.policy, figure.cluster, series.metric) | {"key": series.key, "by": dict(series.by) or None}
+        rows.append(row | {key: _plain(getattr(figure, key)) for key in ("value", "low", "high")})
+        if not series.by:
+            measured.add((series.policy, figure.cluster, series.metric.name))
+    rows += [
+        _row(policy, cluster, metric)
+        for policy in scored.plan.policies
+        for metric in scored.metrics
+        for cluster in (None, *scored.clusters)
+        if (policy, cluster, metric.name) not in measured
+    ]
     policies, metrics = list(scored.plan.policies), [metric.name for metric in scored.metrics]
-    rows = [_metric_row(one) for one in scored.estimates] + [*_absent_rows(scored)]
-    return sorted(rows, key=lambda row: (policies.index(row["policy"]), metrics.index(row["metric"]), *_part(row)))
+
+    def order(row: Mapping[str, Any]) -> tuple[object, ...]:
+        by = tuple((row["by"] or {}).items())
+        policy, metric = policies.index(row["policy"]), metrics.index(row["metric"])
+        return policy, metric, row["key"] or "", by, row["cluster"] or ""
+
+    return sorted(rows, key=order)
 
 
-def _metric_row(one: Estimate) -> dict[str, Any]:
-    row = _row((one.series.policy, one.cluster, one.series.metric), key=one.series.key, by=one.series.by)
-    return row | {"value": _plain(one.value), "low": _plain(one.low), "high": _plain(one.high)}
-
-
-def _row(
-    what: tuple[str, str | None, Metric], *, key: str | None = None, by: Sequence[tuple[str, str]] = ()
-) -> dict[str, Any]:
-    policy, cluster, metric = what
-    return {
-        "policy": policy,
-        "cluster": cluster,
-        "metric": metric.name,
-        "key": key,
-        "by": dict(by) or None,
-        "value": None,
-        "low": None,
-        "high": None,
-        "unit": metric.unit,
-        "direction": metric.better,
-    }
-
-
-def _absent_rows(scored: Scored) -> Iterator[dict[str, Any]]:
-    known = {(one.series.policy, one.cluster, one.series.metric.name) for one in scored.estimates if not one.series.by}
-    for policy in scored.plan.policies:
-        for metric in scored.metrics:
-            for cluster in (None, *scored.clusters):
-                if (policy, cluster, metric.name) not in known:
-                    yield _row((policy, cluster, metric))
-
-
-def _part(row: Mapping[str, Any]) -> tuple[object, ...]:
-    return row["key"] or "", tuple((row["by"] or {}).items()), row["cluster"] or ""
-
-
-def _verdict_row(verdict: Verdict) -> dict[str, Any]:
-    return {
-        "policy": verdict.policy,
-        "against": verdict.against,
-        "metric": verdict.metric,
-        "key": verdict.key,
-        "verdict": verdict.verdict,
-        "reason": verdict.reason,
-        "delta": _plain(verdict.delta),
-        "low": _plain(verdict.low),
-        "high": _plain(verdict.high),
-        "primary": verdict.primary,
-        "holds_for": verdict.holds_for,
-        "p_value": _plain(verdict.p_value),
-        "p_family": _plain(verdict.p_family),
-    }
-
-
-def _fidelity_row(one: Fidelity) -> dict[str, Any]:
-    return {
-        "metric": one.metric,
-        "key": one.key,
-        "logged": _plain(one.logged),
-        "resimulated": _plain(one.resimulated),
-        "low": _plain(one.low),
-        "high": _plain(one.high),
-        "gap": _plain(one.gap),
-        "seeds": list(one.seeds),
-        "reason": one.reason,
-    }
-
-
-def _inputs(scored: Scored) -> dict[str, Any]:
-    notes = {"placed_once": dict(scored.placed_once), "cannot_act": dict(scored.cannot_act)}
-    return {str(name): _plain(value) for name, value in {**scored.inputs, **notes}.items()}
+def _row(policy: str, cluster: str | None, metric: Metric) -> dict[str, Any]:
+    """Return the row of a metric without a value; the order of its keys is that of the file."""
+    empty = dict.fromkeys(("key", "by", "value", "low", "high"))
+    names = {"policy": policy, "cluster": cluster, "metric": metric.name}
+    return {**names, **empty, "unit": metric.unit, "direction": metric.better}
 
 
 def _plain(value: Any) -> Any:
-    """Turn a value into what JSON knows, numpy's numbers and arrays included; NaN and infinities into None."""
+    """Turn a value into JSON's types, numpy's numbers and arrays included; NaN and infinities become None."""
     if isinstance(value, np.ndarray | np.generic):
         return _plain(value.tolist())
     if isinstance(value, float):
+        # JSON has no word for them, and `allow_nan` would write one that most readers refuse.
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
         return {str(name): _plain(entry) for name, entry in value.items()}
     if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str):
+        # Sets have no order of their own: equal runs must give equal bytes.
         return [_plain(entry) for entry in (sorted(value) if isinstance(value, set | frozenset) else value)]
     return value

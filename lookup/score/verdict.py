@@ -1,39 +1,57 @@
-"""Verdicts: each candidate against the re-simulated incumbent, metric by metric, pooled over clusters.
+"""Judge candidates: each against the re-simulated incumbent, metric by metric, pooled over clusters.
 
-Numbers in, words out; where the numbers come from is `luck`. The rules stand in `docs/scoring.md`.
+Intervals come from `luck`, the rules that name figures (which decide the exit code, and which difference is none) from
+the settings. The derivation is in `docs/scoring.md`.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
-from lookup.engine.measuring import luck_of
+from lookup.engine.measuring import every_key_of, luck_of
+from lookup.errors import SettingsError
 from lookup.hooks import Luck, Metric
 from lookup.replay.quantities import quantity
-from lookup.score.estimates import Estimate
-from lookup.score.luck import LEVEL, Layout, Spread, minus, spread
-from lookup.score.rules import Name, margin_of, name_of, selects
+from lookup.score.luck import LEVEL, Estimate, Layout, Spread, minus, spread
 from lookup.score.series import Series
+from lookup.settings.problems import suggestion
 from lookup.settings.sections import VerdictSection
 
-__all__ = ["Case", "HoldsFor", "Verdict", "Word", "exit_code", "family", "judge"]
+__all__ = [
+    "Case",
+    "HoldsFor",
+    "Name",
+    "Verdict",
+    "Word",
+    "check_measured",
+    "check_rules",
+    "default_primary",
+    "exit_code",
+    "family",
+    "judge",
+    "margin_of",
+    "name_of",
+    "selects",
+]
 
 Word = Literal["better", "worse", "equivalent", "inconclusive"]
 HoldsFor = Literal["policy", "placement"]
+#: Metric and key.
+Name = tuple[str, str | None]
 
-#: What would make an interval narrower, by the source of most of the luck in it.
+#: Advice that would make an interval narrower, by the source of most of the luck in it.
 _REMEDIES: Mapping[Luck, str] = {
     "placement": "most of it is luck of the placement, which more seeds would average out",
     "demand": "most of it is luck of the demand, of which a longer log or more bundles would say more",
     "events": "most of it is luck of the events, of which a log with more of them would say more",
 }
-#: What an event is called, by the cause it has in changes of owner.
+#: Words for one event and for several, by the cause it has in changes of owner.
 _EVENTS: Mapping[str, tuple[str, str]] = {
     "forced": ("broker was lost", "brokers were lost"),
     "admin": ("bundle was unloaded by an administrator", "bundles were unloaded by an administrator"),
@@ -43,7 +61,7 @@ _EVENTS: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is said about one figure of one candidate."""
+    """The judgement on one figure of one candidate."""
 
     policy: str
     against: str
@@ -71,7 +89,7 @@ class Verdict:
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """What verdicts rest on besides the two estimates."""
+    """Everything verdicts rest on besides the two estimates."""
 
     incumbent: str
     rules: VerdictSection
@@ -82,45 +100,118 @@ class Case:
     gaps: Mapping[Name, float] = field(default_factory=dict)
     #: policies whose verdicts hold for their placement only
     placed_once: frozenset[str] = frozenset()
-    #: why nothing can be said against the incumbent; None: something can
+    #: why no verdict against the incumbent is possible; None: verdicts are possible
     refused: str | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class _Pair:
-    """One figure of a candidate and of the incumbent; None if it was not measured."""
+def default_primary(labels: Iterable[str]) -> tuple[str, ...]:
+    """Return the figures that decide if the settings name none.
 
-    name: Name
-    candidate: Estimate | None
-    incumbent: Estimate | None
+    They say whether clients are served, near, evenly and in peace: a short list, since every further comparison makes
+    it harder to find a difference in any.
 
-    @property
-    def metric(self) -> Metric | None:
-        """Return the metric if it has a direction, and a value under one of the two; else there is nothing to judge."""
-        known = self.candidate if _has(self.candidate) else self.incumbent
-        if known is None or not _has(known) or known.series.metric.better == "info":
-            return None
-        return known.series.metric
+    Args:
+        labels: properties by which a policy places, or that settings give to clients.
+    """
+    return ("answered_ratio", *(f"match_ratio:{key}" for key in labels), "imbalance_max_mean", "moved_weight")
+
+
+def check_rules(rules: VerdictSection, metrics: Sequence[Metric]) -> None:
+    """Refuse primary metrics and margins that name no metric, or a key their metric never has.
+
+    Raises:
+        SettingsError: all wrong names together.
+    """
+    known = {metric.name: metric for metric in metrics}
+    problems = []
+    named_in = [("primary", name) for name in rules.primary or ()] + [("margins", name) for name in rules.margins]
+    for table, named in named_in:
+        metric, key = name_of(named)
+        if metric not in known:
+            problems.append(f"verdict.{table}: no metric is named {metric!r}; {suggestion(metric, sorted(known))}")
+            continue
+        keys = every_key_of(known[metric])
+        if key is not None and keys is not None and key not in keys:
+            right = suggestion(key, sorted(keys)) if keys else f"it is one figure, write {metric!r}"
+            problems.append(f"verdict.{table}: {named!r}: {metric} has no key {key!r}; {right}")
+    problems += [
+        f"verdict.primary: {named!r} has no direction and gets no verdict; a metric that goes up or down would be right"
+        for named in rules.primary or ()
+        if (metric := name_of(named)[0]) in known and known[metric].better == "info"
+    ]
+    if problems:
+        raise SettingsError(problems)
+
+
+def check_measured(rules: VerdictSection, metrics: Sequence[Metric], measured: Iterable[Name]) -> None:
+    """Refuse primary metrics whose key depends on the log if the log has no such key: no policy could fail on it.
+
+    Raises:
+        SettingsError: all such names together, with the keys there are.
+    """
+    closed = {metric.name for metric in metrics if every_key_of(metric) is not None}
+    measured = set(measured)
+    problems = []
+    for named in rules.primary or ():
+        metric, key = name_of(named)
+        if key is not None and metric not in closed and (metric, key) not in measured:
+            keys = sorted(f"{name}:{other}" for name, other in measured if name == metric and other is not None)
+            right = f"this log has {', '.join(keys)}" if keys else f"this log has no key of {metric}"
+            problems.append(f"verdict.primary: {named!r} could be measured for no policy; {right}")
+    if problems:
+        raise SettingsError(problems)
+
+
+def margin_of(name: Name, rules: VerdictSection, incumbent: float) -> float:
+    """Return what counts as no difference: relative to the incumbent's value, absolute if that is 0."""
+    metric, key = name
+    margin = rules.margins.get(f"{metric}:{key}", rules.margins.get(metric, rules.margin))
+    return margin * abs(incumbent) if incumbent else margin
+
+
+def name_of(named: str) -> Name:
+    """Return metric and key of a name in the settings."""
+    metric, colon, key = named.partition(":")
+    return metric, key if colon else None
+
+
+def selects(named: str, name: Name) -> bool:
+    """Return whether a name in the settings means a figure; without a key it means all of its metric."""
+    metric, key = name_of(named)
+    return metric == name[0] and key in (None, name[1])
 
 
 def judge(estimates: Sequence[Estimate], policies: Sequence[str], case: Case) -> list[Verdict]:
     """Judge every policy but the incumbent by every metric that has a direction, in the order of the estimates."""
     pooled = {
-        (one.series.policy, one.series.name): one for one in estimates if one.cluster is None and not one.series.by
+        (estimate.series.policy, estimate.series.name): estimate
+        for estimate in estimates
+        if estimate.cluster is None and not estimate.series.by
     }
     figures = [name for policy, name in pooled if policy == case.incumbent]
     figures += [name for name in dict.fromkeys(name for _, name in pooled) if name not in figures]
-    drawn = [
-        verdict
-        for policy in policies
-        if policy != case.incumbent
-        for verdict in _judge_policy(
-            policy,
-            [_Pair(name, pooled.get((policy, name)), pooled.get((case.incumbent, name))) for name in figures],
-            case,
-        )
-    ]
-    return _judged_together(drawn, case)
+    verdicts = []
+    for policy in policies:
+        if policy == case.incumbent:
+            continue
+        judged = set()
+        for name in figures:
+            candidate, incumbent = pooled.get((policy, name)), pooled.get((case.incumbent, name))
+            known = candidate if _has(candidate) else incumbent
+            if known is None or not _has(known) or known.series.metric.better == "info":
+                continue  # nothing to judge: no value under either of the two, or no direction
+            judged.add(name)
+            primary = any(selects(named, name) for named in case.primary)
+            once = "placement" in luck_of(known.series.metric) and bool(case.placed_once & {policy, case.incumbent})
+            blank = _blank(policy, name, case, primary=primary)
+            blank = replace(blank, reason=case.refused, holds_for="placement" if once else "policy")
+            verdicts.append(blank if case.refused else _measured(blank, candidate, incumbent, case))
+        for named in case.rules.primary or ():
+            if not any(selects(named, name) for name in judged):
+                # Silence must not look like consent.
+                blank = _blank(policy, name_of(named), case, primary=True)
+                verdicts.append(replace(blank, reason="it was not measured for either policy"))
+    return _judged_together(verdicts, case)
 
 
 def exit_code(verdicts: Sequence[Verdict], rules: VerdictSection) -> int:
@@ -142,20 +233,6 @@ def family(verdicts: Sequence[Verdict]) -> tuple[int, int]:
     return together, sum(not math.isnan(verdict.p_value) for verdict in verdicts) - together
 
 
-def _judge_policy(policy: str, pairs: Sequence[_Pair], case: Case) -> Iterator[Verdict]:
-    judged = [(pair, metric) for pair in pairs if (metric := pair.metric) is not None]
-    for pair, metric in judged:
-        primary = any(selects(named, pair.name) for named in case.primary)
-        once = "placement" in luck_of(metric) and bool(case.placed_once & {policy, case.incumbent})
-        blank = replace(_blank(policy, pair.name, case, primary=primary), holds_for="placement" if once else "policy")
-        yield replace(blank, reason=case.refused) if case.refused else _measured(blank, pair, case)
-    for named in case.rules.primary or ():
-        if not any(selects(named, pair.name) for pair, _ in judged):
-            # Silence must not look like consent.
-            blank = _blank(policy, name_of(named), case, primary=True)
-            yield replace(blank, reason="it was not measured for either policy")
-
-
 def _blank(policy: str, name: Name, case: Case, *, primary: bool) -> Verdict:
     nothing = math.nan
     return Verdict(
@@ -163,19 +240,22 @@ def _blank(policy: str, name: Name, case: Case, *, primary: bool) -> Verdict:
     )
 
 
-def _measured(blank: Verdict, pair: _Pair, case: Case) -> Verdict:
+def _measured(blank: Verdict, candidate: Estimate | None, incumbent: Estimate | None, case: Case) -> Verdict:
     """Judge a figure by itself, as if it were the only one."""
-    candidate, incumbent = pair.candidate, pair.incumbent
     if candidate is None or incumbent is None or not (_has(candidate) and _has(incumbent)):
         missing = blank.against if _has(candidate) else blank.policy
         return replace(blank, reason=f"there is nothing to measure for {missing}")
-    sign = 1.0 if candidate.series.metric.better == "up" else -1.0
+    a, b = candidate.series, incumbent.series
+    sign = 1.0 if a.metric.better == "up" else -1.0
     # adding 0.0 turns -0.0 into 0.0
     delta = sign * (candidate.value - incumbent.value) + 0.0
     if not math.isfinite(delta):
         return replace(blank, reason="the difference is larger than floating-point numbers are")
-    drawn = replace(blank, delta=delta, margin=margin_of(pair.name, case.rules, incumbent.value))
-    is_same = _are_same(candidate.series, incumbent.series)
+    drawn = replace(blank, delta=delta, margin=margin_of(a.name, case.rules, incumbent.value))
+    # Two names of one policy have the same sums in every unit, not only the same total.
+    is_same = a.parts.keys() == b.parts.keys() and all(
+        np.array_equal(part.sums, b.parts[unit].sums) for unit, part in a.parts.items()
+    )
     if candidate.sample is None or incumbent.sample is None or candidate.sample.strata is None:
         if is_same:
             return replace(drawn, verdict="equivalent")
@@ -183,7 +263,7 @@ def _measured(blank: Verdict, pair: _Pair, case: Case) -> Verdict:
     luck = spread(minus(candidate.sample, incumbent.sample))
     half = luck.half_width()
     drawn = replace(drawn, low=delta - half, high=delta + half)
-    too_few = _too_few(candidate.series, incumbent.series, case)
+    too_few = _too_few(a, b, case)
     if too_few is not None:
         return replace(drawn, reason=too_few)
     if is_same or not (delta or luck.error):
@@ -192,14 +272,8 @@ def _measured(blank: Verdict, pair: _Pair, case: Case) -> Verdict:
     return _pronounced(replace(drawn, p_value=luck.chance(delta)), luck, case)
 
 
-def _are_same(a: Series, b: Series) -> bool:
-    """Tell whether two policies have the same sums in every unit, as two names of one policy do."""
-    return a.parts.keys() == b.parts.keys() and all(
-        np.array_equal(part.sums, b.parts[where].sums) for where, part in a.parts.items()
-    )
-
-
 def _pronounced(drawn: Verdict, luck: Spread, case: Case) -> Verdict:
+    """Give the word on a difference with an interval, or the reason why there is none."""
     gap = case.gaps.get((drawn.metric, drawn.key), math.nan)
     gap = 0.0 if math.isnan(gap) else gap
     if -drawn.margin <= drawn.low - gap and drawn.high + gap <= drawn.margin:
@@ -222,22 +296,23 @@ def _judged_together(verdicts: Sequence[Verdict], case: Case) -> list[Verdict]:
     Source: Holm, A Simple Sequentially Rejective Multiple Test Procedure, Scandinavian Journal of Statistics 6 (1979).
     """
     members = [
-        place
-        for place, one in enumerate(verdicts)
-        if one.primary and _may_decide(one, case.rules) and not math.isnan(one.p_value)
+        index
+        for index, verdict in enumerate(verdicts)
+        if verdict.primary and _may_decide(verdict, case.rules) and not math.isnan(verdict.p_value)
     ]
     judged = list(verdicts)
     adjusted = 0.0
-    for rank, place in enumerate(sorted(members, key=lambda place: verdicts[place].p_value)):
-        one = verdicts[place]
-        adjusted = max(adjusted, min(1.0, (len(members) - rank) * one.p_value))
-        judged[place] = replace(one, p_family=adjusted)
-        if one.verdict in ("better", "worse") and adjusted > LEVEL:
+    for rank, index in enumerate(sorted(members, key=lambda index: verdicts[index].p_value)):
+        verdict = verdicts[index]
+        # The running maximum keeps the order: no comparison may pass that is less probable than one that failed.
+        adjusted = max(adjusted, min(1.0, (len(members) - rank) * verdict.p_value))
+        judged[index] = replace(verdict, p_family=adjusted)
+        if verdict.verdict in ("better", "worse") and adjusted > LEVEL:
             reason = (
-                f"alone it would be {one.verdict}, but among {len(members)} comparisons that decide the exit code "
+                f"alone it would be {verdict.verdict}, but among {len(members)} comparisons that decide the exit code "
                 f"chance brings such a difference with probability {adjusted:.2f}"
             )
-            judged[place] = replace(judged[place], verdict="inconclusive", reason=reason)
+            judged[index] = replace(judged[index], verdict="inconclusive", reason=reason)
     return judged
 
 
@@ -246,31 +321,31 @@ def _may_decide(verdict: Verdict, rules: VerdictSection) -> bool:
 
 
 def _too_few(a: Series, b: Series, case: Case) -> str | None:
-    """Say that a comparison rests on too few units or events in which something happened; None if it does not."""
+    """Return the sentence that a comparison rests on too few units or events with figures; None if it does not."""
+    parts = [(cluster, part) for series in (a, b) for (cluster, _), part in series.parts.items()]
     if a.metric.resample == "time":
-        blocks = -(-len({*_cells(a, case.layout), *_cells(b, case.layout)}) // case.layout.block)
-        return _few(blocks, "block of time", "blocks of time", case)
-    bundles, events = _met(a, b)
-    if not events:
+        # Starts of the cells with figures under either policy, in any cluster: cells of one time are one unit.
+        cells: set[int] = set()
+        for _, part in parts:
+            cells.update((part.start_us + np.flatnonzero(part.sums.any(axis=1)) * case.layout.cell_us).tolist())
+        return _few(-(-len(cells) // case.layout.block), "block of time", "blocks of time", case)
+    bundles: set[tuple[str, int]] = set()
+    causes: dict[tuple[str, int], str] = {}
+    for cluster, part in parts:
+        size = len(part.sums) - len(part.events)
+        for row in np.flatnonzero(part.sums.any(axis=1)).tolist():
+            if row < size:
+                bundles.add((cluster, row))
+            else:
+                causes[cluster, row] = part.events[row - size]
+    if not causes:
         # Totals of nothing are equal; a quotient of nothing has no value and does not come here.
-        return _few(bundles, "bundle", "bundles", case) if bundles else None
-    cause, most = events.most_common(1)[0]
-    if bundles >= case.rules.min_units or most >= case.rules.min_events:
+        return _few(len(bundles), "bundle", "bundles", case) if bundles else None
+    cause, most = Counter(causes.values()).most_common(1)[0]
+    if len(bundles) >= case.rules.min_units or most >= case.rules.min_events:
         return None
     count = quantity(most, *_EVENTS.get(cause, ("event happened", "events happened")))
     return f"{count}; which one is luck, and {case.rules.min_events} of min_events are asked for"
-
-
-def _met(a: Series, b: Series) -> tuple[int, Counter[str]]:
-    """Count the bundles with figures under either policy, and the events with any by their cause."""
-    bundles: set[tuple[str, int]] = set()
-    events: dict[tuple[str, int], str] = {}
-    for (cluster, _), part in (*a.parts.items(), *b.parts.items()):
-        size = len(part.sums) - len(part.events)
-        rows = np.flatnonzero(part.sums.any(axis=1)).tolist()
-        bundles.update((cluster, row) for row in rows if row < size)
-        events.update(((cluster, row), part.events[row - size]) for row in rows if row >= size)
-    return len(bundles), Counter(events.values())
 
 
 def _few(units: int, one: str, many: str, case: Case) -> str | None:
@@ -278,12 +353,6 @@ def _few(units: int, one: str, many: str, case: Case) -> str | None:
         return None
     wanted = f"the {case.rules.min_units} of min_units" if units < case.rules.min_units else "the two that can differ"
     return f"it rests on {quantity(units, one, many)}, fewer than {wanted}"
-
-
-def _cells(series: Series, layout: Layout) -> Iterator[int]:
-    """Yield the starts of the cells with figures, µs."""
-    for part in series.parts.values():
-        yield from (part.start_us + np.flatnonzero(part.sums.any(axis=1)) * layout.cell_us).tolist()
 
 
 def _has(estimate: Estimate | None) -> bool:

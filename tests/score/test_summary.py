@@ -11,9 +11,8 @@ import pytest
 
 from lookup.replay.outcome import LOGGED
 from lookup.score.scoring import Scored
-from lookup.score.summary import summary, to_json
-from lookup.score.tables import METRICS as COLUMNS
-from lookup.score.tables import metrics_table
+from lookup.score.summary import METRICS as COLUMNS
+from lookup.score.summary import metrics_table, summary, to_json
 from tests.score.cases import METRICS, decided, moves, ratios, scored, spread, sums
 
 METRIC_KEYS = ["policy", "cluster", "metric", "key", "by", "value", "low", "high", "unit", "direction"]

@@ -1,19 +1,16 @@
 """The built-in metrics, registered through the same hook as those of third parties.
 
 Each answers sums per bundle or per cell that add over batches; definitions and formulas are in `docs/scoring.md`.
-`every_key` lists the keys a metric can ever have; without it, or where it is None, they depend on the log.
+`every_key` lists the keys a metric can ever have; without it, or if it is None, they depend on the log.
 """
 
 from __future__ import annotations
 
 from lookup.hooks import Metric, hookimpl
-from lookup.score.metrics.answers import AgreementRatio, AnsweredRatio
-from lookup.score.metrics.balance import ImbalanceCv, ImbalanceMaxMean, OverloadRatio
-from lookup.score.metrics.churn import CycleMoves, LoadVariation, NecessaryMoves
-from lookup.score.metrics.labels import MatchRatio
-from lookup.score.metrics.movement import Assignments, MovedWeight, Moves, RedundantMoves
+from lookup.score.metrics.answers import AgreementRatio, AnsweredRatio, InTransition, InTransitionWeight, MatchRatio
+from lookup.score.metrics.balance import ImbalanceCv, ImbalanceMaxMean, LoadVariation, OverloadRatio
+from lookup.score.metrics.movement import Assignments, CycleMoves, MovedWeight, Moves, NecessaryMoves, RedundantMoves
 from lookup.score.metrics.network import NetworkCost, NetworkCoveredRatio, NetworkMsMean, NetworkMsP95
-from lookup.score.metrics.transition import InTransition, InTransitionWeight
 
 __all__ = [
     "AgreementRatio",

@@ -1,7 +1,8 @@
-"""Metrics that count answers: how many lookups got a broker, and how many got the one the log says."""
+"""Count answers: lookups that got a broker, the logged one, one with the client's label, or that met a hand-over."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.hooks import Better
-from lookup.model.batch import Batch
-from lookup.score.metrics.totals import LookupQuotient, per_bundle
+from lookup.model.batch import TRANSIT_STATES, Batch
+from lookup.score.metrics.totals import LookupQuotient, LookupTotal, of_pairs, per_bundle
 
-__all__ = ["AgreementRatio", "AnsweredRatio"]
+__all__ = ["AgreementRatio", "AnsweredRatio", "InTransition", "InTransitionWeight", "MatchRatio"]
+
+FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,7 @@ class AnsweredRatio(LookupQuotient):
     name: ClassVar[str] = "answered_ratio"
     better: ClassVar[Better] = "up"
 
-    def accumulate(self, batch: Batch, key: str | None) -> NDArray[np.float64]:
+    def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return answered lookups and lookups, shape (n_bundles, 2)."""
         served = batch.served
         answered = np.where(served.broker >= 0, served.lookups, 0.0)
@@ -36,6 +39,78 @@ class AgreementRatio(LookupQuotient):
     name: ClassVar[str] = "agreement_ratio"
     better: ClassVar[Better] = "info"
 
-    def accumulate(self, batch: Batch, key: str | None) -> NDArray[np.float64]:
+    def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return lookups answered as logged and answered lookups with a logged broker, shape (n_bundles, 2)."""
         return np.stack([batch.agreed, batch.logged], axis=1)
+
+
+@dataclass(frozen=True)
+class MatchRatio(LookupQuotient):
+    """Lookups served by a broker with the client's label / answered lookups whose client sent the property."""
+
+    name: ClassVar[str] = "match_ratio"
+    better: ClassVar[Better] = "up"
+    #: they depend on the log
+    every_key: ClassVar[tuple[str, ...] | None] = None
+
+    def keys(self, batch: Batch) -> Sequence[str | None]:
+        """Return every lookup property any client sends, sorted."""
+        return sorted({key for client in batch.clients for key in client.properties})
+
+    def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
+        """Return matched lookups and lookups that could match, shape (n_bundles, 2)."""
+        served = batch.served
+        sent = [client.properties.get(str(key)) for client in batch.clients]
+        # Row 0 stands for unanswered lookups: it stays zero in both tables, so that these neither match nor count.
+        counts = np.zeros((1 + len(batch.brokers), len(sent)))
+        counts[1:] = [value is not None for value in sent]
+        matches = np.zeros_like(counts)
+        # Two absent labels compare as equal, but a client without the property does not count.
+        is_same = batch.brokers.labels(str(key))[:, None] == np.array(sent, dtype=object)[None, :]
+        matches[1:] = is_same & (counts[1:] > 0)
+        matched, counted = (served.lookups * of_pairs(served, table) for table in (matches, counts))
+        return per_bundle(batch, served.bundle, matched, counted)
+
+
+@dataclass(frozen=True)
+class InTransition(LookupTotal):
+    """Lookups that came while their bundle was being handed over, by its state; most of them are answered.
+
+    There is no such figure if bundles change hands at once (`evaluation.handover_s = 0`).
+    """
+
+    name: ClassVar[str] = "in_transition"
+    unit: ClassVar[str] = "lookups"
+    every_key: ClassVar[tuple[str, ...]] = TRANSIT_STATES
+
+    def keys(self, batch: Batch) -> Sequence[str | None]:
+        """Return the whole and every state, nothing if bundles change hands at once."""
+        return () if batch.transitions is None else (None, *TRANSIT_STATES)
+
+    def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
+        """Return lookups in transition, all or those of one state, shape (n_bundles, 1)."""
+        transitions = batch.transitions
+        if transitions is None:
+            return np.zeros((len(batch.bundles), 1))
+        counted = transitions.lookups
+        if key is not None:
+            counted = np.where(transitions.state == TRANSIT_STATES.index(key), counted, 0.0)
+        return per_bundle(batch, transitions.bundle, counted)
+
+
+@dataclass(frozen=True)
+class InTransitionWeight(LookupTotal):
+    """The weight of the lookups that came while their bundle was being handed over."""
+
+    name: ClassVar[str] = "in_transition_weight"
+    unit: ClassVar[str] = "weight"
+
+    def keys(self, batch: Batch) -> Sequence[str | None]:
+        """Return the whole, nothing if bundles change hands at once."""
+        return () if batch.transitions is None else (None,)
+
+    def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
+        """Return the weight of lookups in transition, shape (n_bundles, 1)."""
+        if batch.transitions is None:
+            return np.zeros((len(batch.bundles), 1))
+        return per_bundle(batch, batch.transitions.bundle, batch.transitions.weight)

@@ -1,4 +1,4 @@
-"""How evenly brokers are used: imbalance over cells of time, and time spent overloaded."""
+"""Measure how evenly brokers are used: imbalance per cell of time, time spent overloaded, load that swings."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.model.batch import Batch, Cells
+from lookup.model.churn import discounted
 from lookup.score.metrics.totals import CellQuotient
 
-__all__ = ["ImbalanceCv", "ImbalanceMaxMean", "OverloadRatio"]
+__all__ = ["ImbalanceCv", "ImbalanceMaxMean", "LoadVariation", "OverloadRatio"]
 
 FloatArray = NDArray[np.float64]
 
@@ -28,9 +29,10 @@ class ImbalanceMaxMean(CellQuotient):
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return max / mean x weight, and weight, shape (n_cells, 2)."""
-        served, brokers, weight = _registered(batch.cells)
-        # max / mean x weight = max x brokers, since mean = weight / brokers
-        return np.stack([served.max(axis=1, initial=0.0) * brokers, weight], axis=1)
+        served = _served_by_registered(batch.cells)
+        # mean = weight / brokers, hence max / mean x weight = max x brokers: no division by an empty cell
+        brokers = batch.cells.registered.sum(axis=1)
+        return np.stack([served.max(axis=1, initial=0.0) * brokers, served.sum(axis=1)], axis=1)
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,8 @@ class ImbalanceCv(CellQuotient):
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return deviation / mean x weight, and weight, shape (n_cells, 2)."""
-        served, brokers, weight = _registered(batch.cells)
+        served = _served_by_registered(batch.cells)
+        brokers, weight = batch.cells.registered.sum(axis=1).astype(np.float64), served.sum(axis=1)
         mean = weight / np.maximum(brokers, 1)
         squares = np.where(batch.cells.registered, (served - mean[:, None]) ** 2, 0.0).sum(axis=1)
         # deviation / mean x weight = deviation x brokers = sqrt(squares x brokers)
@@ -58,7 +61,7 @@ class OverloadRatio(CellQuotient):
     name: ClassVar[str] = "overload_ratio"
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return one whole, nothing where capacities are assumed."""
+        """Return the whole, nothing if capacities are assumed."""
         return () if batch.cells.known_s is None or batch.cells.overloaded_s is None else (None,)
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
@@ -69,7 +72,29 @@ class OverloadRatio(CellQuotient):
         return np.stack([overloaded.sum(axis=1), known.sum(axis=1)], axis=1)
 
 
-def _registered(cells: Cells) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return what registered brokers served, how many they are and their weight, by cell."""
-    served = np.where(cells.registered, cells.served, 0.0)
-    return served, cells.registered.sum(axis=1).astype(np.float64), served.sum(axis=1)
+@dataclass(frozen=True)
+class LoadVariation(CellQuotient):
+    """How much the load of brokers swings from cell to cell, against its trend, as a ratio of the load.
+
+    It is 0.0 if load only ever grows, or only ever shrinks. The discount is `lookup.model.churn`'s.
+    """
+
+    name: ClassVar[str] = "load_variation"
+
+    def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
+        """Return discounted variation against the cell before, and weight, shape (n_cells, 2)."""
+        cells = batch.cells
+        steps = np.zeros(cells.served.shape)
+        for broker in range(cells.served.shape[1]):
+            registered = np.flatnonzero(cells.registered[:, broker])
+            served = cells.served[registered, broker]
+            busy = np.flatnonzero(served)
+            if len(busy):
+                # Cells before a broker served anything are left out: its first load is no swing.
+                steps[registered[busy[0] + 1 :], broker] = np.diff(served[busy[0] :])
+        return np.stack([discounted(steps).sum(axis=1), _served_by_registered(cells).sum(axis=1)], axis=1)
+
+
+def _served_by_registered(cells: Cells) -> FloatArray:
+    """Return the weight that registered brokers served by cell, 0.0 for the others, shape (n_cells, n_brokers)."""
+    return np.where(cells.registered, cells.served, 0.0)

@@ -1,18 +1,21 @@
-"""What a policy does to ownership: decisions it made, bundles it moved, moves that were in vain, weight that moved."""
+"""Count changes of owner: decisions a policy made, bundles it moved, moves in vain or in circles, weight that moved."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.hooks import Better
 from lookup.model.batch import Batch, OwnerChanges
-from lookup.score.metrics.totals import ChangeTotal, moves_of, per_unit
+from lookup.model.churn import on_cycles
+from lookup.score.metrics.totals import ChangeTotal, per_unit
 
-__all__ = ["CAUSES", "Assignments", "MovedWeight", "Moves", "RedundantMoves"]
+__all__ = ["CAUSES", "Assignments", "CycleMoves", "MovedWeight", "Moves", "NecessaryMoves", "RedundantMoves"]
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -24,7 +27,7 @@ CAUSES = ("forced", "shed", "admin", "split")
 
 @dataclass(frozen=True)
 class Assignments(ChangeTotal):
-    """Decisions that gave a bundle an owner; transfers, where the shedder names the destination, are moves only."""
+    """Decisions that gave a bundle an owner; transfers to a destination that the shedder names are moves only."""
 
     name: ClassVar[str] = "assignments"
     unit: ClassVar[str] = "decisions"
@@ -43,12 +46,17 @@ class Moves(ChangeTotal):
     every_key: ClassVar[tuple[str, ...]] = CAUSES
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return the whole and every cause, nothing where nobody owns."""
+        """Return the whole and every cause, nothing under shared ownership."""
         return () if batch.changes is None else (None, *CAUSES)
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return moves, all or those of one cause, shape (n_bundles + n_events, 1)."""
-        return _counted(batch, lambda changes: (moves_of(changes) & _because(changes, key)).astype(np.float64))
+
+        def of_cause(changes: OwnerChanges) -> FloatArray:
+            moves = _moves_of(changes)
+            return (moves if key is None else moves & (changes.cause == key)).astype(np.float64)
+
+        return _counted(batch, of_cause)
 
 
 @dataclass(frozen=True)
@@ -60,7 +68,25 @@ class RedundantMoves(ChangeTotal):
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return redundant moves, shape (n_bundles + n_events, 1)."""
-        return _counted(batch, lambda changes: _redundant(changes, batch.window_s * 1_000_000).astype(np.float64))
+        window_us = batch.window_s * 1_000_000
+
+        def redundant(changes: OwnerChanges) -> FloatArray:
+            moves = np.flatnonzero(_moves_of(changes))
+            # Stable: moves of a bundle become neighbours and stay in order of time. The children of a split have a path
+            # of their own each.
+            moves = moves[np.argsort(changes.path[moves], kind="stable")]
+            left = _last_departures(changes, moves)
+            returns = np.flatnonzero(left >= 0)
+            returns = returns[changes.ts[moves[returns]] - changes.ts[moves[left[returns]]] <= window_us]
+            # Every move in a closed interval [departure, return] is redundant: one more interval is open from its
+            # departure on, one fewer after its return.
+            size = len(moves)
+            depth = np.bincount(left[returns], minlength=size + 1) - np.bincount(returns + 1, minlength=size + 1)
+            marks = np.zeros(len(changes.ts))
+            marks[moves[np.cumsum(depth)[:size] > 0]] = 1.0
+            return marks
+
+        return _counted(batch, redundant)
 
 
 @dataclass(frozen=True)
@@ -72,7 +98,57 @@ class MovedWeight(ChangeTotal):
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return moved weight per second, shape (n_bundles + n_events, 1)."""
-        return _counted(batch, lambda changes: np.where(moves_of(changes), changes.weight, 0.0))
+        return _counted(batch, lambda changes: np.where(_moves_of(changes), changes.weight, 0.0))
+
+
+@dataclass(frozen=True)
+class _GraphMoves(ChangeTotal):
+    """Moves on the cycles of the graph of moves between brokers, or the others; see `lookup.model.churn`."""
+
+    unit: ClassVar[str] = "moves"
+    #: whether those on cycles are counted, or those on none
+    on_cycles: ClassVar[bool]
+
+    def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
+        """Return how many moves are counted, shape (n_bundles + n_events, 1)."""
+        # The epochs of a run before the last have no changes; they must not drive those of the last out of the cache.
+        if batch.changes is None or not len(batch.changes.bundle):
+            return np.zeros((len(batch.bundles) + len(batch.events), 1))
+        moves, are_on_cycles = _graph(batch.changes)
+        counted = np.zeros(len(batch.changes.bundle))
+        counted[moves[are_on_cycles == self.on_cycles]] = 1.0
+        return per_unit(batch, batch.changes, counted)
+
+
+@dataclass(frozen=True)
+class CycleMoves(_GraphMoves):
+    """Moves on cycles of the graph of moves between brokers: without them every broker has as many bundles as with."""
+
+    name: ClassVar[str] = "cycle_moves"
+    on_cycles: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class NecessaryMoves(_GraphMoves):
+    """Moves that remain when all cycles are taken out of the graph of moves between brokers."""
+
+    name: ClassVar[str] = "necessary_moves"
+    better: ClassVar[Better] = "info"
+    on_cycles: ClassVar[bool] = False
+
+
+# Two metrics ask for the graph of the same changes, one after the other; changes are equal by identity.
+@lru_cache(maxsize=1)
+def _graph(changes: OwnerChanges) -> tuple[IndexArray, BoolArray]:
+    """Return the positions of the moves among the changes, and which of them lie on cycles."""
+    moves = np.flatnonzero(_moves_of(changes))
+    return moves, on_cycles(changes.source[moves], changes.broker[moves])
+
+
+def _moves_of(changes: OwnerChanges) -> BoolArray:
+    """Mark the changes to a different owner, shape (n_changes,)."""
+    moved: BoolArray = (changes.source >= 0) & (changes.broker >= 0) & (changes.source != changes.broker)
+    return moved
 
 
 def _counted(batch: Batch, figure: Callable[[OwnerChanges], FloatArray]) -> FloatArray:
@@ -82,48 +158,21 @@ def _counted(batch: Batch, figure: Callable[[OwnerChanges], FloatArray]) -> Floa
     return per_unit(batch, batch.changes, figure(batch.changes))
 
 
-def _because(changes: OwnerChanges, key: str | None) -> BoolArray:
-    if key is None:
-        return np.ones(len(changes.cause), dtype=np.bool_)
-    same: BoolArray = changes.cause == key
-    return same
+def _last_departures(changes: OwnerChanges, moves: IndexArray) -> IndexArray:
+    """Return for each move the position in `moves` of the last one before it that left its destination; -1 for none.
 
-
-def _redundant(changes: OwnerChanges, window_us: int) -> BoolArray:
-    """Mark redundant moves, shape (n_changes,)."""
-    moves = np.flatnonzero(moves_of(changes))
-    # stable: moves of a bundle stay in order of time and become neighbours; the children of a split walk on their own
-    moves = moves[np.argsort(changes.path[moves], kind="stable")]
-    left = _last_departure(changes, moves)
-    returns = np.flatnonzero(left >= 0)
-    returns = returns[changes.ts[moves[returns]] - changes.ts[moves[left[returns]]] <= window_us]
-    marks = np.zeros(len(changes.ts), dtype=np.bool_)
-    marks[moves[_inside(left[returns], returns, len(moves))]] = True
-    return marks
-
-
-def _last_departure(changes: OwnerChanges, moves: IndexArray) -> IndexArray:
-    """Return for each move the place in `moves` of the last one before it that left its destination; -1 for none.
-
-    Both ends of all moves are put in one order of (bundle, broker, place); the departure sought is the last one before.
+    Both ends of all moves are put in one order of (bundle, broker, position); the departure sought is the last before.
     """
     size, brokers = len(moves), int(max(changes.source.max(initial=0), changes.broker.max(initial=0))) + 1
-    place = np.arange(size)
-    base = changes.path[moves] * brokers
-    departures = (base + changes.source[moves]) * size + place
-    arrivals = (base + changes.broker[moves]) * size + place
-    ordered = np.sort(departures)
-    before = np.searchsorted(ordered, arrivals) - 1
+    positions = np.arange(size)
+    path = changes.path[moves] * brokers
+    departures = np.sort((path + changes.source[moves]) * size + positions)
+    arrivals = (path + changes.broker[moves]) * size + positions
+    before = np.searchsorted(departures, arrivals) - 1
     if not size:
         return before
-    found = ordered[before]
-    same_end = (before >= 0) & (found // size == arrivals // size)
-    departed: IndexArray = np.where(same_end, found % size, -1)
+    nearest = departures[before]
+    # The nearest departure may be of another bundle or broker.
+    is_same_end = (before >= 0) & (nearest // size == arrivals // size)
+    departed: IndexArray = np.where(is_same_end, nearest % size, -1)
     return departed
-
-
-def _inside(starts: IndexArray, ends: IndexArray, size: int) -> BoolArray:
-    """Mark the places that lie in any of the closed intervals [start, end], shape (size,)."""
-    depth = np.bincount(starts, minlength=size + 1) - np.bincount(ends + 1, minlength=size + 1)
-    inside: BoolArray = np.cumsum(depth)[:size] > 0
-    return inside

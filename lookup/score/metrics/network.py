@@ -1,4 +1,4 @@
-"""How far clients are from the brokers that serve them, and what the traffic between them costs."""
+"""Measure the distance from clients to the brokers that serve them, and the price of the traffic between them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from lookup.hooks import Better, Grain, Luck, Resample
 from lookup.model.batch import Batch
 from lookup.model.broker import Location
-from lookup.model.topology import Topology
 from lookup.score.metrics.totals import LookupQuotient, of_pairs, per_bundle
 
 __all__ = ["NetworkCost", "NetworkCoveredRatio", "NetworkMsMean", "NetworkMsP95"]
@@ -24,7 +23,7 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class NetworkMsMean(LookupQuotient):
-    """Distance from client to broker in ms, weighted, over lookups where both stand at comparable places."""
+    """Distance from client to broker in ms, weighted, over lookups whose ends stand at comparable places."""
 
     name: ClassVar[str] = "network_ms_mean"
     unit: ClassVar[str] = "ms"
@@ -68,28 +67,34 @@ class NetworkMsP95:
     every_key: ClassVar[tuple[str, ...]] = ()
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return one whole."""
+        """Return the whole."""
         return (None,)
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return weight and weight x ms by possible distance, shape (n_distances, 2)."""
-        steps = _possible_distances(batch.topology)
+        # every distance two locations of the topology may have: the rows are the same in all batches of a run
+        paths = nx.all_pairs_dijkstra_path_length(batch.topology.graph, weight="ms")
+        linked = chain.from_iterable(lengths.values() for _, lengths in paths)
+        steps = np.unique([0.0, *batch.topology.distance_ms.values(), *linked])
+        served, n_clients = batch.served, len(batch.clients)
+        pairs = (served.broker + 1) * n_clients + served.client
+        weight = np.bincount(pairs, weights=served.weight, minlength=(1 + len(batch.brokers)) * n_clients)
         distance, known = _tables(batch, batch.topology.distance)
         # nearest, not equal: the two directions of one path may differ in their last bit
         nearest = np.searchsorted((steps[1:] + steps[:-1]) / 2, distance.ravel())
-        weight = _weight_of_pairs(batch) * known.ravel()
-        total = np.bincount(nearest, weights=weight, minlength=len(steps))
+        total = np.bincount(nearest, weights=weight * known.ravel(), minlength=len(steps))
         return np.stack([total, total * steps], axis=1)
 
     def value(self, sums: FloatArray) -> FloatArray:
         """Return the weighted quantile of all rows, one number."""
-        held = sums[sums[:, 0] > 0]
-        if not len(held):
+        # a distance without weight has no quotient
+        covered = sums[sums[:, 0] > 0]
+        if not len(covered):
             return np.array(np.nan)
-        cumulative = np.cumsum(held[:, 0])
+        cumulative = np.cumsum(covered[:, 0])
         # the tolerance forgives the rounding of the sums, a billionth of a lookup
-        place = int(np.searchsorted(cumulative, 0.95 * cumulative[-1] * (1 - 1e-12)))
-        return np.array(held[place, 1] / held[place, 0])
+        row = int(np.searchsorted(cumulative, 0.95 * cumulative[-1] * (1 - 1e-12)))
+        return np.array(covered[row, 1] / covered[row, 0])
 
 
 @dataclass(frozen=True)
@@ -105,7 +110,7 @@ class NetworkCost:
     every_key: ClassVar[tuple[str, ...]] = ()
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return one whole where the bytes of a lookup are known, else nothing."""
+        """Return the whole, nothing if the bytes of a lookup are unknown."""
         return () if batch.bytes_per_weight is None else (None,)
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
@@ -115,7 +120,7 @@ class NetworkCost:
         return per_bundle(batch, batch.served.bundle, _weighed(batch, gigabytes * price), _weighed(batch, known))
 
     def value(self, sums: FloatArray) -> FloatArray:
-        """Return the cost in the topology's currency, NaN where no distance is known."""
+        """Return the cost in the topology's currency, NaN if no distance is known."""
         cost: FloatArray = np.where(sums[..., 1] > 0, sums[..., 0], np.nan)
         return cost
 
@@ -125,37 +130,23 @@ def _weighed(batch: Batch, table: FloatArray) -> FloatArray:
     return batch.served.weight * of_pairs(batch.served, table)
 
 
-def _weight_of_pairs(batch: Batch) -> FloatArray:
-    """Return the weight of every pair of broker and client, unanswered first, shape ((1 + n_brokers) * n_clients,)."""
-    served, clients = batch.served, len(batch.clients)
-    pairs = (served.broker + 1) * clients + served.client
-    weight = np.bincount(pairs, weights=served.weight, minlength=(1 + len(batch.brokers)) * clients)
-    return weight.astype(np.float64)
-
-
 def _tables(batch: Batch, between: Callable[[Location, Location], float | None]) -> tuple[FloatArray, FloatArray]:
     """Return the figure of every pair and whether it is known, 1.0 or 0.0, shapes (1 + n_brokers, n_clients).
 
-    Unknown figures are 0, and so is the first row, that of unanswered lookups. Only different places are compared.
+    Unknown figures are 0, and so is the first row, that of unanswered lookups.
     """
-    here, sources = _places([client.location for client in batch.clients])
-    there, targets = _places([Location(), *(broker.location for broker in batch.brokers)])
-    between_places = [[between(a, b) for a in sources] for b in targets]
-    places = np.array(between_places, dtype=np.float64).reshape(len(targets), len(sources))
-    figures = places[there][:, here]
+    here, sources = _numbered([client.location for client in batch.clients])
+    there, targets = _numbered([Location(), *(broker.location for broker in batch.brokers)])
+    # Hundreds of clients and brokers stand at a few locations, and a path through the topology is slow to find.
+    figure_of = [[between(a, b) for a in sources] for b in targets]
+    by_location = np.array(figure_of, dtype=np.float64).reshape(len(targets), len(sources))
+    figures = by_location[there][:, here]
     known = ~np.isnan(figures)
     return np.where(known, figures, 0.0), known.astype(np.float64)
 
 
-def _places(locations: Sequence[Location]) -> tuple[NDArray[np.int64], list[Location]]:
-    """Number the different locations: the number of each, and the location of each number."""
+def _numbered(locations: Sequence[Location]) -> tuple[NDArray[np.int64], list[Location]]:
+    """Number the different locations; return the number of each, and the location of each number."""
     different = list(dict.fromkeys(locations))
     numbers = {location: number for number, location in enumerate(different)}
     return np.array([numbers[location] for location in locations], dtype=np.int64), different
-
-
-def _possible_distances(topology: Topology) -> FloatArray:
-    """Return every distance two places of the topology may have, ms, ascending, at least one."""
-    paths = nx.all_pairs_dijkstra_path_length(topology.graph, weight="ms")
-    linked = chain.from_iterable(lengths.values() for _, lengths in paths)
-    return np.unique([0.0, *topology.distance_ms.values(), *linked])

@@ -1,4 +1,4 @@
-"""The arithmetic all metrics share: sums per bundle, figures of pairs of broker and client, what they say of totals."""
+"""Arithmetic that all metrics share: sums per bundle or event, figures of pairs of broker and client, quotients."""
 
 from __future__ import annotations
 
@@ -12,16 +12,7 @@ from numpy.typing import NDArray
 from lookup.hooks import Better, Grain, Luck, Resample
 from lookup.model.batch import Batch, OwnerChanges, Served
 
-__all__ = [
-    "CellQuotient",
-    "ChangeTotal",
-    "LookupQuotient",
-    "LookupTotal",
-    "moves_of",
-    "of_pairs",
-    "per_bundle",
-    "per_unit",
-]
+__all__ = ["CellQuotient", "ChangeTotal", "LookupQuotient", "LookupTotal", "of_pairs", "per_bundle", "per_unit"]
 
 FloatArray = NDArray[np.float64]
 
@@ -57,14 +48,8 @@ def per_unit(batch: Batch, changes: OwnerChanges, *figures: FloatArray) -> Float
     return np.stack([np.bincount(units, weights=column, minlength=size) for column in figures], axis=1)
 
 
-def moves_of(changes: OwnerChanges) -> NDArray[np.bool_]:
-    """Mark the changes to a different owner, shape (n_changes,)."""
-    moved: NDArray[np.bool_] = (changes.source >= 0) & (changes.broker >= 0) & (changes.source != changes.broker)
-    return moved
-
-
 def of_pairs(served: Served, table: FloatArray) -> FloatArray:
-    """Look the figure of each group up by who answered whom, shape (n_groups,).
+    """Look up the figure of each group's pair of broker and client, shape (n_groups,).
 
     Args:
         table: shape (1 + n_brokers, n_clients); the first row is that of unanswered lookups.
@@ -76,26 +61,27 @@ def of_pairs(served: Served, table: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class _Quotient:
-    """What metrics share that divide one total by another."""
+    """Quotient of two totals."""
 
     unit: ClassVar[str] = "ratio"
     every_key: ClassVar[tuple[str, ...] | None] = ()
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return one whole."""
+        """Return the whole."""
         return (None,)
 
     def value(self, sums: FloatArray) -> FloatArray:
-        """Divide the first column of totals by the second, shape (..., 2) to (...); NaN where the second is zero."""
-        above, below = sums[..., 0], sums[..., 1]
-        answer = np.full(below.shape, np.nan)
-        np.divide(above, below, out=answer, where=below > 0)
-        return answer
+        """Divide the first column of totals by the second, shape (..., 2) to (...); NaN if the second is zero."""
+        dividend, divisor = sums[..., 0], sums[..., 1]
+        quotient = np.full(divisor.shape, np.nan)
+        # `where` spares the warning about a division by zero that a plain quotient would give
+        np.divide(dividend, divisor, out=quotient, where=divisor > 0)
+        return quotient
 
 
 @dataclass(frozen=True)
 class LookupQuotient(_Quotient):
-    """What metrics share that divide totals over lookups, by bundle."""
+    """Quotient of two totals over lookups, by bundle."""
 
     grain: ClassVar[Grain] = "lookup"
     resample: ClassVar[Resample] = "bundle"
@@ -104,7 +90,7 @@ class LookupQuotient(_Quotient):
 
 @dataclass(frozen=True)
 class CellQuotient(_Quotient):
-    """What metrics share that divide totals over cells of time."""
+    """Quotient of two totals over cells of time."""
 
     better: ClassVar[Better] = "down"
     grain: ClassVar[Grain] = "cell"
@@ -114,7 +100,7 @@ class CellQuotient(_Quotient):
 
 @dataclass(frozen=True)
 class _Total:
-    """What metrics share that are one total."""
+    """A single total."""
 
     better: ClassVar[Better] = "down"
     every_key: ClassVar[tuple[str, ...]] = ()
@@ -126,7 +112,7 @@ class _Total:
 
 @dataclass(frozen=True)
 class LookupTotal(_Total):
-    """What metrics share that are sums over lookups, by bundle."""
+    """Total over lookups, by bundle."""
 
     grain: ClassVar[Grain] = "lookup"
     resample: ClassVar[Resample] = "bundle"
@@ -135,12 +121,12 @@ class LookupTotal(_Total):
 
 @dataclass(frozen=True)
 class ChangeTotal(_Total):
-    """What metrics share that are sums over changes of owner: they differ in which changes count, and how much."""
+    """Total over changes of owner; metrics differ in which changes count, and how much."""
 
     grain: ClassVar[Grain] = "change"
     resample: ClassVar[Resample] = "event"
     luck: ClassVar[tuple[Luck, ...]] = ("demand", "placement", "events")
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return one whole, nothing where nobody owns."""
+        """Return the whole, nothing under shared ownership."""
         return () if batch.changes is None else (None,)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 
-from lookup.model.batch import ClientClass
-from lookup.score.metrics import AgreementRatio, AnsweredRatio
+from lookup.model.batch import Batch, ClientClass
+from lookup.model.broker import Broker
+from lookup.score.metrics import AgreementRatio, AnsweredRatio, InTransition, InTransitionWeight, MatchRatio
 from tests.score.oracle import Happenings, Lookup
 from tests.score.worlds import HOUR, batch_of, labelled
 
@@ -55,3 +59,85 @@ def test_agreement_ratio_is_about_answered_lookups_with_a_logged_broker() -> Non
 def test_quotients_of_nothing_are_nan() -> None:
     """Without lookups there is no ratio, and no warning either."""
     assert np.isnan(AnsweredRatio().value(np.zeros((3, 2)))).all()
+
+
+A, B, BARE = labelled("a:8080", "a"), labelled("b:8080", "b"), labelled("c:8080")
+BROKERS = [A, B, BARE]
+IN_A, NOWHERE = ClientClass({"rack": "a"}), ClientClass()
+
+
+def ratio(*answers: tuple[ClientClass, Broker | None], key: str = "rack") -> float:
+    """Return the match ratio of some lookups of one bundle."""
+    lookups = [Lookup("c", 0, "b0", broker, client) for client, broker in answers]
+    batch = batch_of(Happenings(lookups, (), {("c", 0): frozenset(one.id for one in BROKERS)}, HOUR), BROKERS)
+    return float(MatchRatio().value(MatchRatio().accumulate(batch, key).sum(axis=0)))
+
+
+def test_same_label_matches() -> None:
+    """One of two answered clients of rack a met rack a."""
+    assert ratio((IN_A, A), (IN_A, B)) == 0.5
+
+
+def test_a_broker_without_label_does_not_match() -> None:
+    """A client with a label at a broker without one counts below the line."""
+    assert ratio((IN_A, BARE), (IN_A, A)) == 0.5
+
+
+def test_a_client_without_label_does_not_count() -> None:
+    """Two absent labels are no match."""
+    assert ratio((NOWHERE, BARE), (NOWHERE, A), (IN_A, A)) == 1.0
+
+
+def test_unanswered_lookups_do_not_count() -> None:
+    """Declines are what answered_ratio is for."""
+    assert ratio((IN_A, None), (IN_A, A)) == 1.0
+
+
+def test_nobody_sent_the_property() -> None:
+    """Then there is nothing to measure."""
+    assert math.isnan(ratio((IN_A, A), key="tier"))
+
+
+def test_keys_are_the_properties_clients_send() -> None:
+    """One figure per property, sorted."""
+    clients = [ClientClass({"zone": "z", "rack": "a"}), ClientClass({"rack": "b"})]
+    world = Happenings([Lookup("c", 0, "b0", A, one) for one in clients], (), {("c", 0): frozenset({A.id})}, HOUR)
+
+    assert MatchRatio().keys(batch_of(world, BROKERS)) == ["rack", "zone"]
+
+
+def transitions(*states: str | None) -> Batch:
+    """Build a batch of lookups, each of weight 2 and of a bundle of its own, in these states."""
+    lookups = [Lookup("c", 0, f"b{place}", ONE, ClientClass(), 2.0, state=state) for place, state in enumerate(states)]
+    return batch_of(Happenings(lookups, (), {("c", 0): frozenset({ONE.id})}, HOUR, hands_over=True), [ONE])
+
+
+def test_lookups_are_counted_by_state_and_bundle() -> None:
+    """The keys add up to the whole; what was settled does not count."""
+    batch = transitions("Assigning", None, "Releasing", "Assigning", "Splitting")
+    keys = InTransition().keys(batch)
+    sums = {key: InTransition().accumulate(batch, key) for key in keys}
+
+    assert {key: float(InTransition().value(column.sum(axis=0))) for key, column in sums.items()} == {
+        None: 4.0,
+        "Assigning": 2.0,
+        "Releasing": 1.0,
+        "Splitting": 1.0,
+    }
+    assert sums[None][:, 0].tolist() == [1, 0, 1, 1, 1, 0, 0, 0]
+
+
+def test_their_weight_is_added_up() -> None:
+    """Three lookups of weight 2."""
+    sums = InTransitionWeight().accumulate(transitions("Assigning", None, "Releasing", "Splitting"), None)
+
+    assert float(InTransitionWeight().value(sums.sum(axis=0))) == 6.0
+
+
+def test_nothing_is_said_where_bundles_change_hands_at_once() -> None:
+    """Neither figure has a key then, and sums are empty columns."""
+    batch = replace(transitions("Assigning"), transitions=None)
+
+    for metric in (InTransition(), InTransitionWeight()):
+        assert metric.keys(batch) == ()
+        assert metric.accumulate(batch, None).tolist() == [[0.0]] * 8

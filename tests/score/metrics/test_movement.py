@@ -1,14 +1,26 @@
-"""Assignments and moves by hand."""
+"""Assignments, moves and cycles of moves by hand."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lookup.hooks import Metric
 from lookup.model.batch import Batch
-from lookup.score.metrics import Assignments, CycleMoves, MovedWeight, Moves, NecessaryMoves, RedundantMoves
+from lookup.model.churn import on_cycles
+from lookup.score.metrics import (
+    Assignments,
+    CycleMoves,
+    MovedWeight,
+    Moves,
+    NecessaryMoves,
+    RedundantMoves,
+    movement,
+)
 from tests.score.oracle import Change, Happenings, measure_all
 from tests.score.worlds import HOUR, SECOND, batch_of, labelled
 
@@ -167,3 +179,101 @@ def test_children_of_a_split_walk_on_their_own() -> None:
     assert value(RedundantMoves(), there + back) == 0
     assert value(RedundantMoves(), round_trip) == 2
     assert value(Moves(), there + back) == 2
+
+
+SIX = [labelled(f"{name}:8080") for name in "uvwxyz"]
+
+
+def moves(*edges: str) -> list[Change]:
+    """Let a new bundle make each move, `xy` from x to y, one second after the other."""
+    return [
+        Change("c", second * SECOND, f"b{second % 8}", f"{source}:8080", f"{target}:8080", "shed", path=f"p{second}")
+        for second, (source, target) in enumerate(edges)
+    ]
+
+
+def moves_batch(changes: list[Change] | None) -> Batch:
+    """Build a moves_batch of ownership changes."""
+    return batch_of(Happenings([], changes, {}, HOUR), SIX)
+
+
+def counts(*edges: str) -> tuple[float, float]:
+    """Count moves on cycles, and the others."""
+    sums = [
+        metric.accumulate(moves_batch(moves(*edges)), None).sum(axis=0) for metric in (CycleMoves(), NecessaryMoves())
+    ]
+    return float(CycleMoves().value(sums[0])), float(NecessaryMoves().value(sums[1]))
+
+
+@pytest.mark.parametrize(
+    ("edges", "expected"),
+    [
+        ((), (0, 0)),
+        (("xy",), (0, 1)),
+        (("xy", "yz"), (0, 2)),
+        (("xy", "yx"), (2, 0)),
+        (("xy", "xy", "yx"), (2, 1)),
+        (("xy", "yz", "zx"), (3, 0)),
+        (("xy", "yz", "zx", "xz"), (2, 2)),
+        (("xy", "yx", "yz", "zy"), (4, 0)),
+        (("uv", "vw", "wu", "xy", "yx", "wx"), (5, 1)),
+        (("xy", "xy", "yx", "uv"), (2, 2)),
+    ],
+    ids=["none", "one", "chain", "swap", "swap-and-one", "triangle", "short-before-long", "two-swaps", "apart", "docs"],
+)
+def test_moves_on_cycles_cancel_out(edges: Sequence[str], expected: tuple[int, int]) -> None:
+    """Different bundles count alike: a swap leaves every broker with as many as before."""
+    assert counts(*edges) == expected
+
+
+def test_the_graph_of_moves_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The epochs of a run before the last, which have no changes, do not make the second metric look again."""
+    batches = [*(moves_batch([]) for _ in range(20)), moves_batch(moves("xy", "yx"))]
+    calls: list[int] = []
+    monkeypatch.setattr(movement, "on_cycles", lambda *ends: calls.append(1) or on_cycles(*ends))
+
+    sums = [sum(metric.accumulate(one, None).sum() for one in batches) for metric in (CycleMoves(), NecessaryMoves())]
+
+    assert sums == [2, 0]
+    assert len(calls) == 1
+
+
+def test_cycles_through_the_first_broker_go_first() -> None:
+    """From u the longer cycle is taken though the swap of v and w is shorter, for u comes first."""
+    assert counts("uv", "vw", "wu", "wv") == (3, 1)
+
+
+def test_the_latest_moves_close_cycles() -> None:
+    """Of three moves between two brokers, two one way, the earlier of these is the necessary one."""
+    sums = CycleMoves().accumulate(moves_batch(moves("xy", "xy", "yx")), None)
+
+    assert sums[:, 0].tolist() == [0, 1, 1, 0, 0, 0, 0, 0]
+
+
+def test_going_back_is_on_no_cycle() -> None:
+    """Neither is a first assignment."""
+    first = Change("c", 0, "b0", None, "x:8080", "first")
+    same = Change("c", 1, "b0", "x:8080", "x:8080", "shed")
+
+    assert not CycleMoves().accumulate(moves_batch([first, same]), None).any()
+    assert not NecessaryMoves().accumulate(moves_batch([first, same]), None).any()
+
+
+@pytest.mark.parametrize("metric", [CycleMoves(), NecessaryMoves()], ids=lambda one: one.name)
+def test_without_owners_there_are_no_cycles(metric: CycleMoves | NecessaryMoves) -> None:
+    """Shared ownership has no keys, and sums of zero where somebody asks all the same."""
+    assert metric.keys(moves_batch(None)) == ()
+    assert not metric.accumulate(moves_batch(None), None).any()
+
+
+@given(st.lists(st.sampled_from([a + b for a in "uvwxyz" for b in "uvwxyz" if a != b]), max_size=40))
+def test_cycles_leave_the_balance_of_every_broker_alone(edges: list[str]) -> None:
+    """What remains has no cycle and brings every broker as many bundles as all moves; the plain loop says the same."""
+    changes = moves(*edges)
+    figures = measure_all(Happenings([], changes, {}, HOUR))
+    on_cycles, others = counts(*edges)
+
+    assert (on_cycles, others) == (figures["cycle_moves", None], figures["necessary_moves", None])
+    assert on_cycles + others == len(edges)
+    gains = [sum(edge[1] == broker for edge in edges) - sum(edge[0] == broker for edge in edges) for broker in "uvwxyz"]
+    assert others >= sum(map(abs, gains)) / 2
