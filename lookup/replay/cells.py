@@ -35,6 +35,8 @@ class Groups:
     lookups: Floats
     #: micro-units
     weight: Floats
+    #: whether these are sums already: each key once, keys ascending
+    is_sum: bool = False
 
 
 class CellLedger:
@@ -102,36 +104,45 @@ class GroupSums:
     """
 
     def __init__(self, run: RunPlan) -> None:
-        self._held: list[Groups] = []
-        #: rows of groups since they were last added up
-        self._rows = 0
-        #: how many are many: no fewer than the sums have, which are gone through every time
+        #: by registry epoch
+        self._sums: dict[int, Groups] = {}
+        #: not yet added up
+        self._recent: list[Groups] = []
+        self._recent_rows = 0
+        #: how many rows are many: no fewer than the sums have that are gone through with them
         self._many = _MANY_ROWS
         self._is_by_cell = bool(run.by)
 
     def add(self, group: Groups) -> None:
         """Add counts."""
-        self._held.append(group)
-        self._rows += len(group.unit)
-        if self._rows > self._many:
+        self._recent.append(group)
+        self._recent_rows += len(group.unit)
+        if self._recent_rows > self._many and not self._is_by_cell:
             self.settle()
 
     def settle(self) -> None:
-        """Add up what is held."""
-        self._rows = 0
-        if not self._is_by_cell:
-            epochs = sorted({group.epoch for group in self._held})
-            self._held = [added_up([group for group in self._held if group.epoch == epoch]) for epoch in epochs]
-            self._many = max(_MANY_ROWS, sum(len(group.unit) for group in self._held))
+        """Add up what is held, where cells are not told apart."""
+        if self._is_by_cell:
+            return
+        by_epoch: dict[int, list[Groups]] = {}
+        for group in self._recent:
+            by_epoch.setdefault(group.epoch, []).append(group)
+        # An epoch that is over is not gone through again: a log has many epochs, and few of them are current.
+        for epoch, groups in by_epoch.items():
+            self._sums[epoch] = added_up([self._sums[epoch], *groups] if epoch in self._sums else groups)
+        self._recent, self._recent_rows = [], 0
+        self._many = max(_MANY_ROWS, sum(len(self._sums[epoch].unit) for epoch in by_epoch))
 
     @property
     def all(self) -> Sequence[Groups]:
-        """Return what is held."""
-        return self._held
+        """Return what is held, sums first, by registry epoch."""
+        return [*(group for _, group in sorted(self._sums.items())), *self._recent]
 
 
 def added_up(groups: Sequence[Groups]) -> Groups:
     """Add groups of one registry epoch up, in their order; there is at least one."""
+    if len(groups) == 1 and groups[0].is_sum:
+        return groups[0]
     unit, broker, client, lookups, weight = (
         np.concatenate([getattr(group, name) for group in groups])
         for name in ("unit", "broker", "client", "lookups", "weight")
@@ -143,4 +154,4 @@ def added_up(groups: Sequence[Groups]) -> Groups:
         keys, (lookups, weight) = summed(pair * n_clients + client, lookups, weight)
         held = pairs[keys // n_clients]
         unit, broker, client = held // width, held % width - 1, keys % n_clients
-    return Groups(0, groups[0].epoch, unit, broker, client, lookups, weight)
+    return Groups(0, groups[0].epoch, unit, broker, client, lookups, weight, is_sum=True)

@@ -12,7 +12,17 @@ from numpy.typing import NDArray
 from lookup.replay.ordering import DayRows
 from lookup.replay.plan import ClusterPlan
 
-__all__ = ["RowCounts", "compacted", "count_rows", "grouped", "occurring", "summed", "tallied", "weights_of"]
+__all__ = [
+    "RowCounts",
+    "compacted",
+    "count_rows",
+    "grouped",
+    "occurring",
+    "places_of",
+    "summed",
+    "tallied",
+    "weights_of",
+]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -62,6 +72,26 @@ def _counted(cluster: ClusterPlan, rows: DayRows, span: slice) -> RowCounts:
     found, lookups, weight = grouped(keys, weights_of(rows, span), len(pairs) * n_clients)
     held = pairs[found // n_clients]
     return RowCounts(n_clients, held // width, held % width - 2, found % n_clients, lookups, weight)
+
+
+def places_of(rows: DayRows, span: slice, atoms: Ints) -> Ints:
+    """Return the places in a span of the rows of some atoms, in the order of (atom, row).
+
+    The rows of a span are put in that order once for all policies; which atoms change hands differs between them.
+    """
+    order, ends = rows.once(("by atom", span.start, span.stop), lambda: _by_atom(rows.column("atom", span)))
+    atoms = atoms[atoms < len(ends)]
+    starts = np.where(atoms > 0, ends[atoms - 1], 0)
+    sizes = ends[atoms] - starts
+    return order[np.repeat(starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())]
+
+
+def _by_atom(atoms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], Ints]:
+    """Return the places of rows in the order of (atom, row), and where the rows of each atom end in it."""
+    ends = np.cumsum(np.bincount(atoms))
+    # numpy sorts integers of 16 bits in one pass per byte.
+    codes = atoms.astype(np.uint16) if len(ends) <= 1 << 16 else atoms
+    return np.argsort(codes, kind="stable").astype(np.int32), ends
 
 
 def weights_of(rows: DayRows, span: slice) -> Floats | float:

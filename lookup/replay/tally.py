@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.replay.cells import CellLedger, Groups, GroupSums
-from lookup.replay.counts import compacted, count_rows, grouped
+from lookup.replay.counts import compacted, count_rows, grouped, places_of
 from lookup.replay.ordering import DayRows
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.transits import Transits
@@ -114,19 +114,16 @@ class OwnerTally:
             atom, logged, lookups = _kept(counts.by_logged, has_moved)
             self._compare(atom, self._first_owners[atom], logged, lookups)
         if self._changes:
-            self._count_moved(rows, span, np.flatnonzero(has_moved.take(rows.column("atom", span))))
+            self._count_moved(rows, span, places_of(rows, span, np.flatnonzero(has_moved)))
         moving = self.transits.count(rows, span)
         if moving is not None:
             self.moving.add(Groups(self._cell, self._epoch, *moving))
 
     def _count_moved(self, rows: DayRows, span: slice, places: Ints) -> None:
-        """Count rows of atoms that changed hands within a span, given by their places in it, ascending."""
+        """Count rows of atoms that changed hands within a span; `places` are in the order of (atom, row)."""
         if not len(places):
             return
-        codes = rows.column("atom", span)[places]
-        # numpy sorts integers of 16 bits in one pass per byte.
-        order = np.argsort(codes.astype(np.uint16) if len(self._unit) <= 1 << 16 else codes, kind="stable")
-        places, atoms = places[order], codes[order].astype(np.int64)
+        atoms = rows.column("atom", span)[places].astype(np.int64)
         owners = self._owners_at(atoms, places + span.start, len(rows))
         n_clients, width = max(len(self._cluster.clients), 1), len(self._cluster.timeline.roster) + 1
         pairs, pair = compacted(self._unit[atoms] * width + owners + 1)
