@@ -12,8 +12,8 @@ import psutil
 
 from lookup.model.catalog import Selector, selects
 from lookup.topics.catalog import Catalog
-from lookup.topics.hashing import topics_hash
-from lookup.topics.selectors import parse
+from lookup.topics.listing import topics_hash
+from lookup.topics.listing.selectors import parse
 
 __all__ = ["QUERIES", "Discovery", "Query", "filled_catalog", "hash_costs", "measure_discovery"]
 

@@ -14,11 +14,9 @@ from typing import Any
 from figures import Figure
 
 from lookup.model.catalog import Equals, TopicEvent
-from lookup.topics import hashing, watched
 from lookup.topics.catalog import Catalog
-from lookup.topics.messages import WatchQuery, WatchRequest
-from lookup.topics.serving import carry_out
-from lookup.topics.watching import Watches
+from lookup.topics.listing import topic_list
+from lookup.topics.watching import TopicListService, WatchQuery, WatchRequest, carry_out, query_topics
 
 __all__ = ["measure_watches"]
 
@@ -41,8 +39,8 @@ def _changing() -> str:
     return f"persistent://{_NAMESPACE}/a-topic-whose-labels-change"
 
 
-def _watches(catalog: Catalog) -> Watches:
-    watches = Watches(revision=catalog.revision)
+def _watches(catalog: Catalog) -> TopicListService:
+    watches = TopicListService(revision=catalog.revision)
     for number in range(_WATCHERS):
         term = Equals(f"key{number}", "yes") if number < _MATCHING else Equals("team", f"team{number}")
         watches.open(number, WatchRequest(1, 1, WatchQuery(_NAMESPACE, selector=(term,))))
@@ -52,7 +50,7 @@ def _watches(catalog: Catalog) -> Watches:
     return watches
 
 
-def _notify(watches: Watches, event: TopicEvent) -> int:
+def _notify(watches: TopicListService, event: TopicEvent) -> int:
     """Hand in an event and make every message; return how many there were."""
     watches.heard(event)
     return sum(len(watches.take(connection)) for connection in watches.due())
@@ -87,23 +85,23 @@ def _change(catalog: Catalog, *, is_set: bool) -> None:
         catalog.remove_labels(_changing(), tuple(labels))
 
 
-def _hashes(catalog: Catalog, watches: Watches, events: list[TopicEvent]) -> int:
+def _hashes(catalog: Catalog, watches: TopicListService, events: list[TopicEvent]) -> int:
     """Count the hashes of a batch: fifty-one changes, one round of messages."""
     counted = 0
-    original = hashing.topics_hash
+    original = topic_list.topics_hash
 
     def count(topics: Any) -> str:
         nonlocal counted
         counted += 1
         return original(topics)
 
-    watched.topics_hash = count
+    query_topics.topics_hash = count
     for number in range(51):
         _change(catalog, is_set=number % 2 == 0)
         watches.heard(events[-1])
     for connection in watches.due():
         watches.take(connection)
-    watched.topics_hash = original
+    query_topics.topics_hash = original
     return counted
 
 
@@ -114,7 +112,9 @@ def _plainly(catalog: Catalog, event: TopicEvent) -> int:
         term = Equals(f"key{number}", "yes") if number < _MATCHING else Equals("team", f"team{number}")
         if term.matches(event.old) != term.matches(event.new):
             entries = (catalog.entry(topic) for topic in catalog.topics(_NAMESPACE))
-            hashing.topics_hash([entry.name for entry in entries if entry is not None and term.matches(entry.labels)])
+            topic_list.topics_hash(
+                [entry.name for entry in entries if entry is not None and term.matches(entry.labels)]
+            )
             changed += 1
     return changed
 

@@ -247,10 +247,11 @@ FAULTS = [
     ("light", "lookup/report/__init__.py", "import pyspark"),
     ("light", "lookup/settings/__init__.py", "from pyspark.sql import SparkSession"),
     ("core", "lookup/testing/__init__.py", "import pyarrow"),
-    ("rooms", "lookup/topics/hashing.py", "import lookup.engine"),
-    ("pure", "lookup/topics/hashing.py", "import time"),
-    ("light", "lookup/topics/hashing.py", "import pyspark"),
-    ("core", "lookup/topics/hashing.py", "import google_crc32c"),
+    ("rooms", "lookup/topics/listing/topic_list.py", "import lookup.engine"),
+    ("topics", "lookup/topics/catalog/naming.py", "import lookup.topics.listing"),
+    ("pure", "lookup/topics/listing/topic_list.py", "import time"),
+    ("light", "lookup/topics/listing/topic_list.py", "import pyspark"),
+    ("core", "lookup/topics/listing/topic_list.py", "import google_crc32c"),
 ]
 
 

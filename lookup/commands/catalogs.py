@@ -18,11 +18,10 @@ from lookup.model.characters import unseen
 from lookup.model.names import TopicName
 from lookup.model.quoting import shown
 from lookup.settings import TopicsFile, TopicsSection, load_topics
-from lookup.topics.catalog import Catalog
-from lookup.topics.listers import interests_of
-from lookup.topics.naming import MODES, checked_name, checked_namespace
-from lookup.topics.pairs import parse_each
-from lookup.topics.sqlite import SqliteStorage
+from lookup.topics.catalog import Catalog, SqliteStorage
+from lookup.topics.catalog.naming import MODES, checked_name, checked_namespace
+from lookup.topics.catalog.pairs import parse_each
+from lookup.topics.listing.listers import interests_of
 
 __all__ = [
     "add_catalog",

@@ -10,8 +10,8 @@ from lookup.commands.options import Command, Parser, add_format
 from lookup.commands.streams import print_json, stdout
 from lookup.commands.topic_pairs import PairsKind, get_command, remove_command, set_command
 from lookup.topics.catalog import Catalog
-from lookup.topics.naming import schemes_of
-from lookup.topics.selectors import parse, selected_in
+from lookup.topics.catalog.naming import schemes_of
+from lookup.topics.listing.selectors import parse, selected_in
 
 __all__ = ["GET", "LIST", "QUERY", "REMOVE", "SET"]
 

@@ -12,7 +12,7 @@ from lookup.commands.options import Command, Parser, add_format
 from lookup.commands.streams import say
 from lookup.model.catalog import TopicEntry
 from lookup.topics.catalog import Catalog
-from lookup.topics.pairs import pairs_text, parse_keys
+from lookup.topics.catalog.pairs import pairs_text, parse_keys
 
 __all__ = ["PairsKind", "get_command", "remove_command", "set_command"]
 

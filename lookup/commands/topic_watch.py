@@ -22,11 +22,19 @@ from lookup.hooks import Lister
 from lookup.settings import TopicsFile
 from lookup.topics.catalog import Catalog
 from lookup.topics.listing import TopicLister
-from lookup.topics.messages import Message, Refused, Resync, Snapshot, Update, WatchQuery, WatchRequest
+from lookup.topics.listing.selectors import parse
 from lookup.topics.rules import rules_of
-from lookup.topics.selectors import parse
-from lookup.topics.serving import carry_out
-from lookup.topics.watching import Watches
+from lookup.topics.watching import (
+    Message,
+    Refused,
+    Resync,
+    Snapshot,
+    TopicListService,
+    Update,
+    WatchQuery,
+    WatchRequest,
+    carry_out,
+)
 
 __all__ = ["COMMAND", "Change", "Client"]
 
@@ -86,7 +94,7 @@ class _Watch:
         lister: a custom one, which drives the watch; None: the default listing, which events keep right.
     """
 
-    def __init__(self, catalog: Catalog, watches: Watches, lister: TopicLister | None) -> None:
+    def __init__(self, catalog: Catalog, watches: TopicListService, lister: TopicLister | None) -> None:
         self._catalog, self._watches, self._lister = catalog, watches, lister
         self._warned: set[str] = set()
         # Listening begins before anything is listed, so that nothing falls between the two.
@@ -153,7 +161,7 @@ def _print_changes(arguments: argparse.Namespace, settings: TopicsFile, query: W
     rules, client = rules_of(settings.topics), Client()
     with opened(settings.topics) as catalog, TopicLister(lister, catalog, rules.listing) as at_work:
         interests = at_work.interests if is_custom else None
-        watches = Watches(rules.watching, interests=interests, revision=catalog.revision)
+        watches = TopicListService(rules.watching, interests=interests, revision=catalog.revision)
         watch = _Watch(catalog, watches, at_work if is_custom else None)
         watches.open(_HERE, WatchRequest(1, 1, query))
         for _ in _looks(arguments.every, arguments.duration):

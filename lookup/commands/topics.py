@@ -24,12 +24,11 @@ from lookup.hooks import Lister
 from lookup.model.catalog import CatalogView, Selector
 from lookup.settings import TopicsSection
 from lookup.topics.catalog import Catalog
-from lookup.topics.hashing import topics_hash
-from lookup.topics.listers import interests_of
-from lookup.topics.listing import ListRequest, TopicLister
-from lookup.topics.naming import namespace_of
+from lookup.topics.catalog.naming import namespace_of
+from lookup.topics.listing import ListRequest, TopicLister, topics_hash
+from lookup.topics.listing.listers import interests_of
+from lookup.topics.listing.selectors import parse
 from lookup.topics.rules import rules_of
-from lookup.topics.selectors import parse
 
 __all__ = ["CREATE", "DELETE", "LIST", "warn_of_ignored"]
 

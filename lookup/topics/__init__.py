@@ -1,40 +1,31 @@
-"""Topic discovery: the catalog, listing, labels, watches and clients; pure but for the file of a catalog.
+"""Discover topics: keep a catalog, answer requests for lists, serve watchers, keep a client's subscriptions.
 
-A map of the room, each group reading only those above it:
+Nothing here has a clock, a thread or a socket; only the catalog's file touches the disk. Packages read those
+above them, and `rules.py`, which has the limits of all and says how `[topics]` sets them:
 
-    words       refusals    what is refused everywhere
-                naming      schemes, namespaces, partitions, and which topics are Pulsar's own
-                pairs       labels and properties: limits, and `k1=v1,k2=v2`
-                selectors   `env=prod,tier in (a,b),team`
-                patterns    regular expressions over names, by RE2
-                hashing     the hash of a list
-                extras      fetches RE2 and CRC32C when they are needed
-    catalog     catalog     what may be asked and written: begin here
-                state       memory, storage and listeners, in step by transactions
+    catalog     catalog     reads and writes of topics: begin here
+                state       memory, storage and listeners, kept in step by transactions
+                storage     the protocol of a storage, and one in memory
+                sqlite      a storage in a file
+                following   a catalog that takes in another one's events
                 namespace   the topics of one namespace in memory
-                index       key -> value -> topics
-                changes     what an event makes of a topic, and the other way round
-                storage     where changes are kept: the protocol, and a process's memory
-                sqlite      ... a file
-                announcing  who is told of events, in which order
-                following   a catalog that follows another one's events
-    listing     listers     what a lister is held to: a catalog it can only read, its interests, its failures
-                listing     a request for the topics of a namespace, through a lister
-                scatter     the same from the owners of its bundles
-                rest        the requests of the admin API as values
-    watches     watching    all watches of a server: begin here
-                messages    what client and server say to each other
-                watched     one set of topics, kept right by events
-                queueing    what a slow client has not been told, what came while listing
-                watcher     one watcher of one connection
-                line        one connection
-                routing     which sets an event concerns
-                matching    what a query means
-                serving     watches carried out on the spot
-    clients     subscribing the subscriptions of a consumer, kept equal to a set: begin here
-                feed        one namespace of it
-                actions     what a client wants done, and is answered
-    settings    rules       what `[topics]` sets, as the rules of all of these
+                index       key -> value -> numbers of topics
+                naming      schemes, namespaces, partitions, system topics
+                pairs       labels and properties: limits, and `k1=v1,k2=v2`
+    listing     topic_lister    a request for the topics of a namespace, through a lister: begin here
+                listers     a lister's read-only catalog, its interests, its failures
+                topic_list  patterns (RE2) and the hash (CRC32C) of lists of names
+                selectors   `env=prod,tier in (a,b),team`
+                scatter     one query to the owners of all bundles
+                rest        the admin API's requests as values
+    watching    service     all watchers of a server: begin here
+                messages    requests of clients and answers of the server
+                connections watchers by connection, and the messages that wait for each
+                query_topics    the topics of one query, kept right by events
+                queries     the meaning of a query, and the queries that an event concerns
+    client      subscriber  subscriptions of a consumer, kept equal to a set: begin here
+                feed        one namespace of that set
+                actions     requests and subscriptions the client wants, and answers to its polls
 
 Listers themselves are policies, in `lookup_policies`; commands are in `lookup.commands`, settings in `lookup.settings`.
 """

@@ -1,26 +1,95 @@
-"""What `[topics]` sets, as the rules that listings, watches, queries of owners and subscription clients go by.
+"""The limits of listings, watches, queries of owners and clients, and how `[topics]` sets them.
 
-The one place where a setting becomes a rule; the defaults of both are the same.
+Each field is named as its setting. All defaults are those of the settings, so that a caller who gives no limits
+gets those of an empty `[topics]`.
+
+Source: `docs/pulsar/protocol.md` for what Pulsar bounds, and by how much.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
+from lookup.errors import ArgumentError
 from lookup.settings import TopicsSection
-from lookup.topics.actions import Pace
-from lookup.topics.listing import ListLimits
-from lookup.topics.scatter import ScatterLimits
-from lookup.topics.watching import WatchRules
 
-__all__ = ["TopicRules", "rules_of"]
+__all__ = ["QUEUE_MAX", "ListLimits", "Pace", "ScatterLimits", "TopicRules", "WatchRules", "rules_of"]
 
-_MICRO = 1_000_000
+#: Changes or events that may wait per watcher; Pulsar's bound (`docs/pulsar/protocol.md`).
+QUEUE_MAX = 10_000
+
+
+def _refuse_below(least: int, **values: int) -> None:
+    for name, value in values.items():
+        if value < least:
+            raise ArgumentError(f"{name} is {value}, and must be {least} or more")
+
+
+@dataclass(frozen=True, slots=True)
+class ListLimits:
+    """The limits of one request for a list of topics."""
+
+    #: whether patterns are applied at all (Pulsar: enableBrokerSideSubscriptionPatternEvaluation)
+    pattern_filtering: bool = True
+    #: a longer pattern is left to the client, as Pulsar does; UTF-16 code units (Pulsar: subscriptionPatternMaxLength)
+    pattern_max_length: int = 50
+    #: properties of one request
+    max_properties: int = 64
+    #: characters of one key or value
+    max_property_length: int = 256
+
+
+@dataclass(frozen=True, slots=True)
+class WatchRules(ListLimits):
+    """The limits of a server's watchers, beside those of listings.
+
+    A listing leaves a pattern that is too long, or any pattern if they are off, to its client; a watch is refused
+    for it. The length of a watched pattern leaves its scheme aside.
+    """
+
+    #: off: nothing is watched (Pulsar: enableBrokerTopicListWatcher)
+    topic_list_watcher: bool = True
+    #: changes that may wait per watcher, events per listing, refusals and confirmations per connection
+    queue_max: int = QUEUE_MAX
+    #: watchers of one connection
+    watchers_max: int = 10_000
+
+    def __post_init__(self) -> None:
+        _refuse_below(1, queue_max=self.queue_max, watchers_max=self.watchers_max)
+
+
+@dataclass(frozen=True, slots=True)
+class ScatterLimits:
+    """The fan-out of one query to the owners of a namespace's bundles."""
+
+    #: owners asked at the same time
+    at_once: int = 16
+    #: owners asked in all; the others count as failed
+    owners: int = 256
+
+    def __post_init__(self) -> None:
+        _refuse_below(1, at_once=self.at_once, owners=self.owners)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The waiting times of a client, in µs."""
+
+    #: between two looks at a namespace, also beside a watch (Pulsar: patternAutoDiscoveryPeriod)
+    poll_us: int = 60_000_000
+    #: before it tries again what failed
+    retry_us: int = 1_000_000
+    #: before it gives up the subscription of a topic that is no longer listed
+    grace_us: int = 60_000_000
+
+    def __post_init__(self) -> None:
+        _refuse_below(1, poll_us=self.poll_us, retry_us=self.retry_us)
+        _refuse_below(0, grace_us=self.grace_us)
 
 
 @dataclass(frozen=True, slots=True)
 class TopicRules:
-    """Everything that `[topics]` says of how topics are told."""
+    """All limits that `[topics]` sets."""
 
     listing: ListLimits = ListLimits()
     watching: WatchRules = WatchRules()
@@ -29,36 +98,27 @@ class TopicRules:
 
 
 def rules_of(settings: TopicsSection) -> TopicRules:
-    """Return the rules that settings stand for."""
-    listing = _listing(settings)
-    return TopicRules(listing, _watching(settings, listing), _scatter(settings), _pace(settings))
-
-
-def _listing(settings: TopicsSection) -> ListLimits:
-    return ListLimits(
+    """Return the limits that settings stand for; durations in s become integers of µs, rounded."""
+    listing = ListLimits(
         pattern_filtering=settings.pattern_filtering,
         pattern_max_length=settings.pattern_max_length,
         max_properties=settings.max_properties,
         max_property_length=settings.max_property_length,
     )
-
-
-def _watching(settings: TopicsSection, limits: ListLimits) -> WatchRules:
-    return WatchRules(
-        **asdict(limits),
+    watching = WatchRules(
+        pattern_filtering=settings.pattern_filtering,
+        pattern_max_length=settings.pattern_max_length,
+        max_properties=settings.max_properties,
+        max_property_length=settings.max_property_length,
         topic_list_watcher=settings.topic_list_watcher,
         queue_max=settings.queue_max,
         watchers_max=settings.watchers_max,
     )
-
-
-def _scatter(settings: TopicsSection) -> ScatterLimits:
-    return ScatterLimits(at_once=settings.scatter_at_once, owners=settings.scatter_owners)
-
-
-def _pace(settings: TopicsSection) -> Pace:
-    return Pace(poll_us=_us(settings.poll_s), retry_us=_us(settings.retry_s), grace_us=_us(settings.grace_s))
-
-
-def _us(seconds: float) -> int:
-    return round(seconds * _MICRO)
+    # Rounded and not cut: 0.1 s times a million is 100,000.00000000001 or 99,999.99999999999, as the machine has it.
+    poll_us, retry_us, grace_us = (round(s * 1_000_000) for s in (settings.poll_s, settings.retry_s, settings.grace_s))
+    return TopicRules(
+        listing,
+        watching,
+        ScatterLimits(at_once=settings.scatter_at_once, owners=settings.scatter_owners),
+        Pace(poll_us=poll_us, retry_us=retry_us, grace_us=grace_us),
+    )

@@ -15,10 +15,9 @@ import pytest
 from lookup.commands import topic_watch
 from lookup.commands.topic_watch import Change, Client
 from lookup.errors import StateError
-from lookup.topics.catalog import Catalog
-from lookup.topics.hashing import topics_hash
-from lookup.topics.messages import Closed, Refused, Resync, Snapshot, Update
-from lookup.topics.sqlite import SqliteStorage
+from lookup.topics.catalog import Catalog, SqliteStorage
+from lookup.topics.listing import topics_hash
+from lookup.topics.watching import Closed, Refused, Resync, Snapshot, Update
 from tests.commands.projects import Ran, Run
 from tests.processes import HEEDING
 

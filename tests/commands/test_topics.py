@@ -14,9 +14,8 @@ import pytest
 from lookup.cli import COMMANDS
 from lookup.commands.topics import CREATE, DELETE
 from lookup.model.catalog import TopicEntry
-from lookup.topics.catalog import Catalog
-from lookup.topics.hashing import topics_hash
-from lookup.topics.sqlite import SqliteStorage
+from lookup.topics.catalog import Catalog, SqliteStorage
+from lookup.topics.listing import topics_hash
 from tests.commands.projects import Ran, Run
 
 Topics = Callable[..., Ran]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import lookup_policies
 from lookup.errors import ArgumentError
-from lookup.topics.listers import ReadOnlyCatalog
+from lookup.topics.listing.listers import ReadOnlyCatalog
 from lookup_policies.default import Default
 from lookup_policies.indexed import Indexed
 from lookup_policies.property_filter import PropertyFilter

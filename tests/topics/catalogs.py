@@ -6,9 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lookup.model.catalog import TopicEvent
-from lookup.topics.catalog import Catalog
-from lookup.topics.sqlite import SqliteStorage
-from lookup.topics.storage import MemoryStorage, Storage
+from lookup.topics.catalog import Catalog, MemoryStorage, SqliteStorage, Storage
 
 __all__ = ["NAMESPACE", "STORAGES", "MakeStorage", "filled", "heard", "in_memory", "in_sqlite", "rebuilt", "topic"]
 

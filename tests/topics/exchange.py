@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from lookup.hooks import Lister
-from lookup.topics.actions import Action, Listed, Poll, ServerFeatures, Subscribe, Unsubscribe, Unwatch
 from lookup.topics.catalog import Catalog
+from lookup.topics.catalog.naming import without_system_topics
+from lookup.topics.client import Listed, Poll, ServerFeatures, Subscribe, Subscriber, Unsubscribe, Unwatch
+from lookup.topics.client.actions import Action
 from lookup.topics.listing import ListRequest, TopicLister
-from lookup.topics.messages import Message, WatchRequest
-from lookup.topics.naming import without_system_topics
-from lookup.topics.serving import carry_out
-from lookup.topics.subscribing import Subscriber
-from lookup.topics.watching import Watches, WatchRules
+from lookup.topics.rules import WatchRules
+from lookup.topics.watching import Message, TopicListService, WatchRequest, carry_out
 from tests.topics.shelf import Everything
 
 __all__ = ["SECOND", "Exchange", "Server"]
@@ -44,7 +43,7 @@ class Server:
         self.lister = TopicLister(lister or Everything(), catalog, rules)
         self.custom = self.lister if lister else None
         interests = lister.interests if lister else None
-        self.watches = Watches(rules, interests=interests, revision=catalog.revision)
+        self.watches = TopicListService(rules, interests=interests, revision=catalog.revision)
         #: what ends the server's hearing of changes
         self.leave = catalog.subscribe(self.watches.heard)
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lookup.topics.catalog import Catalog
-from lookup.topics.storage import MemoryStorage
+from lookup.topics.catalog import Catalog, MemoryStorage
 
 __all__ = ["HERE", "catalog_of", "name_of"]
 

@@ -13,9 +13,8 @@ from typing import ClassVar, Protocol
 
 from lookup.hooks import Lister
 from lookup.model.catalog import CatalogView, EventKind, Listing, Mode, TopicEntry
-from lookup.topics.catalog import Catalog
-from lookup.topics.messages import WatchQuery
-from lookup.topics.sqlite import SqliteStorage
+from lookup.topics.catalog import Catalog, SqliteStorage
+from lookup.topics.watching import WatchQuery
 
 __all__ = [
     "Everything",

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import pytest
 
-from lookup.topics.actions import Listed, Pace, Poll, TopicSet
 from lookup.topics.catalog import Catalog
-from lookup.topics.listing import ListRequest
-from lookup.topics.messages import Snapshot, WatchRequest
-from lookup.topics.patterns import TopicsPattern
-from lookup.topics.subscribing import Subscriber
-from lookup.topics.watching import WatchRules
+from lookup.topics.client import Listed, Poll, Subscriber, TopicSet
+from lookup.topics.listing import ListRequest, TopicsPattern
+from lookup.topics.rules import Pace, WatchRules
+from lookup.topics.watching import Snapshot, WatchRequest
 from tests.topics.exchange import Exchange, Server
 from tests.topics.shelf import shelf, topic
 

@@ -13,23 +13,29 @@ import pytest
 
 from lookup.errors import ArgumentError
 from lookup.model.catalog import Listing
-from lookup.topics.actions import Pace, Poll, Subscribe, TopicSet, Unsubscribe
 from lookup.topics.catalog import Catalog
-from lookup.topics.hashing import topics_hash
-from lookup.topics.messages import Refused, Resync, Snapshot, Update, WatchQuery, WatchRequest
-from lookup.topics.queueing import QUEUE_MAX
-from lookup.topics.serving import carry_out
-from lookup.topics.subscribing import Subscriber
-from lookup.topics.watching import Watches, WatchRules
+from lookup.topics.client import Poll, Subscribe, Subscriber, TopicSet, Unsubscribe
+from lookup.topics.listing import topics_hash
+from lookup.topics.rules import QUEUE_MAX, Pace, WatchRules
+from lookup.topics.watching import (
+    Refused,
+    Resync,
+    Snapshot,
+    TopicListService,
+    Update,
+    WatchQuery,
+    WatchRequest,
+    carry_out,
+)
 from tests.topics.exchange import SECOND, Exchange, Server
 from tests.topics.shelf import shelf, topic
 
 _QUERY = WatchQuery("t/n", pattern="persistent://t/n/a.*")
 
 
-def _watching(catalog: Catalog, rules: WatchRules | None = None) -> tuple[Watches, Callable[[], None]]:
+def _watching(catalog: Catalog, rules: WatchRules | None = None) -> tuple[TopicListService, Callable[[], None]]:
     """Return watches that hear of every change, and what ends that."""
-    watches = Watches(rules, revision=catalog.revision)
+    watches = TopicListService(rules, revision=catalog.revision)
     return watches, catalog.subscribe(watches.heard)
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lookup.topics.hashing import topics_hash
-from lookup.topics.naming import without_system_topics
-from lookup.topics.patterns import TopicsPattern
+from lookup.topics.catalog.naming import without_system_topics
+from lookup.topics.listing import TopicsPattern, topics_hash
 from tests.vectors.reading import Handler, only
 
 __all__ = ["AREAS"]

@@ -1,0 +1,129 @@
+"""A catalog that follows another one's events, so that every broker ends with the same index.
+
+A state machine without I/O: whoever carries events from there to here hands them in, in any number and even twice; a
+gap is noticed, never passed over.
+
+    state        input                            does                                     next
+    ---------    -----------------------------    -------------------------------------    ---------
+    unplaced     hear                             keeps nothing, answers False             unplaced
+    any          catch_up                         events since the position, or, where     placed
+                                                  they are not kept, the snapshot
+    placed       hear, the next revision          makes the change                         placed
+    placed       hear, a revision from before     nothing                                  placed
+    placed       hear, a later revision           keeps nothing, answers False             placed
+
+The position says what the target has: it moves with a change that is safe, whatever a listener of the target makes of
+it, and stays where a change was not kept. A namespace comes with its first topic, without topics with `catch_up`.
+
+Source: PIP-451 (consistency across brokers), `docs/pulsar/protocol.md` (register before listing, never assume
+delivery).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+from lookup.errors import StateError
+from lookup.model.catalog import TopicEvent
+from lookup.topics.catalog.catalog import Catalog, CatalogSnapshot
+from lookup.topics.catalog.state import advanced
+
+__all__ = ["Follower", "Source"]
+
+
+class Source(Protocol):
+    """What a follower asks of the catalog it follows; `Catalog` answers it."""
+
+    def namespaces(self) -> Sequence[str]:
+        """Return the names of all namespaces."""
+
+    def snapshot(self) -> CatalogSnapshot:
+        """Return everything at one revision."""
+
+    def events_since(self, revision: int) -> Sequence[TopicEvent]:
+        """Return the events after a revision; `StateError` where some are no longer kept."""
+
+
+class Follower:
+    """Keeps a catalog equal to another: the same topics, labels, properties and index, under revisions of its own.
+
+    Args:
+        target: what follows; nobody else writes to it.
+        position: the revision of the source that the target is at; None: not known, so it begins with a snapshot.
+    """
+
+    def __init__(self, target: Catalog, *, position: int | None = None) -> None:
+        self._target = target
+        self._position = position
+
+    @property
+    def position(self) -> int | None:
+        """Return the revision of the source that the target is at, None before the first snapshot."""
+        return self._position
+
+    def hear(self, event: TopicEvent) -> bool:
+        """Take in one event; return False where events before it are missing, so that `catch_up` is due.
+
+        Raises:
+            Exception: what a listener of the target raised, after the change was made.
+        """
+        if self._position is None or event.revision > self._position + 1:
+            return False
+        if event.revision == self._position + 1:
+            with self._moving_to(event.revision):
+                self._follow(event)
+        return True
+
+    def catch_up(self, source: Source) -> None:
+        """Take in what was missed: the events where the source still has them, else everything.
+
+        Raises:
+            Exception: what a listener of the target raised, after everything was taken in.
+        """
+        missed = self._missed(source)
+        if missed is None:
+            self._copy(source.snapshot())
+            return
+        with self._moving_to(missed[-1].revision if missed else self._position):
+            # A namespace without topics has had no event.
+            for namespace in source.namespaces():
+                self._target.create_namespace(namespace)
+            for event in missed:
+                self._follow(event)
+
+    def _follow(self, event: TopicEvent) -> None:
+        self._target.mirror(event.topic, advanced(self._target.entry(event.topic), event))
+
+    @contextmanager
+    def _moving_to(self, position: int | None) -> Iterator[None]:
+        """Make one transaction of the block and be at a position once it is safe, already when listeners hear of it."""
+        before, revision = self._position, self._target.revision
+        try:
+            with self._target.together():
+                yield
+                self._position = position
+        except BaseException:
+            # Listeners are told of what is safe: where there is nothing new, nothing was kept.
+            if self._target.revision == revision:
+                self._position = before
+            raise
+
+    def _missed(self, source: Source) -> Sequence[TopicEvent] | None:
+        if self._position is None:
+            return None
+        try:
+            return source.events_since(self._position)
+        except StateError:
+            return None
+
+    def _copy(self, snapshot: CatalogSnapshot) -> None:
+        """Make of the target what the snapshot shows, by the changes that are needed and no others."""
+        wanted = {entry.name: entry for entry in snapshot.entries}
+        with self._moving_to(snapshot.revision):
+            for namespace in snapshot.namespaces:
+                self._target.create_namespace(namespace)
+            gone = {entry.name: None for entry in self._target.snapshot().entries if entry.name not in wanted}
+            for name, entry in {**gone, **wanted}.items():
+                self._target.mirror(name, entry)

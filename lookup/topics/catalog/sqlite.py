@@ -1,0 +1,236 @@
+"""The durable storage: one SQLite file in WAL mode, which several processes may open.
+
+What `writing()` has returned from is on the disk: neither a killed process nor a lost power supply takes it back.
+Every topic has a row, so that a catalog opens without a replay of its events; of the events the last ones are kept.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lookup.errors import InputError, StateError
+from lookup.model.catalog import TopicEntry, TopicEvent
+from lookup.topics.catalog.storage import check_kept, check_revision
+
+__all__ = ["SqliteStorage"]
+
+#: "PLtc": tells a catalog from any other SQLite file.
+_APPLICATION_ID = 0x504C7463
+_VERSION = 1
+#: Rows that are read at once, so that their pairs are decoded by one call.
+_BATCH = 1_000
+_TABLES = """
+CREATE TABLE namespaces (name TEXT PRIMARY KEY) WITHOUT ROWID, STRICT;
+CREATE TABLE topics (name TEXT PRIMARY KEY, properties TEXT NOT NULL, labels TEXT NOT NULL, is_loaded INTEGER NOT NULL)
+    WITHOUT ROWID, STRICT;
+CREATE TABLE events (revision INTEGER PRIMARY KEY, kind TEXT NOT NULL, topic TEXT NOT NULL, old TEXT NOT NULL,
+    new TEXT NOT NULL, properties TEXT NOT NULL) STRICT;
+"""
+
+
+class _State(NamedTuple):
+    """What tells that somebody has written to a file."""
+
+    #: time of the last change, ns
+    changed: int
+    #: bytes of the file, and of the log beside it
+    size: int
+    log: int
+
+
+class SqliteStorage:
+    """Namespaces, topics and the last events in one file.
+
+    Args:
+        path: of the file; it is made where it is missing.
+        n_events: how many events are kept for those who ask what they have missed.
+        must_exist: whether a missing file is a mistake. One in a folder that cannot be written to, which nobody else
+            has open, can then be read.
+
+    Raises:
+        InputError: where the file is missing or a folder, cannot be opened, or is no catalog.
+    """
+
+    def __init__(self, path: Path | str, *, n_events: int = 1_000_000, must_exist: bool = False) -> None:
+        self._path = Path(path)
+        self._n_events = check_kept(n_events)
+        if self._path.is_dir():
+            raise InputError(f"the catalog {self._path} is a folder; name a file, such as {self._path / 'topics.db'}")
+        # An empty file is one that nobody has made a catalog of yet.
+        if must_exist and not (self._path.is_file() and self._path.stat().st_size):
+            raise InputError(f"there is no catalog {self._path}; a topic that is created makes one")
+        #: of a file that is read without its log, None: the log is there
+        self._seen: _State | None = None
+        try:
+            self._connect(str(self._path))
+        except InputError as error:
+            if not must_exist or not self._lacks_only_log(error):
+                raise
+            self._seen = self._state()
+            self._connect(f"{self._path.absolute().as_uri()}?immutable=1")
+
+    @property
+    def revision(self) -> int:
+        """Return the revision of the last event that any process has kept."""
+        return int(self._ask("SELECT coalesce(max(revision), 0) FROM events").fetchone()[0])
+
+    def namespaces(self) -> Iterable[str]:
+        """Return the namespaces."""
+        return [name for (name,) in self._ask("SELECT name FROM namespaces")]
+
+    def entries(self) -> Iterator[TopicEntry]:
+        """Yield the topics, in the order of names."""
+        rows = self._ask("SELECT name, properties, labels, is_loaded FROM topics ORDER BY name")
+        with self._sentences():
+            while batch := rows.fetchmany(_BATCH):
+                names, properties, labels, is_loaded = zip(*batch, strict=True)
+                yield from map(TopicEntry, names, _all_pairs(properties), _all_pairs(labels), map(bool, is_loaded))
+
+    def events_since(self, revision: int) -> Sequence[TopicEvent]:
+        """Return the events after a revision, in order.
+
+        Raises:
+            StateError: where some of them are no longer kept, or the revision is ahead.
+        """
+        rows = self._ask("SELECT * FROM events WHERE revision > ? ORDER BY revision", revision).fetchall()
+        # Where there are no rows, what others write before the second question is newer than the answer.
+        current = rows[-1][0] if rows else self.revision
+        check_revision(revision, current)
+        if rows and len(rows) < current - revision:
+            raise StateError(
+                f"of the {current - revision} events since revision {revision} only the last {len(rows)} are kept"
+            )
+        return tuple(_event(*row) for row in rows)
+
+    def add_namespace(self, namespace: str) -> None:
+        """Keep a namespace."""
+        self._ask("INSERT OR IGNORE INTO namespaces VALUES (?)", namespace)
+
+    def save(self, event: TopicEvent, entry: TopicEntry | None) -> None:
+        """Keep an event and the state of its topic; forget the event that is one too many."""
+        pairs = map(_text, (event.old, event.new, event.properties))
+        self._ask("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", event.revision, event.kind, event.topic, *pairs)
+        self._ask("DELETE FROM events WHERE revision <= ?", event.revision - self._n_events)
+        if entry is None:
+            self._ask("DELETE FROM topics WHERE name = ?", event.topic)
+        else:
+            state = (_text(entry.properties), _text(entry.labels), entry.is_loaded)
+            self._ask("INSERT OR REPLACE INTO topics VALUES (?, ?, ?, ?)", entry.name, *state)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Answer every question of the block from one revision."""
+        with self._transaction("BEGIN"):
+            yield
+        if self._seen is not None and self._state() != self._seen:
+            raise InputError(f"the catalog {self._path} was changed while it was read, from a folder that is read-only")
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Keep other writers out; write to the disk when the block ends, and nothing where it raises."""
+        with self._transaction("BEGIN IMMEDIATE"):
+            yield
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def _connect(self, place: str) -> None:
+        with self._sentences():
+            self._connection = sqlite3.connect(place, isolation_level=None, uri=place.startswith("file:"))
+        try:
+            self._open()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _lacks_only_log(self, error: InputError) -> bool:
+        """Tell whether a file, closed by all who wrote to it, cannot be read for want of a log beside it."""
+        name = getattr(error.__cause__, "sqlite_errorname", "")
+        return name == "SQLITE_READONLY_DIRECTORY" and not self._state().log
+
+    def _state(self) -> _State:
+        log = Path(f"{self._path}-wal")
+        found = self._path.stat()
+        return _State(found.st_mtime_ns, found.st_size, log.stat().st_size if log.exists() else 0)
+
+    def _open(self) -> None:
+        # Tables first: whoever makes them meanwhile makes the mark with them.
+        has_tables = self._has_tables()
+        if has_tables and self._ask("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
+            raise InputError(f"{self._path} is an SQLite file, but no catalog of topics")
+        self._ask("PRAGMA journal_mode = WAL")
+        # FULL writes the log to the disk with every transaction; NORMAL would lose the last ones with the power supply.
+        self._ask("PRAGMA synchronous = FULL")
+        if not has_tables:
+            with self.writing():
+                self._make_tables()
+        self._check_version()
+
+    def _has_tables(self) -> bool:
+        return bool(self._ask("SELECT count(*) FROM sqlite_schema").fetchone()[0])
+
+    def _make_tables(self) -> None:
+        # A second process may have been here since the tables were counted.
+        if self._has_tables():
+            return
+        for statement in _TABLES.split(";")[:-1]:
+            self._ask(statement)
+        self._ask(f"PRAGMA application_id = {_APPLICATION_ID}")
+        self._ask(f"PRAGMA user_version = {_VERSION}")
+
+    def _check_version(self) -> None:
+        version = self._ask("PRAGMA user_version").fetchone()[0]
+        if version != _VERSION:
+            raise InputError(f"{self._path} is a catalog of version {version}; this release reads version {_VERSION}")
+
+    def _ask(self, statement: str, *values: Any) -> sqlite3.Cursor:
+        with self._sentences():
+            return self._connection.execute(statement, values)
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[None]:
+        self._ask(begin)
+        try:
+            yield
+            self._ask("COMMIT")
+        except BaseException:
+            # SQLite has already rolled back after some errors, a full disk among them.
+            if self._connection.in_transaction:
+                self._connection.rollback()
+            raise
+
+    @contextmanager
+    def _sentences(self) -> Iterator[None]:
+        """Say what SQLite says as a sentence about the file."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise InputError(f"the catalog {self._path} cannot be used: {error}") from error
+
+
+def _text(pairs: Mapping[str, str]) -> str:
+    return json.dumps(dict(pairs), ensure_ascii=False, separators=(",", ":"), sort_keys=True) if pairs else "{}"
+
+
+# Most topics share their pairs with others; a mapping that is handed out is never written to.
+@lru_cache(maxsize=1 << 12)
+def _pairs(text: str) -> Mapping[str, str]:
+    pairs: Mapping[str, str] = json.loads(text)
+    return pairs
+
+
+def _all_pairs(texts: Iterable[str]) -> list[Mapping[str, str]]:
+    decoded: list[Mapping[str, str]] = json.loads(f"[{','.join(texts)}]")
+    return decoded
+
+
+def _event(*row: Any) -> TopicEvent:
+    revision, kind, topic, old, new, properties = row
+    return TopicEvent(revision, kind, topic, _pairs(old), _pairs(new), _pairs(properties))

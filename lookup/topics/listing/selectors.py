@@ -1,0 +1,120 @@
+"""Selectors as text, `env=prod,tier in (a,b),team`, and what a selector finds over several namespaces.
+
+Source: PIP-451 (AND of equalities; a list of namespaces that is empty means one's own); `in` and `exists` are ours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from lookup.errors import ArgumentError
+from lookup.model.catalog import CatalogView, Equals, Exists, In, Selector, Term
+from lookup.model.characters import forbidden_character, unseen
+from lookup.model.quoting import shown
+from lookup.topics.catalog.naming import without_system_topics
+from lookup.topics.catalog.pairs import LABEL_KEY_SIGNS, LABEL_SIGNS, MAX_LENGTH, MAX_PAIRS
+
+__all__ = ["MAX_SELECTOR_LENGTH", "parse", "selected_in"]
+
+#: Characters of a selector: as many conditions as a topic may have labels, each with the longest key and value.
+MAX_SELECTOR_LENGTH = MAX_PAIRS * 2 * (MAX_LENGTH + 1)
+
+#: What is left aside around a word. Any other that stands there is refused, as it is in a label.
+_BLANK = " "
+# One blank before `in`: any number of them would be tried from each, the square of their length.
+_OPENED = re.compile(r" in *\(")
+_FORM = "a condition is key=value, key in (a,b) or key; there are no others"
+
+
+def parse(text: str) -> Selector:
+    """Read a selector; `:` is read as `=` is.
+
+    Raises:
+        ArgumentError: naming the first condition that is none; for a text without any, and for one that is too long.
+
+    Example:
+        >>> parse("env=prod, tier in (b, a), team")
+        (Equals(key='env', value='prod'), In(key='tier', values=('a', 'b')), Exists(key='team'))
+    """
+    if len(text) > MAX_SELECTOR_LENGTH:
+        raise ArgumentError(f"the selector has {len(text):,} characters, at most {MAX_SELECTOR_LENGTH:,} are permitted")
+    if not text.strip(_BLANK):
+        raise ArgumentError(f"the selector is empty; {_FORM}")
+    terms = tuple(dict.fromkeys(_term(piece) for piece in _pieces(text)))
+    if len(terms) > MAX_PAIRS:
+        raise ArgumentError(f"the selector has {len(terms)} conditions, at most {MAX_PAIRS} are permitted")
+    return terms
+
+
+def selected_in(catalog: CatalogView, selector: Selector, namespaces: Sequence[str], *, own: str) -> Sequence[str]:
+    """Return the users' topics that a selector selects in each of several namespaces, sorted.
+
+    Args:
+        namespaces: each is asked once; none means one's own.
+        own: the namespace of whoever asks.
+
+    Raises:
+        NotFoundError: for a namespace that does not exist.
+        ArgumentError: for a selector without conditions.
+    """
+    asked = dict.fromkeys(namespaces or (own,))
+    return sorted(
+        without_system_topics(topic for namespace in asked for topic in catalog.selected(namespace, selector))
+    )
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Divide a text at the commas that are in no list of values."""
+    start, opened = 0, _OPENED.search(text)
+    while start <= len(text):
+        # Searched once per list and not once per comma: a text that is all commas must not take its length squared.
+        if opened is not None and opened.start() < start:
+            opened = _OPENED.search(text, start)
+        comma = text.find(",", start)
+        if opened is not None and (comma < 0 or opened.start() < comma):
+            comma = text.find(",", _closed(text, opened))
+        end = len(text) if comma < 0 else comma
+        yield text[start:end]
+        start = end + 1
+
+
+def _closed(text: str, opened: re.Match[str]) -> int:
+    end = text.find(")", opened.end())
+    if end < 0:
+        raise ArgumentError(f"{shown(text[opened.start() :].strip(_BLANK))} is not closed: {_FORM}")
+    return end
+
+
+def _term(piece: str) -> Term:
+    opened = _OPENED.search(piece)
+    if opened is not None:
+        return _list_term(piece, opened)
+    separator = re.search("[=:]", piece)
+    if separator is None:
+        return Exists(_key(piece, piece))
+    return Equals(_key(piece[: separator.start()], piece), _value(piece[separator.end() :], piece))
+
+
+def _list_term(piece: str, opened: re.Match[str]) -> Term:
+    values, closed, rest = piece[opened.end() :].partition(")")
+    if not closed or rest.strip(_BLANK):
+        raise ArgumentError(f"{shown(piece)} is no condition: {_FORM}")
+    chosen = {_value(value, piece) for value in values.split(",")}
+    return In(_key(piece[: opened.start()], piece), tuple(sorted(chosen)))
+
+
+def _key(text: str, piece: str) -> str:
+    return _word(text, piece, LABEL_KEY_SIGNS)
+
+
+def _value(text: str, piece: str) -> str:
+    return _word(text, piece, LABEL_SIGNS)
+
+
+def _word(text: str, piece: str, signs: str) -> str:
+    """Return a key or value that a label may have; any other selects nothing, and nobody would see why."""
+    word = text.strip(_BLANK)
+    if not word or len(word) > MAX_LENGTH or unseen(word) or forbidden_character(word, signs) is not None:
+        raise ArgumentError(f"{shown(piece.strip(_BLANK))} is no condition: {_FORM}")
+    return word

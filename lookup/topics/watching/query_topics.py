@@ -1,0 +1,335 @@
+"""Keep the topics of one query as a server knows them: a listing, and the events after it, shared by all its watchers.
+
+A query is registered before it is listed; events that come meanwhile wait in a backlog and are applied to the listing.
+Each event says what holds of its topic from then on, so applying one twice, or one a listing has seen, does no harm.
+Both queues, changes that a slow client has not been sent and events during a listing, are bounded and lose nothing in
+silence: if one is full, its owner lists anew. `service.py` decides which watcher gets which message.
+
+| state     | event                            | listing arrives                           | listing fails         |
+| --------- | -------------------------------- | ----------------------------------------- | --------------------- |
+| wanted    | applied if the topics are known  | (there is none under way)                 | (the same)            |
+| under way | the same, and kept               | topics := listing + events; -> current    | -> held               |
+| current   | applied                          | (there is none under way)                 | (the same)            |
+| held      | applied if the topics are known  | (there is none under way)                 | (the same)            |
+
+`want` leads to wanted, `begin_listing` to under way, `free` from held to wanted. A listing that is partial, or older
+than the last event before it began, counts as failed. Topics driven by a lister cannot apply events: those in the
+lister's interests make them wanted again.
+
+Source: `docs/pulsar/protocol.md`, Pulsar's `TopicListService`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from lookup.model.catalog import EventKind, Listing, TopicEvent
+from lookup.topics.listing.topic_list import topics_hash
+from lookup.topics.rules import QUEUE_MAX
+from lookup.topics.watching.messages import WatchQuery
+
+__all__ = ["Backlog", "Matches", "PendingChanges", "QueryTopics"]
+
+
+class PendingChanges:
+    """The net changes one watcher has not been told yet, coalesced: a topic that came and went leaves nothing.
+
+    | untold before      | enters          | leaves                     |
+    | ------------------ | --------------- | -------------------------- |
+    | nothing            | added           | removed                    |
+    | added              | (cannot happen) | nothing                    |
+    | removed            | nothing         | (cannot happen)            |
+    | removed, destroyed | removed + added | (cannot happen)            |
+    | removed + added    | (cannot happen) | removed, destroyed         |
+
+    Args:
+        limit: changes that may wait; one more and `is_overflown` holds until `clear`, with nothing kept.
+    """
+
+    __slots__ = ("_added", "_destroyed", "_limit", "_removed", "is_overflown")
+
+    def __init__(self, limit: int = QUEUE_MAX) -> None:
+        self._limit = limit
+        self._added: set[str] = set()
+        self._removed: set[str] = set()
+        #: removed topics that do not exist any more; created again, they are other topics
+        self._destroyed: set[str] = set()
+        self.is_overflown = False
+
+    def __bool__(self) -> bool:
+        return self.is_overflown or bool(self._added or self._removed)
+
+    def __len__(self) -> int:
+        return len(self._added) + len(self._removed)
+
+    def enter(self, topic: str) -> None:
+        """Note that a topic joined the set."""
+        if self.is_overflown:
+            return
+        if topic in self._removed and topic not in self._destroyed:
+            self._removed.discard(topic)
+        else:
+            self._added.add(topic)
+            self._bound()
+
+    def leave(self, topic: str, *, destroyed: bool = False) -> None:
+        """Note that a topic left the set, because it was deleted or for a change of its labels."""
+        if self.is_overflown:
+            return
+        if topic in self._added:
+            self._added.discard(topic)
+            return
+        self._removed.add(topic)
+        if destroyed:
+            self._destroyed.add(topic)
+        self._bound()
+
+    def destroy(self, topic: str) -> None:
+        """Note the end of a topic that had left the set before."""
+        if topic in self._removed:
+            self._destroyed.add(topic)
+
+    def _bound(self) -> None:
+        if len(self) > self._limit:
+            self.clear()
+            self.is_overflown = True
+
+    def changes(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return what to remove and what to add, each sorted."""
+        return tuple(sorted(self._removed)), tuple(sorted(self._added))
+
+    def clear(self) -> None:
+        """Forget everything: it was told, or a whole set is told in its place."""
+        self._added.clear()
+        self._removed.clear()
+        self._destroyed.clear()
+        self.is_overflown = False
+
+
+class Backlog:
+    """The events that came while a listing was under way; where there are too many the oldest are let go.
+
+    Args:
+        limit: events that are kept.
+    """
+
+    __slots__ = ("_events", "_lost_to")
+
+    def __init__(self, limit: int = QUEUE_MAX) -> None:
+        self._events: deque[TopicEvent] = deque(maxlen=limit)
+        #: revision of the latest event that was let go; 0: none was
+        self._lost_to = 0
+
+    def add(self, event: TopicEvent) -> None:
+        """Keep an event, at the cost of the oldest where the backlog is full."""
+        if len(self._events) == self._events.maxlen:
+            self._lost_to = self._events[0].revision if self._events else event.revision
+        self._events.append(event)
+
+    def covers(self, revision: int | None) -> bool:
+        """Tell whether every event after a listing's revision is here; None: the listing does not say when it was."""
+        return self._lost_to <= (revision or 0)
+
+    def after(self, revision: int | None) -> Iterator[TopicEvent]:
+        """Yield the events after a revision, in order; all of them for None."""
+        return (event for event in self._events if event.revision > (revision or 0))
+
+    def clear(self) -> None:
+        """Begin anew."""
+        self._events.clear()
+        self._lost_to = 0
+
+
+#: (topic, its labels) -> is it in the set.
+Matches = Callable[[str, Mapping[str, str]], bool]
+
+_NO_LABELS: Mapping[str, str] = {}
+
+
+class QueryTopics:
+    """The topics of one query, the changes its watchers have not been told, and whether it must be listed.
+
+    Args:
+        query: what is watched.
+        matches: says by an event alone whether a topic belongs; None where only a lister can say.
+        interests: kinds of events on which a lister is asked again; of no effect beside `matches`.
+        queue_max: events kept while listing.
+    """
+
+    def __init__(
+        self,
+        query: WatchQuery,
+        matches: Matches | None,
+        *,
+        interests: frozenset[EventKind] = frozenset(),
+        queue_max: int = QUEUE_MAX,
+    ) -> None:
+        self.query = query
+        #: ticket of the listing under way
+        self.ticket: int | None = None
+        #: whether any listing has arrived, so that there is something to tell
+        self.is_known = False
+        self._matches = matches
+        self._interests = interests
+        self._backlog = Backlog(queue_max)
+        self._watchers: list[PendingChanges] = []
+        #: sorted but for what events added at the end; a dict keeps that order, which makes sorting it again cheap
+        self._topics: dict[str, None] = {}
+        self._told: tuple[tuple[str, ...], str] | None = None
+        self._is_wanted = True
+        self._is_held = False
+        #: a listing that has seen this revision needs no other after it
+        self._wanted_revision = 0
+        #: the listing under way must have seen this one: what came before it began was not kept
+        self._least_revision = 0
+        #: of the last event heard
+        self._heard = 0
+        #: events up to this revision are in the set
+        self._seen = 0
+        #: topics of a lister's set that were deleted since the last listing, and when
+        self._destroyed: dict[str, int] = {}
+
+    @property
+    def wants_listing(self) -> bool:
+        """Tell whether a listing should begin."""
+        return self._is_wanted and not self._is_held and self.ticket is None
+
+    @property
+    def is_current(self) -> bool:
+        """Tell whether the set can be told as it is, with no listing to wait for."""
+        return self.is_known and not self._is_wanted and self.ticket is None
+
+    def join(self, untold: PendingChanges) -> None:
+        """Note the changes for one more watcher from now on."""
+        self._watchers.append(untold)
+
+    def part(self, untold: PendingChanges) -> None:
+        """Note them for it no longer."""
+        self._watchers = [other for other in self._watchers if other is not untold]
+
+    def want(self, revision: int = 0) -> None:
+        """Ask for a listing, because events up to a revision may have been missed."""
+        self._is_wanted, self._is_held = True, False
+        self._wanted_revision = max(self._wanted_revision, revision)
+
+    def free(self) -> None:
+        """Let a listing that failed be tried again."""
+        self._is_held = False
+
+    def begin_listing(self, ticket: int) -> None:
+        """Note that a listing is under way; whatever happens from here on is kept for it."""
+        self.ticket, self._is_wanted = ticket, False
+        self._least_revision = max(self._wanted_revision, self._heard)
+        self._backlog.clear()
+
+    def heard(self, event: TopicEvent) -> bool:
+        """Take in one event of the namespace; tell whether the set changed."""
+        if event.revision <= self._seen:
+            return False
+        self._heard = event.revision
+        if self._matches is None:
+            return self._hear_for_lister(event)
+        if self.ticket is not None:
+            self._backlog.add(event)
+        return self.is_known and self._apply(event, self._matches)
+
+    def _hear_for_lister(self, event: TopicEvent) -> bool:
+        if event.kind == "deleted" and event.topic in self._topics:
+            self._destroyed[event.topic] = event.revision
+        if event.kind in self._interests:
+            self.want(event.revision)
+        return False
+
+    def _apply(self, event: TopicEvent, matches: Matches) -> bool:
+        if event.kind == "deleted":
+            return self._remove(event.topic, destroyed=True)
+        if event.kind not in ("created", "labels"):
+            return False
+        belongs = matches(event.topic, event.new)
+        return self._add(event.topic) if belongs else self._remove(event.topic)
+
+    def _add(self, topic: str) -> bool:
+        if topic in self._topics:
+            return False
+        self._topics[topic] = self._told = None
+        for untold in self._watchers:
+            untold.enter(topic)
+        return True
+
+    def _remove(self, topic: str, *, destroyed: bool = False) -> bool:
+        if topic not in self._topics:
+            if destroyed:
+                self._destroy(topic)
+            return False
+        del self._topics[topic]
+        self._told = None
+        for untold in self._watchers:
+            untold.leave(topic, destroyed=destroyed)
+        return True
+
+    def _destroy(self, topic: str) -> None:
+        for untold in self._watchers:
+            untold.destroy(topic)
+
+    def listed(self, listing: Listing, revision: int | None) -> bool:
+        """Take in the listing under way; tell whether the set may be told now.
+
+        Args:
+            revision: of the catalog when it was listed; None: not known.
+        """
+        if listing.partial:
+            self._add_all(listing.topics)
+        if listing.partial or (revision is not None and revision < self._least_revision):
+            self.failed()
+            return False
+        self.ticket = None
+        if not self._backlog.covers(revision):
+            self.want()
+            return False
+        self._replace(listing.topics, revision)
+        if revision is not None and revision >= self._wanted_revision:
+            self._is_wanted = False
+        return True
+
+    def failed(self) -> None:
+        """Note that the listing under way came to nothing; it is tried again after `free` or `want`."""
+        self.ticket = None
+        self._is_wanted = self._is_held = True
+
+    def _add_all(self, topics: Iterable[str]) -> None:
+        """Add what a partial list has and the set has not; events keep the other sets right by themselves."""
+        if self.is_known and self._matches is None:
+            for topic in topics:
+                self._add(topic)
+
+    def _replace(self, topics: Iterable[str], revision: int | None) -> None:
+        target = self._caught_up(dict.fromkeys(sorted(topics)), revision)
+        destroyed = {topic for topic, at in self._destroyed.items() if revision is None or at <= revision}
+        for topic in [topic for topic in self._topics if topic not in target or topic in destroyed]:
+            self._remove(topic, destroyed=topic in destroyed)
+        for topic in target:
+            self._add(topic)
+        self._topics, self._told, self.is_known = target, None, True
+        self._seen = max(self._seen, revision or 0)
+        self._destroyed = {topic: at for topic, at in self._destroyed.items() if topic not in destroyed}
+
+    def _caught_up(self, topics: dict[str, None], revision: int | None) -> dict[str, None]:
+        """Apply the events kept to a listing."""
+        if self._matches is not None:
+            for event in self._backlog.after(revision):
+                self._follow(topics, event, self._matches)
+        return topics
+
+    def _follow(self, topics: dict[str, None], event: TopicEvent, matches: Matches) -> None:
+        if event.kind in ("created", "labels") and matches(event.topic, event.new):
+            topics[event.topic] = None
+        elif event.kind in ("created", "labels", "deleted"):
+            topics.pop(event.topic, None)
+
+    def told(self) -> tuple[tuple[str, ...], str]:
+        """Return the sorted topics and their hash, computed once between two changes."""
+        if self._told is None:
+            self._topics = dict.fromkeys(sorted(self._topics))
+            self._told = (tuple(self._topics), topics_hash(self._topics))
+        return self._told

@@ -1,0 +1,394 @@
+"""What every catalog does, over each storage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lookup.errors import ArgumentError, InvalidNameError, NotFoundError, PulsarLookupError, StateError
+from lookup.model.catalog import CatalogView, Equals, Exists, In, TopicEntry, TopicEvent
+from lookup.topics.catalog import Catalog, SqliteStorage
+from lookup.topics.catalog.pairs import MAX_LENGTH, MAX_PAIRS
+from tests.topics.catalogs import NAMESPACE, STORAGES, MakeStorage, filled, heard, rebuilt, topic
+
+
+@pytest.fixture(params=list(STORAGES))
+def make(request: pytest.FixtureRequest) -> MakeStorage:
+    """Return what makes a storage, one kind after the other."""
+    return STORAGES[request.param]
+
+
+@pytest.fixture
+def catalog(make: MakeStorage, tmp_path: Path) -> Iterator[Catalog]:
+    """Return a filled catalog."""
+    made = filled(make(tmp_path, 1_000))
+    yield made
+    made.close()
+
+
+def _labels(catalog: Catalog, *names: str) -> list[dict[str, str]]:
+    return [dict(entry.labels) for name in names if (entry := catalog.entry(topic(name))) is not None]
+
+
+def test_a_catalog_is_a_view(catalog: Catalog) -> None:
+    """Watchers and commands read the catalog itself; listers are handed what they can only read."""
+    view: CatalogView = catalog
+
+    assert view.namespaces() == [NAMESPACE]
+
+
+def test_topics_are_sorted_with_partitions_and_system_topics(catalog: Catalog) -> None:
+    """A listing of the catalog hides nothing: that is a lister's business."""
+    names = [topic("__change_events"), topic("p-partition-0"), topic("p-partition-1"), topic("q")]
+
+    assert list(catalog.topics(NAMESPACE)) == names
+    assert list(catalog.topics(NAMESPACE, "non-persistent")) == [topic("n", "non-persistent")]
+    assert list(catalog.topics(NAMESPACE, "all")) == [topic("n", "non-persistent"), *names]
+
+
+def test_topics_follow_changes_after_the_first_listing(catalog: Catalog) -> None:
+    """The sorted list that a catalog remembers is kept in step."""
+    catalog.topics(NAMESPACE)
+    catalog.create(topic("a"))
+    catalog.delete(topic("q"))
+
+    assert list(catalog.topics(NAMESPACE)) == sorted(catalog.topics(NAMESPACE))
+    assert topic("a") in catalog.topics(NAMESPACE)
+    assert topic("q") not in catalog.topics(NAMESPACE)
+
+
+def test_a_listing_does_not_change_with_the_catalog(catalog: Catalog) -> None:
+    """What was handed out stays as it was."""
+    before = catalog.topics(NAMESPACE)
+    seen = list(before)
+    catalog.delete(topic("q"))
+
+    assert list(before) == seen
+
+
+def test_selectors_read_labels_and_filters_read_properties(catalog: Catalog) -> None:
+    """The two maps have two purposes and never mix."""
+    catalog.set_properties(topic("q"), {"env": "prod"})
+
+    assert list(catalog.selected(NAMESPACE, (Equals("env", "test"),))) == [topic("q")]
+    assert list(catalog.with_properties(NAMESPACE, "persistent", {"env": "prod"})) == [topic("q")]
+
+
+@pytest.mark.parametrize(
+    ("selector", "locals_"),
+    [
+        ((Equals("env", "prod"), Equals("tier", "a")), ["p-partition-0", "p-partition-1"]),
+        ((In("env", ("test", "none")),), ["q"]),
+        ((Exists("tier"),), ["p-partition-0", "p-partition-1"]),
+        ((Exists("env"), In("tier", ("b",))), []),
+        ((Equals("nothing", "prod"),), []),
+    ],
+)
+def test_selectors_are_joined_by_and(catalog: Catalog, selector: Any, locals_: list[str]) -> None:
+    """Equalities, lists of values and existence come from the same index."""
+    assert list(catalog.selected(NAMESPACE, selector)) == [topic(name) for name in locals_]
+
+
+def test_a_selector_without_conditions_is_refused(catalog: Catalog) -> None:
+    """Nothing is ever widened to every topic."""
+    with pytest.raises(ArgumentError, match="the selector has no condition"):
+        catalog.selected(NAMESPACE, ())
+
+
+def test_no_properties_filter_nothing(catalog: Catalog) -> None:
+    """An empty map means every topic of the mode."""
+    assert catalog.with_properties(NAMESPACE, "all", {}) == catalog.topics(NAMESPACE, "all")
+
+
+def test_properties_are_joined_by_and(catalog: Catalog) -> None:
+    """Every pair must be there."""
+    found = catalog.with_properties(NAMESPACE, "persistent", {"owner": "x", "size": "big"})
+
+    assert list(found) == [topic("q")]
+
+
+def test_labels_of_a_partitioned_topic_hold_for_each_partition(catalog: Catalog) -> None:
+    """What is written to the whole, or to one partition, is propagated."""
+    catalog.set_labels(topic("p"), {"tier": "b"})
+    catalog.set_labels(topic("p-partition-1"), {"team": "z"})
+
+    assert _labels(catalog, "p-partition-0", "p-partition-1") == [{"env": "prod", "tier": "b", "team": "z"}] * 2
+
+
+def test_properties_of_a_partitioned_topic_hold_for_each_partition(catalog: Catalog) -> None:
+    """Properties are propagated on write, as PIP-451 has it."""
+    catalog.set_properties(topic("p"), {"size": "small"})
+    catalog.remove_properties(topic("p"), ["owner"])
+
+    found = catalog.with_properties(NAMESPACE, "all", {"size": "small"})
+
+    assert list(found) == [topic("p-partition-0"), topic("p-partition-1")]
+    assert list(catalog.with_properties(NAMESPACE, "all", {"owner": "x"})) == [topic("q")]
+
+
+def test_new_partitions_inherit(catalog: Catalog) -> None:
+    """Whether they are added to the topic or created by their own name."""
+    catalog.add_partitions(topic("p"), 3)
+    catalog.create(topic("p-partition-3"))
+
+    assert catalog.parts(topic("p")) == tuple(topic(f"p-partition-{number}") for number in range(4))
+    assert _labels(catalog, "p-partition-2", "p-partition-3") == [{"env": "prod", "tier": "a"}] * 2
+
+
+def test_partitions_are_counted_by_the_last_one(catalog: Catalog) -> None:
+    """A topic of which only the third partition is there has three; those it lacks can be given to it."""
+    catalog.create(topic("r-partition-2"), labels={"env": "prod"})
+
+    with pytest.raises(StateError, match="r has 3 partitions, it cannot be given 2"):
+        catalog.add_partitions(topic("r"), 2)
+    catalog.add_partitions(topic("r"), 3)
+
+    assert catalog.parts(topic("r")) == tuple(topic(f"r-partition-{number}") for number in range(3))
+    with pytest.raises(StateError, match="r has 3 partitions, it cannot be given 3"):
+        catalog.add_partitions(topic("r"), 3)
+
+
+def test_a_partition_of_a_topic_has_no_labels_of_its_own(catalog: Catalog) -> None:
+    """Labels that differ from those of the topic are refused with the partition."""
+    with pytest.raises(ArgumentError, match="has the labels and properties of its topic; it cannot be given others"):
+        catalog.create(topic("p-partition-2"), labels={"env": "test"})
+
+
+def test_labels_merge_and_go_by_key_or_altogether(catalog: Catalog) -> None:
+    """Setting replaces one key; removing passes over keys that are not there."""
+    catalog.set_labels(topic("q"), {"env": "prod", "team": "z"})
+    catalog.remove_labels(topic("q"), ["team", "unheard"])
+    after_keys = _labels(catalog, "q")
+    catalog.remove_labels(topic("q"), everything=True)
+
+    assert (after_keys, _labels(catalog, "q")) == ([{"env": "prod"}], [{}])
+
+
+def test_keys_and_values_of_a_namespace_are_listed(catalog: Catalog) -> None:
+    """Every key with its values, sorted; what nobody carries any more is gone."""
+    catalog.remove_labels(topic("p"), ["tier"])
+
+    assert catalog.labels_in(NAMESPACE) == {"env": ["prod", "test"]}
+
+
+def test_a_topic_exists_before_it_is_loaded(catalog: Catalog) -> None:
+    """Loaded topics are a part of those that exist, partition by partition."""
+    catalog.load(topic("p-partition-1"))
+    catalog.load(topic("q"))
+    catalog.unload(topic("q"))
+
+    assert list(catalog.loaded(NAMESPACE)) == [topic("p-partition-1")]
+
+
+def test_events_count_up_without_gaps(catalog: Catalog) -> None:
+    """One transaction over two partitions is two events in order."""
+    events, start = heard(catalog), catalog.revision
+    catalog.set_labels(topic("p"), {"tier": "b"})
+    catalog.load(topic("q"))
+    catalog.delete(topic("q"))
+
+    assert [event.revision for event in events] == list(range(start + 1, start + 5))
+    assert [event.kind for event in events] == ["labels", "labels", "loaded", "deleted"]
+    assert list(catalog.events_since(start)) == events
+
+
+def test_events_carry_old_and_new(catalog: Catalog) -> None:
+    """Listeners see the labels before and afterwards; of a new topic its labels and properties."""
+    events, start = heard(catalog), catalog.revision
+    catalog.create(topic("z"), labels={"a": "1"}, properties={"b": "2"})
+    catalog.set_labels(topic("z"), {"a": "3"})
+
+    assert events == [
+        TopicEvent(start + 1, "created", topic("z"), {}, {"a": "1"}, {"b": "2"}),
+        TopicEvent(start + 2, "labels", topic("z"), {"a": "1"}, {"a": "3"}),
+    ]
+
+
+def test_nothing_is_said_where_nothing_changes(catalog: Catalog) -> None:
+    """Writing what is there already is no event."""
+    events = heard(catalog)
+    catalog.set_labels(topic("p"), {"env": "prod"})
+    catalog.unload(topic("q"))
+    catalog.remove_properties(topic("q"), ["unheard"])
+
+    assert events == []
+
+
+def test_a_listener_can_leave(catalog: Catalog) -> None:
+    """What `subscribe` returns ends it, also when it is called twice."""
+    events: list[TopicEvent] = []
+    leave = catalog.subscribe(events.append)
+    leave()
+    leave()
+    catalog.load(topic("q"))
+
+    assert events == []
+
+
+def test_a_block_of_writes_is_told_when_it_ends(catalog: Catalog) -> None:
+    """Inside the block writes are seen, outside it not yet."""
+    events = heard(catalog)
+    with catalog.together():
+        catalog.create(topic("z"))
+        seen = (topic("z") in catalog.topics(NAMESPACE), list(events))
+
+    assert seen == (True, [])
+    assert [event.topic for event in events] == [topic("z")]
+
+
+def test_a_block_that_raises_leaves_nothing(catalog: Catalog) -> None:
+    """Topics, labels, namespaces, revision and events are as before."""
+    before, events = catalog.snapshot(), heard(catalog)
+    with suppress(ZeroDivisionError), catalog.together():
+        catalog.create_namespace("t/other")
+        catalog.create("persistent://t/other/x", labels={"env": "x"})
+        catalog.set_labels(topic("p"), {"tier": "b"})
+        catalog.delete(topic("q"))
+        _ = 1 / 0
+
+    assert (catalog.snapshot(), events) == (before, [])
+    assert catalog.index(NAMESPACE) == rebuilt(catalog)
+    catalog.load(topic("q"))
+    assert [event.revision for event in events] == [before.revision + 1]
+
+
+def test_only_so_many_events_are_kept(make: MakeStorage, tmp_path: Path) -> None:
+    """Who asks for older ones is told so, never handed a part of them."""
+    catalog = filled(make(tmp_path, 2))
+
+    assert len(catalog.events_since(catalog.revision - 2)) == 2
+    with pytest.raises(StateError, match="of the 3 events since revision 2 only the last 2 are kept"):
+        catalog.events_since(catalog.revision - 3)
+    with pytest.raises(StateError, match="there is no revision 6: the catalog is at 5"):
+        catalog.events_since(6)
+    catalog.close()
+
+
+def _mistakes() -> list[tuple[Callable[[Catalog], object], type[PulsarLookupError], str]]:
+    long, many = "x" * (MAX_LENGTH + 1), {f"k{number}": "v" for number in range(MAX_PAIRS)}
+    return [
+        (lambda c: c.topics("t/nss"), NotFoundError, "there is no namespace 't/nss'; did you mean 't/ns'?"),
+        (lambda c: c.create("persistent://t/nss/x"), NotFoundError, "did you mean 't/ns'?"),
+        (lambda c: c.set_labels(topic("qq"), {"a": "b"}), NotFoundError, f"did you mean '{topic('q')}'?"),
+        (lambda c: c.create("q"), InvalidNameError, "does not begin with persistent://"),
+        (lambda c: c.create(topic("a\x07b")), ArgumentError, "has the character '\\x07', which no name may have"),
+        (
+            lambda c: c.create(topic("a\u200bb")),
+            ArgumentError,
+            "the name has the character '\\u200b', which nobody sees",
+        ),
+        (lambda c: c.create(topic("ab\u00a0")), ArgumentError, "b\\xa0': the name begins or ends with a blank"),
+        (lambda c: c.create(topic(" ab"), partitions=2), ArgumentError, "ab': the name begins or ends with a blank"),
+        (lambda c: c.create(topic("q")), StateError, "exists already"),
+        (lambda c: c.create(topic("p")), StateError, "exists already"),
+        (lambda c: c.create(topic("q-partition-0")), StateError, "exists and is not partitioned"),
+        (lambda c: c.create(topic("z"), partitions=0), ArgumentError, "partitions is 0, it must be between 1 and"),
+        (lambda c: c.create(topic("z-partition-0"), partitions=2), ArgumentError, "is the name of a partition"),
+        (lambda c: c.add_partitions(topic("q"), 2), StateError, "has no partitions, it cannot be given 2"),
+        (lambda c: c.add_partitions(topic("p"), 2), StateError, "has 2 partitions, it cannot be given 2"),
+        (lambda c: c.delete(topic("z")), NotFoundError, "there is no topic"),
+        (lambda c: c.set_labels(topic("q"), {"a\n": "b"}), ArgumentError, "must not begin or end with a blank"),
+        (lambda c: c.set_labels(topic("q"), {"a\x00b": "b"}), ArgumentError, "must not have the character '\\x00'"),
+        (lambda c: c.set_labels(topic("q"), {"a\u202eb": "b"}), ArgumentError, "must not have the character '\\u202e'"),
+        (
+            lambda c: c.set_properties(topic("q"), {"a": "b\u200bc"}),
+            ArgumentError,
+            "must not have the character '\\u200b'",
+        ),
+        (lambda c: c.set_properties(topic("q"), {"a": "b\x85"}), ArgumentError, "must not begin or end with a blank"),
+        (lambda c: c.set_labels(topic("q"), {"a": "b=c"}), ArgumentError, "must not have the character '='"),
+        (
+            lambda c: c.set_labels(topic("q"), {"my key": "b"}),
+            ArgumentError,
+            "'my key', it must not have the character ' '",
+        ),
+        (lambda c: c.set_labels(topic("q"), {"a!": "b"}), ArgumentError, "must not have the character '!'"),
+        (lambda c: c.set_labels(topic("q"), {"a": "b(1)"}), ArgumentError, "must not have the character '('"),
+        (lambda c: c.set_labels(topic("q"), {"a": "b\ud800"}), ArgumentError, "must not have the character"),
+        (lambda c: c.set_labels(topic("q"), {"a": ""}), ArgumentError, "the value of the label 'a' is empty"),
+        (lambda c: c.set_labels(topic("q"), {"a": long}), ArgumentError, "257 characters, at most 256 are permitted"),
+        (lambda c: c.set_labels(topic("q"), many), ArgumentError, "at most 64 keys of a label, this makes 65"),
+        (lambda c: c.set_properties(topic("q"), {"a:b": "c"}), ArgumentError, "the key of a property is 'a:b'"),
+        (lambda c: c.remove_labels(topic("q")), ArgumentError, "say which labels to remove"),
+        (lambda c: c.remove_labels(topic("q"), ["a"], everything=True), ArgumentError, "one of the two"),
+        (lambda c: c.remove_labels(topic("q"), "env"), ArgumentError, "'env', which is one text and no list of keys"),
+        (
+            lambda c: c.remove_properties(topic("q"), "env"),
+            ArgumentError,
+            "the properties to remove are 'env', which is",
+        ),
+        (lambda c: c.create_namespace("nothing"), InvalidNameError, "is not of the form tenant/namespace"),
+        (
+            lambda c: c.create_namespace("a/b/c"),
+            InvalidNameError,
+            "'a/b/c' is not of the form tenant/namespace: it has mo",
+        ),
+        (
+            lambda c: c.create_namespace(f"t/{'n' * 10**6}"),
+            ArgumentError,
+            "...' has 1,000,002 characters, more than 1,024",
+        ),
+        (lambda c: c.create(topic("a" * 10**6)), ArgumentError, "characters, more than the 4,096 that a name may have"),
+        (
+            lambda c: c.create(topic("a" * 4_070), partitions=10),
+            ArgumentError,
+            "has 4,100 characters, more than the 4,096",
+        ),
+        (lambda c: c.load(topic("a" * 10**6)), ArgumentError, "characters, more than the 4,096 that a name may have"),
+        (lambda c: c.topics("n" * 10**6), NotFoundError, "nnn...'; known: t/ns"),
+    ]
+
+
+@pytest.mark.parametrize("local", ["z\u200bz", "z\u00a0"])
+def test_what_was_stored_before_it_was_refused_can_be_read_and_removed(
+    make: MakeStorage, tmp_path: Path, local: str
+) -> None:
+    """A catalog of an earlier release, or one that follows another, opens; names and pairs can be seen and let go."""
+    odd = TopicEntry(topic(local), {"team\x1c": "b\u202e"}, {"env\u200b": "prod\u00a0", "tier": "a"}, is_loaded=False)
+    storage = make(tmp_path, 100)
+    catalog = Catalog(storage)
+    catalog.mirror(odd.name, odd)
+    if isinstance(storage, SqliteStorage):
+        catalog.close()
+        catalog = Catalog(make(tmp_path, 100))
+
+    assert (catalog.topics(NAMESPACE), catalog.entry(odd.name)) == ((odd.name,), odd)
+    assert catalog.labels_in(NAMESPACE) == {"env\u200b": ["prod\u00a0"], "tier": ["a"]}
+    catalog.set_labels(odd.name, {"tier": "b"})
+    catalog.remove_labels(odd.name, ["env\u200b"])
+    catalog.remove_properties(odd.name, ["team\x1c"])
+    assert catalog.entry(odd.name) == TopicEntry(odd.name, {}, {"tier": "b"}, is_loaded=False)
+    catalog.delete(odd.name)
+    assert catalog.topics(NAMESPACE) == ()
+    catalog.close()
+
+
+@pytest.mark.parametrize("number", range(len(_mistakes())))
+def test_mistakes_are_sentences_and_store_nothing(catalog: Catalog, number: int) -> None:
+    """Whatever is refused leaves the catalog, its events and its storage as they were."""
+    mistake, kind, sentence = _mistakes()[number]
+    before, events = catalog.snapshot(), heard(catalog)
+
+    with pytest.raises(kind) as caught:
+        mistake(catalog)
+
+    assert sentence in str(caught.value)
+    assert len(str(caught.value)) < 400
+    assert (catalog.snapshot(), events) == (before, [])
+
+
+def test_only_allowed_keys_are_stored(make: MakeStorage, tmp_path: Path) -> None:
+    """With `allowed_label_keys` any other key is refused, for new topics too; properties are free."""
+    catalog = Catalog(make(tmp_path, 10), allowed_label_keys=["env", "team"])
+    catalog.create_namespace(NAMESPACE)
+    catalog.create(topic("q"), labels={"env": "x"}, properties={"other": "y"})
+
+    with pytest.raises(ArgumentError, match="the label 'tem' is not among allowed_label_keys; did you mean 'team'"):
+        catalog.set_labels(topic("q"), {"tem": "z"})
+    with pytest.raises(ArgumentError, match="the label 'tier' is not among allowed_label_keys"):
+        catalog.create(topic("z"), labels={"tier": "z"})
+    catalog.close()

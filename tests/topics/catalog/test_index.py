@@ -1,0 +1,129 @@
+"""The inverted index: step by step it equals one that is built afresh, and it answers what the rule says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from lookup.model.catalog import Equals, Exists, In, Selector, selects
+from lookup.topics.catalog import Catalog
+from lookup.topics.catalog.index import InvertedIndex
+from tests.topics.catalogs import NAMESPACE, rebuilt, topic
+
+_KEYS, _VALUES = st.sampled_from("abc"), st.sampled_from("xyz")
+_LABELS = st.dictionaries(_KEYS, _VALUES)
+_TERMS = st.one_of(
+    st.builds(Equals, _KEYS, _VALUES),
+    st.builds(In, _KEYS, st.lists(_VALUES).map(tuple)),
+    st.builds(Exists, _KEYS),
+)
+_SELECTORS = st.lists(_TERMS, min_size=1, max_size=3).map(tuple)
+
+
+def _indexed(topics: Mapping[int, Mapping[str, str]]) -> InvertedIndex:
+    index = InvertedIndex()
+    for number, labels in topics.items():
+        index.replace(number, {}, labels)
+    return index
+
+
+@given(st.lists(_LABELS, max_size=60), _SELECTORS)
+def test_a_query_finds_what_the_rule_says(topics: list[dict[str, str]], selector: Selector) -> None:
+    """Whatever the order of conditions and the size of each posting, as if each topic had been looked at."""
+    found = _indexed(dict(enumerate(topics))).find(selector, len(topics))
+
+    assert found.tolist() == [number for number, labels in enumerate(topics) if selects(selector, labels)]
+
+
+@given(st.integers(0, 400), st.integers(1, 40))
+def test_large_postings_are_searched_as_small_ones_are(n_topics: int, every: int) -> None:
+    """Both ways of joining two postings find the same."""
+    index = InvertedIndex()
+    for number in range(n_topics):
+        index.replace(
+            number, {}, {key: "yes" for key, step in (("few", every), ("odd", 2)) if number % step == step - 1}
+        )
+
+    found = index.find((Equals("odd", "yes"), Exists("few")), n_topics)
+
+    assert found.tolist() == [n for n in range(1, n_topics, 2) if n % every == every - 1]
+
+
+def test_no_condition_finds_nothing() -> None:
+    """An index is never asked for everything."""
+    assert _indexed({0: {"a": "x"}}).find((), 1).tolist() == []
+
+
+def test_an_answer_does_not_hold_on_to_the_index() -> None:
+    """What was found stays as it was, and the index can grow meanwhile."""
+    index = _indexed({0: {"a": "x"}})
+    found = index.find((Equals("a", "x"),), 1)
+    index.replace(1, {}, {"a": "x"})
+
+    assert found.tolist() == [0]
+
+
+class _Changes(RuleBasedStateMachine):
+    """Topics come, go and change their labels in any order, some of it in blocks that fail."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.catalog = Catalog()
+        self.catalog.create_namespace(NAMESPACE)
+
+    @rule(name=st.sampled_from("pqrs"), partitions=st.sampled_from([None, 1, 2]), labels=_LABELS)
+    def create(self, name: str, partitions: int | None, labels: dict[str, str]) -> None:
+        """Add a topic that is not there."""
+        if not self.catalog.parts(topic(name)):
+            self.catalog.create(topic(name), partitions=partitions, labels=labels)
+
+    @rule(name=st.sampled_from("pqrs"), labels=_LABELS)
+    def set(self, name: str, labels: dict[str, str]) -> None:
+        """Merge labels into those of a topic."""
+        if self.catalog.parts(topic(name)):
+            self.catalog.set_labels(topic(name), labels)
+
+    @rule(name=st.sampled_from("pqrs"), keys=st.sets(_KEYS, min_size=1))
+    def remove(self, name: str, keys: set[str]) -> None:
+        """Remove some labels of a topic."""
+        if self.catalog.parts(topic(name)):
+            self.catalog.remove_labels(topic(name), keys)
+
+    @rule(name=st.sampled_from("pqrs"))
+    def delete(self, name: str) -> None:
+        """Remove a topic."""
+        if self.catalog.parts(topic(name)):
+            self.catalog.delete(topic(name))
+
+    @rule(name=st.sampled_from("pqrs"), labels=_LABELS)
+    def fail(self, name: str, labels: dict[str, str]) -> None:
+        """Write in a block that raises in the end."""
+        with suppress(ZeroDivisionError), self.catalog.together():
+            self.create(name, None, labels)
+            self.set(name, labels)
+            self.delete(name)
+            _ = 1 / 0
+
+    @invariant()
+    def index_equals_a_rebuild(self) -> None:
+        """No topic is missing from a posting, none is left behind, no posting is empty."""
+        index = rebuilt(self.catalog)
+
+        assert self.catalog.index(NAMESPACE) == index
+        assert self.catalog.labels_in(NAMESPACE) == {key: sorted(values) for key, values in index.items()}
+
+    @invariant()
+    def answers_follow_the_rule(self) -> None:
+        """Queries find what a look at each topic finds, sorted."""
+        selector = (Exists("a"), In("b", ("x", "y")))
+        entries = self.catalog.entries(NAMESPACE)
+
+        expected = sorted(entry.name for entry in entries if selects(selector, entry.labels))
+        assert list(self.catalog.selected(NAMESPACE, selector)) == expected
+
+
+TestChanges = _Changes.TestCase

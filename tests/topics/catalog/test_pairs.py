@@ -1,0 +1,112 @@
+"""Texts of keys and values."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lookup.errors import ArgumentError
+from lookup.topics.catalog.pairs import (
+    checked_keys,
+    checked_pairs,
+    encoded_pairs,
+    pairs_text,
+    parse_each,
+    parse_encoded_pairs,
+    parse_keys,
+    parse_pairs,
+)
+
+_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("", {}),
+        ("k=v", {"k": "v"}),
+        ("k:v", {"k": "v"}),
+        ("k1=v1, k2:v2", {"k1": "v1", "k2": "v2"}),
+        ("  k = v  ", {"k": "v"}),
+        ("k\t=v\x1c", {"k\t": "v\x1c"}),
+        ("\u00a0k=v\x85", {"\u00a0k": "v\x85"}),
+        ("k=", {"k": ""}),
+        ("k=a,k=b", {"k": "b"}),
+        ("url=http://h", {"url": "http://h"}),
+    ],
+)
+def test_pairs_are_read_in_both_forms(text: str, wanted: dict[str, str]) -> None:
+    """The first `=` or `:` ends a key; of a key given twice the last value counts; only plain blanks are left aside."""
+    assert parse_pairs(text) == wanted
+
+
+@pytest.mark.parametrize("text", ["k", "=v", ":v", "k=v,", ",", "k1=v1,k2"])
+def test_a_piece_that_is_no_pair_is_refused(text: str) -> None:
+    """The sentence says what would be right."""
+    with pytest.raises(ArgumentError, match="should be of the form key=value or key:value"):
+        parse_pairs(text)
+
+
+def test_a_long_text_is_named_by_its_beginning() -> None:
+    """A mistake of a megabyte makes a short sentence."""
+    with pytest.raises(ArgumentError) as refused:
+        parse_pairs("k" * 1_000_000)
+
+    assert len(str(refused.value)) < 200
+
+
+def test_keys_are_separated_by_commas() -> None:
+    """PIP-451 writes them so; an empty one is refused."""
+    assert parse_keys("k1, k2") == ("k1", "k2")
+    assert parse_keys("k1\u00a0,k2\t") == ("k1\u00a0", "k2\t")
+    with pytest.raises(ArgumentError, match="should be keys separated by commas, like key1,key2"):
+        parse_keys("k1,")
+
+
+@pytest.mark.parametrize("mark", ["\t", "\x1c", "\x85", "\u200b", "\u202e", "\u2028", "\u2029", "\ufeff", "\u00ad"])
+@pytest.mark.parametrize("place", ["{}ab", "a{}b", "ab{}"])
+@pytest.mark.parametrize("what", ["label", "property"])
+def test_what_nobody_sees_is_no_part_of_a_key_or_value(mark: str, place: str, what: str) -> None:
+    """Two texts that look alike are alike; the mark is written so that it is seen."""
+    text = place.format(mark)
+    for pairs in ({text: "v"}, {"k": text}):
+        with pytest.raises(ArgumentError, match=rf"{what}.*{re.escape(repr(text)[1:-1])}") as told:
+            checked_pairs(pairs, what)
+        assert str(told.value).isprintable()
+
+
+def test_each_pair_can_be_read() -> None:
+    """Those with the key of another as well."""
+    assert list(parse_each("k=a,k=b")) == [("k", "a"), ("k", "b")]
+    assert list(parse_each(" ")) == []
+
+
+@given(st.dictionaries(_TEXT.filter(bool), _TEXT))
+def test_encoded_pairs_read_back(pairs: dict[str, str]) -> None:
+    """Whatever a key or value holds, separators included, survives a query string."""
+    assert parse_encoded_pairs(encoded_pairs(pairs)) == pairs
+
+
+def test_a_value_encoded_as_a_whole_is_read() -> None:
+    """HTTP clients that encode parameters themselves encode the separators as well."""
+    assert parse_encoded_pairs("k1%3Dv1%2Ck2%3Av2") == {"k1": "v1", "k2": "v2"}
+
+
+def test_bytes_that_are_no_utf8_are_refused() -> None:
+    """They are not replaced by question marks in silence."""
+    with pytest.raises(ArgumentError, match="'%ff' does not decode to UTF-8"):
+        parse_encoded_pairs("k=%ff")
+
+
+def test_pairs_are_written_in_the_order_of_keys() -> None:
+    """Equal maps make equal texts."""
+    assert pairs_text({"b": "2", "a": "1"}) == "a=1,b=2"
+
+
+def test_one_text_is_no_list_of_keys() -> None:
+    """Its letters would be removed, one by one, as keys."""
+    with pytest.raises(ArgumentError, match="the labels to remove are 'env', which is one text and no list of keys"):
+        checked_keys("env", everything=False, what="labels")

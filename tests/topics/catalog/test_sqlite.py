@@ -1,0 +1,302 @@
+"""The SQLite storage: what survives, what several processes see of each other, and files that are no catalog."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from lookup.errors import ArgumentError, InputError, NotFoundError, StateError
+from lookup.model.catalog import TopicEvent
+from lookup.topics.catalog import Catalog, SqliteStorage
+from tests.topics.catalogs import NAMESPACE, filled, heard, rebuilt, topic
+
+_WRITER = Path(__file__).with_name("writer.py")
+
+
+def _opened(folder: Path, **options: int) -> Catalog:
+    return Catalog(SqliteStorage(folder / "topics.db", **options))
+
+
+def _killed(folder: Path, way: str, n_lines: int) -> list[str]:
+    """Let a process write, kill it after some lines, return all it said."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, str(_WRITER), str(folder / "topics.db"), way]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment) as process:
+        assert process.stdout is not None
+        said = [process.stdout.readline().strip() for _ in range(n_lines)]
+        process.kill()
+        return said + process.stdout.read().split()
+
+
+def test_a_catalog_opens_as_it_was_closed(tmp_path: Path) -> None:
+    """Namespaces, topics, loaded or not, revision and events are all there."""
+    catalog = filled(SqliteStorage(tmp_path / "topics.db"))
+    catalog.load(topic("q"))
+    before, events = catalog.snapshot(), catalog.events_since(0)
+    catalog.close()
+    again = _opened(tmp_path)
+
+    assert (again.snapshot(), again.events_since(0)) == (before, events)
+    assert again.index(NAMESPACE) == rebuilt(again)
+    again.close()
+
+
+def test_a_killed_process_loses_nothing_acknowledged(tmp_path: Path) -> None:
+    """Every topic whose write had returned is there with its labels, and at most one more."""
+    said = _killed(tmp_path, "one by one", 25)
+    catalog = _opened(tmp_path)
+    found = catalog.topics(NAMESPACE)
+
+    assert len(said) >= 25
+    assert set(said) <= set(found)
+    assert len(found) <= len(said) + 1
+    assert [dict(entry.labels) for name in said if (entry := catalog.entry(name)) is not None] == [
+        {"number": str(int(name.rsplit("/", 1)[1]) % 7), "more": "yes"} for name in said
+    ]
+    assert [event.revision for event in catalog.events_since(0)] == list(range(1, catalog.revision + 1))
+    assert catalog.index(NAMESPACE) == rebuilt(catalog)
+    catalog.create(topic("goes-on"))
+    catalog.close()
+
+
+def test_a_process_killed_inside_a_block_leaves_none_of_it(tmp_path: Path) -> None:
+    """A transaction is there as a whole or not at all."""
+    assert _killed(tmp_path, "block", 1) == ["inside"]
+    catalog = _opened(tmp_path)
+
+    assert (list(catalog.topics(NAMESPACE)), catalog.revision) == ([], 0)
+    catalog.close()
+
+
+def test_two_catalogs_on_one_file_hear_each_other(tmp_path: Path) -> None:
+    """A write takes in what the other wrote first, `refresh` does too; revisions have no gaps."""
+    one, two = filled(SqliteStorage(tmp_path / "topics.db")), _opened(tmp_path)
+    heard_by_one, heard_by_two, start = heard(one), heard(two), one.revision
+    two.create_namespace("t/other")
+    two.set_labels(topic("q"), {"env": "prod"})
+    one.load(topic("q"))
+    two.refresh()
+
+    assert heard_by_one == heard_by_two
+    assert [(event.revision, event.kind) for event in heard_by_one] == [(start + 1, "labels"), (start + 2, "loaded")]
+    assert one.snapshot() == two.snapshot()
+    one.close()
+    two.close()
+
+
+def test_what_another_process_deleted_cannot_be_changed(tmp_path: Path) -> None:
+    """A write is judged by what is in the file, not by what was in memory; listeners hear at once what that is."""
+    one, two = filled(SqliteStorage(tmp_path / "topics.db")), _opened(tmp_path)
+    events = heard(two)
+    one.delete(topic("q"))
+
+    with pytest.raises(NotFoundError, match="there is no topic"):
+        two.set_labels(topic("q"), {"env": "prod"})
+    assert [event.kind for event in events] == ["deleted"]
+    two.load(topic("p"))
+    assert [event.kind for event in events] == ["deleted", "loaded", "loaded"]
+    one.close()
+    two.close()
+
+
+def _refuse(event: TopicEvent) -> None:
+    raise ValueError(f"{event.kind} {event.topic}")
+
+
+def test_why_a_write_failed_goes_before_what_a_listener_raises(tmp_path: Path) -> None:
+    """A listener that fails at what others have written does not hide the writer's own mistake."""
+    one, two = filled(SqliteStorage(tmp_path / "topics.db")), _opened(tmp_path)
+    two.subscribe(_refuse)
+    one.delete(topic("q"))
+
+    with pytest.raises(NotFoundError, match="there is no topic") as refused:
+        two.load(topic("q"))
+    assert refused.value.__notes__ == [f"a listener raised ValueError: deleted {topic('q')}"]
+    one.close()
+    two.close()
+
+
+def test_a_catalog_that_missed_too_much_says_so(tmp_path: Path) -> None:
+    """Where the events in between are no longer kept, nothing is passed over in silence."""
+    one, two = filled(SqliteStorage(tmp_path / "topics.db", n_events=2)), _opened(tmp_path)
+    for number in range(3):
+        one.create(topic(f"new-{number}"))
+
+    with pytest.raises(StateError, match="of the 3 events since revision 5 only the last 2 are kept"):
+        two.refresh()
+    one.close()
+    two.close()
+
+
+def test_what_is_written_meanwhile_is_not_taken_for_lost(tmp_path: Path) -> None:
+    """Who asks for events when there are none is told so, though another process writes before the answer."""
+    one = filled(SqliteStorage(tmp_path / "topics.db"))
+
+    class Overtaken(SqliteStorage):
+        """A storage that another process writes to between two questions."""
+
+        @property
+        def revision(self) -> int:
+            """Return the revision after one more event."""
+            one.create(topic("meanwhile"))
+            return super().revision
+
+    two = Overtaken(tmp_path / "topics.db")
+    assert two.events_since(one.revision) == ()
+    two.close()
+    one.close()
+
+
+def test_a_write_waits_for_another_and_gives_up_with_a_sentence(tmp_path: Path) -> None:
+    """A file that somebody else is writing to for too long is a mistake of the user's, not a traceback."""
+    catalog = filled(SqliteStorage(tmp_path / "topics.db"))
+    before = catalog.snapshot()
+    other = sqlite3.connect(tmp_path / "topics.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+
+    with pytest.raises(InputError, match=r"the catalog .*topics.db cannot be used: database is locked"):
+        catalog.delete(topic("q"))
+    other.close()
+    assert catalog.snapshot() == before
+    catalog.delete(topic("q"))
+    catalog.close()
+
+
+def test_a_missing_file_is_made_unless_it_must_exist(tmp_path: Path) -> None:
+    """Who only reads is told that there is nothing to read, and leaves no file behind."""
+    with pytest.raises(InputError, match="there is no catalog"):
+        SqliteStorage(tmp_path / "topics.db", must_exist=True)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_file_stays_empty_unless_something_is_written(tmp_path: Path) -> None:
+    """Who only reads makes no catalog of it."""
+    (tmp_path / "topics.db").touch()
+
+    with pytest.raises(InputError, match="there is no catalog"):
+        SqliteStorage(tmp_path / "topics.db", must_exist=True)
+    assert (tmp_path / "topics.db").stat().st_size == 0
+
+
+@pytest.mark.parametrize("must_exist", [True, False])
+def test_a_folder_is_no_catalog(tmp_path: Path, must_exist: bool) -> None:
+    """The sentence says that it is one, and what would be right."""
+    with pytest.raises(InputError, match=rf"the catalog {tmp_path} is a folder; name a file, such as .*/topics\.db$"):
+        SqliteStorage(tmp_path, must_exist=must_exist)
+
+
+def test_other_files_are_refused_and_left_alone(tmp_path: Path) -> None:
+    """A text and somebody else's database are no catalogs."""
+    text, foreign = tmp_path / "text.db", tmp_path / "foreign.db"
+    text.write_text("not a database at all, but long enough to look at" * 20, encoding="utf-8")
+    with sqlite3.connect(foreign) as connection:
+        connection.execute("CREATE TABLE theirs (x)")
+    connection.close()
+    before = foreign.read_bytes()
+
+    with pytest.raises(InputError, match="cannot be used: file is not a database"):
+        SqliteStorage(text)
+    with pytest.raises(InputError, match="is an SQLite file, but no catalog of topics"):
+        SqliteStorage(foreign)
+    assert foreign.read_bytes() == before
+
+
+def test_a_folder_that_is_not_there_is_a_sentence(tmp_path: Path) -> None:
+    """The path is named."""
+    with pytest.raises(InputError, match=r"nowhere/topics.db cannot be used: unable to open database file"):
+        SqliteStorage(tmp_path / "nowhere" / "topics.db")
+
+
+def test_a_later_version_is_refused(tmp_path: Path) -> None:
+    """A file of a later release is not written to."""
+    SqliteStorage(tmp_path / "topics.db").close()
+    with sqlite3.connect(tmp_path / "topics.db") as connection:
+        connection.execute("PRAGMA user_version = 2")
+    connection.close()
+
+    with pytest.raises(InputError, match="is a catalog of version 2; this release reads version 1"):
+        SqliteStorage(tmp_path / "topics.db")
+
+
+def test_at_least_the_last_event_is_kept(tmp_path: Path) -> None:
+    """A revision is known by the last event, so one there must be."""
+    with pytest.raises(ArgumentError, match="n_events is 0"):
+        SqliteStorage(tmp_path / "topics.db", n_events=0)
+
+
+@pytest.fixture
+def locked() -> Iterator[Path]:
+    """Return a folder with a catalog that everybody may read and nobody but root may write to."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        filled(SqliteStorage(folder / "topics.db")).close()
+        folder.chmod(0o555)
+        yield folder
+        folder.chmod(0o755)
+
+
+@contextmanager
+def _reader(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """Run a process without root's rights that reads a catalog, and goes on when it is told to."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, str(_WRITER.with_name("reader.py")), str(folder / "topics.db")]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment) as process:
+        yield process
+
+
+def test_a_catalog_in_a_folder_of_somebody_else_s_is_read(locked: Path) -> None:
+    """Where no log can be put beside it, it is read without; it cannot be written to."""
+    with _reader(locked) as process:
+        names, refreshed, written, *_ = process.communicate("go on\n")[0].splitlines()
+
+    assert (names, refreshed) == ("p-partition-0 p-partition-1 q", "refreshed")
+    assert "cannot be used: attempt to write a readonly database" in written
+
+
+def test_a_log_is_never_left_out(locked: Path) -> None:
+    """Where the last writes may be in a log that cannot be read, nothing is shown in the place of all."""
+    locked.chmod(0o755)
+    (locked / "topics.db-wal").write_bytes(b"unfinished")
+    locked.chmod(0o555)
+    with _reader(locked) as process:
+        (said,) = process.communicate("")[0].splitlines()
+
+    assert "cannot be used: " in said
+
+
+def test_a_file_that_changes_while_it_is_read_without_a_log_is_refused(locked: Path) -> None:
+    """What others write meanwhile would be seen by halves."""
+    with _reader(locked) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        locked.chmod(0o755)
+        catalog = _opened(locked)
+        catalog.load(topic("q"))
+        catalog.close()
+        said = process.communicate("go on\n")[0]
+
+    assert "topics.db was changed while it was read, from a folder that is read-only" in said
+
+
+def test_who_only_reads_does_not_wait_for_a_writer(tmp_path: Path) -> None:
+    """A catalog opens while somebody else writes to it, and shows what was there before."""
+    before = filled(SqliteStorage(tmp_path / "topics.db")).snapshot()
+    other = sqlite3.connect(tmp_path / "topics.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    other.execute("DELETE FROM topics")
+    catalog = _opened(tmp_path)
+
+    assert catalog.snapshot() == before
+    other.close()
+    catalog.close()

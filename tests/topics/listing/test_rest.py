@@ -1,0 +1,178 @@
+"""The REST forms: what comes in is understood, what goes out reads back."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lookup.errors import ArgumentError, InvalidNameError
+from lookup.topics.listing.rest import (
+    GetLabels,
+    GetProperties,
+    ListTopics,
+    Operation,
+    RemoveLabels,
+    RemoveProperty,
+    SetLabels,
+    SetProperties,
+    parse_call,
+    print_call,
+    print_map,
+    print_topics,
+)
+
+_TOPIC = "persistent://t/ns/orders"
+_LABELS = "/admin/v2/topics/t/ns/orders/custom-labels"
+_PROPERTIES = "/admin/v2/persistent/t/ns/orders/properties"
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "body", "wanted"),
+    [
+        ("GET", "/admin/v2/persistent/t/ns", None, ListTopics("t/ns")),
+        ("GET", "/admin/v2/non-persistent/t/ns", None, ListTopics("t/ns", "non-persistent")),
+        (
+            "GET",
+            "/admin/v2/persistent/t/ns?properties=k1=v1,k2=v2",
+            None,
+            ListTopics("t/ns", properties={"k1": "v1", "k2": "v2"}),
+        ),
+        ("GET", "/admin/v2/topics/t/ns?properties=k1:v1", None, ListTopics("t/ns", "all", {"k1": "v1"})),
+        (
+            "GET",
+            "/admin/v2/persistent/t/ns?bundle=0x00000000_0x80000000&includeSystemTopic=true",
+            None,
+            ListTopics("t/ns", include_system=True, bundle="0x00000000_0x80000000"),
+        ),
+        ("GET", "/admin/v2/persistent/t/ns?bundle=", None, ListTopics("t/ns")),
+        ("GET", "/admin/v2/namespaces/t/ns/topics?mode=NON_PERSISTENT", None, ListTopics("t/ns", "non-persistent")),
+        ("GET", "/admin/v2/namespaces/t/ns/topics", None, ListTopics("t/ns")),
+        ("get", _LABELS, None, GetLabels(_TOPIC)),
+        ("POST", _LABELS, '{"labels": {"k1": "v1"}}', SetLabels(_TOPIC, {"k1": "v1"})),
+        ("DELETE", f"{_LABELS}?keys=k1&keys=k2", None, RemoveLabels(_TOPIC, ("k1", "k2"))),
+        ("DELETE", f"{_LABELS}?all=true", None, RemoveLabels(_TOPIC, everything=True)),
+        ("GET", "/admin/v2/non-persistent/t/ns/a%2Fb/custom-labels", None, GetLabels("non-persistent://t/ns/a/b")),
+        ("GET", _PROPERTIES, None, GetProperties(_TOPIC)),
+        ("PUT", _PROPERTIES, '{"k": "v"}', SetProperties(_TOPIC, {"k": "v"})),
+        ("DELETE", f"{_PROPERTIES}?key=k", None, RemoveProperty(_TOPIC, "k")),
+    ],
+)
+def test_a_request_is_understood(method: str, target: str, body: str | None, wanted: Operation) -> None:
+    """The forms of the PIPs and of Pulsar's admin API are read."""
+    assert parse_call(method, target, body) == wanted
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "body", "said"),
+    [
+        ("GET", "/lookup/v2/topic", None, "is no path of topics; they begin with /admin/v2/persistent/"),
+        ("GET", "/admin/v2/topic/t/ns", None, "'topic' should be one of persistent, non-persistent, topics"),
+        ("POST", "/admin/v2/persistent/t/ns", None, "method POST is not for this path; GET would be"),
+        ("GET", "/admin/v2/persistent/t/ns?propertys=k=v", None, "there is no query parameter 'propertys'; known: "),
+        ("GET", "/admin/v2/persistent/t/ns?properties=k", None, "should be of the form key=value or key:value"),
+        ("GET", "/admin/v2/persistent/t/ns?includeSystemTopic=1", None, "should be true or false, not '1'"),
+        ("GET", "/admin/v2/namespaces/t/ns/topics?properties=k=v", None, "there is no query parameter 'properties'"),
+        ("GET", "/admin/v2/namespaces/t/ns/topics?mode=SOME", None, "one of PERSISTENT, NON_PERSISTENT, ALL"),
+        ("GET", f"{_LABELS}?keys=k", None, "there is no query parameter 'keys'; this request has none"),
+        ("GET", "/admin/v2/topics/t/ns/orders/labels", None, "should end with a topic and custom-labels or properties"),
+        ("GET", "/admin/v2/topics/t/ns/custom-labels", None, "should end with a topic and"),
+        ("PATCH", _LABELS, None, "method PATCH is not for this path; GET, POST, DELETE would be"),
+        ("POST", _LABELS, "{", "the body is no JSON"),
+        ("POST", _LABELS, "[" * 100_000, "the body is no JSON"),
+        ("POST", _LABELS, '{"k": "v"}', 'an object with the one key "labels"'),
+        ("POST", _LABELS, '{"labels": {"k": 1}}', "labels should be an object of texts"),
+        ("PUT", _PROPERTIES, "[]", "the body should be an object of texts"),
+        ("DELETE", _LABELS, None, "say which labels to remove"),
+        ("DELETE", f"{_LABELS}?keys=k&all=true", None, "say which labels to remove"),
+        ("DELETE", _PROPERTIES, None, "say which property to remove"),
+        ("GET", "/admin/v2/persistent/t/%ff", None, "does not decode to UTF-8"),
+    ],
+)
+def test_a_mistake_is_a_sentence(method: str, target: str, body: str | None, said: str) -> None:
+    """Path, method, query and body are checked, and nothing is guessed."""
+    with pytest.raises(ArgumentError) as refused:
+        parse_call(method, target, body)
+
+    assert said in str(refused.value)
+
+
+def test_a_name_that_is_none_is_refused() -> None:
+    """Namespaces are read as everywhere else."""
+    with pytest.raises(InvalidNameError, match="namespace 't/n s' is not of the form tenant/namespace"):
+        parse_call("GET", "/admin/v2/persistent/t/n%20s")
+    with pytest.raises(
+        InvalidNameError, match="'t/x/n' is not of the form tenant/namespace: it has more than two parts"
+    ):
+        parse_call("GET", "/admin/v2/topics/t%2Fx/n")
+
+
+_TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
+_TOPICS = st.builds(
+    "{}://t/ns/{}".format, st.sampled_from(["persistent", "non-persistent"]), _TEXT.filter(lambda text: text.strip("/"))
+)
+_PAIRS = st.dictionaries(_TEXT, _TEXT, max_size=3)
+_OPERATIONS = st.one_of(
+    st.builds(
+        ListTopics,
+        st.just("t/ns"),
+        st.sampled_from(["persistent", "non-persistent", "all"]),
+        _PAIRS,
+        include_system=st.booleans(),
+        bundle=st.none() | st.just("0x00000000_0xffffffff"),
+    ),
+    st.builds(GetLabels, _TOPICS),
+    st.builds(SetLabels, _TOPICS, _PAIRS),
+    st.builds(RemoveLabels, _TOPICS, st.lists(_TEXT, min_size=1, max_size=3).map(tuple)),
+    st.builds(RemoveLabels, _TOPICS, everything=st.just(True)),
+    st.builds(GetProperties, _TOPICS),
+    st.builds(SetProperties, _TOPICS, _PAIRS),
+    st.builds(RemoveProperty, _TOPICS, _TEXT),
+)
+
+
+@given(_OPERATIONS)
+def test_a_printed_request_reads_back(operation: Operation) -> None:
+    """Whatever names, keys and values hold comes back as it was."""
+    call = print_call(operation)
+
+    assert call.target.isascii()
+    assert parse_call(call.method, call.target, call.body) == operation
+
+
+@given(st.sampled_from(["GET", "PUT", "POST", "DELETE"]), st.text(max_size=40), st.none() | st.text(max_size=20))
+def test_any_text_is_an_operation_or_a_sentence(method: str, rest: str, body: str | None) -> None:
+    """Nothing a client sends raises anything else."""
+    with suppress(ArgumentError, InvalidNameError):
+        assert parse_call(method, f"/admin/v2/{rest}", body)
+
+
+def test_answers_are_json() -> None:
+    """A list of names, and an object in the order of keys."""
+    assert json.loads(print_topics([_TOPIC])) == [_TOPIC]
+    assert print_map({"b": "é", "a": "1"}) == '{"a": "1", "b": "é"}'
+
+
+@pytest.mark.parametrize(("keys", "everything"), [((), False), (("k",), True), (("",), False)])
+def test_a_removal_says_what_it_removes(keys: tuple[str, ...], everything: bool) -> None:
+    """One that names nothing, or some keys and everything, is never sent: it might remove more than was meant."""
+    with pytest.raises(ArgumentError, match="say which labels to remove: keys=k1&keys=k2, or all=true, one of the two"):
+        RemoveLabels(_TOPIC, keys, everything=everything)
+
+
+def test_what_is_no_namespace_is_not_sent() -> None:
+    """A name with a question mark would be read as a query."""
+    with pytest.raises(InvalidNameError, match="namespace 't/ns\\?bundle=x' is not of the form"):
+        print_call(ListTopics("t/ns?bundle=x"))
+
+
+def test_both_domains_are_asked_for_as_pip_451_writes_it() -> None:
+    """`k1:v1` stands in its path, `k1=v1` in that of PIP-452."""
+    everything = print_call(ListTopics("t/ns", "all", {"k1": "v1", "k2": "v2"}))
+    persistent = print_call(ListTopics("t/ns", properties={"k1": "v1", "k2": "v2"}))
+
+    assert everything.target == "/admin/v2/topics/t/ns?properties=k1:v1,k2:v2"
+    assert persistent.target == "/admin/v2/persistent/t/ns?properties=k1=v1,k2=v2"

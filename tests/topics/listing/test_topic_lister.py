@@ -1,0 +1,385 @@
+"""Requests for topic lists: filters, hashes, refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lookup.errors import (
+    ArgumentError,
+    ContractError,
+    PatternError,
+    PolicyError,
+    PulsarLookupError,
+    StateError,
+)
+from lookup.hooks import Lister
+from lookup.model.catalog import CatalogView, Listing, Mode
+from lookup.topics.listing import ListAnswer, ListRequest, TopicLister, topics_hash
+from lookup.topics.rules import ListLimits
+from lookup_policies.default import Default
+from lookup_policies.indexed import Indexed
+from lookup_policies.property_filter import PropertyFilter
+from tests.topics.filled import HERE, catalog_of, name_of
+from tests.topics.listers import Broken, Listed, Recording, Scripted
+
+_NAMES = ("orders-eu", "orders-us", "bills", "__change_events")
+_PARTITIONED = "orders-asia"
+
+
+def _catalog() -> CatalogView:
+    catalog = catalog_of(*map(name_of, _NAMES), name_of("fast", "non-persistent"))
+    catalog.create(name_of(_PARTITIONED), partitions=1)
+    return catalog
+
+
+def _answer(request: ListRequest, limits: ListLimits | None = None) -> ListAnswer:
+    return TopicLister(Default(), _catalog(), limits).answer(request)
+
+
+def _locals(answer: ListAnswer) -> list[str]:
+    return [name.rpartition("/")[2] for name in answer.topics]
+
+
+def _scripted(answer: Callable[[str], Any]) -> TopicLister:
+    return TopicLister(Scripted(answer), _catalog())
+
+
+@dataclass(frozen=True)
+class Writing(Default):
+    """Do to the catalog what it should not."""
+
+    name: ClassVar[str] = "writing"
+
+    write: Callable[[Any], object] = lambda _: None
+    at_once: bool = False
+
+    def initialize(self, catalog: CatalogView) -> None:
+        """Write, if that is when."""
+        if self.at_once:
+            self.write(catalog)
+
+    def list_topics(self, namespace: str, mode: Mode, properties: Mapping[str, str], catalog: CatalogView) -> Listing:
+        """Write."""
+        self.write(catalog)
+        return Listing(catalog.topics(namespace, mode))
+
+
+@dataclass(frozen=True)
+class Misspelt(Scripted):
+    """Wait for an event that never comes."""
+
+    name: ClassVar[str] = "misspelt"
+    interests: ClassVar[Any] = frozenset({"createt"})
+
+
+def _delete(catalog: Any) -> None:
+    catalog.delete(name_of("a"))
+
+
+def _label(catalog: Any) -> None:
+    catalog.entry(name_of("a")).labels["env"] = "prod"
+
+
+def _forget(catalog: Any) -> None:
+    catalog._state.namespaces.clear()
+
+
+# One request
+
+
+def test_a_listing_is_sorted_and_without_system_topics() -> None:
+    """The plain request gets every persistent topic of users."""
+    answer = _answer(ListRequest(HERE))
+
+    assert _locals(answer) == ["bills", "orders-asia-partition-0", "orders-eu", "orders-us"]
+    assert (answer.filtered, answer.changed) == (False, True)
+
+
+def test_system_topics_are_shown_on_request() -> None:
+    """The REST form asks for them."""
+    assert "__change_events" in _locals(_answer(ListRequest(HERE, include_system=True)))
+
+
+@pytest.mark.parametrize(
+    ("mode", "wanted"), [("non-persistent", ["fast"]), ("all", ["fast", "bills", "orders-eu", "orders-us"])]
+)
+def test_a_mode_chooses_the_domains(mode: Any, wanted: list[str]) -> None:
+    """Both domains come out in the order of names."""
+    answer = _answer(ListRequest(HERE, mode))
+
+    assert [local for local in _locals(answer) if "partition" not in local] == wanted
+
+
+def test_the_pattern_is_applied_to_what_a_lister_returns() -> None:
+    """A lister need not know the pattern, and cannot get round it."""
+    answer = _answer(ListRequest(HERE, pattern="persistent://public/default/orders-.*a"))
+
+    assert _locals(answer) == ["orders-asia-partition-0"]
+    assert answer.filtered
+
+
+@pytest.mark.parametrize("limits", [ListLimits(pattern_filtering=False), ListLimits(pattern_max_length=9)])
+def test_a_pattern_that_is_not_applied_is_the_client_s_business(limits: ListLimits) -> None:
+    """Everything is listed and `filtered` says that it is; even a pattern that would not compile is no mistake then."""
+    answer = _answer(ListRequest(HERE, pattern="orders-(?=eu)"), limits)
+
+    assert (len(answer.topics), answer.filtered) == (4, False)
+
+
+def test_an_empty_pattern_matches_no_name() -> None:
+    """Only a request without a pattern asks for everything."""
+    answer = _answer(ListRequest(HERE, pattern=""))
+
+    assert (answer.topics, answer.filtered) == ((), True)
+
+
+@pytest.mark.parametrize("lister", [Default(), PropertyFilter(), Indexed()])
+def test_no_properties_and_none_at_all_are_the_same(lister: Lister) -> None:
+    """PIP-452: where they are null or empty, nothing is filtered."""
+    at_work = TopicLister(lister, _catalog())
+
+    assert at_work.answer(ListRequest(HERE, properties=None)) == at_work.answer(ListRequest(HERE, properties={}))
+    assert len(at_work.answer(ListRequest(HERE, properties=None)).topics) == 4
+
+
+def test_a_pattern_of_the_greatest_length_is_applied() -> None:
+    """The limit itself is permitted."""
+    assert _answer(ListRequest(HERE, pattern="." * 50)).filtered
+    assert not _answer(ListRequest(HERE, pattern="." * 51)).filtered
+
+
+def test_a_pattern_that_cannot_be_compiled_is_refused() -> None:
+    """The sentence is that of the pattern."""
+    with pytest.raises(PatternError, match="the lookahead"):
+        _answer(ListRequest(HERE, pattern="(?=a)"))
+
+
+def test_a_list_the_client_has_is_not_sent_again() -> None:
+    """`changed` is false for exactly the hash of the list, and the hash comes along."""
+    known = _answer(ListRequest(HERE, pattern=".*orders.*"))
+
+    again = _answer(ListRequest(HERE, pattern=".*orders.*", topics_hash=known.topics_hash))
+
+    assert again == ListAnswer((), known.topics_hash, filtered=True, changed=False)
+
+
+@pytest.mark.parametrize("has", [None, "", "00000000", "E4A876E3", " "])
+def test_only_the_exact_hash_means_unchanged(has: str | None) -> None:
+    """No hash, that of another list and a different spelling get the whole list."""
+    lister = TopicLister(Default(), catalog_of(name_of("a")))
+    answer = lister.answer(ListRequest(HERE, topics_hash=has))
+
+    assert answer == ListAnswer((name_of("a"),), "e4a876e3", filtered=False, changed=True)
+
+
+def test_an_empty_list_is_changed_for_who_has_no_hash() -> None:
+    """`changed=false` without a hash would make clients drop their subscriptions."""
+    lister = TopicLister(Default(), catalog_of())
+
+    assert lister.answer(ListRequest(HERE)).changed
+    assert not lister.answer(ListRequest(HERE, topics_hash="00000000")).changed
+
+
+@given(st.lists(st.sampled_from(_NAMES[:3])), st.sampled_from([".*", ".*orders.*", "nothing"]))
+def test_the_hash_is_that_of_the_list_returned(found: list[str], pattern: str) -> None:
+    """Whatever a lister answers and a pattern leaves, names come once, sorted, and are hashed so."""
+    answer = _scripted(lambda _: Listing([name_of(local) for local in found])).answer(
+        ListRequest(HERE, pattern=pattern)
+    )
+
+    assert list(answer.topics) == sorted(set(answer.topics))
+    assert answer.topics_hash == topics_hash(answer.topics)
+
+
+def test_a_lister_is_opened_before_and_closed_after() -> None:
+    """Each once, also where a request fails in between."""
+    recording = Recording(partial=True)
+
+    with pytest.raises(StateError), TopicLister(recording, _catalog()) as lister:
+        lister.answer(ListRequest(HERE))
+
+    assert recording.calls == ["initialize", "list_topics", "close"]
+
+
+# Refusals
+
+
+def test_a_partial_list_is_refused() -> None:
+    """Clients delete subscriptions on what a list lacks."""
+    with pytest.raises(StateError, match="lister 'scripted' has only a part of the topics of public/default; ask ag"):
+        _scripted(lambda _: Listing((name_of("a"),), partial=True)).answer(ListRequest(HERE))
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (None, "answered None, which is no Listing"),
+        ([], r"answered \[\], which is no Listing"),
+        (["a"] * 1_000, r"answered \['a', 'a', 'a', 'a', 'a', 'a', \.\.\.\], which is no Listing"),
+        (Listing(("persistent://other/ns/a",)), "answered 'persistent://other/ns/a', no persistent topic of public/d"),
+        (Listing((name_of("a", "non-persistent"),)), "no persistent topic of public/default"),
+        (Listing((7,)), "answered 7, no persistent topic"),  # type: ignore[arg-type]  # a careless lister
+        (Listing("abc"), "answered 'a', no persistent topic"),
+        (Listing(7), "answered 7, which is no list of topics"),  # type: ignore[arg-type]  # the same
+        (Listing((name_of(""),)), "answered 'persistent://public/default/', no persistent topic"),
+        (Listing((name_of("a\n"),)), r"answered 'persistent://public/default/a\\n', which has the character '\\n'"),
+        (Listing((name_of("\x1b[31m"),)), r"which has the character '\\x1b', which no name may have"),
+        (Listing((name_of("\ud801"),)), r"which has the character '\\ud801'"),
+        (Listing((name_of("a" * 5_000),)), r"a\.\.\.', which has 5,028 characters, more than the 4,096 that a name"),
+    ],
+)
+def test_an_answer_that_is_none_is_refused(answer: object, said: str) -> None:
+    """A lister answers a Listing of topics of the namespace and mode it was asked for."""
+    with pytest.raises(ContractError, match=said):
+        _scripted(lambda _: answer).answer(ListRequest(HERE))
+
+
+def _fail(_: str) -> Listing:
+    raise RuntimeError("the database is gone")
+
+
+def test_a_lister_that_fails_is_named() -> None:
+    """Its own mistakes become a sentence; what it refuses on purpose stays as it is."""
+    with pytest.raises(PolicyError, match="lister 'scripted' failed on public/default: RuntimeError: the database is"):
+        _scripted(_fail).answer(ListRequest(HERE))
+
+
+@pytest.mark.parametrize(
+    ("lister", "said"),
+    [
+        (Broken(begins=False), "lister 'broken' could not be prepared: ConnectionError: nobody answers"),
+        (Broken(ends=False), "lister 'broken' could not be closed: ConnectionError: nobody answers"),
+    ],
+)
+def test_a_lister_that_cannot_begin_or_end_is_named(lister: Broken, said: str) -> None:
+    """What it raises there is a sentence as well."""
+    with pytest.raises(PolicyError, match=said), TopicLister(lister, _catalog()):
+        pass
+
+
+@pytest.mark.parametrize("error", [SystemExit(0), GeneratorExit(), BaseException("odd")])
+def test_a_lister_that_exits_has_failed(error: BaseException) -> None:
+    """At its beginning, at its end, when it is asked, and while names it makes one by one are read."""
+
+    def raising(_: str) -> Listing:
+        raise error
+
+    def half(_: str) -> Any:
+        def names() -> Iterator[str]:
+            yield name_of("a")
+            raise error
+
+        return Listing(names())  # type: ignore[arg-type]  # a careless lister
+
+    with (
+        pytest.raises(PolicyError, match="'broken' could not be prepared"),
+        TopicLister(Broken(begins=False, error=error), _catalog()),
+    ):
+        pass
+    with (
+        pytest.raises(PolicyError, match="'broken' could not be closed"),
+        TopicLister(Broken(ends=False, error=error), _catalog()),
+    ):
+        pass
+    for answer in (raising, half):
+        with pytest.raises(PolicyError, match=f"lister 'scripted' failed on {HERE}: {type(error).__name__}"):
+            _scripted(answer).answer(ListRequest(HERE))
+
+
+def test_an_interruption_is_not_the_lister_s() -> None:
+    """Ctrl-C ends whoever asked."""
+
+    def interrupted(_: str) -> Listing:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        _scripted(interrupted).answer(ListRequest(HERE))
+
+
+@pytest.mark.parametrize("write", [_delete, _label, _forget])
+def test_a_lister_that_writes_is_named(write: Callable[[Any], object]) -> None:
+    """It is handed a catalog that it can only read, when it begins and when it is asked; nothing is changed."""
+    catalog = catalog_of(name_of("a"))
+    before = catalog.snapshot()
+
+    with pytest.raises(PolicyError, match=r"lister 'writing' could not be prepared: .*\(test_topic_lister\.py, line"):
+        TopicLister(Writing(write, at_once=True), catalog).__enter__()
+    with pytest.raises(PolicyError, match=rf"lister 'writing' failed on {HERE}: .*\(test_topic_lister\.py, line"):
+        TopicLister(Writing(write), catalog).answer(ListRequest(HERE))
+
+    assert catalog.snapshot() == before
+
+
+def test_a_lister_s_interests_are_looked_at_when_it_is_put_to_work() -> None:
+    """Not when an event comes that it would have missed."""
+    assert TopicLister(Listed(), _catalog()).interests == {"created", "labels"}
+    with pytest.raises(ContractError, match="lister 'misspelt' has 'createt' among its interests"):
+        TopicLister(Misspelt(), _catalog())
+
+
+def test_what_fails_first_is_told() -> None:
+    """A lister that cannot be closed does not hide why its last request was refused."""
+    lister = Broken(lambda _: Listing((), partial=True), ends=False)
+
+    with pytest.raises(StateError, match="has only a part") as refused, TopicLister(lister, _catalog()) as at_work:
+        at_work.answer(ListRequest(HERE))
+
+    (note,) = refused.value.__notes__
+    assert "lister 'broken' could not be closed: ConnectionError: nobody answers" in note
+
+
+def test_an_unknown_namespace_is_refused() -> None:
+    """The catalog's sentence reaches the client."""
+    with pytest.raises(PulsarLookupError, match="public/defualt"):
+        _answer(ListRequest("public/defualt"))
+
+
+@pytest.mark.parametrize(
+    ("properties", "said"),
+    [
+        ({f"k{number}": "v" for number in range(65)}, "65 properties were sent; one request may have 64"),
+        ({"k": "v" * 257}, "property 'k': the value has 257 characters; 256 are permitted"),
+        ({"k" * 257: "v"}, "the key has 257 characters; 256 are permitted"),
+        ({"k": "a\nb"}, r"property 'k': the value holds the character '\\n', which no property may have"),
+        ({"k\x00": "v"}, r"the key holds the character '\\x00'"),
+        ({"k": "\x85"}, r"the value holds the character '\\x85'"),
+        ({"k": "a\u2028b"}, r"the value holds the character '\\u2028'"),
+        ({"k\ud800": "v"}, r"the key holds the character '\\ud800'"),
+        ({"k": 7}, "property 'k': the value is no text"),
+        ({"": "v"}, "a property has no key; its value is 'v'"),
+    ],
+)
+def test_properties_out_of_bounds_are_refused(properties: dict[str, str], said: str) -> None:
+    """Their number, their length and their characters are looked at before any lister is asked."""
+    with pytest.raises(ArgumentError, match=said):
+        _scripted(_fail).answer(ListRequest(HERE, properties=properties))
+
+
+def test_an_unknown_mode_is_refused() -> None:
+    """Before any lister is asked."""
+    with pytest.raises(ArgumentError, match="there is no mode 'some'"):
+        _scripted(_fail).answer(ListRequest(HERE, "some"))  # type: ignore[arg-type]  # from a client
+
+
+def test_a_listing_may_be_made_as_it_is_read() -> None:
+    """Names that can be read once only are all there: none is lost to the check, which would end subscriptions."""
+    lister = Scripted(answer=lambda _: Listing(iter([name_of("a"), name_of("b")])))  # type: ignore[arg-type]
+    with TopicLister(lister, catalog_of()) as at_work:
+        answer = at_work.answer(ListRequest(HERE))
+
+    assert answer.topics == (name_of("a"), name_of("b"))
+
+
+def test_a_listing_of_no_names_at_all_is_refused() -> None:
+    """What cannot be gone through is no list of topics."""
+    with (
+        TopicLister(Scripted(answer=lambda _: Listing(None)), catalog_of()) as at_work,  # type: ignore[arg-type]
+        pytest.raises(ContractError, match="lister 'scripted' answered None, which is no list of topics"),
+    ):
+        at_work.answer(ListRequest(HERE))
