@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from lookup.errors import InputError
+from lookup.logs import generate as public
 from lookup.logs.generate import generate
 from lookup.logs.generator import tables
-from lookup.logs import generate as public
 from tests.logs.generator.logs import SMALL, TABLES, read
 
 

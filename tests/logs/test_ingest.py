@@ -15,10 +15,10 @@ from pyspark.sql import SparkSession
 from lookup.engine.plugins import load_plugins
 from lookup.errors import InputError, PluginError
 from lookup.hooks import LogReader
+from lookup.logs import ingest as module
 from lookup.logs.ingest import ingest
 from lookup.logs.readers import DelimitedReader, JsonLinesReader, PulsarBrokerReader
 from lookup.logs.schema import CANONICAL, QUARANTINE
-from lookup.logs import ingest as module
 
 pytestmark = pytest.mark.spark
 
