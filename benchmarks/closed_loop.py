@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from lookup.logs.generate import GenerateSettings, generate
+from lookup.logs.generator.generate import GenerateSettings, generate
 from lookup.replay.run import replay
 from lookup.replay.session import create_session
 from lookup.settings.evaluation import EvaluationFile

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from lookup.errors import PulsarLookupError
-from lookup.logs.generate import GenerateSettings, generate
+from lookup.logs.generator.generate import GenerateSettings, generate
 
 __all__ = ["bench_settings", "main"]
 

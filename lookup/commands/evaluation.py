@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lookup.commands.drafts import Draft, draft
 from lookup.commands.overlaps import relation
 from lookup.commands.selection import Selection, select
 from lookup.commands.sessions import java_version, spark_session
@@ -19,6 +18,7 @@ from lookup.commands.streams import data_console, progress, say, warn
 from lookup.engine.ledger import MICRO
 from lookup.errors import InputError, SettingsError
 from lookup.hooks import Metric
+from lookup.logs.outputs import Draft, draft
 from lookup.logs.parquet import list_log
 from lookup.model.records import TableName
 from lookup.replay.counted import check_by

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 
-from lookup.commands.drafts import write_beside
-from lookup.logs.generate import GenerateReport, GenerateSettings, generate
+from lookup.logs.generator.generate import GenerateReport, GenerateSettings, generate
+from lookup.logs.outputs import write_beside
 from lookup.report.manifest import RunFacts, manifest_json
 
 __all__ = ["write_log"]

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 
 from rich.text import Text
 
-from lookup.commands.drafts import write_beside
 from lookup.commands.overlaps import relation
 from lookup.commands.sessions import java_version, spark_session
 from lookup.commands.streams import data_console, plain_table, print_json, progress, warn
@@ -19,9 +18,9 @@ from lookup.engine.plugins import load_plugins
 from lookup.errors import InputError
 from lookup.logs.ingest import MAX_QUARANTINE_RATIO, QUARANTINE_TABLE, IngestReport, ingest
 from lookup.logs.mapping import load_reader
+from lookup.logs.outputs import require_free, write_beside
 from lookup.logs.schema import CANONICAL
 from lookup.logs.sources import list_files
-from lookup.logs.staging import require_free
 from lookup.replay.quantities import quantity
 from lookup.report.fingerprints import fingerprint
 from lookup.report.manifest import RunFacts, manifest_json

@@ -15,10 +15,10 @@ from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyarrow import fs as arrow_fs
 
 from lookup.engine.plugins import suggestion
 from lookup.errors import InvalidNameError
+from lookup.logs.outputs import create_file
 from lookup.logs.schema import (
     BROKER_EVENTS,
     CANONICAL,
@@ -81,19 +81,19 @@ def partition_of(cluster: str, date: str) -> str:
     return f"cluster={quote(cluster, safe='')}/date={date}"
 
 
-def write_parquet(table: pa.Table, system: arrow_fs.FileSystem, path: str) -> None:
+def write_parquet(table: pa.Table, path: str) -> None:
     """Write a file of the canonical layout: dictionaries, zstd, one row group, no schema of Arrow's own."""
-    pq.write_table(
-        table,
-        path,
-        filesystem=system,
-        row_group_size=ROWS_PER_FILE,
-        use_dictionary=[name for name in table.column_names if name not in _RISING],
-        column_encoding={name: encoding for name, encoding in _RISING.items() if name in table.column_names},
-        dictionary_pagesize_limit=_DICTIONARY_PAGE_BYTES,
-        compression="zstd",
-        store_schema=False,
-    )
+    with create_file(path) as sink:
+        pq.write_table(
+            table,
+            sink,
+            row_group_size=ROWS_PER_FILE,
+            use_dictionary=[name for name in table.column_names if name not in _RISING],
+            column_encoding={name: encoding for name, encoding in _RISING.items() if name in table.column_names},
+            dictionary_pagesize_limit=_DICTIONARY_PAGE_BYTES,
+            compression="zstd",
+            store_schema=False,
+        )
 
 
 def _checked(checks: Mapping[str, _Check], name: str, value: Any) -> Any:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -32,9 +31,9 @@ from lookup.logs.ingest_tasks import (
     write_part,
 )
 from lookup.logs.jobs import run_tasks
+from lookup.logs.outputs import draft
 from lookup.logs.schema import CANONICAL
 from lookup.logs.sources import list_files, locate
-from lookup.logs.staging import as_given, made_for, output_place, require_free, staging_place
 from lookup.model.names import cluster_problem
 
 __all__ = ["MAX_QUARANTINE_RATIO", "QUARANTINE_TABLE", "IngestReport", "ingest"]
@@ -104,17 +103,18 @@ def ingest(  # noqa: PLR0913  the flags of the command, by keyword
     if problem is not None:
         raise InputError(f"--cluster: {problem}")
     files = list_files([_absolute(str(source)) for source in sources])
-    with _replaced(str(output), force=force) as draft:
-        stage = f"{draft}/.stage"
+    with draft(str(output), (*CANONICAL, QUARANTINE_TABLE), force=force) as target:
+        stage = f"{target.path}/.stage"
         packed = pickle.dumps(reader)
         jobs = [SourceJob(path, place, packed, cluster, stage) for place, path in enumerate(files)]
         # Python's collector stays on: a plug-in's reader may create cycles, as many as its source has lines.
         reports = run_tasks(spark.sparkContext, jobs, contents_of(plugin_files), _read_shipped, pauses_collector=False)
         _require_readable(reports, reader, max_quarantine_ratio)
         staged = [file for report in reports for file in report.staged]
-        run_tasks(spark.sparkContext, list(_parts(staged, draft)), None, lambda part, _: write_part(part))
+        run_tasks(spark.sparkContext, list(_parts(staged, target.path)), None, lambda part, _: write_part(part))
         stitch_quarantine(
-            [path for report in reports for path in report.quarantine], f"{draft}/{QUARANTINE_TABLE}/part-00000.parquet"
+            [path for report in reports for path in report.quarantine],
+            f"{target.path}/{QUARANTINE_TABLE}/part-00000.parquet",
         )
         _remove(stage)
     return _summary(files, reports, str(output))
@@ -168,12 +168,12 @@ def _nothing_found(reports: Sequence[SourceReport], reader: LogReader) -> str:
     return f"{where}: {content} a record that log reader {reader.name!r} knows{hint}"
 
 
-def _parts(staged: Sequence[StagedFile], draft: str) -> Iterator[PartJob]:
+def _parts(staged: Sequence[StagedFile], folder: str) -> Iterator[PartJob]:
     """Cut every table into parts of at most `ROWS_PER_FILE` rows: LOOKUPS by cluster and day, others by time alone."""
     for table in dict.fromkeys(file.table for file in staged):
         files = [file for file in staged if file.table == table]
         spans = [(file.path, file.spans()) for file in files]
-        for (cluster, folder), minutes in sorted(_cells(files).items()):
+        for (cluster, inner), minutes in sorted(_cells(files).items()):
             for number, (first, last) in enumerate(_runs(minutes)):
                 yield PartJob(
                     table=table,
@@ -181,7 +181,7 @@ def _parts(staged: Sequence[StagedFile], draft: str) -> Iterator[PartJob]:
                     from_us=first * MINUTE_US,
                     until_us=(last + 1) * MINUTE_US,
                     staged=tuple(path for path, span in spans if _overlaps(span.get(cluster), first, last)),
-                    target=f"{draft}/{folder}/part-{number:05}",
+                    target=f"{folder}/{inner}/part-{number:05}",
                 )
 
 
@@ -244,34 +244,6 @@ def _summary(files: Sequence[str], reports: Sequence[SourceReport], output: str)
         last_us=(max(minutes) + 1) * MINUTE_US,
         output=output,
     )
-
-
-@contextmanager
-def _replaced(output: str, *, force: bool) -> Iterator[str]:
-    """Hand out a hidden draft directory; when the body ends well, its tables replace those in `output`.
-
-    Where the body fails the draft goes and `output` is as it was.
-    """
-    require_free(output, force=force)
-    system, target = output_place(output)
-    with made_for(output):
-        draft = staging_place(system, target)
-        system.create_dir(draft, recursive=True)
-    try:
-        yield as_given(output, target, draft)
-        system.create_dir(target, recursive=True)
-        for table in (*CANONICAL, QUARANTINE_TABLE):
-            _replace(system, f"{draft}/{table}", f"{target}/{table}")
-    finally:
-        system.delete_dir(draft)
-
-
-def _replace(system: arrow_fs.FileSystem, source: str, target: str) -> None:
-    """Put a table in the place of another; a table that was not made only removes the old one."""
-    if system.get_file_info(target).type is arrow_fs.FileType.Directory:
-        system.delete_dir(target)
-    if system.get_file_info(source).type is arrow_fs.FileType.Directory:
-        system.move(source, target)
 
 
 def _remove(path: str) -> None:

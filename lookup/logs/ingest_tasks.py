@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from lookup.hooks import LogReader
 from lookup.hooks.raised import raised
 from lookup.logs.canonical import ROWS_PER_FILE, check_row, write_parquet
+from lookup.logs.outputs import create_file
 from lookup.logs.schema import CANONICAL, QUARANTINE
 from lookup.logs.sources import locate, open_lines
 from lookup.model.quoting import printable
@@ -156,21 +157,17 @@ def write_part(job: PartJob) -> list[str]:
     pieces = [_selected(path, job) for path in job.staged]
     rows = pa.concat_tables(pieces).sort_by([(name, "ascending") for name in _order_of(job.table)])
     rows = rows.select(CANONICAL[job.table].names)
-    system, target = locate(job.target)
-    system.create_dir(target.rpartition("/")[0], recursive=True)
     written = []
     for number, start in enumerate(range(0, rows.num_rows, ROWS_PER_FILE)):
-        path = f"{target}-{number:02}.parquet"
-        write_parquet(rows.slice(start, ROWS_PER_FILE), system, path)
+        path = f"{job.target}-{number:02}.parquet"
+        write_parquet(rows.slice(start, ROWS_PER_FILE), path)
         written.append(path)
     return written
 
 
 def stitch_quarantine(staged: Sequence[str], target: str) -> None:
     """Join staged quarantine files into one; an empty quarantine is a table without rows."""
-    system, path = locate(target)
-    system.create_dir(path.rpartition("/")[0], recursive=True)
-    with pq.ParquetWriter(path, QUARANTINE, filesystem=system, compression="zstd") as writer:
+    with create_file(target) as sink, pq.ParquetWriter(sink, QUARANTINE, compression="zstd") as writer:
         for piece in staged:
             source, inner = locate(piece)
             writer.write_table(pq.read_table(inner, filesystem=source, schema=QUARANTINE))
@@ -294,6 +291,5 @@ def _said(reason: str) -> str:
 
 
 def _write(table: pa.Table, path: str) -> None:
-    system, inner = locate(path)
-    system.create_dir(inner.rpartition("/")[0], recursive=True)
-    pq.write_table(table, inner, filesystem=system, row_group_size=_STAGED_GROUP, compression="zstd")
+    with create_file(path) as sink:
+        pq.write_table(table, sink, row_group_size=_STAGED_GROUP, compression="zstd")

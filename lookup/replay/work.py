@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 from numpy.typing import NDArray
 
+from lookup.logs.outputs import create_file
 from lookup.logs.sources import locate
 
 __all__ = ["WorkDir"]
@@ -33,11 +34,9 @@ class WorkDir:
 
     def write(self, name: str, columns: Columns, note: Mapping[str, Any] | None = None) -> None:
         """Write columns of one length, and a note that JSON can hold."""
-        system, root = locate(self.root)
-        system.create_dir(f"{root}/{name}".rpartition("/")[0], recursive=True)
         table = pa.table({key: pa.array(_plain(values)) for key, values in columns.items()})
         table = table.replace_schema_metadata({"note": json.dumps(note or {})})
-        with system.open_output_stream(f"{root}/{name}") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        with create_file(f"{self.root}/{name}") as sink, pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
 
     def read(self, name: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
@@ -54,9 +53,7 @@ class WorkDir:
 
     def leave(self, name: str, left: object) -> str:
         """Write an object for the driver; return the name by which it finds it."""
-        system, root = locate(self.root)
-        system.create_dir(f"{root}/{name}".rpartition("/")[0], recursive=True)
-        with system.open_output_stream(f"{root}/{name}") as sink:
+        with create_file(f"{self.root}/{name}") as sink:
             pickle.dump(left, sink, protocol=5)
         return name
 

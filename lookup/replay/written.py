@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from lookup.engine.ballot import Ballot
 from lookup.engine.booking import Decided
+from lookup.logs.outputs import create_file
 from lookup.logs.rows import Quarantined
 from lookup.logs.schema import CYCLES, DECISIONS, OWNERS, QUARANTINE
-from lookup.logs.sources import locate
 from lookup.model.decision import Decision
 from lookup.replay.cycles import Cycle
 from lookup.replay.owners import OwnerInterval
@@ -121,9 +121,7 @@ def cycle_table(name: RunName, cycles: Sequence[Cycle]) -> pa.Table:
 
 def write_table(table: pa.Table, folder: str, file: str) -> None:
     """Write a table as one Parquet file of a folder."""
-    system, root = locate(folder)
-    system.create_dir(root, recursive=True)
-    with system.open_output_stream(f"{root}/{file}") as sink:
+    with create_file(f"{folder}/{file}") as sink:
         pq.write_table(table, sink, compression="zstd")
 
 

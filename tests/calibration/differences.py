@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from lookup.logs.generate import GenerateSettings, generate
+from lookup.logs.generator.generate import GenerateSettings, generate
 from lookup.replay.outcome import LOGGED
 from lookup.replay.run import replay
 from lookup.score.luck import Sample, layout_of, minus, sample, spread

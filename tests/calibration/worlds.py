@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from lookup.logs.generate import GenerateSettings, generate
+from lookup.logs.generator.generate import GenerateSettings, generate
 from lookup.replay.outcome import MetricSums, ReplayOutcome
 from lookup.replay.run import replay
 from lookup.settings.evaluation import EvaluationFile

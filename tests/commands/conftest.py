@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lookup.logs.generate import GenerateSettings, generate
+from lookup.logs.generator.generate import GenerateSettings, generate
 from tests.commands.projects import Run, runner
 
 

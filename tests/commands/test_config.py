@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lookup.commands import check
-from lookup.logs.generate import GenerateSettings
+from lookup.logs.generator.generate import GenerateSettings
 from lookup.settings import load_evaluation
 from tests.commands.projects import EVALUATION, Run, evaluation
 

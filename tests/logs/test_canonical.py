@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyarrow import fs as arrow_fs
 
 from lookup.logs.canonical import canonical_json, check_row, partition_of, write_parquet
 from lookup.logs.schema import CANONICAL
@@ -145,7 +144,7 @@ def test_a_file_keeps_its_dictionaries(tmp_path: Path) -> None:
     topics = [f"persistent://tenant/namespace/topic-{number:09}" for number in range(20_000)]
     rows = [{"ts": place, "seq": place, "cluster": "c", "topic": topic} for place, topic in enumerate(topics * 2)]
     path = tmp_path / "part.parquet"
-    write_parquet(pa.Table.from_pylist(rows, schema=CANONICAL["lookups"]), arrow_fs.LocalFileSystem(), str(path))
+    write_parquet(pa.Table.from_pylist(rows, schema=CANONICAL["lookups"]), str(path))
 
     group = pq.ParquetFile(path).metadata.row_group(0)
     columns = {group.column(place).path_in_schema: group.column(place) for place in range(group.num_columns)}

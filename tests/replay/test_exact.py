@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from lookup.errors import InputError
-from lookup.logs.generate import GenerateSettings, generate
+from lookup.logs.generator.generate import GenerateSettings, generate
 from lookup.logs.ingest import ingest
 from lookup.logs.readers import DelimitedReader
 from lookup.replay.outcome import LOGGED, MetricSums, ReplayOutcome

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from lookup.logs.generate import GenerateSettings, generate
+from lookup.logs.generator.generate import GenerateSettings, generate
 from lookup.replay.outcome import ReplayOutcome
 from lookup.replay.run import replay
 from lookup.settings.evaluation import EvaluationFile

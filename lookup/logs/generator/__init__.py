@@ -1,6 +1,6 @@
-"""The parts of the log generator: settings, world, timeline, traffic, owners, load reports and the Parquet writers.
+"""The log generator: settings, world, timeline, traffic, owners, load reports, and `generate`, which writes the tables.
 
-The one entry is `lookup.logs.generate`; everything here is numpy and pyarrow, no Spark.
+All of it is numpy and pyarrow, no Spark.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 from lookup.logs.generator.loads import LoadReports
 from lookup.logs.generator.owners import Owners
 from lookup.logs.generator.settings import GenerateSettings
-from lookup.logs.generator.tables import LookupColumns
 from lookup.logs.generator.timeline import Event, Piece, broker_rows, make_events, make_pieces
 from lookup.logs.generator.traffic import TABLE_BITS, Draw, Traffic, log_normal_table
 from lookup.logs.generator.world import make_brokers, make_clients, make_topics
 from lookup.logs.schema import RESULTS
 
-__all__ = ["ClusterLog"]
+__all__ = ["ClusterLog", "LookupColumns"]
+
+#: Columns of LOOKUPS as arrays of one length: codes for dictionary columns (-1 is null), values for the others.
+LookupColumns = Mapping[str, NDArray[np.generic]]
 
 #: Shares of the lookups, in 65,536ths.
 _READ_ONLY = 655

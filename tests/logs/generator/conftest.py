@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from lookup.logs.generate import generate
+from lookup.logs.generator.generate import generate
 from tests.logs.generator.logs import SMALL, read
 
 

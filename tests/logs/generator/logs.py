@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.dataset as ds
 
-from lookup.logs.generate import GenerateSettings
+from lookup.logs.generator.generate import GenerateSettings
 
 TABLES = ("lookups", "brokers", "loads", "ownership")
 SMALL = GenerateSettings(lookups=30_000, topics=300, clients=120, hours=2, brokers=9)

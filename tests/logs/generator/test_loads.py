@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lookup.logs.generate import generate
+from lookup.logs.generator.generate import generate
 from lookup.model.load import broker_load_from_json
 from tests.logs.generator.logs import SMALL, read
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lookup.logs.generate import GenerateSettings, generate
+from lookup.logs.generator.generate import GenerateSettings, generate
 from lookup.model.bundles import NamespaceBundle, bundle_of, equal_boundaries
 from lookup.model.names import TopicName
 from tests.logs.generator.logs import SMALL, read

@@ -1,7 +1,8 @@
-"""Files of a generated log: one seed, one log, laid out as a canonical log is."""
+"""`generate`: one seed gives one log in the canonical layout; nothing is half-written or overwritten by accident."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,8 +11,10 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from lookup.logs.generate import GenerateSettings, generate
-from lookup.logs.generator import tables
+from lookup.errors import InputError
+from lookup.logs.generator import generate as module
+from lookup.logs.generator.cluster import ClusterLog
+from lookup.logs.generator.generate import GenerateSettings, generate
 from lookup.logs.schema import CANONICAL
 from tests.logs.generator.logs import SMALL, TABLES, read
 
@@ -43,7 +46,7 @@ def test_other_seed_other_log(lookups: pd.DataFrame, tmp_path: Path) -> None:
 
 def test_file_size_does_not_matter(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows are the same whatever the size of the files."""
-    monkeypatch.setattr(tables, "ROWS_PER_FILE", 2_000)
+    monkeypatch.setattr(module, "ROWS_PER_FILE", 2_000)
     many = generate(SMALL, tmp_path / "many").output
 
     assert len(list(many.rglob("lookups/**/*.parquet"))) > len(list(sample.rglob("lookups/**/*.parquet")))
@@ -106,3 +109,65 @@ def test_report_counts_what_was_written(tmp_path: Path) -> None:
 
     assert report.rows == {name: len(read(report.output, name)) for name in TABLES}
     assert report.rows["lookups"] == SMALL.lookups
+
+
+# Nothing half-written, nothing overwritten by accident
+
+
+def test_a_file_is_refused(tmp_path: Path) -> None:
+    """An output that is a file is refused with a sentence."""
+    (tmp_path / "log").write_text("")
+
+    with pytest.raises(InputError, match=r"^--output: .*log is a file; name a folder that does not exist or is empty"):
+        generate(SMALL, tmp_path / "log")
+
+
+def test_a_full_directory_is_refused(tmp_path: Path) -> None:
+    """An output with something in it is refused with a sentence, and left alone."""
+    (tmp_path / "precious").write_text("x")
+
+    with pytest.raises(InputError, match=r"is not empty; name another folder, or replace earlier results with --force"):
+        generate(SMALL, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["precious"]
+
+
+def test_an_empty_directory_is_used(tmp_path: Path) -> None:
+    """An output that exists and is empty is filled."""
+    generate(replace(SMALL, lookups=100), tmp_path)
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(TABLES)
+
+
+def test_force_replaces_the_tables_only(tmp_path: Path) -> None:
+    """With force old tables vanish, files and all, and whatever else lies there stays."""
+    generate(replace(SMALL, start=datetime(2025, 1, 1, tzinfo=UTC), lookups=500), tmp_path)
+    (tmp_path / "precious").write_text("x")
+    generate(replace(SMALL, lookups=400), tmp_path, force=True)
+
+    assert len(read(tmp_path, "lookups")) == 400
+    assert (tmp_path / "precious").read_text() == "x"
+
+
+def test_a_failure_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that fails while writing leaves no table and no draft behind."""
+    monkeypatch.setattr(ClusterLog, "load_rows", _raising(OSError("disk full")))
+
+    with pytest.raises(OSError, match="disk full"):
+        generate(replace(SMALL, lookups=100), tmp_path / "log")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failing_writer_is_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What goes wrong in the writing thread ends the run."""
+    monkeypatch.setattr(module, "write_parquet", _raising(OSError("disk full")))
+
+    with pytest.raises(OSError, match="disk full"):
+        generate(replace(SMALL, lookups=100), tmp_path / "log")
+    assert list(tmp_path.iterdir()) == []
+
+
+def _raising(error: Exception) -> Callable[..., None]:
+    def raises(*_: object, **__: object) -> None:
+        raise error
+
+    return raises

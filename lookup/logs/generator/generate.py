@@ -1,79 +1,99 @@
-"""Writing the generated tables: LOOKUPS in hive partitions of files of a million rows, the others in one file each.
+"""Writes synthetic but realistic logs: the same content from the same seed, without Spark.
 
-The layout of a file is that of every canonical log, see `lookup.logs.canonical`.
+The canonical tables LOOKUPS, BROKERS, LOADS and OWNERSHIP are written, LOOKUPS in hive partitions of files of a million
+rows, the others in one file each; what goes into them is drawn by the other modules of this folder.
 """
 
 from __future__ import annotations
 
-import shutil
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
-from pyarrow.fs import LocalFileSystem
 
 from lookup.logs.canonical import ROWS_PER_FILE, partition_of, write_parquet
+from lookup.logs.generator.cluster import ClusterLog, LookupColumns
+from lookup.logs.generator.settings import GenerateSettings
+from lookup.logs.generator.world import cluster_names
+from lookup.logs.outputs import draft
 from lookup.logs.schema import CANONICAL
-from lookup.logs.staging import made_for, require_free, staging_place
 
-__all__ = ["LookupColumns", "LookupWriter", "replaced_tables", "write_table"]
+__all__ = ["GenerateReport", "GenerateSettings", "generate"]
 
+_TABLES = ("lookups", "brokers", "loads", "ownership")
 #: Files of one cluster that are written at the same time.
 _WRITING = 2
-_DISK = LocalFileSystem()
-
-#: Columns of LOOKUPS as arrays of one length: codes for dictionary columns (-1 is null), values for the others.
-LookupColumns = Mapping[str, NDArray[np.generic]]
 
 
-@contextmanager
-def replaced_tables(output: Path, names: tuple[str, ...], *, force: bool) -> Iterator[Path]:
-    """Hand out a hidden directory and, when the body ends well, move its tables to `output`.
+@dataclass(frozen=True)
+class GenerateReport:
+    """What was written and where."""
 
-    With `force` tables of these names are replaced, anything else in `output` stays. Where the body fails, nothing is
-    left behind and `output` is as it was.
+    output: Path
+    #: rows by table
+    rows: Mapping[str, int]
+    #: lookups of clients that came back after a loss or an unload
+    reconnects: int
+    clusters: tuple[str, ...]
+
+
+def generate(settings: GenerateSettings, output: Path | str, *, force: bool = False) -> GenerateReport:
+    """Write a synthetic log: the canonical tables, each a directory of Parquet files under `output`.
+
+    The same settings give the same rows. Tables appear in `output` when all of them are complete, or not at all.
+
+    Args:
+        force: replace these tables if `output` already has them; anything else there stays.
 
     Raises:
-        InputError: if `output` can be no folder, or holds something and `force` is not set.
+        InputError: if `output` is a file, or not empty without `force`.
     """
-    require_free(str(output), force=force)
-    output = output.absolute()
-    with made_for(str(output)):
-        draft = Path(staging_place(_DISK, str(output)))
-        draft.mkdir(parents=True)
-    try:
-        yield draft
-        output.mkdir(exist_ok=True)
-        for name in names:
-            _replace(draft / name, output / name)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
+    names = cluster_names(settings.clusters)
+    shares = _shares(settings.lookups, settings.clusters)
+    with draft(str(output), _TABLES, force=force) as target:
+        folder = Path(target.path)
+        logs = [
+            ClusterLog(settings, name, place, share)
+            for place, (name, share) in enumerate(zip(names, shares, strict=True))
+        ]
+        for name, log in zip(names, logs, strict=True):
+            with ThreadPoolExecutor(_WRITING, thread_name_prefix="generate-parquet") as pool:
+                writer = _LookupWriter(folder / "lookups", name, log.dictionaries, pool)
+                for columns in log.pieces():
+                    writer.add(columns)
+                writer.close()
+        rows = {
+            "lookups": settings.lookups,
+            "brokers": _write_table(folder, "brokers", chain.from_iterable(log.broker_rows() for log in logs)),
+            "loads": _write_table(folder, "loads", chain.from_iterable(log.load_rows() for log in logs)),
+            "ownership": _write_table(folder, "ownership", chain.from_iterable(log.ownership_rows() for log in logs)),
+        }
+    return GenerateReport(Path(output), rows, sum(log.reconnects for log in logs), names)
 
 
-def _replace(source: Path, target: Path) -> None:
-    """Put a table in the place of another; a table that was not made only removes the old one."""
-    if target.is_dir():
-        shutil.rmtree(target)
-    if source.exists():
-        source.rename(target)
+def _shares(lookups: int, clusters: int) -> list[int]:
+    """Divide the lookups among the clusters like 1, 1/1.25, 1/1.5, ...; none is empty."""
+    weights = 1.0 / (1.0 + 0.25 * np.arange(clusters))
+    counts = np.maximum(1, np.floor(weights / weights.sum() * lookups)).astype(int)
+    counts[0] += lookups - counts.sum()
+    return [int(count) for count in counts]
 
 
-def write_table(directory: Path, name: str, rows: Iterable[Mapping[str, object]]) -> int:
+def _write_table(directory: Path, name: str, rows: Iterable[Mapping[str, object]]) -> int:
     """Write a small canonical table, one file of rows in order of time, and return how many rows it has."""
     ordered = sorted(rows, key=lambda row: (row["ts"], row["cluster"]))
     table = pa.Table.from_pylist(ordered, schema=CANONICAL[name])
-    (directory / name).mkdir()
-    write_parquet(table, _DISK, str(directory / name / "part-00000.parquet"))
+    write_parquet(table, str(directory / name / "part-00000.parquet"))
     return len(ordered)
 
 
-class LookupWriter:
+class _LookupWriter:
     """Collects the rows of one cluster and writes a file before it outgrows a million, or when the day ends.
 
     Encoding runs beside the generator in `pool`, at most two files at a time: memory does not grow with the log.
@@ -118,7 +138,6 @@ class LookupWriter:
             return
         self._await(_WRITING - 1)
         path = self._directory / partition_of(self._cluster, self._date) / f"part-{self._files:05}.parquet"
-        path.parent.mkdir(parents=True, exist_ok=True)
         self._pending.append(self._pool.submit(self._write, path, self._waiting))
         self._waiting, self._rows, self._files = [], 0, self._files + 1
 
@@ -130,7 +149,7 @@ class LookupWriter:
     def _write(self, path: Path, pieces: list[LookupColumns]) -> None:
         arrays = [self._array(field, pieces) for field in CANONICAL["lookups"]]
         table = pa.Table.from_arrays(arrays, names=CANONICAL["lookups"].names)
-        write_parquet(table, _DISK, str(path))
+        write_parquet(table, str(path))
 
     def _array(self, field: pa.Field, pieces: list[LookupColumns]) -> pa.Array:
         dictionary = self._dictionaries.get(field.name)

@@ -1,0 +1,197 @@
+"""Writes output that appears whole or not at all: into a hidden folder first, which is then moved to its place.
+
+Works on every file system Arrow knows; on a local one each move is a single step. Every file of the program that is not
+a single report goes through here, so that all commands refuse an output in the same words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from pyarrow import fs as arrow_fs
+
+from lookup.errors import InputError
+from lookup.logs.sources import locate
+from lookup.model.paths import special_kind
+
+__all__ = ["Draft", "create_file", "draft", "named_refusals", "require_free", "write_beside"]
+
+#: What Arrow puts before the system's own words: "Cannot create directory 'x'. Detail: [errno 30] Read-only ...".
+_ARROW_PREFIX = re.compile(r".*\. Detail: (?:\[errno \d+\] )?", re.DOTALL)
+#: What would be right in place of an output that can be no folder.
+_RIGHT = "name a folder that does not exist or is empty"
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A hidden folder that becomes the output."""
+
+    #: path or URI, in the manner of the output's
+    path: str
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file of the folder."""
+        with create_file(f"{self.path}/{name}") as sink:
+            sink.write(content)
+
+
+@contextmanager
+def draft(output: str, names: Sequence[str], *, force: bool) -> Iterator[Draft]:
+    """Hand out a hidden folder; when the body ends well its content moves to `output`, else it is removed.
+
+    Args:
+        output: path or URI.
+        names: everything a run may leave in the output; with `force` only these are replaced, other files stay.
+
+    Raises:
+        InputError: if the output can be no folder, or is not empty without `force`; nothing was touched then.
+    """
+    require_free(output, force=force)
+    system, target = _located(output)
+    with named_refusals(output):
+        folder = _hidden_folder(system, target)
+        system.create_dir(folder, recursive=True)
+    try:
+        yield Draft(_as_given(output, target, folder))
+        system.create_dir(target, recursive=True)
+        # A table that this run did not make goes as well: beside the others it would be read as part of this run.
+        for name in names:
+            _remove(system, f"{target}/{name}")
+        for info in system.get_file_info(arrow_fs.FileSelector(folder)):
+            _move(system, info, f"{target}/{info.base_name}")
+    finally:
+        _remove(system, folder)
+
+
+def require_free(output: str, *, force: bool) -> None:
+    """Refuse an output that cannot become a folder, cannot be written, or is not empty without `force`.
+
+    On a local disk a hidden folder is made and removed: no other test knows every limit and every right.
+
+    Raises:
+        InputError: in one sentence.
+    """
+    system, target = _located(output)
+    is_local = isinstance(system, arrow_fs.LocalFileSystem)
+    folder = _nearest_folder(output, target) if is_local else target
+    info = system.get_file_info(target)
+    if info.is_file:
+        raise InputError(f"--output: {output} is a file; {_RIGHT}")
+    if info.type is arrow_fs.FileType.Directory and not force and system.get_file_info(arrow_fs.FileSelector(target)):
+        raise InputError(
+            f"--output: {output} is not empty; name another folder, or replace earlier results with --force"
+        )
+    if is_local:
+        with named_refusals(output):
+            trial = Path(folder) / _hidden_folder(system, target).rpartition("/")[2]
+            trial.mkdir()
+            trial.rmdir()
+
+
+@contextmanager
+def named_refusals(output: str) -> Iterator[None]:
+    """Turn what the system refuses into a sentence that names the output; users know no hidden folder.
+
+    Raises:
+        InputError: naming the output and what was refused.
+    """
+    try:
+        yield
+    except OSError as error:
+        reason = _ARROW_PREFIX.sub("", str(error.strerror or error))
+        raise InputError(f"--output: {output} cannot be written: {reason}; name a folder that can") from error
+
+
+def write_beside(output: str, name: str, content: bytes) -> None:
+    """Write one more file into an output that is complete; it appears whole."""
+    system, folder = _located(output)
+    hidden = f".{name}.{uuid4().hex[:8]}"
+    with create_file(f"{output.rstrip('/')}/{hidden}") as sink:
+        sink.write(content)
+    system.move(f"{folder}/{hidden}", f"{folder}/{name}")
+
+
+@contextmanager
+def create_file(path: str) -> Iterator[Any]:
+    """Open a file for writing bytes, as Arrow's stream, and make the folders above it.
+
+    Args:
+        path: path or URI. A body that fails leaves part of the file, so it belongs into a draft.
+    """
+    system, inner = locate(path)
+    system.create_dir(inner.rpartition("/")[0], recursive=True)
+    with system.open_output_stream(inner) as sink:
+        yield sink
+
+
+def _located(output: str) -> tuple[arrow_fs.FileSystem, str]:
+    """Return the file system of an output and the path in it, without a slash at its end."""
+    system, path = locate(output)
+    return system, path.rstrip("/") or "/"
+
+
+def _nearest_folder(output: str, target: str) -> str:
+    """Return the output or the folder above it that exists, and refuse everything but a folder there."""
+    path = Path(target)
+    with named_refusals(output):
+        # A link to nothing does not "exist", yet no folder can take its place.
+        while not path.exists() and not path.is_symlink():
+            path = path.parent
+        if not path.exists():
+            kind = f"a link to {path.readlink()}, which does not exist"
+        else:
+            kind = "" if path.is_dir() else special_kind(str(path)) or "a file"
+    if kind:
+        position = "" if str(path) == target else f"lies under {path}, which "
+        raise InputError(f"--output: {output} {position}is {kind}; {_RIGHT}")
+    return str(path)
+
+
+def _hidden_folder(system: arrow_fs.FileSystem, target: str) -> str:
+    """Return the path of a new hidden folder: in an output that exists, else beside it."""
+    # An output that exists may be a volume mounted there: what lies beside it is then another disk, from which nothing
+    # can be moved, and often one without the right to write.
+    parent, _, name = target.rpartition("/")
+    exists = system.get_file_info(target).type is arrow_fs.FileType.Directory
+    return f"{target if exists else parent}/.{name}.{uuid4().hex[:8]}"
+
+
+def _as_given(output: str, target: str, path: str) -> str:
+    """Return a path in or beside an output as URI if the output is one: workers find the file system by it.
+
+    Args:
+        target: the output's path in its file system.
+        path: what to name, in the same file system.
+    """
+    if "://" not in output:
+        return path
+    uri = output.rstrip("/")
+    if path.startswith(f"{target}/"):
+        return uri + path.removeprefix(target)
+    return uri.rpartition("/")[0] + path.removeprefix(target.rpartition("/")[0])
+
+
+def _move(system: arrow_fs.FileSystem, info: arrow_fs.FileInfo, target: str) -> None:
+    if info.is_file or isinstance(system, arrow_fs.LocalFileSystem):
+        system.move(info.path, target)
+        return
+    # Object stores know no folders that could be moved.
+    for inner in system.get_file_info(arrow_fs.FileSelector(info.path, recursive=True)):
+        if inner.is_file:
+            moved = target + inner.path[len(info.path) :]
+            system.create_dir(moved.rpartition("/")[0], recursive=True)
+            system.move(inner.path, moved)
+
+
+def _remove(system: arrow_fs.FileSystem, path: str) -> None:
+    info = system.get_file_info(path)
+    if info.type is arrow_fs.FileType.Directory:
+        system.delete_dir(path)
+    elif info.is_file:
+        system.delete_file(path)

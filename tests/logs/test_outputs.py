@@ -1,0 +1,253 @@
+"""Output appears whole or not at all, and what can be no output is refused before anything is written."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from pathlib import Path
+
+import pytest
+from pyarrow import fs as arrow_fs
+
+from lookup.errors import InputError
+from lookup.logs import outputs
+from lookup.logs.outputs import create_file, draft, named_refusals, require_free, write_beside
+
+_DISK = arrow_fs.LocalFileSystem()
+NAMES = ("report.md", "owners")
+
+
+def _files(folder: Path) -> dict[str, str]:
+    return {str(path.relative_to(folder)): path.read_text() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_nothing_is_there_before_the_end(tmp_path: Path) -> None:
+    """While the body runs there is no output, afterwards all of it and nothing else."""
+    output = tmp_path / "deep" / "o"
+
+    with draft(str(output), NAMES, force=False) as target:
+        target.write("report.md", b"new")
+        assert not output.exists()
+
+    assert _files(tmp_path) == {"deep/o/report.md": "new"}
+
+
+def test_an_output_that_is_there_is_written_in_itself(tmp_path: Path) -> None:
+    """A folder that exists may be a mounted volume: nothing is written beside it, where another disk may be."""
+    output = tmp_path / "o"
+    output.mkdir()
+
+    with draft(str(output), NAMES, force=False) as target:
+        assert [path.name for path in tmp_path.iterdir()] == ["o"]
+        target.write("report.md", b"new")
+
+    assert _files(tmp_path) == {"o/report.md": "new"}
+
+
+def _fail_half_way(output: Path, error: type[BaseException]) -> None:
+    with draft(str(output), NAMES, force=True) as target:
+        target.write("report.md", b"half")
+        raise error
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, SystemExit])
+def test_a_failure_removes_the_draft(tmp_path: Path, error: type[BaseException]) -> None:
+    """Whatever ends the body, the draft is gone and the output as it was."""
+    (tmp_path / "o").mkdir()
+    (tmp_path / "o" / "report.md").write_text("old")
+
+    with pytest.raises(error):
+        _fail_half_way(tmp_path / "o", error)
+
+    assert _files(tmp_path) == {"o/report.md": "old"}
+
+
+def test_force_replaces_what_a_run_may_leave(tmp_path: Path) -> None:
+    """Earlier results go even where the run leaves none of that name; files of others stay."""
+    owners = tmp_path / "o" / "owners"
+    owners.mkdir(parents=True)
+    for path in (owners / "old.parquet", tmp_path / "o" / "report.md", tmp_path / "o" / "mine.txt"):
+        path.write_text("old")
+
+    with draft(str(tmp_path / "o"), NAMES, force=True) as target:
+        target.write("report.md", b"new")
+
+    assert _files(tmp_path) == {"o/mine.txt": "old", "o/report.md": "new"}
+
+
+def test_an_empty_folder_is_used(tmp_path: Path) -> None:
+    """An empty folder needs no force; a trailing slash makes no difference."""
+    (tmp_path / "o").mkdir()
+
+    with draft(f"{tmp_path}/o/", NAMES, force=False) as target:
+        target.write("report.md", b"new")
+
+    assert _files(tmp_path) == {"o/report.md": "new"}
+
+
+@pytest.mark.parametrize("force", [True, False])
+def test_a_file_is_refused(tmp_path: Path, force: bool) -> None:
+    """A file in the place of the output is never replaced."""
+    (tmp_path / "o").write_text("mine")
+
+    with pytest.raises(InputError, match="is a file"), draft(str(tmp_path / "o"), NAMES, force=force):
+        pass
+
+    assert _files(tmp_path) == {"o": "mine"}
+
+
+def test_other_file_systems_move_file_by_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where folders cannot be moved, their files are, with the same result."""
+    system = arrow_fs.SubTreeFileSystem(str(tmp_path), arrow_fs.LocalFileSystem())
+    monkeypatch.setattr(outputs, "locate", lambda path: (system, path.removeprefix("store://")))
+    (tmp_path / "bucket").mkdir()
+
+    with draft("store://bucket/o", NAMES, force=False) as target:
+        assert target.path.startswith("store://bucket/.o.")
+        hidden = tmp_path / target.path.removeprefix("store://")
+        (hidden / "owners" / "a").mkdir(parents=True)
+        (hidden / "owners" / "a" / "1.parquet").write_text("rows")
+        target.write("report.md", b"new")
+
+    assert _files(tmp_path) == {"bucket/o/owners/a/1.parquet": "rows", "bucket/o/report.md": "new"}
+
+
+def test_one_more_file(tmp_path: Path) -> None:
+    """A file can be added to a finished output, replacing one of its name."""
+    (tmp_path / "manifest.json").write_text("old")
+
+    write_beside(str(tmp_path), "manifest.json", b"new")
+
+    assert _files(tmp_path) == {"manifest.json": "new"}
+
+
+def test_an_output_that_the_system_refuses_is_named(tmp_path: Path) -> None:
+    """With the flag and what the system said, not with the hidden folder that nobody asked for."""
+    (tmp_path / "file").write_text("")
+    output = tmp_path / "file" / "o"
+
+    with pytest.raises(InputError) as caught, draft(str(output), NAMES, force=False):
+        pass
+
+    assert str(caught.value) == (
+        f"--output: {output} lies under {tmp_path}/file, which is a file; name a folder that does not exist or is empty"
+    )
+
+
+def test_a_file_is_created_with_the_folders_above_it(tmp_path: Path) -> None:
+    """Tasks write into folders that no task has made before."""
+    with create_file(f"{tmp_path}/a/b/c.bin") as sink:
+        sink.write(b"new")
+
+    assert _files(tmp_path) == {"a/b/c.bin": "new"}
+
+
+@pytest.mark.parametrize(
+    ("output", "exists", "named"),
+    [
+        ("store://bucket/a/o", False, "store://bucket/a/.o."),
+        ("store://bucket/a/o/", True, "store://bucket/a/o/.o."),
+        ("store://bucket", True, "store://bucket/.bucket."),
+    ],
+)
+def test_drafts_are_named_as_the_output_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str, exists: bool, named: str
+) -> None:
+    """Workers find a draft by the scheme of the output's URI."""
+    system = arrow_fs.SubTreeFileSystem(str(tmp_path), arrow_fs.LocalFileSystem())
+    monkeypatch.setattr(outputs, "locate", lambda path: (system, path.removeprefix("store://")))
+    folder = tmp_path / output.removeprefix("store://")
+    (folder if exists else folder.parent).mkdir(parents=True)
+
+    with draft(output, NAMES, force=False) as target:
+        assert re.fullmatch(re.escape(named) + "[0-9a-f]{8}", target.path)
+        assert (tmp_path / target.path.removeprefix("store://")).is_dir()
+
+
+def test_a_draft_of_a_relative_path_is_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers have another working folder; nobody sees a folder of the output's name before it is complete."""
+    monkeypatch.chdir(tmp_path)
+
+    with draft("o", NAMES, force=False) as target:
+        assert Path(target.path).parent == tmp_path
+        assert Path(target.path).name.startswith(".o.")
+
+
+def test_the_root_is_no_working_folder() -> None:
+    """A slash alone is the root, with or without more slashes behind it."""
+    for output in ("/", "//"):
+        with pytest.raises(InputError, match=f"^--output: {output} is not empty; "):
+            require_free(output, force=False)
+
+
+@pytest.mark.parametrize("maker", ["arrow", "pathlib"])
+def test_what_the_system_refuses_is_told_with_the_output(tmp_path: Path, maker: str) -> None:
+    """Users know the output they named, and no hidden folder."""
+    (tmp_path / "file").write_text("")
+    output = tmp_path / "file" / "o"
+
+    with pytest.raises(InputError) as caught, named_refusals(str(output)):
+        _DISK.create_dir(str(output)) if maker == "arrow" else output.mkdir()
+
+    assert str(caught.value) == f"--output: {output} cannot be written: Not a directory; name a folder that can"
+
+
+@pytest.fixture
+def oddities(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a folder with a file, a pipe, a socket and a link to nothing, and work in it."""
+    monkeypatch.chdir(tmp_path)  # the path of a socket may not be long
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "link").symlink_to("nothing")
+    os.mkfifo(tmp_path / "pipe")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("socket")
+    return tmp_path
+
+
+@pytest.mark.parametrize("force", [True, False])
+@pytest.mark.parametrize(
+    ("output", "says"),
+    [
+        ("/dev/null", "is a device"),
+        ("/dev/null/o", "lies under /dev/null, which is a device"),
+        ("/dev/stdout", "is a stream of this process"),
+        ("{folder}/file", "is a file"),
+        ("{folder}/file/", "is a file"),
+        ("{folder}/file/deep/o", "lies under {folder}/file, which is a file"),
+        ("{folder}/pipe", "is a pipe"),
+        ("{folder}/socket", "is a socket"),
+        ("{folder}/link", "is a link to nothing, which does not exist"),
+        ("{folder}/link/o", "lies under {folder}/link, which is a link to nothing, which does not exist"),
+    ],
+)
+def test_what_cannot_become_a_folder_is_refused(oddities: Path, output: str, says: str, force: bool) -> None:
+    """A device, a pipe, a socket, a file or a link to nothing, at the place or above it, is no output."""
+    output, says = output.format(folder=oddities), says.format(folder=oddities)
+    before = sorted(oddities.iterdir())
+
+    with pytest.raises(InputError) as caught:
+        require_free(output, force=force)
+
+    assert str(caught.value) == f"--output: {output} {says}; name a folder that does not exist or is empty"
+    assert sorted(oddities.iterdir()) == before
+
+
+@pytest.mark.parametrize("output", ["/proc/o", "{folder}/" + "n" * 300, "{folder}/" + "n" * 250])
+def test_a_folder_that_the_system_refuses_is_found_by_a_trial(tmp_path: Path, output: str) -> None:
+    """Rights and limits differ from system to system, so a hidden folder is made and removed."""
+    output = output.format(folder=tmp_path)
+
+    with pytest.raises(InputError) as caught:
+        require_free(output, force=False)
+
+    assert str(caught.value).startswith(f"--output: {output} cannot be written: ")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("output", ["o", "o/", "deep/deeper/o"])
+def test_a_free_place_stays_as_it_is(tmp_path: Path, output: str) -> None:
+    """A trial leaves nothing behind, neither the output nor a folder above it."""
+    require_free(f"{tmp_path}/{output}", force=False)
+
+    assert list(tmp_path.iterdir()) == []
