@@ -14,9 +14,8 @@ from lookup.engine.plugins import load_plugins
 from lookup.errors import ArgumentError, SettingsError
 from lookup.hooks import Lister
 from lookup.model.catalog import TopicEntry
-from lookup.model.characters import unseen
 from lookup.model.names import TopicName
-from lookup.model.quoting import shown
+from lookup.model.quoting import shown, unseen
 from lookup.settings import TopicsFile, TopicsSection, load_topics
 from lookup.topics.catalog import Catalog, SqliteStorage
 from lookup.topics.catalog.naming import MODES, checked_name, checked_namespace

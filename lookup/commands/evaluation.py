@@ -20,7 +20,7 @@ from lookup.errors import InputError, SettingsError
 from lookup.hooks import Metric
 from lookup.logs.outputs import Draft, draft
 from lookup.logs.parquet import list_log
-from lookup.model.records import TableName
+from lookup.model.documents import TableName
 from lookup.replay.counted import check_by
 from lookup.replay.outcome import ReplayOutcome
 from lookup.replay.recipe import metrics_of

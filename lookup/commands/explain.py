@@ -14,13 +14,13 @@ from lookup.commands.options import Command, Parser, add_config, add_format, clu
 from lookup.commands.scene import Asked, Scene, scene_of
 from lookup.commands.selection import select
 from lookup.commands.streams import data_console, plain, plain_table, print_json, say, warn
-from lookup.commands.times import time_text
 from lookup.engine.explain import Explanation, explain
 from lookup.engine.policy import Policy
 from lookup.errors import SettingsError
 from lookup.model.decision import BrokerVote
 from lookup.model.names import is_internal_topic, pinned_broker
 from lookup.model.request import LookupRequest
+from lookup.model.time import time_text
 from lookup.settings import EvaluationFile
 
 __all__ = ["COMMAND"]

@@ -12,7 +12,6 @@ from rich.text import Text
 from lookup.commands.overlaps import relation
 from lookup.commands.sessions import java_version, spark_session
 from lookup.commands.streams import data_console, plain_table, print_json, progress, warn
-from lookup.commands.times import time_text
 from lookup.engine.build import part_table
 from lookup.engine.plugins import load_plugins
 from lookup.errors import InputError
@@ -21,6 +20,7 @@ from lookup.logs.mapping import load_reader
 from lookup.logs.outputs import require_free, write_beside
 from lookup.logs.schema import CANONICAL
 from lookup.logs.sources import list_files
+from lookup.model.time import time_text
 from lookup.replay.quantities import quantity
 from lookup.report.fingerprints import fingerprint
 from lookup.report.manifest import RunFacts, manifest_json

@@ -8,9 +8,10 @@ from typing import get_args
 
 from lookup.commands.streams import data_console, plain_table, stdout
 from lookup.engine.build import build_policies
-from lookup.engine.plugins import Registry, suggestion
+from lookup.engine.plugins import Registry
 from lookup.engine.policy import Policy
 from lookup.errors import InputError, SettingsError
+from lookup.model.quoting import suggestion
 from lookup.simulate import Figures, Scenario, ScenarioFile, run_policy
 from lookup.simulate.judge import number_text
 from lookup.simulate.scenario import FigureName

@@ -10,13 +10,13 @@ import argparse
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, NoReturn
 
-from lookup.engine.plugins import suggestion
 from lookup.errors import SettingsError
 from lookup.model.names import cluster_problem
-from lookup.settings.base import is_in_calendar
+from lookup.model.quoting import suggestion
+from lookup.model.time import is_in_calendar, to_us
 
 __all__ = [
     "Command",
@@ -35,8 +35,6 @@ __all__ = [
     "settings_flags",
     "whole",
 ]
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -215,4 +213,4 @@ def moment(text: str) -> int:
         raise argparse.ArgumentTypeError(f"{text!r} has no offset; write 2026-01-01T12:00:00Z or ...+01:00")
     if not is_in_calendar(found):
         raise argparse.ArgumentTypeError(f"{text!r} does not lie in the years 1 to 9999 of UTC")
-    return (found - _EPOCH) // timedelta(microseconds=1)
+    return to_us(found)

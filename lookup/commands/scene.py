@@ -13,12 +13,12 @@ from lookup.commands.streams import warn
 from lookup.engine.conditions import Conditions
 from lookup.engine.ledger import LoadFigures, no_load
 from lookup.engine.manager import LoadManager
-from lookup.engine.plugins import suggestion
 from lookup.engine.policy import Instant, Policy
 from lookup.errors import SettingsError
 from lookup.model.broker import Roster
 from lookup.model.bundles import bundle_of
 from lookup.model.names import TopicName
+from lookup.model.quoting import suggestion
 from lookup.model.request import LookupOptions, LookupRequest, request_of
 from lookup.replay.timeline import ClusterEvents, Registration, build_timeline, registrations_of
 from lookup.settings import EvaluationFile, broker_intervals, client_rules, label_client, namespace_policies, topology

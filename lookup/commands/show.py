@@ -13,11 +13,11 @@ from typing import Any
 from lookup.commands.options import Command, Parser, add_config, add_format, settings_flags
 from lookup.commands.show_topics import ANY_SETTINGS, is_about_topics, set_by, show_topics
 from lookup.commands.streams import print_json, stdout, warn
-from lookup.commands.times import time_text
 from lookup.commands.toml import to_toml
 from lookup.engine.build import build_policies, policy_table
 from lookup.engine.plugins import load_plugins
 from lookup.model.quoting import one_line
+from lookup.model.time import time_text
 from lookup.settings import (
     BrokerInterval,
     EvaluationFile,

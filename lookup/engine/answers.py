@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.engine.plugins import suggestion
 from lookup.errors import ContractError
 from lookup.hooks.protocols import ALL_READS, LOAD_DETAILS
 from lookup.model.broker import Candidates
+from lookup.model.quoting import suggestion
 
 __all__ = [
     "Failures",

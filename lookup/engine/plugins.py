@@ -10,7 +10,6 @@ import inspect
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,7 +23,7 @@ from lookup.errors import PluginError
 from lookup.hooks import specs
 from lookup.hooks.markers import ENTRY_POINT_GROUP, PROJECT
 from lookup.hooks.raised import guarded
-from lookup.model.quoting import shown
+from lookup.model.quoting import shown, suggestion
 
 __all__ = [
     "KINDS",
@@ -35,7 +34,6 @@ __all__ = [
     "load_contents",
     "load_plugins",
     "registry_of",
-    "suggestion",
 ]
 
 #: Name and content of each plug-in file.
@@ -71,15 +69,8 @@ class Registry:
         known = self.classes[kind]
         if name not in known:
             what = kind.removesuffix("s").replace("_", " ")
-            raise PluginError(f"no {what} named {name!r}; {suggestion(name, known)}")
+            raise PluginError(f"no {what} named {name!r}; {suggestion(name, known, nothing='known: none')}")
         return known[name]
-
-
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return the clause of an error that says which name was probably meant."""
-    names = sorted(known)
-    close = get_close_matches(name, names, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names) or 'none'}"
 
 
 def load_plugins(files: Sequence[Path | str] = ()) -> Registry:

@@ -19,7 +19,7 @@ from enum import StrEnum
 from typing import Any
 
 from lookup.errors import ArgumentError
-from lookup.model.json_fields import flag, mapping, parsed_object, text, whole_number
+from lookup.model.documents import flag, mapping, parsed_object, text, whole_number
 
 __all__ = [
     "ACTIVE",

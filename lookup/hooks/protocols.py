@@ -25,7 +25,7 @@ from lookup.model.broker import Broker, Candidates
 from lookup.model.bundles import NamespaceBundle
 from lookup.model.catalog import CatalogView, EventKind, Listing, Mode
 from lookup.model.decision import CycleOutcome, Proposal, Reason, Ruling, Split
-from lookup.model.records import Row, Unreadable
+from lookup.model.documents import Row, Unreadable
 from lookup.model.request import LookupRequest
 from lookup.model.view import ClusterView
 

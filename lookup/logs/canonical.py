@@ -16,7 +16,6 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lookup.engine.plugins import suggestion
 from lookup.errors import InvalidNameError
 from lookup.logs.outputs import create_file
 from lookup.logs.schema import (
@@ -32,7 +31,8 @@ from lookup.logs.schema import (
 from lookup.model.bundles import HASH_END, NamespaceBundle
 from lookup.model.documents import NestingError, json_value
 from lookup.model.names import TopicName, cluster_problem, looks_like_pattern
-from lookup.model.quoting import shown
+from lookup.model.quoting import shown, suggestion
+from lookup.model.time import LAST_US
 
 __all__ = ["ROWS_PER_FILE", "canonical_json", "check_row", "partition_of", "write_parquet"]
 
@@ -42,8 +42,6 @@ ROWS_PER_FILE = 1_000_000
 _DICTIONARY_PAGE_BYTES = 256 * 1024 * 1024
 # Times and places in the source rise steadily: their differences take a fraction of the space.
 _RISING = {"ts": "DELTA_BINARY_PACKED", "seq": "DELTA_BINARY_PACKED"}
-#: First µs of the year 10000; later timestamps have no date.
-_END_OF_TIME = 253_402_300_800_000_000
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 #: Turns a value into what the column holds; raises ValueError with a clause that says what would be right.
@@ -127,7 +125,7 @@ def _cuts(row: Mapping[str, Any]) -> list[str]:
 def _time(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise ValueError(f"{shown(value)} is no integer of µs")
-    if not 0 <= value < _END_OF_TIME:
+    if not 0 <= value <= LAST_US:
         raise ValueError(f"{value} µs is not between the years 1970 and 9999")
     return value
 

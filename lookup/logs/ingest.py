@@ -10,7 +10,6 @@ import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import lru_cache
 
 from pyarrow import fs as arrow_fs
@@ -35,6 +34,7 @@ from lookup.logs.outputs import draft
 from lookup.logs.schema import CANONICAL
 from lookup.logs.sources import list_files, locate
 from lookup.model.names import cluster_problem
+from lookup.model.time import US_PER_S, moment_at
 
 __all__ = ["MAX_QUARANTINE_RATIO", "QUARANTINE_TABLE", "IngestReport", "ingest"]
 
@@ -216,7 +216,7 @@ def _overlaps(span: tuple[int, int] | None, first: int, last: int) -> bool:
 def _folder(table: str, cluster: str, minute: int) -> str:
     if not cluster:
         return table
-    date = datetime.fromtimestamp(minute * 60, tz=UTC).date().isoformat()
+    date = moment_at(minute * 60 * US_PER_S).date().isoformat()
     return f"{table}/{partition_of(cluster, date)}"
 
 

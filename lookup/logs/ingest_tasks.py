@@ -23,8 +23,8 @@ from lookup.logs.canonical import ROWS_PER_FILE, check_row, write_parquet
 from lookup.logs.outputs import create_file
 from lookup.logs.schema import CANONICAL, QUARANTINE
 from lookup.logs.sources import locate, open_lines
+from lookup.model.documents import Row, Unreadable
 from lookup.model.quoting import printable
-from lookup.model.records import Row, Unreadable
 
 __all__ = [
     "MINUTE_US",

@@ -18,7 +18,7 @@ from pyarrow import fs as arrow_fs
 
 from lookup.errors import InputError
 from lookup.logs.sources import locate
-from lookup.model.paths import special_kind
+from lookup.model.documents import special_kind
 
 __all__ = ["Draft", "create_file", "draft", "named_refusals", "require_free", "write_beside"]
 

@@ -18,8 +18,7 @@ import pyarrow.parquet as pq
 from lookup.errors import InputError
 from lookup.logs.schema import CANONICAL, REQUIRED
 from lookup.logs.sources import locate
-from lookup.model.paths import special_kind
-from lookup.model.records import TableName
+from lookup.model.documents import TableName, special_kind
 
 __all__ = ["LogFile", "Split", "check_types", "list_log", "open_parquet", "share_out"]
 

@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO
 from lookup.logs.schema import MAX_WEIGHT
+from lookup.model.time import FIRST_US, LAST_US
 
 __all__ = ["Checks", "LogBatch", "Quarantined", "flags", "sequence", "text_column", "texts_of"]
 
 Ints = NDArray[np.int64]
 
-#: Instants that calendars know, µs since the epoch: the years 1 and 9999.
-_FIRST_US, _LAST_US = -62_135_596_800 * MICRO, 253_402_300_800 * MICRO - 1
 #: Stands for the `seq` of a row that has none, before all numbers.
 _UNNUMBERED = np.iinfo(np.int64).min
 
@@ -77,7 +76,7 @@ class Checks:
         if pa.types.is_timestamp(column.type):
             column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
         values: Ints = pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
-        beyond = (values < _FIRST_US) | (values > _LAST_US)
+        beyond = (values < FIRST_US) | (values > LAST_US)
         self.refuse(beyond, lambda _: "the timestamp is in no year from 1 to 9999; is its unit right?", "ts")
         if column.null_count:
             self.refuse(column.is_null().to_numpy(zero_copy_only=False), lambda _: "the timestamp is missing", "ts")

@@ -13,7 +13,7 @@ from pyarrow import ArrowInvalid
 from pyarrow import fs as arrow_fs
 
 from lookup.errors import InputError
-from lookup.model.paths import special_kind
+from lookup.model.documents import special_kind
 
 __all__ = ["list_files", "locate", "open_lines"]
 

@@ -30,12 +30,12 @@ from lookup.model.decision import (
     Split,
     Unload,
 )
+from lookup.model.documents import Row, Unreadable
 from lookup.model.load import BrokerLoadData, NamespaceBundleStats, ResourceUsage, TopBundlesLoadData
 from lookup.model.load_data import LoadSample, ResourceWeights, SystemResourceUsage, updated_load
 from lookup.model.load_stats import LoadStats
 from lookup.model.names import NamespaceName, TopicName
 from lookup.model.namespaces import IsolationPolicy, NamespacePolicies
-from lookup.model.records import Row, Unreadable
 from lookup.model.request import LookupOptions, LookupRequest, LookupResult
 from lookup.model.resources import RESOURCES, weighted_usage
 from lookup.model.top_bundles import may_be_shed

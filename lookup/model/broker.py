@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.model.json_fields import flag, mapping, parsed_object, text, texts, whole_number
+from lookup.model.documents import flag, mapping, parsed_object, text, texts, whole_number
 
 __all__ = [
     "EXTENSIBLE_MANAGER",

@@ -1,20 +1,57 @@
-"""TOML and JSON texts of users, read up to the depth that `MAX_DEPTH` permits; nothing else reads such a text.
+"""Read users' files: TOML and JSON texts of bounded depth, checked fields of JSON records, rows of log readers.
 
-What comes back can be walked, copied, pickled and written again by functions that call themselves: that is why the
-limit is far below what Python's stack would bear. Who reads a file says which one it was.
+Nothing else reads such a text. Values that come back can be walked, copied, pickled and written again by functions that
+call themselves: that is why `MAX_DEPTH` is far below what Python's stack would bear. The caller names the file.
+
+A reader of fields takes a value and its key, nested ones with dots between (`cpu.usage`), and returns the value or
+raises an `InputError` that names both and says what would be right.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import re
+import stat
+import sys
 import tomllib
 from collections.abc import Iterable, Mapping
-from typing import Any
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NoReturn
 
-__all__ = ["MAX_DEPTH", "NestingError", "json_value", "toml_table"]
+from lookup.errors import InputError
+from lookup.model.quoting import shown
+
+__all__ = [
+    "MAX_DEPTH",
+    "NestingError",
+    "Row",
+    "TableName",
+    "Unreadable",
+    "flag",
+    "is_device",
+    "json_value",
+    "mapping",
+    "number",
+    "parsed_object",
+    "special_kind",
+    "text",
+    "texts",
+    "toml_table",
+    "whole_number",
+]
 
 #: Tables and lists that may stand inside one another.
 MAX_DEPTH = 64
+#: A `long` of Java, and a column of 64-bit integers, end here.
+_LARGEST_WHOLE = 2**63 - 1
+#: Open files of a process: another process has others, or none, under the same name.
+_STREAM = re.compile(r"/dev/(?:stdin|stdout|stderr|fd/.+)|/proc/(?:self|thread-self|\d+)/fd/.+")
+_KINDS = {stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+
+#: The canonical tables, `docs/getting-lookups.md`.
+TableName = Literal["lookups", "brokers", "loads", "bundles", "ownership"]
 
 
 class NestingError(ValueError):
@@ -24,12 +61,37 @@ class NestingError(ValueError):
         super().__init__(f"is nested too deep: at most {MAX_DEPTH} tables or lists may stand inside one another")
 
 
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One canonical row, as a log reader yields it.
+
+    `values` has the table's column names; timestamps are integers in µs since the Unix epoch (UTC), `properties` a
+    mapping, `lookup_data`, `load` and `stats` Pulsar's JSON as text. Absent columns take the table's defaults.
+    """
+
+    table: TableName
+    #: line or record number in the source, from 1
+    line: int
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A record that is one of the reader's own but cannot be used; other lines are not reported."""
+
+    line: int
+    #: what is wrong and what would be right, one clause
+    reason: str
+    #: the beginning of the record, at most 200 characters
+    text: str
+
+
 def toml_table(text: str) -> dict[str, Any]:
     """Read a TOML text.
 
     Raises:
-        tomllib.TOMLDecodeError: where it is none.
-        NestingError: where it is nested too deep.
+        tomllib.TOMLDecodeError: if it is none.
+        NestingError: if it is nested too deep.
     """
     try:
         table = tomllib.loads(text)
@@ -44,8 +106,8 @@ def json_value(text: str) -> Any:
     """Read a JSON text.
 
     Raises:
-        ValueError: where it is none.
-        NestingError: where it is nested too deep.
+        ValueError: if it is none.
+        NestingError: if it is nested too deep.
     """
     try:
         value = json.loads(text)
@@ -58,14 +120,92 @@ def json_value(text: str) -> Any:
 
 
 def _require_shallow(values: Iterable[Any]) -> None:
+    # Level by level: a walk that calls itself would fail at the depth it is there to refuse.
     level = [value for value in values if isinstance(value, Mapping | list)]
     for _ in range(MAX_DEPTH):
         if not level:
             return
-        level = [inner for value in level for inner in _inside(value) if isinstance(inner, Mapping | list)]
+        insides = (value.values() if isinstance(value, Mapping) else value for value in level)
+        level = [inner for inside in insides for inner in inside if isinstance(inner, Mapping | list)]
     if level:
         raise NestingError
 
 
-def _inside(value: Any) -> Iterable[Any]:
-    return value.values() if isinstance(value, Mapping) else value
+def parsed_object(source: str, what: str) -> dict[str, Any]:
+    """Read a JSON object.
+
+    Args:
+        what: the record's name in sentences.
+    """
+    try:
+        record = json_value(source)
+    except NestingError as error:
+        raise InputError(f"{what} {error}") from None
+    except ValueError as error:
+        raise InputError(f"{what} is no JSON: {error}") from None
+    if not isinstance(record, dict):
+        raise InputError(f"{what} is no JSON object but {type(record).__name__}")
+    return record
+
+
+def text(value: object, key: str) -> str:
+    """Return a text."""
+    return value if isinstance(value, str) else _refuse(value, key, "a text")
+
+
+def flag(value: object, key: str) -> bool:
+    """Return a truth value."""
+    return value if isinstance(value, bool) else _refuse(value, key, "true or false")
+
+
+def number(value: object, key: str) -> float:
+    """Return a finite number; Python reads NaN, Infinity and 1e999 from JSON as well."""
+    if not _is_finite(value):
+        _refuse(value, key, "a number" if not isinstance(value, float) else "a finite number")
+    return value  # type: ignore[return-value]  # just checked
+
+
+def whole_number(value: object, key: str) -> int:
+    """Return an integer of 64 bits, also if it is written with a fraction of zero."""
+    if not _is_finite(value) or value != int(value) or abs(value) > _LARGEST_WHOLE:  # type: ignore[call-overload,arg-type]  # finite
+        _refuse(value, key, "a whole number of at most 64 bits")
+    return int(value)  # type: ignore[call-overload,no-any-return]  # just checked
+
+
+def mapping(value: object, key: str) -> dict[str, Any]:
+    """Return a JSON object."""
+    return value if isinstance(value, dict) else _refuse(value, key, "an object")
+
+
+def texts(value: object, key: str) -> dict[str, str]:
+    """Return an object whose values are texts."""
+    return {name: text(entry, f"{key}.{name}") for name, entry in mapping(value, key).items()}
+
+
+def _is_finite(value: object) -> bool:
+    # Comparing is exact between int and float, and false for NaN; math.isfinite fails at integers beyond all floats.
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
+def _refuse(value: object, key: str, right: str) -> NoReturn:
+    raise InputError(f"{key} is {shown(value)}, not {right}")
+
+
+def special_kind(path: str) -> str | None:
+    """Return the kind of a path that can be read once at most, or without end: a device, a pipe, ...; else None."""
+    # By name first: `/dev/stdin` is a link to whatever the shell has put there, even a plain file.
+    if _STREAM.fullmatch(os.path.abspath(path)):
+        return "a stream of this process"
+    return _kind(Path(path))
+
+
+def is_device(path: Path) -> bool:
+    """Tell whether a path names a device, which may have no end."""
+    return _kind(path) == "a device"
+
+
+def _kind(path: Path) -> str | None:
+    try:
+        return _KINDS.get(stat.S_IFMT(path.stat().st_mode))
+    except (OSError, ValueError):  # ValueError: of a path with a NUL in it
+        return None

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from lookup.model.json_fields import mapping, number, parsed_object, whole_number
+from lookup.model.documents import mapping, number, parsed_object, whole_number
 
 __all__ = [
     "BrokerLoadData",

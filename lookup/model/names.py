@@ -14,8 +14,7 @@ from functools import lru_cache
 from urllib.parse import quote
 
 from lookup.errors import InvalidNameError
-from lookup.model.characters import unseen
-from lookup.model.quoting import shown
+from lookup.model.quoting import shown, unseen
 
 __all__ = [
     "INTERNAL_TOPICS",

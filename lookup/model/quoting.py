@@ -1,12 +1,34 @@
-"""How sentences repeat what users wrote: escaped, so that no byte of a file rules a terminal, and of bounded length."""
+"""Repeat what users wrote in sentences: escaped, of bounded length, and beside the name that was probably meant.
+
+No byte of a file may rule a terminal, so every text of a user's goes through here on its way into a sentence.
+"""
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
+from difflib import get_close_matches
 from itertools import islice
 from reprlib import Repr
 
-__all__ = ["listed", "one_line", "printable", "shown"]
+__all__ = [
+    "BREAKING",
+    "HIDDEN",
+    "closest",
+    "forbidden_character",
+    "listed",
+    "one_line",
+    "printable",
+    "shown",
+    "suggestion",
+    "unseen",
+]
+
+#: Categories of what breaks a list of names: control characters, halves of surrogate pairs (no UTF-8), separators of
+#: lines and paragraphs.
+BREAKING = ("Cc", "Cs", "Zl", "Zp")
+#: The same, and invisible characters: a blank without width, a mark that turns the letters behind it round.
+HIDDEN = (*BREAKING, "Cf")
 
 #: Characters of a text, or of what else is written out, that a sentence repeats.
 _LONGEST = 80
@@ -25,6 +47,7 @@ def shown(value: object) -> str:
         'w\x1b[31mhen' 7
     """
     if isinstance(value, str):
+        # Cut before it is escaped: a cut behind would end inside an escape, or spend all its room on them.
         return repr(value if len(value) <= _LONGEST else f"{value[: _LONGEST - 3]}...")
     text = _SHORT.repr(value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
@@ -33,9 +56,31 @@ def shown(value: object) -> str:
 def listed(names: Iterable[str]) -> str:
     """Return names with commas between them, those that are not plain words quoted, and how many are left out."""
     every = list(names)
-    said = [name if _is_plain(name) else shown(name) for name in islice(every, _MOST_NAMES)]
-    rest = len(every) - len(said)
-    return ", ".join(said) + (f" and {rest:,} more" if rest else "")
+    quoted = []
+    for name in islice(every, _MOST_NAMES):
+        # A comma or a blank at an end would be read as the list's own.
+        is_plain = 0 < len(name) <= _LONGEST and name.isprintable() and "," not in name and name == name.strip()
+        quoted.append(name if is_plain else shown(name))
+    rest = len(every) - len(quoted)
+    return ", ".join(quoted) + (f" and {rest:,} more" if rest else "")
+
+
+def closest(wrong: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
+    """Return the known name that is most like a wrong one, None if none is at least `cutoff` like it (a ratio)."""
+    return next(iter(get_close_matches(wrong, list(known), n=1, cutoff=cutoff)), None)
+
+
+def suggestion(wrong: str, known: Iterable[str], *, nothing: str = "there are none") -> str:
+    """Return the clause of an error that says which name was probably meant, else which there are.
+
+    Args:
+        nothing: the clause if no name is known at all.
+    """
+    names = sorted(known)
+    meant = closest(wrong, names)
+    if meant is not None:
+        return f"did you mean {shown(meant)}?"
+    return f"known: {', '.join(names)}" if names else nothing
 
 
 def printable(text: str) -> str:
@@ -56,8 +101,20 @@ def one_line(text: str) -> str:
 def _escaped(text: str, kept: str) -> str:
     if text.isprintable():
         return text
-    return "".join(one if one.isprintable() or one in kept else repr(one)[1:-1] for one in text)
+    return "".join(char if char.isprintable() or char in kept else repr(char)[1:-1] for char in text)
 
 
-def _is_plain(name: str) -> bool:
-    return 0 < len(name) <= _LONGEST and name.isprintable() and "," not in name and name == name.strip()
+def forbidden_character(text: str, separators: str = "", categories: tuple[str, ...] = HIDDEN) -> str | None:
+    """Return the first character of a text that is of one of these categories, or one of these separators."""
+    # Most texts are plain: one look at the whole, which finds nothing forbidden, spares a look at each character.
+    if text.isprintable() and not any(separator in text for separator in separators):
+        return None
+    return next((c for c in text if c in separators or unicodedata.category(c) in categories), None)
+
+
+def unseen(text: str) -> str | None:
+    """Return, as the end of a sentence, what of a text is invisible; None if all of it can be seen."""
+    wrong = forbidden_character(text)
+    if wrong is not None:
+        return f"has the character {wrong!r}, which nobody sees"
+    return None if text == text.strip() else "begins or ends with a blank"

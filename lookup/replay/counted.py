@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,7 @@ from lookup.engine.ledger import MICRO
 from lookup.errors import SettingsError
 from lookup.model.batch import Batch, Cells, OwnerChanges, Served, Transitions
 from lookup.model.broker import Roster
+from lookup.model.time import US_PER_S, moment_at
 from lookup.replay.cells import CellLedger, Groups, added_up
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.tally import ChangeRecord
@@ -83,7 +83,7 @@ class Counted:
     def _parts_by(self, dimension: str) -> Iterator[tuple[str, _Part]]:
         if dimension == "hour":
             for hour in sorted({group.cell_us // _HOUR_US for group in self.groups}):
-                at = datetime.fromtimestamp(hour * 3600, tz=UTC)
+                at = moment_at(hour * 3600 * US_PER_S)
                 yield at.strftime("%Y-%m-%dT%H:00Z"), _Part(hour=hour)
             return
         names = self._names_by(dimension)

@@ -18,10 +18,10 @@ from lookup.logs.rows import Quarantined
 from lookup.logs.schema import BROKER_EVENTS, CANONICAL, CAUSES, MAX_WEIGHT, OWNERSHIP_EVENTS, REQUIRED
 from lookup.model.broker import BrokerLookupData, Roster
 from lookup.model.bundles import NamespaceBundle
+from lookup.model.documents import TableName
 from lookup.model.load import BrokerLoadData, broker_load_from_json, bundle_stats_from_json
 from lookup.model.names import cluster_problem
 from lookup.model.quoting import shown
-from lookup.model.records import TableName
 from lookup.model.resources import RESOURCES
 from lookup.replay.atoms import Atoms
 from lookup.replay.timeline import OwnershipEvent, Registration, cut_points

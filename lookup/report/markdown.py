@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 
+from lookup.model.time import moment_at
 from lookup.report.comparison import MARKS, Line, Scope, label, lines, mark_of, parts, policies_in_order
 from lookup.report.cycles import ABOUT_CYCLES, cycles_of
 from lookup.report.numbers import NOTHING, interval_text, number_text, signed_text, value_text
@@ -226,7 +226,7 @@ def _code(name: str) -> str:
 
 
 def _time(us: int) -> str:
-    return f"{datetime.fromtimestamp(us // _MICRO, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return f"{moment_at(us):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _text(value: object) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 
 from lookup.engine.ledger import MICRO
+from lookup.model.time import moment_at
 from lookup.replay.quantities import quantity
 from lookup.report.comparison import MARKS, OPEN_MARKS, label, policies_in_order
 from lookup.report.numbers import number_text
@@ -128,7 +128,7 @@ def _about_silence(scored: Scored) -> Iterator[str]:
 def _about_time(scored: Scored) -> Iterator[str]:
     first = scored.inputs.get("first_us")
     if isinstance(first, int) and 0 < first < _EARLY_US:
-        began = datetime.fromtimestamp(first // MICRO, UTC)
+        began = moment_at(first)
         yield f"The log begins in {began:%B %Y}. Whole numbers in `ts` are taken for µs: are they ms or seconds?"
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import Annotated, Self
 
 from pydantic import (
@@ -20,6 +20,8 @@ from pydantic import (
     PlainSerializer,
     PrivateAttr,
 )
+
+from lookup.model.time import is_in_calendar
 
 __all__ = [
     "Above0",
@@ -38,7 +40,6 @@ __all__ = [
     "Truth",
     "Whole",
     "WholeFile",
-    "is_in_calendar",
     "is_numbered",
     "numbered",
     "refuse",
@@ -115,15 +116,6 @@ def _moment(value: object) -> object:
             raise ValueError(f"should lie in the years 1 to 9999 of UTC, not {_plain(value)}")
         return read
     raise ValueError(f"should be a date and time with offset, like 2026-01-01T00:00:00Z, not {_plain(value)}")
-
-
-def is_in_calendar(moment: datetime) -> bool:
-    """Tell whether a moment lies in the years 1 to 9999 in UTC as well as at its own offset."""
-    try:
-        moment.astimezone(UTC)
-    except OverflowError:
-        return False
-    return True
 
 
 def _instant(text: str) -> datetime | None:

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from lookup.errors import SettingsError
 from lookup.model.broker import published_properties
-from lookup.model.paths import is_device
+from lookup.model.documents import is_device
 from lookup.settings.broker import BrokerProfile
 from lookup.settings.broker_keys import MODULAR_MANAGER, is_load_manager_key
 from lookup.settings.problems import place, problems_of

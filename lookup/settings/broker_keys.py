@@ -5,7 +5,7 @@ Source: `docs/pulsar/configuration.md` (ServiceConfiguration of Pulsar 4).
 
 from __future__ import annotations
 
-from difflib import get_close_matches
+from lookup.model.quoting import closest
 
 __all__ = ["LOAD_MANAGER_KEYS", "MODULAR_MANAGER", "is_load_manager_key", "near_miss"]
 
@@ -99,5 +99,4 @@ def is_load_manager_key(key: str) -> bool:
 
 def near_miss(key: str) -> str | None:
     """Return the known key that an unknown one was probably meant to be."""
-    close = [] if key in LOAD_MANAGER_KEYS else get_close_matches(key, LOAD_MANAGER_KEYS, n=1, cutoff=0.8)
-    return close[0] if close else None
+    return None if key in LOAD_MANAGER_KEYS else closest(key, LOAD_MANAGER_KEYS, cutoff=0.8)

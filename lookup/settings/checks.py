@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
-from lookup.model.quoting import shown
+from lookup.model.quoting import shown, suggestion
 from lookup.settings.broker import BrokerEntry
-from lookup.settings.problems import Loc, suggestion
+from lookup.settings.problems import Loc
 
 __all__ = ["Named", "cross_problems"]
 

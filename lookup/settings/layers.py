@@ -14,8 +14,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from lookup.errors import SettingsError
-from lookup.model.documents import NestingError, toml_table
-from lookup.model.paths import is_device
+from lookup.model.documents import NestingError, is_device, toml_table
 from lookup.model.quoting import shown
 from lookup.settings.problems import Loc
 

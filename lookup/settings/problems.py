@@ -6,14 +6,13 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
-from difflib import get_close_matches
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from lookup.model.quoting import shown
+from lookup.model.quoting import shown, suggestion
 
 __all__ = [
     "Loc",
@@ -24,7 +23,6 @@ __all__ = [
     "place",
     "place_meant",
     "problems_of",
-    "suggestion",
     "unknown_keys",
     "without",
 ]
@@ -60,14 +58,6 @@ def place_meant(loc: Loc, sentence: str) -> Loc:
     keyed = _KEYED.match(sentence)
     steps = _STEP.findall(keyed[0]) if keyed else ()
     return (*loc, *(int(position) if position else quoted or bare for position, quoted, bare in steps))
-
-
-def suggestion(wrong: str, known: Sequence[str]) -> str:
-    """Say which name was probably meant, else which there are."""
-    close = get_close_matches(wrong, known, n=1)
-    if close:
-        return f"did you mean {shown(close[0])}?"
-    return f"known: {', '.join(sorted(known))}" if known else "there are none"
 
 
 def problems_of(error: ValidationError, model: object) -> Iterator[tuple[Loc, str]]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from fnmatch import fnmatchcase
 
 from lookup.model.broker import AdvertisedListener, Broker, BrokerLookupData, Location
 from lookup.model.bundles import equal_boundaries
 from lookup.model.namespaces import IsolationPolicy, NamespacePolicies
 from lookup.model.quoting import listed
+from lookup.model.time import to_us
 from lookup.model.topology import LEVELS, Edge, Topology
 from lookup.settings.base import numbered
 from lookup.settings.broker import BrokerEntry, BrokerProfile, LocationEntry, Scalar
@@ -33,8 +34,6 @@ __all__ = [
     "namespace_policies",
     "topology",
 ]
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -213,7 +212,7 @@ def _url(scheme: str, host: str, port: int | None) -> str | None:
 
 
 def _microseconds(moment: datetime | None) -> int | None:
-    return None if moment is None else (moment - _EPOCH) // timedelta(microseconds=1)
+    return None if moment is None else to_us(moment)
 
 
 def _isolation(entry: NamespaceEntry) -> tuple[IsolationPolicy, ...]:

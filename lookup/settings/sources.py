@@ -17,10 +17,11 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSetti
 
 from lookup.errors import SettingsError
 from lookup.model.documents import NestingError, json_value, toml_table
+from lookup.model.quoting import suggestion
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.files import load_topology
 from lookup.settings.layers import Sourced, Tree, anchored, from_file, sourced, values_of
-from lookup.settings.problems import choices_at, descend, key_path, known_keys, suggestion
+from lookup.settings.problems import choices_at, descend, key_path, known_keys
 from lookup.settings.topics import TopicsFile
 
 __all__ = ["FileSource", "FlagSource", "TopologyFileSource", "VariableSource", "joined"]

@@ -15,11 +15,10 @@ from typing import Any
 
 from lookup.errors import SettingsError
 from lookup.model.broker import EXTENSIBLE_MANAGER
-from lookup.model.quoting import printable, shown
+from lookup.model.quoting import printable, shown, suggestion
 from lookup.settings.broker import Scalar
 from lookup.settings.broker_conf import read_broker_conf
 from lookup.settings.broker_keys import MODULAR_MANAGER
-from lookup.settings.problems import suggestion
 from lookup.settings.pulsar_defaults import IMPL, PULSAR_DEFAULTS
 
 __all__ = ["Today", "read_today"]

@@ -15,6 +15,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from lookup.errors import InvalidNameError, SettingsError
 from lookup.model.names import NamespaceName
+from lookup.model.quoting import suggestion
 from lookup.settings.base import (
     Above0,
     Count,
@@ -31,7 +32,7 @@ from lookup.settings.base import (
 )
 from lookup.settings.layers import anchored, parsed_toml, read_text
 from lookup.settings.policy import PolicySpec
-from lookup.settings.problems import place, problems_of, suggestion
+from lookup.settings.problems import place, problems_of
 
 __all__ = [
     "Assertion",

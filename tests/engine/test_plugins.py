@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lookup.engine.plugins import KINDS, Registry, load_plugins, registry_of, suggestion
+from lookup.engine.plugins import KINDS, Registry, load_plugins, registry_of
 from lookup.errors import PluginError
 from lookup.hooks import specs
 from lookup_policies.best import Best
@@ -103,11 +103,6 @@ def test_an_unknown_name_is_answered_with_the_closest_one() -> None:
         registry.find("selectors", "xyz")
     with pytest.raises(PluginError, match="no log reader named 'xyz'; known: none"):
         registry.find("log_readers", "xyz")
-
-
-def test_suggestions_are_sorted() -> None:
-    """Where nothing is close everything is listed."""
-    assert suggestion("x", ["beta", "alpha"]) == "known: alpha, beta"
 
 
 def test_a_hook_may_have_parameters_with_defaults(tmp_path: Path) -> None:

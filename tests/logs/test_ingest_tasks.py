@@ -13,7 +13,7 @@ import pytest
 from lookup.hooks import LogReader
 from lookup.logs.ingest_tasks import SourceJob, SourceReport, read_source
 from lookup.logs.readers import CsvReader, JsonLinesReader
-from lookup.model.records import Row, Unreadable
+from lookup.model.documents import Row, Unreadable
 
 _TOPIC = "persistent://t/ns/x"
 

@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.model.quoting import listed, one_line, printable, shown
+from lookup.model.quoting import (
+    BREAKING,
+    closest,
+    forbidden_character,
+    listed,
+    one_line,
+    printable,
+    shown,
+    suggestion,
+    unseen,
+)
 
 
 @given(value=st.recursive(st.text() | st.integers() | st.none(), lambda inner: st.lists(inner, max_size=9)))
@@ -59,3 +69,39 @@ def test_a_value_is_quoted_and_its_end_left_out(value: object, wanted: str) -> N
 def test_names_are_quoted_where_they_must_be(names: list[str], wanted: str) -> None:
     """Plain words stand as they are; of many the number that is left out is told."""
     assert listed(names) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a b", None),
+        ("é", None),
+        (" a", "begins or ends with a blank"),
+        ("a\u00a0", "begins or ends with a blank"),
+        ("a\u200bb", r"has the character '\u200b', which nobody sees"),
+        ("a\ud800", r"has the character '\ud800', which nobody sees"),
+    ],
+)
+def test_what_nobody_sees_is_named(text: str, says: str | None) -> None:
+    """A character without a shape, half of a pair, or a blank at an end; blanks inside are seen."""
+    assert unseen(text) == says
+
+
+def test_separators_are_forbidden_like_what_breaks_a_list() -> None:
+    """The first of them is returned; a character without width breaks nothing."""
+    assert forbidden_character("a,b\n", ",") == ","
+    assert forbidden_character("a\u200bb", categories=BREAKING) is None
+
+
+def test_the_nearest_name_is_suggested() -> None:
+    """A near name is suggested alone, else all are listed, sorted."""
+    assert suggestion("tik_s", ["seeds", "tick_s"]) == "did you mean 'tick_s'?"
+    assert suggestion("zzz", ["seeds", "load"]) == "known: load, seeds"
+    assert suggestion("zzz", []) == "there are none"
+    assert suggestion("zzz", [], nothing="known: none") == "known: none"
+
+
+def test_a_name_that_is_not_alike_enough_is_not_the_closest() -> None:
+    """The share that must be alike is the caller's to choose."""
+    assert closest("tik_s", ["seeds", "tick_s"]) == "tick_s"
+    assert closest("tik_s", ["seeds", "tick_s"], cutoff=0.95) is None

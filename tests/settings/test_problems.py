@@ -15,7 +15,6 @@ from lookup.settings.problems import (
     place,
     place_meant,
     problems_of,
-    suggestion,
     unknown_keys,
     without,
 )
@@ -63,13 +62,6 @@ def test_places_are_written_as_toml_writes_them(loc: tuple[str | int, ...], want
 def test_a_table_s_own_problems_name_the_key_inside(loc: tuple[str | int, ...], sentence: str, wanted: str) -> None:
     """A sentence that begins with a key is joined to its table by a dot, any other by a colon."""
     assert place(loc, sentence) == wanted
-
-
-def test_the_nearest_name_is_suggested() -> None:
-    """A near name is suggested alone, else all are listed, sorted."""
-    assert suggestion("tik_s", ["seeds", "tick_s"]) == "did you mean 'tick_s'?"
-    assert suggestion("zzz", ["seeds", "load"]) == "known: load, seeds"
-    assert suggestion("zzz", []) == "there are none"
 
 
 @pytest.mark.parametrize(

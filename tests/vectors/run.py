@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeAlias
 
-from lookup.engine.plugins import suggestion
 from lookup.errors import InputError, PulsarLookupError, SettingsError
+from lookup.model.quoting import suggestion
 from tests.vectors.areas import AREAS
 from tests.vectors.comparing import Difference, differences
 from tests.vectors.reading import Handler, NotUnderstood, Vector, read_vectors

@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from difflib import get_close_matches
 
 from lookup.errors import SettingsError
+from lookup.model.quoting import closest
+from lookup.model.time import US_PER_S, moment_at, to_us
 
 __all__ = ["LOGGING_POLICIES", "GenerateSettings"]
 
@@ -42,10 +43,8 @@ _RANGES = {
     "seed": (0, 2**63 - 1),
 }
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_US = timedelta(microseconds=1)
 #: Brokers started a day before the log, and no timestamp is below zero.
-_FIRST_START = _EPOCH + timedelta(days=1)
+_FIRST_START = moment_at(86_400 * US_PER_S)
 #: Last moment at which a log may end: later ones have no date.
 _LAST_END = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
@@ -110,7 +109,7 @@ class GenerateSettings:
     def start_us(self) -> int:
         """Return the start of the log, µs since the Unix epoch."""
         zoned = self.start if self.start.tzinfo else self.start.replace(tzinfo=UTC)
-        return (zoned - _EPOCH) // _US
+        return to_us(zoned)
 
     @property
     def end_us(self) -> int:
@@ -125,7 +124,7 @@ class GenerateSettings:
 
     def _bad_start(self) -> Iterator[str]:
         latest = _LAST_END - timedelta(seconds=math.ceil(self.hours * 3600))
-        if not (_FIRST_START - _EPOCH) // _US <= self.start_us <= (latest - _EPOCH) // _US:
+        if not to_us(_FIRST_START) <= self.start_us <= to_us(latest):
             yield (
                 f"start is {self.start.isoformat()}, it must lie between {_text(_FIRST_START)} and {_text(latest)},"
                 f" so that the log (hours: {self.hours:g}) ends within the year 9999"
@@ -135,8 +134,8 @@ class GenerateSettings:
 
     def _contradictions(self) -> Iterator[str]:
         if self.logging_policy not in LOGGING_POLICIES:
-            near = get_close_matches(self.logging_policy, LOGGING_POLICIES, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(LOGGING_POLICIES)}"
+            near = closest(self.logging_policy, LOGGING_POLICIES)
+            hint = f"did you mean {near!r}?" if near is not None else f"known: {', '.join(LOGGING_POLICIES)}"
             yield f"logging_policy is {self.logging_policy!r}, which does not exist; {hint}"
         moving = self.losses + self.joins + self.leaves + self.updates
         if moving > self.brokers or moving - self.updates >= self.brokers:

@@ -15,7 +15,7 @@ from lookup.logs.readers.broker_messages import FIRST_WORDS, MESSAGES, BrokerLog
 from lookup.logs.readers.layouts import LineLayout, is_continuation
 from lookup.logs.readers.origin import LogOrigin
 from lookup.logs.readers.records import unreadable
-from lookup.model.records import Row, Unreadable
+from lookup.model.documents import Row, Unreadable
 
 __all__ = ["PulsarBrokerReader"]
 

@@ -13,9 +13,9 @@ from lookup.errors import InvalidNameError
 from lookup.logs.readers.layouts import LogEvent
 from lookup.logs.readers.pairing import Pairing
 from lookup.logs.readers.records import BrokerNames
+from lookup.model.documents import Row, Unreadable
 from lookup.model.names import NamespaceName, looks_like_pattern, pinned_broker
 from lookup.model.quoting import shown
-from lookup.model.records import Row, Unreadable
 
 __all__ = ["FIRST_WORDS", "MESSAGES", "BrokerLog"]
 

@@ -6,11 +6,10 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lookup.engine.plugins import suggestion
 from lookup.logs.readers.records import number_of
-from lookup.logs.readers.times import parse_iso
 from lookup.model.documents import NestingError, json_value
-from lookup.model.quoting import shown
+from lookup.model.quoting import shown, suggestion
+from lookup.model.time import parse_iso
 
 __all__ = ["COLUMNS", "canonical_values", "require_table"]
 

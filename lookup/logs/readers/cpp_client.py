@@ -14,9 +14,9 @@ from typing import ClassVar
 from lookup.logs.readers.layouts import LineLayout
 from lookup.logs.readers.origin import LogOrigin
 from lookup.logs.readers.records import unreadable
+from lookup.model.documents import Row, Unreadable
 from lookup.model.names import looks_like_pattern
 from lookup.model.quoting import shown
-from lookup.model.records import Row, Unreadable
 
 __all__ = ["CppClientReader"]
 

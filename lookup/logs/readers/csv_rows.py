@@ -9,8 +9,8 @@ from typing import ClassVar
 
 from lookup.logs.readers.columns import canonical_values, require_table
 from lookup.logs.readers.records import unreadable
+from lookup.model.documents import Row, TableName, Unreadable
 from lookup.model.quoting import shown
-from lookup.model.records import Row, TableName, Unreadable
 
 __all__ = ["CsvReader"]
 

@@ -14,8 +14,8 @@ from urllib.parse import unquote
 
 from lookup.logs.readers.delimited_fields import FieldMap, FieldMapping, build_fields
 from lookup.logs.readers.records import unreadable
+from lookup.model.documents import Row, Unreadable
 from lookup.model.quoting import listed, shown
-from lookup.model.records import Row, Unreadable
 
 __all__ = ["DelimitedReader"]
 

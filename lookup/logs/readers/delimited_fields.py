@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lookup.engine.plugins import suggestion
 from lookup.logs.readers.records import number_of
 from lookup.logs.readers.rules import LabelRule, label_rule
 from lookup.logs.readers.templates import Template, topic_template, value_template
-from lookup.logs.readers.times import TimeParser, time_parser, zone_of
-from lookup.model.quoting import shown
+from lookup.model.quoting import shown, suggestion
+from lookup.model.time import TimeParser, time_parser, zone_of
 
 __all__ = ["FieldMap", "FieldMapping", "build_fields"]
 

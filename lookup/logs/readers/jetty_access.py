@@ -15,9 +15,9 @@ from urllib.parse import parse_qs, unquote
 from lookup.logs.readers.layouts import LineLayout
 from lookup.logs.readers.origin import LogOrigin
 from lookup.logs.readers.records import number_of, unreadable
-from lookup.logs.readers.times import parse_access_time
+from lookup.model.documents import Row, Unreadable
 from lookup.model.quoting import shown
-from lookup.model.records import Row, Unreadable
+from lookup.model.time import parse_access_time
 
 __all__ = ["JettyAccessReader"]
 

@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 
 from lookup.logs.readers.columns import canonical_values, require_table
 from lookup.logs.readers.records import unreadable
-from lookup.model.documents import NestingError, json_value
-from lookup.model.records import Row, TableName, Unreadable
+from lookup.model.documents import NestingError, Row, TableName, Unreadable, json_value
 
 __all__ = ["JsonLinesReader"]
 

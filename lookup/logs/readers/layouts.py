@@ -23,9 +23,9 @@ from datetime import date, timedelta
 from typing import Any
 
 from lookup.logs.readers.origin import LogOrigin
-from lookup.logs.readers.times import parse_iso, parse_time_of_day, zone_of
 from lookup.model.documents import json_value
 from lookup.model.quoting import shown
+from lookup.model.time import parse_iso, parse_time_of_day, zone_of
 
 __all__ = ["LineLayout", "LogEvent", "is_continuation"]
 

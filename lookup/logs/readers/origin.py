@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from lookup.logs.readers.records import BrokerNames
-from lookup.logs.readers.times import zone_of
+from lookup.model.time import zone_of
 
 __all__ = ["LogOrigin"]
 

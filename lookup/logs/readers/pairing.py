@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from lookup.model.records import Row, Unreadable
+from lookup.model.documents import Row, Unreadable
 
 __all__ = ["Pairing"]
 

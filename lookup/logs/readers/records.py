@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from lookup.model.documents import Unreadable
 from lookup.model.quoting import shown
-from lookup.model.records import Unreadable
 
 __all__ = ["BrokerNames", "number_of", "unreadable"]
 

@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from lookup.engine.plugins import suggestion
 from lookup.logs.readers.templates import Template, value_template
-from lookup.model.quoting import shown
+from lookup.model.quoting import shown, suggestion
 
 __all__ = ["LabelRule", "label_rule"]
 

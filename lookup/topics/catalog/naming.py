@@ -16,9 +16,8 @@ from typing import get_args
 
 from lookup.errors import ArgumentError, InvalidNameError
 from lookup.model.catalog import Mode
-from lookup.model.characters import BREAKING, forbidden_character, unseen
 from lookup.model.names import NamespaceName, TopicName
-from lookup.model.quoting import shown
+from lookup.model.quoting import BREAKING, forbidden_character, shown, unseen
 
 __all__ = [
     "MODES",

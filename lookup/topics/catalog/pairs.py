@@ -15,9 +15,7 @@ from typing import Literal
 from urllib.parse import quote, unquote_plus
 
 from lookup.errors import ArgumentError
-from lookup.model.characters import forbidden_character
-from lookup.model.quoting import shown
-from lookup.settings.problems import suggestion
+from lookup.model.quoting import forbidden_character, shown, suggestion
 
 __all__ = [
     "LABEL_KEY_SIGNS",

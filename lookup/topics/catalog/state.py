@@ -14,13 +14,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from itertools import groupby, islice
 
 from lookup.errors import NotFoundError, StateError
 from lookup.model.catalog import TopicEntry, TopicEvent
-from lookup.model.quoting import shown
-from lookup.settings.problems import suggestion
+from lookup.model.quoting import closest, shown, suggestion
 from lookup.topics.catalog.namespace import NamespaceTopics
 from lookup.topics.catalog.naming import namespace_of
 from lookup.topics.catalog.storage import Storage
@@ -194,8 +192,8 @@ class CatalogState:
         topics = self.topics_of(namespace_of(topic))
         found = [entry for name in topics.parts(topic) if (entry := topics.entry(name)) is not None]
         if not found:
-            near = get_close_matches(topic, topics.names("all"), n=1) if len(topics) <= _SEARCHED else ()
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            near = closest(topic, topics.names("all")) if len(topics) <= _SEARCHED else None
+            hint = f"; did you mean {near!r}?" if near is not None else ""
             raise NotFoundError(f"there is no topic {shown(topic)}{hint}")
         return found
 

@@ -14,8 +14,7 @@ from lookup.errors import ContractError, PolicyError, PulsarLookupError
 from lookup.hooks.protocols import Lister
 from lookup.hooks.raised import raised
 from lookup.model.catalog import CatalogView, EventKind, Mode, Selector, TopicEntry
-from lookup.model.quoting import shown
-from lookup.settings.problems import suggestion
+from lookup.model.quoting import shown, suggestion
 
 __all__ = ["ReadOnlyCatalog", "checked_interests", "interests_of", "lister_failing"]
 

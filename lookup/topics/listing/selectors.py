@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from lookup.errors import ArgumentError
 from lookup.model.catalog import CatalogView, Equals, Exists, In, Selector, Term
-from lookup.model.characters import forbidden_character, unseen
-from lookup.model.quoting import shown
+from lookup.model.quoting import forbidden_character, shown, unseen
 from lookup.topics.catalog.naming import without_system_topics
 from lookup.topics.catalog.pairs import LABEL_KEY_SIGNS, LABEL_SIGNS, MAX_LENGTH, MAX_PAIRS
 

@@ -16,8 +16,7 @@ from typing import Any
 from lookup.errors import ArgumentError, ContractError, NotFoundError, PulsarLookupError, StateError
 from lookup.hooks.protocols import Lister
 from lookup.model.catalog import CatalogView, EventKind, Listing, Mode
-from lookup.model.characters import BREAKING, forbidden_character
-from lookup.model.quoting import shown
+from lookup.model.quoting import BREAKING, forbidden_character, shown
 from lookup.topics.catalog.naming import fault_of, prefixes_of, schemes_of, without_system_topics
 from lookup.topics.listing.listers import ReadOnlyCatalog, interests_of, lister_failing
 from lookup.topics.listing.topic_list import TopicsPattern, pattern_length, topics_hash

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from lookup.hooks import LogReader
-from lookup.model.records import Row, Unreadable
+from lookup.model.documents import Row, Unreadable
 
 __all__ = ["BROKER_PHRASES", "hostile_lines", "one_row", "read_lines"]
 

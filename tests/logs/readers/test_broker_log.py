@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookup.logs.readers import PulsarBrokerReader
-from lookup.model.records import Row, Unreadable
+from lookup.model.documents import Row, Unreadable
 from tests.logs.readers.lines import one_row, read_lines
 
 _TS = 1769860800000000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lookup.logs.readers import CppClientReader
-from lookup.model.records import Unreadable
+from lookup.model.documents import Unreadable
 from tests.logs.readers.lines import one_row, read_lines
 
 _TOPIC = "persistent://public/default/t-partition-3"

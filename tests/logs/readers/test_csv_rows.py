@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lookup.logs.readers import CsvReader, JsonLinesReader
-from lookup.model.records import Row, Unreadable
+from lookup.model.documents import Row, Unreadable
 from tests.logs.readers.lines import one_row, read_lines
 
 _HEADER = "ts,cluster,topic,properties,read_only,weight,client"

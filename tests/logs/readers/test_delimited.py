@@ -10,7 +10,7 @@ import pytest
 
 from lookup.logs.readers.delimited import DelimitedReader
 from lookup.logs.sources import open_lines
-from lookup.model.records import Row, Unreadable
+from lookup.model.documents import Row, Unreadable
 
 _TIME = {"column": "time", "format": "unix"}
 _TOPIC = "persistent://t/ns/{page}"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lookup.logs.readers import JettyAccessReader
-from lookup.model.records import Unreadable
+from lookup.model.documents import Unreadable
 from tests.logs.readers.lines import one_row, read_lines
 
 _PATH = "/lookup/v2/topic/persistent/public/default/orders-partition-1"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lookup.logs.readers import JsonLinesReader
-from lookup.model.records import Unreadable
+from lookup.model.documents import Unreadable
 from tests.logs.readers.lines import one_row, read_lines
 
 _ROW: dict[str, Any] = {"ts": "2026-01-31T12:00:00Z", "cluster": "east", "topic": "persistent://t/ns/x"}

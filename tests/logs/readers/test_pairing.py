@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookup.logs.readers.pairing import Pairing
-from lookup.model.records import Row, Unreadable
+from lookup.model.documents import Row, Unreadable
 
 _SECOND = 1_000_000
 

@@ -26,7 +26,7 @@ from lookup.logs.readers import (
     lookup_register_log_readers,
 )
 from lookup.logs.schema import CANONICAL
-from lookup.model.records import Row, Unreadable
+from lookup.model.documents import Row, Unreadable
 from lookup.settings import PartSpec
 from tests.logs.readers.lines import hostile_lines
 

@@ -8,7 +8,7 @@ import pytest
 
 from lookup.hooks import LogReader
 from lookup.logs.readers import CppClientReader, JettyAccessReader, PulsarBrokerReader
-from lookup.model.records import Row, Unreadable
+from lookup.model.documents import Row, Unreadable
 from tests.logs.readers.lines import read_lines
 
 

@@ -1,6 +1,6 @@
-"""Points in time as logs write them, turned into integers of µs since the Unix epoch (UTC).
+"""Parse, check and print instants: integers of µs since the Unix epoch (UTC), never floats, so arithmetic is exact.
 
-Arithmetic is exact: no timestamp passes through a float.
+`datetime` appears only on the way in and out. Nothing here reads a clock.
 """
 
 from __future__ import annotations
@@ -8,19 +8,38 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, tzinfo
+from typing import overload
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from lookup.model.quoting import shown
 
-__all__ = ["TimeParser", "parse_access_time", "parse_iso", "parse_time_of_day", "time_parser", "to_us", "zone_of"]
+__all__ = [
+    "FIRST_US",
+    "LAST_US",
+    "US_PER_S",
+    "TimeParser",
+    "is_in_calendar",
+    "moment_at",
+    "parse_access_time",
+    "parse_iso",
+    "parse_time_of_day",
+    "time_parser",
+    "time_text",
+    "to_us",
+    "zone_of",
+]
 
 #: Turns a timestamp's text into µs; raises ValueError with a clause that says what is wrong.
 TimeParser = Callable[[str], int]
 
+US_PER_S = 1_000_000
+#: The first and the last instant that a calendar can name: the beginning of the year 1 and the end of the year 9999.
+FIRST_US, LAST_US = -62_135_596_800 * US_PER_S, 253_402_300_800 * US_PER_S - 1
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _US = timedelta(microseconds=1)
 #: µs per unit of the formats that count from the epoch.
-_UNIX = {"unix": 1_000_000, "unix_ms": 1_000, "unix_us": 1}
+_UNIX = {"unix": US_PER_S, "unix_ms": 1_000, "unix_us": 1}
 #: A count since the epoch; 19 digits are more than any int64 of µs holds.
 _NUMBER = re.compile(r"(\d{1,19})(?:\.(\d*))?\Z", re.ASCII)
 # `strptime("%b")` follows the process's locale; servers write English whatever it is.
@@ -31,15 +50,45 @@ _MONTHS = {
 
 def to_us(moment: datetime) -> int:
     """Count µs from the epoch to an aware moment."""
+    # A difference of datetimes is exact; `timestamp()` is a float and loses µs after the year 2242.
     return (moment - _EPOCH) // _US
+
+
+def moment_at(us: int) -> datetime:
+    """Return an instant as an aware moment in UTC.
+
+    Raises:
+        OverflowError: if it is before `FIRST_US` or after `LAST_US`.
+    """
+    return _EPOCH + us * _US
+
+
+@overload
+def time_text(us: int) -> str: ...
+@overload
+def time_text(us: None) -> None: ...
+def time_text(us: int | None) -> str | None:
+    """Write an instant as `2026-01-01T12:00:00Z`; None stays None."""
+    return None if us is None else moment_at(us).isoformat().replace("+00:00", "Z")
+
+
+def is_in_calendar(moment: datetime) -> bool:
+    """Tell whether a moment lies in the years 1 to 9999 in UTC as well as at its own offset."""
+    # A moment near either end of the calendar may leave it when it moves to UTC.
+    try:
+        moment.astimezone(UTC)
+    except OverflowError:
+        return False
+    return True
 
 
 def zone_of(name: str) -> tzinfo:
     """Return the time zone of a name such as `UTC` or `Europe/Berlin`.
 
     Raises:
-        ValueError: where the machine knows no such zone.
+        ValueError: if the machine knows no such zone.
     """
+    # The database of zones may be missing from the machine; UTC must work without it.
     if name.upper() in ("UTC", "Z"):
         return UTC
     try:
@@ -61,8 +110,7 @@ def parse_access_time(text: str) -> int:
     """Read the time of an access log, `07/Nov/2018:12:27:31 +0000`."""
     try:
         day, month, rest = text.split("/", 2)
-        moment = datetime.strptime(f"{day} {_MONTHS[month]} {rest}", "%d %m %Y:%H:%M:%S %z")
-        return to_us(moment)
+        return to_us(datetime.strptime(f"{day} {_MONTHS[month]} {rest}", "%d %m %Y:%H:%M:%S %z"))
     except (ValueError, KeyError, OverflowError):
         raise ValueError(f"timestamp {shown(text)} is not of the form 07/Nov/2018:12:27:31 +0000") from None
 
@@ -76,7 +124,7 @@ def time_parser(form: str, zone: tzinfo) -> TimeParser:
     """Return the parser of a format: `unix`, `unix_ms`, `unix_us`, `iso`, `access`, or a pattern of `strptime`.
 
     Raises:
-        ValueError: where the format is none of these.
+        ValueError: if the format is none of these.
     """
     if form in _UNIX:
         return _counter(_UNIX[form], form)
@@ -94,10 +142,11 @@ def time_parser(form: str, zone: tzinfo) -> TimeParser:
 def _counter(scale: int, form: str) -> TimeParser:
     def parse(text: str) -> int:
         """Return µs since the epoch of a counted time."""
-        found = _NUMBER.match(text)
-        if found is None:
+        match = _NUMBER.match(text)
+        if match is None:
             raise ValueError(f"timestamp {shown(text)} is not a number ({form})")
-        whole, fraction = found.groups(default="")
+        whole, fraction = match.groups(default="")
+        # Digits, not floats: a double cannot hold today's date in seconds to the last µs.
         return int(whole) * scale + int(fraction.ljust(6, "0")[:6]) * scale // 1_000_000
 
     return parse

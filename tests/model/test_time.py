@@ -8,7 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.logs.readers.times import parse_access_time, parse_iso, time_parser, to_us, zone_of
+from lookup.model.time import (
+    FIRST_US,
+    LAST_US,
+    is_in_calendar,
+    moment_at,
+    parse_access_time,
+    parse_iso,
+    time_parser,
+    time_text,
+    to_us,
+    zone_of,
+)
 
 _MOMENTS = st.datetimes(timezones=st.just(UTC))
 
@@ -86,3 +97,26 @@ def test_unknown_formats_and_zones_are_refused() -> None:
         time_parser("epoch", UTC)
     with pytest.raises(ValueError, match="time zone 'Mars/Base' is unknown"):
         zone_of("Mars/Base")
+
+
+@given(_MOMENTS)
+def test_an_instant_is_the_moment_it_was_counted_from(moment: datetime) -> None:
+    """Counting µs and going back loses nothing, and what is printed is read as the same instant."""
+    assert moment_at(to_us(moment)) == moment
+    assert parse_iso(time_text(to_us(moment))) == to_us(moment)
+
+
+def test_calendars_end_with_the_year_9999() -> None:
+    """The first and the last µs have a date; those before and after have none."""
+    assert time_text(FIRST_US) == "0001-01-01T00:00:00Z"
+    assert time_text(LAST_US) == "9999-12-31T23:59:59.999999Z"
+    for beyond in (FIRST_US - 1, LAST_US + 1):
+        with pytest.raises(OverflowError):
+            moment_at(beyond)
+    assert time_text(None) is None
+
+
+def test_an_offset_may_lead_out_of_the_calendar() -> None:
+    """A moment counts by its time in UTC."""
+    assert is_in_calendar(datetime.fromisoformat("9999-12-31T23:59:59Z"))
+    assert not is_in_calendar(datetime.fromisoformat("9999-12-31T23:59:59-01:00"))
