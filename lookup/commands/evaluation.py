@@ -25,10 +25,9 @@ from lookup.replay.counted import check_by
 from lookup.replay.outcome import ReplayOutcome
 from lookup.replay.recipe import metrics_of
 from lookup.replay.run import replay
-from lookup.report.fingerprints import fingerprint
-from lookup.report.formats import Format, show
-from lookup.report.manifest import RunFacts, manifest_json
+from lookup.report.manifest import RunFacts, fingerprint, manifest_json
 from lookup.report.markdown import markdown_report
+from lookup.report.printing import Format, show
 from lookup.score.metrics import lookup_register_metrics
 from lookup.score.scoring import Plan, Scored, score
 from lookup.score.summary import metrics_table, summary, to_json

@@ -22,8 +22,7 @@ from lookup.logs.schema import CANONICAL
 from lookup.logs.sources import list_files
 from lookup.model.time import time_text
 from lookup.replay.quantities import quantity
-from lookup.report.fingerprints import fingerprint
-from lookup.report.manifest import RunFacts, manifest_json
+from lookup.report.manifest import RunFacts, fingerprint, manifest_json
 
 __all__ = ["Wanted", "run_ingest"]
 

@@ -1,4 +1,4 @@
-"""What people read: tables, Markdown and JSON of a scored replay."""
+"""Report a scored replay: tables, Markdown and JSON."""
 
 from __future__ import annotations
 

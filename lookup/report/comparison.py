@@ -1,35 +1,42 @@
-"""The comparison as rows and columns of text: metrics down, policies across, each cell a value and a verdict's mark."""
+"""Turn a scored replay into rows and columns of text: metrics down, policies across, each cell a value and a mark.
+
+Numbers have as many digits as mean something, thousands apart; a dash stands for a figure that could not be computed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lookup.hooks import Metric
-from lookup.report.numbers import NOTHING, interval_text, value_text
-from lookup.score.luck import Estimate
 from lookup.score.scoring import Scored
 from lookup.score.verdict import Verdict, Word
 
 __all__ = [
-    "ARROWS",
     "MARKS",
+    "NOTHING",
     "OPEN_MARKS",
     "Cell",
     "Line",
     "Scope",
+    "interval_text",
     "label",
     "lines",
     "mark_of",
+    "number_text",
     "parts",
     "policies_in_order",
+    "signed_text",
+    "value_text",
 ]
 
-#: Which direction is better.
-ARROWS: Mapping[str, str] = {"up": "↑", "down": "↓", "info": " "}
-#: What the comparison with the incumbent says.
+#: Stands for a figure that could not be computed.
+NOTHING = "–"
+#: Arrows by the direction that is better.
+_ARROWS: Mapping[str, str] = {"up": "↑", "down": "↓", "info": " "}
+#: Marks by verdict against the incumbent.
 MARKS: Mapping[Word, str] = {"better": "▲", "worse": "▼", "equivalent": "=", "inconclusive": "?"}
-#: The same if it holds for one placement only.
+#: The same if the verdict holds for one placement only.
 OPEN_MARKS: Mapping[Word, str] = {**MARKS, "better": "△", "worse": "▽"}
 
 By = tuple[tuple[str, str], ...]
@@ -37,7 +44,7 @@ By = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Which figures: one cluster's or the pooled ones, of the whole demand or a part."""
+    """A choice of figures: one cluster's or the pooled ones, of the whole demand or a part."""
 
     cluster: str | None = None
     by: By = ()
@@ -49,12 +56,12 @@ class Cell:
 
     value: str
     interval: str
-    #: verdict against the incumbent, None where there is none
+    #: verdict against the incumbent, None if there is none
     verdict: Verdict | None = None
 
     @property
     def mark(self) -> str:
-        """Return the verdict's mark, a blank where there is none."""
+        """Return the verdict's mark, a blank if there is none."""
         return mark_of(self.verdict) if self.verdict else " "
 
 
@@ -89,49 +96,79 @@ def mark_of(verdict: Verdict) -> str:
 
 def parts(scored: Scored) -> tuple[By, ...]:
     """Return the parts of the demand that were measured apart, sorted."""
-    return tuple(sorted({one.series.by for one in scored.estimates if one.series.by}))
+    return tuple(sorted({figure.series.by for figure in scored.estimates if figure.series.by}))
 
 
 def lines(scored: Scored, scope: Scope | None = None) -> list[Line]:
     """Return every figure of a scope, by default the pooled ones; verdicts belong to these only.
 
-    A metric nobody could compute has a line of dashes.
+    A metric that no policy has a figure of has a line of dashes.
     """
     scope = scope or Scope()
-    found = {
-        (one.series.policy, *one.series.name): one
-        for one in scored.estimates
-        if one.cluster == scope.cluster and one.series.by == scope.by
+    estimates = {
+        (figure.series.policy, *figure.series.name): figure
+        for figure in scored.estimates
+        if figure.cluster == scope.cluster and figure.series.by == scope.by
     }
-    verdicts = {(one.policy, one.metric, one.key): one for one in scored.verdicts} if scope == Scope() else {}
-    return [
-        _line(scored, metric, key, _Figures(found, verdicts))
-        for metric in scored.metrics
-        for key in _keys(metric, found, scope)
-    ]
+    is_whole = scope == Scope()
+    verdicts = {(verdict.policy, verdict.metric, verdict.key): verdict for verdict in scored.verdicts if is_whole}
+    policies, drawn = policies_in_order(scored), []
+    for metric in scored.metrics:
+        keys = {key for _, name, key in estimates if name == metric.name}
+        # A part of the demand has no line of a metric it lacks: most metrics are measured for the whole only.
+        for key in sorted(keys, key=lambda key: key or "") if keys or scope.by else [None]:
+            cells = []
+            for figure in ((policy, metric.name, key) for policy in policies):
+                value = interval = NOTHING
+                if figure in estimates:
+                    estimate = estimates[figure]
+                    value = value_text(estimate.value, metric.unit)
+                    interval = interval_text(estimate.low, estimate.high, metric.unit)
+                cells.append(Cell(value, interval, verdicts.get(figure)))
+            primary = any(verdict.primary for name, verdict in verdicts.items() if name[1:] == (metric.name, key))
+            drawn.append(Line(label(metric.name, key), metric.unit, _ARROWS[metric.better], primary, tuple(cells)))
+    return drawn
 
 
-@dataclass(frozen=True, slots=True)
-class _Figures:
-    estimates: Mapping[tuple[str, str, str | None], Estimate]
-    verdicts: Mapping[tuple[str, str, str | None], Verdict]
+def value_text(value: float, unit: str) -> str:
+    """Write a metric's value without its unit: ratios with four decimals, counts whole, others with four digits."""
+    if not math.isfinite(value):
+        return NOTHING
+    if unit == "ratio":
+        return _unsigned_zero(f"{value:.4f}")
+    if unit in ("decisions", "moves", "lookups"):
+        # means over seeds need not be whole
+        return _unsigned_zero(f"{value:,.0f}" if value == round(value) or abs(value) >= 10 else f"{value:.1f}")
+    return number_text(value)
 
 
-def _keys(metric: Metric, found: Mapping[tuple[str, str, str | None], Estimate], scope: Scope) -> Sequence[str | None]:
-    keys = {key for _, name, key in found if name == metric.name}
-    return sorted(keys, key=lambda key: key or "") if keys or scope.by else [None]
+def number_text(value: float) -> str:
+    """Write a number with about four digits.
+
+    Example:
+        >>> number_text(1234567.8), number_text(12.3456), number_text(0.00012345)
+        ('1,234,568', '12.35', '0.0001234')
+    """
+    if not math.isfinite(value):
+        return NOTHING
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.4g}"
 
 
-def _line(scored: Scored, metric: Metric, key: str | None, figures: _Figures) -> Line:
-    cells = [_cell((policy, metric.name, key), figures) for policy in policies_in_order(scored)]
-    judged = [verdict for where, verdict in figures.verdicts.items() if where[1:] == (metric.name, key)]
-    primary = any(verdict.primary for verdict in judged)
-    return Line(label(metric.name, key), metric.unit, ARROWS[metric.better], primary, tuple(cells))
+def signed_text(value: float, unit: str) -> str:
+    """Write a difference with its sign."""
+    text = value_text(value, unit)
+    return f"+{text}" if value > 0 and text != NOTHING and float(text.replace(",", "")) > 0 else text
 
 
-def _cell(where: tuple[str, str, str | None], figures: _Figures) -> Cell:
-    verdict, estimate = figures.verdicts.get(where), figures.estimates.get(where)
-    if estimate is None:
-        return Cell(NOTHING, NOTHING, verdict)
-    unit = estimate.series.metric.unit
-    return Cell(value_text(estimate.value, unit), interval_text(estimate.low, estimate.high, unit), verdict)
+def interval_text(low: float, high: float, unit: str) -> str:
+    """Write an interval, a dash if there is none."""
+    if math.isnan(low):
+        return NOTHING
+    return f"[{value_text(low, unit)}, {value_text(high, unit)}]"
+
+
+def _unsigned_zero(text: str) -> str:
+    # What rounds to zero has no sign: "-0.0000" reads as a difference.
+    return text if float(text.replace(",", "")) else text.removeprefix("-")

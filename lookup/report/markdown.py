@@ -1,22 +1,42 @@
-"""`report.md`: the evaluation for people who were not there, in Markdown that reads well as plain text too."""
+"""Write `report.md`: the evaluation for people who were not there, in Markdown that reads well as plain text too."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lookup.model.time import moment_at
-from lookup.report.comparison import MARKS, Line, Scope, label, lines, mark_of, parts, policies_in_order
-from lookup.report.cycles import ABOUT_CYCLES, cycles_of
-from lookup.report.numbers import NOTHING, interval_text, number_text, signed_text, value_text
-from lookup.report.wording import MEANINGS, caveats, comparisons, conclusion, legend, outcomes
+from lookup.report.comparison import (
+    MARKS,
+    NOTHING,
+    Line,
+    Scope,
+    interval_text,
+    label,
+    lines,
+    mark_of,
+    number_text,
+    parts,
+    policies_in_order,
+    signed_text,
+    value_text,
+)
+from lookup.report.wording import (
+    ABOUT_CYCLES,
+    MEANINGS,
+    caveats,
+    comparisons,
+    conclusion,
+    cycles_of,
+    legend,
+    outcomes,
+)
 from lookup.score.scoring import Scored
-from lookup.score.verdict import Verdict
 
 __all__ = ["markdown_report"]
 
 #: Parts of the demand shown in the report; the others are in `summary.json` and `metrics.parquet`.
 _SHOWN_PARTS = 12
-#: What well-known inputs are called.
+#: Words for well-known inputs; others stand under their own names.
 _INPUTS: Mapping[str, str] = {
     "rows": "rows of the log",
     "lookups": "lookups replayed",
@@ -35,45 +55,42 @@ _INPUTS: Mapping[str, str] = {
     "failures": "failures that on_error let pass",
     "first_failure": "the first of them",
 }
-#: Inputs that are said elsewhere in the report.
+#: Inputs that have a section of their own, or are in `summary.json` only.
 _SAID_ELSEWHERE = frozenset({"cycles", "load", "ownership"})
-_MICRO = 1_000_000
 
 
 def markdown_report(scored: Scored) -> str:
     """Write the whole report."""
     sections = (
         _head(scored),
-        _evaluated(scored),
-        _inputs(scored),
+        _setting(scored),
         _comparison(scored),
         _verdicts(scored),
         _fidelity(scored),
         _cycles(scored),
-        _clusters(scored),
-        _parts(scored),
+        _breakdown(scored),
     )
     return "\n\n".join("\n".join(section) for section in map(list, sections) if section) + "\n"
 
 
 def _head(scored: Scored) -> Iterator[str]:
-    yield "# Comparison of placement policies"
-    yield ""
-    yield from (conclusion(scored), "")
+    yield from ("# Comparison of placement policies", "", conclusion(scored), "")
     yield from _bullets([*outcomes(scored), *comparisons(scored)])
     careful = caveats(scored)
     if careful:
         yield from ("", "## Before you trust it", "", *_bullets(careful))
 
 
-def _evaluated(scored: Scored) -> Iterator[str]:
+def _setting(scored: Scored) -> Iterator[str]:
+    """Describe how the log was replayed and what was in it."""
     evaluation = scored.plan.evaluation
     load = "what the replay itself placed" if evaluation.load == "simulated" else "what brokers reported"
+    candidates = ", ".join(f"`{name}`" for name in policies_in_order(scored)[1:]) or "none"
     yield from ("## What was evaluated", "")
     yield from _bullets(
         [
-            f"incumbent: {_code(evaluation.incumbent)}, replayed like the others",
-            f"candidates: {', '.join(map(_code, policies_in_order(scored)[1:])) or 'none'}",
+            f"incumbent: `{evaluation.incumbent}`, replayed like the others",
+            f"candidates: {candidates}",
             f"ownership: {evaluation.ownership}; load seen by the policies: {load}",
             f"ticks of {evaluation.tick_s} s; balance in cells of {evaluation.balance_s} s",
             f"warm-up, simulated but not scored: {evaluation.warmup_s} s",
@@ -81,16 +98,17 @@ def _evaluated(scored: Scored) -> Iterator[str]:
             *([f"hand-overs: {evaluation.handover_s:g} s in each state"] if evaluation.handover_s else []),
         ]
     )
-
-
-def _inputs(scored: Scored) -> Iterator[str]:
-    if scored.inputs:
-        rows = [
-            (_INPUTS.get(name, name), _time(value) if name.endswith("_us") and isinstance(value, int) else _text(value))
-            for name, value in scored.inputs.items()
-            if name not in _SAID_ELSEWHERE and value not in (None, {})
-        ]
-        yield from ("## Inputs", "", *_table(("input", "value"), rows))
+    if not scored.inputs:
+        return
+    rows = []
+    for name, value in scored.inputs.items():
+        if name in _SAID_ELSEWHERE or value in (None, {}):
+            continue
+        text = _text(value)
+        if name.endswith("_us") and isinstance(value, int):
+            text = f"{moment_at(value):%Y-%m-%d %H:%M:%S} UTC"
+        rows.append((_INPUTS.get(name, name), text))
+    yield from ("", "## Inputs", "", *_table(("input", "value"), rows))
 
 
 def _comparison(scored: Scored) -> Iterator[str]:
@@ -115,19 +133,21 @@ def _verdicts(scored: Scored) -> Iterator[str]:
     units = {metric.name: metric.unit for metric in scored.metrics}
     for policy in policies_in_order(scored)[1:]:
         yield from ("", f"### {policy}", "")
-        rows = [_verdict(one, units.get(one.metric, "")) for one in scored.verdicts if one.policy == policy]
+        rows = []
+        for verdict in (verdict for verdict in scored.verdicts if verdict.policy == policy):
+            unit = units.get(verdict.metric, "")
+            scope = ", for this placement" if verdict.holds_for == "placement" else ""
+            rows.append(
+                (
+                    f"{label(verdict.metric, verdict.key)}{' *' if verdict.primary else ''}",
+                    f"{mark_of(verdict)} {verdict.verdict}{scope}",
+                    f"{signed_text(verdict.delta, unit)} {unit}",
+                    interval_text(verdict.low, verdict.high, unit),
+                    f"±{number_text(verdict.margin)}",
+                    verdict.reason or "",
+                )
+            )
         yield from _table(("metric", "verdict", "difference", "95 % interval", "margin", "reason"), rows)
-
-
-def _verdict(one: Verdict, unit: str) -> tuple[str, ...]:
-    return (
-        f"{label(one.metric, one.key)}{' *' if one.primary else ''}",
-        f"{mark_of(one)} {one.verdict}{', for this placement' if one.holds_for == 'placement' else ''}",
-        f"{signed_text(one.delta, unit)} {unit}",
-        interval_text(one.low, one.high, unit),
-        f"±{number_text(one.margin)}",
-        one.reason or "",
-    )
 
 
 def _fidelity(scored: Scored) -> Iterator[str]:
@@ -137,22 +157,18 @@ def _fidelity(scored: Scored) -> Iterator[str]:
     yield "difference between policies that is not above the gap is inconclusive: it may be the replay's own."
     yield ""
     units = {metric.name: metric.unit for metric in scored.metrics}
-    rows = [
-        (
-            label(one.metric, one.key),
-            *(value_text(v, units[one.metric]) for v in (one.logged, one.resimulated)),
-            interval_text(one.low, one.high, units[one.metric]),
-            value_text(one.gap, units[one.metric]),
-        )
-        for one in scored.fidelity
-        if one.reason is None
-    ]
+    rows = []
+    unknown: dict[str, list[str]] = {}
+    for figure in scored.fidelity:
+        name, unit = label(figure.metric, figure.key), units[figure.metric]
+        if figure.reason is not None:
+            # Most unknown figures share one reason, that of the log; each reason is written once.
+            unknown.setdefault(figure.reason, []).append(name)
+            continue
+        values = (value_text(value, unit) for value in (figure.logged, figure.resimulated))
+        rows.append((name, *values, interval_text(figure.low, figure.high, unit), value_text(figure.gap, unit)))
     if rows:
         yield from (*_table(("metric", "logged", "replayed", "range", "gap"), rows), "")
-    unknown: dict[str, list[str]] = {}
-    for one in scored.fidelity:
-        if one.reason is not None:
-            unknown.setdefault(one.reason, []).append(label(one.metric, one.key))
     yield from _bullets(f"no gap for {', '.join(names)}: {reason}" for reason, names in unknown.items())
 
 
@@ -165,28 +181,24 @@ def _cycles(scored: Scored) -> Iterator[str]:
         yield from _table(("reason", "cycles", "largest excess"), cycles.rows)
 
 
-def _clusters(scored: Scored) -> Iterator[str]:
-    if len(scored.clusters) < 2:
+def _breakdown(scored: Scored) -> Iterator[str]:
+    """Write the figures of each cluster, if there are several, and of each part of the demand."""
+    has_clusters, by_part = len(scored.clusters) > 1, parts(scored)
+    if has_clusters:
+        yield "## By cluster"
+        for cluster in scored.clusters:
+            yield from ("", f"### {cluster}", "", *_figures(scored, Scope(cluster)))
+    if not by_part:
         return
-    yield "## By cluster"
-    for cluster in scored.clusters:
-        yield from ("", f"### {cluster}", "", *_figures(scored, Scope(cluster)))
-
-
-def _parts(scored: Scored) -> Iterator[str]:
-    found = parts(scored)
-    if not found:
-        return
-    yield from (
-        "## By part of the demand",
-        "",
-        "No verdicts are given for parts: many comparisons find chance differences.",
-    )
-    for by in found[:_SHOWN_PARTS]:
+    if has_clusters:
+        yield ""
+    yield from ("## By part of the demand", "")
+    yield "No verdicts are given for parts: many comparisons find chance differences."
+    for by in by_part[:_SHOWN_PARTS]:
         name = ", ".join(f"{dimension} {value}" for dimension, value in by)
         yield from ("", f"### {name}", "", *_figures(scored, Scope(by=by)))
-    if len(found) > _SHOWN_PARTS:
-        yield from ("", f"{len(found) - _SHOWN_PARTS} more parts are in `summary.json` and `metrics.parquet`.")
+    if len(by_part) > _SHOWN_PARTS:
+        yield from ("", f"{len(by_part) - _SHOWN_PARTS} more parts are in `summary.json` and `metrics.parquet`.")
 
 
 def _figures(scored: Scored, scope: Scope) -> Iterator[str]:
@@ -205,31 +217,21 @@ def _name(line: Line) -> str:
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Write a Markdown table whose columns are aligned in plain text as well."""
-    cells = [[_escaped(cell) for cell in row] for row in (head, *rows)]
+    # A bar would end the cell, a star would begin emphasis.
+    cells = [[cell.replace("|", "\\|").replace("*", "\\*") for cell in row] for row in (head, *rows)]
     widths = [max(3, *map(len, column)) for column in zip(*cells, strict=True)]
-    for place, row in enumerate(cells):
+    for number, row in enumerate(cells):
         yield "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
-        if place == 0:
+        if number == 0:
             yield "|" + "|".join("-" * (width + 2) for width in widths) + "|"
 
 
-def _escaped(cell: str) -> str:
-    return cell.replace("|", "\\|").replace("*", "\\*")
-
-
-def _bullets(texts: Sequence[str] | Iterator[str]) -> Iterator[str]:
+def _bullets(texts: Iterable[str]) -> Iterator[str]:
     return (f"* {text}" for text in texts)
 
 
-def _code(name: str) -> str:
-    return f"`{name}`"
-
-
-def _time(us: int) -> str:
-    return f"{moment_at(us):%Y-%m-%d %H:%M:%S} UTC"
-
-
 def _text(value: object) -> str:
+    # bool comes first: it is an int as well
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: NOTHING}[value]
     if isinstance(value, int):

@@ -1,21 +1,34 @@
-"""Sentences every form of the report shares: outcomes, what verdicts mean, what to be careful about."""
+"""Write the sentences that all forms of the report share: outcomes, caveats, and why bundles moved or did not."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from lookup.engine.ledger import MICRO
 from lookup.model.time import moment_at
 from lookup.replay.quantities import quantity
-from lookup.report.comparison import MARKS, OPEN_MARKS, label, policies_in_order
-from lookup.report.numbers import number_text
+from lookup.report.comparison import MARKS, NOTHING, OPEN_MARKS, label, number_text, policies_in_order
 from lookup.score.luck import LEVEL
 from lookup.score.scoring import Scored
-from lookup.score.verdict import Verdict, Word, family, margin_of
+from lookup.score.verdict import Word, family, margin_of
 
-__all__ = ["MEANINGS", "caveats", "comparisons", "conclusion", "floors", "legend", "outcomes"]
+__all__ = [
+    "ABOUT_CYCLES",
+    "MEANINGS",
+    "PolicyCycles",
+    "caveats",
+    "comparisons",
+    "conclusion",
+    "cycles_of",
+    "floors",
+    "idle_shedders",
+    "legend",
+    "outcomes",
+]
 
 MEANINGS: Mapping[Word, str] = {
     "better": "the whole interval of the difference is on the good side",
@@ -26,6 +39,25 @@ MEANINGS: Mapping[Word, str] = {
 
 #: The year 1980, µs since the epoch: seconds and ms that are taken for µs lie before it until long after 2200.
 _EARLY_US = 315_532_800 * MICRO
+#: Stands above the tables of the report.
+ABOUT_CYCLES = (
+    "Every cycle of a policy's shedder ends with a reason and is a row of `cycles/`; here they are pooled over all",
+    "clusters and seeds. The excess is how far the farthest broker was above what the shedder tolerates.",
+)
+#: Words for the reasons of cycles; a plug-in's own reason stands for itself.
+_REASONS: Mapping[str, str] = {
+    "overloaded": "unloaded from overloaded brokers",
+    "underloaded": "unloaded to relieve or fill a broker far from the average",
+    "hit-count": "balanced, or not for long enough out of balance",
+    "no-bundles": "overloaded, but no bundle could be unloaded",
+    "too-little": "too little to offload",
+    "cool-down": "waiting after the last unload",
+    "out-dated-data": "load reports too old",
+    "no-load-data": "no load known yet",
+    "no-brokers": "fewer than two brokers",
+    "admin": "on an administrator's behalf",
+    "unknown": "failed",
+}
 
 
 def legend() -> str:
@@ -37,19 +69,16 @@ def legend() -> str:
 
 def outcomes(scored: Scored) -> list[str]:
     """Say for each candidate, in one sentence, how it compares on the primary metrics and on all."""
-    return [
-        _outcome(policy, [one for one in scored.verdicts if one.policy == policy])
-        for policy in policies_in_order(scored)[1:]
-    ]
-
-
-def _outcome(policy: str, verdicts: list[Verdict]) -> str:
-    counts = Counter(one.verdict for one in verdicts)
-    summary = ", ".join(f"{counts[word]} {word}" for word in MARKS if counts[word]) or "no verdict"
-    if any(one.holds_for == "placement" and one.verdict in ("better", "worse") for one in verdicts):
-        summary += ", for this placement only"
-    worse = [label(one.metric, one.key) for one in verdicts if one.primary and one.verdict == "worse"]
-    return f"{policy}: {summary}" + (f"; worse on primary {', '.join(worse)}" if worse else "")
+    sentences = []
+    for policy in policies_in_order(scored)[1:]:
+        verdicts = [verdict for verdict in scored.verdicts if verdict.policy == policy]
+        counts = Counter(verdict.verdict for verdict in verdicts)
+        sentence = ", ".join(f"{counts[word]} {word}" for word in MARKS if counts[word]) or "no verdict"
+        if any(one.holds_for == "placement" and one.verdict in ("better", "worse") for one in verdicts):
+            sentence += ", for this placement only"
+        worse = [label(one.metric, one.key) for one in verdicts if one.primary and one.verdict == "worse"]
+        sentences.append(f"{policy}: {sentence}" + (f"; worse on primary {', '.join(worse)}" if worse else ""))
+    return sentences
 
 
 def comparisons(scored: Scored) -> Iterator[str]:
@@ -71,24 +100,20 @@ def conclusion(scored: Scored) -> str:
     """Say what the exit code means."""
     if len(scored.plan.policies) == 1:
         return "Only the incumbent was replayed: figures, no verdicts."
-    return {
-        0: _clean(scored),
-        3: "At least one candidate is worse than the incumbent on a primary metric (exit code 3).",
-        4: (
+    if scored.exit_code == 3:
+        return "At least one candidate is worse than the incumbent on a primary metric (exit code 3)."
+    if scored.exit_code == 4:
+        return (
             "A decision was required and at least one primary metric is inconclusive, or decided for this placement "
             "only (exit code 4)."
-        ),
-    }[scored.exit_code]
-
-
-def _clean(scored: Scored) -> str:
-    once = [one for one in scored.verdicts if one.primary and one.verdict == "worse"]
-    if not once:
-        return "No candidate is worse than the incumbent on a primary metric."
-    return (
-        "No candidate is worse than the incumbent on a primary metric as far as policies go; where one is worse for "
-        "this placement only (▽), another draw of luck may turn it, so it does not decide the exit code."
-    )
+        )
+    # Exit code 0 in spite of a primary "worse": it holds for one placement only, so it does not decide.
+    if any(verdict.primary and verdict.verdict == "worse" for verdict in scored.verdicts):
+        return (
+            "No candidate is worse than the incumbent on a primary metric as far as policies go; where one is worse "
+            "for this placement only (▽), another draw of luck may turn it, so it does not decide the exit code."
+        )
+    return "No candidate is worse than the incumbent on a primary metric."
 
 
 def floors(scored: Scored) -> list[str]:
@@ -101,38 +126,31 @@ def floors(scored: Scored) -> list[str]:
 
 def caveats(scored: Scored) -> list[str]:
     """Say what a reader should know before trusting the figures."""
-    sections = (
-        _about_silence,
-        _about_time,
-        _about_incapable,
-        _about_placement,
-        _about_inputs,
-        _about_fidelity,
-        _about_distance,
-    )
+    # The most likely to make all figures void comes first.
+    sections = (_about_log, _about_policies, _about_inputs, _about_fidelity)
     return [sentence for section in sections for sentence in section(scored)]
 
 
-def _about_silence(scored: Scored) -> Iterator[str]:
+def _about_log(scored: Scored) -> Iterator[str]:
     best: dict[str, float] = {}
-    for one in scored.estimates:
-        if one.series.metric.name == "answered_ratio" and one.cluster is not None and not one.series.by:
-            best[one.cluster] = max(one.value, best.get(one.cluster, 0.0))
+    for figure in scored.estimates:
+        if figure.series.metric.name == "answered_ratio" and figure.cluster is not None and not figure.series.by:
+            best[figure.cluster] = max(figure.value, best.get(figure.cluster, 0.0))
     for cluster in sorted(cluster for cluster, ratio in best.items() if ratio == 0.0):
         yield (
             f"No policy answered a single lookup of cluster {cluster}: was any broker registered there while the log "
             "was written? Compare the times of BROKERS, or `from` and `until`, with those of the log."
         )
-
-
-def _about_time(scored: Scored) -> Iterator[str]:
     first = scored.inputs.get("first_us")
+    # A log made by hand may count from 0 on purpose.
     if isinstance(first, int) and 0 < first < _EARLY_US:
         began = moment_at(first)
         yield f"The log begins in {began:%B %Y}. Whole numbers in `ts` are taken for µs: are they ms or seconds?"
 
 
-def _about_placement(scored: Scored) -> Iterator[str]:
+def _about_policies(scored: Scored) -> Iterator[str]:
+    for policy, reason in scored.cannot_act.items():
+        yield f"{policy} is not what it says: {reason}"
     policies: dict[str, list[str]] = {}
     for policy, reason in scored.placed_once.items():
         policies.setdefault(reason, []).append(policy)
@@ -142,11 +160,6 @@ def _about_placement(scored: Scored) -> Iterator[str]:
             f"{', '.join(names)}: {reason}, so verdicts that involve it hold for this placement only (△ ▽) and "
             f"{decides} the exit code: another draw of luck may turn them."
         )
-
-
-def _about_incapable(scored: Scored) -> Iterator[str]:
-    for policy, reason in scored.cannot_act.items():
-        yield f"{policy} is not what it says: {reason}"
 
 
 def _about_inputs(scored: Scored) -> Iterator[str]:
@@ -169,7 +182,7 @@ def _about_inputs(scored: Scored) -> Iterator[str]:
 
 
 def _about_fidelity(scored: Scored) -> Iterator[str]:
-    if scored.fidelity and all(math.isnan(one.gap) for one in scored.fidelity):
+    if scored.fidelity and all(math.isnan(figure.gap) for figure in scored.fidelity):
         reason = scored.fidelity[0].reason
         yield f"Fidelity is unknown: {reason}. Whether the replayed incumbent is what really happened was not checked."
     strange = [
@@ -185,20 +198,81 @@ def _about_fidelity(scored: Scored) -> Iterator[str]:
             f"The log was not written by {scored.plan.evaluation.incumbent}: no replicate of it would show {figures}. "
             "Differences between policies that are not above these gaps are left open."
         )
-
-
-def _about_distance(scored: Scored) -> Iterator[str]:
     shares = [
-        one.value
-        for one in scored.estimates
-        if one.series.metric.name == "network_covered_ratio" and one.cluster is None and not one.series.by
+        figure.value
+        for figure in scored.estimates
+        if figure.series.metric.name == "network_covered_ratio" and figure.cluster is None and not figure.series.by
     ]
     least = min((share for share in shares if not math.isnan(share)), default=1.0)
     if least == 0.0:
         yield "Distances are unknown: no client and broker have locations that can be compared."
+    # Below half a percent the remark would only be noise, and would round to 100 %.
     elif least < 0.995:
         yield f"Network figures are about {least:.1%} of the weight or more; of the rest no distance is known."
 
 
 def _number(value: object) -> float:
+    # Inputs are untyped: an absent figure counts as 0.
     return float(value) if isinstance(value, int | float) else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyCycles:
+    """The cycles of one policy's shedder, as `ReplayOutcome.inputs` has them."""
+
+    shedder: str
+    cycles: int
+    reasons: Mapping[str, int]
+    accepted: int
+    refused: Mapping[str, int]
+    excess: Mapping[str, float]
+
+    @property
+    def summary(self) -> str:
+        """Return in a sentence what the shedder did."""
+        refused = ", ".join(f"{reason} {count:,}" for reason, count in self.refused.items())
+        return (
+            f"The shedder `{self.shedder}` ran {quantity(self.cycles, 'cycle')}: "
+            f"{quantity(self.accepted, 'unload')} accepted, {sum(self.refused.values()):,} proposals refused"
+            f"{f' ({refused})' if refused else ''}."
+        )
+
+    @property
+    def rows(self) -> list[tuple[str, str, str]]:
+        """Return reason, cycles and largest excess, the most frequent reason first."""
+        return [
+            (words, f"{count:,}", number_text(self.excess[reason]) if reason in self.excess else NOTHING)
+            for reason, words, count in self._named()
+        ]
+
+    @property
+    def idleness(self) -> str | None:
+        """Return why a shedder that ran unloaded nothing; None if it unloaded something or never ran."""
+        if self.accepted or not self.cycles:
+            return None
+        why = ", ".join(f"{words} {count:,}" for _, words, count in self._named())
+        return f"the shedder ran {quantity(self.cycles, 'cycle')} and unloaded nothing: {why}"
+
+    def _named(self) -> list[tuple[str, str, int]]:
+        """Return reason, its words and its cycles, the most frequent reason first."""
+        named = []
+        for reason, count in sorted(self.reasons.items(), key=lambda entry: (-entry[1], entry[0])):
+            # If no broker ever was above what is tolerated, one of the two meanings of this reason remains.
+            is_even = reason == "hit-count" and self.excess.get(reason) == 0.0
+            named.append((reason, "balanced" if is_even else _REASONS.get(reason, reason), count))
+        return named
+
+
+def cycles_of(inputs: Mapping[str, Any]) -> dict[str, PolicyCycles]:
+    """Return the cycles of every policy that has a shedder, by policy.
+
+    Args:
+        inputs: of a scored replay.
+    """
+    return {policy: PolicyCycles(**sums) for policy, sums in inputs.get("cycles", {}).items()}
+
+
+def idle_shedders(inputs: Mapping[str, Any]) -> list[str]:
+    """Return a line for each policy whose shedder ran and unloaded nothing."""
+    idle = {policy: cycles.idleness for policy, cycles in cycles_of(inputs).items()}
+    return [f"{policy}: {text}" for policy, text in idle.items() if text is not None]

@@ -12,8 +12,7 @@ import pytest
 
 from lookup.engine.plugins import load_plugins
 from lookup.errors import InputError
-from lookup.report.fingerprints import fingerprint
-from lookup.report.manifest import RunFacts, manifest, manifest_json
+from lookup.report.manifest import RunFacts, fingerprint, manifest, manifest_json
 
 FACTS = RunFacts(command=("evaluate", "--force"), exit_code=3, settings={"a": 1}, seeds=(1, 2))
 

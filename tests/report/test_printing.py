@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import io
+import json
 import re
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from rich.console import Console
 
 from lookup.commands.streams import DataConsole
-from lookup.report.table import print_report
+from lookup.report.markdown import markdown_report
+from lookup.report.printing import Format, print_report, show
+from lookup.score.summary import summary
 from tests.report.results import placed_once, result, wide
 from tests.score.cases import plan, scored, sums
 
@@ -139,3 +142,27 @@ def test_a_closed_pipe_is_the_command_lines_business() -> None:
     """A comparison whose reader has gone ends with the error as it is, not with an exit of rich's."""
     with pytest.raises(BrokenPipeError):
         print_report(result(), DataConsole(file=_Closed()))
+
+
+def shown(form: Format) -> str:
+    """Show a report in memory."""
+    file = io.StringIO()
+    show(result(), form, Console(file=file, width=40))
+    return file.getvalue()
+
+
+def test_json_is_the_summary() -> None:
+    """Nothing else, unwrapped."""
+    assert json.loads(shown("json")) == summary(result())
+
+
+def test_markdown_is_the_report() -> None:
+    """To the letter."""
+    assert shown("markdown") == markdown_report(result())
+
+
+@pytest.mark.parametrize("form", get_args(Format))
+def test_every_form_ends_with_a_line(form: Format) -> None:
+    """And says something of every policy."""
+    assert shown(form).endswith("\n")
+    assert all(policy in shown(form) for policy in ("stock", "new", "twin"))

@@ -1,0 +1,105 @@
+"""Print a comparison: as tables on a terminal or in plain text, as JSON, or as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from lookup.report.comparison import NOTHING, Line, lines, policies_in_order
+from lookup.report.markdown import markdown_report
+from lookup.report.wording import caveats, comparisons, conclusion, floors, idle_shedders, legend, outcomes
+from lookup.score.scoring import Scored
+from lookup.score.summary import summary, to_json
+from lookup.score.verdict import Word
+
+__all__ = ["Format", "comparison_tables", "print_report", "show"]
+
+Format = Literal["table", "json", "markdown"]
+
+_STYLES: Mapping[Word, str] = {"better": "green", "worse": "bold red", "equivalent": "dim", "inconclusive": "yellow"}
+#: Characters of the columns of names and units, and around a column of figures.
+_NAMES, _AROUND = 38, 3
+#: Width of files and pipes, which have none of their own and do not wrap.
+_PLAIN_WIDTH = 240
+#: Texts of a figure that never happened.
+_IDLE = frozenset({NOTHING, "0", "0.0", "0.0000"})
+
+
+def show(scored: Scored, form: Format, console: Console) -> None:
+    """Print a comparison; JSON and Markdown go to the console's file as they are, without colours or wrapping."""
+    if form == "table":
+        print_report(scored, console)
+        return
+    console.file.write(to_json(summary(scored)) if form == "json" else markdown_report(scored))
+    console.file.flush()
+
+
+def print_report(scored: Scored, console: Console) -> None:
+    """Print the comparison, the outcome for each candidate and what to be careful about."""
+    if not console.is_terminal:
+        # A console of the same kind on the same file, since `lookup` reports a closed pipe through its own kind.
+        width = max(console.width, _PLAIN_WIDTH)
+        console = type(console)(file=console.file, width=width, color_system=None, force_terminal=False)
+    for table in comparison_tables(scored, console):
+        console.print(table)
+    texts = [legend()]
+    idle = [line.label for line in lines(scored) if _is_idle(line)]
+    if idle:
+        texts.append(f"left out, no figure or 0 for every policy: {', '.join(idle)}")
+    floor = floors(scored)
+    if floor:
+        texts.append(f"floor of imbalance_max_mean, what a per-lookup round-robin would score: {', '.join(floor)}")
+    # The conclusion stands at the end, where a terminal's reader looks first; only notes on it follow.
+    texts += [*outcomes(scored), *idle_shedders(scored.inputs), *comparisons(scored), conclusion(scored)]
+    for text in [*texts, *(f"Note: {caveat}" for caveat in caveats(scored))]:
+        console.print(Text(text), soft_wrap=not console.is_terminal)
+
+
+def comparison_tables(scored: Scored, console: Console) -> Iterator[Table]:
+    """Build the comparison, in several tables if it is too wide for one; each begins with the incumbent.
+
+    Lines without any figure but zero are left out, unless they decide the exit code.
+    """
+    figures, policies = [line for line in lines(scored) if not _is_idle(line)], policies_in_order(scored)
+    heads = [f"{policies[0]} (incumbent)", *policies[1:]]
+    for columns in _pages(figures, heads, console.width):
+        table = Table(box=box.SIMPLE_HEAD if console.is_terminal else box.ASCII2, pad_edge=not console.is_terminal)
+        table.add_column("metric", no_wrap=True)
+        table.add_column("unit", no_wrap=True, style="dim")
+        for column in columns:
+            table.add_column(Text(heads[column]), justify="right", overflow="fold")
+        for line in figures:
+            cells = []
+            for cell in (line.cells[column] for column in columns):
+                style = ""
+                if cell.verdict is not None:
+                    # A verdict that holds for one placement only is no alarm, and no success.
+                    style = "yellow" if cell.verdict.holds_for == "placement" else _STYLES[cell.verdict.verdict]
+                cells.append(Text(f"{cell.value} {cell.mark}", style=style))
+            table.add_row(Text(f"{line.arrow} {line.label}{' *' if line.primary else ''}"), line.unit, *cells)
+        yield table
+
+
+def _is_idle(line: Line) -> bool:
+    return not line.primary and all(cell.value in _IDLE for cell in line.cells)
+
+
+def _pages(figures: Sequence[Line], heads: Sequence[str], width: int) -> Iterator[list[int]]:
+    """Divide the candidates into runs that fit beside the incumbent; at least one candidate each."""
+    widths = [
+        max([len(head), *(len(line.cells[column].value) + 2 for line in figures)]) + _AROUND
+        for column, head in enumerate(heads)
+    ]
+    page, used = [0], _NAMES + widths[0]
+    for column in range(1, len(heads)):
+        if len(page) > 1 and used + widths[column] > width:
+            yield page
+            page, used = [0], _NAMES + widths[0]
+        page.append(column)
+        used += widths[column]
+    yield page
