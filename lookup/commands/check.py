@@ -17,7 +17,7 @@ from lookup.commands.streams import say, stdout, warn
 from lookup.engine.policy import Policy
 from lookup.engine.units import act_warnings, cannot_act, rates_without
 from lookup.errors import InputError, SettingsError
-from lookup.replay.quantities import quantity
+from lookup.model.quoting import quantity
 from lookup.settings import EvaluationFile, load_topics, obstacles_of, warnings_of
 
 __all__ = ["COMMAND"]

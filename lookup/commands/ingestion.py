@@ -20,8 +20,8 @@ from lookup.logs.mapping import load_reader
 from lookup.logs.outputs import require_free, write_beside
 from lookup.logs.schema import CANONICAL
 from lookup.logs.sources import list_files
+from lookup.model.quoting import quantity
 from lookup.model.time import time_text
-from lookup.replay.quantities import quantity
 from lookup.report.manifest import RunFacts, fingerprint, manifest_json
 
 __all__ = ["Wanted", "run_ingest"]

@@ -19,6 +19,7 @@ __all__ = [
     "listed",
     "one_line",
     "printable",
+    "quantity",
     "shown",
     "suggestion",
     "unseen",
@@ -96,6 +97,15 @@ def printable(text: str) -> str:
 def one_line(text: str) -> str:
     """Return a text whose control characters, ends of lines among them, are written as escapes."""
     return _escaped(text, "")
+
+
+def quantity(count: int, singular: str, plural: str | None = None) -> str:
+    """Write how many there are of something: `1 file`, `2,000 files`.
+
+    Args:
+        plural: if it is not the singular with an `s`.
+    """
+    return f"{count:,} {singular if count == 1 else plural or f'{singular}s'}"
 
 
 def _escaped(text: str, kept: str) -> str:

@@ -1,8 +1,8 @@
-"""Atoms: the finest ranges of hashes that any bundle of a run is made of.
+"""Number the hash ranges of a cluster, and keep which bundles they form at each moment of a replay.
 
-A namespace's atoms lie between neighbouring boundaries that occur anywhere in the run; a bundle is a run of atoms, and
-without splits the two are the same. Atoms are numbered by namespace (sorted) and hash, so a bundle is a slice of
-numbers.
+Atoms are the finest ranges of hashes that any bundle of a run is made of. A namespace's atoms lie between neighbouring
+boundaries that occur anywhere in the run; a bundle is a run of atoms, and without splits the two are the same. Atoms
+are numbered by namespace (sorted) and hash, so a bundle is a slice of numbers.
 """
 
 from __future__ import annotations
@@ -13,15 +13,18 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
 
+import numpy as np
+from numpy.typing import NDArray
+
 from lookup.model.bundles import BundleRange
 from lookup.model.namespaces import NamespacePolicies
 
-__all__ = ["AtomRule", "Atoms"]
+__all__ = ["AtomRule", "Atoms", "BundleMap"]
 
 
 @dataclass(frozen=True)
 class AtomRule:
-    """Says what atoms any namespace of one cluster has: its first boundaries and all points where it is ever split."""
+    """The rule that gives any namespace of one cluster its atoms: first boundaries and all points of later splits."""
 
     policies: NamespacePolicies
     #: hashes at which a bundle of a namespace is split, by namespace
@@ -33,6 +36,7 @@ class AtomRule:
 
     def place(self, hashed: int, boundaries: Sequence[int]) -> int:
         """Return the number of a topic's atom within its namespace, by the topic's hash."""
+        # The last range is closed: the greatest hash belongs to it, as in Pulsar's NamespaceBundleFactory.
         return min(bisect_right(boundaries, hashed) - 1, len(boundaries) - 2)
 
 
@@ -78,7 +82,7 @@ class Atoms:
         )
 
     def slice_of(self, bundle: str) -> slice | None:
-        """Return the atoms of a bundle by its name, None where it is not made of whole atoms of this cluster."""
+        """Return the atoms of a bundle by its name, None if it is not made of whole atoms of this cluster."""
         namespace, _, bounds = bundle.rpartition("/")
         if namespace not in self.base:
             return None
@@ -90,7 +94,7 @@ class Atoms:
     def _starts(self) -> Mapping[str, Mapping[int, int]]:
         """Return the number of the atom that begins at each boundary, by namespace."""
         return {
-            namespace: {bound: self.base[namespace] + place for place, bound in enumerate(boundaries)}
+            namespace: {bound: self.base[namespace] + number for number, bound in enumerate(boundaries)}
             for namespace, boundaries in zip(self.namespaces, self.boundaries, strict=True)
         }
 
@@ -101,5 +105,54 @@ class Atoms:
 
 @lru_cache(maxsize=64)
 def _ranges(boundaries: tuple[int, ...]) -> tuple[tuple[int, int, str], ...]:
-    """Return the ends and the text of each range; namespaces mostly share their boundaries."""
+    """Return the ends and the text of each range; cached, since namespaces mostly share their boundaries."""
     return tuple((low, high, str(BundleRange(low, high))) for low, high in pairwise(boundaries))
+
+
+class BundleMap:
+    """The current bundles of one cluster and the atoms of each; splits change them.
+
+    Args:
+        splits: (parent, children) that took place before the run began; what they leave is the run's first bundles.
+    """
+
+    def __init__(self, atoms: Atoms, splits: Iterable[tuple[str, Sequence[str]]] = ()) -> None:
+        self._atoms = atoms
+        self._slices = dict(atoms.bundles)
+        #: name of the bundle of each atom, shape (n_atoms,)
+        self.names = np.empty(atoms.count, dtype=object)
+        for bundle, span in self._slices.items():
+            self.names[span] = bundle
+        self._index: tuple[NDArray[np.int64], NDArray[np.object_]] | None = None
+        for parent, children in splits:
+            self.split(parent, children)
+
+    def __contains__(self, bundle: str) -> bool:
+        return bundle in self._slices
+
+    def atoms_of(self, bundle: str) -> slice:
+        """Return the atoms of a bundle that exists."""
+        return self._slices[bundle]
+
+    def split(self, parent: str, children: Sequence[str]) -> bool:
+        """Replace a bundle by its children; return whether that changed anything."""
+        if parent not in self._slices or len(children) < 2:
+            return False
+        # The children's names are parsed before anything changes: one that is none raises and leaves the map whole.
+        spans = [(child, self._atoms.slice_of(child)) for child in children]
+        del self._slices[parent]
+        for child, span in spans:
+            if span is not None:
+                self._slices[child] = span
+                self.names[span] = child
+        self._index = None
+        return True
+
+    def ordered(self) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
+        """Return the first atom of every bundle, ascending, and the bundles' names, both of shape (n_bundles,)."""
+        # Kept between splits: every grid instant adds up loads by these starts.
+        if self._index is None:
+            bundles = sorted((span.start, bundle) for bundle, span in self._slices.items())
+            starts = np.array([start for start, _ in bundles], dtype=np.int64)
+            self._index = starts, np.array([bundle for _, bundle in bundles], dtype=object)
+        return self._index

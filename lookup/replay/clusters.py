@@ -9,11 +9,11 @@ import numpy as np
 
 from lookup.engine.ledger import MICRO
 from lookup.errors import InputError
+from lookup.model.quoting import quantity
 from lookup.replay.atoms import AtomRule
 from lookup.replay.coding import Share
-from lookup.replay.ordering import Part
+from lookup.replay.days import Part
 from lookup.replay.plan import ClusterPlan, RunPlan
-from lookup.replay.quantities import quantity
 from lookup.replay.tables import (
     SmallTable,
     broker_numbers,

@@ -1,34 +1,41 @@
-"""From rows to codes: each task reads its share of the log and writes what a replay needs as small integers.
+"""Code the rows of a log: each task reads its share and writes what a replay needs as small integers.
 
-Strings are met once per dictionary, not once per row. What cannot be used goes to quarantine here; `rows.py` and, for
-topics, `topics.py` say why it cannot. Codes are the task's own; `ordering.py` makes them the cluster's.
+Strings are met once per dictionary, not once per row. What cannot be used goes to quarantine here; `logs.rows` and, for
+topics, `TopicCodes` say why it cannot. Codes are the task's own; `days.py` makes them the cluster's.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lookup.errors import InvalidNameError
 from lookup.logs.rows import Checks, LogBatch, Quarantined, flags, sequence, text_column, texts_of
 from lookup.logs.schema import LOOKUP_DEFAULTS, RESULTS
+from lookup.model.bundles import topic_hash
+from lookup.model.names import NamespaceName, TopicName, is_internal_topic, looks_like_pattern
 from lookup.model.namespaces import NamespacePolicies
 from lookup.replay.atoms import AtomRule
-from lookup.replay.parts import PartWriter, WrittenPart, narrowed
-from lookup.replay.topics import TopicCodes
+from lookup.replay.days import PartWriter, WrittenPart, narrowed
 from lookup.replay.work import WorkDir
 from lookup.settings.resolve import ClientRule
 
-__all__ = ["EXTRA_FIELDS", "Coder", "CodingPlan", "Share", "properties_text", "used_columns"]
+__all__ = ["EXTRA_FIELDS", "Coder", "CodingPlan", "Share", "TopicCodes", "properties_text", "used_columns"]
 
-#: Fields of a request that are coded only where a policy reads them, beside atom and properties.
+#: Fields of a request that are coded only if a policy reads them, beside atom and properties.
 EXTRA_FIELDS = ("domain", "topic", "client", "listener")
+_DOMAINS = ("persistent://", "non-persistent://")
+#: Topics a process remembers from one task to the next, some 60 MB at most.
+_MOST_TOPICS = 1 << 17
 
 Ints = NDArray[np.int64]
 #: Codes in the smallest integers that hold them.
@@ -37,7 +44,7 @@ Codes = NDArray[Any]
 
 @dataclass(frozen=True)
 class CodingPlan:
-    """What every task needs to know."""
+    """Everything a task needs to know to code its share."""
 
     #: which of EXTRA_FIELDS the policies read
     extras: frozenset[str]
@@ -54,11 +61,11 @@ class CodingPlan:
 
 @dataclass
 class Share:
-    """What one task found of one cluster: its vocabularies, its counts and the parts it wrote."""
+    """One task's part of one cluster: its vocabularies, its counts and the parts it wrote."""
 
     cluster: str
     namespaces: list[str] = field(default_factory=list)
-    #: None where no demand has them: a dictionary also holds texts of rows that are left out
+    #: None if no demand has them: a dictionary also holds texts of rows that are left out
     properties: list[str | None] = field(default_factory=list)
     brokers: list[str] = field(default_factory=list)
     #: lookups that carry each of the brokers
@@ -81,7 +88,7 @@ class _Vocabulary:
         self.codes: dict[str | None, int] = {}
 
     def code(self, value: str | None) -> int:
-        """Return a string's code, the next one where it is new."""
+        """Return a string's code, the next one if it is new."""
         known = self.codes.get(value)
         if known is None:
             known = self.codes[value] = len(self.codes)
@@ -91,6 +98,108 @@ class _Vocabulary:
     def values(self) -> list[Any]:
         """Return the strings, by code."""
         return list(self.codes)
+
+
+class TopicCodes:
+    """Atom codes of topics as they occur: the task's own numbering, by namespace in order of first occurrence."""
+
+    #: code of a text that is no topic, and of a topic of the load manager's own
+    BAD = -1
+    INTERNAL = -2
+
+    def __init__(self, rule: AtomRule) -> None:
+        #: first code of each namespace
+        self.bases: dict[str, int] = {}
+        #: why a text is no topic
+        self.reasons: dict[str | None, str] = {None: "the topic is missing"}
+        self._rule = rule
+        self._boundaries: dict[str, tuple[int, ...]] = {}
+        self._codes: dict[str | None, int] = {None: self.BAD}
+        self._next = 0
+        #: topics of demand, and, for each entry of the dictionary of the last rows, whether it is one
+        self._demanded: set[str] = set()
+        self._last: tuple[pa.Array, NDArray[np.bool_]] = pa.array([], pa.string()), np.zeros(1, dtype=bool)
+
+    def code(self, topic: str | None) -> int:
+        """Return the code of a topic's atom, BAD or INTERNAL if it has none."""
+        known = self._codes.get(topic)
+        if known is not None:
+            return known
+        text = str(topic)
+        try:
+            parsed = _parsed(text)
+        except InvalidNameError as error:
+            self.reasons[text] = str(error)
+            code = self.BAD
+        else:
+            code = self.INTERNAL if parsed is None else self._atom_code(parsed)
+        self._codes[topic] = code
+        return code
+
+    def note(self, topics: pa.DictionaryArray | None, usable: NDArray[np.bool_]) -> None:
+        """Note the topics of rows that are demand: a dictionary also holds those of other rows."""
+        if topics is None:
+            return
+        if not self._last[0].equals(topics.dictionary):
+            self._fold()
+            # One entry more than there are topics: that of rows without one.
+            self._last = topics.dictionary, np.zeros(len(topics.dictionary) + 1, dtype=bool)
+        entries = pc.fill_null(topics.indices, len(topics.dictionary)).to_numpy(zero_copy_only=False)
+        self._last[1][entries if usable.all() else entries[usable]] = True
+
+    def digests(self) -> Ints:
+        """Return (digest, code) of every topic of demand, shape (n_topics, 2)."""
+        self._fold()
+        digests = {topic: parsed.digest for topic in self._demanded if (parsed := _parsed(topic)) is not None}
+        codes = map(self._codes.__getitem__, digests)
+        return np.column_stack([np.fromiter(values, dtype=np.int64) for values in (digests.values(), codes)])
+
+    def _fold(self) -> None:
+        """Take over which topics of the last dictionary were demanded."""
+        dictionary, noted = self._last
+        self._demanded.update(filter(None, texts_of(dictionary.filter(pa.array(noted[:-1])))))
+
+    def _atom_code(self, topic: _Topic) -> int:
+        if topic.namespace not in self.bases:
+            boundaries = self._boundaries[topic.namespace] = self._rule.boundaries(topic.namespace)
+            self.bases[topic.namespace] = self._next
+            self._next += len(boundaries) - 1
+        return self.bases[topic.namespace] + self._rule.place(topic.hashed, self._boundaries[topic.namespace])
+
+
+class _Topic(NamedTuple):
+    """The parts of a topic's name that coding needs."""
+
+    namespace: str
+    hashed: int
+    #: 64 bits that tell it from all others
+    digest: int
+
+
+@lru_cache(maxsize=_MOST_TOPICS)
+def _parsed(topic: str) -> _Topic | None:
+    """Take a topic's name apart, once per process; None for a topic of the load manager's own.
+
+    Raises:
+        InvalidNameError: if it is no topic.
+    """
+    if looks_like_pattern(topic):
+        raise InvalidNameError("the topic is a regular expression, which topic list watchers look up")
+    parts = topic.partition("://")[2].split("/", 2)
+    # Most names are seen to be well-formed by their parts; the full parser is only for the sentence about the others.
+    if not topic.startswith(_DOMAINS) or len(parts) != 3 or not parts[2]:
+        TopicName.parse(topic)
+    namespace = _namespace(f"{parts[0]}/{parts[1]}")
+    if is_internal_topic(topic):
+        return None
+    digest = hashlib.blake2b(topic.encode(), digest_size=8).digest()
+    return _Topic(namespace, topic_hash(topic), int.from_bytes(digest, "big", signed=True))
+
+
+@lru_cache(maxsize=1 << 14)
+def _namespace(text: str) -> str:
+    """Return a namespace's name if it is one; there are far fewer of them than topics."""
+    return str(NamespaceName.parse(text))
 
 
 class Coder:
@@ -105,119 +214,22 @@ class Coder:
         self.quarantined: list[Quarantined] = []
         self._plan = plan
         self._writer = PartWriter(work, cluster, task, tick_us=plan.tick_us)
-        self._rule = plan.rule(cluster)
-        self._atoms = TopicCodes(self._rule)
-        self._properties, self._brokers, self._clients = _Vocabulary(), _Vocabulary(), _Vocabulary()
+        self._atoms = TopicCodes(plan.rule(cluster))
+        self._properties, self._brokers = _Vocabulary(), _Vocabulary()
         self._extras = {name: _Vocabulary() for name in EXTRA_FIELDS if name in plan.extras}
         self._by_broker = self._by_properties = np.empty(0, dtype=np.int64)
-        self._rules: dict[str | None, int] = {}
         self._maps: dict[str, tuple[pa.Array, Codes]] = {}
 
     def add(self, batch: LogBatch) -> None:
         """Code some rows."""
-        rows = batch.rows
         columns, usable = self._columns(batch)
-        self._atoms.note(text_column(rows, "topic"), usable)
-        self.share.counts["rows"] += rows.num_rows
+        self._atoms.note(text_column(batch.rows, "topic"), usable)
+        counts = self.share.counts
+        counts["rows"] += batch.rows.num_rows
         if not usable.all():
-            places = np.flatnonzero(usable)
-            columns = {name: values.take(places) for name, values in columns.items()}
-        self._keep(columns)
-
-    def finish(self) -> Share:
-        """Write what is held and return the share."""
-        self._writer.flush()
-        share = self.share
-        share.parts = self._writer.parts
-        share.namespaces = list(self._atoms.bases)
-        asked = _added(self._by_properties, np.zeros(len(self._properties.codes), np.int64)).tolist()
-        share.properties = [text if count else None for text, count in zip(self._properties.values, asked, strict=True)]
-        share.brokers = self._brokers.values
-        share.by_broker = _added(self._by_broker, np.zeros(len(share.brokers), np.int64)).tolist()
-        share.extras = {name: words.values for name, words in self._extras.items()}
-        share.topics = self._atoms.digests()
-        return share
-
-    def _columns(self, batch: LogBatch) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_]]:
-        checks = Checks(batch)
-        ts = checks.timestamps()
-        atoms = self._coded(batch, "topic", self._atoms.code)
-        checks.refuse(
-            atoms == TopicCodes.BAD, lambda text: self._atoms.reasons.get(text, "the topic is missing"), "topic"
-        )
-        properties = self._property_codes(batch)
-        checks.refuse(properties < 0, lambda _: "properties is not a JSON object of texts", "properties")
-        results = self._coded(batch, "result", _result_code)
-        checks.refuse(results < 0, lambda text: f"result {text!r} is none of {', '.join(RESULTS)}", "result")
-        weights = checks.weights()
-        self.quarantined.extend(checks.quarantined)
-        usable = checks.usable
-        self.share.counts["redirects"] += int(np.sum(usable & (results == RESULTS.index("redirect"))))
-        self.share.counts["internal"] += int(np.sum(usable & (atoms == TopicCodes.INTERNAL)))
-        usable = usable & (atoms >= 0) & (results != RESULTS.index("redirect"))
-        columns: dict[str, NDArray[Any]] = {
-            "ts": ts,
-            "seq": sequence(batch.rows),
-            "atom": atoms,
-            "properties": properties,
-            "weight": weights,
-        }
-        columns["broker"] = self._coded(batch, "broker", lambda text: -1 if text is None else self._brokers.code(text))
-        columns["read_only"] = flags(batch.rows, "read_only")
-        for name in self._extras:
-            columns[name] = self._extra_codes(batch, name)
-        return columns, usable
-
-    def _extra_codes(self, batch: LogBatch, name: str) -> Codes:
-        words = self._extras[name]
-        if name == "domain":
-            return self._coded(batch, "topic", lambda text: words.code((text or "").partition("://")[0]), memo="domain")
-        return self._coded(batch, name, words.code, memo=f"extra {name}")
-
-    def _property_codes(self, batch: LogBatch) -> Codes:
-        words, width = self._properties, len(self._plan.client_rules) + 1
-        logged = self._coded(batch, "properties", lambda text: _canonical(text, words))
-        if width == 1 or "client" not in batch.rows.schema.names:
-            return logged
-        rules = self._coded(batch, "client", self._rule_code, memo="rules")
-        found, places = np.unique(logged.astype(np.int64) * width + rules, return_inverse=True)
-        texts = words.values
-        labelled = [self._labelled(texts, *divmod(pair, width)) for pair in found.tolist()]
-        return np.array(labelled, dtype=np.int32)[places]
-
-    def _rule_code(self, client: str | None) -> int:
-        rules = self._plan.client_rules
-        matching = (place for place, rule in enumerate(rules) if client is not None and rule.matches(client))
-        return next(matching, len(rules))
-
-    def _labelled(self, texts: Sequence[str], code: int, rule: int) -> int:
-        """Return the code of logged properties, given by their texts and code, after a rule added its own."""
-        if code < 0 or rule == len(self._plan.client_rules):
-            return code
-        logged = texts[code]
-        added = self._plan.client_rules[rule].properties
-        return self._properties.code(properties_text({**added, **json.loads(logged)}))
-
-    def _coded(
-        self, batch: LogBatch, name: str, code: Callable[[str | None], int], *, memo: str | None = None
-    ) -> Codes:
-        """Return the code of each row of a text column; `code` is asked once per distinct text of a dictionary."""
-        column = text_column(batch.rows, name)
-        if column is None:
-            return np.full(batch.rows.num_rows, code(LOOKUP_DEFAULTS.get(name)), dtype=np.int32)  # type: ignore[arg-type]  # texts
-        known = self._maps.get(memo or name)
-        if known is None or not known[0].equals(column.dictionary):
-            texts = texts_of(column.dictionary)
-            known = column.dictionary, narrowed(np.fromiter(map(code, texts), np.int32, len(texts)))
-            self._maps[memo or name] = known
-        if column.indices.null_count:
-            absent = code(LOOKUP_DEFAULTS.get(name))  # type: ignore[arg-type]  # texts
-            table = narrowed(np.append(known[1].astype(np.int32), np.int32(absent)))
-            return _taken(table, pc.fill_null(column.indices, len(known[1])).to_numpy(zero_copy_only=False))
-        return _taken(known[1], column.indices.to_numpy(zero_copy_only=False))
-
-    def _keep(self, columns: dict[str, NDArray[Any]]) -> None:
-        ts, counts = columns["ts"], self.share.counts
+            kept = np.flatnonzero(usable)
+            columns = {name: values.take(kept) for name, values in columns.items()}
+        ts = columns["ts"]
         if not len(ts):
             return
         counts["demand"] += len(ts)
@@ -225,9 +237,105 @@ class Coder:
         self._by_broker = _added(self._by_broker, np.bincount(columns["broker"].astype(np.int64) + 1)[1:])
         self._by_properties = _added(self._by_properties, np.bincount(columns["properties"]))
         counts["micro"] += int(columns["weight"].sum())
-        first, last = int(ts.min()), int(ts.max())
-        self.share.first_us, self.share.last_us = min(first, self.share.first_us), max(last, self.share.last_us)
+        self.share.first_us = min(int(ts.min()), self.share.first_us)
+        self.share.last_us = max(int(ts.max()), self.share.last_us)
         self._writer.add(columns)
+
+    def finish(self) -> Share:
+        """Write what is held and return the share."""
+        self._writer.flush()
+        share = self.share
+        share.parts = self._writer.parts
+        share.namespaces = list(self._atoms.bases)
+        lookups = _added(self._by_properties, np.zeros(len(self._properties.codes), np.int64)).tolist()
+        share.properties = [
+            text if count else None for text, count in zip(self._properties.values, lookups, strict=True)
+        ]
+        share.brokers = self._brokers.values
+        share.by_broker = _added(self._by_broker, np.zeros(len(share.brokers), np.int64)).tolist()
+        share.extras = {name: words.values for name, words in self._extras.items()}
+        share.topics = self._atoms.digests()
+        return share
+
+    def _columns(self, batch: LogBatch) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_]]:
+        """Return the coded columns of all rows, and which rows are demand; refuse what cannot be used."""
+        checks = Checks(batch)
+        # Only a row's first problem is reported, so the order of the checks is that of the reasons in quarantine.
+        ts = checks.timestamps()
+        atoms = self._coded(batch, "topic", self._atoms.code)
+        checks.refuse(
+            atoms == TopicCodes.BAD, lambda text: self._atoms.reasons.get(text, "the topic is missing"), "topic"
+        )
+        properties = self._property_codes(batch)
+        checks.refuse(properties < 0, lambda _: "properties is not a JSON object of texts", "properties")
+        results = self._coded(batch, "result", lambda text: RESULTS.index(text) if text in RESULTS else -1)
+        checks.refuse(results < 0, lambda text: f"result {text!r} is none of {', '.join(RESULTS)}", "result")
+        weights = checks.weights()
+        self.quarantined.extend(checks.quarantined)
+        usable, is_redirect = checks.usable, results == RESULTS.index("redirect")
+        self.share.counts["redirects"] += int(np.sum(usable & is_redirect))
+        self.share.counts["internal"] += int(np.sum(usable & (atoms == TopicCodes.INTERNAL)))
+        columns: dict[str, NDArray[Any]] = {
+            "ts": ts,
+            "seq": sequence(batch.rows),
+            "atom": atoms,
+            "properties": properties,
+            "weight": weights,
+            "broker": self._coded(batch, "broker", lambda text: -1 if text is None else self._brokers.code(text)),
+            "read_only": flags(batch.rows, "read_only"),
+        }
+        for name, words in self._extras.items():
+            if name == "domain":
+                # No column of its own, but the beginning of the topic: parsed once per topic of a dictionary as well.
+                columns[name] = self._coded(batch, "topic", partial(_domain_code, words), memo="domain")
+            else:
+                columns[name] = self._coded(batch, name, words.code, memo=f"extra {name}")
+        return columns, usable & (atoms >= 0) & ~is_redirect
+
+    def _property_codes(self, batch: LogBatch) -> Codes:
+        """Return the code of each row's properties, among them those that rules give to clients; -1 if it has none."""
+        words, rules = self._properties, self._plan.client_rules
+        logged = self._coded(batch, "properties", lambda text: _canonical_code(text, words))
+        if not rules or "client" not in batch.rows.schema.names:
+            return logged
+
+        def first_rule(client: str | None) -> int:
+            """Return the place of the first rule that matches a client, that behind all rules if none does."""
+            matching = (place for place, rule in enumerate(rules) if client is not None and rule.matches(client))
+            return next(matching, len(rules))
+
+        width = len(rules) + 1
+        by_rule = self._coded(batch, "client", first_rule, memo="rules")
+        pairs, inverse = np.unique(logged.astype(np.int64) * width + by_rule, return_inverse=True)
+        texts, labelled = words.values, []
+        for code, rule in (divmod(pair, width) for pair in pairs.tolist()):
+            if code < 0 or rule == len(rules):
+                labelled.append(code)
+            else:
+                # What a client sent itself wins over what a rule says of it.
+                both = {**rules[rule].properties, **json.loads(texts[code])}
+                labelled.append(words.code(properties_text(both)))
+        return np.array(labelled, dtype=np.int32)[inverse]
+
+    def _coded(
+        self, batch: LogBatch, name: str, code: Callable[[str | None], int], *, memo: str | None = None
+    ) -> Codes:
+        """Return the code of each row of a text column; `code` is asked once per distinct text of a dictionary."""
+        column = text_column(batch.rows, name)
+        absent: Any = LOOKUP_DEFAULTS.get(name)
+        if column is None:
+            return np.full(batch.rows.num_rows, code(absent), dtype=np.int32)
+        known = self._maps.get(memo or name)
+        if known is None or not known[0].equals(column.dictionary):
+            texts = texts_of(column.dictionary)
+            known = column.dictionary, narrowed(np.fromiter(map(code, texts), np.int32, len(texts)))
+            self._maps[memo or name] = known
+        table, indices = known[1], column.indices
+        if indices.null_count:
+            table = narrowed(np.append(table.astype(np.int32), np.int32(code(absent))))
+            indices = pc.fill_null(indices, len(known[1]))
+        codes: Codes = table[indices.to_numpy(zero_copy_only=False)]
+        return codes
 
 
 def used_columns(present: Sequence[str], plan: CodingPlan) -> list[str]:
@@ -245,24 +353,20 @@ def _added(a: Ints, b: Ints) -> Ints:
     return total
 
 
-def _taken(table: Codes, places: NDArray[Any]) -> Codes:
-    taken: Codes = table[places]
-    return taken
+def _domain_code(words: _Vocabulary, topic: str | None) -> int:
+    return words.code((topic or "").partition("://")[0])
 
 
-def _result_code(text: str | None) -> int:
-    return RESULTS.index(text) if text in RESULTS else -1
-
-
-def _canonical(text: str | None, words: _Vocabulary) -> int:
+def _canonical_code(text: str | None, words: _Vocabulary) -> int:
+    """Return the code of properties as logged, -1 if they are no JSON object of texts."""
     try:
-        found = json.loads(text or "{}")
-        canonical = properties_text(found)
+        properties = json.loads(text or "{}")
+        canonical = properties_text(properties)
         canonical.encode()
     except (ValueError, RecursionError):
         # No JSON, JSON that is nested without end, or half of a surrogate pair, which is no text.
         return -1
-    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+    if not isinstance(properties, dict) or not all(isinstance(value, str) for value in properties.values()):
         return -1
     return words.code(canonical)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.replay.ordering import DayRows
+from lookup.replay.days import DayRows
 from lookup.replay.plan import ClusterPlan
 
 __all__ = [
@@ -83,7 +83,8 @@ def places_of(rows: DayRows, span: slice, atoms: Ints) -> Ints:
     atoms = atoms[atoms < len(ends)]
     starts = np.where(atoms > 0, ends[atoms - 1], 0)
     sizes = ends[atoms] - starts
-    return order[np.repeat(starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())]
+    places: Ints = order[np.repeat(starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())]
+    return places
 
 
 def _by_atom(atoms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], Ints]:

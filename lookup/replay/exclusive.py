@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from lookup.engine.booking import Decided, OwnerChange
 from lookup.engine.ledger import MICRO
 from lookup.engine.policy import Policy
-from lookup.replay.bundle_map import BundleMap
+from lookup.replay.atoms import BundleMap
 from lookup.replay.cells import CellLedger
 from lookup.replay.counted import Counted
 from lookup.replay.counts import occurring
 from lookup.replay.cycles import Cycle
+from lookup.replay.days import DayRows
 from lookup.replay.loads import AtomLoads, BrokerLoads, Demand
-from lookup.replay.ordering import DayRows
 from lookup.replay.owners import OwnerInterval, OwnerIntervals
 from lookup.replay.plan import ClusterPlan, RunPlan, new_manager
 from lookup.replay.published import Publications

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from lookup.replay.cells import CellLedger, Groups, GroupSums
 from lookup.replay.counted import Counted
 from lookup.replay.counts import count_rows
-from lookup.replay.ordering import DayRows
+from lookup.replay.days import DayRows
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.timeline import OwnershipEvent, Registration, children_of
 from lookup.replay.walk import Registry, Tick

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from lookup.engine.ledger import MICRO, LazyTopBundles, LoadFigures, no_load, simulated_load
 from lookup.model.resources import RESOURCES
 from lookup.model.view import BundleLoad
-from lookup.replay.bundle_map import BundleMap
-from lookup.replay.ordering import DayRows
+from lookup.replay.atoms import BundleMap
+from lookup.replay.days import DayRows
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.walk import Tick
 from lookup.replay.work import WorkDir

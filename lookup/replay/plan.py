@@ -21,8 +21,8 @@ from lookup.model.broker import Location
 from lookup.model.names import pinned_broker
 from lookup.model.namespaces import NamespacePolicies
 from lookup.model.topology import LEVELS, Topology
-from lookup.replay.bundle_map import BundleMap
-from lookup.replay.ordering import Part
+from lookup.replay.atoms import BundleMap
+from lookup.replay.days import Part
 from lookup.replay.timeline import Timeline
 from lookup.replay.vocabulary import ClusterWords
 from lookup.settings.sections import OwnerLoss

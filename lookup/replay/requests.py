@@ -1,13 +1,28 @@
-"""Makes the requests a policy sees from the codes of a row."""
+"""Make the requests a policy sees from the codes of a row, and number the decision keys that follow from them.
+
+A decision key is what the odds of a lookup depend on, apart from the instant: the values of the fields a policy reads.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Hashable, Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.engine.policy import Policy
 from lookup.model.request import LookupRequest
-from lookup.replay.bundle_map import BundleMap
-from lookup.replay.ordering import DayRows
+from lookup.replay.atoms import BundleMap
+from lookup.replay.coding import EXTRA_FIELDS
+from lookup.replay.days import DayRows
 from lookup.replay.plan import ClusterPlan
 
-__all__ = ["RequestMaker"]
+__all__ = ["KeyCoder", "RequestMaker", "key_text"]
+
+Ints = NDArray[np.int64]
+#: Above this many combinations of codes, keys are numbered as they occur.
+_SMALL = 1 << 16
 
 
 class RequestMaker:
@@ -29,3 +44,68 @@ class RequestMaker:
             properties=self._words.properties[rows.value("properties", row)],
             **extras,
         )
+
+
+class KeyCoder:
+    """Numbers the decision keys of one policy's lookups."""
+
+    def __init__(self, cluster: ClusterPlan, policy: Policy, bundles: BundleMap) -> None:
+        self._reads = policy.request_reads
+        self._bundles = bundles
+        labels = [name for name in self._reads if name.startswith("properties")]
+        # "properties" is read as a whole, "properties.rack" one label of it; the whole tells all labels apart.
+        self._by_properties = _numbered(
+            tuple(sorted(properties.items()))
+            if "properties" in labels
+            else tuple(properties.get(name.partition(".")[2]) for name in labels)
+            for properties in cluster.words.properties
+        )
+        self._extras = [name for name in EXTRA_FIELDS if name in self._reads]
+        self._sizes = [len(cluster.words.extras.get(name, ())) or 1 for name in self._extras]
+        self._seen: dict[int, int] = {}
+        self.refresh()
+
+    @property
+    def by_client(self) -> Ints | None:
+        """Return the key of each client class if nothing else makes a difference, else None."""
+        is_alone = not self._extras and not (self._by_atom.size and self._by_atom.max())
+        return self._by_properties if is_alone and self._by_properties.size else None
+
+    def refresh(self) -> None:
+        """Number the bundles again after a split."""
+        levels = [name for name in ("bundle", "namespace", "tenant") if name in self._reads]
+        keys = []
+        for bundle in map(str, self._bundles.names if levels else ()):
+            namespace = bundle.rpartition("/")[0]
+            names = {"bundle": bundle, "namespace": namespace, "tenant": namespace.partition("/")[0]}
+            keys.append(tuple(names[level] for level in levels))
+        self._by_atom = _numbered(keys)
+
+    def codes(self, rows: DayRows, low: int, high: int) -> tuple[Ints, int]:
+        """Return the key of each row, shape (n_rows,), and a bound above all keys so far."""
+        span = slice(low, high)
+        codes, size = np.zeros(high - low, dtype=np.int64), 1
+        for numbers, column in ((self._by_properties, "properties"), (self._by_atom, "atom")):
+            if numbers.size and numbers.max():
+                codes = codes * (int(numbers.max()) + 1) + numbers[rows.column(column, span)]
+                size *= int(numbers.max()) + 1
+        for name, words in zip(self._extras, self._sizes, strict=True):
+            codes = codes * words + rows.column(name, span)
+            size *= words
+        if size <= _SMALL:
+            return codes, size
+        # Topics and clients make millions of combinations, of which few occur: odds are a table by key.
+        occurring, inverse = np.unique(codes, return_inverse=True)
+        numbers = np.array([self._seen.setdefault(code, len(self._seen)) for code in occurring.tolist()], np.int64)
+        return numbers[inverse], len(self._seen)
+
+
+def key_text(policy: Policy, request: LookupRequest) -> str:
+    """Write a decision key as JSON: the fields the policy reads and their values."""
+    return json.dumps(dict(zip(policy.request_reads, policy.decision_key(request), strict=True)), ensure_ascii=False)
+
+
+def _numbered(keys: Iterable[Hashable]) -> Ints:
+    """Return a number for each key, the same for equal ones, in order of first occurrence."""
+    seen: dict[Hashable, int] = {}
+    return np.array([seen.setdefault(key, len(seen)) for key in keys], dtype=np.int64)

@@ -23,6 +23,7 @@ from lookup.engine.units import act_warnings, cannot_act
 from lookup.errors import InputError, SettingsError
 from lookup.logs.jobs import run_tasks
 from lookup.logs.parquet import Split, list_log, share_out
+from lookup.model.quoting import quantity
 from lookup.replay.clusters import SmallInputs, plan_cluster, read_small_inputs, require_scored
 from lookup.replay.coding import EXTRA_FIELDS, CodingPlan, Share
 from lookup.replay.counted import check_by
@@ -33,7 +34,6 @@ from lookup.replay.frames import code_frame
 from lookup.replay.gaps import known_figures, known_rates, unknown_figures
 from lookup.replay.outcome import ReplayOutcome
 from lookup.replay.plan import ClusterPlan, RunPlan
-from lookup.replay.quantities import quantity
 from lookup.replay.recipe import Recipe, built_here, ship
 from lookup.replay.tasks import Coded, Gathered, Output, Replayed, code_share, replay_runs
 from lookup.replay.typical import mean_load

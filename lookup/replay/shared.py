@@ -15,16 +15,15 @@ from numpy.typing import NDArray
 from lookup.engine.ballot import Ballot
 from lookup.engine.ledger import MICRO
 from lookup.engine.policy import Policy
-from lookup.replay.bundle_map import BundleMap
+from lookup.replay.atoms import BundleMap
 from lookup.replay.cells import CellLedger
 from lookup.replay.counted import Counted
+from lookup.replay.days import DayRows
 from lookup.replay.expected import ExpectedTally
-from lookup.replay.keys import KeyCoder, key_text
 from lookup.replay.loads import SharedLoads
-from lookup.replay.ordering import DayRows
 from lookup.replay.plan import ClusterPlan, RunPlan, new_manager
 from lookup.replay.published import Publications
-from lookup.replay.requests import RequestMaker
+from lookup.replay.requests import KeyCoder, RequestMaker, key_text
 from lookup.replay.stretches import (
     Classes,
     KeyDemand,

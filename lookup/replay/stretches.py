@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.replay.counts import compacted, grouped, summed, weights_of
-from lookup.replay.ordering import DayRows
+from lookup.replay.days import DayRows
 from lookup.replay.plan import ClusterPlan
 from lookup.replay.walk import Tick
 

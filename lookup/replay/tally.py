@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lookup.replay.cells import CellLedger, Groups, GroupSums
 from lookup.replay.counts import compacted, count_rows, grouped, places_of
-from lookup.replay.ordering import DayRows
+from lookup.replay.days import DayRows
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.transits import Transits
 

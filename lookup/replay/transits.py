@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from lookup.engine.hand_overs import HandOver
 from lookup.model.batch import TRANSIT_STATES
 from lookup.replay.counts import grouped
-from lookup.replay.ordering import DayRows
+from lookup.replay.days import DayRows
 from lookup.replay.plan import ClusterPlan
 
 __all__ = ["Transits"]

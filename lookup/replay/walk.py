@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.model.broker import Roster
-from lookup.replay.ordering import DayRows, day_rows
-from lookup.replay.parts import DAY_US
+from lookup.replay.days import DAY_US, DayRows, day_rows
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.timeline import TickEvents
 from lookup.replay.work import WorkDir

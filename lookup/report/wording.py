@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lookup.engine.ledger import MICRO
+from lookup.model.quoting import quantity
 from lookup.model.time import moment_at
-from lookup.replay.quantities import quantity
 from lookup.report.comparison import MARKS, NOTHING, OPEN_MARKS, label, number_text, policies_in_order
 from lookup.score.luck import LEVEL
 from lookup.score.scoring import Scored

@@ -17,8 +17,7 @@ import numpy as np
 from lookup.engine.measuring import every_key_of, luck_of
 from lookup.errors import SettingsError
 from lookup.hooks import Luck, Metric
-from lookup.model.quoting import suggestion
-from lookup.replay.quantities import quantity
+from lookup.model.quoting import quantity, suggestion
 from lookup.score.luck import LEVEL, Estimate, Layout, Spread, minus, spread
 from lookup.score.series import Series
 from lookup.settings.sections import VerdictSection

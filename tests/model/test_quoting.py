@@ -13,6 +13,7 @@ from lookup.model.quoting import (
     listed,
     one_line,
     printable,
+    quantity,
     shown,
     suggestion,
     unseen,
@@ -105,3 +106,16 @@ def test_a_name_that_is_not_alike_enough_is_not_the_closest() -> None:
     """The share that must be alike is the caller's to choose."""
     assert closest("tik_s", ["seeds", "tick_s"]) == "tick_s"
     assert closest("tik_s", ["seeds", "tick_s"], cutoff=0.95) is None
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 policies"), (1, "1 policy"), (2, "2 policies"), (1000, "1,000 policies")]
+)
+def test_one_is_singular(count: int, text: str) -> None:
+    """Only a single thing is told in the singular; thousands are grouped."""
+    assert quantity(count, "policy", "policies") == text
+
+
+def test_most_plurals_have_an_s() -> None:
+    """The plural need not be given."""
+    assert [quantity(count, "file") for count in (1, 2)] == ["1 file", "2 files"]

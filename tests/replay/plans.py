@@ -13,7 +13,7 @@ from lookup.engine.policy import Policy
 from lookup.logs.parquet import list_log, share_out
 from lookup.replay.clusters import SmallInputs, plan_cluster, read_small_inputs
 from lookup.replay.coding import EXTRA_FIELDS, CodingPlan, Share
-from lookup.replay.ordering import DayRows, day_rows
+from lookup.replay.days import DayRows, day_rows
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.run import run_plan
 from lookup.replay.tasks import code_share

@@ -12,7 +12,7 @@ import pytest
 
 from lookup.engine.ledger import LoadFigures, no_load
 from lookup.model import RESOURCES, BundleLoad
-from lookup.replay.bundle_map import BundleMap
+from lookup.replay.atoms import BundleMap
 from lookup.replay.loads import AtomLoads, BrokerLoads, Demand, ReportedLoads
 from tests.replay.plans import NOON, TOPIC, WHOLE, Planned, lookup, planned
 from tests.replay.worlds import MICRO

@@ -1,4 +1,4 @@
-"""Decision keys as integers."""
+"""Requests made from codes, and their decision keys as integers."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from lookup.replay import keys
-from lookup.replay.bundle_map import BundleMap
-from lookup.replay.keys import KeyCoder, key_text
-from lookup.replay.requests import RequestMaker
+from lookup.replay import requests as module
+from lookup.replay.atoms import BundleMap
+from lookup.replay.requests import KeyCoder, RequestMaker, key_text
 from tests.replay.plans import Planned, lookup, planned, policy
 
 ROWS = [
@@ -45,7 +44,7 @@ def test_rows_have_the_same_number_where_the_policy_sees_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: Mapping[str, Any], most: int
 ) -> None:
     """Two lookups share a number exactly if they share the decision key, few keys or many."""
-    monkeypatch.setattr(keys, "_SMALL", most)
+    monkeypatch.setattr(module, "_SMALL", most)
     codes, texts = _texts(planned(tmp_path, ROWS), parts)
 
     for a, first in enumerate(texts):

@@ -1,0 +1,246 @@
+"""Write the rows of one task in parts, and put the parts of a day together in the total order (ts, seq, file, row).
+
+A part holds some rows of one cluster and day in order of (ts, seq, row), in the codes of the task that wrote it; a
+`Recoding` makes these the cluster's. A day is made in the memory of the task that replays it, once for all policies of
+that task; everything downstream walks or gathers its columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, TypeVar, cast
+from urllib.parse import quote
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.replay.work import WorkDir
+
+__all__ = ["DAY_US", "DayRows", "Part", "PartWriter", "Recoding", "WrittenPart", "day_rows", "narrowed"]
+
+DAY_US = 86_400_000_000
+#: Rows a writer holds before it writes them; row groups of about a million are written as they come.
+_HELD_ROWS = 500_000
+#: Columns that are written as steps from row to row, which are short; `WrittenPart.first` holds where they begin.
+_STEPPED = ("ts", "seq")
+
+_Made = TypeVar("_Made")
+_Columns = dict[str, NDArray[Any]]
+#: Codes in the smallest integers that hold them.
+Codes = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenPart:
+    """The file of a part, and the (ts, seq) of its first and last row."""
+
+    name: str
+    #: days since the epoch
+    day: int
+    first: tuple[int, int]
+    last: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Recoding:
+    """The cluster's code by the task's, for each column that a task coded."""
+
+    atom: Codes
+    properties: Codes
+    #: roster numbers, -1 for none, -2 for a broker the roster does not know
+    broker: Codes
+    extras: Mapping[str, Codes]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part, and the meaning of the codes of the task that wrote it."""
+
+    written: WrittenPart
+    recoding: Recoding
+
+
+class PartWriter:
+    """Writes the rows that one task has of one cluster.
+
+    Args:
+        task: number of the task, part of the names of its files.
+    """
+
+    def __init__(self, work: WorkDir, cluster: str, task: int, *, tick_us: int) -> None:
+        self.parts: list[WrittenPart] = []
+        self._work, self._task, self._tick_us = work, task, tick_us
+        self._folder = f"parts/{quote(cluster, safe='')}"
+        self._held: dict[int, list[_Columns]] = {}
+        self._rows = 0
+
+    def add(self, columns: _Columns) -> None:
+        """Take rows, in the order of their source; every call brings the same columns, among them `ts` and `seq`."""
+        # A tick belongs to the day in which its cell of the grid begins, also if tick_s does not divide a day.
+        ts, grid = columns["ts"], self._tick_us
+        first, last = (int(end) // grid * grid // DAY_US for end in (ts.min(), ts.max()))
+        if first == last:
+            self._held.setdefault(first, []).append(columns)
+        else:
+            days = ts // grid * grid // DAY_US
+            for day in np.unique(days).tolist():
+                mask = days == day
+                self._held.setdefault(day, []).append({name: values[mask] for name, values in columns.items()})
+        self._rows += len(ts)
+        if self._rows >= _HELD_ROWS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the held rows, one part per day."""
+        for day, chunks in sorted(self._held.items()):
+            columns = chunks[0]
+            if len(chunks) > 1:
+                columns = {name: np.concatenate([chunk[name] for chunk in chunks]) for name in columns}
+            columns = _sorted(columns)
+            first, last = ((int(columns["ts"][row]), int(columns["seq"][row])) for row in (0, -1))
+            name = f"{self._folder}/{day}/{self._task:05d}-{len(self.parts):04d}.arrow"
+            # The ends are compared first: most columns that vary need no pass over all rows to show it.
+            constants = {
+                key: int(values[0])
+                for key, values in columns.items()
+                if key != "ts" and values[0] == values[-1] and (values == values[0]).all()
+            }
+            written = {key: values for key, values in columns.items() if key not in constants}
+            # Steps too wide for 64 bits wrap around, and do so once more when they are added up.
+            written |= {key: np.diff(written[key], prepend=written[key][:1]) for key in _STEPPED if key in written}
+            self._work.write(name, {key: narrowed(values) for key, values in written.items()}, constants)
+            self.parts.append(WrittenPart(name, day, first, last))
+        self._held, self._rows = {}, 0
+
+
+def _sorted(columns: _Columns) -> _Columns:
+    """Return rows in order of (ts, seq), rows that are so already without a sort, as most logs are."""
+    ts, seq = columns["ts"], columns["seq"]
+    later, equal = ts[1:] > ts[:-1], ts[1:] == ts[:-1]
+    if (later | (equal & (seq[1:] >= seq[:-1]))).all():
+        return columns
+    order = np.lexsort((seq, ts))
+    return {name: values[order] for name, values in columns.items()}
+
+
+def narrowed(values: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers in the smallest integers that hold them: half the bytes is half the time to write and read."""
+    if values.dtype.kind != "i" or not len(values):
+        return values
+    least, most = int(values.min()), int(values.max())
+    narrow = (np.int8, np.int16, np.int32)
+    holding = (kind for kind in narrow if np.iinfo(kind).min <= least and most <= np.iinfo(kind).max)
+    return values.astype(next(holding, values.dtype), copy=False)
+
+
+class DayRows:
+    """The demand of one cluster and day in total order; columns of shape (n_rows,).
+
+    A column that holds one value only is kept as that value.
+    """
+
+    def __init__(self, columns: Mapping[str, NDArray[Any]], constants: Mapping[str, int]) -> None:
+        self._columns, self._constants = columns, constants
+        self._made: dict[Hashable, object] = {}
+
+    @property
+    def ts(self) -> NDArray[np.int64]:
+        """Return when each lookup came, µs."""
+        return self._columns["ts"]
+
+    def __len__(self) -> int:
+        return len(self.ts)
+
+    def column(self, name: str, rows: slice) -> NDArray[Any]:
+        """Return some rows of a column."""
+        values = self._columns.get(name)
+        if values is not None:
+            return values[rows]
+        start, stop, _ = rows.indices(len(self))
+        # Micro-units of weight are whole numbers below 2**53, exact as float64, which sums want.
+        return np.full(stop - start, self._constants[name], dtype=np.float64 if name == "weight" else np.int64)
+
+    def value(self, name: str, row: int) -> int:
+        """Return the value of one row."""
+        values = self._columns.get(name)
+        return self._constants[name] if values is None else int(values[row])
+
+    def constant(self, name: str) -> int | None:
+        """Return the one value of a column, None if it varies."""
+        return self._constants.get(name)
+
+    def once(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
+        """Return what was made of these rows under a key, made now if it was not asked before: policies share a day."""
+        if key not in self._made:
+            self._made[key] = make()
+        return cast("_Made", self._made[key])
+
+
+class _Read:
+    """A part as its task wrote it, and its values in the cluster's codes."""
+
+    def __init__(self, work: WorkDir, part: Part) -> None:
+        self._columns, self._constants = work.read(part.written.name)
+        self._first = dict(zip(_STEPPED, part.written.first, strict=True))
+        codes = part.recoding
+        self._maps = {"atom": codes.atom, "properties": codes.properties, "broker": codes.broker, **codes.extras}
+
+    def __len__(self) -> int:
+        return len(self._columns["ts"])
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of all columns."""
+        return sorted({*self._columns, *self._constants})
+
+    def constant(self, name: str) -> int | None:
+        """Return the one value of a column, None if it varies."""
+        value, codes = self._constants.get(name), self._maps.get(name)
+        return value if value is None or codes is None else int(codes[value])
+
+    def dtype(self, name: str) -> np.dtype[Any]:
+        """Return the type that holds a column's values."""
+        values = self._maps.get(name, self._columns.get(name))
+        return np.dtype(np.int64) if values is None or name in _STEPPED else values.dtype
+
+    def write_to(self, target: NDArray[Any], name: str) -> None:
+        """Write a column's values."""
+        constant, codes = self.constant(name), self._maps.get(name)
+        if constant is not None:
+            target[:] = constant
+        elif name in _STEPPED:
+            np.cumsum(self._columns[name], dtype=np.int64, out=target)
+            target += self._first[name]
+        elif codes is None:
+            target[:] = self._columns[name]
+        else:
+            # -1 stands for the last code, as it does if a code is an index.
+            np.take(codes.astype(target.dtype, copy=False), self._columns[name], out=target, mode="wrap")
+
+
+def day_rows(work: WorkDir, parts: Sequence[Part]) -> DayRows:
+    """Put the parts of one cluster and day together."""
+    read = [_Read(work, part) for part in parts]
+    # Parts come in order of their files, which breaks ties; so parts that do not overlap need no sort.
+    is_ordered = all(before.written.last <= after.written.first for before, after in pairwise(parts))
+    values = {name: {part.constant(name) for part in read} for name in read[0].names}
+    constants = {name: value for name, (value, *others) in values.items() if value is not None and not others}
+    unused = {*constants, *(("seq",) if is_ordered else ())}
+    columns: _Columns = {}
+    for name in values:
+        if name not in unused:
+            # Written into one array: to concatenate decoded parts would hold every column twice.
+            dtype = np.result_type(*(part.dtype(name) for part in read))
+            joined = columns[name] = np.empty(sum(map(len, read)), dtype=dtype)
+            low = 0
+            for part in read:
+                part.write_to(joined[low : low + len(part)], name)
+                low += len(part)
+    if not is_ordered:
+        seq = columns.pop("seq", None)
+        # lexsort is stable, so file and row break what ties are left.
+        order = np.lexsort((columns["ts"],) if seq is None else (seq, columns["ts"]))
+        columns = {name: column[order] for name, column in columns.items()}
+    return DayRows(columns, constants)
