@@ -14,7 +14,7 @@ from lookup.engine.build import build_policies
 from lookup.engine.plugins import Registry, load_plugins
 from lookup.engine.policy import Policy
 from lookup.errors import SettingsError
-from lookup.simulate import ScenarioFile, findings, read_scenario, run_policy, told
+from lookup.simulate import ScenarioFile, findings, read_scenario, run_policy, trends_text
 
 __all__ = ["COMMAND"]
 
@@ -79,7 +79,7 @@ def _built(file: ScenarioFile, registry: Registry) -> Sequence[Policy]:
 
 def _simulated(file: ScenarioFile, policies: Sequence[Policy], *, is_rewritten: bool) -> int:
     trends = [run_policy(file.scenario, policy) for policy in policies]
-    printed = told(file.scenario, trends)
+    printed = trends_text(file.scenario, trends)
     stdout().write(f"scenario {file.path}\n{printed}\n")
     if is_rewritten:
         file.path.write_text(file.rewritten(printed), encoding="utf-8")

@@ -1,11 +1,10 @@
-"""Closed loop: scenarios of a cluster under load, run minute by minute against policies, with a trend for each."""
+"""Run scenarios in closed loop: a cluster under load, minute by minute, against policies, with a trend for each."""
 
 from __future__ import annotations
 
-from lookup.simulate.judge import Finding, findings
+from lookup.simulate.judge import Finding, findings, trends_text
 from lookup.simulate.loop import run_policy
 from lookup.simulate.scenario import Scenario, ScenarioFile, read_scenario
-from lookup.simulate.told import told
 from lookup.simulate.trend import Figures, Sample, Trend
 
 __all__ = [
@@ -18,5 +17,5 @@ __all__ = [
     "findings",
     "read_scenario",
     "run_policy",
-    "told",
+    "trends_text",
 ]

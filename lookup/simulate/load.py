@@ -1,67 +1,73 @@
-"""What topics carry in every minute of a scenario: evenly spread hashes, Zipf's law, swings and jitter.
+"""Compute what topics and bundles of a scenario carry in every minute, and split bundles.
 
-Everything follows from the scenario and its seed, so every policy meets the same load.
+Topics have evenly spread hashes, sizes by Zipf's law, swings and jitter. Everything follows from the scenario and its
+seed, so every policy meets the same load.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
+from bisect import insort
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.model.bundles import HASH_END
+from lookup.model.bundles import HASH_END, NamespaceBundle, bundle_ranges, equal_boundaries
+from lookup.model.decision import Split
+from lookup.model.load import NamespaceBundleStats
+from lookup.model.traffic import Traffic, topic_traffic
 from lookup.simulate.scenario import Event, NamespaceLoad
 
-__all__ = ["MIB", "TopicLoads"]
+__all__ = ["MIB", "BundleTable", "MinuteLoad", "TopicLoads"]
 
 MIB = 1024 * 1024
 
 Floats = NDArray[np.float64]
-_Words = NDArray[np.uint64]
 
 
 class TopicLoads:
-    """The topics of one namespace.
+    """The topics of one namespace and their load over time.
 
     Args:
-        seed: of which topic is large, and of jitter.
+        seed: decides which topic is large, and the jitter.
     """
 
     def __init__(self, spec: NamespaceLoad, seed: int) -> None:
         self.spec = spec
-        #: place of each topic on the hash circle, ascending, shape (n_topics,)
+        #: position of each topic on the hash circle, ascending, shape (n_topics,)
         self.hashes: NDArray[np.int64] = (np.arange(spec.topics) * 2 + 1) * (HASH_END + 1) // (2 * spec.topics)
+        # The name keeps namespaces of one scenario from having the same jitter.
         self._seed = f"{seed}\x1f{spec.name}"
         self._factors = np.ones(spec.topics)
-        self._base = _zipf(spec.topics, spec.skew, self._seed) * spec.load * MIB
+        shares = 1.0 / np.arange(1, spec.topics + 1) ** spec.skew
+        # Large topics lie anywhere: in the order of hashes the first bundle would be the hottest in every scenario.
+        ranks = np.argsort(np.argsort(_uniform(spec.topics, self._seed, 0), kind="stable"), kind="stable")
+        self._base = (shares / shares.sum())[ranks] * spec.load * MIB
 
     def change(self, event: Event) -> None:
         """Let an event change the load, if it is about this namespace."""
         if event.factor is not None and event.namespace in (None, self.spec.name):
+            # Factors are of the load at the start, as the page on scenarios says, so a second one replaces the first.
             self._factors[list(event.topics) or slice(None)] = event.factor
 
     def at(self, minute: int) -> Floats:
         """Return bytes per second of every topic in a minute, shape (n_topics,)."""
         swing = 1.0 + self.spec.wave * math.sin(2.0 * math.pi * minute / self.spec.period)
-        loads = self._base * self._factors * swing
+        loads: Floats = self._base * self._factors * swing
         if self.spec.jitter:
+            # Stream 0 has decided the order of sizes.
             noise = _uniform(self.spec.topics, self._seed, minute + 1)
             loads = loads * (1.0 + self.spec.jitter * (2.0 * noise - 1.0))
         return loads
 
 
-def _zipf(count: int, exponent: float, seed: str) -> Floats:
-    """Return shares that add up to 1, in an order that follows from the seed."""
-    shares = 1.0 / np.arange(1, count + 1) ** exponent
-    ranks = np.argsort(np.argsort(_uniform(count, seed, 0), kind="stable"), kind="stable")
-    ordered: Floats = (shares / shares.sum())[ranks]
-    return ordered
-
-
 def _uniform(count: int, seed: str, stream: int) -> Floats:
-    """Return numbers in [0, 1) that follow from their place, the seed and the stream alone, shape (count,)."""
+    """Return numbers in [0, 1) that follow from their index, the seed and the stream alone, shape (count,)."""
+    # numpy.random is banned here: its streams may change with a release, and the scenarios' files pin what they print.
     # Streams begin anywhere on the one long sequence, so that they do not overlap.
     start = int.from_bytes(hashlib.blake2b(f"{seed}\x1f{stream}".encode(), digest_size=8).digest(), "big")
     words = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(start)
@@ -70,5 +76,91 @@ def _uniform(count: int, seed: str, stream: int) -> Floats:
         words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         words = words ^ (words >> np.uint64(31))
+    # A double holds 53 bits exactly.
     scaled: Floats = (words >> np.uint64(11)).astype(np.float64) / float(1 << 53)
     return scaled
+
+
+@dataclass(frozen=True)
+class MinuteLoad:
+    """The load of one minute by bundle name; names are ordered by namespace and range."""
+
+    #: bytes per second
+    loads: dict[str, float]
+    #: messages per second
+    rates: dict[str, float]
+    #: number of topics
+    topics: dict[str, int]
+    #: one topic of every bundle that has any: the name to look up, which stands for any other in the bundle
+    examples: dict[str, str]
+    traffic: Traffic
+
+
+class BundleTable:
+    """The bundles of a scenario's namespaces: boundaries, which splits change, and load.
+
+    Args:
+        with_topics: whether splitters need to know single topics.
+    """
+
+    def __init__(self, namespaces: Sequence[NamespaceLoad], seed: int, *, with_topics: bool) -> None:
+        self._loads = {spec.name: TopicLoads(spec, seed) for spec in namespaces}
+        self._boundaries = {spec.name: list(equal_boundaries(spec.bundles)) for spec in namespaces}
+        self._with_topics = with_topics
+
+    @property
+    def topics(self) -> Iterator[TopicLoads]:
+        """Yield the topics of each namespace."""
+        yield from self._loads.values()
+
+    def names(self) -> list[str]:
+        """Return the names of all bundles, by namespace and range."""
+        return [name for namespace in self._boundaries for name in self._names(namespace)]
+
+    def split(self, split: Split) -> None:
+        """Cut a bundle at the boundaries of the split."""
+        namespace = str(NamespaceBundle.parse(split.bundle).namespace)
+        for boundary in split.boundaries:
+            insort(self._boundaries[namespace], boundary)
+
+    def at(self, minute: int) -> MinuteLoad:
+        """Add up what every bundle carries in a minute."""
+        counts = {namespace: len(boundaries) - 1 for namespace, boundaries in self._boundaries.items()}
+        stats: dict[str, NamespaceBundleStats] = {}
+        tables: dict[str, NDArray[np.void]] = {}
+        minute_load = MinuteLoad({}, {}, {}, {}, Traffic(stats, tables, counts))
+        for namespace, topics in self._loads.items():
+            loads, size = topics.at(minute), topics.spec.message_bytes
+            # Topics ascend by hash, so those of a bundle are a run.
+            starts = np.searchsorted(topics.hashes, self._boundaries[namespace]).tolist()
+            for name, (first, after) in zip(self._names(namespace), pairwise(starts), strict=True):
+                carried = loads[first:after]
+                load = float(carried.sum())
+                minute_load.loads[name], minute_load.rates[name] = load, load / size
+                minute_load.topics[name] = len(carried)
+                if len(carried):
+                    minute_load.examples[name] = f"persistent://{namespace}/topic-{first}"
+                # Single topics cost more than all the rest of a minute; without a splitter no part looks at them.
+                if self._with_topics:
+                    stats[name] = _bundle_stats(topics.spec, load, len(carried))
+                    rows = zip(topics.hashes[first:after].tolist(), carried.tolist(), strict=True)
+                    tables[name] = topic_traffic((hashed, load / size, load) for hashed, load in rows)
+        return minute_load
+
+    def _names(self, namespace: str) -> list[str]:
+        return [f"{namespace}/{bounds}" for bounds in bundle_ranges(self._boundaries[namespace])]
+
+
+def _bundle_stats(spec: NamespaceLoad, load: float, topics: int) -> NamespaceBundleStats:
+    """Return the statistics of a bundle that carries `load` bytes per second."""
+    # Half of what a topic carries comes in, half goes out.
+    half, rate, connected = load / 2.0, load / spec.message_bytes / 2.0, topics * spec.clients
+    return NamespaceBundleStats(
+        msg_rate_in=rate,
+        msg_rate_out=rate,
+        msg_throughput_in=half,
+        msg_throughput_out=half,
+        producer_count=connected,
+        consumer_count=connected,
+        topics=topics,
+    )

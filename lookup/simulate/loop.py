@@ -1,11 +1,14 @@
-"""The closed loop: minute by minute a policy places, sheds and splits, and its own doing is the next minute's load.
+"""Run the closed loop: minute by minute a policy places, sheds and splits, and its own doing is the next minute's load.
 
-A minute is: events, load reports, the shedder, the splitter, then a lookup for every bundle without owner.
+A minute is: events, load reports, the shedder, the splitter, then a lookup for every bundle without owner. How brokers
+publish their load is the engine's business (`lookup.engine.reporting`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,18 +16,18 @@ from numpy.typing import NDArray
 from lookup.engine.ledger import LoadFigures
 from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Policy
+from lookup.engine.reporting import ReportBoard
 from lookup.model.broker import Broker, BrokerLookupData, Roster
 from lookup.model.request import LookupOptions
 from lookup.model.view import BundleLoad
-from lookup.simulate.averages import LongRun
-from lookup.simulate.bundles import BundleTable, MinuteLoad
-from lookup.simulate.load import MIB
-from lookup.simulate.reports import reports_of
+from lookup.simulate.load import MIB, BundleTable, MinuteLoad
 from lookup.simulate.scenario import Scenario
 from lookup.simulate.trend import Sample, Trend
 
-__all__ = ["run_policy"]
+__all__ = ["FreshReports", "LongRun", "Reports", "reports_of", "run_policy"]
 
+#: Samples of a mean in the long run; Pulsar: NUM_LONG_SAMPLES.
+_SAMPLES = 1000
 _MINUTE_US = 60 * 1_000_000
 #: Long enough after the epoch that no grace period reaches back beyond it.
 _START_US = 24 * 60 * _MINUTE_US
@@ -32,20 +35,92 @@ _START_US = 24 * 60 * _MINUTE_US
 Floats = NDArray[np.float64]
 
 
+class LongRun:
+    """The mean of each bundle's message rate over what was reported of it.
+
+    With n samples so far the next one moves the mean by 1 / n of the difference: up to 1,000 samples it is their plain
+    mean, from then on an exponential one that keeps 0.999 of the past. A bundle starts with its first report, and so do
+    the children of a split, of which nothing is known until then.
+
+    Source: TimeAverageMessageData, BundleData and ModularLoadManagerImpl.updateBundleData of apache/pulsar at 17c97eed.
+    """
+
+    def __init__(self) -> None:
+        #: number of samples, up to `_SAMPLES`, and mean by bundle
+        self._means: dict[str, tuple[int, float]] = {}
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """Return the mean message rate by bundle, messages per second, in and out together."""
+        return {bundle: mean for bundle, (_, mean) in self._means.items()}
+
+    def take(self, rates: Mapping[str, float]) -> None:
+        """Take one report of every bundle in; a bundle that is not named keeps its mean."""
+        for bundle, rate in rates.items():
+            before, mean = self._means.get(bundle, (0, 0.0))
+            # A count that stays at the limit makes the mean exponential, as Pulsar's does.
+            count = min(before + 1, _SAMPLES)
+            self._means[bundle] = count, ((count - 1) * mean + rate) / count
+
+
+class Reports(Protocol):
+    """Turns the figures that brokers measure into those that the load manager sees."""
+
+    def shown(self, figures: LoadFigures, bundles: NDArray[np.int64], now_us: int) -> LoadFigures:
+        """Return what is seen of the figures of this minute.
+
+        Args:
+            bundles: number of bundles each broker owns, shape (n_brokers,).
+            now_us: µs since the Unix epoch, later than in the call before.
+        """
+
+
+def reports_of(scenario: Scenario, policy: Policy, start_us: int) -> Reports:
+    """Return the reports of a scenario's brokers under a policy.
+
+    How often they publish is the policy's cadence, what they remember of the past the scenario's.
+
+    Args:
+        start_us: time of the first minute, µs since the Unix epoch.
+    """
+    n_brokers = len(scenario.broker_ids)
+    if scenario.reports == "fresh":
+        return FreshReports(n_brokers, scenario.history)
+    return ReportBoard(n_brokers, start_us, replace(policy.cadence, history=scenario.history))
+
+
+class FreshReports:
+    """Reports of brokers that publish in every minute; usage is smoothed over the minutes before.
+
+    Args:
+        n_brokers: brokers of the scenario, registered or not.
+        history: share of the usage before in the next, ratio in [0, 1].
+    """
+
+    def __init__(self, n_brokers: int, history: float) -> None:
+        self._usage: Floats = np.full(n_brokers, np.nan)
+        self._history = history
+
+    def shown(self, figures: LoadFigures, bundles: NDArray[np.int64], now_us: int) -> LoadFigures:
+        """Return what is seen of the figures of this minute."""
+        smoothed = self._history * self._usage + (1.0 - self._history) * figures.usage
+        # A broker that comes back begins anew: usage of brokers that are away is NaN.
+        self._usage = np.where(np.isnan(self._usage), figures.usage, smoothed)
+        return replace(figures, usage=self._usage.copy())
+
+
 def run_policy(scenario: Scenario, policy: Policy) -> Trend:
     """Run a scenario against one policy.
 
     Raises:
-        PolicyError: where a part of the policy fails and it says stop, or breaks its protocol.
+        PolicyError: if a part of the policy fails and it says stop, or breaks its protocol.
     """
     return Trend(policy.name, scenario.window, tuple(_Loop(scenario, policy).samples()))
 
 
-def _at_us(minute: int) -> int:
-    return _START_US + minute * _MINUTE_US
-
-
 class _Loop:
+    """The state of one run: brokers, bundles, and the load manager that the policy drives."""
+
     def __init__(self, scenario: Scenario, policy: Policy) -> None:
         self._scenario = scenario
         self._table = BundleTable(scenario.namespaces, scenario.seed, with_topics=policy.splitter is not None)
@@ -64,50 +139,50 @@ class _Loop:
         self._reports = reports_of(scenario, policy, _START_US)
 
     def samples(self) -> Iterator[Sample]:
-        """Yield what every minute came to."""
+        """Run minute by minute and yield a sample of each."""
         manager = self._manager
         manager.begin_tick(_START_US)
-        manager.set_registry(self._roster, self._registered())
-        manager.restore(self._first_owners())
+        self._register()
+        first_owners = (broker for broker, count in self._scenario.owners.items() for _ in range(count))
+        # Not strict: bundles beyond the owners that the scenario names are looked up in the first minute.
+        manager.restore(dict(zip(self._table.names(), first_owners, strict=False)))
+        # Owners at the start are no moves.
         manager.take_changes()
         for minute in range(self._scenario.minutes):
-            manager.begin_tick(_at_us(minute))
-            self._happen(minute)
+            now_us = _START_US + minute * _MINUTE_US
+            manager.begin_tick(now_us)
+            self._apply_events(minute)
             load = self._table.at(minute)
             self._long_run.take(load.rates)
-            manager.set_load(self._reports.shown(self._figures(load), manager.ownership.bundles(), _at_us(minute)))
+            manager.set_load(self._reports.shown(self._figures(load), manager.ownership.bundles(), now_us))
             shed, split = manager.shed(), manager.split_bundles()
             splits = () if split is None else split.accepted
-            for one in splits:
-                self._table.split(one)
-            unowned = self._look_up(load, has_split=bool(splits))
+            for accepted in splits:
+                self._table.split(accepted)
+            # Only a minute with splits has other bundles than its load names.
+            names = self._table.names() if splits else load.loads
+            waiting = [name for name in names if manager.ownership.owner(name) is None]
+            answers = [manager.assign(load.examples.get(name), name, self._options) for name in waiting]
             sheds = 0 if shed is None else len(shed.accepted)
-            yield self._sample(minute, load, sheds=sheds, splits=len(splits), unowned=unowned)
+            yield self._sample(minute, load, sheds=sheds, splits=len(splits), unowned=answers.count(None))
 
-    def _happen(self, minute: int) -> None:
+    def _apply_events(self, minute: int) -> None:
+        """Let the events of a minute change load and registry."""
         due = [event for event in self._scenario.events if event.at == minute]
         for event in due:
             self._away = (self._away | set(event.leave)) - set(event.join)
             for topics in self._table.topics:
                 topics.change(event)
+        # Once, after all events: a broker that leaves and joins in the same minute has not been away.
         if any(event.leave or event.join for event in due):
-            self._manager.set_registry(self._roster, self._registered())
+            self._register()
 
-    def _registered(self) -> NDArray[np.bool_]:
-        return np.array([broker.id not in self._away for broker in self._roster], dtype=np.bool_)
-
-    def _first_owners(self) -> Mapping[str, str]:
-        owners = (broker for broker, count in self._scenario.owners.items() for _ in range(count))
-        return dict(zip(self._table.names(), owners, strict=False))
-
-    def _look_up(self, load: MinuteLoad, *, has_split: bool) -> int:
-        # Answers how many bundles nobody serves; only a minute with splits has other bundles than its load says.
-        names = self._table.names() if has_split else load.loads
-        unowned = [name for name in names if self._manager.ownership.owner(name) is None]
-        answers = [self._manager.assign(load.examples.get(name), name, self._options) for name in unowned]
-        return answers.count(None)
+    def _register(self) -> None:
+        registered = np.array([broker.id not in self._away for broker in self._roster], dtype=np.bool_)
+        self._manager.set_registry(self._roster, registered)
 
     def _figures(self, load: MinuteLoad) -> LoadFigures:
+        """Add up by broker what its bundles carry; brokers that are away have NaN."""
         count = len(self._roster)
         loads, rates, lasting, topics = np.zeros(count), np.zeros(count), np.zeros(count), np.zeros(count, np.int64)
         long_run = self._long_run.rates
@@ -127,6 +202,7 @@ class _Loop:
             broker_load=broker_load,
             topics=topics,
             top_bundles=[
+                # Ascending by load, equal loads by name: the order must not depend on how owners came about.
                 [BundleLoad(name, carried, load.rates[name]) for carried, name in sorted(owned) if carried > 0]
                 for owned in bundles
             ],
@@ -138,15 +214,18 @@ class _Loop:
         )
 
     def _matched(self, figures: LoadFigures) -> float:
+        """Return the share of the load on brokers that publish what clients send, NaN if they send nothing."""
         wanted = self._scenario.properties
         carried = np.nan_to_num(figures.broker_load)
         if not wanted or not carried.sum():
             return float("nan")
-        has_all = [all(one.property_of(key) == value for key, value in wanted.items()) for one in self._roster]
+        has_all = [all(broker.property_of(key) == value for key, value in wanted.items()) for broker in self._roster]
         return float(carried[np.array(has_all)].sum() / carried.sum())
 
     def _sample(self, minute: int, load: MinuteLoad, *, sheds: int, splits: int, unowned: int) -> Sample:
+        """Take stock at the end of a minute; `load` is that of its beginning."""
         manager = self._manager
+        # The table is asked again, since splits and moves of this minute have changed who carries what.
         figures = self._figures(self._table.at(minute))
         changes = manager.take_changes()
         # A bundle that was taken and given again within the minute moved once; `source` is the owner before.

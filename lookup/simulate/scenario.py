@@ -1,7 +1,7 @@
-"""Scenarios as written: a cluster, a load over time, events, policies and what is asserted of them.
+"""Read scenarios: a cluster, a load over time, events, policies and assertions about them.
 
 A scenario file is TOML, a line `----`, and below it what running it prints, word for word. How a scenario runs is the
-business of `loop.py`.
+business of `lookup.simulate.loop`.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ __all__ = [
     "read_scenario",
 ]
 
-#: What stands between a scenario and what it prints.
+#: The line between a scenario and what it prints.
 _RULE = "----"
 
-#: More brokers or bundles than a cluster has are a slip of the pen, and would fill the memory.
+#: More brokers or bundles than any cluster has are a slip of the pen, and would fill the memory.
 _Many = Annotated[int, Field(strict=True, ge=1, le=100_000)]
 
 FigureName = Literal[
@@ -176,16 +176,15 @@ class Assertion(Strict):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        refuse(list(self._problems()))
-        return self
-
-    def _problems(self) -> Iterator[str]:
+        problems = []
         if self.at_most is None and self.at_least is None:
-            yield "should have at_most or at_least"
+            problems.append("should have at_most or at_least")
         elif self.at_most is not None and self.at_least is not None and self.at_least > self.at_most:
-            yield f"at_least: {self.at_least:g} is more than at_most, {self.at_most:g}; no figure is both"
+            problems.append(f"at_least: {self.at_least:g} is more than at_most, {self.at_most:g}; no figure is both")
         if self.policy is not None and self.policy in self.unlike:
-            yield f"unlike: {self.policy!r} is the policy the assertion is about; name others"
+            problems.append(f"unlike: {self.policy!r} is the policy the assertion is about; name others")
+        refuse(problems)
+        return self
 
 
 class Scenario(Strict):
@@ -229,12 +228,19 @@ class Scenario(Strict):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        problems = [*self._repeated(), *self._unknown(), *self._unloadable(), *self._late(), *self._untold()]
-        # Who comes and goes can be told only where every name is known.
-        refuse(problems or [*self._owned(), *self._comings()])
+        problems = [*self._wrong_names(), *self._wrong_events()]
+        if self.window > self.minutes:
+            problems.append(f"window: {self.window} minutes are more than the scenario has, {self.minutes}")
+        if not self.properties and any(assertion.figure == "matched" for assertion in self.assertions):
+            problems.append(
+                "assertions: matched is told only where clients send properties; give the scenario `properties`"
+            )
+        # The registry can be followed only if every name in it is known.
+        refuse(problems or list(self._wrong_registry()))
         return self
 
-    def _repeated(self) -> Iterator[str]:
+    def _wrong_names(self) -> Iterator[str]:
+        """Yield a sentence for every name that occurs twice or does not exist."""
         lists = {
             "brokers": self.broker_ids,
             "namespaces": [entry.name for entry in self.namespaces],
@@ -243,8 +249,6 @@ class Scenario(Strict):
         for table, names in lists.items():
             for name in sorted({name for name in names if list(names).count(name) > 1}):
                 yield f"{table}: {name!r} occurs more than once"
-
-    def _unknown(self) -> Iterator[str]:
         brokers, policies = self.broker_ids, [entry.name for entry in self.policies]
         named = [("owners", broker) for broker in self.owners]
         named += [("events", broker) for event in self.events for broker in (*event.leave, *event.join)]
@@ -256,42 +260,36 @@ class Scenario(Strict):
                 if policy not in policies:
                     yield f"assertions: there is no policy {policy!r}; {suggestion(policy, policies)}"
 
-    def _unloadable(self) -> Iterator[str]:
+    def _wrong_events(self) -> Iterator[str]:
+        """Yield a sentence for every event that changes a load there is not, or comes after the end."""
         topics = {entry.name: entry.topics for entry in self.namespaces}
         for event in self.events:
             if event.namespace is not None and event.namespace not in topics:
                 yield f"events: there is no namespace {event.namespace!r}; {suggestion(event.namespace, list(topics))}"
                 continue
+            # An event without namespace is about all of them, so its topics must exist in the smallest.
             name = event.namespace or min(topics, key=lambda name: topics[name])
             if event.topics and max(event.topics) >= topics[name]:
                 last = topics[name] - 1
                 yield f"events: minute {event.at} names topic {max(event.topics)}, the last one of {name!r} is {last}"
-
-    def _late(self) -> Iterator[str]:
         for event in self.events:
             if event.at >= self.minutes:
                 yield f"events: minute {event.at} does not come, the last one is {self.minutes - 1}"
-        if self.window > self.minutes:
-            yield f"window: {self.window} minutes are more than the scenario has, {self.minutes}"
 
-    def _untold(self) -> Iterator[str]:
-        if not self.properties and any(assertion.figure == "matched" for assertion in self.assertions):
-            yield "assertions: matched is told only where clients send properties; give the scenario `properties`"
-
-    def _owned(self) -> Iterator[str]:
+    def _wrong_registry(self) -> Iterator[str]:
+        """Yield a sentence for every owner that cannot own, and every broker that leaves or joins when it cannot."""
         bundles, owned = sum(entry.bundles for entry in self.namespaces), sum(self.owners.values())
         if owned > bundles:
             yield f"owners: {owned} bundles are owned, but there are only {bundles}"
         away = {name for group in self.brokers if not group.present for name in group.ids}
         for broker in sorted(away & set(self.owners)):
             yield f"owners: {broker!r} is not present at the start, so it cannot own bundles"
-
-    def _comings(self) -> Iterator[str]:
-        here = {name for group in self.brokers if group.present for name in group.ids}
+        here = set(self.broker_ids) - away
         for event in sorted(self.events, key=lambda event: event.at):
             for broker in event.leave:
                 if broker not in here:
                     yield f"events: minute {event.at}: {broker!r} cannot leave, it is not there"
+            # An event's brokers leave before others join, as in the loop: one may do both.
             here -= set(event.leave)
             for broker in event.join:
                 if broker in here:
@@ -301,13 +299,13 @@ class Scenario(Strict):
 
 @dataclass(frozen=True)
 class ScenarioFile:
-    """A scenario, where it stands, and what running it should print."""
+    """A scenario, the path of its file, and what running it should print."""
 
     path: Path
     scenario: Scenario
     #: the text above the rule, as written
     head: str
-    #: what it should print; empty where nothing was ever written
+    #: what it should print; empty if no run was ever written
     expected: str
 
     def rewritten(self, printed: str) -> str:
@@ -321,6 +319,7 @@ def read_scenario(path: Path) -> ScenarioFile:
     Raises:
         SettingsError: with all mistakes, each with its place.
     """
+    # With a newline behind the text a rule on its last line is found as well.
     head, _, expected = f"{read_text(path)}\n".partition(f"\n{_RULE}\n")
     written = anchored(parsed_toml(head, path), path.parent)
     try:

@@ -1,8 +1,8 @@
-"""What a run came to: one sample per minute, and figures of the whole."""
+"""Describe the run of a policy through a scenario: one sample per minute, and figures of the whole."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,7 +35,7 @@ class Sample:
     #: MiB per second of the bundles that moved
     moved_load: float
     splits: int
-    #: bundles that nobody serves at the end of the minute
+    #: bundles that no broker serves at the end of the minute
     unowned: int
     #: registered brokers that serve nothing
     idle: int
@@ -51,7 +51,7 @@ class Sample:
 
     @property
     def balance(self) -> float:
-        """Return the highest usage over the mean of the registered brokers; 1.0 is even, NaN where nothing is used."""
+        """Return the highest usage over the mean of the registered brokers; 1.0 is even, NaN if nothing is used."""
         mean = float(self.usage.mean()) if len(self.usage) else 0.0
         return self.usage_max / mean if mean else float("nan")
 
@@ -77,9 +77,9 @@ class Figures:
     idle: int
     #: how far usage goes up and down, discounted by its trend, mean over brokers; 1.0 is a broker's whole capacity
     thrash: float
-    #: minutes until the last bundle moved; 0 where none did
+    #: minutes until the last bundle moved; 0 if none did
     last_move: int
-    #: minutes until the shedder last unloaded one, wherever it went; 0 where it never did
+    #: minutes until the shedder last unloaded one, wherever it went; 0 if it never did
     last_shed: int
     moves: int
     #: moves on cycles of the graph of moves between brokers: without them every broker has as many bundles as with them
@@ -108,6 +108,8 @@ class Trend:
     def figures(self) -> Figures:
         """Return the run in numbers."""
         samples, last = self.samples, self.samples[-self.window :]
+        moved: _Indices = np.array([move for sample in samples for move in sample.moved], np.int64).reshape(-1, 2)
+        # `np.mean` and not `nanmean`: a minute without figures must not hide among the others.
         return Figures(
             balance=float(np.mean([sample.balance for sample in last])),
             usage_max=float(np.mean([sample.usage_max for sample in last])),
@@ -118,7 +120,8 @@ class Trend:
             last_move=max((sample.minute + 1 for sample in samples if sample.moves), default=0),
             last_shed=max((sample.minute + 1 for sample in samples if sample.sheds), default=0),
             moves=sum(sample.moves for sample in samples),
-            cycle_moves=_cycle_moves(samples),
+            # After TiKV's pd-analysis, which counts the same for the regions of a store.
+            cycle_moves=int(on_cycles(moved[:, 0], moved[:, 1]).sum()),
             sheds=sum(sample.sheds for sample in samples),
             moved_load=sum(sample.moved_load for sample in samples),
             splits=sum(sample.splits for sample in samples),
@@ -127,29 +130,15 @@ class Trend:
         )
 
 
-def _cycle_moves(samples: tuple[Sample, ...]) -> int:
-    """Count moves on cycles (after TiKV's pd-analysis)."""
-    moved: _Indices = np.array([move for sample in samples for move in sample.moved], np.int64).reshape(-1, 2)
-    return int(on_cycles(moved[:, 0], moved[:, 1]).sum())
-
-
 def _thrash(samples: tuple[Sample, ...]) -> float:
     """Return trend-discounting total variation, mean over brokers (after CockroachDB's asim)."""
-    lines = [_line(samples, broker) for broker in samples[0].by_broker]
-    return float(np.mean([_against_trend(line) for line in lines]))
-
-
-def _line(samples: tuple[Sample, ...], broker: str) -> Floats:
-    return np.array([sample.by_broker[broker] for sample in samples])
-
-
-def _against_trend(line: Floats) -> float:
-    # A broker that is away leaves a gap, over which nothing is said; each stretch has a trend of its own.
-    return sum(float(discounted(np.diff(stretch)[:, None]).sum()) for stretch in _stretches(line))
-
-
-def _stretches(line: Floats) -> Iterator[Floats]:
-    there = np.flatnonzero(~np.isnan(line))
-    for places in np.split(there, np.flatnonzero(np.diff(there) > 1) + 1):
-        if len(places):
-            yield line[places]
+    variations = []
+    for broker in samples[0].by_broker:
+        usage: Floats = np.array([sample.by_broker[broker] for sample in samples])
+        # A broker that is away leaves a gap, over which nothing is known; each stretch has a trend of its own.
+        known = np.flatnonzero(~np.isnan(usage))
+        stretches = np.split(known, np.flatnonzero(np.diff(known) > 1) + 1)
+        # `np.split` returns one empty stretch for a broker that was never there.
+        steps = [np.diff(usage[stretch]) for stretch in stretches if len(stretch)]
+        variations.append(sum(float(discounted(step[:, None]).sum()) for step in steps))
+    return float(np.mean(variations))

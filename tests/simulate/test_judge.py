@@ -1,10 +1,16 @@
-"""What becomes of assertions."""
+"""Assertions against trends, and both as text."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from lookup.simulate import Finding, findings
+import numpy as np
+import pytest
+
+from lookup.simulate import Finding, Sample, Trend, findings, trends_text
+from lookup.simulate.judge import broken
+from lookup.simulate.scenario import Assertion
 from tests.simulate.scenarios import scenario, trends
 
 #: One broker goes, and under both policies its three bundles move.
@@ -12,6 +18,9 @@ _CHANGES: dict[str, Any] = {
     "events": [{"at": 3, "leave": ["b1"]}],
     "policies": [{"name": name, "selector": "round-robin"} for name in ("stays", "turns")],
 }
+
+#: One minute of two brokers that are used alike, without load that clients' properties match.
+_EVEN = Trend("p", 1, (Sample(0, np.array([0.5, 0.5]), (), 0, 0.0, 0, 0, 0, math.nan, {"b1": 0.5, "b2": 0.5}),)).figures
 
 
 def _judged(**assertion: Any) -> list[Finding]:
@@ -53,3 +62,50 @@ def test_a_failure_says_why_it_should_be_otherwise() -> None:
     assert found.failure == (
         "policy 'stays': moves is 3 and should be at least 4 and at most 5, because four bundles go"
     )
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ({"at_most": 1.0}, False),
+        ({"at_most": 0.99}, True),
+        ({"at_least": 1.0}, False),
+        ({"at_least": 1.01}, True),
+        ({"at_least": 0.5, "at_most": 0.9}, True),
+    ],
+)
+def test_assertions_hold_at_their_limits(limits: dict[str, float], expected: bool) -> None:
+    """`balance` is 1.0 here."""
+    assert broken(Assertion.model_validate({"figure": "balance", **limits}), _EVEN) is expected
+
+
+def test_a_figure_that_cannot_be_told_breaks_its_assertion() -> None:
+    """Clients without properties match nothing."""
+    assert math.isnan(_EVEN.matched)
+    assert broken(Assertion(figure="matched", at_least=0.0), _EVEN)
+
+
+def test_a_trend_is_told_in_rows() -> None:
+    """Every five minutes and the last, with moves since the row before, figures, and the policy's own assertions."""
+    assertions = [
+        {"figure": "moves", "at_most": 3},
+        {"figure": "balance", "at_most": 1, "policy": "stays"},
+        {"figure": "balance", "at_most": 1, "policy": "other"},
+    ]
+    changes = {
+        "assertions": assertions,
+        "events": [{"at": 3, "leave": ["b1"]}],
+        "policies": [{"name": name, "selector": "round-robin"} for name in ("stays", "other")],
+    }
+    lines = trends_text(scenario(**changes), trends(**changes)).splitlines()
+
+    assert lines[:5] == [
+        "policy stays",
+        "  minute   balance  usage max  sheds  moves  moved MiB/s  splits  unowned",
+        "       0     1.714      0.600      0      0          0.0       0        0",
+        "       5     1.000      0.400      0      3          6.0       0        0",
+        "      10     1.000      0.400      0      0          0.0       0        0",
+    ]
+    assert lines[6].startswith("  balance 1.000, usage_max 0.400, usage_peak 0.600, overloaded 0, idle 0, thrash ")
+    assert "matched" not in lines[6]
+    assert lines[7:10] == ["  holds: moves at most 3", "  holds: balance at most 1", ""]

@@ -1,4 +1,4 @@
-"""Figures of a run, and how they are told."""
+"""Figures of a run, computed from its samples."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from lookup.simulate import Figures, Sample, Trend, told
-from lookup.simulate.judge import broken
-from lookup.simulate.scenario import Assertion, FigureName
-from tests.simulate.scenarios import scenario, trends
+from lookup.simulate import Figures, Sample, Trend
+from lookup.simulate.scenario import FigureName
 
 
 def _sample(minute: int, b1: float, b2: float, *moved: tuple[int, int]) -> Sample:
@@ -71,54 +69,3 @@ def test_moves_there_and_back_are_a_cycle() -> None:
 def test_every_figure_can_be_asserted() -> None:
     """Names of figures are listed once for files and once as fields."""
     assert list(get_args(FigureName)) == [entry.name for entry in fields(Figures)]
-
-
-@pytest.mark.parametrize(
-    ("limits", "expected"),
-    [
-        ({"at_most": 1.0}, False),
-        ({"at_most": 0.99}, True),
-        ({"at_least": 1.0}, False),
-        ({"at_least": 1.01}, True),
-        ({"at_least": 0.5, "at_most": 0.9}, True),
-    ],
-)
-def test_assertions_hold_at_their_limits(limits: dict[str, float], expected: bool) -> None:
-    """`balance` is 1.0 here."""
-    figures = _trend((0.5, 0.5)).figures
-
-    assert broken(Assertion.model_validate({"figure": "balance", **limits}), figures) is expected
-
-
-def test_a_figure_that_cannot_be_told_breaks_its_assertion() -> None:
-    """Clients without properties match nothing."""
-    figures = _trend((0.5, 0.5)).figures
-
-    assert math.isnan(figures.matched)
-    assert broken(Assertion(figure="matched", at_least=0.0), figures)
-
-
-def test_a_trend_is_told_in_rows() -> None:
-    """Every five minutes and the last, with moves since the row before, figures, and the policy's own assertions."""
-    assertions = [
-        {"figure": "moves", "at_most": 3},
-        {"figure": "balance", "at_most": 1, "policy": "stays"},
-        {"figure": "balance", "at_most": 1, "policy": "other"},
-    ]
-    changes = {
-        "assertions": assertions,
-        "events": [{"at": 3, "leave": ["b1"]}],
-        "policies": [{"name": name, "selector": "round-robin"} for name in ("stays", "other")],
-    }
-    lines = told(scenario(**changes), trends(**changes)).splitlines()
-
-    assert lines[:5] == [
-        "policy stays",
-        "  minute   balance  usage max  sheds  moves  moved MiB/s  splits  unowned",
-        "       0     1.714      0.600      0      0          0.0       0        0",
-        "       5     1.000      0.400      0      3          6.0       0        0",
-        "      10     1.000      0.400      0      0          0.0       0        0",
-    ]
-    assert lines[6].startswith("  balance 1.000, usage_max 0.400, usage_peak 0.600, overloaded 0, idle 0, thrash ")
-    assert "matched" not in lines[6]
-    assert lines[7:10] == ["  holds: moves at most 3", "  holds: balance at most 1", ""]
