@@ -14,12 +14,12 @@ import numpy as np
 from bare import BareAnswer, BareCluster, decide
 
 from lookup.engine.build import build_policies
-from lookup.engine.ledger import LoadFigures
 from lookup.engine.manager import LoadManager
 from lookup.engine.plugins import load_plugins
 from lookup.engine.policy import Ballot, Instant, Policy
 from lookup.model.broker import EXTENSIBLE_MANAGER, Broker, BrokerLookupData, Roster
 from lookup.model.bundles import bundle_of, equal_boundaries
+from lookup.model.load import Load
 from lookup.model.request import LookupOptions, LookupRequest, request_of
 from lookup.settings.policy import PolicySpec
 
@@ -125,7 +125,7 @@ def _manager(policy: Policy, roster: Roster) -> LoadManager:
     manager.set_registry(roster, np.ones(len(roster), dtype=bool))
     usage = dice.uniform(0.1, 1.1, len(roster))
     topics = np.where(dice.random(len(roster)) < 0.05, 60_000, 1_000)
-    manager.set_load(LoadFigures(usage, usage * 100.0, topics, [()] * len(roster)))
+    manager.set_load(Load(usage, usage * 100.0, topics, [()] * len(roster)))
     return manager
 
 
@@ -133,8 +133,8 @@ def _bare(roster: Roster, manager: LoadManager) -> BareCluster:
     view = manager.view()
     return BareCluster(
         brokers=list(roster),
-        usage={broker.id: float(view.usage[number]) for number, broker in enumerate(roster)},
-        topics={broker.id: int(view.topics[number]) for number, broker in enumerate(roster)},
+        usage={broker.id: float(view.load.usage[number]) for number, broker in enumerate(roster)},
+        topics={broker.id: int(view.load.topics[number]) for number, broker in enumerate(roster)},
         expected_class=EXTENSIBLE_MANAGER,
     )
 

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from lookup.commands.streams import warn
 from lookup.engine.conditions import Conditions
-from lookup.engine.ledger import LoadFigures, no_load
 from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Instant, Policy
 from lookup.errors import SettingsError
 from lookup.model.broker import Roster
 from lookup.model.bundles import bundle_of
+from lookup.model.load import Load
 from lookup.model.names import TopicName
 from lookup.model.quoting import suggestion
 from lookup.model.request import LookupOptions, LookupRequest, request_of
@@ -50,7 +50,7 @@ class Scene:
     roster: Roster
     #: shape (n_brokers,)
     registered: NDArray[np.bool_]
-    load: LoadFigures
+    load: Load
 
     def instant(self, policy: Policy) -> Instant:
         """Return the view a policy would decide with, nobody owning anything yet."""
@@ -139,14 +139,14 @@ def _default_time(registrations: Sequence[Registration]) -> int:
     return max((event.ts_us for event in registrations if event.event != "unregistered" and event.ts_us > 0), default=0)
 
 
-def _load(roster: Roster, usage: Mapping[str, float]) -> LoadFigures:
+def _load(roster: Roster, usage: Mapping[str, float]) -> Load:
     known = [broker.id for broker in roster]
     for broker in usage:
         if broker not in known:
             raise SettingsError(f"--usage: there is no broker {broker!r}; {suggestion(broker, known)}")
-    figures = no_load(len(roster))
+    figures = Load.unknown(len(roster))
     if not usage:
         return figures
     used = np.array([usage.get(broker, np.nan) for broker in known])
     capacity = np.array([np.nan if broker.capacity is None else broker.capacity for broker in roster])
-    return LoadFigures(used, used * capacity, figures.topics, figures.top_bundles)
+    return Load(used, used * capacity, figures.topics, figures.top_bundles)

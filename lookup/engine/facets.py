@@ -14,12 +14,14 @@ from typing import Any, NoReturn, cast
 
 from lookup.errors import ReadsError
 from lookup.hooks.protocols import ALL_READS
+from lookup.model.load import Load
 from lookup.model.request import LookupRequest
 from lookup.model.view import REQUEST_READS, VIEW_READS, ClusterView
 
 __all__ = ["field_of", "fields_in", "request_facet", "view_facet"]
 
 _VIEW_FIELDS = tuple(entry.name for entry in fields(ClusterView))
+_LOAD_FIELDS = frozenset(entry.name for entry in fields(Load))
 #: For every attribute of a request and of a view: what a part declares to read it.
 _DECLARED: Mapping[str, Mapping[str, str]] = {
     "request": {name: name for name in REQUEST_READS} | {"property_of": "properties"},
@@ -37,7 +39,10 @@ class _Facet:
         # Private names are asked for before a facet that is copied or unpickled has any.
         declared = None if name.startswith("_") else _DECLARED[self._what].get(name)
         if declared is None:
-            raise AttributeError(f"there is no {name!r} in what part {self.__dict__.get('_part')!r} is handed")
+            # Before the load was an object of its own, its figures were attributes of the view.
+            is_load = self.__dict__.get("_what") == "view" and name in _LOAD_FIELDS
+            hint = f"; did you mean view.load.{name}?" if is_load else ""
+            raise AttributeError(f"there is no {name!r} in what part {self.__dict__.get('_part')!r} is handed{hint}")
         raise ReadsError(f"part {self._part!r} read {self._what}.{name} without {declared!r} in its reads")
 
     def __setattr__(self, name: str, value: object) -> NoReturn:

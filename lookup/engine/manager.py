@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 from lookup.engine.answers import Failures
 from lookup.engine.ballot import Ballot
 from lookup.engine.booking import Cause, Counters, Decided, Draws, OwnerBook, OwnerChange
-from lookup.engine.columns import capacities, load_columns, read_only
 from lookup.engine.conditions import Conditions
 from lookup.engine.cycles import CycleReport
 from lookup.engine.hand_overs import ASSIGNMENT, AT_ONCE, RELEASE, TRANSFER, Course, HandOver
-from lookup.engine.ledger import LoadFigures, no_load
+from lookup.engine.ledger import capacities
 from lookup.engine.ownership import Ownership
 from lookup.engine.policy import Instant, Policy, memory_key
 from lookup.engine.service_unit import ServiceUnitState
@@ -32,6 +31,7 @@ from lookup.engine.units import goes_by_bytes, in_bytes
 from lookup.errors import InputError, StateError
 from lookup.model.broker import Broker, Candidates, Roster
 from lookup.model.decision import Assigned, Decision, Reason, Split, Unload
+from lookup.model.load import Load
 from lookup.model.names import is_internal_topic, pinned_broker
 from lookup.model.request import LookupOptions, LookupRequest, request_of
 from lookup.model.view import ClusterView
@@ -65,7 +65,7 @@ class LoadManager:
         self._bytes = _bytes_for(policy, conditions)
         self._draws = Draws(policy.name, cluster, seed)
         self._book = OwnerBook(self.ownership, handover_us=conditions.handover_us)
-        self._load = no_load(len(roster))
+        self._load = Load.unknown(len(roster)).read_only()
         #: weight per second at usage 1.0, shape (n_brokers,), NaN where unknown
         self.capacity = capacities(roster, conditions.assumed_capacity)
         self._epoch_us = self._tick_us = self._changes_in_tick = 0
@@ -94,7 +94,8 @@ class LoadManager:
             registered: shape (n_brokers,).
         """
         lost = np.flatnonzero(self.registered & ~registered).tolist()
-        self.roster, self.registered = roster, read_only(registered.copy())
+        self.roster, self.registered = roster, registered.copy()
+        self.registered.flags.writeable = False
         self.capacity = capacities(roster, self._conditions.assumed_capacity)
         self._epoch_us = self._tick_us
         self._forget_answers()
@@ -105,9 +106,9 @@ class LoadManager:
             for bundle in orphans:
                 self.select(request_of(None, bundle, LookupOptions()), self._tick_us, course=AT_ONCE)
 
-    def set_load(self, load: LoadFigures) -> None:
+    def set_load(self, load: Load) -> None:
         """Put the figures of a grid instant into the view."""
-        self._load = load
+        self._load = load.read_only()
         self._instant = None
         # Others say the same whatever the load is, so what they declined is not decided again.
         if "view.load" in self.policy.reads:
@@ -319,16 +320,16 @@ class LoadManager:
             cluster=self.cluster,
             brokers=self.roster,
             registered=self.registered,
-            capacity=read_only(self.capacity),
+            capacity=self.capacity,
             epoch_us=self._epoch_us,
             now_us=self._tick_us,
+            load=self._load,
             ownership=self.ownership,
             unloaded=MappingProxyType(self._unloaded),
             memory=MappingProxyType(self.memory),
             namespaces=self._conditions.namespaces,
             topology=self._conditions.topology,
             salt=self._conditions.salt,
-            **load_columns(self._load),
         )
 
     def _forget_answers(self) -> None:

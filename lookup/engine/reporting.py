@@ -16,10 +16,9 @@ from typing import Annotated, ClassVar, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.engine.ledger import LoadFigures
 from lookup.hooks.parameters import Conf, Ge, Le
-from lookup.model.load import BrokerLoadData
-from lookup.model.load_data import LoadSample, ResourceWeights, updated_load
+from lookup.model.load import Load
+from lookup.model.load_data import BrokerLoadData, LoadSample, ResourceWeights, updated_load
 
 __all__ = [
     "Cadence",
@@ -221,7 +220,7 @@ class ReportBoard:
         self._sample(int(self._next_us == now_us))
         return self.published
 
-    def shown(self, figures: LoadFigures, bundles: Ints, now_us: int) -> LoadFigures:
+    def shown(self, figures: Load, bundles: Ints, now_us: int) -> Load:
         """Return what everybody sees at an instant at which the brokers measure some figures.
 
         What is not part of a load report stays as it is: top bundles, what topics carry, rates in the long run.
@@ -230,19 +229,19 @@ class ReportBoard:
             bundles: how many bundles each broker owns, shape (n_brokers,).
             now_us: µs since the Unix epoch, not before that of the last call.
         """
-        load = figures.broker_load
+        load = figures.throughput
         # Where no rate of messages is known, the load's changes are its changes.
-        rate = load if figures.message_rate is None else figures.message_rate
+        rate = load if figures.rates is None else figures.rates
         seen = self.measure(Measured(figures.usage, load, rate, bundles, figures.topics), now_us)
         return replace(
             figures,
             usage=seen.usage,
             max_usage=seen.max_usage,
-            broker_load=seen.throughput,
-            load_ema=seen.throughput_ema,
+            throughput=seen.throughput,
+            smoothed_throughput=seen.throughput_ema,
             topics=seen.topics,
             updated_us=seen.reported_us,
-            message_rate=None if figures.message_rate is None else seen.rate,
+            rates=None if figures.rates is None else seen.rate,
         )
 
     def leave(self, gone: NDArray[np.bool_], now_us: int) -> None:

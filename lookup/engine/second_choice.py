@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from lookup.engine.ballot import Ballot, Kept
 from lookup.hooks.parameters import Conf, Ge
-from lookup.model.resources import weighted_usage
+from lookup.model.load import weighted_usage
 from lookup.model.view import ClusterView
 
 __all__ = ["SecondChoice"]
@@ -62,9 +62,9 @@ class SecondChoice:
 
 
 def _usage(view: ClusterView) -> NDArray[np.float64]:
-    if view.resources is not None:
-        return weighted_usage(view.resources, _WEIGHTS)
-    return view.usage if view.max_usage is None else view.max_usage
+    if view.load.resources is not None:
+        return weighted_usage(view.load.resources, _WEIGHTS)
+    return view.load.usage if view.load.max_usage is None else view.load.max_usage
 
 
 def _mixed(first: Ballot, other: Ballot, full: frozenset[int]) -> Ballot:

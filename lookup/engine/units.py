@@ -14,7 +14,8 @@ from typing import Any, Literal, get_type_hints
 from lookup.engine.policy import Policy
 from lookup.hooks.parameters import Conf, Unit
 from lookup.hooks.protocols import Shedder
-from lookup.model.view import BundleLoad, ClusterView
+from lookup.model.load import BundleLoad
+from lookup.model.view import ClusterView
 from lookup.settings.evaluation import EvaluationFile
 
 __all__ = ["Limit", "Rates", "act_warnings", "cannot_act", "goes_by_bytes", "in_bytes", "limits_of", "rates_without"]
@@ -80,9 +81,15 @@ def in_bytes(view: ClusterView, brokers: float, bundles: float) -> ClusterView:
         brokers: bytes that 1.0 of a broker's load stands for.
         bundles: bytes that 1.0 of a bundle's load stands for.
     """
-    smoothed = None if view.load_ema is None else view.load_ema * brokers
-    top = _ScaledBundles(view.top_bundles, bundles)
-    return replace(view, broker_load=view.broker_load * brokers, load_ema=smoothed, top_bundles=top)
+    load = view.load
+    smoothed = None if load.smoothed_throughput is None else load.smoothed_throughput * brokers
+    scaled = replace(
+        load,
+        throughput=load.throughput * brokers,
+        smoothed_throughput=smoothed,
+        top_bundles=_ScaledBundles(load.top_bundles, bundles),
+    )
+    return replace(view, load=scaled)
 
 
 def rates_without(settings: EvaluationFile) -> Rates | None:

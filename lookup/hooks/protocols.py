@@ -218,7 +218,7 @@ class Splitter(Part, Protocol):
 
         An accepted `Split` takes place at once: the children belong to the bundle's owner. The engine refuses bundles
         the source does not own or that were split in this cycle, and boundaries that do not ascend strictly inside the
-        bundle. `view.traffic` stays that of the start of the cycle. `memory` outlives the cycle.
+        bundle. `view.load.traffic` stays that of the start of the cycle. `memory` outlives the cycle.
         """
 
 

@@ -31,17 +31,33 @@ from lookup.model.decision import (
     Unload,
 )
 from lookup.model.documents import Row, Unreadable
-from lookup.model.load import BrokerLoadData, NamespaceBundleStats, ResourceUsage, TopBundlesLoadData
-from lookup.model.load_data import LoadSample, ResourceWeights, SystemResourceUsage, updated_load
-from lookup.model.load_stats import LoadStats
+from lookup.model.load import (
+    NO_TRAFFIC,
+    RESOURCES,
+    TOPIC_TRAFFIC,
+    BundleLoad,
+    Load,
+    LoadStats,
+    Traffic,
+    may_be_shed,
+    topic_traffic,
+    weighted_usage,
+)
+from lookup.model.load_data import (
+    BrokerLoadData,
+    LoadSample,
+    NamespaceBundleStats,
+    ResourceUsage,
+    ResourceWeights,
+    SystemResourceUsage,
+    TopBundlesLoadData,
+    updated_load,
+)
 from lookup.model.names import NamespaceName, TopicName
 from lookup.model.namespaces import IsolationPolicy, NamespacePolicies
 from lookup.model.request import LookupOptions, LookupRequest, LookupResult
-from lookup.model.resources import RESOURCES, weighted_usage
-from lookup.model.top_bundles import may_be_shed
 from lookup.model.topology import Edge, Topology
-from lookup.model.traffic import NO_TRAFFIC, TOPIC_TRAFFIC, Traffic, topic_traffic
-from lookup.model.view import BundleLoad, ClusterView, OwnershipView
+from lookup.model.view import ClusterView, OwnershipView
 
 __all__ = [
     "NO_TRAFFIC",
@@ -69,6 +85,7 @@ __all__ = [
     "In",
     "IsolationPolicy",
     "Listing",
+    "Load",
     "LoadSample",
     "LoadStats",
     "Location",

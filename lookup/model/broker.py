@@ -233,7 +233,7 @@ class Roster:
 class Candidates:
     """The brokers a part is asked about: a sequence of `Broker`, sorted by id.
 
-    `index` holds their numbers, shape (n_candidates,): `view.usage[brokers.index]` is the usage of each candidate.
+    `index` holds their numbers, shape (n_candidates,): `view.load.usage[brokers.index]` is that of each.
     """
 
     __slots__ = ("_roster", "index")

@@ -1,201 +1,250 @@
-"""Load as Pulsar reports it: per broker, per bundle, and the top bundles of a broker.
+"""Describes the load of a cluster at one grid instant, as policies see it: brokers, their bundles, traffic and demand.
 
-Plain records with Pulsar's JSON names, a resource's percentage and the order of bundles. How a sample becomes the next
-report is in `load_data.py`, how top bundles are chosen in `top_bundles.py`.
+Also here is the arithmetic policies do on it: Pulsar's weighted usage, its ranking of bundles, and mean and deviation
+with Pulsar's rounding. Load reports as Pulsar exchanges them are in `load_data.py`.
 
 Source: `docs/pulsar/load-managers.md`.
 """
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
+from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from lookup.model.documents import mapping, number, parsed_object, whole_number
+from lookup.model.bundles import bundle_name_parts
+from lookup.model.load_data import NamespaceBundleStats, Resources, TopBundlesLoadData
+from lookup.model.names import is_system_bundle, is_system_namespace
+from lookup.model.namespaces import NamespacePolicies
 
 __all__ = [
-    "BrokerLoadData",
-    "NamespaceBundleStats",
-    "ResourceUsage",
-    "Resources",
-    "TopBundlesLoadData",
-    "broker_load_from_json",
-    "broker_load_to_json",
-    "bundle_stats_from_json",
+    "NO_TRAFFIC",
+    "RESOURCES",
+    "TOPIC_TRAFFIC",
+    "BundleLoad",
+    "Load",
+    "LoadStats",
+    "Traffic",
+    "ascending",
+    "may_be_shed",
+    "top_bundles",
+    "topic_traffic",
+    "weighted_usage",
 ]
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
-@dataclass(frozen=True, slots=True)
-class ResourceUsage:
-    """Usage of one resource and its limit, in the resource's own unit."""
-
-    usage: float = 0.0
-    limit: float = 0.0
-
-    @property
-    def percent_usage(self) -> float:
-        """Usage in percent of the limit as Pulsar works it out: in 32-bit floats, 0 without a limit, not clamped.
-
-        The result is a 32-bit float widened to 64 bits, so 30 of 100 is 30.000001907348633.
-        """
-        if self.limit <= 0:
-            return 0.0
-        # What is beyond 32 bits is infinite there, as in Java.
-        with np.errstate(all="ignore"):
-            return float(np.float32(self.usage) / np.float32(self.limit) * np.float32(100))
+#: The columns of `Load.resources`, in their order.
+RESOURCES = tuple(entry.name for entry in fields(Resources))
+#: One row per topic: its hash, messages per second and bytes per second, each in + out.
+TOPIC_TRAFFIC = np.dtype([("hash", np.int64), ("rate", np.float64), ("throughput", np.float64)])
+#: No namespace has a policy.
+_NO_POLICIES = NamespacePolicies()
 
 
-@dataclass(frozen=True, slots=True)
-class Resources:
-    """What a broker uses of each of its resources."""
-
-    #: percent of all cores
-    cpu: ResourceUsage = ResourceUsage()
-    #: MiB of the heap
-    memory: ResourceUsage = ResourceUsage()
-    #: MiB outside the heap
-    direct_memory: ResourceUsage = ResourceUsage()
-    #: kbit/s
-    bandwidth_in: ResourceUsage = ResourceUsage()
-    bandwidth_out: ResourceUsage = ResourceUsage()
+def topic_traffic(rows: Iterable[tuple[int, float, float]]) -> NDArray[np.void]:
+    """Return rows (hash, rate, throughput) as an array of `TOPIC_TRAFFIC`, shape (n_topics,), read-only."""
+    table = np.array(list(rows), dtype=TOPIC_TRAFFIC)
+    table.setflags(write=False)
+    return table
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerLoadData(Resources):
-    """A broker's load report; a broker that never reported looks full (usage 1.0)."""
-
-    #: bytes per second
-    msg_throughput_in: float = 0.0
-    msg_throughput_out: float = 0.0
-    #: messages per second
-    msg_rate_in: float = 0.0
-    msg_rate_out: float = 0.0
-    bundle_count: int = 0
-    topics: int = 0
-    #: ratios, 1.0 is full
-    max_resource_usage: float = 1.0
-    weighted_max_ema: float = 1.0
-    msg_throughput_ema: float = 0.0
-    #: ms since the epoch
-    updated_at: int = 0
-    reported_at: int = 0
-
-    @property
-    def msg_throughput(self) -> float:
-        """Bytes per second, in and out together."""
-        return self.msg_throughput_in + self.msg_throughput_out
-
-    @property
-    def msg_rate(self) -> float:
-        """Messages per second, in and out together."""
-        return self.msg_rate_in + self.msg_rate_out
+_NO_TOPICS = topic_traffic(())
 
 
-@dataclass(frozen=True, slots=True)
-class NamespaceBundleStats:
-    """Traffic of one bundle: messages and bytes per second, and what is connected to it."""
+@dataclass(frozen=True, eq=False)
+class Traffic:
+    """Traffic of bundles and topics at one instant, for splitters; of bundles that are not named nothing is known."""
 
-    msg_rate_in: float = 0.0
-    msg_throughput_in: float = 0.0
-    msg_rate_out: float = 0.0
-    msg_throughput_out: float = 0.0
-    consumer_count: int = 0
-    producer_count: int = 0
-    topics: int = 0
-    cache_size: int = 0
+    #: by bundle name, in the order in which a broker goes over its bundles
+    stats: Mapping[str, NamespaceBundleStats] = field(default_factory=dict)
+    #: by bundle name: arrays of `TOPIC_TRAFFIC`, shape (n_topics,), in any order
+    topics: Mapping[str, NDArray[np.void]] = field(default_factory=dict)
+    #: bundles by namespace; a namespace that is not there could not be counted
+    bundle_counts: Mapping[str, int] = field(default_factory=dict)
+    #: names of the bundles that are being split at this instant (Pulsar: state Splitting)
+    splitting: frozenset[str] = frozenset()
 
-    @property
-    def rank(self) -> tuple[int, int, int, int, int]:
-        """What Pulsar orders bundles by: the first figure that differs decides, and close ones do not differ.
-
-        Steps of 100 kB/s inbound, then outbound, of 100 messages/s, of 500 things connected, of 100 kB cached. Inbound
-        comes first, so a bundle with huge outbound traffic ranks below one with a little more inbound.
-        """
-        connected = self.topics + self.consumer_count + self.producer_count
-        return (
-            _rounded(self.msg_throughput_in / 1e5),
-            _rounded(self.msg_throughput_out / 1e5),
-            _rounded((self.msg_rate_in + self.msg_rate_out) / 100),
-            _whole_steps(connected, 500),
-            _whole_steps(self.cache_size, 100_000),
-        )
-
-    def compare(self, other: NamespaceBundleStats) -> int:
-        """Return -1, 0 or 1: less loaded than the other, alike, more loaded."""
-        return (self.rank > other.rank) - (self.rank < other.rank)
+    def topics_of(self, bundle: str) -> NDArray[np.void]:
+        """Return the topics of a bundle as an array of `TOPIC_TRAFFIC`, empty if none is known."""
+        return self.topics.get(bundle, _NO_TOPICS)
 
 
-@dataclass(frozen=True, slots=True)
-class TopBundlesLoadData:
-    """A broker's most loaded bundles, in ascending order of load, by bundle name."""
-
-    top_bundles_load_data: Mapping[str, NamespaceBundleStats] = field(default_factory=dict)
+#: Nothing is known of any bundle.
+NO_TRAFFIC = Traffic()
 
 
-_Record = TypeVar("_Record", BrokerLoadData, NamespaceBundleStats, ResourceUsage)
+class BundleLoad(NamedTuple):
+    """A bundle and its load in weight per second; Pulsar's throughput, in and out together, in bytes per second."""
+
+    bundle: str
+    load: float
+    #: messages per second, in and out together; 0.0 if unknown
+    rate: float = 0.0
 
 
-def broker_load_from_json(source: str) -> BrokerLoadData:
-    """Read `BrokerLoadData` from Pulsar's JSON; absent keys take their defaults.
+@dataclass(frozen=True, eq=False)
+class Load:
+    """Load of one cluster at one grid instant.
 
-    Raises:
-        InputError: where the text is no JSON object or a figure is no finite number.
+    Arrays of shape (n_brokers,) unless said otherwise, by broker number; in a view they are read-only. What is None is
+    unknown: a replay without load reports knows the first five fields only.
     """
-    return _filled(BrokerLoadData, parsed_object(source, "broker load data"))
+
+    #: throughput / capacity, 1.0 is full, NaN without a report (Pulsar: weightedMaxEMA)
+    usage: Floats
+    #: weight per second, NaN without a report (Pulsar: msgThroughputIn + msgThroughputOut, in bytes per second)
+    throughput: Floats
+    #: topics a broker serves, 0 without a report
+    topics: Ints
+    #: by broker number: the loaded bundles it owned at the start of the tick, as `ascending` orders them
+    top_bundles: Sequence[Sequence[BundleLoad]]
+    #: by client property, then value: weight per second of the last grid cell
+    demand: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    source: Literal["simulated", "reported"] = "simulated"
+    #: what bundles and topics carry; empty in a replay
+    traffic: Traffic = NO_TRAFFIC
+    #: `usage` as measured for the report, not smoothed (Pulsar: maxResourceUsage); None: `usage` itself
+    max_usage: Floats | None = None
+    #: `throughput` smoothed over time (Pulsar: msgThroughputEMA); None: `throughput` itself
+    smoothed_throughput: Floats | None = None
+    #: when each broker last measured its load, µs since the Unix epoch (Pulsar: updatedAt); None: all of them now
+    updated_us: Ints | None = None
+    #: numbers of the brokers with a report in the order in which the load store lists them; None: ascending
+    store_order: Sequence[int] | None = None
+    #: percentages of Pulsar's resources, columns as in `RESOURCES`, shape (n_brokers, 5), NaN without a report; None if
+    #: usage is all there is
+    resources: Floats | None = None
+    #: messages per second, in and out together, NaN without a report
+    rates: Floats | None = None
+    #: for placement: messages per second in the long run, in + out, NaN without a report; None: `throughput` stands in
+    long_term_rates: Floats | None = None
+    #: the same by bundle, owned or not; of a bundle that is not named nothing is known
+    long_term_bundle_rates: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def unknown(cls, n_brokers: int, topics: Ints | None = None) -> Load:
+        """Return the load before the first complete cell of the grid: no broker has reported."""
+        nan = np.full(n_brokers, np.nan)
+        return cls(nan, nan, np.zeros(n_brokers, np.int64) if topics is None else topics, [()] * n_brokers)
+
+    def read_only(self) -> Load:
+        """Return the same load with arrays that nobody who sees it can write to; they follow the originals."""
+        columns: dict[str, NDArray[np.generic]] = {}
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if isinstance(value, np.ndarray):
+                columns[entry.name] = value.view()
+                columns[entry.name].flags.writeable = False
+        return replace(self, **columns)  # type: ignore[arg-type]  # each array keeps its type
 
 
-def broker_load_to_json(data: BrokerLoadData) -> str:
-    """Write `BrokerLoadData` as Pulsar's JSON, all keys."""
-    return json.dumps(_written(data))
+def weighted_usage(resources: Floats, weights: Sequence[float], *, limit: float = math.inf) -> Floats:
+    """Return each broker's largest weighted percentage as a ratio, shape (n_brokers,), NaN without a report.
 
+    Percentages are Pulsar's: calculated in 32-bit floats, then widened.
 
-def bundle_stats_from_json(source: str) -> NamespaceBundleStats:
-    """Read `NamespaceBundleStats` from Pulsar's JSON; absent keys take their defaults.
-
-    Raises:
-        InputError: where the text is no JSON object or a figure is no finite number.
+    Args:
+        resources: percentages in the order of `RESOURCES`, shape (n_brokers, 5).
+        weights: one per resource, >= 0.
+        limit: weighted percentages above it are left out; a broker with no other has usage 0, as in Pulsar.
     """
-    return _filled(NamespaceBundleStats, parsed_object(source, "bundle stats"))
+    weighted = resources * np.asarray(weights, dtype=np.float64)
+    # A comparison with NaN is false, so brokers without a report stay NaN.
+    weighted[weighted > limit] = 0.0
+    usage: Floats = weighted.max(axis=1) / 100.0
+    return usage
 
 
-def _filled(kind: type[_Record], record: Mapping[str, Any], place: str = "") -> _Record:
-    given = ((entry, _camel(entry.name)) for entry in fields(kind))
-    present = ((entry, key, record[key]) for entry, key in given if record.get(key) is not None)
-    return kind(**{entry.name: _READERS[str(entry.type)](value, place + key) for entry, key, value in present})
+@dataclass(frozen=True, slots=True)
+class LoadStats:
+    """Mean and population standard deviation of some loads; moving load keeps the mean as it was.
+
+    The last bits depend on the order in which loads are counted, which is the caller's business.
+    """
+
+    #: how many loads there are
+    count: int = 0
+    #: sum of the squared loads
+    squares: float = 0.0
+    average: float = 0.0
+    deviation: float = 0.0
+
+    @classmethod
+    def of(cls, loads: Iterable[float]) -> LoadStats:
+        """Sum loads and their squares in the order given; all is 0 if there are none."""
+        count, total, squares = 0, 0.0, 0.0
+        for load in loads:
+            count, total, squares = count + 1, total + load, squares + load * load
+        if not count:
+            return cls()
+        average = total / count
+        # Round-off can make this negative; Java's NaN there is never above a target, and neither is 0.
+        return cls(count, squares, average, math.sqrt(max(0.0, squares / count - average * average)))
+
+    def moved(self, source: float, destination: float, amount: float) -> LoadStats:
+        """Return the figures after an amount went from one load to another; the source does not fall below 0."""
+        left, raised = max(0.0, source - amount), destination + amount
+        # As in Pulsar: the two old squares leave the sum before the two new ones enter it.
+        squares = self.squares - (source * source + destination * destination) + (left * left + raised * raised)
+        deviation = math.sqrt(abs(squares / self.count - self.average * self.average))
+        return replace(self, squares=squares, deviation=deviation)
 
 
-def _written(record: BrokerLoadData | ResourceUsage) -> dict[str, Any]:
-    named = ((_camel(entry.name), getattr(record, entry.name)) for entry in fields(record))
-    return {key: _written(value) if isinstance(value, ResourceUsage) else value for key, value in named}
+# Rankings of bundles
 
 
-def _rounded(value: float) -> int:
-    # Java's Math.round: halves go up, where Python's round takes them to the even neighbour.
-    return math.floor(value + 0.5)
+def ascending(bundles: Iterable[BundleLoad]) -> tuple[BundleLoad, ...]:
+    """Return the bundles a broker may give up, the least loaded first; among equals names decide.
+
+    Left out are idle bundles, since moving them moves no load, and those of system namespaces, which Pulsar never
+    sheds.
+    """
+    loaded = [entry for entry in bundles if entry.load > 0 and not is_system_bundle(entry.bundle)]
+    return tuple(sorted(loaded, key=attrgetter("load", "bundle")))
 
 
-def _whole_steps(count: int, step: int) -> int:
-    # Java's division truncates, Python's rounds down.
-    return abs(count) // step * (1 if count >= 0 else -1)
+def top_bundles(
+    stats: Mapping[str, NamespaceBundleStats],
+    k: int,
+    *,
+    policies: NamespacePolicies = _NO_POLICIES,
+    with_policies: bool = False,
+) -> TopBundlesLoadData:
+    """Return the `k` most loaded bundles, the least loaded of them first.
+
+    Left out are bundles without any throughput, those of system namespaces and those whose namespace has an isolation
+    policy or an anti-affinity group. Among bundles alike in load Pulsar leaves the order open; here it is that of their
+    names.
+
+    Args:
+        stats: by bundle name.
+        k: Pulsar's loadBalancerMaxNumberOfBundlesInBundleLoadReport, by default 10 there.
+        with_policies: keep bundles of namespaces with policies; Pulsar's
+            loadBalancerSheddingBundlesWithPoliciesEnabled.
+
+    Source: `TopKBundles.update`.
+    """
+    kept = [
+        (figures.rank, bundle)
+        for bundle, figures in stats.items()
+        if figures.msg_throughput_in + figures.msg_throughput_out != 0
+        and not is_system_namespace(namespace := bundle_name_parts(bundle)[0])
+        and (with_policies or may_be_shed(namespace, policies))
+    ]
+    chosen = sorted(kept)[max(0, len(kept) - max(0, k)) :]
+    return TopBundlesLoadData({bundle: stats[bundle] for _, bundle in chosen})
 
 
-def _resource(value: object, key: str) -> ResourceUsage:
-    return _filled(ResourceUsage, mapping(value, key), f"{key}.")
+def may_be_shed(namespace: str, policies: NamespacePolicies) -> bool:
+    """Return whether Pulsar sheds a namespace's bundles by default: it has neither isolation policy nor group.
 
-
-#: What a field has to be, by its type's name: annotations are not evaluated.
-_READERS: Mapping[str, Callable[[object, str], Any]] = {
-    "float": number,
-    "int": whole_number,
-    "ResourceUsage": _resource,
-}
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join("EMA" if part == "ema" else part.capitalize() for part in rest)
+    A group whose name is blank is none.
+    """
+    return not policies.isolation.get(namespace) and not policies.anti_affinity_group.get(namespace, "").strip()

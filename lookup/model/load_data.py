@@ -1,18 +1,213 @@
-"""How what a broker measures becomes its load report: largest usage, weighted usage and throughput, smoothed.
+"""Reads, writes and updates Pulsar's load reports: `BrokerLoadData` of a broker and the statistics of its bundles.
 
-Records are in `load.py`; when a report is published is the engine's business.
+Records with Pulsar's JSON names, the percentages of a broker's resources, the order in which Pulsar ranks bundles, and
+the step from one sample of a broker's own measurements to its next report. What policies see of load is in `load.py`.
 
-Source: `docs/pulsar/load-managers.md` (`SystemResourceUsage`, `BrokerLoadData.update`).
+Source: `docs/pulsar/load-managers.md` (`BrokerLoadData`, `SystemResourceUsage`, `NamespaceBundleStats.compareTo`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from decimal import ROUND_HALF_UP, Decimal
+from typing import Any, TypeVar
 
-from lookup.model.load import BrokerLoadData, Resources, ResourceUsage
+import numpy as np
 
-__all__ = ["LoadSample", "ResourceWeights", "SystemResourceUsage", "smoothed", "updated_load"]
+from lookup.model.documents import mapping, number, parsed_object, whole_number
+
+__all__ = [
+    "BrokerLoadData",
+    "LoadSample",
+    "NamespaceBundleStats",
+    "ResourceUsage",
+    "ResourceWeights",
+    "Resources",
+    "SystemResourceUsage",
+    "TopBundlesLoadData",
+    "broker_load_from_json",
+    "broker_load_to_json",
+    "bundle_stats_from_json",
+    "smoothed",
+    "updated_load",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceUsage:
+    """Usage of one resource and its limit, in the resource's own unit."""
+
+    usage: float = 0.0
+    limit: float = 0.0
+
+    @property
+    def percent_usage(self) -> float:
+        """Usage in percent of the limit as Pulsar works it out: in 32-bit floats, 0 without a limit, not clamped.
+
+        The result is a 32-bit float widened to 64 bits, so 30 of 100 is 30.000001907348633.
+        """
+        if self.limit <= 0:
+            return 0.0
+        # What is beyond 32 bits is infinite there, as in Java.
+        with np.errstate(all="ignore"):
+            return float(np.float32(self.usage) / np.float32(self.limit) * np.float32(100))
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What a broker uses of each of its resources."""
+
+    #: percent of all cores
+    cpu: ResourceUsage = ResourceUsage()
+    #: MiB of the heap
+    memory: ResourceUsage = ResourceUsage()
+    #: MiB outside the heap
+    direct_memory: ResourceUsage = ResourceUsage()
+    #: kbit/s
+    bandwidth_in: ResourceUsage = ResourceUsage()
+    bandwidth_out: ResourceUsage = ResourceUsage()
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerLoadData(Resources):
+    """A broker's load report; a broker that never reported looks full (usage 1.0)."""
+
+    #: bytes per second
+    msg_throughput_in: float = 0.0
+    msg_throughput_out: float = 0.0
+    #: messages per second
+    msg_rate_in: float = 0.0
+    msg_rate_out: float = 0.0
+    bundle_count: int = 0
+    topics: int = 0
+    #: ratios, 1.0 is full
+    max_resource_usage: float = 1.0
+    weighted_max_ema: float = 1.0
+    msg_throughput_ema: float = 0.0
+    #: ms since the epoch
+    updated_at: int = 0
+    reported_at: int = 0
+
+    @property
+    def msg_throughput(self) -> float:
+        """Bytes per second, in and out together."""
+        return self.msg_throughput_in + self.msg_throughput_out
+
+    @property
+    def msg_rate(self) -> float:
+        """Messages per second, in and out together."""
+        return self.msg_rate_in + self.msg_rate_out
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceBundleStats:
+    """Traffic of one bundle: messages and bytes per second, and what is connected to it."""
+
+    msg_rate_in: float = 0.0
+    msg_throughput_in: float = 0.0
+    msg_rate_out: float = 0.0
+    msg_throughput_out: float = 0.0
+    consumer_count: int = 0
+    producer_count: int = 0
+    topics: int = 0
+    cache_size: int = 0
+
+    @property
+    def rank(self) -> tuple[int, int, int, int, int]:
+        """What Pulsar orders bundles by: the first figure that differs decides, and close ones do not differ.
+
+        Steps of 100 kB/s inbound, then outbound, of 100 messages/s, of 500 things connected, of 100 kB cached. Inbound
+        comes first, so a bundle with huge outbound traffic ranks below one with a little more inbound.
+        """
+        connected = self.topics + self.consumer_count + self.producer_count
+        return (
+            _rounded(self.msg_throughput_in / 1e5),
+            _rounded(self.msg_throughput_out / 1e5),
+            _rounded((self.msg_rate_in + self.msg_rate_out) / 100),
+            _whole_steps(connected, 500),
+            _whole_steps(self.cache_size, 100_000),
+        )
+
+    def compare(self, other: NamespaceBundleStats) -> int:
+        """Return -1, 0 or 1: less loaded than the other, alike, more loaded."""
+        return (self.rank > other.rank) - (self.rank < other.rank)
+
+
+@dataclass(frozen=True, slots=True)
+class TopBundlesLoadData:
+    """A broker's most loaded bundles, in ascending order of load, by bundle name."""
+
+    top_bundles_load_data: Mapping[str, NamespaceBundleStats] = field(default_factory=dict)
+
+
+_Record = TypeVar("_Record", BrokerLoadData, NamespaceBundleStats, ResourceUsage)
+
+
+def broker_load_from_json(source: str) -> BrokerLoadData:
+    """Read `BrokerLoadData` from Pulsar's JSON; absent keys take their defaults.
+
+    Raises:
+        InputError: where the text is no JSON object or a figure is no finite number.
+    """
+    return _filled(BrokerLoadData, parsed_object(source, "broker load data"))
+
+
+def broker_load_to_json(data: BrokerLoadData) -> str:
+    """Write `BrokerLoadData` as Pulsar's JSON, all keys."""
+    return json.dumps(_written(data))
+
+
+def bundle_stats_from_json(source: str) -> NamespaceBundleStats:
+    """Read `NamespaceBundleStats` from Pulsar's JSON; absent keys take their defaults.
+
+    Raises:
+        InputError: where the text is no JSON object or a figure is no finite number.
+    """
+    return _filled(NamespaceBundleStats, parsed_object(source, "bundle stats"))
+
+
+def _filled(kind: type[_Record], record: Mapping[str, Any], place: str = "") -> _Record:
+    given = ((entry, _camel(entry.name)) for entry in fields(kind))
+    present = ((entry, key, record[key]) for entry, key in given if record.get(key) is not None)
+    return kind(**{entry.name: _READERS[str(entry.type)](value, place + key) for entry, key, value in present})
+
+
+def _written(record: BrokerLoadData | ResourceUsage) -> dict[str, Any]:
+    named = ((_camel(entry.name), getattr(record, entry.name)) for entry in fields(record))
+    return {key: _written(value) if isinstance(value, ResourceUsage) else value for key, value in named}
+
+
+def _rounded(value: float) -> int:
+    # Java's Math.round: halves go up, where Python's round takes them to the even neighbour.
+    return math.floor(value + 0.5)
+
+
+def _whole_steps(count: int, step: int) -> int:
+    # Java's division truncates, Python's rounds down.
+    return abs(count) // step * (1 if count >= 0 else -1)
+
+
+def _resource(value: object, key: str) -> ResourceUsage:
+    return _filled(ResourceUsage, mapping(value, key), f"{key}.")
+
+
+#: What a field has to be, by its type's name: annotations are not evaluated.
+_READERS: Mapping[str, Callable[[object, str], Any]] = {
+    "float": number,
+    "int": whole_number,
+    "ResourceUsage": _resource,
+}
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join("EMA" if part == "ema" else part.capitalize() for part in rest)
+
+
+# From one sample to the next report
 
 
 @dataclass(frozen=True, slots=True)

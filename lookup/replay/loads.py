@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.engine.ledger import MICRO, LazyTopBundles, LoadFigures, no_load, simulated_load
-from lookup.model.resources import RESOURCES
-from lookup.model.view import BundleLoad
+from lookup.engine.ledger import MICRO, LazyTopBundles, simulated_load
+from lookup.model.load import RESOURCES, BundleLoad, Load
 from lookup.replay.atoms import BundleMap
 from lookup.replay.days import DayRows
 from lookup.replay.plan import ClusterPlan, RunPlan
@@ -140,7 +139,7 @@ class ReportedLoads:
         self._next = max(stop, self._next)
         return {name: current.copy() for name, current in self._current.items()}
 
-    def figures(self, now_us: int, known: LoadFigures) -> LoadFigures:
+    def figures(self, now_us: int, known: Load) -> Load:
         """Return what the view shows at an instant; instants must not go back.
 
         Args:
@@ -151,13 +150,13 @@ class ReportedLoads:
         return replace(
             known,
             usage=told["usage"],
-            broker_load=told["load"],
+            throughput=told["load"],
             topics=topics,
             source="reported",
             max_usage=told.get("max_usage"),
-            load_ema=told.get("load_ema"),
+            smoothed_throughput=told.get("smoothed_throughput"),
             resources=np.stack([told[name] for name in RESOURCES], axis=1) if RESOURCES[0] in told else None,
-            message_rate=told.get("rate"),
+            rates=told.get("rate"),
         )
 
 
@@ -233,7 +232,7 @@ class BrokerLoads:
 
     def at(
         self, now_us: int, owners: NDArray[np.int32], *, capacity: Floats, registered: NDArray[np.bool_], demand: Demand
-    ) -> LoadFigures:
+    ) -> Load:
         """Return what the view shows of load; instants must not go back.
 
         Args:
@@ -241,17 +240,17 @@ class BrokerLoads:
         """
         window = self._loads.window
         if window is None and self._reported is None:
-            return no_load(self._n_brokers, self._topics_of(owners))
+            return Load.unknown(self._n_brokers, self._topics_of(owners))
         window = np.zeros(len(owners), np.int64) if window is None else window
         bundles = _BundleLoads(self._bundles, owners.copy(), (window, self._loads.rates), self._loads.seconds)
         micro = _by_broker(owners, window, self._n_brokers)
         usage, load = simulated_load(micro, seconds=self._loads.seconds, capacity=capacity, registered=registered)
-        figures = LoadFigures(usage, load, self._topics_of(owners), LazyTopBundles(self._n_brokers, bundles), demand)
+        figures = Load(usage, load, self._topics_of(owners), LazyTopBundles(self._n_brokers, bundles), demand)
         if self._reported is not None:
             figures = self._reported.figures(now_us, figures)
         elif self._loads.rates is not None:
             sent = _by_broker(owners, self._loads.rates, self._n_brokers) / MICRO
-            figures = replace(figures, message_rate=np.where(registered, sent, np.nan))
+            figures = replace(figures, rates=np.where(registered, sent, np.nan))
         return _with_bundle_rates(figures, bundles)
 
     def _topics_of(self, owners: NDArray[np.int32]) -> Ints:
@@ -273,7 +272,7 @@ class SharedLoads:
         self._open = np.zeros(self._n_brokers)
         self._spans: list[tuple[DayRows, int, int]] = []
         self._closed_at = -1
-        self._figures = no_load(self._n_brokers)
+        self._figures = Load.unknown(self._n_brokers)
 
     def serve(self, tick: Tick, served: Floats) -> None:
         """Add what each broker served in a tick, micro-units, shape (n_brokers,)."""
@@ -284,7 +283,7 @@ class SharedLoads:
         """Return usage at a tick that begins at a grid instant."""
         return self.figures(tick, capacity, registered).usage
 
-    def figures(self, tick: Tick, capacity: Floats, registered: NDArray[np.bool_]) -> LoadFigures:
+    def figures(self, tick: Tick, capacity: Floats, registered: NDArray[np.bool_]) -> Load:
         """Return what the view shows of load at a tick that begins at a grid instant; instants must not go back."""
         if self._closed_at != tick.start_us:
             self._closed_at = tick.start_us
@@ -295,15 +294,15 @@ class SharedLoads:
             self._spans = []
         return self._figures
 
-    def _at(self, now_us: int, capacity: Floats, registered: NDArray[np.bool_]) -> LoadFigures:
+    def _at(self, now_us: int, capacity: Floats, registered: NDArray[np.bool_]) -> Load:
         demand = Demand(self._cluster, self._spans, self._run.tick_us / MICRO)
         if self._reported is not None:
             return _with_bundle_rates(self._reported.figures(now_us, replace(self._figures, demand=demand)), None)
         if not self._window:
-            return no_load(self._n_brokers)
+            return Load.unknown(self._n_brokers)
         micro = np.add.accumulate(list(self._window), axis=0)[-1]
         load = np.where(registered, micro / self._run.session_us, np.nan)
-        return replace(self._figures, usage=load / capacity, broker_load=load, demand=demand)
+        return replace(self._figures, usage=load / capacity, throughput=load, demand=demand)
 
 
 class _BundleLoads:
@@ -374,16 +373,16 @@ class _BundleRates(Mapping[str, float]):
         return self._known
 
 
-def _with_bundle_rates(figures: LoadFigures, bundles: _BundleLoads | None) -> LoadFigures:
+def _with_bundle_rates(figures: Load, bundles: _BundleLoads | None) -> Load:
     """Return figures with what stands in for rates of the long run, brokers' and bundles' in the same unit.
 
     A broker's rate of messages counts for shedding only where those of bundles are known as well: bundles that seem
     idle would be moved for nothing.
     """
-    if figures.message_rate is None:
+    if figures.rates is None:
         return figures if bundles is None else replace(figures, long_term_bundle_rates=_BundleRates(bundles.loads))
     if bundles is None or not bundles.has_rates:
-        return replace(figures, message_rate=None, long_term_rate=figures.message_rate)
+        return replace(figures, rates=None, long_term_rates=figures.rates)
     return replace(figures, long_term_bundle_rates=_BundleRates(bundles.rates))
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.engine.ledger import LoadFigures
 from lookup.engine.policy import Policy
 from lookup.engine.reporting import ReportBoard
+from lookup.model.load import Load
 from lookup.replay.plan import ClusterPlan, RunPlan
 
 __all__ = ["Publications"]
@@ -37,7 +37,7 @@ class Publications:
         if self._board is not None:
             self._board.leave(gone, now_us)
 
-    def shown(self, figures: LoadFigures, bundles: NDArray[np.int64], now_us: int) -> LoadFigures:
+    def shown(self, figures: Load, bundles: NDArray[np.int64], now_us: int) -> Load:
         """Return what policies see at a grid instant at which brokers measure some figures.
 
         Args:

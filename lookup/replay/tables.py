@@ -19,10 +19,10 @@ from lookup.logs.schema import BROKER_EVENTS, CANONICAL, CAUSES, MAX_WEIGHT, OWN
 from lookup.model.broker import BrokerLookupData, Roster
 from lookup.model.bundles import NamespaceBundle
 from lookup.model.documents import TableName
-from lookup.model.load import BrokerLoadData, broker_load_from_json, bundle_stats_from_json
+from lookup.model.load import RESOURCES
+from lookup.model.load_data import BrokerLoadData, broker_load_from_json, bundle_stats_from_json
 from lookup.model.names import cluster_problem
 from lookup.model.quoting import shown
-from lookup.model.resources import RESOURCES
 from lookup.replay.atoms import Atoms
 from lookup.replay.timeline import OwnershipEvent, Registration, cut_points
 
@@ -156,8 +156,8 @@ def bundle_rows(path: str | None) -> SmallTable:
 def broker_numbers(rows: Iterable[dict[str, Any]], roster: Roster) -> Mapping[str, NDArray[Any]]:
     """Return LOADS in columns: ts, broker (number), usage, load (bytes per second), and what else any row tells.
 
-    That may be max_usage, load_ema, rate (messages per second), topics and, by their names, percentages of resources;
-    NaN in rows that do not tell it.
+    That may be max_usage, smoothed_throughput, rate (messages per second), topics and, by their names, percentages of
+    resources; NaN in rows that do not tell it.
     """
     known = [(row["ts"], roster.number(row["broker"]), row["value"]) for row in rows]
     kept = [(ts, number, reported) for ts, number, reported in known if number is not None]
@@ -182,7 +182,7 @@ def _percent(resource: str) -> Callable[[BrokerLoadData], float]:
 #: What a row of LOADS may tell besides: the keys that do, and the figure. Of resources any one tells of all.
 _FIGURES: Mapping[str, tuple[Iterable[str], Callable[[BrokerLoadData], float]]] = {
     "max_usage": (("maxResourceUsage",), lambda load: load.max_resource_usage),
-    "load_ema": (("msgThroughputEMA",), lambda load: load.msg_throughput_ema),
+    "smoothed_throughput": (("msgThroughputEMA",), lambda load: load.msg_throughput_ema),
     "rate": (DETAILS["rates"], lambda load: load.msg_rate),
     "topics": (DETAILS["topics"], lambda load: load.topics),
     **{name: (DETAILS["resources"], _percent(name)) for name in RESOURCES},

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from lookup.model.bundles import HASH_END, NamespaceBundle, bundle_ranges, equal_boundaries
 from lookup.model.decision import Split
-from lookup.model.load import NamespaceBundleStats
-from lookup.model.traffic import Traffic, topic_traffic
+from lookup.model.load import Traffic, topic_traffic
+from lookup.model.load_data import NamespaceBundleStats
 from lookup.simulate.scenario import Event, NamespaceLoad
 
 __all__ = ["MIB", "BundleTable", "MinuteLoad", "TopicLoads"]

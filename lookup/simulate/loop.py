@@ -13,13 +13,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.engine.ledger import LoadFigures
 from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Policy
 from lookup.engine.reporting import ReportBoard
 from lookup.model.broker import Broker, BrokerLookupData, Roster
+from lookup.model.load import BundleLoad, Load
 from lookup.model.request import LookupOptions
-from lookup.model.view import BundleLoad
 from lookup.simulate.load import MIB, BundleTable, MinuteLoad
 from lookup.simulate.scenario import Scenario
 from lookup.simulate.trend import Sample, Trend
@@ -66,7 +65,7 @@ class LongRun:
 class Reports(Protocol):
     """Turns the figures that brokers measure into those that the load manager sees."""
 
-    def shown(self, figures: LoadFigures, bundles: NDArray[np.int64], now_us: int) -> LoadFigures:
+    def shown(self, figures: Load, bundles: NDArray[np.int64], now_us: int) -> Load:
         """Return what is seen of the figures of this minute.
 
         Args:
@@ -101,7 +100,7 @@ class FreshReports:
         self._usage: Floats = np.full(n_brokers, np.nan)
         self._history = history
 
-    def shown(self, figures: LoadFigures, bundles: NDArray[np.int64], now_us: int) -> LoadFigures:
+    def shown(self, figures: Load, bundles: NDArray[np.int64], now_us: int) -> Load:
         """Return what is seen of the figures of this minute."""
         smoothed = self._history * self._usage + (1.0 - self._history) * figures.usage
         # A broker that comes back begins anew: usage of brokers that are away is NaN.
@@ -181,7 +180,7 @@ class _Loop:
         registered = np.array([broker.id not in self._away for broker in self._roster], dtype=np.bool_)
         self._manager.set_registry(self._roster, registered)
 
-    def _figures(self, load: MinuteLoad) -> LoadFigures:
+    def _figures(self, load: MinuteLoad) -> Load:
         """Add up by broker what its bundles carry; brokers that are away have NaN."""
         count = len(self._roster)
         loads, rates, lasting, topics = np.zeros(count), np.zeros(count), np.zeros(count), np.zeros(count, np.int64)
@@ -196,10 +195,10 @@ class _Loop:
                 topics[owner] += load.topics[name]
                 bundles[owner].append((carried, name))
         registered = self._manager.registered
-        broker_load, message_rate, long_rate = np.where(registered, (loads, rates, lasting), np.nan)
-        return LoadFigures(
-            usage=broker_load / self._manager.capacity + self._busy,
-            broker_load=broker_load,
+        throughput, rates, long_rate = np.where(registered, (loads, rates, lasting), np.nan)
+        return Load(
+            usage=throughput / self._manager.capacity + self._busy,
+            throughput=throughput,
             topics=topics,
             top_bundles=[
                 # Ascending by load, equal loads by name: the order must not depend on how owners came about.
@@ -208,15 +207,15 @@ class _Loop:
             ],
             source="reported",
             traffic=load.traffic,
-            message_rate=message_rate,
-            long_term_rate=long_rate,
+            rates=rates,
+            long_term_rates=long_rate,
             long_term_bundle_rates=long_run,
         )
 
-    def _matched(self, figures: LoadFigures) -> float:
+    def _matched(self, figures: Load) -> float:
         """Return the share of the load on brokers that publish what clients send, NaN if they send nothing."""
         wanted = self._scenario.properties
-        carried = np.nan_to_num(figures.broker_load)
+        carried = np.nan_to_num(figures.throughput)
         if not wanted or not carried.sum():
             return float("nan")
         has_all = [all(broker.property_of(key) == value for key, value in wanted.items()) for broker in self._roster]
@@ -240,7 +239,7 @@ class _Loop:
             moved_load=sum(load.loads[name] for name, _, _ in moved) / MIB,
             splits=splits,
             unowned=unowned,
-            idle=int((figures.broker_load == 0.0).sum()),
+            idle=int((figures.throughput == 0.0).sum()),
             matched=self._matched(figures),
             by_broker=dict(zip(self._roster.ids, figures.usage.tolist(), strict=True)),
         )

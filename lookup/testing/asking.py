@@ -18,7 +18,6 @@ from lookup.engine.answers import listed
 from lookup.engine.ballot import Ballot
 from lookup.engine.conditions import Conditions
 from lookup.engine.cycles import exhausted
-from lookup.engine.ledger import LoadFigures
 from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Instant, Policy, memory_key
 from lookup.hooks.protocols import Filter, Scorer, Selector, Shedder, SplitAlgorithm, Splitter
@@ -94,24 +93,7 @@ def manager_in(policy: Policy, world: World) -> LoadManager:
     manager.set_registry(view.brokers, view.registered)
     owners = view.ownership.owners if isinstance(view.ownership, OwnedBundles) else {}
     manager.restore({bundle: view.brokers[number].id for bundle, number in owners.items()})
-    manager.set_load(
-        LoadFigures(
-            view.usage,
-            view.broker_load,
-            view.topics,
-            view.top_bundles,
-            view.demand,
-            max_usage=view.max_usage,
-            load_ema=view.load_ema,
-            updated_us=view.updated_us,
-            store_order=view.store_order,
-            resources=view.resources,
-            message_rate=view.message_rate,
-            traffic=view.traffic,
-            long_term_rate=view.long_term_rate,
-            long_term_bundle_rates=view.long_term_bundle_rates,
-        )
-    )
+    manager.set_load(view.load)
     return manager
 
 
@@ -163,17 +145,21 @@ def proposals_in(shedder: Shedder | Splitter, world: World) -> list[Proposal | S
 
 def writable(world: World) -> World:
     """Return a copy of the world into which a part could write."""
-    copies: dict[str, Any] = {name: getattr(world.view, name).copy() for name in ("registered", "capacity", *_COLUMNS)}
-    copies |= {name: copy.deepcopy(dict(getattr(world.view, name))) for name in ("demand", "unloaded", "memory")}
+    view = world.view
+    columns: dict[str, Any] = {name: getattr(view.load, name).copy() for name in _COLUMNS}
+    load = replace(view.load, **columns, demand=copy.deepcopy(dict(view.load.demand)))
+    copies: dict[str, Any] = {name: getattr(view, name).copy() for name in ("registered", "capacity")}
+    copies |= {name: copy.deepcopy(dict(getattr(view, name))) for name in ("unloaded", "memory")}
     asked = replace(world.request, properties=dict(world.request.properties))
-    return World(world.name, replace(world.view, **copies), asked)
+    return World(world.name, replace(view, load=load, **copies), asked)
 
 
 def written_out(world: World) -> str:
     """Return everything in a world that could be written into, as text."""
-    view = world.view
-    columns = {name: getattr(view, name).tolist() for name in ("registered", "capacity", *_COLUMNS)}
-    mappings = [dict(view.demand), dict(view.unloaded), dict(view.memory), list(map(list, view.top_bundles))]
+    view, load = world.view, world.view.load
+    columns = {name: getattr(load, name).tolist() for name in _COLUMNS}
+    columns |= {name: getattr(view, name).tolist() for name in ("registered", "capacity")}
+    mappings = [dict(load.demand), dict(view.unloaded), dict(view.memory), list(map(list, load.top_bundles))]
     return repr((columns, mappings, view.ownership, list(view.brokers), world.request))
 
 
@@ -187,7 +173,7 @@ def to_toml(value: Any) -> str:
     return repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
 
 
-_COLUMNS = ("usage", "broker_load", "topics")
+_COLUMNS = ("usage", "throughput", "topics")
 
 
 def _with_children(part: Any) -> Iterator[Any]:

@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 
 from lookup.model.broker import Broker, BrokerLookupData, Candidates, Location, Roster
 from lookup.model.bundles import bundle_of
+from lookup.model.load import NO_TRAFFIC, RESOURCES, BundleLoad, Load, Traffic
 from lookup.model.names import TopicName, is_system_namespace
 from lookup.model.namespaces import NamespacePolicies
 from lookup.model.request import LookupOptions, LookupRequest, request_of
-from lookup.model.resources import RESOURCES
 from lookup.model.topology import Topology
-from lookup.model.traffic import NO_TRAFFIC, Traffic
-from lookup.model.view import BundleLoad, ClusterView
+from lookup.model.view import ClusterView
 
 __all__ = ["Figures", "OwnedBundles", "broker", "candidates", "cluster", "engine_request", "request", "three_racks"]
 
@@ -34,10 +33,10 @@ class Figures(TypedDict, total=False):
 
     #: ids of the registered brokers; default: all
     registered: Collection[str]
-    #: load / capacity by broker; default: what load and capacity give, else no report
+    #: load / capacity by broker; default: what throughput and capacity give, else no report
     usage: Mapping[str, float]
     #: weight per second by broker; default: the sum of its bundles' loads, where any load is given, else no report
-    load: Mapping[str, float]
+    throughput: Mapping[str, float]
     #: topics by broker; default: 0
     topics: Mapping[str, int]
     #: owner's id by bundle
@@ -50,7 +49,7 @@ class Figures(TypedDict, total=False):
     unloaded: Mapping[str, int]
     memory: Mapping[str, Any]
     now_us: int
-    load_source: Literal["simulated", "reported"]
+    source: Literal["simulated", "reported"]
     namespaces: NamespacePolicies
     topology: Topology
     traffic: Traffic
@@ -59,11 +58,11 @@ class Figures(TypedDict, total=False):
     #: usage by broker as it was measured, where `usage` is smoothed; default: `usage` is
     max_usage: Mapping[str, float]
     #: messages per second by broker; default: unknown
-    message_rate: Mapping[str, float]
+    rates: Mapping[str, float]
     #: messages per second by bundle; default: 0
     bundle_rates: Mapping[str, float]
-    #: messages per second in the long run by broker; default: unknown, the load stands in
-    long_term_rate: Mapping[str, float]
+    #: messages per second in the long run by broker; default: unknown, throughput stands in
+    long_term_rates: Mapping[str, float]
     #: messages per second in the long run by bundle
     long_term_bundle_rates: Mapping[str, float]
     #: default: that of production
@@ -110,13 +109,35 @@ def cluster(*brokers: Broker | str, **figures: Unpack[Figures]) -> ClusterView:
 
     Example:
         >>> view = cluster("b1:8080", "b2:8080", usage={"b1:8080": 0.25})
-        >>> view.usage.tolist()
+        >>> view.load.usage.tolist()
         [0.25, nan]
+
+    Raises:
+        TypeError: for a figure that does not exist, which would otherwise be ignored in silence.
     """
+    unknown = sorted(figures.keys() - Figures.__annotations__.keys())
+    if unknown:
+        raise TypeError(
+            f"cluster() got an unexpected keyword argument {unknown[0]!r}; known: {sorted(Figures.__annotations__)}"
+        )
     roster = Roster([Broker(entry) if isinstance(entry, str) else entry for entry in brokers])
     owned = OwnedBundles(roster, _numbers(roster, figures.get("owned", {})))
     capacity = _frozen([np.nan if entry.capacity is None else entry.capacity for entry in roster])
-    load = _loads(owned, figures)
+    throughput = _throughput(owned, figures)
+    load = Load(
+        usage=_column(roster, figures["usage"]) if "usage" in figures else _frozen(throughput / capacity),
+        throughput=throughput,
+        topics=_topics(roster, figures.get("topics", {})),
+        top_bundles=_top_bundles(owned, figures),
+        demand=figures.get("demand", {}),
+        source=figures.get("source", "simulated"),
+        traffic=figures.get("traffic", NO_TRAFFIC),
+        max_usage=_column(roster, figures["max_usage"]) if "max_usage" in figures else None,
+        resources=_resources(roster, figures["resources"]) if "resources" in figures else None,
+        rates=_column(roster, figures["rates"]) if "rates" in figures else None,
+        long_term_rates=_column(roster, figures["long_term_rates"]) if "long_term_rates" in figures else None,
+        long_term_bundle_rates=figures.get("long_term_bundle_rates", {}),
+    )
     return ClusterView(
         cluster="test",
         brokers=roster,
@@ -124,23 +145,12 @@ def cluster(*brokers: Broker | str, **figures: Unpack[Figures]) -> ClusterView:
         capacity=capacity,
         epoch_us=0,
         now_us=figures.get("now_us", 0),
-        usage=_column(roster, figures["usage"]) if "usage" in figures else _frozen(load / capacity),
-        broker_load=load,
-        topics=_topics(roster, figures.get("topics", {})),
-        top_bundles=_top_bundles(owned, figures),
-        demand=figures.get("demand", {}),
+        load=load,
         ownership=owned,
         unloaded=figures.get("unloaded", {}),
         memory=figures.get("memory", {}),
-        load_source=figures.get("load_source", "simulated"),
         namespaces=figures.get("namespaces", NamespacePolicies()),
         topology=figures.get("topology", Topology()),
-        traffic=figures.get("traffic", NO_TRAFFIC),
-        resources=_resources(roster, figures["resources"]) if "resources" in figures else None,
-        max_usage=_column(roster, figures["max_usage"]) if "max_usage" in figures else None,
-        message_rate=_column(roster, figures["message_rate"]) if "message_rate" in figures else None,
-        long_term_rate=_column(roster, figures["long_term_rate"]) if "long_term_rate" in figures else None,
-        long_term_bundle_rates=figures.get("long_term_bundle_rates", {}),
         salt=figures.get("salt", ""),
     )
 
@@ -201,9 +211,9 @@ def _registered(roster: Roster, named: Collection[str] | None) -> NDArray[np.boo
     return mask
 
 
-def _loads(owned: OwnedBundles, figures: Figures) -> FloatArray:
-    if "load" in figures:
-        return _column(owned.brokers, figures["load"])
+def _throughput(owned: OwnedBundles, figures: Figures) -> FloatArray:
+    if "throughput" in figures:
+        return _column(owned.brokers, figures["throughput"])
     if "bundle_loads" not in figures:
         return _column(owned.brokers, {})
     sums = [0.0] * len(owned.brokers)

@@ -37,8 +37,8 @@ class SplitsEverything:
 
     def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Split, Ruling, CycleOutcome]:
         """Propose every bundle the algorithm cuts."""
-        for bundle in view.traffic.stats:
-            owner, topics = view.ownership.owner(bundle), view.traffic.topics_of(bundle)
+        for bundle in view.load.traffic.stats:
+            owner, topics = view.ownership.owner(bundle), view.load.traffic.topics_of(bundle)
             try:
                 cuts = tuple(self.algorithm.boundaries(NamespaceBundle.parse(bundle), topics, None))
             except InputError:

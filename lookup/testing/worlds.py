@@ -14,11 +14,11 @@ import numpy as np
 
 from lookup.engine.policy import Policy
 from lookup.model.broker import Broker, Roster
-from lookup.model.load import NamespaceBundleStats
+from lookup.model.load import BundleLoad, Load, Traffic, topic_traffic
+from lookup.model.load_data import NamespaceBundleStats
 from lookup.model.namespaces import IsolationPolicy, NamespacePolicies
 from lookup.model.request import LookupRequest
-from lookup.model.traffic import Traffic, topic_traffic
-from lookup.model.view import VIEW_READS, BundleLoad, ClusterView
+from lookup.model.view import VIEW_READS, ClusterView
 from lookup.testing.clusters import Figures, OwnedBundles, broker, cluster, engine_request, request, three_racks
 
 __all__ = ["WORLDS", "World", "changed_elsewhere", "labelled_for"]
@@ -34,7 +34,7 @@ class World:
 
 
 _BUSY: Figures = {
-    "load": {"a1:8080": 80.0, "a2:8080": 20.0, "b1:8080": 50.0, "b2:8080": 5.0, "c1:8080": 50.0},
+    "throughput": {"a1:8080": 80.0, "a2:8080": 20.0, "b1:8080": 50.0, "b2:8080": 5.0, "c1:8080": 50.0},
     "usage": {"a1:8080": 0.8, "a2:8080": 0.2, "b1:8080": 0.5, "b2:8080": 0.05, "c1:8080": 0.5},
     "topics": {"a1:8080": 40, "a2:8080": 3, "b1:8080": 12, "c1:8080": 60_000},
     "owned": {
@@ -95,14 +95,14 @@ WORLDS: tuple[World, ...] = (
     ),
     World("one broker", cluster("only:8080"), request()),
     World("nothing to tell brokers apart", cluster("x1:8080", "x2:8080", "x3:8080"), request(properties={"rack": "a"})),
-    World("everybody overfull", cluster(*_OVERFULL, usage=_OVERFULL, load=_OVERFULL), request()),
+    World("everybody overfull", cluster(*_OVERFULL, usage=_OVERFULL, throughput=_OVERFULL), request()),
     World(
         "capacities that differ",
         cluster(
             broker("k1:8080", capacity=10.0, rack="a"),
             broker("k2:8080", capacity=1000.0, rack="b"),
             broker("k3:8080", rack="a"),
-            load={"k1:8080": 1.0, "k2:8080": 900.0},
+            throughput={"k1:8080": 1.0, "k2:8080": 900.0},
             demand={"rack": {"a": 0.0}},
         ),
         request("non-persistent://public/default/orders", properties={"rack": "a"}),
@@ -163,17 +163,23 @@ def _other_figures(view: ClusterView) -> dict[str, dict[str, Any]]:
     bundle = "another/one/0x00000000_0x80000000"
     figures: dict[str, dict[str, Any]] = {
         "view.load": {
-            "usage": turned,
-            "broker_load": turned * 100.0,
-            "topics": np.arange(count, dtype=np.int64) * 30_000,
-            "top_bundles": tuple((BundleLoad(bundle, 7.0),) for _ in range(count)),
-            "long_term_rate": turned * 1_000.0,
-            "long_term_bundle_rates": {bundle: 70.0},
-            "demand": {"rack": {"c": 500.0}, "zone": {"z9": 500.0}},
-            "traffic": Traffic({bundle: NamespaceBundleStats(topics=5000)}, {}, {"another/one": 1}),
-            "resources": np.outer(turned, np.arange(1.0, 6.0)) * 20.0,
-            "message_rate": turned * 1_000.0,
-            "max_usage": turned,
+            "load": Load(
+                usage=turned,
+                throughput=turned * 100.0,
+                topics=np.arange(count, dtype=np.int64) * 30_000,
+                top_bundles=tuple((BundleLoad(bundle, 7.0),) for _ in range(count)),
+                demand={"rack": {"c": 500.0}, "zone": {"z9": 500.0}},
+                source="reported",
+                traffic=Traffic({bundle: NamespaceBundleStats(topics=5000)}, {}, {"another/one": 1}),
+                max_usage=turned,
+                smoothed_throughput=turned * 100.0,
+                updated_us=np.full(count, view.now_us - 3_600_000_000),
+                store_order=range(count - 1, -1, -1),
+                resources=np.outer(turned, np.arange(1.0, 6.0)) * 20.0,
+                rates=turned * 1_000.0,
+                long_term_rates=turned * 1_000.0,
+                long_term_bundle_rates={bundle: 70.0},
+            )
         },
         "view.ownership": {
             "ownership": OwnedBundles(view.brokers, {f"{bundle}{place}": count - 1 for place in range(5)}),

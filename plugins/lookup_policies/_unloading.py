@@ -1,7 +1,7 @@
 """What the shedders of Pulsar's modular load manager share: usage by broker, giving up bundles, the end of a cycle.
 
-No part lives here. Bundles come from `view.top_bundles`, which leaves out idle ones and those of system namespaces;
-Pulsar would also unload idle ones once nothing else is left, which moves no load.
+No part lives here. Bundles come from `view.load.top_bundles`, which leaves out idle ones and those of system
+namespaces; Pulsar would also unload idle ones once nothing else is left, which moves no load.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def usage_by(view: ClusterView, weights: Sequence[float]) -> NDArray[np.float64]
     Args:
         weights: in the order of `lookup.model.RESOURCES`.
     """
-    return measured_usage(view) if view.resources is None else weighted_usage(view.resources, weights)
+    return measured_usage(view) if view.load.resources is None else weighted_usage(view.load.resources, weights)
 
 
 def measured_usage(view: ClusterView) -> NDArray[np.float64]:
     """Return usage as it was measured for the last report, not smoothed, shape (n_brokers,), NaN without report."""
-    return view.usage if view.max_usage is None else view.max_usage
+    return view.load.usage if view.load.max_usage is None else view.load.max_usage
 
 
 def reported(view: ClusterView, column: NDArray[np.float64]) -> Figures:
@@ -78,7 +78,7 @@ def give_up(view: ClusterView, number: int, needed: float) -> Generator[Unload, 
     if view.ownership.bundles()[number] <= 1:
         return 0
     accepted, moved = 0, 0.0
-    for entry in reversed(view.top_bundles[number]):
+    for entry in reversed(view.load.top_bundles[number]):
         ruling = yield Unload(entry.bundle, view.brokers[number].id)
         if ruling.accepted:
             accepted, moved = accepted + 1, moved + entry.load

@@ -148,11 +148,11 @@ class Avg:
         return is_full
 
     def _excess(self, view: ClusterView, taker: int, giver: int) -> _Excess | None:
-        if view.message_rate is not None:
-            messages = float(view.message_rate[giver] - view.message_rate[taker]) * self.max_share
+        if view.load.rates is not None:
+            messages = float(view.load.rates[giver] - view.load.rates[taker]) * self.max_share
             if messages > self.min_rate:
                 return lambda entry: entry.rate, messages
-        load = float(view.broker_load[giver] - view.broker_load[taker]) * self.max_share
+        load = float(view.load.throughput[giver] - view.load.throughput[taker]) * self.max_share
         return (lambda entry: entry.load, load) if load > self.min_throughput else None
 
     def _even_out(
@@ -160,7 +160,7 @@ class Avg:
     ) -> Generator[Unload, Ruling, int]:
         taker, giver = (view.brokers[number].id for number in pair)
         (traffic, needed), accepted = excess, 0
-        for entry in descending(view.top_bundles[pair[1]], traffic):
+        for entry in descending(view.load.top_bundles[pair[1]], traffic):
             carried = traffic(entry)
             if not 0 < carried <= needed:
                 continue

@@ -63,9 +63,9 @@ class _Turn:
 class DefaultSplit:
     """Let every broker divide those of its bundles that exceed a limit more than `hit_threshold` times in a row.
 
-    Each broker goes over its bundles in the order of `view.traffic.stats`, by itself: limits of a cycle are per broker,
-    and so are hit counts, which a bundle loses with its broker. Bundles are looked up once per cycle of the policy
-    (Pulsar: `loadBalancerSplitIntervalMinutes`).
+    Each broker goes over its bundles in the order of `view.load.traffic.stats`, by itself: limits of a cycle are per
+    broker, and so are hit counts, which a bundle loses with its broker. Bundles are looked up once per cycle of the
+    policy (Pulsar: `loadBalancerSplitIntervalMinutes`).
 
     Match -> Result -> Reason:
         * fewer than 2 topics -> nothing, the hit count stays
@@ -171,18 +171,18 @@ class DefaultSplit:
 
     def _has_room(self, turn: _Turn, name: str) -> bool:
         namespace = _namespace(name)
-        count = turn.view.traffic.bundle_counts.get(namespace)
+        count = turn.view.load.traffic.bundle_counts.get(namespace)
         if count is None:
             turn.tally.failures += 1
             return False
         if count + turn.decided[namespace] >= self.max_bundles:
             return False
         touches = _touches_as_text if self.quirks == "upstream" else _touches
-        return not any(touches(name, splitting) for splitting in turn.view.traffic.splitting)
+        return not any(touches(name, splitting) for splitting in turn.view.load.traffic.splitting)
 
     def _boundaries(self, turn: _Turn, name: str, bundle: NamespaceBundle) -> tuple[int, ...] | None:
         try:
-            found = tuple(self.algorithm.boundaries(bundle, turn.view.traffic.topics_of(name), None))
+            found = tuple(self.algorithm.boundaries(bundle, turn.view.load.traffic.topics_of(name), None))
         except InputError:
             found = ()
         if len(found) == 1:
@@ -200,7 +200,7 @@ def _by_owner(view: ClusterView) -> dict[str, dict[str, NamespaceBundleStats]]:
 
 
 def _with_owners(view: ClusterView) -> Iterator[tuple[str, int, NamespaceBundleStats]]:
-    for bundle, stats in view.traffic.stats.items():
+    for bundle, stats in view.load.traffic.stats.items():
         owner = view.ownership.owner(bundle)
         if owner is not None:
             yield bundle, owner, stats

@@ -34,6 +34,6 @@ class Headroom:
 
     def score(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> NDArray[np.float64]:
         """Turn every candidate's usage into a score."""
-        usage = view.usage[brokers.index]
+        usage = view.load.usage[brokers.index]
         room = 1.0 - np.minimum(np.maximum(usage, 0.0), 1.0)
         return np.where(np.isnan(usage), self.unreported, room)

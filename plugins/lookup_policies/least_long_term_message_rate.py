@@ -46,7 +46,7 @@ class LeastLongTermMessageRate:
         self, request: LookupRequest, brokers: Candidates, scores: NDArray[np.float64], view: ClusterView
     ) -> NDArray[np.float64]:
         """Return 1 for the candidates with the least rate."""
-        known = (view.long_term_rate, view.message_rate, view.broker_load)
+        known = (view.load.long_term_rates, view.load.rates, view.load.throughput)
         reported = next(rates for rates in known if rates is not None)
         given = _given(view.memory, view.now_us)
         expected = [math.fsum(given.get(broker_id, {}).values()) for broker_id in brokers.ids]
@@ -59,7 +59,7 @@ class LeastLongTermMessageRate:
         """Count the bundle's rate for its new owner until the next report."""
         now_us = offer.view.now_us
         given = dict(_given(memory, now_us))
-        rate = offer.view.long_term_bundle_rates.get(request.bundle, self.unknown_rate)
+        rate = offer.view.load.long_term_bundle_rates.get(request.bundle, self.unknown_rate)
         given[broker.id] = {**given.get(broker.id, {}), request.bundle: rate}
         memory.update(at_us=now_us, given=given)
 

@@ -42,9 +42,9 @@ class LeastResourceUsage:
         self, request: LookupRequest, brokers: Candidates, scores: NDArray[np.float64], view: ClusterView
     ) -> NDArray[np.float64]:
         """Return 1 for the brokers clearly below the average, or for all."""
-        usage = view.usage[brokers.index]
+        usage = view.load.usage[brokers.index]
         everyone = np.ones(len(usage))
-        ordered = view.usage[np.sort(brokers.index)]
+        ordered = view.load.usage[np.sort(brokers.index)]
         reported = ordered[~np.isnan(ordered)]
         if not len(reported):
             return everyone

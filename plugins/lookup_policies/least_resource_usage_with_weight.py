@@ -70,7 +70,7 @@ class LeastResourceUsageWithWeight:
 
     def _smoothed(self, memory: Mapping[str, Any], brokers: Candidates, view: ClusterView) -> list[tuple[str, float]]:
         before: Mapping[str, float] = memory.get("usage", {})
-        now, idle = np.nan_to_num(measured_usage(view)[brokers.index]), view.broker_load[brokers.index] == 0.0
+        now, idle = np.nan_to_num(measured_usage(view)[brokers.index]), view.load.throughput[brokers.index] == 0.0
         figures = zip(brokers.ids, now.tolist(), idle.tolist(), strict=True)
         return [(broker, self._moved(before.get(broker), used, is_idle=still)) for broker, used, still in figures]
 

@@ -34,11 +34,11 @@ class MaxTopics:
 
     def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> NDArray[np.bool_]:
         """Compare every candidate's topics with the limit."""
-        mask: NDArray[np.bool_] = view.topics[brokers.index] < self.max_topics
+        mask: NDArray[np.bool_] = view.load.topics[brokers.index] < self.max_topics
         return mask
 
     def detail(self, request: LookupRequest, broker: Broker, view: ClusterView) -> str:
         """Name the broker's topics and the limit."""
         number = view.brokers.number(broker.id)
-        topics = 0 if number is None else int(view.topics[number])
+        topics = 0 if number is None else int(view.load.topics[number])
         return f"serves {topics} topics, at most {self.max_topics - 1} leave room for one more"

@@ -52,7 +52,7 @@ class Overload:
         over = {number: used - self.threshold for number, used in usage.items() if used >= self.threshold}
         accepted = 0
         for number in over:
-            needed = float(view.broker_load[number]) * (usage[number] - self.threshold + _EXTRA)
+            needed = float(view.load.throughput[number]) * (usage[number] - self.threshold + _EXTRA)
             if not math.isnan(needed):
                 accepted += yield from give_up(view, number, needed)
         return ended(usage, accepted, over=over, reason=CycleReason.OVERLOADED)

@@ -73,6 +73,6 @@ class PowerOfTwo:
             return -scores
         if self.by == "bundles":
             return view.ownership.bundles()[brokers.index].astype(np.float64)
-        usage = view.usage[brokers.index]
+        usage = view.load.usage[brokers.index]
         highest = np.finfo(np.float64).max
         return np.where(np.isnan(usage), highest, usage)

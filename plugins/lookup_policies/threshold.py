@@ -110,9 +110,9 @@ class Threshold:
             self.bandwidth_out_weight,
         )
         usage = usage_by(view, weights)
-        if view.resources is None or not (usage > 1.0).any():
+        if view.load.resources is None or not (usage > 1.0).any():
             return usage
-        return np.where(usage > 1.0, weighted_usage(view.resources, weights, limit=100.0), usage)
+        return np.where(usage > 1.0, weighted_usage(view.load.resources, weights, limit=100.0), usage)
 
     def _smoothed(self, view: ClusterView, now: Figures, memory: MutableMapping[str, Any]) -> Figures:
         ids, before, share = view.brokers.ids, memory.get("usage", {}), 1.0 - self.history
@@ -125,7 +125,7 @@ class Threshold:
 
     def _needed(self, view: ClusterView, number: int, share: float) -> float | None:
         # Load that a share of the broker's is; None if that is not worth while.
-        needed = float(view.broker_load[number]) * share
+        needed = float(view.load.throughput[number]) * share
         return None if math.isnan(needed) or needed < self.min_offload else needed
 
     def _busiest(self, view: ClusterView, usage: Figures) -> Sequence[int]:

@@ -126,7 +126,7 @@ class Transfer:
         if self.quirks == "intended":
             listed = [number for number in listed if view.registered[number]]
         for number in listed:
-            updated = view.now_us if view.updated_us is None else int(view.updated_us[number])
+            updated = view.now_us if view.load.updated_us is None else int(view.load.updated_us[number])
             if view.now_us - updated > self.ttl_s * 1_000_000:
                 continue
             unloaded = cooling.get(view.brokers[number].id)
@@ -137,7 +137,7 @@ class Transfer:
             counted.append(number)
         if not counted:
             return [], [], CycleReason.OUT_DATED_DATA if listed else CycleReason.NO_BROKERS
-        if np.isnan(view.usage[view.registered]).any():
+        if np.isnan(view.load.usage[view.registered]).any():
             return [], [], CycleReason.NO_LOAD_DATA
         return counted if self.quirks == "intended" else listed, counted, None
 
@@ -147,14 +147,15 @@ class _Reports:
 
     def __init__(self, part: Transfer, view: ClusterView) -> None:
         self.ids: Sequence[str] = view.brokers.ids
-        self.usage: list[float] = view.usage.tolist()
-        self.load: list[float] = np.nan_to_num(view.broker_load).tolist()
-        self.load_ema: list[float] = self.load if view.load_ema is None else np.nan_to_num(view.load_ema).tolist()
+        self.usage: list[float] = view.load.usage.tolist()
+        smoothed = view.load.smoothed_throughput
+        self.load: list[float] = np.nan_to_num(view.load.throughput).tolist()
+        self.smoothed: list[float] = self.load if smoothed is None else np.nan_to_num(smoothed).tolist()
         self._part, self._view = part, view
 
     def top(self, number: int) -> Sequence[BundleLoad]:
         """Return the bundles in a broker's report, ascending by load."""
-        found = self._view.top_bundles[number]
+        found = self._view.load.top_bundles[number]
         if not self._part.shed_with_policies:
             policies = self._view.namespaces
             found = [entry for entry in found if may_be_shed(entry.bundle.rpartition("/")[0], policies)]
@@ -189,7 +190,7 @@ class _Cycle:
         if self.stats.deviation > part.target_std:
             return CycleReason.OVERLOADED
         factor = min(0.5, max(0.0, part.target_std / 2.0))
-        smoothed = self.reports.load_ema
+        smoothed = self.reports.smoothed
         if usage[emptiest] < self.stats.average * factor or smoothed[emptiest] < smoothed[fullest] * factor:
             return CycleReason.UNDERLOADED
         is_over = usage[fullest] > part.overloaded and usage[fullest] > self.stats.average + part.target_std
@@ -306,8 +307,8 @@ class _Pair:
 
 def _listed(view: ClusterView) -> list[int]:
     # The entries of the load store: who reported, registered or not.
-    reported = np.flatnonzero(~np.isnan(view.usage)).tolist()
-    if view.store_order is None:
+    reported = np.flatnonzero(~np.isnan(view.load.usage)).tolist()
+    if view.load.store_order is None:
         return reported
     known = set(reported)
-    return [number for number in view.store_order if number in known]
+    return [number for number in view.load.store_order if number in known]

@@ -81,10 +81,10 @@ class Uniform:
 
     def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Unload, Ruling, CycleOutcome]:
         """Propose bundles of the busiest broker, most busy first."""
-        throughput = reported(view, view.broker_load)
+        throughput = reported(view, view.load.throughput)
         if not throughput:
             return no_figures(view)
-        rates = {} if view.message_rate is None else reported(view, view.message_rate)
+        rates = {} if view.load.rates is None else reported(view, view.load.rates)
         excess = self._of_messages(rates) or self._of_throughput(throughput)
         accepted, idle = 0, CycleReason.NO_BUNDLES
         if excess is not None and excess.required < excess.minimum:
@@ -125,7 +125,7 @@ class Uniform:
 
     def _give_up(self, view: ClusterView, excess: _Excess) -> Generator[Unload, Ruling, int]:
         accepted, remaining = 0, excess.required
-        for entry in descending(view.top_bundles[excess.broker], excess.traffic):
+        for entry in descending(view.load.top_bundles[excess.broker], excess.traffic):
             if accepted == self.max_bundles:
                 break
             traffic = excess.traffic(entry)

@@ -70,7 +70,7 @@ class ZoneSpill(ChildAsking):
 
 def _origin(view: ClusterView, key: str) -> _Shares:
     # Empty where no demand is known.
-    demand = view.demand.get(key, {})
+    demand = view.load.demand.get(key, {})
     total = sum(demand.values())
     return {zone: weight / total for zone, weight in demand.items()} if total > 0 else {}
 

@@ -28,7 +28,7 @@ class Restless:
         numbers = np.flatnonzero(view.registered).tolist()
         accepted = 0
         for number, after in zip(numbers, [*numbers[1:], *numbers[:1]], strict=True):
-            for entry in view.top_bundles[number]:
+            for entry in view.load.top_bundles[number]:
                 destination = None if accepted % self.every == 0 else view.brokers[after].id
                 ruling = yield Unload(entry.bundle, view.brokers[number].id, destination)
                 accepted += ruling.accepted

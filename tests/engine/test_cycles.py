@@ -60,10 +60,10 @@ def test_a_part_sees_what_it_declares() -> None:
 
         def propose(self, view: Any, memory: Any) -> Any:
             memory["seen"] = view.memory is memory
-            yield view.traffic
+            yield view.load.traffic
 
     turn = replace(_turn(), part=Blind())
-    with pytest.raises(ReadsError, match=r"part 'proposing' read view\.traffic without 'view.load' in its reads"):
+    with pytest.raises(ReadsError, match=r"part 'proposing' read view\.load without 'view.load' in its reads"):
         turn.outcome(_yes)
 
     assert turn.memory["seen"]

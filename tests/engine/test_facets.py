@@ -98,6 +98,12 @@ def test_a_name_that_nobody_knows_is_an_ordinary_mistake(facet: Any) -> None:
     assert not hasattr(facet, "tennant")
 
 
+def test_a_figure_of_load_that_is_read_from_the_view_itself_names_its_place() -> None:
+    """Parts written before the load was an object of its own say `view.usage`."""
+    with pytest.raises(AttributeError, match=r"there is no 'usage' in .*; did you mean view\.load\.usage\?"):
+        getattr(_view("view.load"), "usage")  # noqa: B009  a read is meant
+
+
 @pytest.mark.parametrize("facet", [_asked("tenant"), _view("view.load"), _asked(*ALL_READS), _view(*ALL_READS)])
 def test_facets_are_frozen(facet: Any) -> None:
     """No part can change what the next one sees."""

@@ -8,8 +8,9 @@ from itertools import starmap
 import numpy as np
 import pytest
 
-from lookup.engine.ledger import MICRO, LazyTopBundles, no_load, simulated_load
+from lookup.engine.ledger import MICRO, LazyTopBundles, simulated_load
 from lookup.model import BundleLoad
+from lookup.model.load import Load
 
 LOADS = {0: [("a/n/1", 3.0), ("a/n/2", 1.0), ("a/n/0", 1.0), ("a/n/9", 0.0), ("pulsar/system/1", 9.0)], 1: []}
 
@@ -31,10 +32,10 @@ def test_load_is_weight_over_time_and_usage_load_over_capacity() -> None:
 
 def test_before_the_first_cell_nobody_has_reported() -> None:
     """Usage and load are unknown, topics are what is known of them, nobody has top bundles."""
-    figures = no_load(2, np.array([3, 4]))
+    figures = Load.unknown(2, np.array([3, 4]))
 
     assert np.isnan(figures.usage).all()
-    assert np.isnan(figures.broker_load).all()
+    assert np.isnan(figures.throughput).all()
     assert figures.topics.tolist() == [3, 4]
     assert list(figures.top_bundles) == [(), ()]
 

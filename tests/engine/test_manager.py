@@ -311,10 +311,10 @@ def test_the_view_shows_the_moment() -> None:
     made.assign(TOPIC, BUNDLE)
     view = made.view()
 
-    assert (view.cluster, view.epoch_us, view.now_us, dict(view.demand["rack"])) == ("east", 0, 60, {"a": 1.0})
-    assert (view.usage.tolist(), view.capacity.tolist()) == ([0.5, 0.25, 0.0], [5.0] * 3)
+    assert (view.cluster, view.epoch_us, view.now_us, dict(view.load.demand["rack"])) == ("east", 0, 60, {"a": 1.0})
+    assert (view.load.usage.tolist(), view.capacity.tolist()) == ([0.5, 0.25, 0.0], [5.0] * 3)
     assert view.ownership.owner(BUNDLE) == 0
-    for column in (view.usage, view.broker_load, view.topics, view.capacity, view.registered):
+    for column in (view.load.usage, view.load.throughput, view.load.topics, view.capacity, view.registered):
         assert not column.flags.writeable
 
 

@@ -240,11 +240,11 @@ def test_a_shedder_sees_what_it_declares() -> None:
 
         def propose(self, view: Any, memory: Any) -> Any:
             memory["seen"] = dict(view.memory)
-            yield Probe(Unload(B1, view.usage))
+            yield Probe(Unload(B1, view.load.usage))
 
     made = manager(policy(Blind(), Odds()), VIEW)
     made.memory = {"proposing": {"before": 1}, "other": {"secret": 2}}
-    with pytest.raises(ReadsError, match=r"part 'proposing' read view\.usage without 'view.load' in its reads"):
+    with pytest.raises(ReadsError, match=r"part 'proposing' read view\.load without 'view.load' in its reads"):
         made.shed()
 
     assert made.memory["proposing"]["seen"] == {"before": 1}

@@ -9,12 +9,11 @@ import pytest
 
 from lookup.engine.build import build_policies
 from lookup.engine.conditions import Conditions
-from lookup.engine.ledger import LoadFigures
 from lookup.engine.manager import LoadManager
 from lookup.engine.plugins import load_plugins
 from lookup.engine.policy import Policy
 from lookup.engine.units import Rates, act_warnings, cannot_act, goes_by_bytes, in_bytes, limits_of, rates_without
-from lookup.model.view import BundleLoad
+from lookup.model.load import BundleLoad, Load
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.policy import PolicySpec
 from lookup.testing import cluster
@@ -135,13 +134,15 @@ def test_settings_say_what_is_known_without_bundles() -> None:
 
 def test_only_loads_are_in_bytes() -> None:
     """Usage, capacity and demand stay as they are."""
-    view = cluster("a", "b", usage={"a": 0.5}, load={"a": 3.0}, owned={"t/n/x": "a"}, bundle_loads={"t/n/x": 2.0})
-    shown = in_bytes(view, 10.0, 100.0)
+    view = cluster("a", "b", usage={"a": 0.5}, throughput={"a": 3.0}, owned={"t/n/x": "a"}, bundle_loads={"t/n/x": 2.0})
+    scaled = in_bytes(view, 10.0, 100.0)
+    shown = scaled.load
 
-    assert shown.broker_load[0] == 30.0
+    assert shown.throughput[0] == 30.0
     assert list(shown.top_bundles[0]) == [BundleLoad("t/n/x", 200.0)]
     assert len(shown.top_bundles) == 2
-    assert (shown.usage is view.usage, shown.capacity is view.capacity, shown.load_ema) == (True, True, None)
+    assert (shown.usage is view.load.usage, scaled.capacity is view.capacity) == (True, True)
+    assert shown.smoothed_throughput is None
 
 
 def _unloads(shedder: dict[str, Any], **conditions: float) -> int:
@@ -152,7 +153,7 @@ def _unloads(shedder: dict[str, Any], **conditions: float) -> int:
     manager.restore({entry.bundle: "hot" for entry in bundles})
     usage = np.array([0.0, 0.9] if view.brokers.number("hot") else [0.9, 0.0])
     top = [bundles if used else [] for used in usage]
-    manager.set_load(LoadFigures(usage, usage * 100.0, np.zeros(2, np.int64), top))
+    manager.set_load(Load(usage, usage * 100.0, np.zeros(2, np.int64), top))
     report = manager.shed()
     return len(report.accepted) if report else -1
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from lookup.engine.ledger import LoadFigures
 from lookup.model import Assigned
+from lookup.model.load import Load
 from lookup.testing import cluster
 
 VIEW = cluster("b1:1", "b2:1", "b3:1")
@@ -27,7 +27,7 @@ def registered(*ids: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
     return np.array([broker_id in ids for broker_id in IDS])
 
 
-def figures(**changes: Any) -> LoadFigures:
+def figures(**changes: Any) -> Load:
     """Return load figures of the three brokers, all zero but for what is changed."""
     nothing = np.zeros(3)
-    return replace(LoadFigures(nothing, nothing, np.zeros(3, np.int64), [()] * 3), **changes)
+    return replace(Load(nothing, nothing, np.zeros(3, np.int64), [()] * 3), **changes)

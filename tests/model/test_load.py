@@ -1,167 +1,153 @@
-"""Load reports as Pulsar writes them."""
+"""What policies see of load: weighted usage, mean and deviation, rankings of bundles."""
 
 from __future__ import annotations
 
-import json
-import math
-import struct
-from typing import Any
+import statistics
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.errors import InputError
-from lookup.model import BrokerLoadData, NamespaceBundleStats, ResourceUsage
-from lookup.model.load import broker_load_from_json, broker_load_to_json, bundle_stats_from_json
-from tests.model.records import JSON, either, records
-from tests.model.vectors import vectors
+from lookup.model import RESOURCES, IsolationPolicy, LoadStats, NamespaceBundleStats, NamespacePolicies, weighted_usage
+from lookup.model.load import may_be_shed, top_bundles
+
+PERCENT = np.array([[50.0, 90.0, 20.0, 120.0, 0.0], [np.nan] * 5, [150.0, 0.0, 0.0, 130.0, 0.0]])
 
 
-@pytest.mark.parametrize("vector", vectors("broker_load_data.defaults"))
-def test_a_fresh_report_is_pulsars(vector: dict[str, Any]) -> None:
-    """A broker that never reported looks full."""
-    expected, fresh = vector["expected"], BrokerLoadData()
-
-    assert fresh.max_resource_usage == expected["maxResourceUsage"]
-    assert fresh.weighted_max_ema == expected["weightedMaxEMA"]
-    assert fresh.msg_throughput_ema == expected["msgThroughputEMA"]
-    assert (fresh.updated_at, fresh.reported_at) == (expected["updatedAt"], expected["reportedAt"])
-    assert (fresh.bundle_count, fresh.topics) == (expected["bundleCount"], expected["topics"])
+def test_the_largest_weighted_percentage_counts() -> None:
+    """Weights may leave a resource out or stress it; a broker without report has no usage."""
+    assert len(RESOURCES) == PERCENT.shape[1]
+    assert weighted_usage(PERCENT, (1, 0, 1, 1, 1))[[0, 2]].tolist() == [1.2, 1.5]
+    assert weighted_usage(PERCENT, (1, 1, 1, 0, 1))[0] == 0.9
+    assert np.isnan(weighted_usage(PERCENT, (0, 0, 0, 0, 0))[1])
 
 
-def test_a_broker_report_is_read() -> None:
-    """Under Pulsar's names, resources within."""
-    text = json.dumps(
-        {
-            "cpu": {"usage": 40.0, "limit": 100.0},
-            "directMemory": {"usage": 5, "limit": None},
-            "msgThroughputIn": 12,
-            "weightedMaxEMA": 0.4,
-            "maxResourceUsage": 0.5,
-            "topics": 7.0,
-            "updatedAt": 1700000000000,
-            "unknown": "x",
-        }
+def test_percentages_above_a_limit_may_be_left_out() -> None:
+    """The limit itself stays; where nothing is left usage is 0."""
+    assert weighted_usage(PERCENT, (1, 0, 1, 1, 1), limit=100.0)[[0, 2]].tolist() == [0.5, 0.0]
+    assert weighted_usage(PERCENT, (1, 0, 1, 1, 1), limit=120.0)[0] == 1.2
+    assert np.isnan(weighted_usage(PERCENT, (1, 1, 1, 1, 1), limit=1.0)[1])
+
+
+LOADS = st.lists(st.floats(0, 10), min_size=2, max_size=20)
+
+
+def test_no_loads_have_no_deviation() -> None:
+    """Everything is zero."""
+    assert LoadStats.of([]) == LoadStats(0, 0.0, 0.0, 0.0)
+
+
+def test_the_order_of_the_sums_is_that_of_the_loads() -> None:
+    """Pulsar's own example, to the last bit: another order gives another average."""
+    loads = [0.8, 0.02, 0.04, 0.9, 0.06]
+
+    assert LoadStats.of(loads).average == 0.36400000000000005
+    assert LoadStats.of(loads).deviation == 0.3982762860126121
+    assert LoadStats.of(sorted(loads)).average == 0.364
+
+
+def test_round_off_never_makes_a_deviation_negative() -> None:
+    """Three equal loads whose mean square comes out below the square of their mean have deviation zero."""
+    loads = [0.1, 0.1, 0.1]
+    average = sum(loads) / 3
+
+    assert sum(load * load for load in loads) / 3 - average * average < 0
+    assert LoadStats.of(loads).deviation == 0.0
+
+
+def test_a_source_does_not_fall_below_zero() -> None:
+    """More than there is cannot leave it."""
+    assert LoadStats.of([1.0, 3.0]).moved(3.0, 1.0, 5.0).squares == 36.0
+
+
+@given(LOADS)
+def test_figures_are_mean_and_population_deviation(loads: list[float]) -> None:
+    """As the standard library has them."""
+    stats = LoadStats.of(loads)
+
+    assert stats.average == pytest.approx(statistics.fmean(loads))
+    assert stats.deviation == pytest.approx(statistics.pstdev(loads), abs=1e-6)
+
+
+@given(LOADS, st.floats(0, 1))
+def test_moving_leaves_the_figures_of_the_loads_after_it(loads: list[float], share: float) -> None:
+    """The first load gives some of itself to the second."""
+    amount = loads[0] * share
+    after = [loads[0] - amount, loads[1] + amount, *loads[2:]]
+    moved = LoadStats.of(loads).moved(loads[0], loads[1], amount)
+
+    assert moved.average == pytest.approx(statistics.fmean(after))
+    assert moved.deviation == pytest.approx(statistics.pstdev(after), abs=1e-6)
+
+
+_STATS = st.builds(
+    NamespaceBundleStats,
+    msg_throughput_in=st.floats(0, 1e7),
+    msg_throughput_out=st.floats(0, 1e7),
+    topics=st.integers(0, 9),
+)
+_BUNDLES = st.dictionaries(st.integers(0, 99).map("t/n/{}".format), _STATS, max_size=20)
+
+
+def _busy(load: float) -> NamespaceBundleStats:
+    return NamespaceBundleStats(msg_throughput_in=load * 1e6)
+
+
+@given(_BUNDLES, st.integers(0, 25))
+def test_the_greatest_are_chosen_in_ascending_order(stats: dict[str, NamespaceBundleStats], k: int) -> None:
+    """As many as there are, none greater is left behind, and each keeps its figures."""
+    chosen = top_bundles(stats, k).top_bundles_load_data
+    busy = {name: one for name, one in stats.items() if one.msg_throughput_in + one.msg_throughput_out > 0}
+    ranks = [one.rank for one in chosen.values()]
+
+    assert len(chosen) == min(k, len(busy))
+    assert ranks == sorted(one.rank for one in busy.values())[len(busy) - len(chosen) :]
+    assert all(busy[name] is one for name, one in chosen.items())
+
+
+@given(_BUNDLES, st.integers(0, 25))
+def test_the_order_bundles_come_in_does_not_matter(stats: dict[str, NamespaceBundleStats], k: int) -> None:
+    """Pulsar leaves ties open; here names decide."""
+    turned = dict(reversed(stats.items()))
+
+    assert list(top_bundles(turned, k).top_bundles_load_data.items()) == list(
+        top_bundles(stats, k).top_bundles_load_data.items()
     )
 
-    assert broker_load_from_json(text) == BrokerLoadData(
-        cpu=ResourceUsage(40.0, 100.0),
-        direct_memory=ResourceUsage(5, 0.0),
-        msg_throughput_in=12,
-        weighted_max_ema=0.4,
-        max_resource_usage=0.5,
-        topics=7,
-        updated_at=1700000000000,
-    )
+
+def test_idle_bundles_and_those_of_the_system_are_left_out() -> None:
+    """However many messages or topics they have."""
+    stats = {
+        "pulsar/system/0x00000000_0xffffffff": _busy(9),
+        "t/idle/0x00000000_0xffffffff": NamespaceBundleStats(msg_rate_in=1e6, topics=99),
+        "t/n/0x00000000_0xffffffff": _busy(1),
+    }
+
+    assert list(top_bundles(stats, 3).top_bundles_load_data) == ["t/n/0x00000000_0xffffffff"]
 
 
-def test_bundle_stats_are_read() -> None:
-    """What is absent or null is zero."""
-    assert bundle_stats_from_json('{"msgRateIn": 2.5, "consumerCount": 3, "topics": null}') == NamespaceBundleStats(
-        msg_rate_in=2.5, consumer_count=3
-    )
+_POLICIES = NamespacePolicies(
+    isolation={"t/isolated": (IsolationPolicy(("b",)),)}, anti_affinity_group={"t/apart": "g"}
+)
 
 
 @pytest.mark.parametrize(
-    ("read", "text", "sentence"),
-    [
-        (broker_load_from_json, "{", "broker load data is no JSON"),
-        (broker_load_from_json, "[]", "broker load data is no JSON object but list"),
-        (broker_load_from_json, '{"topics": "7"}', "topics is '7', not a whole number of at most 64 bits"),
-        (broker_load_from_json, '{"topics": 7.5}', "topics is 7.5, not a whole number"),
-        (broker_load_from_json, '{"cpu": 5}', "cpu is 5, not an object"),
-        (broker_load_from_json, '{"cpu": []}', r"cpu is \[\], not an object"),
-        (broker_load_from_json, '{"bandwidthIn": {"usage": "x"}}', r"bandwidthIn\.usage is 'x', not a number"),
-        (broker_load_from_json, '{"memory": {"limit": NaN}}', r"memory\.limit is nan, not a finite number"),
-        (broker_load_from_json, '{"weightedMaxEMA": true}', "weightedMaxEMA is True, not a number"),
-        (bundle_stats_from_json, "nonsense", "bundle stats is no JSON"),
-        (bundle_stats_from_json, '{"msgRateIn": []}', r"msgRateIn is \[\], not a number"),
-        (bundle_stats_from_json, '{"msgRateIn": 1e999}', "msgRateIn is inf, not a finite number"),
-    ],
+    ("with_policies", "wanted"), [(False, ["t/n/0"]), (True, ["t/isolated/0", "t/apart/0", "t/n/0"])]
 )
-def test_what_is_no_report_is_refused(read: Any, text: str, sentence: str) -> None:
-    """The sentence names the figure and its value."""
-    with pytest.raises(InputError, match=sentence):
-        read(text)
+def test_namespaces_with_policies_are_left_out_unless_asked_for(*, with_policies: bool, wanted: list[str]) -> None:
+    """Isolation and anti-affinity alike."""
+    stats = {"t/n/0": _busy(3), "t/apart/0": _busy(2), "t/isolated/0": _busy(1)}
+
+    chosen = top_bundles(stats, 5, policies=_POLICIES, with_policies=with_policies)
+
+    assert list(chosen.top_bundles_load_data) == wanted
 
 
-@given(JSON | records(BrokerLoadData, NamespaceBundleStats, ResourceUsage))
-def test_no_json_is_worse_than_refused(value: Any) -> None:
-    """Whatever the text holds, a report comes out or an `InputError`; a report has finite figures only."""
-    report = either(broker_load_from_json, json.dumps(value))
-    either(bundle_stats_from_json, json.dumps(value))
+def test_a_namespace_without_policies_may_be_shed() -> None:
+    """An empty list of policies and a blank group are none."""
+    blank = NamespacePolicies(isolation={"t/n": ()}, anti_affinity_group={"t/n": " "})
 
-    assert report is None or np.isfinite([report.msg_rate_in, report.cpu.usage, report.weighted_max_ema]).all()
-
-
-_FIGURES = st.floats(0, 1e12)
-_COUNTS = st.integers(0, 10**9)
-_STATS = st.builds(NamespaceBundleStats, _FIGURES, _FIGURES, _FIGURES, _FIGURES, _COUNTS, _COUNTS, _COUNTS, _COUNTS)
-
-
-@given(_FIGURES, st.integers(0, 2**62))
-def test_a_report_survives_its_json(figure: float, count: int) -> None:
-    """Every figure to the last bit."""
-    data = BrokerLoadData(
-        cpu=ResourceUsage(figure, figure + 1), weighted_max_ema=figure, topics=count, updated_at=count, reported_at=1
-    )
-
-    assert broker_load_from_json(broker_load_to_json(data)) == data
-
-
-def _float32(value: float) -> float:
-    return float(struct.unpack("f", struct.pack("f", value))[0])
-
-
-@given(st.floats(0, 1e30), st.floats(1e-6, 1e30))
-def test_percentages_are_those_of_32_bits(usage: float, limit: float) -> None:
-    """Rounded after each step."""
-    ratio = _float32(_float32(usage) / _float32(limit))
-    wanted = ratio * 100 if ratio * 100 > 3e38 else _float32(ratio * 100)
-
-    assert ResourceUsage(usage, limit).percent_usage == pytest.approx(wanted, rel=1e-15)
-
-
-@pytest.mark.parametrize(("usage", "limit"), [(5, 0), (5, -1), (0, 0), (0, 100)])
-def test_without_limit_or_usage_nothing_is_used(usage: float, limit: float) -> None:
-    """Whatever the other is."""
-    assert ResourceUsage(usage, limit).percent_usage == 0.0
-
-
-def test_percentages_are_neither_clamped_nor_refused() -> None:
-    """Above the limit is above 100, beyond 32 bits is infinite."""
-    assert ResourceUsage(300, 100).percent_usage == 300.0
-    assert ResourceUsage(1e300, 1).percent_usage == math.inf
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "sign"),
-    [
-        ({"msg_throughput_in": 50_000}, {"msg_throughput_in": 49_999}, 1),
-        ({"msg_throughput_in": 149_999}, {"msg_throughput_in": 50_000}, 0),
-        ({"msg_throughput_in": 50_000}, {"msg_throughput_out": 1e12}, 1),
-        ({"msg_throughput_out": 50_000}, {"msg_rate_in": 1e9}, 1),
-        ({"msg_rate_in": 25, "msg_rate_out": 25}, {"topics": 10**6}, 1),
-        ({"topics": 499}, {"cache_size": 10**6}, -1),
-        ({"topics": 1, "consumer_count": 250, "producer_count": 249}, {"topics": 499}, 1),
-        ({"cache_size": 199_999}, {"cache_size": 100_000}, 0),
-    ],
-)
-def test_bundles_are_ordered_by_steps(one: dict[str, float], other: dict[str, float], sign: int) -> None:
-    """Inbound throughput first, then outbound, rate, what is connected, what is cached."""
-    assert NamespaceBundleStats(**one).compare(NamespaceBundleStats(**other)) == sign  # type: ignore[arg-type]  # counts are whole
-    assert NamespaceBundleStats(**other).compare(NamespaceBundleStats(**one)) == -sign  # type: ignore[arg-type]  # likewise
-
-
-@given(_STATS, _STATS, _STATS)
-def test_the_order_of_bundles_is_one(
-    one: NamespaceBundleStats, two: NamespaceBundleStats, three: NamespaceBundleStats
-) -> None:
-    """Transitive, so that sorting never fails as it did in Pulsar's issue 24754."""
-    ordered = sorted((one, two, three), key=lambda stats: stats.rank)
-
-    assert ordered[0].compare(ordered[1]) <= 0
-    assert ordered[1].compare(ordered[2]) <= 0
-    assert ordered[0].compare(ordered[2]) <= 0
+    assert may_be_shed("t/n", blank)
+    assert not may_be_shed("t/isolated", _POLICIES)
+    assert not may_be_shed("t/apart", _POLICIES)

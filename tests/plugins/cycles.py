@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 from lookup.hooks import Shedder
@@ -34,10 +35,15 @@ def loaded(loads: Mapping[str, Mapping[str, float]], **figures: Any) -> ClusterV
     """Build a cluster from load by bundle (its local name) by broker; all brokers have reported."""
     owned = {f"t/n/{bundle}": owner for owner, bundles in loads.items() for bundle in bundles}
     bundle_loads = {f"t/n/{bundle}": load for bundles in loads.values() for bundle, load in bundles.items()}
-    given = {"load": {broker: float(sum(bundles.values())) for broker, bundles in loads.items()}}
-    rates = {f"t/n/{bundle}": rate for bundle, rate in figures.pop("rates", {}).items()}
+    given = {"throughput": {broker: float(sum(bundles.values())) for broker, bundles in loads.items()}}
+    rates = {f"t/n/{bundle}": rate for bundle, rate in figures.pop("bundle_rates", {}).items()}
     whole: Any = {**given, "owned": owned, "bundle_loads": bundle_loads, "bundle_rates": rates, **figures}
     return cluster(*loads, **whole)
+
+
+def loading(view: ClusterView, **changes: Any) -> ClusterView:
+    """Return a view with some fields of its load replaced."""
+    return replace(view, load=replace(view.load, **changes))
 
 
 def local(bundle: str) -> str:

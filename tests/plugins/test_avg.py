@@ -96,8 +96,8 @@ def test_messages_come_first() -> None:
     """Half of 10,000 messages per second have to go, though load says otherwise."""
     view = _view(
         {"cold": 0.1, "hot": 0.5},
-        message_rate={"cold": 0.0, "hot": 10_000.0},
-        rates={"hot0": 6000.0, "hot1": 3000.0, "hot2": 1000.0, "hot3": 1000.0, "hot4": 0.0},
+        rates={"cold": 0.0, "hot": 10_000.0},
+        bundle_rates={"hot0": 6000.0, "hot1": 3000.0, "hot2": 1000.0, "hot3": 1000.0, "hot4": 0.0},
     )
     memory: dict[str, Any] = {"high": {"hot": 1}}
 
@@ -106,7 +106,7 @@ def test_messages_come_first() -> None:
 
 def test_too_few_messages_leave_it_to_throughput() -> None:
     """The minimum itself is not enough; the same holds for throughput."""
-    view = _view({"cold": 0.1, "hot": 0.5}, message_rate={"cold": 0.0, "hot": 2000.0})
+    view = _view({"cold": 0.1, "hot": 0.5}, rates={"cold": 0.0, "hot": 2000.0})
     memory: dict[str, Any] = {"high": {"hot": 1}}
 
     assert cycle(Avg(max_share=0.5, min_throughput=19.9), view, dict(memory))[0] == ["hot4", "hot3"]

@@ -25,16 +25,17 @@ def test_the_least_rate_wins_and_ties_share() -> None:
     """Rates of the long run count where they are known, else the load."""
     loads = {"1": 10.0, "2": 10.0, "3": 30.0}
 
-    assert shares(PART, cluster("1", "2", "3", load=loads)) == {"1": 0.5, "2": 0.5}
-    assert shares(PART, cluster("1", "2", "3", load=loads, long_term_rate={"1": 9, "2": 8, "3": 7})) == {"3": 1.0}
+    assert shares(PART, cluster("1", "2", "3", throughput=loads)) == {"1": 0.5, "2": 0.5}
+    known = cluster("1", "2", "3", throughput=loads, long_term_rates={"1": 9, "2": 8, "3": 7})
+    assert shares(PART, known) == {"3": 1.0}
 
 
 def test_overloaded_brokers_come_last_and_tie_among_themselves() -> None:
     """Above 85 % a rate is infinite; where all are, any of them will do."""
     rates = {"1": 1.0, "2": 50.0}
 
-    assert shares(PART, cluster("1", "2", usage={"1": 0.86, "2": 0.85}, load=rates)) == {"2": 1.0}
-    assert shares(PART, cluster("1", "2", usage={"1": 0.86, "2": 0.99}, load=rates)) == {"1": 0.5, "2": 0.5}
+    assert shares(PART, cluster("1", "2", usage={"1": 0.86, "2": 0.85}, throughput=rates)) == {"2": 1.0}
+    assert shares(PART, cluster("1", "2", usage={"1": 0.86, "2": 0.99}, throughput=rates)) == {"1": 0.5, "2": 0.5}
 
 
 def test_bundles_count_from_the_moment_they_are_given() -> None:
@@ -49,7 +50,7 @@ def test_bundles_count_from_the_moment_they_are_given() -> None:
 
 def test_a_known_bundle_counts_with_its_own_rate() -> None:
     """What is known of a bundle replaces the rate of an unknown one."""
-    view = cluster("1", "2", load={"1": 0.0, "2": 150.0}, long_term_bundle_rates={BUNDLES[0]: 200.0})
+    view = cluster("1", "2", throughput={"1": 0.0, "2": 150.0}, long_term_bundle_rates={BUNDLES[0]: 200.0})
 
     assert shares(PART, _given(view, {}, BUNDLES[0], "1")) == {"2": 1.0}
     assert shares(PART, _given(view, {}, BUNDLES[1], "1")) == {"1": 1.0}
@@ -57,7 +58,7 @@ def test_a_known_bundle_counts_with_its_own_rate() -> None:
 
 def test_the_next_report_shows_the_traffic_itself() -> None:
     """Bundles given before the instant of the report are not counted twice."""
-    given = _given(cluster("1", "2", load={"1": 0.0, "2": 50.0}), {}, BUNDLES[0], "1")
+    given = _given(cluster("1", "2", throughput={"1": 0.0, "2": 50.0}), {}, BUNDLES[0], "1")
 
     assert shares(PART, given) == {"2": 1.0}
     assert shares(PART, replace(given, now_us=60_000_000)) == {"1": 1.0}

@@ -60,7 +60,7 @@ def test_every_selection_moves_smoothed_usage_on() -> None:
 def test_an_idle_broker_starts_anew_by_the_new_rule_only() -> None:
     """A broker that carries nothing has no past in newer releases."""
     usage, memory = {"1": 0.6, "2": 0.4}, {"usage": {"1": 0.0, "2": 1.0}}
-    idle = replace(cluster("1", "2", usage=usage, load={"1": 5.0, "2": 0.0}), memory=memory)
+    idle = replace(cluster("1", "2", usage=usage, throughput={"1": 5.0, "2": 0.0}), memory=memory)
 
     assert set(shares(LEAST, idle)) == {"1"}
     assert set(shares(LeastResourceUsageWithWeight(history=0.5, difference=0.0, rule="average"), idle)) == {"1"}

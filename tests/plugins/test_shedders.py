@@ -18,7 +18,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lookup.engine.cycles import CycleReport
-from lookup.engine.ledger import LoadFigures
 from lookup.engine.manager import LoadManager
 from lookup.engine.plugins import load_plugins
 from lookup.hooks import Selector, Shedder
@@ -35,6 +34,7 @@ from lookup.model import (
     Ruling,
     Unload,
 )
+from lookup.model.load import Load
 from lookup.model.request import request_of
 from lookup_policies.transfer import Transfer
 from tests.plugins.towns import CAPACITY, Town, pairs, towns
@@ -92,7 +92,7 @@ class Restless:
     ) -> Generator[Unload | Probe, Ruling, CycleOutcome]:
         """Propose whatever can be written down."""
         moved = 0
-        bundles = [entry.bundle for top in view.top_bundles for entry in top]
+        bundles = [entry.bundle for top in view.load.top_bundles for entry in top]
         places = [*view.brokers.ids, "nobody:1", None]
         for bundle, source, destination, back in product(bundles, view.brokers.ids, places, (False, True)):
             unload = Unload(bundle, source, destination, in_exchange=back)
@@ -146,7 +146,7 @@ class Told:
 
     report: CycleReport[Unload]
     said: Sequence[tuple[Unload | Probe, Ruling]]
-    figures: LoadFigures
+    figures: Load
     #: ids of the brokers that were registered
     there: frozenset[str]
     #: owners when the cycle began, after it, and at every step before it in the same tick
@@ -257,10 +257,10 @@ def test_equal_seeds_give_equal_runs(shedder: Shedder, placement: Selector, town
     assert one[0].memory == other[0].memory == json.loads(json.dumps(one[0].memory))
 
 
-def _deviation(figures: LoadFigures, unloads: Iterable[Unload], ids: Sequence[str]) -> float:
+def _deviation(figures: Load, unloads: Iterable[Unload], ids: Sequence[str]) -> float:
     """Return the deviation of usage of brokers alike once the unloads took place, by the loads of what moved."""
     loads = {entry.bundle: entry.load for top in figures.top_bundles for entry in top}
-    load = figures.broker_load.copy()
+    load = figures.throughput.copy()
     for unload in unloads:
         load[ids.index(unload.source)] -= loads[unload.bundle]
         load[ids.index(str(unload.destination))] += loads[unload.bundle]

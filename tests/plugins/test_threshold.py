@@ -54,7 +54,7 @@ HOT = {"hot": {"one": 10.0, "two": 20.0, "three": 30.0}, "cold": {"four": 1.0}}
 def test_upstreams_example_with_recently_unloaded_bundles() -> None:
     """Pulsar's own test: bundles 10 and 9 are refused, 8 to 5 make up what is needed."""
     bundles = {f"bundle-{place}": 2.0 * place * MIB for place in range(1, 11)}
-    view = _view({"broker-1": 0.999, "broker2": 0.0}, {"broker-1": bundles}, load={"broker-1": 110.0 * MIB})
+    view = _view({"broker-1": 0.999, "broker2": 0.0}, {"broker-1": bundles}, throughput={"broker-1": 110.0 * MIB})
     accepted, outcome = _cycle(view, refused={"t/n/bundle-10", "t/n/bundle-9"})
 
     assert _short(accepted) == ["bundle-8", "bundle-7", "bundle-6", "bundle-5"]

@@ -24,6 +24,7 @@ from lookup.model import (
 )
 from lookup.testing import cluster
 from lookup_policies.transfer import Transfer
+from tests.plugins.cycles import loading
 
 NOW_US = 10_000_000_000
 AT_ONCE = Transfer(hit_count=0)
@@ -92,10 +93,12 @@ def test_without_transfer_the_next_lookup_decides() -> None:
 
 def test_one_bundle_stays() -> None:
     """Two of three may go though the third would fit as well; a single one never does."""
-    many = _view({"full": {"f1": 1.0, "f2": 1.0, "f3": 1.0}, "none": {}}, usage={"full": 0.9, "none": 0.0}, load={})
+    many = _view(
+        {"full": {"f1": 1.0, "f2": 1.0, "f3": 1.0}, "none": {}}, usage={"full": 0.9, "none": 0.0}, throughput={}
+    )
     two = {"full": {"f1": 10.0, "f2": 80.0}, "none": {}}
 
-    assert len(_cycle(replace(many, broker_load=np.array([100.0, 0.0])))[0]) == 2
+    assert len(_cycle(loading(many, throughput=np.array([100.0, 0.0])))[0]) == 2
     assert _cycle(_view(two))[0] == [("f1", "full", "none")]
     assert _cycle(_view({"full": {"f1": 90.0}, "none": {}}))[1].reason == CycleReason.NO_BUNDLES
 
@@ -138,7 +141,7 @@ def test_a_swap_has_to_help() -> None:
 def test_what_comes_back_leaves_the_destination_below_the_source() -> None:
     """3 would leave 102 where 60 came to 45, so it stays and only 33 comes back."""
     loads = {"full": {"f1": 40.0, "f2": 60.0}, "less": {"l1": 3.0, "l2": 33.0}}
-    view = _view(loads, usage={"full": 1.0, "less": 0.45}, load={"full": 100.0, "less": 45.0})
+    view = _view(loads, usage={"full": 1.0, "less": 0.45}, throughput={"full": 100.0, "less": 45.0})
     accepted, _ = _cycle(view, refuses=lambda unload, asked: unload.bundle == "t/n/f1")
 
     assert accepted == [("f2", "full", "less"), ("l2", "less", "full")]
@@ -206,7 +209,7 @@ def test_ends_may_be_out_of_balance_while_the_deviation_is_not(
 ) -> None:
     """An eighth of the average or of the fullest's load is too little; above 0.85 and average + target too much."""
     loads = {name: {f"{name}1": 1.0, f"{name}2": 1.0} for name in usage}
-    view = _view(loads, usage=usage, load=load or {name: used * 100 for name, used in usage.items()})
+    view = _view(loads, usage=usage, throughput=load or {name: used * 100 for name, used in usage.items()})
 
     assert _cycle(view)[1].reason == expected
 
@@ -217,7 +220,7 @@ def test_underload_is_judged_by_smoothed_load_where_it_is_reported() -> None:
     view = _view(loads, usage={"a": 0.3, "b": 0.29})
 
     assert _cycle(view)[1].reason == CycleReason.UNDERLOADED
-    assert _cycle(replace(view, load_ema=np.array([30.0, 29.0])))[1].reason == CycleReason.HIT_COUNT
+    assert _cycle(loading(view, smoothed_throughput=np.array([30.0, 29.0])))[1].reason == CycleReason.HIT_COUNT
 
 
 def test_the_next_cycle_waits_until_the_load_was_measured_after_an_unload() -> None:
@@ -240,7 +243,7 @@ def test_both_sides_of_a_swap_cool_down() -> None:
 
 def _updated(view: ClusterView, **seconds_ago: int) -> ClusterView:
     ages = [seconds_ago.get(name, 0) for name in view.brokers.ids]
-    return replace(view, updated_us=view.now_us - np.array(ages, dtype=np.int64) * 1_000_000)
+    return loading(view, updated_us=view.now_us - np.array(ages, dtype=np.int64) * 1_000_000)
 
 
 def test_outdated_reports_do_not_count() -> None:
@@ -363,13 +366,13 @@ def test_equals_are_taken_in_the_order_of_the_load_store() -> None:
     loads: Loads = {"full": {"f1": 10.0, "f2": 80.0}, "x": {}, "y": {}}
 
     assert _cycle(_view(loads))[0] == [("f1", "full", "x")]
-    assert _cycle(replace(_view(loads), store_order=[2, 0, 1]))[0] == [("f1", "full", "y")]
+    assert _cycle(loading(_view(loads), store_order=[2, 0, 1]))[0] == [("f1", "full", "y")]
 
 
 def test_the_order_of_the_load_store_is_that_of_the_sums() -> None:
     """As Pulsar's tests have it."""
     usage = {"broker1": 0.02, "broker2": 0.04, "broker3": 0.06, "broker4": 0.8, "broker5": 0.9}
-    view = replace(_view({broker: {} for broker in usage}, usage=usage), store_order=[3, 0, 1, 4, 2])
+    view = loading(_view({broker: {} for broker in usage}, usage=usage), store_order=[3, 0, 1, 4, 2])
 
     assert _cycle(view)[1].average == 0.36400000000000005
     assert _cycle(view)[1].average == LoadStats.of([0.8, 0.02, 0.04, 0.9, 0.06]).average

@@ -47,7 +47,7 @@ BY_RATE = {"hot": dict.fromkeys("abcd", 1.0), "cold": {"e": 1.0}}
 
 def test_messages_come_first() -> None:
     """10,000 against 4,000 messages per second: 1,200 have to go, in bundles of at most that much."""
-    view = loaded(BY_RATE, rates=RATES, message_rate={"hot": 10_000.0, "cold": 4_000.0})
+    view = loaded(BY_RATE, bundle_rates=RATES, rates={"hot": 10_000.0, "cold": 4_000.0})
 
     assert cycle(Uniform(), view)[0] == ["c"]
     assert cycle(Uniform(max_share=0.5), view)[0] == ["a", "c"]
@@ -55,7 +55,7 @@ def test_messages_come_first() -> None:
 
 def test_messages_that_are_ahead_hide_throughput() -> None:
     """Where messages are too far apart throughput is not looked at, even if too few would move."""
-    view = loaded(LOADS, message_rate={"hot": 900.0, "warm": 100.0, "cold": 100.0})
+    view = loaded(LOADS, rates={"hot": 900.0, "warm": 100.0, "cold": 100.0})
 
     assert cycle(Uniform(), view)[1].reason == CycleReason.TOO_LITTLE
     assert cycle(Uniform(rate_difference=0.0), view)[0] == ["big", "small"]
@@ -64,7 +64,7 @@ def test_messages_that_are_ahead_hide_throughput() -> None:
 @pytest.mark.parametrize(("rate", "label"), [(1500.0, CycleLabel.SKIP), (1501.0, CycleLabel.SUCCESS)])
 def test_half_as_many_messages_again_are_not_yet_too_many(rate: float, label: CycleLabel) -> None:
     """The limit is strict."""
-    view = loaded(BY_RATE, rates=dict.fromkeys("abcd", 10.0), message_rate={"hot": rate, "cold": 1000.0})
+    view = loaded(BY_RATE, bundle_rates=dict.fromkeys("abcd", 10.0), rates={"hot": rate, "cold": 1000.0})
 
     assert cycle(Uniform(min_rate=100.0), view)[1].label == label
 
@@ -119,7 +119,7 @@ def test_upstream_has_32_bits() -> None:
 
 def test_upstream_takes_bundles_without_messages() -> None:
     """They fit into whatever remains."""
-    view = loaded(BY_RATE, rates={**RATES, "b": 0.0}, message_rate={"hot": 10_000.0, "cold": 4_000.0})
+    view = loaded(BY_RATE, bundle_rates={**RATES, "b": 0.0}, rates={"hot": 10_000.0, "cold": 4_000.0})
 
     assert cycle(Uniform(), view)[0] == ["c", "b"]
     assert cycle(Uniform(quirks="intended"), view)[0] == ["c"]
@@ -128,7 +128,7 @@ def test_upstream_takes_bundles_without_messages() -> None:
 @pytest.mark.parametrize(
     ("figures", "reason"),
     [
-        ({"load": {}}, CycleReason.NO_LOAD_DATA),
+        ({"throughput": {}}, CycleReason.NO_LOAD_DATA),
         ({"registered": []}, CycleReason.NO_BROKERS),
         ({"registered": ["warm", "cold"]}, CycleReason.HIT_COUNT),
     ],
@@ -156,7 +156,7 @@ def test_without_quirks_no_more_goes_than_is_required(data: st.DataObject) -> No
 
 def test_a_cycle_says_how_far_the_busiest_is_ahead() -> None:
     """70 MiB/s are 35 times the least, 31 more than tolerated; 10,000 messages 150 % more, 100 points too many."""
-    by_rate = loaded(BY_RATE, rates=RATES, message_rate={"hot": 10_000.0, "cold": 4_000.0})
+    by_rate = loaded(BY_RATE, bundle_rates=RATES, rates={"hot": 10_000.0, "cold": 4_000.0})
     outcomes = [cycle(Uniform(), view)[1] for view in (loaded(LOADS), by_rate)]
 
     assert [(outcome.over, outcome.excess) for outcome in outcomes] == [

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from lookup.engine.conditions import Conditions
-from lookup.engine.ledger import LoadFigures
 from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Policy
 from lookup.hooks import Filter, Selector, Shedder
 from lookup.model import Broker, BundleLoad, Roster
+from lookup.model.load import Load
 from lookup.settings.sections import OwnerLoss
 
 __all__ = ["CAPACITY", "Town", "pairs", "towns"]
@@ -56,7 +56,7 @@ class Town:
         """Return the bundles' names."""
         return [f"{namespace}/{place:#010x}_{place + 1:#010x}" for place, (namespace, _) in enumerate(self.bundles)]
 
-    def figures(self, tick: int, manager: LoadManager) -> LoadFigures:
+    def figures(self, tick: int, manager: LoadManager) -> Load:
         """Return what brokers report of the bundles they own."""
         tops: list[list[BundleLoad]] = [[] for _ in range(self.n_brokers)]
         for load, bundle in sorted(zip(self.loads[tick], self.names(), strict=True)):
@@ -68,7 +68,7 @@ class Town:
         if tick == 0:
             sums[list(self.silent)] = np.nan
         capacities = np.array(self.capacities or [CAPACITY] * self.n_brokers)
-        return LoadFigures(sums / capacities, sums, np.zeros(self.n_brokers, dtype=np.int64), tops)
+        return Load(sums / capacities, sums, np.zeros(self.n_brokers, dtype=np.int64), tops)
 
     def managed(self, shedder: Shedder, placement: Selector, gate: Filter) -> LoadManager:
         """Return a load manager at work here."""

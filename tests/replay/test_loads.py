@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lookup.engine.ledger import LoadFigures, no_load
 from lookup.model import RESOURCES, BundleLoad
+from lookup.model.load import Load
 from lookup.replay.atoms import BundleMap
 from lookup.replay.loads import AtomLoads, BrokerLoads, Demand, ReportedLoads
 from tests.replay.plans import NOON, TOPIC, WHOLE, Planned, lookup, planned
@@ -84,25 +84,25 @@ def test_a_report_holds_until_the_next() -> None:
 
 def test_what_is_reported_takes_the_place_of_what_is_measured() -> None:
     """Topics of the log stand in where nobody reports any, resources are a table, the rest is unknown."""
-    measured = replace(no_load(2, np.array([8, 9])), demand={"rack": {"a": 1.0}})
+    measured = replace(Load.unknown(2, np.array([8, 9])), demand={"rack": {"a": 1.0}})
     least: dict[str, Any] = {"ts": [1], "broker": [1], "usage": [0.1], "load": [1.0]}
-    full = least | {"topics": [3.0], "rate": [70.0], "max_usage": [0.2], "load_ema": [4.0]}
+    full = least | {"topics": [3.0], "rate": [70.0], "max_usage": [0.2], "smoothed_throughput": [4.0]}
     full |= {name: [float(place)] for place, name in enumerate(RESOURCES)}
     bare, rich = (
         ReportedLoads({key: np.array(value) for key, value in columns.items()}, 2).figures(1, measured)
         for columns in (least, full)
     )
 
-    assert (bare.topics.tolist(), bare.resources, bare.max_usage, bare.message_rate) == ([8, 9], None, None, None)
+    assert (bare.topics.tolist(), bare.resources, bare.max_usage, bare.rates) == ([8, 9], None, None, None)
     assert (bare.source, bare.demand) == ("reported", measured.demand)
     assert rich.topics.tolist() == [0, 3]
     assert rich.resources is not None
     assert rich.resources[1].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
-    shown = [rich.max_usage, rich.load_ema, rich.message_rate]
+    shown = [rich.max_usage, rich.smoothed_throughput, rich.rates]
     assert [None if column is None else column[1] for column in shown] == [0.2, 4.0, 70.0]
 
 
-def _figures_of_one(folder: Path, *, load: dict[str, float] | None = None, rate: float | None = None) -> LoadFigures:
+def _figures_of_one(folder: Path, *, load: dict[str, float] | None = None, rate: float | None = None) -> Load:
     """Return the figures of a broker that owns a bundle of 5 bytes per second, as LOADS and BUNDLES tell them."""
     stats = {"msgThroughputIn": 5.0} | ({} if rate is None else {"msgRateOut": rate})
     tables = {"bundles": [{"ts": NOON, "cluster": "east", "bundle": WHOLE, "stats": json.dumps(stats)}]}
@@ -122,7 +122,7 @@ def _first(column: Any) -> float | None:
 
 
 @pytest.mark.parametrize(
-    ("given", "message_rate", "long_term_rate", "bundles"),
+    ("given", "rates", "long_term_rates", "bundles"),
     [
         ({}, None, None, {WHOLE: 5.0}),
         ({"rate": 7.0}, 7.0, None, {WHOLE: 7.0}),
@@ -133,12 +133,12 @@ def _first(column: Any) -> float | None:
     ],
 )
 def test_rates_of_brokers_and_bundles_are_in_one_unit(
-    tmp_path: Path, given: Any, message_rate: float | None, long_term_rate: float | None, bundles: dict[str, float]
+    tmp_path: Path, given: Any, rates: float | None, long_term_rates: float | None, bundles: dict[str, float]
 ) -> None:
     """Messages where both are known, else load; brokers' alone do not count for shedding."""
     found = _figures_of_one(tmp_path, **given)
 
-    assert (_first(found.message_rate), _first(found.long_term_rate)) == (message_rate, long_term_rate)
+    assert (_first(found.rates), _first(found.long_term_rates)) == (rates, long_term_rates)
     assert dict(found.long_term_bundle_rates) == bundles
     assert list(found.top_bundles[0]) == [BundleLoad(WHOLE, 5.0, given.get("rate", 0.0))]
 
@@ -168,7 +168,7 @@ def test_a_broker_carries_what_its_bundles_weigh(tmp_path: Path) -> None:
     known = {"capacity": np.array([1.0, 1.0]), "registered": np.array([True, False])}
     figures = brokers.at(NOON + 60 * MICRO, np.array([0, 0], np.int32), demand=Demand(plan.cluster, [], 60.0), **known)
 
-    assert (figures.broker_load[0], figures.usage[0]) == (pytest.approx(0.3), pytest.approx(0.3))
-    assert np.isnan(figures.broker_load[1])
+    assert (figures.throughput[0], figures.usage[0]) == (pytest.approx(0.3), pytest.approx(0.3))
+    assert np.isnan(figures.throughput[1])
     assert figures.topics.tolist() == [2, 0]
     assert [entry.load for entry in figures.top_bundles[0]] == [pytest.approx(0.1), pytest.approx(0.2)]

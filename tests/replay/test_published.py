@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lookup.engine.ledger import LoadFigures
+from lookup.model.load import Load
 from lookup.replay.exclusive import ExclusiveReplay
 from lookup.replay.published import Publications
 from tests.replay.plans import NOON, TOPIC, Planned, lookup, planned, policy
@@ -96,11 +96,11 @@ def test_metrics_go_by_the_load_itself(tmp_path: Path) -> None:
     np.testing.assert_array_equal(overloaded[0], overloaded[1])
 
 
-def _figures(usage: list[float], rate: list[float] | None = None) -> LoadFigures:
+def _figures(usage: list[float], rate: list[float] | None = None) -> Load:
     known = np.array(usage)
     rates = None if rate is None else np.array(rate)
     topics = np.array([3, 4])
-    return LoadFigures(known, known * 10.0, topics, [(), ()], {"rack": {"a": 1.0}}, message_rate=rates)
+    return Load(known, known * 10.0, topics, [(), ()], {"rack": {"a": 1.0}}, rates=rates)
 
 
 def _reports(folder: Path, **cadence: Any) -> Publications:
@@ -117,13 +117,13 @@ def test_the_view_shows_what_was_published(tmp_path: Path) -> None:
     assert seen.usage.tolist() == pytest.approx([0.4, 0.2])
     assert seen.max_usage is not None
     assert seen.max_usage.tolist() == [0.6, 0.2]
-    assert seen.broker_load.tolist() == [6.0, 2.0]
-    assert seen.load_ema is not None
-    assert seen.load_ema.tolist() == pytest.approx([4.0, 2.0])
+    assert seen.throughput.tolist() == [6.0, 2.0]
+    assert seen.smoothed_throughput is not None
+    assert seen.smoothed_throughput.tolist() == pytest.approx([4.0, 2.0])
     assert seen.updated_us is not None
     assert seen.updated_us.tolist() == [NOON + 5 * MICRO, NOON]
-    assert seen.message_rate is not None
-    assert seen.message_rate.tolist() == [1.0, 1.0]
+    assert seen.rates is not None
+    assert seen.rates.tolist() == [1.0, 1.0]
     assert (seen.topics.tolist(), seen.demand) == ([3, 4], {"rack": {"a": 1.0}})
 
 

@@ -132,7 +132,7 @@ def test_what_only_some_loads_tell_is_a_column_with_gaps(tmp_path: Path) -> None
         "usage": ["1.0", "1.0"],
         "load": ["0.0", "0.0"],
         "max_usage": ["0.3", "nan"],
-        "load_ema": ["7.0", "nan"],
+        "smoothed_throughput": ["7.0", "nan"],
         "rate": ["2.5", "nan"],
         "cpu": ["30.000001907348633", "nan"],
         **{name: ["0.0", "nan"] for name in ("memory", "direct_memory", "bandwidth_in", "bandwidth_out")},

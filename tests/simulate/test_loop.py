@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.engine.ledger import LoadFigures
 from lookup.engine.policy import Policy
 from lookup.engine.reporting import Cadence
 from lookup.model import CycleLabel, CycleOutcome, CycleReason, Ruling, Split, Unload
+from lookup.model.load import Load
 from lookup.simulate import run_policy
 from lookup.simulate.load import MIB, BundleTable
 from lookup.simulate.loop import FreshReports, LongRun, reports_of
@@ -237,13 +237,13 @@ def test_after_a_thousand_reports_it_is_an_exponential_mean() -> None:
     assert _after(*[10.0] * 1000, 1010.0, 1010.0) == pytest.approx(11.0 + 0.999)
 
 
-def _figures(usage: float) -> LoadFigures:
+def _figures(usage: float) -> Load:
     """Build what one broker of capacity 100 measures, 10 messages to the unit of load."""
     load = np.array([usage * 100.0])
-    return LoadFigures(np.array([usage]), load, np.array([4]), [()], message_rate=load * 10.0)
+    return Load(np.array([usage]), load, np.array([4]), [()], rates=load * 10.0)
 
 
-def _published(*usages: float, cadence: Cadence = _PULSARS) -> list[LoadFigures]:
+def _published(*usages: float, cadence: Cadence = _PULSARS) -> list[Load]:
     """Show minute by minute what is seen of a broker without smoothing."""
     one = scenario(reports="published", owners={}, brokers=[{"id": "b1", "capacity": 100.0}])
     reports = reports_of(one, Policy("p", Random(), cadence=cadence), 0)
@@ -263,8 +263,8 @@ def test_small_changes_are_not_published() -> None:
     seen = _published(0.40, 0.43, 0.60)
 
     assert [figures.usage[0] for figures in seen] == pytest.approx([0.40, 0.40, 0.60])
-    assert [figures.broker_load[0] for figures in seen] == pytest.approx([40.0, 40.0, 60.0])
-    assert [float(figures.message_rate[0]) for figures in seen if figures.message_rate is not None] == pytest.approx(
+    assert [figures.throughput[0] for figures in seen] == pytest.approx([40.0, 40.0, 60.0])
+    assert [float(figures.rates[0]) for figures in seen if figures.rates is not None] == pytest.approx(
         [400.0, 400.0, 600.0]
     )
 

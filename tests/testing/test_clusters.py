@@ -23,8 +23,8 @@ def test_figures_are_named_and_become_columns() -> None:
     view = cluster("b", "a", usage={"b": 0.5}, topics={"b": 3}, registered=["a"])
 
     assert [one.id for one in view.brokers] == ["a", "b"]
-    np.testing.assert_array_equal(view.usage, [np.nan, 0.5])
-    assert view.topics.tolist() == [0, 3]
+    np.testing.assert_array_equal(view.load.usage, [np.nan, 0.5])
+    assert view.load.topics.tolist() == [0, 3]
     assert view.registered.tolist() == [True, False]
 
 
@@ -35,16 +35,16 @@ def test_load_follows_from_bundles_and_usage_from_capacity() -> None:
         broker("b1", capacity=10.0), "b2", owned=owned, bundle_loads={"t/n/1": 3.0, "t/n/2": 1.0, "t/n/9": 7.0}
     )
 
-    assert view.broker_load.tolist() == [4.0, 0.0]
-    np.testing.assert_array_equal(view.usage, [0.4, np.nan])
-    assert [entry.bundle for entry in view.top_bundles[0]] == ["t/n/2", "t/n/1"]
+    assert view.load.throughput.tolist() == [4.0, 0.0]
+    np.testing.assert_array_equal(view.load.usage, [0.4, np.nan])
+    assert [entry.bundle for entry in view.load.top_bundles[0]] == ["t/n/2", "t/n/1"]
 
 
 def test_top_bundles_leave_system_namespaces_out() -> None:
     """As in a real report, bundles nobody may unload are not listed."""
     view = cluster("b1", owned={"pulsar/system/1": "b1"}, bundle_loads={"pulsar/system/1": 1.0})
 
-    assert view.top_bundles == ((),)
+    assert view.load.top_bundles == ((),)
 
 
 def test_ownership_counts_by_broker_and_namespace() -> None:
@@ -61,7 +61,9 @@ def test_columns_cannot_be_written() -> None:
     """A part that writes into the view fails in a test as it would in a replay."""
     view = three_racks()
 
-    assert not any(column.flags.writeable for column in (view.usage, view.topics, view.registered, view.capacity))
+    assert not any(
+        column.flags.writeable for column in (view.load.usage, view.load.topics, view.registered, view.capacity)
+    )
 
 
 def test_an_empty_cluster_has_no_candidates() -> None:
@@ -74,7 +76,7 @@ def test_three_racks_are_labelled() -> None:
     view = three_racks(usage={"a1:8080": 0.5})
 
     assert view.brokers.labels("rack").tolist() == ["a", "a", "b", "b", "c", "c"]
-    assert view.usage[0] == 0.5
+    assert view.load.usage[0] == 0.5
 
 
 def test_candidates_are_the_registered_or_the_named() -> None:

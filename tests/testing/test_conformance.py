@@ -110,8 +110,8 @@ class Vandal(Base):
 
     def odds(self, request: LookupRequest, brokers: Candidates, scores: Any, view: ClusterView) -> Any:
         """Replace what is unknown, in place."""
-        view.usage[np.isnan(view.usage)] = 0.0
-        return 1.0 - np.minimum(view.usage[brokers.index], 0.9)
+        view.load.usage[np.isnan(view.load.usage)] = 0.0
+        return 1.0 - np.minimum(view.load.usage[brokers.index], 0.9)
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lookup.engine.build import build_policies
-from lookup.engine.ledger import LoadFigures
 from lookup.engine.manager import LoadManager
 from lookup.engine.plugins import registry_of
 from lookup.engine.policy import Policy
 from lookup.model.broker import Broker, BrokerLookupData, Candidates, Roster, published_properties
 from lookup.model.bundles import bundle_of
 from lookup.model.decision import Assigned, Reason
+from lookup.model.load import Load
 from lookup.model.namespaces import NamespacePolicies
 from lookup.model.request import LookupOptions, LookupRequest
 from lookup.model.view import ClusterView
@@ -64,7 +64,7 @@ def _manager(policy: Policy, brokers: Sequence[str | Broker], **figures: Any) ->
     manager = LoadManager(policy, "vector", view.brokers)
     manager.set_registry(view.brokers, view.registered)
     usage = np.full(len(view.brokers), 0.5)
-    manager.set_load(LoadFigures(usage, usage * 100.0, view.topics, view.top_bundles))
+    manager.set_load(Load(usage, usage * 100.0, view.load.topics, view.load.top_bundles))
     return manager
 
 

@@ -88,7 +88,7 @@ def _threshold(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping
     view = cluster(
         *sorted(brokers),
         resources={name: _percentages(broker) for name, broker in brokers.items()},
-        load={name: float(_sum(broker, "msgThroughput")) for name, broker in brokers.items()},
+        throughput={name: float(_sum(broker, "msgThroughput")) for name, broker in brokers.items()},
         owned={_NAMESPACE + bundle: name for name, broker in brokers.items() for bundle in broker.get("bundles", ())},
         bundle_loads=_throughput(brokers, given.get("bundle_throughput_in_out", {})),
         unloaded={_NAMESPACE + bundle: _NOW_US for bundle in given.get("recently_unloaded", ())},
@@ -115,8 +115,8 @@ def _throughput(brokers: Mapping[str, Mapping[str, Any]], figures: Mapping[str, 
 
 def _with_usage(view: ClusterView) -> ClusterView:
     """Put the largest percentage into the column of usage, as a report of a cluster would."""
-    assert view.resources is not None
-    return replace(view, usage=view.resources.max(axis=1, initial=0.0) / 100.0)
+    assert view.load.resources is not None
+    return replace(view, load=replace(view.load, usage=view.load.resources.max(axis=1, initial=0.0) / 100.0))
 
 
 def _by_source(sheds: Iterable[_Shed]) -> dict[str, list[str]]:
@@ -155,8 +155,8 @@ def _pairs_view(brokers: Mapping[str, Mapping[str, Any]], each: Mapping[str, Any
     view = cluster(
         *sorted(brokers),
         resources={name: {"cpu": usage([broker["cpu"], 100]).percent_usage} for name, broker in brokers.items()},
-        load=dict.fromkeys(brokers, 0.0),
-        message_rate={name: float(sum(broker.get("rate_in_out", ()))) for name, broker in brokers.items()},
+        throughput=dict.fromkeys(brokers, 0.0),
+        rates={name: float(sum(broker.get("rate_in_out", ()))) for name, broker in brokers.items()},
         owned=owned,
         bundle_loads=dict.fromkeys(owned, 0.0),
         bundle_rates=dict.fromkeys(owned, float(sum(each.get("rate_in_out", ())))),

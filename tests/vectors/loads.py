@@ -11,17 +11,20 @@ from typing import Any
 from lookup.engine.dice import roll
 from lookup.engine.reporting import Cadence, percent_change
 from lookup.model.bundles import bundle_name_parts
-from lookup.model.load import (
+from lookup.model.load import top_bundles
+from lookup.model.load_data import (
     BrokerLoadData,
+    LoadSample,
     NamespaceBundleStats,
     ResourceUsage,
+    ResourceWeights,
+    SystemResourceUsage,
     broker_load_from_json,
     broker_load_to_json,
     bundle_stats_from_json,
+    updated_load,
 )
-from lookup.model.load_data import LoadSample, ResourceWeights, SystemResourceUsage, updated_load
 from lookup.model.namespaces import IsolationPolicy, NamespacePolicies
-from lookup.model.top_bundles import top_bundles
 from tests.vectors.reading import CONFIG_DEFAULTS, Handler, configuration, only, usage
 
 __all__ = ["AREAS", "RESOURCES", "UPDATE_KEYS", "bundle_stats", "load_sample", "resource_usage", "resource_weights"]

@@ -14,15 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.engine.cycles import CycleReport
-from lookup.engine.ledger import no_load
 from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Policy
 from lookup.model.broker import Broker, Roster
 from lookup.model.bundles import FULL_RANGE, BundleRange, NamespaceBundle
 from lookup.model.decision import Split
-from lookup.model.load import bundle_stats_from_json
+from lookup.model.load import Load, Traffic, topic_traffic
+from lookup.model.load_data import bundle_stats_from_json
 from lookup.model.names import NamespaceName
-from lookup.model.traffic import Traffic, topic_traffic
 from tests.vectors.parts import configured_part, named_part
 from tests.vectors.reading import CONFIG_DEFAULTS, Handler, configuration, only, pulsars_word
 
@@ -129,7 +128,7 @@ def _manager(splitter: Any, given: Mapping[str, Any]) -> LoadManager:
     manager.set_registry(roster, np.ones(1, dtype=np.bool_))
     if given.get("owner_of_all", True):
         manager.restore(dict.fromkeys(given["bundle_stats_in_order"], _BROKER))
-    manager.set_load(replace(no_load(1), traffic=_traffic(given)))
+    manager.set_load(replace(Load.unknown(1), traffic=_traffic(given)))
     return manager
 
 

@@ -18,9 +18,10 @@ from lookup.errors import SettingsError, StateError
 from lookup.hooks.protocols import Selector, Shedder
 from lookup.model.broker import Candidates
 from lookup.model.decision import Reason, Unload
+from lookup.model.load import BundleLoad
 from lookup.model.namespaces import NamespacePolicies
 from lookup.model.request import LookupRequest
-from lookup.model.view import BundleLoad, ClusterView
+from lookup.model.view import ClusterView
 from lookup.testing.clusters import cluster
 from tests.vectors.parts import configured_part, named_part
 from tests.vectors.reading import NotUnderstood
@@ -88,20 +89,21 @@ class Scene:
         view = cluster(
             *sorted({*self.reports, *self.available}),
             usage={name: report.usage for name, report in self.reports.items()},
-            load={name: report.load for name, report in self.reports.items()},
+            throughput={name: report.load for name, report in self.reports.items()},
             owned=owned if self.owned else {},
             unloaded=dict.fromkeys(self.unloaded, NOW_US),
             now_us=NOW_US,
             namespaces=self.namespaces,
         )
         told = [self.reports.get(broker.id, Report(0.0, 0.0, 0.0, None)) for broker in view.brokers]
-        return replace(
-            view,
-            load_ema=np.array([report.ema for report in told], dtype=np.float64),
+        load = replace(
+            view.load,
+            smoothed_throughput=np.array([report.ema for report in told], dtype=np.float64),
             updated_us=np.full(len(told), self.updated_us, dtype=np.int64),
             store_order=[view.brokers.ids.index(name) for name in self.order or self.reports],
             top_bundles=[[BundleLoad(*entry) for entry in report.bundles or ()] for report in told],
         )
+        return replace(view, load=load)
 
     def cycle(self, memory: MutableMapping[str, Any]) -> CycleReport[Unload]:
         """Run one cycle; nothing changes but the memory."""

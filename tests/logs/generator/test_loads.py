@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from lookup.logs.generator.generate import generate
-from lookup.model.load import broker_load_from_json
+from lookup.model.load_data import broker_load_from_json
 from tests.logs.generator.logs import SMALL, read
 
 

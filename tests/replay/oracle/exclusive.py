@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from lookup.engine.ledger import LoadFigures
 from lookup.engine.policy import Policy
-from lookup.model.load import NamespaceBundleStats, bundle_stats_from_json
+from lookup.model.load import BundleLoad, Load
+from lookup.model.load_data import NamespaceBundleStats, bundle_stats_from_json
 from lookup.model.names import is_system_namespace, pinned_broker
 from lookup.model.request import LookupOptions
-from lookup.model.view import BundleLoad
 from tests.replay.oracle.bundles import bundle_at, ends_of, split_bundle
 from tests.replay.oracle.reading import MICRO, Demand, Row
 from tests.replay.oracle.walking import Told, Walk, counted
@@ -126,7 +125,7 @@ class ExclusiveWalk(Walk):
             refused = sorted((str(reason), count) for reason, count in report.rejected.items())
             self.cycles.append(row | {"rejected": refused})
 
-    def _load(self, now: int) -> LoadFigures:
+    def _load(self, now: int) -> Load:
         """Say what every broker carries by the books of this moment."""
         count = len(self.world.roster)
         micro, seconds = self._bundle_loads(now)
@@ -140,7 +139,7 @@ class ExclusiveWalk(Walk):
         is_known = bool(self.cells) or self.world.bundles is not None
         if self.world.loads is None and not is_known:
             nothing = np.full(count, np.nan)
-            return LoadFigures(nothing, nothing, np.array(topics), [()] * count)
+            return Load(nothing, nothing, np.array(topics), [()] * count)
         rates = self._bundle_rates(now)
         top = [_top(owner, owners, self.weights, rates or {}) for owner in range(count)]
         if self.world.loads is not None:
@@ -149,20 +148,20 @@ class ExclusiveWalk(Walk):
         carried = [sums[n] / (MICRO * seconds) if self.registered[n] else float("nan") for n in range(count)]
         usage = [carried[n] / float(self.manager.capacity[n]) for n in range(count)]
         arrays = map(np.array, (usage, carried, topics))
-        figures = LoadFigures(*arrays, top, self.demand_by_label())
+        figures = Load(*arrays, top, self.demand_by_label())
         if rates is not None:
             micros = self._bundle_figures(now, _rate_of)
             sent = [sum(micros[bundle] for bundle in micros if self._owner(bundle) == n) / MICRO for n in range(count)]
-            figures = replace(figures, message_rate=np.where(np.array(self.registered), sent, float("nan")))
+            figures = replace(figures, rates=np.where(np.array(self.registered), sent, float("nan")))
         return self._rated(figures, rates)
 
-    def _rated(self, figures: LoadFigures, rates: Mapping[str, float] | None) -> LoadFigures:
+    def _rated(self, figures: Load, rates: Mapping[str, float] | None) -> Load:
         """Let brokers and bundles be compared in one unit: in messages where both are known, else in loads."""
-        if figures.message_rate is None:
+        if figures.rates is None:
             loads = {bundle: load for bundle, load in self.weights.items() if load > 0}
             return replace(figures, long_term_bundle_rates=loads)
         if rates is None:
-            return replace(figures, message_rate=None, long_term_rate=figures.message_rate)
+            return replace(figures, rates=None, long_term_rates=figures.rates)
         return replace(figures, long_term_bundle_rates={bundle: rate for bundle, rate in rates.items() if rate > 0})
 
     def _bundle_rates(self, now: int) -> dict[str, float] | None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from lookup.engine.ledger import LoadFigures
 from lookup.engine.policy import Policy
+from lookup.model.load import Load
 from lookup.model.names import pinned_broker
 from lookup.model.request import LookupOptions, request_of
 from tests.replay.oracle.bundles import split_bundle
@@ -54,23 +54,21 @@ class SharedWalk(Walk):
             self.open, self.serving = [], [0.0] * count
         self.show(self._load(tick.start), [0] * count, tick.start)
 
-    def _load(self, now: int) -> LoadFigures:
+    def _load(self, now: int) -> Load:
         count, nothing = len(self.world.roster), [()] * len(self.world.roster)
         if self.world.loads is not None:
             found = self.reported_at(now, [0] * count)
-            return replace(found, message_rate=None, long_term_rate=found.message_rate)
+            return replace(found, rates=None, long_term_rates=found.rates)
         if not self.served:
             unknown = np.full(count, np.nan)
-            return LoadFigures(unknown, unknown, np.zeros(count, np.int64), nothing)
+            return Load(unknown, unknown, np.zeros(count, np.int64), nothing)
         section = self.world.section
         micro = [0.0] * count
         for cell in self.served[-(section.session_s // section.tick_s) :]:
             micro = [a + b for a, b in zip(micro, cell, strict=True)]
         carried = [micro[n] / (section.session_s * MICRO) if self.registered[n] else float("nan") for n in range(count)]
         usage = [carried[n] / float(self.manager.capacity[n]) for n in range(count)]
-        return LoadFigures(
-            np.array(usage), np.array(carried), np.zeros(count, np.int64), nothing, self.demand_by_label()
-        )
+        return Load(np.array(usage), np.array(carried), np.zeros(count, np.int64), nothing, self.demand_by_label())
 
     def _lookups(self, tick: Tick) -> None:
         groups: dict[str, list[tuple[Demand, Any, str]]] = defaultdict(list)

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from lookup.engine.conditions import Conditions
-from lookup.engine.ledger import LoadFigures
 from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Policy
 from lookup.engine.reporting import Measured, ReportBoard
 from lookup.model.broker import Broker
-from lookup.model.load import broker_load_from_json
+from lookup.model.load import Load
+from lookup.model.load_data import broker_load_from_json
 from tests.replay.oracle.bundles import bundle_at
 from tests.replay.oracle.reading import MICRO, Demand, Row
 from tests.replay.oracle.world import Tick, World
@@ -29,7 +29,7 @@ Figures = dict[tuple[str, str | None], float]
 #: What LOADS may tell besides usage and throughput: the keys that do, and the figure.
 _REPORTED: dict[str, tuple[tuple[str, ...], Any]] = {
     "max_usage": (("maxResourceUsage",), lambda data: data.max_resource_usage),
-    "load_ema": (("msgThroughputEMA",), lambda data: data.msg_throughput_ema),
+    "smoothed_throughput": (("msgThroughputEMA",), lambda data: data.msg_throughput_ema),
     "rate": (("msgRateIn", "msgRateOut"), lambda data: data.msg_rate_in + data.msg_rate_out),
     "topics": (("topics",), lambda data: data.topics),
 }
@@ -93,24 +93,24 @@ class Walk:
             self.manager.set_registry(roster, np.array(self.registered))
             self.board.leave(~np.array(self.registered), tick.start)
 
-    def show(self, figures: LoadFigures, bundles: Sequence[int], now: int) -> None:
+    def show(self, figures: Load, bundles: Sequence[int], now: int) -> None:
         """Put what brokers measure, or what they published of it, into the view."""
         self.usage = figures.usage.tolist()
         if self.world.section.load_reports == "published":
-            rate = figures.broker_load if figures.message_rate is None else figures.message_rate
-            measured = Measured(figures.usage, figures.broker_load, rate, np.array(bundles), figures.topics)
+            rate = figures.throughput if figures.rates is None else figures.rates
+            measured = Measured(figures.usage, figures.throughput, rate, np.array(bundles), figures.topics)
             seen = self.board.measure(measured, now)
-            figures = LoadFigures(
+            figures = Load(
                 seen.usage,
                 seen.throughput,
                 seen.topics,
                 figures.top_bundles,
                 figures.demand,
                 max_usage=seen.max_usage,
-                load_ema=seen.throughput_ema,
+                smoothed_throughput=seen.throughput_ema,
                 updated_us=seen.reported_us,
-                message_rate=None if figures.message_rate is None else seen.rate,
-                long_term_rate=figures.long_term_rate,
+                rates=None if figures.rates is None else seen.rate,
+                long_term_rates=figures.long_term_rates,
                 long_term_bundle_rates=figures.long_term_bundle_rates,
             )
         self.manager.set_load(figures)
@@ -142,7 +142,7 @@ class Walk:
         }
         return {key: values for key, values in per_second.items() if values}
 
-    def reported_at(self, now: int, topics: Sequence[int]) -> LoadFigures:
+    def reported_at(self, now: int, topics: Sequence[int]) -> Load:
         """Return what brokers last reported; of messages and resources only where any row of LOADS tells.
 
         Args:
@@ -155,7 +155,7 @@ class Walk:
         columns = {name: self._column(keys, figure) for name, (keys, figure) in _REPORTED.items()}
         found = [self._column((resource,), _percent(resource), among=_RESOURCES) for resource in _RESOURCES]
         told = columns["topics"]
-        return LoadFigures(
+        return Load(
             self._column((), lambda data: data.weighted_max_ema, among=None),
             self._column((), lambda data: data.msg_throughput_in + data.msg_throughput_out, among=None),
             np.array(topics) if told is None else np.nan_to_num(told).astype(np.int64),
@@ -163,9 +163,9 @@ class Walk:
             self.demand_by_label(),
             "reported",
             max_usage=columns["max_usage"],
-            load_ema=columns["load_ema"],
+            smoothed_throughput=columns["smoothed_throughput"],
             resources=None if found[0] is None else np.array(found).T,
-            message_rate=columns["rate"],
+            rates=columns["rate"],
         )
 
     def _column(self, keys: Sequence[str], figure: Any, *, among: Sequence[str] | None = ()) -> Any:
