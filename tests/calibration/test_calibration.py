@@ -68,7 +68,7 @@ def test_known_differences_are_found() -> None:
 
 
 def test_intervals_hold_true_differences() -> None:
-    """On a log with sixty replicates, intervals of ten hold the mean of all in 17 of 20 cases or more."""
+    """On a log with sixty replicates, intervals of a default number of them hold the mean of all in 17 of 20 cases or more."""
     counts = covered_in(World(lookups=8_000), ("dice", "rendezvous"), [1], truth=60).values()
 
     made = sum(count.made for count in counts)
@@ -78,5 +78,5 @@ def test_intervals_hold_true_differences() -> None:
 
 
 def test_the_default_rules_are_those_that_were_calibrated() -> None:
-    """Ten replicates, five events and twenty units."""
-    assert (SEEDS, VerdictSection().min_events, VerdictSection().min_units) == (10, 5, 20)
+    """Seven replicates, five events and twenty units."""
+    assert (SEEDS, VerdictSection().min_events, VerdictSection().min_units) == (7, 5, 20)
