@@ -60,7 +60,7 @@ class Catalog:
         allowed_label_keys: keys that labels may have; None: any.
 
     Raises:
-        InputError: where the storage cannot be read.
+        InputError: if the storage cannot be read.
     """
 
     def __init__(self, storage: Storage | None = None, *, allowed_label_keys: Collection[str] | None = None) -> None:
@@ -81,7 +81,7 @@ class Catalog:
         """Return every topic of a namespace, sorted: system topics too, partitions one by one.
 
         Raises:
-            NotFoundError: where there is no such namespace; the same of every question about one.
+            NotFoundError: if there is no such namespace; the same of every question about one.
         """
         return self._state.topics_of(namespace).names(mode)
 
@@ -90,7 +90,7 @@ class Catalog:
         return self._state.topics_of(namespace).loaded(mode)
 
     def entry(self, topic: str) -> TopicEntry | None:
-        """Return one topic, None where there is none; a partitioned topic has entries for its partitions only."""
+        """Return one topic, None if there is none; a partitioned topic has entries for its partitions only."""
         return self._state.entry(topic)
 
     def entries(self, namespace: str) -> Iterator[TopicEntry]:
@@ -106,7 +106,7 @@ class Catalog:
         """Return the entries a name stands for, itself or all of its partitions, at least one.
 
         Raises:
-            InvalidNameError, NotFoundError: for its name, and where there is no such topic, with the one that was
+            InvalidNameError, NotFoundError: for its name, and if there is no such topic, with the one that was
                 probably meant.
         """
         checked_name(topic)
@@ -144,7 +144,7 @@ class Catalog:
         """Add a namespace, unless there is one of that name.
 
         Raises:
-            InvalidNameError: where it is not of the form tenant/namespace.
+            InvalidNameError: if it is not of the form tenant/namespace.
             ArgumentError: for its length.
         """
         name = checked_namespace(namespace)
@@ -161,7 +161,7 @@ class Catalog:
 
         Raises:
             InvalidNameError, NotFoundError: for its name, and for a namespace that does not exist.
-            StateError: where there is a topic of that name, partitioned or not.
+            StateError: if there is a topic of that name, partitioned or not.
             ArgumentError: for characters nobody sees in its name, for labels or properties over their limits, and for a
                 wrong number of partitions.
         """
@@ -182,8 +182,8 @@ class Catalog:
             partitions: how many there shall be in all.
 
         Raises:
-            NotFoundError: where there is no such topic.
-            StateError: where it is not partitioned, or has as many already, also where some of them are missing.
+            NotFoundError: if there is no such topic.
+            StateError: if it is not partitioned, or has as many already, also if some of them are missing.
         """
         names = names_of(topic, partitions)
         with self.together():
@@ -200,7 +200,7 @@ class Catalog:
         """Remove a topic with all of its partitions, or one partition.
 
         Raises:
-            InvalidNameError, NotFoundError: for its name, and where there is no such topic.
+            InvalidNameError, NotFoundError: for its name, and if there is no such topic.
         """
         with self.together():
             for entry in self.meant_by(topic):
@@ -210,7 +210,7 @@ class Catalog:
         """Add labels to those a topic has; of a key that is there the value is replaced.
 
         Raises:
-            InvalidNameError, NotFoundError: for its name, and where there is no such topic.
+            InvalidNameError, NotFoundError: for its name, and if there is no such topic.
             ArgumentError: for labels over their limits, and for keys that are not allowed.
         """
         added = self._checked(labels)
@@ -220,8 +220,8 @@ class Catalog:
         """Remove the labels of some keys, or all; keys that a topic does not have are passed over.
 
         Raises:
-            InvalidNameError, NotFoundError: for its name, and where there is no such topic.
-            ArgumentError: where neither keys nor everything is named, or both.
+            InvalidNameError, NotFoundError: for its name, and if there is no such topic.
+            ArgumentError: if neither keys nor everything is named, or both.
         """
         removed = checked_keys(keys, everything=everything, what="labels")
         self._amend(topic, lambda entry: replace(entry, labels=pairs_without(entry.labels, removed)))
@@ -230,7 +230,7 @@ class Catalog:
         """Add properties to those a topic has; of a key that is there the value is replaced.
 
         Raises:
-            InvalidNameError, NotFoundError: for its name, and where there is no such topic.
+            InvalidNameError, NotFoundError: for its name, and if there is no such topic.
             ArgumentError: for properties over their limits.
         """
         added = checked_pairs(properties, "property")
@@ -240,8 +240,8 @@ class Catalog:
         """Remove the properties of some keys, or all; keys that a topic does not have are passed over.
 
         Raises:
-            InvalidNameError, NotFoundError: for its name, and where there is no such topic.
-            ArgumentError: where neither keys nor everything is named, or both.
+            InvalidNameError, NotFoundError: for its name, and if there is no such topic.
+            ArgumentError: if neither keys nor everything is named, or both.
         """
         removed = checked_keys(keys, everything=everything, what="properties")
         self._amend(topic, lambda entry: replace(entry, properties=pairs_without(entry.properties, removed)))
@@ -250,7 +250,7 @@ class Catalog:
         """Say that a broker serves a topic, or one partition, from now on.
 
         Raises:
-            InvalidNameError, NotFoundError: for its name, and where there is no such topic.
+            InvalidNameError, NotFoundError: for its name, and if there is no such topic.
         """
         self._set_loaded(topic, is_loaded=True)
 
@@ -258,12 +258,12 @@ class Catalog:
         """Say that a topic, or one partition, merely exists from now on.
 
         Raises:
-            InvalidNameError, NotFoundError: for its name, and where there is no such topic.
+            InvalidNameError, NotFoundError: for its name, and if there is no such topic.
         """
         self._set_loaded(topic, is_loaded=False)
 
     def mirror(self, topic: str, entry: TopicEntry | None) -> None:
-        """Make one entry what it is in another catalog, None: gone; its namespace is added where it is missing.
+        """Make one entry what it is in another catalog, None: gone; its namespace is added if it is missing.
 
         Nothing is propagated and no limit asked for: the catalog that was written to has done that.
         """
@@ -272,7 +272,7 @@ class Catalog:
             self._state.make(topic, entry)
 
     def together(self) -> AbstractContextManager[None]:
-        """Make one transaction of the writes in a block: all are kept, or none where it raises.
+        """Make one transaction of the writes in a block: all are kept, or none if it raises.
 
         Listeners are told when it ends; reading inside it shows what was written so far.
         """
@@ -281,7 +281,7 @@ class Catalog:
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call a listener with every event after this revision, once each, in order; return what ends it.
 
-        Events come once they are safe. A listener may write: what it causes comes after what is being told. Where a
+        Events come once they are safe. A listener may write: what it causes comes after what is being told. If a
         listener raises, all are told everything all the same, then the error goes to whoever wrote.
         """
         return self._state.subscribe(listener)
@@ -290,7 +290,7 @@ class Catalog:
         """Return the events after a revision up to this catalog's own, in order.
 
         Raises:
-            StateError: where some of them are no longer kept (take a snapshot), or the revision is ahead.
+            StateError: if some of them are no longer kept (take a snapshot), or the revision is ahead.
         """
         return tuple(event for event in self._storage.events_since(revision) if event.revision <= self.revision)
 
@@ -298,7 +298,7 @@ class Catalog:
         """Take in what other processes have written to the storage, and tell the listeners; every write does it too.
 
         Raises:
-            StateError: where more was written than the storage keeps events; open the catalog anew.
+            StateError: if more was written than the storage keeps events; open the catalog anew.
         """
         self._state.refresh()
 

@@ -6,14 +6,14 @@ gap is noticed, never passed over.
     state        input                            does                                     next
     ---------    -----------------------------    -------------------------------------    ---------
     unplaced     hear                             keeps nothing, answers False             unplaced
-    any          catch_up                         events since the position, or, where     placed
+    any          catch_up                         events since the position, or, if        placed
                                                   they are not kept, the snapshot
     placed       hear, the next revision          makes the change                         placed
     placed       hear, a revision from before     nothing                                  placed
     placed       hear, a later revision           keeps nothing, answers False             placed
 
 The position says what the target has: it moves with a change that is safe, whatever a listener of the target makes of
-it, and stays where a change was not kept. A namespace comes with its first topic, without topics with `catch_up`.
+it, and stays if a change was not kept. A namespace comes with its first topic, without topics with `catch_up`.
 
 Source: PIP-451 (consistency across brokers), `docs/pulsar/protocol.md` (register before listing, never assume
 delivery).
@@ -43,7 +43,7 @@ class Source(Protocol):
         """Return everything at one revision."""
 
     def events_since(self, revision: int) -> Sequence[TopicEvent]:
-        """Return the events after a revision; `StateError` where some are no longer kept."""
+        """Return the events after a revision; `StateError` if some are no longer kept."""
 
 
 class Follower:
@@ -64,7 +64,7 @@ class Follower:
         return self._position
 
     def hear(self, event: TopicEvent) -> bool:
-        """Take in one event; return False where events before it are missing, so that `catch_up` is due.
+        """Take in one event; return False if events before it are missing, so that `catch_up` is due.
 
         Raises:
             Exception: what a listener of the target raised, after the change was made.
@@ -77,7 +77,7 @@ class Follower:
         return True
 
     def catch_up(self, source: Source) -> None:
-        """Take in what was missed: the events where the source still has them, else everything.
+        """Take in what was missed: the events if the source still has them, else everything.
 
         Raises:
             Exception: what a listener of the target raised, after everything was taken in.
@@ -105,7 +105,7 @@ class Follower:
                 yield
                 self._position = position
         except BaseException:
-            # Listeners are told of what is safe: where there is nothing new, nothing was kept.
+            # Listeners are told of what is safe: if there is nothing new, nothing was kept.
             if self._target.revision == revision:
                 self._position = before
             raise

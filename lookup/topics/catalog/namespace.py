@@ -46,12 +46,12 @@ class NamespaceTopics:
         return topic in self._numbers
 
     def entry(self, topic: str) -> TopicEntry | None:
-        """Return a topic, None where there is none of that name."""
+        """Return a topic, None if there is none of that name."""
         number = self._numbers.get(topic)
         return None if number is None else self._entry_at(number)
 
     def partitions(self, whole: str) -> Sequence[str]:
-        """Return the names of a topic's partitions by number; none where it is not partitioned."""
+        """Return the names of a topic's partitions by number; none if it is not partitioned."""
         return partition_names(whole, self._partitions.get(whole, ()))
 
     def parts(self, topic: str) -> Sequence[str]:

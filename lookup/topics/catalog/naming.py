@@ -102,7 +102,7 @@ def names_of(topic: str, partitions: int | None) -> Sequence[str]:
         partitions: how many; None: not partitioned.
 
     Raises:
-        InvalidNameError: where it is not the complete name of a topic.
+        InvalidNameError: if it is not the complete name of a topic.
         ArgumentError: for characters no list of topics can carry, for a name that is too long, and for a wrong number
             of partitions.
     """
@@ -127,7 +127,7 @@ def checked_name(topic: str) -> TopicName:
     """Read the complete name of a topic that a list of topics can carry.
 
     Raises:
-        InvalidNameError: where it is not written as Pulsar writes it.
+        InvalidNameError: if it is not written as Pulsar writes it.
         ArgumentError: for its length, and for characters that no name may have.
     """
     fault = fault_of(topic)
@@ -140,7 +140,7 @@ def checked_new_name(topic: str) -> TopicName:
     """Read the complete name of a topic that shall be made: people must be able to tell it from others.
 
     Raises:
-        InvalidNameError: where it is not written as Pulsar writes it.
+        InvalidNameError: if it is not written as Pulsar writes it.
         ArgumentError: as `checked_name` does, for characters that nobody sees, and for blanks around the local name.
     """
     name = checked_name(topic)
@@ -154,7 +154,7 @@ def checked_namespace(namespace: str) -> str:
     """Return the name of a namespace that topics can be in: two parts; `a/b/c` would read as topic `c` of `a/b`.
 
     Raises:
-        InvalidNameError: where it is not of the form tenant/namespace.
+        InvalidNameError: if it is not of the form tenant/namespace.
         ArgumentError: for its length.
     """
     if len(namespace) > _MAX_NAMESPACE_LENGTH:
@@ -169,7 +169,7 @@ def checked_namespace(namespace: str) -> str:
 
 
 def fault_of(topic: str) -> str | None:
-    """Return why no list of topics can carry a name, as the end of a sentence; None where one can."""
+    """Return why no list of topics can carry a name, as the end of a sentence; None if one can."""
     if len(topic) > _MAX_NAME_LENGTH:
         return f"has {len(topic):,} characters, more than the {_MAX_NAME_LENGTH:,} that a name may have"
     wrong = forbidden_character(topic, categories=BREAKING)
@@ -182,13 +182,13 @@ def namespace_of(topic: str) -> str:
 
 
 def partition_number(topic: str) -> int | None:
-    """Return which partition a name means, None where it means none."""
+    """Return which partition a name means, None if it means none."""
     whole = without_partition(topic)
     return None if whole == topic else int(topic[len(whole) + len(_MARK) :])
 
 
 def is_system_topic(topic: str) -> bool:
-    """Tell whether a topic, or the one it is a partition of, is Pulsar's own."""
+    """Return whether a topic, or the one it is a partition of, is Pulsar's own."""
     whole = without_partition(topic)
     local = whole.partition("://")[2].split("/", 2)[-1]
     return local in _LOCAL_NAMES or whole.endswith(_PENDING_ACKS) or whole.startswith(_COORDINATOR)

@@ -106,7 +106,7 @@ def checked_keys(keys: Iterable[str], *, everything: bool, what: str) -> Collect
         what: "labels" or "properties", as it stands in the sentence.
 
     Raises:
-        ArgumentError: where neither keys nor everything is named, or both, and for one text in the place of a list.
+        ArgumentError: if neither keys nor everything is named, or both, and for one text in the place of a list.
     """
     if isinstance(keys, str):
         raise ArgumentError(f"the {what} to remove are {shown(keys)}, which is one text and no list of keys")
@@ -147,7 +147,7 @@ def parse_keys(text: str) -> tuple[str, ...]:
     """Read keys separated by commas.
 
     Raises:
-        ArgumentError: where one is empty.
+        ArgumentError: if one is empty.
     """
     keys = tuple(map(_trimmed, text.split(",")))
     if not all(keys):
@@ -183,7 +183,7 @@ def decoded(text: str) -> str:
     """Return a piece of a query string as it was before it was encoded.
 
     Raises:
-        ArgumentError: where the bytes are no UTF-8.
+        ArgumentError: if the bytes are no UTF-8.
     """
     try:
         return unquote_plus(text, errors="strict")

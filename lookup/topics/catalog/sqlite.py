@@ -48,13 +48,13 @@ class SqliteStorage:
     """Namespaces, topics and the last events in one file.
 
     Args:
-        path: of the file; it is made where it is missing.
+        path: of the file; it is made if it is missing.
         n_events: how many events are kept for those who ask what they have missed.
         must_exist: whether a missing file is a mistake. One in a folder that cannot be written to, which nobody else
             has open, can then be read.
 
     Raises:
-        InputError: where the file is missing or a folder, cannot be opened, or is no catalog.
+        InputError: if the file is missing or a folder, cannot be opened, or is no catalog.
     """
 
     def __init__(self, path: Path | str, *, n_events: int = 1_000_000, must_exist: bool = False) -> None:
@@ -96,10 +96,10 @@ class SqliteStorage:
         """Return the events after a revision, in order.
 
         Raises:
-            StateError: where some of them are no longer kept, or the revision is ahead.
+            StateError: if some of them are no longer kept, or the revision is ahead.
         """
         rows = self._ask("SELECT * FROM events WHERE revision > ? ORDER BY revision", revision).fetchall()
-        # Where there are no rows, what others write before the second question is newer than the answer.
+        # If there are no rows, what others write before the second question is newer than the answer.
         current = rows[-1][0] if rows else self.revision
         check_revision(revision, current)
         if rows and len(rows) < current - revision:
@@ -133,7 +133,7 @@ class SqliteStorage:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Keep other writers out; write to the disk when the block ends, and nothing where it raises."""
+        """Keep other writers out; write to the disk when the block ends, and nothing if it raises."""
         with self._transaction("BEGIN IMMEDIATE"):
             yield
 
@@ -151,7 +151,7 @@ class SqliteStorage:
             raise
 
     def _lacks_only_log(self, error: InputError) -> bool:
-        """Tell whether a file, closed by all who wrote to it, cannot be read for want of a log beside it."""
+        """Return whether a file, closed by all who wrote to it, cannot be read for want of a log beside it."""
         name = getattr(error.__cause__, "sqlite_errorname", "")
         return name == "SQLITE_READONLY_DIRECTORY" and not self._state().log
 

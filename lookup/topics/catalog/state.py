@@ -30,7 +30,7 @@ def advanced(entry: TopicEntry | None, event: TopicEvent) -> TopicEntry | None:
     """Return a topic as it is after an event, None once it is deleted.
 
     Raises:
-        StateError: where the event does not fit: created twice, or changed without being there.
+        StateError: if the event does not fit: created twice, or changed without being there.
     """
     if event.kind == "created":
         if entry is not None:
@@ -54,7 +54,7 @@ def _changed(entry: TopicEntry, event: TopicEvent) -> TopicEntry | None:
 
 
 def differences(topic: str, now: TopicEntry | None, wanted: TopicEntry | None) -> Iterator[TopicEvent]:
-    """Yield the changes, without revisions, that make a topic what is wanted; none where it is that already."""
+    """Yield the changes, without revisions, that make a topic what is wanted; none if it is that already."""
     if wanted is None:
         if now is not None:
             yield TopicEvent(0, "deleted", topic, old=now.labels)
@@ -150,7 +150,7 @@ class CatalogState:
     """Topics by namespace in memory, over a storage.
 
     Raises:
-        InputError: where the storage cannot be read.
+        InputError: if the storage cannot be read.
     """
 
     def __init__(self, storage: Storage) -> None:
@@ -169,7 +169,7 @@ class CatalogState:
         """Return the topics of a namespace.
 
         Raises:
-            NotFoundError: where there is no such namespace, with the one that was probably meant.
+            NotFoundError: if there is no such namespace, with the one that was probably meant.
         """
         topics = self.namespaces.get(namespace)
         if topics is None:
@@ -179,7 +179,7 @@ class CatalogState:
         return topics
 
     def entry(self, topic: str) -> TopicEntry | None:
-        """Return one topic, None where there is no such topic or namespace."""
+        """Return one topic, None if there is no such topic or namespace."""
         topics = self.namespaces.get(namespace_of(topic))
         return None if topics is None else topics.entry(topic)
 
@@ -187,7 +187,7 @@ class CatalogState:
         """Return the entries a complete name stands for, at least one.
 
         Raises:
-            NotFoundError: where there are none.
+            NotFoundError: if there are none.
         """
         topics = self.topics_of(namespace_of(topic))
         found = [entry for name in topics.parts(topic) if (entry := topics.entry(name)) is not None]

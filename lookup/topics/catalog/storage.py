@@ -20,7 +20,7 @@ __all__ = ["MemoryStorage", "Storage", "check_kept", "check_revision"]
 class Storage(Protocol):
     """Where namespaces, topics and the last events are kept.
 
-    What is written inside `writing()` is kept as a whole when the block ends, and not at all where it raises. One
+    What is written inside `writing()` is kept as a whole when the block ends, and not at all if it raises. One
     catalog writes at a time; what others have written meanwhile is found by `revision`.
     """
 
@@ -38,7 +38,7 @@ class Storage(Protocol):
         """Return the events after a revision, in order.
 
         Raises:
-            StateError: where some of them are no longer kept, or the revision is ahead.
+            StateError: if some of them are no longer kept, or the revision is ahead.
         """
 
     def add_namespace(self, namespace: str) -> None:
@@ -95,7 +95,7 @@ class MemoryStorage:
         """Return none; a storage with a past belongs to a catalog that still has the topics.
 
         Raises:
-            StateError: where a second catalog asks.
+            StateError: if a second catalog asks.
         """
         if self._revision:
             raise StateError("this MemoryStorage belongs to another catalog; a new catalog needs one of its own")
@@ -105,7 +105,7 @@ class MemoryStorage:
         """Return the events after a revision, in order.
 
         Raises:
-            StateError: where some of them are no longer kept, or the revision is ahead.
+            StateError: if some of them are no longer kept, or the revision is ahead.
         """
         check_revision(revision, self._revision)
         missed = self._revision - revision
@@ -128,7 +128,7 @@ class MemoryStorage:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Keep what is saved in the block when it ends, and nothing where it raises."""
+        """Keep what is saved in the block when it ends, and nothing if it raises."""
         self._draft = []
         yield
         self._events.extend(self._draft)

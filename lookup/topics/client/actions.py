@@ -23,7 +23,7 @@ class TopicSet:
     """The topics somebody wants to be subscribed to: those of a pattern, or those of a selector.
 
     Raises:
-        ArgumentError: where there is neither pattern nor selector, or both: an empty selector does not mean everything;
+        ArgumentError: if there is neither pattern nor selector, or both: an empty selector does not mean everything;
             and for one text in the place of a list of namespaces.
         InvalidNameError: for a namespace that is not of the form tenant/namespace.
     """
@@ -47,7 +47,7 @@ class TopicSet:
 
 @dataclass(frozen=True, slots=True)
 class ServerFeatures:
-    """What a server says it can do; a field is false where it says nothing."""
+    """What a server says it can do; a field is false if it says nothing."""
 
     #: supports_topic_watchers
     watchers: bool = False

@@ -94,7 +94,7 @@ class Feed:
         """Begin to ask a server, with the hash of what another one told.
 
         Raises:
-            NotSupportedError: where the server cannot evaluate a selector: a longer list would be taken for the answer.
+            NotSupportedError: if the server cannot evaluate a selector: a longer list would be taken for the answer.
         """
         if self._wanted.selector and not server.selectors:
             raise NotSupportedError(f"the server cannot select topics of {self.namespace!r} by labels")
@@ -136,13 +136,13 @@ class Feed:
         return Poll(self._awaited, namespace, mode, wanted.pattern, wanted.selector, properties, self._hash)
 
     def owns(self, message: Snapshot | Update | Resync | Refused) -> bool:
-        """Tell whether a message is about this feed's watcher, and not an answer to something given up."""
+        """Return whether a message is about this feed's watcher, and not an answer to something given up."""
         if not self._is_watched or message.watcher_id != self._watcher_id:
             return False
         return isinstance(message, Update | Resync) or message.request_id == self._awaited
 
     def awaits(self, request_id: int) -> bool:
-        """Tell whether the answer to a poll is awaited."""
+        """Return whether the answer to a poll is awaited."""
         return self._state == "polling" and self._awaited == request_id
 
     def received(self, message: Snapshot | Update | Resync | Refused, now_us: int) -> Change:
@@ -181,7 +181,7 @@ class Feed:
         return _NOTHING
 
     def _check(self, told: str, now_us: int) -> None:
-        """Ask for everything soon where the list is not the one the server means."""
+        """Ask for everything soon if the list is not the one the server means."""
         self._hash = topics_hash(self._topics)
         self._doubt(is_doubtful=self._hash != told, now_us=now_us)
 
@@ -197,7 +197,7 @@ class Feed:
         """Take in the answer to a poll; return what it changed.
 
         Raises:
-            NotSupportedError: where the answer to a selector was not filtered.
+            NotSupportedError: if the answer to a selector was not filtered.
         """
         self._look_later(now_us)
         if not answer.changed:
@@ -213,7 +213,7 @@ class Feed:
         return self._replace(topics)
 
     def _unchanged(self, answer: Listed, now_us: int) -> Change:
-        """Believe "unchanged" only where the list is what it speaks of; any other hash would empty it."""
+        """Believe "unchanged" only if the list is what it speaks of; any other hash would empty it."""
         is_doubtful = self._hash is None or answer.topics_hash != self._hash
         is_complete = not (answer.partial or answer.active_only)
         self.is_confirmed = self.is_confirmed or (is_complete and not is_doubtful)

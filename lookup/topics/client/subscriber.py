@@ -32,8 +32,8 @@ class Subscriber:
         pace: how long to wait for what.
 
     Raises:
-        PatternError: where the pattern cannot be used.
-        InvalidNameError: where its own namespace is not of the form tenant/namespace.
+        PatternError: if the pattern cannot be used.
+        InvalidNameError: if its own namespace is not of the form tenant/namespace.
     """
 
     def __init__(self, wanted: TopicSet, *, own_namespace: str, pace: Pace | None = None) -> None:
@@ -70,7 +70,7 @@ class Subscriber:
         """Begin to ask a server; what was learnt before is kept and sent as a hash.
 
         Raises:
-            NotSupportedError: where the set is a selector and the server cannot evaluate it; nothing is asked then.
+            NotSupportedError: if the set is a selector and the server cannot evaluate it; nothing is asked then.
         """
         for feed in self._feeds:
             feed.connected(server, now_us)
@@ -94,7 +94,7 @@ class Subscriber:
         """Take in the answer to a poll; one that comes too late is left aside.
 
         Raises:
-            NotSupportedError: where the answer to a selector was not filtered; nothing is subscribed to, and the server
+            NotSupportedError: if the answer to a selector was not filtered; nothing is subscribed to, and the server
                 is not asked again.
         """
         for feed in self._feeds:

@@ -1,4 +1,4 @@
-"""What a lister is held to: a catalog it can only read, kinds of events that exist, and a sentence where it fails.
+"""What a lister is held to: a catalog it can only read, kinds of events that exist, and a sentence if it fails.
 
 What it answers is checked in `listing.py`.
 """
@@ -50,7 +50,7 @@ class ReadOnlyCatalog:
         return tuple(self.__catalog.topics(namespace, mode))
 
     def entry(self, topic: str) -> TopicEntry | None:
-        """Return one topic, None where there is no such topic."""
+        """Return one topic, None if there is no such topic."""
         found = self.__catalog.entry(topic)
         if found is None:
             return None
@@ -110,7 +110,7 @@ def interests_of(lister: Lister) -> frozenset[EventKind]:
 
     Raises:
         ContractError: as `checked_interests` does.
-        PolicyError: where it fails to say them.
+        PolicyError: if it fails to say them.
     """
     with lister_failing(lister.name, "could not say its interests"):
         given: Any = lister.interests

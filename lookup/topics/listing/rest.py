@@ -12,7 +12,7 @@ No HTTP here: a server hands in method, target and body and gets an operation, a
     PUT     /admin/v2/{persistent|non-persistent}/TENANT/NS/TOPIC/properties        {"k1": "v1"}
     DELETE  /admin/v2/{persistent|non-persistent}/TENANT/NS/TOPIC/properties?key=k1
 
-`topics` in the place of a domain means persistent topics where one topic is named, and both domains in a list. For a
+`topics` in the place of a domain means persistent topics if one topic is named, and both domains in a list. For a
 query by labels neither draft of PIP-451 gives a form over REST, so there is none here.
 
 Source: PIP-452; both drafts of PIP-451; `docs/pulsar/protocol.md`.
@@ -61,7 +61,7 @@ class Call:
     method: str
     #: path and query, encoded
     target: str
-    #: JSON, None where there is no body
+    #: JSON, None if there is no body
     body: str | None = None
 
 
@@ -97,7 +97,7 @@ class RemoveLabels:
     """Remove labels by key, or all of them.
 
     Raises:
-        ArgumentError: where neither keys nor everything is named, or both.
+        ArgumentError: if neither keys nor everything is named, or both.
     """
 
     topic: str
@@ -129,7 +129,7 @@ class RemoveProperty:
     """Remove one property of a topic.
 
     Raises:
-        ArgumentError: where the key is empty.
+        ArgumentError: if the key is empty.
     """
 
     topic: str
@@ -187,11 +187,11 @@ def parse_call(method: str, target: str, body: str | None = None) -> Operation:
 
     Args:
         target: path and query as they came, encoded.
-        body: text of the body, None or empty where there was none.
+        body: text of the body, None or empty if there was none.
 
     Raises:
         ArgumentError: naming what is wrong with path, query or body.
-        InvalidNameError: where namespace or topic is not written as Pulsar writes it.
+        InvalidNameError: if namespace or topic is not written as Pulsar writes it.
     """
     path, _, query = target.partition("?")
     steps = [_step(step) for step in path.removeprefix(_ROOT).rstrip("/").split("/")]
@@ -320,7 +320,7 @@ def print_call(operation: Operation) -> Call:
     """Return the request that asks for an operation; `parse_call` reads it back.
 
     Raises:
-        InvalidNameError: where its namespace or topic is not written as Pulsar writes it.
+        InvalidNameError: if its namespace or topic is not written as Pulsar writes it.
     """
     match operation:
         case ListTopics():

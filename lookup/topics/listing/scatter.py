@@ -6,7 +6,7 @@ told what came back, and at the end states what is missing. `loaded_topics` is w
 | state   | `start()`           | `answered()`, `failed()`, `timed_out()`                         |
 | ------- | ------------------- | --------------------------------------------------------------- |
 | new     | -> asking: the asks | misuse                                                          |
-| asking  | misuse              | asks that may follow; -> done where nobody is left to wait for  |
+| asking  | misuse              | asks that may follow; -> done if nobody is left to wait for  |
 | done    | misuse              | nothing: an answer that comes too late                          |
 
 Source: second draft of PIP-451. Topics that no broker has loaded are invisible to it, by design.
@@ -45,7 +45,7 @@ class ScatterQuery:
     """Which loaded topics of a namespace are asked for: those with all properties, or those a selector takes.
 
     Raises:
-        ArgumentError: where nothing says which; everything is never the answer to a mistake.
+        ArgumentError: if nothing says which; everything is never the answer to a mistake.
     """
 
     namespace: str
@@ -60,7 +60,7 @@ class ScatterQuery:
             raise ArgumentError(f"a query of {self.namespace!r} needs properties or a selector")
 
     def takes(self, entry: TopicEntry) -> bool:
-        """Tell whether a topic is asked for."""
+        """Return whether a topic is asked for."""
         fits = all(entry.properties.get(key) == value for key, value in self.properties)
         return fits and all(term.matches(entry.labels) for term in self.selector)
 
@@ -97,7 +97,7 @@ class Gathered:
 
     @property
     def is_partial_result(self) -> bool:
-        """Tell whether topics may be missing; such a result never removes a subscription."""
+        """Return whether topics may be missing; such a result never removes a subscription."""
         return bool(self.missing)
 
 
@@ -106,12 +106,12 @@ class Gathering:
 
     Args:
         query: what is asked for.
-        owners: bundle range -> its owner, None where it has none at the moment: its topics are missing then.
+        owners: bundle range -> its owner, None if it has none at the moment: its topics are missing then.
         local: the broker that coordinates.
         limits: how many are asked, and how many at once.
 
     Raises:
-        ArgumentError: where no bundles are given; every namespace has some, so nobody knows them yet.
+        ArgumentError: if no bundles are given; every namespace has some, so nobody knows them yet.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class Gathering:
 
     @property
     def is_done(self) -> bool:
-        """Tell whether nobody is left to wait for."""
+        """Return whether nobody is left to wait for."""
         return self._is_started and not self._asked and not self._waiting
 
     @property
@@ -150,7 +150,7 @@ class Gathering:
         """Return whom to ask first.
 
         Raises:
-            StateError: where it was started before.
+            StateError: if it was started before.
         """
         if self._is_started:
             raise StateError(f"the owners of {self._query.namespace!r} are being asked already")
@@ -187,10 +187,10 @@ class Gathering:
         return self._go_on()
 
     def _ends(self, broker: str) -> bool:
-        """Tell whether an owner's answer was still awaited, which it is no longer.
+        """Return whether an owner's answer was still awaited, which it is no longer.
 
         Raises:
-            StateError: where nobody was asked yet.
+            StateError: if nobody was asked yet.
         """
         if not self._is_started:
             raise StateError(f"the owners of {self._query.namespace!r} were not asked yet")

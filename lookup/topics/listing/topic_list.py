@@ -27,7 +27,7 @@ def topics_hash(topics: Iterable[str]) -> str:
     CRC32C over the UTF-8 text of the sorted names joined by commas, its bytes written from the lowest up.
 
     Raises:
-        SettingsError: where google-crc32c is not installed.
+        SettingsError: if google-crc32c is not installed.
 
     Example:
         >>> topics_hash([])
@@ -45,7 +45,7 @@ def _joined(topics: list[str]) -> str:
     """Join names in Java's order, which is that of UTF-16 code units."""
     topics.sort()
     joined = ",".join(topics)
-    # The two orders differ only where a name has a character beyond U+FFFF.
+    # The two orders differ only if a name has a character beyond U+FFFF.
     return joined if joined.isascii() or max(joined) <= "\uffff" else ",".join(sorted(topics, key=_code_units))
 
 
@@ -61,7 +61,7 @@ def extra_module(package: str, purpose: str) -> Any:
         purpose: what needs it, as the sentence begins.
 
     Raises:
-        SettingsError: naming the package and what to install, where it is not there.
+        SettingsError: naming the package and what to install, if it is not there.
     """
     try:
         return import_module(package)
@@ -103,7 +103,7 @@ class TopicsPattern:
 
     Raises:
         PatternError: for another scheme, or naming the construct that cannot be compiled.
-        SettingsError: where google-re2 is not installed.
+        SettingsError: if google-re2 is not installed.
 
     Example:
         >>> TopicsPattern("^persistent://public/default/o.*$").matches("persistent://public/default/o-partition-0")
@@ -119,7 +119,7 @@ class TopicsPattern:
         return f"TopicsPattern({self.text!r})"
 
     def matches(self, topic: str) -> bool:
-        """Tell whether a complete name matches; the part after the scheme is looked at."""
+        """Return whether a complete name matches; the part after the scheme is looked at."""
         return self._bare == _ALL or self._fits(without_scheme(without_partition(topic)))
 
     def filter(self, topics: Iterable[str]) -> list[str]:

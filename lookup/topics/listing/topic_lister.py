@@ -45,13 +45,13 @@ class ListRequest:
 class ListAnswer:
     """What the client is told: Pulsar's `CommandGetTopicsOfNamespaceResponse`."""
 
-    #: sorted, each once; empty where nothing has changed
+    #: sorted, each once; empty if nothing has changed
     topics: tuple[str, ...]
-    #: of the whole list, also where it is left out
+    #: of the whole list, also if it is left out
     topics_hash: str
     #: whether the client's pattern was applied
     filtered: bool
-    #: false only where the request held exactly this hash
+    #: false only if the request held exactly this hash
     changed: bool
 
 
@@ -106,7 +106,7 @@ class TopicLister:
 
     Raises:
         ContractError: for interests that are no kinds of events.
-        PolicyError: on entry and exit, where the lister fails to begin or to end.
+        PolicyError: on entry and exit, if the lister fails to begin or to end.
     """
 
     def __init__(self, lister: Lister, catalog: CatalogView, limits: ListLimits | None = None) -> None:
@@ -148,7 +148,7 @@ class TopicLister:
         return _answer(waiting, waiting.narrowing.applied(self.fetch(_query(request))))
 
     def ask(self, ticket: Hashable, request: ListRequest) -> Query | None:
-        """Take a request in; return what to fetch for it, None where the same is being fetched for somebody else.
+        """Take a request in; return what to fetch for it, None if the same is being fetched for somebody else.
 
         Args:
             ticket: by which `listed` tells the answers apart; one that waits already may not ask again.
@@ -169,11 +169,11 @@ class TopicLister:
         """Have the lister look up a query; return the names, sorted, each once.
 
         Raises:
-            StateError: where the list is partial: clients drop subscriptions on what a list lacks.
-            ContractError: where the lister answers no `Listing`, a topic of another namespace or mode, or a text that
+            StateError: if the list is partial: clients drop subscriptions on what a list lacks.
+            ContractError: if the lister answers no `Listing`, a topic of another namespace or mode, or a text that
                 is no topic's name.
             PulsarLookupError: what the lister itself refuses, a namespace that the catalog does not have for one.
-            PolicyError: where it fails with anything else.
+            PolicyError: if it fails with anything else.
         """
         name, found = self._lister.name, self._asked(query)
         if not isinstance(found, Listing):
@@ -189,7 +189,7 @@ class TopicLister:
         """Return the answers to everybody who waits for a query, in the order of asking, and forget them.
 
         Raises:
-            NotFoundError: where nobody waits for it.
+            NotFoundError: if nobody waits for it.
         """
         group = self._taken(query)
         # Requests that want the same of the list share the work, a hash of every name among it.
@@ -200,7 +200,7 @@ class TopicLister:
         """Return the tickets of everybody whose query could not be fetched, and forget them.
 
         Raises:
-            NotFoundError: where nobody waits for it.
+            NotFoundError: if nobody waits for it.
         """
         return [one.ticket for one in self._taken(query)]
 
@@ -227,7 +227,7 @@ class TopicLister:
         """Return a pattern that is applied here, and can be; None: everything is listed.
 
         Raises:
-            PatternError: where it cannot be compiled.
+            PatternError: if it cannot be compiled.
         """
         limits = self._limits
         # An empty pattern is one that no name matches; only a request without any lists everything.

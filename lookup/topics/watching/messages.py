@@ -1,7 +1,7 @@
-"""What a client and a server say to each other about watches: plain values, one class per command of the protocol.
+"""Messages between a client and a server about watches: plain values, one class per command of the protocol.
 
-No bytes are written here and nothing is decided. Names follow `CommandWatchTopicList` and its kin; what the wire has no
-field for (a selector, properties, a resync) says so where it stands.
+No bytes are written here and nothing is decided. Names follow `CommandWatchTopicList` and its kin; each field that the
+wire does not have (a selector, properties), and the message that it does not have (a resync), is marked.
 
 Source: PIP-145, first draft of PIP-451, `docs/pulsar/protocol.md`.
 """
@@ -28,7 +28,7 @@ __all__ = [
     "WatchRequest",
 ]
 
-#: Whatever the server tells its connections apart by.
+#: The server's name for a connection.
 Connection: TypeAlias = Hashable
 
 #: Names of Pulsar's ServerError that a watch may be refused with; MetadataError alone means: try again.
@@ -37,12 +37,12 @@ ServerError: TypeAlias = Literal["MetadataError", "TooManyRequests", "InvalidTop
 
 @dataclass(frozen=True, slots=True)
 class WatchQuery:
-    """Which topics of a namespace are watched: those of a pattern, or those of a selector.
+    """The watched topics of a namespace: those of a pattern, or those of a selector.
 
-    Two watchers with equal queries share one set of topics and one hash.
+    Two watchers with equal queries share one list of topics and one hash.
 
     Raises:
-        ArgumentError: where there is neither pattern nor selector, or both.
+        ArgumentError: if there is neither pattern nor selector, or both.
     """
 
     namespace: str
@@ -64,7 +64,7 @@ class WatchRequest:
     """A client wants a watcher, or refreshes the one it has under this id.
 
     Args:
-        topics_hash: hash of the set the client holds; None or empty: it holds none.
+        topics_hash: hash of the list the client holds; None or empty: it holds none.
     """
 
     request_id: int
@@ -75,9 +75,9 @@ class WatchRequest:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The answer to a request: the whole set, or the word that the client's is still right.
+    """The answer to a request: the whole list, or the word that the client's is still right.
 
-    On the wire an unchanged set is an empty list whose hash is the one the client sent.
+    On the wire an unchanged one is an empty list whose hash is the one the client sent.
     """
 
     request_id: int
@@ -89,21 +89,21 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What changed since the last message; a client takes away first and adds then.
+    """The changes since the last message; a client removes first and adds then.
 
-    A topic in both lists was deleted and created again: whatever hung on the old one is gone.
+    A topic in both lists was deleted and created again: its old subscriptions are gone.
     """
 
     watcher_id: int
     removed: tuple[str, ...]
     added: tuple[str, ...]
-    #: hash of the whole set after the change
+    #: hash of the whole list after the change
     topics_hash: str
 
 
 @dataclass(frozen=True, slots=True)
 class Resync:
-    """The whole set, unasked, in place of more changes than a slow client may have waiting.
+    """The whole list, unasked, in place of more changes than a slow client may have waiting.
 
     A wire without such a message closes the watcher instead: its client opens it again with the hash it has.
     """
@@ -132,7 +132,7 @@ class Refused:
 
     @property
     def is_temporary(self) -> bool:
-        """Tell a refusal that a later try may overcome; after any other the client polls."""
+        """Return whether a later try may succeed; after any other refusal the client polls."""
         return self.error in ("MetadataError", "TooManyRequests")
 
 

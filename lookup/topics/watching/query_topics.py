@@ -31,11 +31,14 @@ from lookup.topics.watching.messages import WatchQuery
 
 __all__ = ["Backlog", "Matches", "PendingChanges", "QueryTopics"]
 
+#: (topic, its labels) -> is it one of the query's.
+Matches = Callable[[str, Mapping[str, str]], bool]
+
 
 class PendingChanges:
-    """The net changes one watcher has not been told yet, coalesced: a topic that came and went leaves nothing.
+    """The net changes that one watcher was not sent yet, coalesced: a topic that came and went leaves nothing.
 
-    | untold before      | enters          | leaves                     |
+    | pending before     | enters          | leaves                     |
     | ------------------ | --------------- | -------------------------- |
     | nothing            | added           | removed                    |
     | added              | (cannot happen) | nothing                    |
@@ -64,9 +67,11 @@ class PendingChanges:
         return len(self._added) + len(self._removed)
 
     def enter(self, topic: str) -> None:
-        """Note that a topic joined the set."""
+        """Note that a topic joined the list."""
         if self.is_overflown:
             return
+        # A topic that left and came back is the same one, unless it was deleted meanwhile: then the client must see
+        # both, since whatever hung on the old topic (its subscriptions) is gone.
         if topic in self._removed and topic not in self._destroyed:
             self._removed.discard(topic)
         else:
@@ -74,7 +79,7 @@ class PendingChanges:
             self._bound()
 
     def leave(self, topic: str, *, destroyed: bool = False) -> None:
-        """Note that a topic left the set, because it was deleted or for a change of its labels."""
+        """Note that a topic left the list, because it was deleted or for a change of its labels."""
         if self.is_overflown:
             return
         if topic in self._added:
@@ -86,7 +91,7 @@ class PendingChanges:
         self._bound()
 
     def destroy(self, topic: str) -> None:
-        """Note the end of a topic that had left the set before."""
+        """Note the end of a topic that had left the list before."""
         if topic in self._removed:
             self._destroyed.add(topic)
 
@@ -96,11 +101,11 @@ class PendingChanges:
             self.is_overflown = True
 
     def changes(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return what to remove and what to add, each sorted."""
+        """Return the topics to remove and those to add, each sorted."""
         return tuple(sorted(self._removed)), tuple(sorted(self._added))
 
     def clear(self) -> None:
-        """Forget everything: it was told, or a whole set is told in its place."""
+        """Forget everything: it was sent, or a whole list is sent in its place."""
         self._added.clear()
         self._removed.clear()
         self._destroyed.clear()
@@ -108,7 +113,7 @@ class PendingChanges:
 
 
 class Backlog:
-    """The events that came while a listing was under way; where there are too many the oldest are let go.
+    """The events that came while a listing was under way; if there are too many, the oldest are dropped.
 
     Args:
         limit: events that are kept.
@@ -118,17 +123,17 @@ class Backlog:
 
     def __init__(self, limit: int = QUEUE_MAX) -> None:
         self._events: deque[TopicEvent] = deque(maxlen=limit)
-        #: revision of the latest event that was let go; 0: none was
+        #: revision of the latest event that was dropped; 0: none was
         self._lost_to = 0
 
     def add(self, event: TopicEvent) -> None:
-        """Keep an event, at the cost of the oldest where the backlog is full."""
+        """Keep an event, at the cost of the oldest if the backlog is full."""
         if len(self._events) == self._events.maxlen:
             self._lost_to = self._events[0].revision if self._events else event.revision
         self._events.append(event)
 
     def covers(self, revision: int | None) -> bool:
-        """Tell whether every event after a listing's revision is here; None: the listing does not say when it was."""
+        """Return whether every event after a listing's revision is here; None: the listing gives no revision."""
         return self._lost_to <= (revision or 0)
 
     def after(self, revision: int | None) -> Iterator[TopicEvent]:
@@ -141,18 +146,12 @@ class Backlog:
         self._lost_to = 0
 
 
-#: (topic, its labels) -> is it in the set.
-Matches = Callable[[str, Mapping[str, str]], bool]
-
-_NO_LABELS: Mapping[str, str] = {}
-
-
 class QueryTopics:
-    """The topics of one query, the changes its watchers have not been told, and whether it must be listed.
+    """The topics of one query, the changes its watchers were not sent, and whether it must be listed.
 
     Args:
-        query: what is watched.
-        matches: says by an event alone whether a topic belongs; None where only a lister can say.
+        query: the query that is watched.
+        matches: decides by an event alone whether a topic belongs; None: only a lister can say.
         interests: kinds of events on which a lister is asked again; of no effect beside `matches`.
         queue_max: events kept while listing.
     """
@@ -168,45 +167,46 @@ class QueryTopics:
         self.query = query
         #: ticket of the listing under way
         self.ticket: int | None = None
-        #: whether any listing has arrived, so that there is something to tell
+        #: whether any listing has arrived, so that there are topics to send
         self.is_known = False
         self._matches = matches
         self._interests = interests
         self._backlog = Backlog(queue_max)
         self._watchers: list[PendingChanges] = []
-        #: sorted but for what events added at the end; a dict keeps that order, which makes sorting it again cheap
+        #: sorted but for the topics that events added at the end; a dict keeps that order, so sorting again is cheap
         self._topics: dict[str, None] = {}
-        self._told: tuple[tuple[str, ...], str] | None = None
+        self._hashed: tuple[tuple[str, ...], str] | None = None
         self._is_wanted = True
         self._is_held = False
         #: a listing that has seen this revision needs no other after it
         self._wanted_revision = 0
         #: the listing under way must have seen this one: what came before it began was not kept
         self._least_revision = 0
-        #: of the last event heard
-        self._heard = 0
-        #: events up to this revision are in the set
+        #: revision of the last event
+        self._last_revision = 0
+        #: events up to this revision are in the topics
         self._seen = 0
-        #: topics of a lister's set that were deleted since the last listing, and when
+        #: topics of a lister that were deleted since the last listing -> revision of the deletion
         self._destroyed: dict[str, int] = {}
 
     @property
     def wants_listing(self) -> bool:
-        """Tell whether a listing should begin."""
+        """Return whether a listing should begin."""
         return self._is_wanted and not self._is_held and self.ticket is None
 
     @property
     def is_current(self) -> bool:
-        """Tell whether the set can be told as it is, with no listing to wait for."""
+        """Return whether the topics can be sent as they are, with no listing to wait for."""
         return self.is_known and not self._is_wanted and self.ticket is None
 
-    def join(self, untold: PendingChanges) -> None:
+    def join(self, pending: PendingChanges) -> None:
         """Note the changes for one more watcher from now on."""
-        self._watchers.append(untold)
+        self._watchers.append(pending)
 
-    def part(self, untold: PendingChanges) -> None:
+    def part(self, pending: PendingChanges) -> None:
         """Note them for it no longer."""
-        self._watchers = [other for other in self._watchers if other is not untold]
+        # By identity: two watchers with equal queues are still two.
+        self._watchers = [other for other in self._watchers if other is not pending]
 
     def want(self, revision: int = 0) -> None:
         """Ask for a listing, because events up to a revision may have been missed."""
@@ -218,68 +218,64 @@ class QueryTopics:
         self._is_held = False
 
     def begin_listing(self, ticket: int) -> None:
-        """Note that a listing is under way; whatever happens from here on is kept for it."""
+        """Note that a listing is under way; events from here on are kept for it."""
         self.ticket, self._is_wanted = ticket, False
-        self._least_revision = max(self._wanted_revision, self._heard)
+        self._least_revision = max(self._wanted_revision, self._last_revision)
         self._backlog.clear()
 
     def heard(self, event: TopicEvent) -> bool:
-        """Take in one event of the namespace; tell whether the set changed."""
+        """Take in one event of the namespace; return whether the topics changed."""
         if event.revision <= self._seen:
             return False
-        self._heard = event.revision
+        self._last_revision = event.revision
         if self._matches is None:
-            return self._hear_for_lister(event)
+            # A lister may show less than there is, so an event does not say whether it shows the topic. That a topic
+            # was deleted is remembered: if the next listing has it, it is another one of the same name.
+            if event.kind == "deleted" and event.topic in self._topics:
+                self._destroyed[event.topic] = event.revision
+            if event.kind in self._interests:
+                self.want(event.revision)
+            return False
         if self.ticket is not None:
             self._backlog.add(event)
-        return self.is_known and self._apply(event, self._matches)
-
-    def _hear_for_lister(self, event: TopicEvent) -> bool:
-        if event.kind == "deleted" and event.topic in self._topics:
-            self._destroyed[event.topic] = event.revision
-        if event.kind in self._interests:
-            self.want(event.revision)
-        return False
-
-    def _apply(self, event: TopicEvent, matches: Matches) -> bool:
+        if not self.is_known:
+            return False
         if event.kind == "deleted":
             return self._remove(event.topic, destroyed=True)
         if event.kind not in ("created", "labels"):
             return False
-        belongs = matches(event.topic, event.new)
-        return self._add(event.topic) if belongs else self._remove(event.topic)
+        return self._add(event.topic) if self._matches(event.topic, event.new) else self._remove(event.topic)
 
     def _add(self, topic: str) -> bool:
         if topic in self._topics:
             return False
-        self._topics[topic] = self._told = None
-        for untold in self._watchers:
-            untold.enter(topic)
+        self._topics[topic] = self._hashed = None
+        for pending in self._watchers:
+            pending.enter(topic)
         return True
 
     def _remove(self, topic: str, *, destroyed: bool = False) -> bool:
         if topic not in self._topics:
-            if destroyed:
-                self._destroy(topic)
+            # It may have left for its labels before it was deleted, and wait as removed in a watcher's changes.
+            for pending in self._watchers if destroyed else ():
+                pending.destroy(topic)
             return False
         del self._topics[topic]
-        self._told = None
-        for untold in self._watchers:
-            untold.leave(topic, destroyed=destroyed)
+        self._hashed = None
+        for pending in self._watchers:
+            pending.leave(topic, destroyed=destroyed)
         return True
 
-    def _destroy(self, topic: str) -> None:
-        for untold in self._watchers:
-            untold.destroy(topic)
-
     def listed(self, listing: Listing, revision: int | None) -> bool:
-        """Take in the listing under way; tell whether the set may be told now.
+        """Take in the listing under way; return whether the topics may be sent now.
 
         Args:
             revision: of the catalog when it was listed; None: not known.
         """
-        if listing.partial:
-            self._add_all(listing.topics)
+        # Topics that events keep right gain nothing from a part; a lister's gain what it has, and lose nothing.
+        if listing.partial and self.is_known and self._matches is None:
+            for topic in listing.topics:
+                self._add(topic)
         if listing.partial or (revision is not None and revision < self._least_revision):
             self.failed()
             return False
@@ -297,39 +293,30 @@ class QueryTopics:
         self.ticket = None
         self._is_wanted = self._is_held = True
 
-    def _add_all(self, topics: Iterable[str]) -> None:
-        """Add what a partial list has and the set has not; events keep the other sets right by themselves."""
-        if self.is_known and self._matches is None:
-            for topic in topics:
-                self._add(topic)
-
-    def _replace(self, topics: Iterable[str], revision: int | None) -> None:
-        target = self._caught_up(dict.fromkeys(sorted(topics)), revision)
+    def _replace(self, listed: Iterable[str], revision: int | None) -> None:
+        """Make the topics those of a listing and of the events after it, and note what changed for all watchers."""
+        target = dict.fromkeys(sorted(listed))
+        if self._matches is not None:
+            for event in self._backlog.after(revision):
+                if event.kind in ("created", "labels") and self._matches(event.topic, event.new):
+                    target[event.topic] = None
+                elif event.kind in ("created", "labels", "deleted"):
+                    target.pop(event.topic, None)
         destroyed = {topic for topic, at in self._destroyed.items() if revision is None or at <= revision}
+        # Removals first: a topic that was deleted and is listed again leaves and enters, as another one.
         for topic in [topic for topic in self._topics if topic not in target or topic in destroyed]:
             self._remove(topic, destroyed=topic in destroyed)
         for topic in target:
             self._add(topic)
-        self._topics, self._told, self.is_known = target, None, True
+        # The same topics in the order of the target, which is sorted.
+        self._topics, self._hashed, self.is_known = target, None, True
         self._seen = max(self._seen, revision or 0)
         self._destroyed = {topic: at for topic, at in self._destroyed.items() if topic not in destroyed}
 
-    def _caught_up(self, topics: dict[str, None], revision: int | None) -> dict[str, None]:
-        """Apply the events kept to a listing."""
-        if self._matches is not None:
-            for event in self._backlog.after(revision):
-                self._follow(topics, event, self._matches)
-        return topics
-
-    def _follow(self, topics: dict[str, None], event: TopicEvent, matches: Matches) -> None:
-        if event.kind in ("created", "labels") and matches(event.topic, event.new):
-            topics[event.topic] = None
-        elif event.kind in ("created", "labels", "deleted"):
-            topics.pop(event.topic, None)
-
-    def told(self) -> tuple[tuple[str, ...], str]:
+    def with_hash(self) -> tuple[tuple[str, ...], str]:
         """Return the sorted topics and their hash, computed once between two changes."""
-        if self._told is None:
+        # A hash reads every name; all watchers of the query share this one.
+        if self._hashed is None:
             self._topics = dict.fromkeys(sorted(self._topics))
-            self._told = (tuple(self._topics), topics_hash(self._topics))
-        return self._told
+            self._hashed = (tuple(self._topics), topics_hash(self._topics))
+        return self._hashed

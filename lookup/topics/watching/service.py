@@ -30,44 +30,7 @@ from lookup.topics.watching.query_topics import QueryTopics
 
 __all__ = ["TopicListService", "WantedListing", "carry_out"]
 
-
-def carry_out(watches: TopicListService, catalog: CatalogView, lister: TopicLister | None = None) -> tuple[str, ...]:
-    """Carry out the listings that watches want; return why some came to nothing.
-
-    What a catalog or a lister refuses is told to the clients that wait, in its own words. Those that do not wait keep
-    what they have, and only the caller hears of it.
-
-    Args:
-        lister: None: the default listing.
-    """
-    begun = watches.wanted()
-    try:
-        ends = [_carry_out(wanted, watches, catalog, lister) for wanted in begun]
-    finally:
-        # Whatever is raised, no listing stays under way: one that has come to its end is not ended twice.
-        for wanted in begun:
-            watches.failed(wanted.ticket)
-    return tuple(sentence for sentence in ends if sentence is not None)
-
-
-def _carry_out(
-    wanted: WantedListing, watches: TopicListService, catalog: CatalogView, lister: TopicLister | None
-) -> str | None:
-    revision = catalog.revision
-    try:
-        listing = _listing(catalog, lister, wanted.query)
-    except PulsarLookupError as error:
-        watches.failed(wanted.ticket, str(error))
-        return str(error)
-    watches.listed(wanted.ticket, listing, revision=revision)
-    return None
-
-
-def _listing(catalog: CatalogView, lister: TopicLister | None, query: WatchQuery) -> Listing:
-    return list_from(catalog, query) if lister is None else list_through(lister, catalog, query)
-
-
-#: What changes the answer to a selector, whatever a lister says of it.
+#: Events that change the answer to a selector, whatever interests a lister names.
 _LABEL_EVENTS: frozenset[EventKind] = frozenset({"created", "deleted", "labels"})
 
 
@@ -79,11 +42,17 @@ class WantedListing:
     query: WatchQuery
 
 
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    error: ServerError
+    sentence: str
+
+
 class TopicListService:
     """All watchers of a server.
 
     Args:
-        rules: what is allowed.
+        rules: the limits of watchers.
         interests: kinds of events on which a custom lister is asked again; None: Pulsar's own listing, which
             events keep right without asking.
         revision: of the catalog when its events began to be handed in.
@@ -100,246 +69,277 @@ class TopicListService:
         revision: int = 0,
     ) -> None:
         self._rules = rules or WatchRules()
-        # A lister of somebody's own may name them in a tuple or a list.
+        # A plug-in's lister may name them in a tuple or a list.
         self._interests = None if interests is None else checked_interests(interests)
         self._revision = revision
-        self._lines: dict[Connection, WatcherConnection] = {}
-        self._sets: dict[WatchQuery, QueryTopics] = {}
-        #: who watches a set, and the line to say it over
-        self._members: dict[QueryTopics, dict[Watcher, WatcherConnection]] = {}
+        self._connections: dict[Connection, WatcherConnection] = {}
+        self._topics: dict[WatchQuery, QueryTopics] = {}
+        #: the watchers of a query's topics, and the connection of each
+        self._watchers: dict[QueryTopics, dict[Watcher, WatcherConnection]] = {}
         self._routes = Routes()
         self._tickets = count(1)
+        #: listings under way
         self._listings: dict[int, QueryTopics] = {}
+        # Dicts in the place of ordered sets: listings and connections are served in the order of their wants.
         self._to_list: dict[QueryTopics, None] = {}
         self._due: dict[Connection, None] = {}
 
     def open(self, connection: Connection, request: WatchRequest) -> None:
-        """Register a watcher, or refresh the one with this id: its set is listed anew.
+        """Register a watcher, or refresh the one with this id: its query is listed anew.
 
         A request takes the place of one about the same watcher that was not answered yet, and is answered for both.
         """
-        line = self._line(connection)
-        watcher = line.watchers.get(request.watcher_id)
-        refusal = self._objection(line, watcher, request.query)
-        if refusal is not None:
-            self._say(line, Refused(request.request_id, request.watcher_id, *refusal))
-            return
+        served = self._served(connection)
+        watcher = served.watchers.get(request.watcher_id)
         is_refresh = watcher is not None
-        watcher = watcher or self._register(line, request)
+        refusal = self._refusal(served, watcher, request.query)
+        if refusal is not None:
+            self._say(served, Refused(request.request_id, request.watcher_id, refusal.error, refusal.sentence))
+            return
+        if watcher is None:
+            topics = self._topics.get(request.query) or self._new_topics(request.query)
+            watcher = Watcher(request.watcher_id, topics, queue_max=self._rules.queue_max)
+            served.watchers[request.watcher_id] = watcher
+            self._watchers[topics][watcher] = served
         watcher.ask(request)
-        if watcher.watched.is_current and not is_refresh:
-            self._answer(watcher, line)
+        # A refresh is a client's doubt in its list, so the one at hand does not answer it.
+        if watcher.topics.is_current and not is_refresh:
+            watcher.answer()
+            self._mark(watcher, served)
         else:
-            watcher.watched.want(self._revision)
-            self._note(watcher.watched)
+            watcher.topics.want(self._revision)
+            self._note(watcher.topics)
 
-    def _line(self, connection: Connection) -> WatcherConnection:
-        return self._lines.setdefault(connection, WatcherConnection(connection, ready_max=self._rules.queue_max))
+    def _served(self, connection: Connection) -> WatcherConnection:
+        return self._connections.setdefault(connection, WatcherConnection(connection, ready_max=self._rules.queue_max))
 
-    def _objection(
-        self, line: WatcherConnection, watcher: Watcher | None, query: WatchQuery
-    ) -> tuple[ServerError, str] | None:
+    def _refusal(self, served: WatcherConnection, watcher: Watcher | None, query: WatchQuery) -> _Refusal | None:
+        """Return why a request is not served; None: it is."""
         if not self._rules.topic_list_watcher:
-            return "NotAllowedError", "this server watches no topic lists: topic_list_watcher is off"
+            return _Refusal("NotAllowedError", "this server watches no topic lists: topic_list_watcher is off")
         if watcher is not None:
-            return None if watcher.watched.query == query else ("NotAllowedError", _other_query(watcher))
-        if len(line.watchers) >= self._rules.watchers_max:
-            return "TooManyRequests", f"this connection has {len(line.watchers)} watchers, the most it may have"
+            if watcher.topics.query == query:
+                return None
+            watched = watcher.topics.query.pattern or ",".join(map(str, watcher.topics.query.selector or ()))
+            sentence = (
+                f"watcher {watcher.watcher_id} watches {shown(watched)} already; close it first, or take another id"
+            )
+            return _Refusal("NotAllowedError", sentence)
+        if len(served.watchers) >= self._rules.watchers_max:
+            sentence = f"this connection has {len(served.watchers)} watchers, the most it may have"
+            return _Refusal("TooManyRequests", sentence)
         properties = dict(query.properties)
         if len(properties) < len(query.properties):
-            return "NotAllowedError", "a property is given more than once"
+            return _Refusal("NotAllowedError", "a property is given more than once")
         try:
             checked_properties(properties, self._rules)
-            return None if query.pattern is None else self._objection_to_pattern(query, query.pattern)
+            return None if query.pattern is None else self._refusal_of_pattern(query, query.pattern)
         except PatternError as error:
-            return "InvalidTopicName", str(error)
+            return _Refusal("InvalidTopicName", str(error))
         except ArgumentError as error:
-            return "NotAllowedError", str(error)
+            return _Refusal("NotAllowedError", str(error))
 
-    def _objection_to_pattern(self, query: WatchQuery, pattern: str) -> tuple[ServerError, str] | None:
+    def _refusal_of_pattern(self, query: WatchQuery, pattern: str) -> _Refusal | None:
         if not self._rules.pattern_filtering:
-            return "NotAllowedError", "this server evaluates no patterns for its clients: pattern_filtering is off"
+            sentence = "this server evaluates no patterns for its clients: pattern_filtering is off"
+            return _Refusal("NotAllowedError", sentence)
+        # Pulsar counts a watched pattern without its scheme, and a listed one with it.
         length, most = pattern_length(without_pattern_scheme(pattern)), self._rules.pattern_max_length
         if length > most:
             sentence = f"pattern {shown(pattern)} has {length} characters, more than pattern_max_length, {most}"
-            return "NotAllowedError", sentence
+            return _Refusal("NotAllowedError", sentence)
+        # Compiled for its errors alone, before anything is registered; patterns are cached.
         matcher_of(query)
         return None
 
-    def _register(self, line: WatcherConnection, request: WatchRequest) -> Watcher:
-        watched = self._sets.get(request.query) or self._new_set(request.query)
-        watcher = Watcher(request.watcher_id, watched, queue_max=self._rules.queue_max)
-        line.watchers[request.watcher_id] = watcher
-        self._members[watched][watcher] = line
-        return watcher
-
-    def _new_set(self, query: WatchQuery) -> QueryTopics:
+    def _new_topics(self, query: WatchQuery) -> QueryTopics:
         matches = matcher_of(query) if self._interests is None else None
         interests = (self._interests or frozenset()) | (_LABEL_EVENTS if query.selector else frozenset())
-        watched = QueryTopics(query, matches, interests=interests, queue_max=self._rules.queue_max)
-        self._sets[query] = watched
-        self._members[watched] = {}
-        self._routes.add(watched, by_label=matches is not None)
-        return watched
+        topics = QueryTopics(query, matches, interests=interests, queue_max=self._rules.queue_max)
+        self._topics[query] = topics
+        self._watchers[topics] = {}
+        self._routes.add(topics, by_label=matches is not None)
+        return topics
 
     def close(self, connection: Connection, request_id: int, watcher_id: int) -> None:
-        """Remove a watcher and confirm it, also where there is none; requests of it that wait are not answered."""
-        line = self._line(connection)
-        watcher = line.watchers.get(watcher_id)
+        """Remove a watcher and confirm it, also if there is none; requests of it that wait are not answered."""
+        served = self._served(connection)
+        watcher = served.watchers.get(watcher_id)
         if watcher is not None:
-            self._drop(watcher, line)
-        self._say(line, Closed(request_id, watcher_id))
+            self._drop(watcher, served)
+        self._say(served, Closed(request_id, watcher_id))
 
     def disconnected(self, connection: Connection) -> None:
-        """Forget a connection with all its watchers and everything that was to be said over it."""
-        line = self._lines.pop(connection, None)
-        for watcher in tuple(line.watchers.values()) if line is not None else ():
-            self._drop(watcher, line)
+        """Forget a connection with all its watchers and every message that waits for it."""
+        served = self._connections.pop(connection, None)
+        if served is not None:
+            for watcher in tuple(served.watchers.values()):
+                self._drop(watcher, served)
         self._due.pop(connection, None)
 
-    def _drop(self, watcher: Watcher, line: WatcherConnection | None) -> None:
-        watched = watcher.watched
+    def _drop(self, watcher: Watcher, served: WatcherConnection) -> None:
+        topics = watcher.topics
         watcher.leave()
-        if line is not None:
-            line.drop(watcher)
-        del self._members[watched][watcher]
-        if not self._members[watched]:
-            self._forget(watched)
-
-    def _forget(self, watched: QueryTopics) -> None:
-        self._routes.remove(watched, by_label=self._interests is None)
-        self._listings.pop(watched.ticket or 0, None)
-        self._to_list.pop(watched, None)
-        del self._members[watched], self._sets[watched.query]
+        served.drop(watcher)
+        del self._watchers[topics][watcher]
+        # Topics that no watcher is left for are forgotten, their listing under way included.
+        if not self._watchers[topics]:
+            self._routes.remove(topics, by_label=self._interests is None)
+            self._listings.pop(topics.ticket or 0, None)
+            self._to_list.pop(topics, None)
+            del self._watchers[topics], self._topics[topics.query]
 
     def heard(self, event: TopicEvent) -> None:
-        """Take in one event of the catalog; one that was heard before changes nothing."""
+        """Take in one event of the catalog; one that was handed in before changes nothing."""
         if event.revision <= self._revision:
             return
         if event.revision > self._revision + 1:
             self.missed(event.revision - 1)
         self._revision = event.revision
-        for watched in self._routes.concerned(event):
-            if watched.heard(event):
-                self._tell(watched)
-            self._note(watched)
+        for topics in self._routes.concerned(event):
+            if topics.heard(event):
+                self._mark_all(topics)
+            self._note(topics)
 
     def missed(self, revision: int) -> None:
-        """List every set anew where events up to a revision were not all heard, as after a lost session.
+        """List every query anew unless all events up to a revision were handed in, as after a lost session.
 
         A shell that cannot be sure of its events calls this from time to time with the catalog's revision: nothing
-        happens where everything was heard.
+        happens if none is missing.
         """
         if revision <= self._revision:
             return
         self._revision = revision
-        for watched in self._routes:
-            watched.want(revision)
-            self._note(watched)
+        for topics in self._routes:
+            topics.want(revision)
+            self._note(topics)
 
     def wanted(self) -> tuple[WantedListing, ...]:
         """Return the listings to begin now; each is returned once and must come to an end."""
-        begun = tuple(self._begin(watched) for watched in self._to_list if watched.wants_listing)
+        begun = []
+        for topics in self._to_list:
+            if topics.wants_listing:
+                ticket = next(self._tickets)
+                topics.begin_listing(ticket)
+                self._listings[ticket] = topics
+                begun.append(WantedListing(ticket, topics.query))
         self._to_list.clear()
-        return begun
-
-    def _begin(self, watched: QueryTopics) -> WantedListing:
-        ticket = next(self._tickets)
-        watched.begin_listing(ticket)
-        self._listings[ticket] = watched
-        return WantedListing(ticket, watched.query)
+        return tuple(begun)
 
     def listed(self, ticket: int, listing: Listing, *, revision: int | None = None) -> None:
-        """Take in a listing; one that nobody waits for any more is left aside.
+        """Take in a listing; one that no watcher waits for any more is left aside.
 
-        A partial one is never told as complete: requests that wait are refused for now, watchers keep what they have.
+        A partial one is never sent as complete: requests that wait are refused for now, watchers keep their lists.
 
         Args:
             revision: of the catalog when it was listed; None: not known.
         """
-        watched = self._listings.pop(ticket, None)
-        if watched is None:
+        topics = self._listings.pop(ticket, None)
+        if topics is None:
             return
-        if watched.listed(listing, revision):
-            for watcher, line in self._members[watched].items():
-                self._answer(watcher, line)
-        elif not watched.wants_listing:
-            self._refuse_waiting(watched)
-        self._settle(watched)
+        if topics.listed(listing, revision):
+            for watcher, served in self._watchers[topics].items():
+                watcher.answer()
+                self._mark(watcher, served)
+        elif not topics.wants_listing:
+            self._refuse_waiting(topics)
+        self._settle(topics)
 
     def failed(self, ticket: int, reason: str = "") -> None:
-        """Note that a listing came to nothing: requests that wait are refused for now, watchers keep what they have.
+        """Note that a listing came to nothing: requests that wait are refused for now, watchers keep their lists.
 
         Args:
-            reason: what the clients are told.
+            reason: the text of the refusals.
         """
-        watched = self._listings.pop(ticket, None)
-        if watched is not None:
-            watched.failed()
-            self._refuse_waiting(watched, reason)
-            self._settle(watched)
+        topics = self._listings.pop(ticket, None)
+        if topics is not None:
+            topics.failed()
+            self._refuse_waiting(topics, reason)
+            self._settle(topics)
 
-    def _settle(self, watched: QueryTopics) -> None:
-        if watched in self._members:
-            self._tell(watched)
-            self._note(watched)
+    def _settle(self, topics: QueryTopics) -> None:
+        # Its last watcher may have gone with the refusal of its request.
+        if topics in self._watchers:
+            self._mark_all(topics)
+            self._note(topics)
 
-    def _refuse_waiting(self, watched: QueryTopics, reason: str = "") -> None:
-        text = reason or f"the topics of {watched.query.namespace} cannot be listed completely now; try again"
-        for watcher, line in tuple(self._members[watched].items()):
+    def _refuse_waiting(self, topics: QueryTopics, reason: str = "") -> None:
+        text = reason or f"the topics of {topics.query.namespace} cannot be listed completely now; try again"
+        for watcher, served in tuple(self._watchers[topics].items()):
             request = watcher.refuse()
             if request is not None:
-                self._say(line, Refused(request.request_id, request.watcher_id, "MetadataError", text))
+                self._say(served, Refused(request.request_id, request.watcher_id, "MetadataError", text))
+            # To its client a watcher whose first request is refused does not exist.
             if not watcher.is_started:
-                self._drop(watcher, line)
+                self._drop(watcher, served)
 
     def retry(self) -> None:
         """Want the listings that failed again; a shell calls this after a pause of its choice."""
-        for watched in self._routes:
-            watched.free()
-            self._note(watched)
+        for topics in self._routes:
+            topics.free()
+            self._note(topics)
 
     def due(self) -> tuple[Connection, ...]:
-        """Return the connections that something is to be said over, the one that waits longest first."""
+        """Return the connections that messages wait for, the one that waits longest first."""
         return tuple(self._due)
 
     def take(self, connection: Connection, limit: int | None = None) -> Sequence[Message]:
-        """Return what is to be said over a connection now, in order.
+        """Return the messages to send over a connection now, in order.
 
         Args:
             limit: messages the connection can carry now; the rest stays due.
         """
-        line = self._lines.get(connection)
-        if line is None:
+        served = self._connections.get(connection)
+        if served is None:
             return ()
-        taken = tuple(islice(line.messages(), limit))
-        if not line.is_due:
+        taken = tuple(islice(served.messages(), limit))
+        if not served.is_due:
             self._due.pop(connection, None)
         return taken
 
-    def _answer(self, watcher: Watcher, line: WatcherConnection) -> None:
-        watcher.answer()
-        self._mark(watcher, line)
+    def _mark_all(self, topics: QueryTopics) -> None:
+        for watcher, served in self._watchers[topics].items():
+            self._mark(watcher, served)
 
-    def _tell(self, watched: QueryTopics) -> None:
-        for watcher, line in self._members[watched].items():
-            self._mark(watcher, line)
-
-    def _mark(self, watcher: Watcher, line: WatcherConnection) -> None:
+    def _mark(self, watcher: Watcher, served: WatcherConnection) -> None:
         if watcher.is_due:
-            line.mark(watcher)
-            self._due[line.connection] = None
+            served.mark(watcher)
+            self._due[served.connection] = None
 
-    def _say(self, line: WatcherConnection, message: Closed | Refused) -> None:
-        line.say(message)
-        self._due[line.connection] = None
+    def _say(self, served: WatcherConnection, message: Closed | Refused) -> None:
+        served.say(message)
+        self._due[served.connection] = None
 
-    def _note(self, watched: QueryTopics) -> None:
-        if watched.wants_listing:
-            self._to_list[watched] = None
+    def _note(self, topics: QueryTopics) -> None:
+        if topics.wants_listing:
+            self._to_list[topics] = None
 
 
-def _other_query(watcher: Watcher) -> str:
-    query = watcher.watched.query
-    what = query.pattern or ",".join(map(str, query.selector or ()))
-    return f"watcher {watcher.watcher_id} watches {shown(what)} already; close it first, or take another id"
+def carry_out(service: TopicListService, catalog: CatalogView, lister: TopicLister | None = None) -> tuple[str, ...]:
+    """Carry out the listings that a service wants, from a catalog at hand; return why some came to nothing.
+
+    A refusal by the catalog or the lister goes to the clients that wait, in its own words. Those that do not wait keep
+    their lists, and only the caller hears of it.
+
+    Args:
+        lister: None: the default listing.
+    """
+    begun = service.wanted()
+    sentences = []
+    try:
+        for wanted in begun:
+            # Taken before the listing: an event that comes while it is made must not count as seen by it.
+            revision = catalog.revision
+            try:
+                query = wanted.query
+                listing = list_from(catalog, query) if lister is None else list_through(lister, catalog, query)
+            except PulsarLookupError as error:
+                service.failed(wanted.ticket, str(error))
+                sentences.append(str(error))
+            else:
+                service.listed(wanted.ticket, listing, revision=revision)
+    finally:
+        # Whatever is raised, no listing stays under way: one that has come to its end is not ended twice.
+        for wanted in begun:
+            service.failed(wanted.ticket)
+    return tuple(sentences)
