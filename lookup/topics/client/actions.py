@@ -1,6 +1,6 @@
-"""What a subscription client wants done, what it is answered, and what it may expect of a server: plain values.
+"""Actions of a subscription client, answers to its polls, and features of its server: plain values.
 
-Requests for watches and what servers say of them are in `messages.py`.
+Requests for watches and the messages that answer them are in `watching/messages.py`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ __all__ = ["Action", "Listed", "Poll", "ServerFeatures", "Subscribe", "TopicSet"
 
 @dataclass(frozen=True, slots=True)
 class TopicSet:
-    """The topics somebody wants to be subscribed to: those of a pattern, or those of a selector.
+    """The topics that a consumer subscribes to: those of a pattern, or those of a selector.
 
     Raises:
         ArgumentError: if there is neither pattern nor selector, or both: an empty selector does not mean everything;
-            and for one text in the place of a list of namespaces.
+            and for one text in place of a list of namespaces.
         InvalidNameError: for a namespace that is not of the form tenant/namespace.
     """
 
@@ -33,7 +33,7 @@ class TopicSet:
     selector: Selector | None = None
     #: the consumer's properties, forwarded with every listing (PIP-452)
     properties: Mapping[str, str] = field(default_factory=dict)
-    #: where to look; empty: the client's own namespace
+    #: namespaces to look in; empty: the client's own
     namespaces: Sequence[str] = ()
     mode: Mode = "persistent"
 
@@ -47,7 +47,7 @@ class TopicSet:
 
 @dataclass(frozen=True, slots=True)
 class ServerFeatures:
-    """What a server says it can do; a field is false if it says nothing."""
+    """The features that a server announces (Pulsar: `FeatureFlags`); one it does not mention is false."""
 
     #: supports_topic_watchers
     watchers: bool = False

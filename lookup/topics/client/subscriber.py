@@ -1,22 +1,21 @@
-"""A client that keeps subscriptions equal to a set of topics over several namespaces, whatever its server can do.
+"""Keep a consumer's subscriptions equal to a set of topics over several namespaces, whatever its server can do.
 
-`Subscriber` is a state machine without I/O and without a clock: it is told of connections, answers and the time, and is
-asked for what to do. What happens in one namespace is in `feed.py`. Nothing is given up because a list came back short:
+`Subscriber` is a state machine without I/O and without a clock: its caller hands in connections, answers and the time,
+and fetches the actions. `feed.py` follows each namespace. No subscription is given up because a list came back short:
 not on a partial answer or one about loaded topics alone, not while disconnected, and otherwise only after a time of
-grace.
+grace, since giving a subscription up deletes it with everything that was not read.
 
 Source: PIP-145, both drafts of PIP-451, PIP-452; `docs/pulsar/protocol.md` (clients that delete subscriptions).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import chain, count
 
 from lookup.errors import NotSupportedError
 from lookup.topics.catalog.naming import checked_namespace
 from lookup.topics.client.actions import Action, Listed, ServerFeatures, Subscribe, TopicSet, Unsubscribe
-from lookup.topics.client.feed import Change, Feed
+from lookup.topics.client.feed import Feed, ListChange
 from lookup.topics.rules import Pace
 from lookup.topics.watching.messages import Closed, Message
 
@@ -28,8 +27,8 @@ class Subscriber:
 
     Args:
         wanted: the topics.
-        own_namespace: where to look if the set names no namespaces.
-        pace: how long to wait for what.
+        own_namespace: the namespace to look in if the set names none.
+        pace: the times to wait.
 
     Raises:
         PatternError: if the pattern cannot be used.
@@ -56,18 +55,18 @@ class Subscriber:
 
     @property
     def listed(self) -> frozenset[str]:
-        """The topics that the server told of last; after the time of grace these are `topics`."""
+        """The topics that the server listed last; after the time of grace these are `topics`."""
         return frozenset(chain.from_iterable(feed.topics for feed in self._feeds))
 
     @property
     def next_us(self) -> int | None:
-        """When `tick` has something to do; None: not before something else happens."""
+        """The time in µs at which `tick` has an action next; None: not before the next answer or connection."""
         looks = (feed.due_us for feed in self._feeds if feed.due_us is not None)
         ends = (end for topic, end in self._leaving.items() if self._subscribed[topic].is_confirmed)
         return min(chain(looks, ends, self._retries.values()), default=None)
 
     def connected(self, server: ServerFeatures, now_us: int) -> None:
-        """Begin to ask a server; what was learnt before is kept and sent as a hash.
+        """Begin to ask a server; the lists learnt before are kept, and sent as hashes.
 
         Raises:
             NotSupportedError: if the set is a selector and the server cannot evaluate it; nothing is asked then.
@@ -82,7 +81,7 @@ class Subscriber:
             feed.disconnected()
 
     def received(self, message: Message, now_us: int) -> None:
-        """Take in what the server says of a watcher; what belongs to no request of this connection is left aside."""
+        """Take in a message about a watcher; one that belongs to no request of this connection is left aside."""
         if isinstance(message, Closed):
             return
         for feed in self._feeds:
@@ -99,15 +98,14 @@ class Subscriber:
         """
         for feed in self._feeds:
             if feed.awaits(answer.request_id):
-                self._follow(feed, self._listed(feed, answer, now_us), now_us)
+                try:
+                    change = feed.listed(answer, now_us)
+                except NotSupportedError:
+                    # Offline, or this server would be asked again at the next tick.
+                    self.disconnected()
+                    raise
+                self._follow(feed, change, now_us)
         self.tick(now_us)
-
-    def _listed(self, feed: Feed, answer: Listed, now_us: int) -> Change:
-        try:
-            return feed.listed(answer, now_us)
-        except NotSupportedError:
-            self.disconnected()
-            raise
 
     def failed(self, request_id: int, now_us: int) -> None:
         """Note that a poll came to nothing; it is tried again soon."""
@@ -121,40 +119,37 @@ class Subscriber:
             self._retries[topic] = now_us + self._pace.retry_us
 
     def tick(self, now_us: int) -> None:
-        """Do what is due: look again, end times of grace, try failed subscriptions again."""
+        """Collect the actions that are due: look again, end times of grace, try failed subscriptions again."""
         for feed in self._feeds:
             self._actions += feed.ask(now_us)
         for topic in _due(self._leaving, now_us):
+            # Not before the server of this connection has answered, however long the old one was away.
             if self._subscribed[topic].is_confirmed:
-                self._give_up(topic)
+                del self._leaving[topic], self._subscribed[topic]
+                self._retries.pop(topic, None)
+                self._actions.append(Unsubscribe(topic))
         for topic in _due(self._retries, now_us):
             del self._retries[topic]
             self._actions.append(Subscribe(topic))
 
     def take(self) -> tuple[Action, ...]:
-        """Return what is to be done, in order; each action is returned once."""
+        """Return the actions, in order; each is returned once."""
         taken, self._actions = tuple(self._actions), []
         return taken
 
-    def _follow(self, feed: Feed, change: Change, now_us: int) -> None:
+    def _follow(self, feed: Feed, change: ListChange, now_us: int) -> None:
+        # Sorted, so that equal answers lead to equal actions.
         for topic in sorted(change.removed - change.added):
             self._leaving.setdefault(topic, now_us + self._pace.grace_us)
         for topic in sorted(change.added):
-            self._keep(feed, topic, is_other=topic in change.removed)
-
-    def _keep(self, feed: Feed, topic: str, *, is_other: bool) -> None:
-        self._leaving.pop(topic, None)
-        is_new = topic not in self._subscribed
-        self._subscribed[topic] = feed
-        if is_new or is_other:
-            self._retries.pop(topic, None)
-            self._actions.append(Subscribe(topic, again=not is_new))
-
-    def _give_up(self, topic: str) -> None:
-        del self._leaving[topic], self._subscribed[topic]
-        self._retries.pop(topic, None)
-        self._actions.append(Unsubscribe(topic))
+            self._leaving.pop(topic, None)
+            is_new = topic not in self._subscribed
+            self._subscribed[topic] = feed
+            # A topic that came back in its time of grace is still subscribed to, unless it is another one by now.
+            if is_new or topic in change.removed:
+                self._retries.pop(topic, None)
+                self._actions.append(Subscribe(topic, again=not is_new))
 
 
-def _due(times: dict[str, int], now_us: int) -> Iterable[str]:
+def _due(times: dict[str, int], now_us: int) -> list[str]:
     return [topic for topic, at in times.items() if at <= now_us]
