@@ -1,7 +1,7 @@
-"""The command line: the list of commands, the one place where errors become sentences and exit codes.
+"""Run one command of the command line, and turn errors into sentences and exit codes, here and nowhere else.
 
-Exit codes: 0 done; 2 could not run; 3 and 4 verdicts of `evaluate`; 130 interrupted; 141 stdout was closed. What a
-command does is in `lookup.commands`.
+Exit codes: 0 done; 2 could not run; 3 and 4 verdicts of `evaluate`; 130 interrupted; 141 stdout was closed. The
+commands themselves are in `lookup.commands`.
 """
 
 from __future__ import annotations
@@ -9,11 +9,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from importlib.metadata import version
-from types import FrameType
 from typing import Any
 
 from lookup.commands import (
@@ -24,13 +21,12 @@ from lookup.commands import (
     ingest,
     plugins,
     show,
-    simulation,
-    topic_labels,
-    topic_properties,
+    simulate,
+    topic_pairs,
     topic_watch,
     topics,
 )
-from lookup.commands.failures import ENDING, is_interruption, sentences_of_spark, sentences_of_system
+from lookup.commands.failures import ENDING, handled_by, is_interruption, sentences_of_spark, sentences_of_system
 from lookup.commands.options import Command, Parser, parsed
 from lookup.commands.streams import prints_apart, say
 from lookup.errors import PulsarLookupError, SettingsError
@@ -42,21 +38,12 @@ COMMANDS: tuple[Command, ...] = (
     ingest.COMMAND,
     generate.COMMAND,
     explain.COMMAND,
-    simulation.COMMAND,
+    simulate.COMMAND,
     plugins.COMMAND,
     show.COMMAND,
     check.COMMAND,
-    topics.LIST,
-    topics.CREATE,
-    topics.DELETE,
-    topic_labels.SET,
-    topic_labels.GET,
-    topic_labels.REMOVE,
-    topic_labels.LIST,
-    topic_labels.QUERY,
-    topic_properties.SET,
-    topic_properties.GET,
-    topic_properties.REMOVE,
+    *topics.COMMANDS,
+    *topic_pairs.COMMANDS,
     topic_watch.COMMAND,
 )
 
@@ -68,36 +55,63 @@ _GROUPS = {
     "topics properties": "properties of topics",
 }
 _INTERRUPTED = 130
-#: As of a tool that SIGPIPE has ended, 128 + 13. Not 0: a verdict that nobody got must not look like consent.
+#: As of a tool that SIGPIPE has ended, 128 + 13. Not 0: a verdict that did not arrive must not look like consent.
 _CLOSED = 141
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code; the entry point of `lookup`."""
+    """Run one command and return its exit code; the entry point of `lookup`.
+
+    Args:
+        argv: words of the command line behind `lookup`; None: those of this process.
+    """
+    # SIGTERM and SIGHUP unwind as Ctrl-C does, so that half-written output is removed. A SIGHUP that is ignored, as
+    # under nohup, stays so: the run is meant to outlive its terminal.
+    ending = [number for number in ENDING if number == signal.SIGTERM or signal.getsignal(number) != signal.SIG_IGN]
     try:
-        with _terminated_like_interrupted():
+        with handled_by(signal.default_int_handler, ending):
             return _run(sys.argv[1:] if argv is None else argv)
-    except (KeyboardInterrupt, Exception) as error:  # noqa: BLE001  the one catch site; what is no mistake is raised again
+    except (KeyboardInterrupt, Exception) as error:
         if is_interruption(error):
             say("interrupted; nothing was written")
             return _INTERRUPTED
-        return _answer(error)
+        if isinstance(error, BrokenPipeError):
+            # The reader of our output has seen enough. The rest is still in the buffer, and Python would complain of it
+            # at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return _CLOSED
+        sentences = _sentences_of(error)
+        if sentences is None:
+            raise
+        for sentence in sentences:
+            say(f"error: {sentence}")
+        return 2
 
 
-def _answer(error: BaseException) -> int:
-    """Tell a user's mistake in a sentence; what is none of that is raised again."""
+def _sentences_of(error: BaseException) -> Sequence[str] | None:
+    """Return a mistake of the user's, or a failure of the system, in sentences; None for a bug of ours."""
     if isinstance(error, SettingsError):
-        return _refuse(*error.problems)
+        return error.problems
     if isinstance(error, PulsarLookupError):
-        return _refuse(str(error))
-    if isinstance(error, BrokenPipeError):
-        # Whoever read our output has seen enough; what is still in the buffer has nowhere to go.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _CLOSED
-    sentences = sentences_of_spark(error) or sentences_of_system(error)
-    if not sentences:
-        raise error
-    return _refuse(*sentences)
+        return [str(error)]
+    return sentences_of_spark(error) or sentences_of_system(error) or None
+
+
+def _run(argv: Sequence[str]) -> int:
+    root = root_parser()
+    try:
+        arguments = parsed(root, argv)
+        arguments.argv = list(argv)
+    except SystemExit as done:  # argparse exits once it has printed --help or --version
+        return int(done.code or 0)
+    if not hasattr(arguments, "run"):
+        reached: Parser = getattr(arguments, "parser", root)
+        reached.error("no command is given")
+    with prints_apart():
+        code: int = arguments.run(arguments)
+    # Within `main`'s try: a pipe that is closed may be noticed only now.
+    sys.stdout.flush()
+    return code
 
 
 def root_parser() -> Parser:
@@ -115,72 +129,26 @@ def root_parser() -> Parser:
     groups = {"": root.add_subparsers(metavar="COMMAND", title="commands", dest="command")}
     for command in COMMANDS:
         group, _, name = command.name.rpartition(" ")
-        _add(_group(groups, group), name, command)
+        examples = [f"  {line}\n      {meaning}" for line, meaning in command.examples]
+        parser = _commands_of(group, groups).add_parser(
+            name,
+            help=command.summary,
+            description=f"{command.summary[0].upper()}{command.summary[1:]}.",
+            epilog="\n".join(["examples:", *examples]),
+        )
+        command.add_arguments(parser)
+        parser.set_defaults(parser=parser, run=command.run)
     return root
 
 
-def _group(groups: dict[str, Any], group: str) -> Any:
-    """Return the commands of a group, which is made where it is the first time asked for."""
+def _commands_of(group: str, groups: dict[str, Any]) -> Any:
+    """Return the subparsers of a group like "topics labels"; a new group is added to the one above it."""
     if group not in groups:
         above, _, name = group.rpartition(" ")
-        own = _group(groups, above).add_parser(name, help=_GROUPS[group], description=_GROUPS[group])
-        own.set_defaults(parser=own)
-        groups[group] = own.add_subparsers(metavar="COMMAND", title="commands", dest=f"command of {group}")
+        parser = _commands_of(above, groups).add_parser(name, help=_GROUPS[group], description=_GROUPS[group])
+        parser.set_defaults(parser=parser)
+        groups[group] = parser.add_subparsers(metavar="COMMAND", title="commands", dest=f"command of {group}")
     return groups[group]
-
-
-def _add(commands: Any, name: str, command: Command) -> None:
-    examples = [f"  {line}\n      {meaning}" for line, meaning in command.examples]
-    parser = commands.add_parser(
-        name,
-        help=command.summary,
-        description=f"{command.summary[0].upper()}{command.summary[1:]}.",
-        epilog="\n".join(["examples:", *examples]),
-    )
-    command.add_arguments(parser)
-    parser.set_defaults(parser=parser, run=command.run)
-
-
-def _run(argv: Sequence[str]) -> int:
-    root = root_parser()
-    try:
-        arguments = parsed(root, argv)
-        arguments.argv = list(argv)
-    except SystemExit as done:  # --help and --version have printed what was asked for
-        return int(done.code or 0)
-    if not hasattr(arguments, "run"):
-        reached: Parser = getattr(arguments, "parser", root)
-        reached.error("no command is given")
-    with prints_apart():
-        code: int = arguments.run(arguments)
-    sys.stdout.flush()
-    return code
-
-
-def _refuse(*sentences: str) -> int:
-    for sentence in sentences:
-        say(f"error: {sentence}")
-    return 2
-
-
-@contextmanager
-def _terminated_like_interrupted() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP unwind as Ctrl-C does, so that half-written output goes; main threads alone get any."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    # Under nohup a closed terminal is ignored, and stays so.
-    heard = [number for number in ENDING if number == signal.SIGTERM or signal.getsignal(number) != signal.SIG_IGN]
-    before = {number: signal.signal(number, _interrupt) for number in heard}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

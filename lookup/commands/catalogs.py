@@ -1,4 +1,4 @@
-"""What the commands about topics share: their flags, the settings they stand for, the catalog, a lister at work."""
+"""Share flags, settings, catalog and lister between the commands about topics."""
 
 from __future__ import annotations
 
@@ -8,48 +8,35 @@ from contextlib import closing, contextmanager
 from itertools import chain
 
 from lookup.commands.options import Parser, add_plugin_files, add_set, settings_flags
-from lookup.commands.streams import print_json, stdout
+from lookup.commands.streams import print_json, stdout, warn
 from lookup.engine.build import PartBuilder
 from lookup.engine.plugins import load_plugins
 from lookup.errors import ArgumentError, SettingsError
 from lookup.hooks import Lister
-from lookup.model.catalog import TopicEntry
 from lookup.model.names import TopicName
 from lookup.model.quoting import shown, unseen
 from lookup.settings import TopicsFile, TopicsSection, load_topics
 from lookup.topics.catalog import Catalog, SqliteStorage
-from lookup.topics.catalog.naming import MODES, checked_name, checked_namespace
+from lookup.topics.catalog.naming import MODES, checked_name
 from lookup.topics.catalog.pairs import parse_each
 from lookup.topics.listing.listers import interests_of
 
-__all__ = [
-    "add_catalog",
-    "add_lister",
-    "add_mode",
-    "entry_of",
-    "lister_of",
-    "namespace",
-    "opened",
-    "pairs_of",
-    "print_names",
-    "print_pairs",
-    "settings_of",
-    "topic",
-]
+__all__ = ["add_catalog", "add_lister", "add_mode", "lister_of", "opened", "pairs_of", "print_names", "settings_of"]
+__all__ += ["topic_name"]
 
 
 # Flags
 
 
 def add_catalog(parser: Parser) -> None:
-    """Add what every command about topics has: where the catalog is, and settings."""
+    """Add `--catalog`, `--config` and `--set`, which every command about topics has."""
     parser.add_argument("--catalog", metavar="FILE", help="the SQLite file that holds the topics; default: topics.db")
     parser.add_argument("--config", metavar="FILE", help="settings: a TOML file with [topics], or a broker.conf")
     add_set(parser, "topics.lister=indexed")
 
 
 def add_lister(parser: Parser) -> None:
-    """Add what goes into a listing: properties, pattern, labels."""
+    """Add the flags of a listing: properties, pattern, labels, mode, and plug-ins with listers."""
     parser.add_argument(
         "-p",
         "--properties",
@@ -81,20 +68,11 @@ def add_mode(parser: Parser) -> None:
 # Values
 
 
-def namespace(text: str) -> str:
-    """Read a namespace.
+def topic_name(text: str) -> str:
+    """Return the full name of a topic, which may be given short.
 
     Raises:
-        InvalidNameError, ArgumentError: where it is not of the form tenant/namespace, or too long.
-    """
-    return checked_namespace(text)
-
-
-def topic(text: str) -> str:
-    """Read a topic, whose name may be short.
-
-    Raises:
-        InvalidNameError, ArgumentError: where it is not written as Pulsar writes it, or too long.
+        InvalidNameError, ArgumentError: if it is not written as Pulsar writes it, or too long.
     """
     return str(checked_name(str(TopicName.expand(text))))
 
@@ -110,30 +88,28 @@ def pairs_of(texts: Iterable[str]) -> dict[str, str]:
     """Read all pairs of some texts.
 
     Raises:
-        ArgumentError: naming the first piece that is no pair, or holds what nobody sees, and the first key that is
-            given two values: which of them was meant, nobody can know.
+        ArgumentError: naming the first piece that is no pair or holds invisible characters, or the first key with two
+            values, since either may be the intended one.
     """
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for key, value in chain.from_iterable(map(parse_each, texts)):
-        _refuse_unseen(key, value)
-        if found.setdefault(key, value) != value:
-            raise ArgumentError(f"{shown(key)} is given twice, as {shown(found[key])} and as {shown(value)}")
-    return found
-
-
-def _refuse_unseen(key: str, value: str) -> None:
-    for what, text in (("key", key), ("value", value)):
-        fault = unseen(text)
-        if fault is not None:
-            raise ArgumentError(f"{shown(f'{key}={value}')}: the {what} {fault}")
+        # Of a key with invisible characters no later command could find the pair.
+        for what, text in (("key", key), ("value", value)):
+            fault = unseen(text)
+            if fault is not None:
+                raise ArgumentError(f"{shown(f'{key}={value}')}: the {what} {fault}")
+        if values.setdefault(key, value) != value:
+            raise ArgumentError(f"{shown(key)} is given twice, as {shown(values[key])} and as {shown(value)}")
+    return values
 
 
 def settings_of(arguments: argparse.Namespace) -> TopicsFile:
-    """Return the settings that flags, environment and files give.
+    """Return the settings of topics that flags, environment and files give.
 
     Raises:
         SettingsError: all mistakes together.
     """
+    # `--catalog` wins over `--set`, being the shorter way to say the same; None leaves the key as it is.
     return load_topics(arguments.config, {**settings_flags(arguments), "topics.catalog": arguments.catalog})
 
 
@@ -142,51 +118,35 @@ def opened(settings: TopicsSection, *, create: bool = False) -> Iterator[Catalog
     """Open the catalog that the settings name, and close it in the end.
 
     Raises:
-        InputError: where there is none and none is to be made, or the file is no catalog.
+        InputError: if there is none and `create` is false, or the file is no catalog.
     """
     with closing(SqliteStorage(settings.catalog, must_exist=not create)) as storage:
         yield Catalog(storage, allowed_label_keys=settings.allowed_label_keys)
 
 
-def entry_of(catalog: Catalog, name: str) -> TopicEntry:
-    """Return a topic; of a partitioned one its first partition, whose properties and labels are those of all.
-
-    Raises:
-        NotFoundError: where the catalog has no such topic.
-    """
-    return catalog.meant_by(name)[0]
-
-
-def lister_of(settings: TopicsFile, plugin_files: Sequence[str]) -> Lister:
-    """Build the lister that the settings choose.
+def lister_of(settings: TopicsFile, plugin_files: Sequence[str], properties: Mapping[str, str] | None = None) -> Lister:
+    """Build the lister that the settings choose, and warn if it ignores the properties it is to filter by.
 
     Raises:
         PluginError: for a plug-in that cannot be loaded.
-        SettingsError: for a lister that nobody registered, or whose parameters are wrong.
+        SettingsError: for a lister that is not registered, or whose parameters are wrong.
         ContractError: for one whose interests are no kinds of events.
     """
     builder = PartBuilder(load_plugins([*settings.plugin_files, *plugin_files]))
     lister: Lister | None = builder.part("listers", settings.topics.lister, "topics.lister")
     if lister is None or builder.problems:
         raise SettingsError(builder.problems)
-    interests_of(lister)
+    # Asked for in any case: a lister that breaks its contract is refused before a catalog is opened.
+    interests = interests_of(lister)
+    if properties and "properties" not in interests:
+        use = "--set topics.lister=property-filter or indexed"
+        warn(f"lister {lister.name!r} does not look at properties and lists every topic; {use} filters by them")
     return lister
-
-
-# Output
 
 
 def print_names(names: Sequence[str], form: str) -> None:
     """Print names, one per line or as a JSON list."""
     if form == "json":
         print_json(list(names))
-        return
-    stdout().writelines(f"{name}\n" for name in names)
-
-
-def print_pairs(pairs: Mapping[str, str], form: str) -> None:
-    """Print pairs in the order of keys, `key=value` per line or as a JSON object."""
-    if form == "json":
-        print_json(dict(sorted(pairs.items())))
-        return
-    stdout().writelines(f"{key}={pairs[key]}\n" for key in sorted(pairs))
+    else:
+        stdout().writelines(f"{name}\n" for name in names)

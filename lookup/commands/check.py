@@ -1,100 +1,87 @@
-"""`lookup config check`: everything that is wrong with an evaluation or with settings of topics, and what is odd."""
+"""Carry out `lookup config check`: report all mistakes in an evaluation or settings of topics, and warn of oddities."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
 from lookup.commands.catalogs import lister_of
 from lookup.commands.options import Command, add_config, settings_flags
-from lookup.commands.scene import registrations_in
-from lookup.commands.selection import examine
-from lookup.commands.show_topics import ANY_SETTINGS, is_about_topics
+from lookup.commands.selection import ANY_SETTINGS, examine, is_about_topics, registrations_in
 from lookup.commands.streams import say, stdout, warn
-from lookup.engine.policy import Policy
 from lookup.engine.units import act_warnings, cannot_act, rates_without
 from lookup.errors import InputError, SettingsError
 from lookup.model.quoting import quantity
 from lookup.settings import EvaluationFile, load_topics, obstacles_of, warnings_of
 
-__all__ = ["COMMAND"]
+__all__ = ["COMMAND", "run"]
 
 _NO_SPLITS = "a replay does not ask it and honours logged splits; `lookup simulate` does"
 
 
-def _run(arguments: argparse.Namespace) -> int:
-    return _check_topics(arguments) if is_about_topics(arguments.config) else _check_evaluation(arguments)
+def run(arguments: argparse.Namespace) -> int:
+    """Check a file; print a line and return 0 if it has no mistake.
 
-
-def _check_topics(arguments: argparse.Namespace) -> int:
-    settings = load_topics(arguments.config, settings_flags(arguments))
-    lister = lister_of(settings, ())
-    stdout().write(f"{arguments.config}: no mistakes in the settings of topics; lister {lister.name!r}\n")
-    return 0
-
-
-def _check_evaluation(arguments: argparse.Namespace) -> int:
-    findings, _, policies, problems = examine(arguments.config, settings_flags(arguments))
-    if findings.settings is not None:
-        reads = {policy.name: policy.reads for policy in policies}
-        for sentence in (*warnings_of(findings.settings, reads), *obstacles_of(findings.settings)):
+    Raises:
+        SettingsError: all mistakes together.
+    """
+    if is_about_topics(arguments.config):
+        lister = lister_of(load_topics(arguments.config, settings_flags(arguments)), ())
+        stdout().write(f"{arguments.config}: no mistakes in the settings of topics; lister {lister.name!r}\n")
+        return 0
+    examined = examine(arguments.config, settings_flags(arguments))
+    settings = examined.findings.settings
+    if settings is not None:
+        # Warnings come before mistakes, which are raised: a user should see both at once.
+        reads = {policy.name: policy.reads for policy in examined.policies}
+        for sentence in (*warnings_of(settings, reads), *obstacles_of(settings)):
             warn(sentence)
-        _warn_of_units(findings.settings, policies)
-        for policy in policies:
+        rates = rates_without(settings)
+        if rates is not None:
+            # The mean load is read from the log, and only if a shedder goes by bytes or messages of unknown source.
+            idle = cannot_act(examined.policies, rates, lambda: _mean_load(settings))
+            for sentence in act_warnings(idle, settings.evaluation.incumbent):
+                warn(sentence)
+        for policy in examined.policies:
             if policy.splitter is not None:
                 say(f"note: policy {policy.name!r} has a splitter, {policy.splitter.name!r}: {_NO_SPLITS}")
-    if problems or findings.settings is None:
-        raise SettingsError(problems)
-    stdout().write(f"{arguments.config}: {_summary(findings.settings)}\n")
+    if examined.problems or settings is None:
+        raise SettingsError(examined.problems)
+    policies = quantity(len(settings.policies), "policy", "policies")
+    stdout().write(f"{arguments.config}: no mistakes; {policies}, {_brokers(settings)}\n")
     return 0
-
-
-def _warn_of_units(settings: EvaluationFile, policies: Sequence[Policy]) -> None:
-    """Warn of shedders that go by bytes or messages of which nothing in the settings says where they come from."""
-    rates = rates_without(settings)
-    if rates is not None:
-        idle = cannot_act(policies, rates, partial(_mean_load, settings))
-        for sentence in act_warnings(idle, settings.evaluation.incumbent):
-            warn(sentence)
 
 
 def _mean_load(settings: EvaluationFile) -> float | None:
-    """Return what a broker of the log carries on average; None if that takes a network or packages that are absent."""
+    """Return the mean load of a broker in the log; None if that takes a network, or packages that are not installed."""
     paths = [path for path in (settings.inputs.lookups, settings.inputs.brokers) if path is not None]
     if any("://" in path for path in paths) or find_spec("pyarrow") is None:
         return None
-    from lookup.replay.typical import mean_load  # noqa: PLC0415  Arrow only where a table is read
+    from lookup.replay.typical import mean_load  # noqa: PLC0415  Arrow is an extra
 
     try:
         return mean_load(settings)
-    except InputError:  # what is wrong with the tables is said elsewhere
+    except InputError:  # `_brokers` warns of a table that cannot be read, `lookup evaluate` refuses it
         return None
 
 
-def _summary(settings: EvaluationFile) -> str:
-    policies = quantity(len(settings.policies), "policy", "policies")
-    return f"no mistakes; {policies}, {_brokers(settings)}"
-
-
 def _brokers(settings: EvaluationFile) -> str:
-    """Say how many brokers a run would have; a BROKERS table counts in place of what is written."""
+    """Describe how many brokers a run would have; a BROKERS table counts in place of `[[brokers]]`."""
     path = settings.inputs.brokers
     if path is None:
         return quantity(len({broker for entry in settings.brokers for broker in entry.ids}), "broker")
-    # What a URI names is asked for by the run, which has the network; that a file is not there was said before.
+    # A check uses no network, which the run may have; a path that does not exist was reported with the settings.
     if "://" in path or not Path(path).exists():
         return "brokers of inputs.brokers, which was not looked at"
     if find_spec("pyarrow") is None:
         return "brokers of inputs.brokers, which was not looked at, since pyarrow is not installed"
     try:
-        found = registrations_in(path)
+        registrations = registrations_in(path)
     except InputError as error:
         warn(f"inputs.brokers: {error}; `lookup evaluate` needs it")
         return "brokers of inputs.brokers, which cannot be read"
-    count = len({(cluster, event.broker) for cluster, events in found.items() for event in events})
+    count = len({(cluster, event.broker) for cluster, events in registrations.items() for event in events})
     return f"{quantity(count, 'broker')} in inputs.brokers"
 
 
@@ -106,5 +93,5 @@ COMMAND = Command(
         ("lookup config check --config topics.toml", "the same of settings of topics, or of a broker.conf"),
     ),
     add_arguments=lambda parser: add_config(parser, ANY_SETTINGS),
-    run=_run,
+    run=run,
 )

@@ -1,50 +1,44 @@
-"""`lookup evaluate`: replay policies over a log and judge them; the flags, while the work is in `evaluation`."""
+"""Declare `lookup evaluate`, which replays policies over a log and judges them.
+
+The work is in `evaluation.py`, a module of its own because it imports Spark and Arrow: this one is read for every help.
+"""
 
 from __future__ import annotations
 
 import argparse
 
-from lookup.commands.extras import require_extra
-from lookup.commands.options import Command, Parser, add_config, add_format, add_output, settings_flags
+from lookup.commands.options import Command, Parser, add_config, add_format, add_output, require_extra
 
-__all__ = ["COMMAND"]
+__all__ = ["COMMAND", "add_arguments", "run"]
 
 
-def _add_arguments(parser: Parser) -> None:
+def add_arguments(parser: Parser) -> None:
+    """Add the flags of `lookup evaluate`."""
     add_config(parser)
     add_output(parser, "the results")
     parser.add_argument("--lookups", metavar="PATH", help="the LOOKUPS table, in place of inputs.lookups")
     parser.add_argument("--master", metavar="URL", help="Spark's master; default: local[*], all cores of this machine")
     parser.add_argument(
         "--by",
-        default="",
+        # Names stay in the order given, which is that of the report's columns; a name that is repeated counts once.
+        type=lambda text: tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip())),
+        default=(),
         metavar="DIMENSIONS",
         help="tell figures apart by tenant, namespace, rack and hour, or some of them: --by tenant,hour",
     )
     add_format(parser, "table", "json", "markdown")
 
 
-def _settings(arguments: argparse.Namespace) -> dict[str, object]:
-    """Return what flags set, by key path; `--lookups` wins over `--set`, being the shorter way to say the same."""
-    named = {} if arguments.lookups is None else {"inputs.lookups": arguments.lookups}
-    return {**settings_flags(arguments), **named}
+def run(arguments: argparse.Namespace) -> int:
+    """Evaluate, and return 0, or 3 or 4 by the verdict.
 
-
-def _run(arguments: argparse.Namespace) -> int:
+    Raises:
+        PulsarLookupError: as `lookup.commands.evaluation.evaluate`; also if Spark or Arrow is not installed.
+    """
     require_extra("evaluate", "pyspark", "pyarrow", "pandas", "scipy")
-    from lookup.commands.evaluation import Wanted, evaluate  # noqa: PLC0415  Spark only where it runs
+    from lookup.commands.evaluation import evaluate  # noqa: PLC0415  Spark and Arrow are an extra
 
-    wanted = Wanted(
-        config=arguments.config,
-        flags=_settings(arguments),
-        output=arguments.output,
-        is_forced=arguments.force,
-        master=arguments.master,
-        by=tuple(dict.fromkeys(name.strip() for name in arguments.by.split(",") if name.strip())),
-        form=arguments.format,
-        command=arguments.argv,
-    )
-    return evaluate(wanted)
+    return evaluate(arguments)
 
 
 COMMAND = Command(
@@ -64,6 +58,6 @@ COMMAND = Command(
             "thirty replicates, for narrower intervals; the summary on stdout for a program",
         ),
     ),
-    add_arguments=_add_arguments,
-    run=_run,
+    add_arguments=add_arguments,
+    run=run,
 )

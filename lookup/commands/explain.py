@@ -1,32 +1,49 @@
-"""`lookup explain`: why every policy answers one request as it does."""
+"""Carry out `lookup explain`: print why every policy answers one request as it does, without Spark.
+
+The request is put to a cluster with the brokers that are registered at one moment. No broker owns a bundle yet, and
+load is known only as far as `--usage` supposes it.
+"""
 
 from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
 from itertools import product
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 
 from lookup.commands.options import Command, Parser, add_config, add_format, cluster, moment, pairs, settings_flags
-from lookup.commands.scene import Asked, Scene, scene_of
-from lookup.commands.selection import select
+from lookup.commands.selection import registrations_in, select
 from lookup.commands.streams import data_console, plain, plain_table, print_json, say, warn
+from lookup.engine.conditions import Conditions
 from lookup.engine.explain import Explanation, explain
-from lookup.engine.policy import Policy
+from lookup.engine.manager import LoadManager
+from lookup.engine.policy import Instant, Policy
 from lookup.errors import SettingsError
-from lookup.model.decision import BrokerVote
-from lookup.model.names import is_internal_topic, pinned_broker
-from lookup.model.request import LookupRequest
+from lookup.model.broker import Roster
+from lookup.model.bundles import bundle_of
+from lookup.model.load import Load
+from lookup.model.names import TopicName, is_internal_topic, pinned_broker
+from lookup.model.quoting import suggestion
+from lookup.model.request import LookupOptions, LookupRequest, request_of
 from lookup.model.time import time_text
-from lookup.settings import EvaluationFile
+from lookup.replay.timeline import ClusterEvents, Registration, build_timeline, registrations_of
+from lookup.settings import EvaluationFile, broker_intervals, client_rules, label_client, namespace_policies, topology
 
-__all__ = ["COMMAND"]
+__all__ = ["COMMAND", "add_arguments", "run"]
+
+#: Brokers that a conclusion names; of many with equal odds the table has the rest.
+_SHOWN_BROKERS = 5
 
 
-def _add_arguments(parser: Parser) -> None:
+def add_arguments(parser: Parser) -> None:
+    """Add the flags of `lookup explain`."""
     add_config(parser)
     parser.need(
         "--topic", metavar="TOPIC", help="topic of the lookup; a short name means persistent://public/default/NAME"
@@ -58,113 +75,191 @@ def _add_arguments(parser: Parser) -> None:
     add_format(parser, "table", "json")
 
 
-def _run(arguments: argparse.Namespace) -> int:
-    asked = Asked(
-        topic=arguments.topic,
-        properties=dict(pairs("--property", arguments.property, "rack=a")),
-        client=arguments.client,
-        cluster=arguments.cluster,
-        at_us=arguments.at,
-        usage=dict(_usages(arguments.usage)),
-    )
+@dataclass(frozen=True)
+class _Scene:
+    """A request and the cluster that is asked."""
+
+    settings: EvaluationFile
+    cluster: str
+    #: µs since the Unix epoch; 0 if all brokers are always registered
+    at_us: int
+    request: LookupRequest
+    roster: Roster
+    #: shape (n_brokers,)
+    registered: NDArray[np.bool_]
+    load: Load
+
+    def instant(self, policy: Policy) -> Instant:
+        """Return the view a policy would decide with, before any broker owns a bundle."""
+        conditions = Conditions(namespaces=namespace_policies(self.settings), topology=topology(self.settings))
+        manager = LoadManager(policy, self.cluster, self.roster, conditions=conditions)
+        # In the order of a replay's tick.
+        manager.begin_tick(self.at_us)
+        manager.set_registry(self.roster, self.registered)
+        manager.set_load(self.load)
+        return Instant(policy, manager.view())
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Explain one lookup, policy by policy, and return 0.
+
+    Raises:
+        SettingsError: for mistakes in the evaluation, or a cluster or broker that is unknown.
+        InvalidNameError: if the topic's name is malformed.
+        InputError: if the BROKERS table cannot be used.
+    """
+    properties = dict(pairs("--property", arguments.property, "rack=a"))
+    usage = _usage(arguments.usage)
     selection = select(arguments.config, settings_flags(arguments))
-    _warn_of_prefixes(selection.settings, asked.properties)
-    scene = scene_of(selection.settings, asked)
+    prefixes = sorted({"lookup.", *(entry.prefix for entry in selection.settings.brokers)})
+    for key, prefix in product(properties, prefixes):
+        if key.startswith(prefix) and key != prefix:
+            bare = key.removeprefix(prefix)
+            warn(f'--property {key}: "{prefix}" is the prefix of what brokers publish; clients send {bare}')
+    scene = _scene(selection.settings, arguments, properties, usage)
     special = _answered_without_policy(scene.request)
     policies = () if special else selection.policies
     explanations = [explain(policy, scene.request, scene.instant(policy)) for policy in policies]
     if arguments.format == "json":
         print_json(_json(scene, special, explanations))
-    else:
-        _print(scene, special, explanations)
-        _hint(policies, asked)
-    return 0
-
-
-def _print(scene: Scene, special: str | None, explanations: Sequence[Explanation]) -> None:
+        return 0
     console = data_console()
     _print_request(console, scene)
     if special:
         console.print(plain(special))
     for explanation in explanations:
         _print_explanation(console, explanation)
+    readers = [policy.name for policy in policies if "view.load" in policy.reads]
+    if readers and not usage:
+        say(f"note: {', '.join(readers)} read load, of which nothing is known here; --usage BROKER=USAGE supposes some")
+    return 0
 
 
-def _usages(written: Sequence[str]) -> Iterator[tuple[str, float]]:
+def _usage(written: Sequence[str]) -> dict[str, float]:
+    """Read load / capacity by broker."""
+    usage_by_broker = {}
     for broker, text in pairs("--usage", written, "broker-1:8080=0.7"):
         try:
             usage = float(text)
         except ValueError:
             usage = math.nan
-        if not 0.0 <= usage < math.inf:
+        if not 0.0 <= usage < math.inf:  # which is false of NaN as well
             raise SettingsError(f"--usage: {text!r} is not a number of at least 0, like 0.7")
-        yield broker, usage
-
-
-def _warn_of_prefixes(settings: EvaluationFile, properties: Iterable[str]) -> None:
-    prefixes = sorted({"lookup.", *(entry.prefix for entry in settings.brokers)})
-    for key, prefix in product(properties, prefixes):
-        if key.startswith(prefix) and key != prefix:
-            bare = key.removeprefix(prefix)
-            warn(f'--property {key}: "{prefix}" is the prefix of what brokers publish; clients send {bare}')
+        usage_by_broker[broker] = usage
+    return usage_by_broker
 
 
 def _answered_without_policy(request: LookupRequest) -> str | None:
+    """Return why no policy is asked, if none is; see `ExtensibleLoadManagerImpl.assign` in Pulsar."""
     if request.topic is not None and is_internal_topic(request.topic):
         return "This topic is the load manager's own; the leader serves it and no policy is asked."
     broker = pinned_broker(request.namespace)
     return None if broker is None else f"The broker in the namespace's name serves it ({broker}); no policy is asked."
 
 
-def _hint(policies: Sequence[Policy], asked: Asked) -> None:
-    readers = [policy.name for policy in policies if "view.load" in policy.reads]
-    if readers and not asked.usage:
-        say(f"note: {', '.join(readers)} read load, of which nothing is known here; --usage BROKER=USAGE supposes some")
+def _scene(
+    settings: EvaluationFile, arguments: argparse.Namespace, properties: Mapping[str, str], usage: Mapping[str, float]
+) -> _Scene:
+    timelines = _timelines(settings)
+    asked = _cluster(timelines, arguments.cluster)
+    registrations = timelines.get(asked, timelines.get("", ()))
+    at_us = arguments.at
+    if at_us is None:
+        # When a broker was last registered or updated; registrations without a beginning have a time before the epoch.
+        at_us = max((row.ts_us for row in registrations if row.event != "unregistered" and row.ts_us > 0), default=0)
+    brokers = {interval.broker.id: interval.broker for interval in broker_intervals(settings, asked)}
+    events = ClusterEvents(registrations=registrations, brokers=brokers)
+    registry = build_timeline(events, first_us=at_us, last_us=at_us, tick_us=1).events[0].registry
+    roster, registered = registry if registry is not None else (Roster(()), np.zeros(0, dtype=bool))
+    load = _load(roster, usage)
+    topic = TopicName.expand(arguments.topic)
+    boundaries = namespace_policies(settings).boundaries_of(str(topic.namespace))
+    labelled = label_client(client_rules(settings), arguments.client, properties)
+    bundle = f"{topic.namespace}/{bundle_of(str(topic), boundaries)}"
+    request = request_of(str(topic), bundle, LookupOptions(properties=labelled), arguments.client)
+    return _Scene(settings, asked, at_us, request, roster, registered, load)
 
 
-def _print_request(console: Console, scene: Scene) -> None:
+def _timelines(settings: EvaluationFile) -> Mapping[str, Sequence[Registration]]:
+    """Return the registry's timeline by cluster; the empty name stands for every cluster."""
+    path = settings.inputs.brokers
+    if path is not None and find_spec("pyarrow") is not None:
+        return registrations_in(path)
+    if path is not None:
+        warn("inputs.brokers is not read, since pyarrow is not installed: brokers are those of [[brokers]]")
+    if not settings.brokers:
+        raise SettingsError("there are no brokers: write [[brokers]], or name a BROKERS table as inputs.brokers")
+    named = sorted({cluster for entry in settings.brokers for cluster in entry.clusters or ()})
+    return {cluster: registrations_of(broker_intervals(settings, cluster)) for cluster in named or [""]}
+
+
+def _cluster(timelines: Mapping[str, object], wanted: str | None) -> str:
+    if "" in timelines:  # brokers that belong to every cluster
+        return wanted or "any"
+    if wanted is None and len(timelines) == 1:
+        return next(iter(timelines))
+    if wanted is None:
+        raise SettingsError(f"which cluster? give --cluster; known: {', '.join(sorted(timelines))}")
+    if wanted not in timelines:
+        raise SettingsError(f"--cluster: there is no cluster {wanted!r}; {suggestion(wanted, timelines)}")
+    return wanted
+
+
+def _load(roster: Roster, usage: Mapping[str, float]) -> Load:
+    known = [broker.id for broker in roster]
+    for broker in usage:
+        if broker not in known:
+            raise SettingsError(f"--usage: there is no broker {broker!r}; {suggestion(broker, known)}")
+    figures = Load.unknown(len(roster))
+    if not usage:
+        return figures
+    # NaN for brokers that are not named: as in a replay, it means that a broker has not reported.
+    used = np.array([usage.get(broker, np.nan) for broker in known])
+    capacity = np.array([np.nan if broker.capacity is None else broker.capacity for broker in roster])
+    return Load(used, used * capacity, figures.topics, figures.top_bundles)
+
+
+def _print_request(console: Console, scene: _Scene) -> None:
     request = scene.request
     properties = ", ".join(f"{key}={value}" for key, value in sorted(request.properties.items())) or "none"
+    at = f" at {time_text(scene.at_us)}" if scene.at_us else ""
     for name, value in (
         ("topic", str(request.topic)),
         ("bundle", request.bundle),
         ("properties", properties),
         ("cluster", scene.cluster),
-        ("brokers", f"{int(scene.registered.sum())} of {len(scene.roster)} registered{_when(scene)}"),
+        ("brokers", f"{int(scene.registered.sum())} of {len(scene.roster)} registered{at}"),
     ):
         console.print(plain(f"{name + ':':<12}{value}"))
-
-
-def _when(scene: Scene) -> str:
-    return f" at {time_text(scene.at_us)}" if scene.at_us else ""
 
 
 def _print_explanation(console: Console, explanation: Explanation) -> None:
     console.print()
     console.print(plain(f"policy {explanation.policy}", style="bold"))
-    candidates = sorted((vote for vote in explanation.votes if vote.reason is None), key=_by_odds)
+    # By odds, then by score, since policies that choose the best give all others odds of 0; ties by name.
+    candidates = sorted(
+        (vote for vote in explanation.votes if vote.reason is None),
+        key=lambda vote: (-vote.probability, -(vote.score or 0.0), vote.broker),
+    )
     if candidates:
         scorers = [f"{name} × {weight:g}" for name, weight in explanation.weights.items()]
-        rows = [_row(vote, explanation.weights) for vote in candidates]
+        rows = []
+        for vote in candidates:
+            scores = [f"{vote.scores[name]:.4f}" if name in vote.scores else "" for name in explanation.weights]
+            total = "" if vote.score is None else f"{vote.score:.4f}"
+            rows.append((vote.broker, f"{vote.probability:.4f}", total, *scores))
         plain_table(console, ("broker", "odds", "score", *scorers), rows)
-    for line in (*_rejections(explanation), *_conclusion(explanation)):
-        console.print(plain(line), soft_wrap=not console.is_terminal)
-
-
-def _by_odds(vote: BrokerVote) -> tuple[float, float, str]:
-    return -vote.probability, -(vote.score or 0.0), vote.broker
-
-
-def _row(vote: BrokerVote, weights: Mapping[str, float]) -> tuple[str, ...]:
-    scores = [f"{vote.scores[name]:.4f}" if name in vote.scores else "" for name in weights]
-    return vote.broker, f"{vote.probability:.4f}", "" if vote.score is None else f"{vote.score:.4f}", *scores
-
-
-def _rejections(explanation: Explanation) -> Iterator[str]:
     for vote in explanation.votes:
         if vote.reason is not None:
             why = f"{vote.reason.value}: {vote.detail}" if vote.detail else vote.reason.value
-            yield f"Rejected: {vote.broker} by {why}"
+            _print_line(console, f"Rejected: {vote.broker} by {why}")
+    for line in _conclusion(explanation):
+        _print_line(console, line)
+
+
+def _print_line(console: Console, line: str) -> None:
+    # Soft: in a file or a pipe a reason stays one line, however long a plug-in words it.
+    console.print(plain(line), soft_wrap=not console.is_terminal)
 
 
 def _conclusion(explanation: Explanation) -> Iterator[str]:
@@ -174,8 +269,8 @@ def _conclusion(explanation: Explanation) -> Iterator[str]:
         yield f"Declined: {explanation.declined.value}."
         return
     chosen = explanation.chosen
-    shown = ", ".join(f"{vote.broker} ({vote.probability:.4f})" for vote in chosen[:5])
-    yield f"Chosen: {shown}{f' and {len(chosen) - 5} more' if len(chosen) > 5 else ''}."
+    shown = ", ".join(f"{vote.broker} ({vote.probability:.4f})" for vote in chosen[:_SHOWN_BROKERS])
+    yield f"Chosen: {shown}{f' and {len(chosen) - _SHOWN_BROKERS} more' if len(chosen) > _SHOWN_BROKERS else ''}."
     if explanation.margin is None:
         yield f"Margin: none, all {explanation.ties} candidates have the same score."
     else:
@@ -183,7 +278,7 @@ def _conclusion(explanation: Explanation) -> Iterator[str]:
         yield f"Margin: {explanation.margin:.4f} to the next best score{tied}."
 
 
-def _json(scene: Scene, special: str | None, explanations: Sequence[Explanation]) -> dict[str, Any]:
+def _json(scene: _Scene, special: str | None, explanations: Sequence[Explanation]) -> dict[str, Any]:
     request = scene.request
     return {
         "request": {
@@ -195,28 +290,27 @@ def _json(scene: Scene, special: str | None, explanations: Sequence[Explanation]
         "cluster": scene.cluster,
         "at": time_text(scene.at_us),
         "answered_without_policy": special,
-        "policies": [_explanation_json(explanation) for explanation in explanations],
-    }
-
-
-def _explanation_json(explanation: Explanation) -> dict[str, Any]:
-    return {
-        "policy": explanation.policy,
-        "declined": None if explanation.declined is None else explanation.declined.value,
-        "margin": explanation.margin,
-        "ties": explanation.ties,
-        "failure": explanation.failure,
-        "weights": dict(explanation.weights),
-        "brokers": [
+        "policies": [
             {
-                "broker": vote.broker,
-                "reason": None if vote.reason is None else vote.reason.value,
-                "detail": vote.detail,
-                "score": vote.score,
-                "scores": dict(vote.scores),
-                "probability": vote.probability,
+                "policy": explanation.policy,
+                "declined": None if explanation.declined is None else explanation.declined.value,
+                "margin": explanation.margin,
+                "ties": explanation.ties,
+                "failure": explanation.failure,
+                "weights": dict(explanation.weights),
+                "brokers": [
+                    {
+                        "broker": vote.broker,
+                        "reason": None if vote.reason is None else vote.reason.value,
+                        "detail": vote.detail,
+                        "score": vote.score,
+                        "scores": dict(vote.scores),
+                        "probability": vote.probability,
+                    }
+                    for vote in explanation.votes
+                ],
             }
-            for vote in explanation.votes
+            for explanation in explanations
         ],
     }
 
@@ -238,6 +332,6 @@ COMMAND = Command(
             "with a supposed load, for a program",
         ),
     ),
-    add_arguments=_add_arguments,
-    run=_run,
+    add_arguments=add_arguments,
+    run=run,
 )

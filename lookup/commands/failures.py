@@ -1,78 +1,97 @@
-"""What interrupts a run, and what a failed Spark job or the system has to say, in sentences.
+"""Turn the early ends of a run into sentences: interruptions, failed Spark jobs, refusals of the operating system.
 
-Spark's errors carry the traceback of a worker as text. They are known by the names of their modules only: this must
-work where Spark is not installed.
+Spark's errors carry the traceback of a worker as text, and pyspark has no type or field for the cause. So their texts
+are matched, here and nowhere else, and their types are recognised by module name, because commands must fail well
+without pyspark, too. `tests/commands/test_failures.py` makes Spark fail and notices if a release words it differently.
 """
 
 from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 
-__all__ = ["ENDING", "is_interruption", "sentences_of_spark", "sentences_of_system"]
+__all__ = ["ENDING", "handled_by", "is_interruption", "sentences_of_spark", "sentences_of_system"]
 
 #: Signals that end a run as Ctrl-C does: of `kill`, and of a terminal that is closed (which Windows does not know).
 ENDING = tuple({signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)})
 
-#: What Spark says of a job that its own handler of Ctrl-C has cancelled.
+#: Spark's message for a job that pyspark's own handler of Ctrl-C has cancelled.
 _CANCELLED = "cancelled as part of cancellation of all jobs"
 #: A class of ours before its sentence, as a traceback from a Spark task ends.
 _WRAPPED = re.compile(
     r"^(?:\w+: )?lookup\.errors\.(?P<kind>\w+): (?P<sentence>.*?)(?=\n\s+at |\n\n|\n\tat |\nDriver stacktrace|\Z)",
     re.MULTILINE | re.DOTALL,
 )
-#: Distributions that raise what a failed job ends with.
+#: Distributions whose exceptions a failed job raises.
 _SPARK = frozenset({"py4j", "pyspark"})
 _TRACEBACK = "Traceback (most recent call last):\n"
-#: The name of a Java exception before what it says, and advice about settings of Spark behind that.
+#: The name of a Java exception before its message, and the advice about Spark's settings behind the message.
 _JAVA = re.compile(r"(?:\w+\.)+\w+(?:Exception|Error): ")
 _ADVICE = re.compile(r"\.? Consider .*")
 _NUMBER = re.compile(r"^\[errno \d+\] ", re.IGNORECASE)
-#: What is left of a worker, an executor or a JVM that the system has ended, mostly for want of memory.
+#: Traces of a worker, an executor or a JVM that the system has killed, mostly for want of memory.
 _GONE = re.compile(
     r"worker exited unexpectedly|MemoryError|OutOfMemory|heap space|ExecutorLost|Executor heartbeat"
     r"|Answer from Java side is empty|Error while (?:sending|receiving)|Connection refused|Connection reset"
 )
 
 
+@contextmanager
+def handled_by(handler: Callable[[int, FrameType | None], object], numbers: Iterable[int]) -> Iterator[None]:
+    """Handle signals by a function while the body runs; outside the main thread, which alone gets any, do nothing."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, previous in before.items():
+            signal.signal(number, previous)
+
+
 def is_interruption(error: BaseException) -> bool:
-    """Tell Ctrl-C, and what Spark makes of it: its handler cancels all jobs, and who waits for one may fail first."""
-    return any(isinstance(one, KeyboardInterrupt) or _CANCELLED in str(one) for one in _chain(error))
+    """Return if an error is Ctrl-C or a consequence of it.
+
+    Pyspark's handler cancels all jobs, so a thread that waits for a job may fail before the interruption arrives.
+    """
+    return any(isinstance(link, KeyboardInterrupt) or _CANCELLED in str(link) for link in _chain(error))
 
 
 def sentences_of_spark(error: BaseException) -> list[str]:
-    """Return the sentences of ours in an error of Spark, else one about the job that failed; none of other errors."""
-    for one in _chain(error):
-        found = list(_WRAPPED.finditer(str(one)))
-        if found:
-            return found[-1]["sentence"].strip().splitlines()
-    failed = next((one for one in _chain(error) if type(one).__module__.partition(".")[0] in _SPARK), None)
-    return [] if failed is None else [_about_job(str(failed))]
+    """Return the sentences of our own error within one of Spark, else one about the job; none of other errors."""
+    for link in _chain(error):
+        wrapped = list(_WRAPPED.finditer(str(link)))
+        if wrapped:
+            # A traceback ends with the error that was raised last, which is the one a user can act on.
+            return wrapped[-1]["sentence"].strip().splitlines()
+    failed = next((link for link in _chain(error) if type(link).__module__.partition(".")[0] in _SPARK), None)
+    if failed is None:
+        return []
+    text = str(failed)
+    if _TRACEBACK in text:
+        # The frames of a traceback are indented; the first line that is not says what was raised.
+        lines = text.rpartition(_TRACEBACK)[2].splitlines()
+        cause = next((line for line in lines if line and not line[0].isspace()), lines[-1])
+    else:
+        lines = text.strip().splitlines()
+        cause = next((line for line in lines if _JAVA.search(line)), lines[0] if lines else "Spark does not say why")
+        # Exceptions of Java name each other in one line, outermost first; behind the last name stands the reason.
+        cause = _ADVICE.sub("", _JAVA.split(cause)[-1]).strip()
+    return [f"a Spark task failed: {cause}{'; out of memory?' if _GONE.search(text) else ''}"]
 
 
 def sentences_of_system(error: BaseException) -> list[str]:
-    """Return what the system has refused, like writing to a full disk; none of other errors."""
+    """Return the refusal of the operating system, like a write to a full disk; none of other errors."""
     if not isinstance(error, OSError) or error.errno is None:
         return []
     # Arrow has no field for the file, and a message in two parts: "Cannot create directory 'x'. Detail: [errno 30] ..."
-    what, _, detail = str(error.strerror).partition(". Detail: ")
-    return [": ".join(text for text in (error.filename, what, _NUMBER.sub("", detail)) if text)]
-
-
-def _about_job(text: str) -> str:
-    hint = "; out of memory?" if _GONE.search(text) else ""
-    return f"a Spark task failed: {_cause(text)}{hint}"
-
-
-def _cause(text: str) -> str:
-    """Return the line that says most: the end of a worker's traceback, else what Java's innermost exception says."""
-    if _TRACEBACK in text:
-        lines = text.rpartition(_TRACEBACK)[2].splitlines()
-        return next((line for line in lines if line and not line[0].isspace()), lines[-1])
-    lines = text.strip().splitlines()
-    said = next((line for line in lines if _JAVA.search(line)), lines[0] if lines else "Spark does not say why")
-    return _ADVICE.sub("", _JAVA.split(said)[-1]).strip()
+    message, _, detail = str(error.strerror).partition(". Detail: ")
+    return [": ".join(text for text in (error.filename, message, _NUMBER.sub("", detail)) if text)]
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

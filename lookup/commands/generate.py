@@ -1,22 +1,23 @@
-"""`lookup generate`: synthetic but realistic logs from a seed; every figure of `GenerateSettings` is a flag."""
+"""Carry out `lookup generate`: write a synthetic but realistic log from a seed; every figure of it is a flag."""
 
 from __future__ import annotations
 
 import argparse
 import re
+import time
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any, get_type_hints
 
-from lookup.commands.extras import require_extra
-from lookup.commands.options import Command, Parser, add_format, add_output, number, whole
+from lookup.commands.options import Command, Parser, add_format, add_output, number, require_extra, whole
 from lookup.commands.streams import data_console, plain_table, print_json, progress
 from lookup.errors import SettingsError
 from lookup.logs.generator.settings import LOGGING_POLICIES, GenerateSettings
 
-__all__ = ["COMMAND"]
+__all__ = ["COMMAND", "add_arguments", "run"]
 
-#: What every figure means, in the order of the help.
+#: Meaning of every figure of `GenerateSettings`, in the order of the help.
 _MEANINGS: Mapping[str, str] = {
     "lookups": "rows of LOOKUPS over all clusters, hops and reconnects included",
     "clusters": "clusters",
@@ -43,19 +44,13 @@ _MEANINGS: Mapping[str, str] = {
     "logging_policy": f"how the logged brokers were chosen: {', '.join(LOGGING_POLICIES)}",
     "seed": "seed; the same seed and figures give the same rows",
 }
-
-
-#: A figure in a sentence about figures.
+#: A figure as the subject of a sentence about figures: "topics is 3, ...", "losses + leaves (5) ...". The lookahead
+#: leaves ordinary words like "brokers" in the rest of the sentence alone.
 _FIGURE = re.compile(rf"\b(?:{'|'.join(_MEANINGS)})\b(?= is | \+ | times | \()")
 
 
 def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
-
-
-def _by_flags(problem: str) -> str:
-    """Name the figures of a sentence as users know them."""
-    return _FIGURE.sub(lambda found: _flag(found[0]), problem)
 
 
 def _start(text: str) -> datetime:
@@ -65,44 +60,62 @@ def _start(text: str) -> datetime:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time like 2026-01-05T00:00:00Z") from None
 
 
-_READERS: Mapping[type, Callable[[str], Any]] = {int: whole, float: number, datetime: _start, str: str}
+#: Reader and name in the help of a flag's value, by type of the figure.
+_VALUES: Mapping[type, tuple[Callable[[str], Any], str]] = {
+    int: (whole, "N"),
+    float: (number, "X"),
+    datetime: (_start, "TIME"),
+    str: (str, "NAME"),
+}
 
 
-def _add_arguments(parser: Parser) -> None:
+def add_arguments(parser: Parser) -> None:
+    """Add a flag for every figure of `GenerateSettings`, and those of the output."""
     add_output(parser, "the tables")
     types, defaults = get_type_hints(GenerateSettings), GenerateSettings()
     for name, meaning in _MEANINGS.items():
         default = getattr(defaults, name)
         shown = default.isoformat() if isinstance(default, datetime) else default
-        parser.add_argument(
-            _flag(name),
-            type=_READERS[types[name]],
-            metavar={int: "N", float: "X", datetime: "TIME", str: "NAME"}[types[name]],
-            help=f"{meaning} (default: {shown})",
-        )
+        reader, metavar = _VALUES[types[name]]
+        # No default for argparse: only figures that were given are passed on, and the dataclass has the defaults.
+        parser.add_argument(_flag(name), type=reader, metavar=metavar, help=f"{meaning} (default: {shown})")
     add_format(parser, "table", "json")
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
+    """Write a synthetic log and the manifest that says how to make it again, and print its tables.
+
+    Raises:
+        SettingsError: for figures that contradict each other, all together, or if Arrow is not installed.
+        InputError: if the output is a file, or not empty without force.
+    """
     given = {name: getattr(arguments, name) for name in _MEANINGS if getattr(arguments, name) is not None}
     try:
         settings = GenerateSettings(**given)
     except SettingsError as error:
-        raise SettingsError([_by_flags(problem) for problem in error.problems]) from None
+        # The library speaks of figures, users know them as flags.
+        problems = [_FIGURE.sub(lambda figure: _flag(figure[0]), problem) for problem in error.problems]
+        raise SettingsError(problems) from None
     require_extra("generate", "pyarrow")
-    from lookup.commands.generation import write_log  # noqa: PLC0415  Arrow only where tables are written
+    # Arrow is an extra, which neither the help nor a core installation may need.
+    from lookup.logs.generator.generate import generate  # noqa: PLC0415
+    from lookup.logs.outputs import write_beside  # noqa: PLC0415
+    from lookup.report.manifest import RunFacts, manifest_json  # noqa: PLC0415
 
+    began, started = time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
     with progress(f"writing {settings.lookups:,} lookups to {arguments.output}"):
-        report = write_log(settings, arguments.output, is_forced=arguments.force, command=arguments.argv)
-    if arguments.format == "json":
-        print_json(
-            {
-                "output": str(report.output),
-                "clusters": list(report.clusters),
-                "rows": dict(report.rows),
-                "reconnects": report.reconnects,
-            }
+        report = generate(settings, arguments.output, force=arguments.force)
+        facts = RunFacts(
+            command=arguments.argv,
+            exit_code=0,
+            settings=asdict(settings) | {"start": settings.start.isoformat()},
+            seeds=(settings.seed,),
+            wall_clock={"started": started, "total_s": round(time.monotonic() - began, 3)},
         )
+        write_beside(arguments.output, "manifest.json", manifest_json(facts))
+    if arguments.format == "json":
+        content = {"output": str(report.output), "clusters": list(report.clusters)}
+        print_json(content | {"rows": dict(report.rows), "reconnects": report.reconnects})
         return 0
     rows = [(name, f"{count:,}", str(report.output / name)) for name, count in report.rows.items()]
     plain_table(data_console(), ("table", "rows", "path"), rows)
@@ -120,6 +133,6 @@ COMMAND = Command(
         ),
         ("lookup generate --output storm --losses 4 --logging-policy rack-random --seed 7", "four brokers are lost"),
     ),
-    add_arguments=_add_arguments,
-    run=_run,
+    add_arguments=add_arguments,
+    run=run,
 )

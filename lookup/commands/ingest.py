@@ -1,16 +1,28 @@
-"""`lookup ingest`: turn log files into canonical tables; the flags, while the work is in `ingestion`."""
+"""Declare `lookup ingest`, which turns log files into canonical tables.
+
+The work is in `ingestion.py`, a module of its own because it imports Spark and Arrow: this one is read for every help.
+"""
 
 from __future__ import annotations
 
 import argparse
 
-from lookup.commands.extras import require_extra
-from lookup.commands.options import Command, Parser, add_format, add_output, add_plugin_files, cluster, ratio
+from lookup.commands.options import (
+    Command,
+    Parser,
+    add_format,
+    add_output,
+    add_plugin_files,
+    cluster,
+    ratio,
+    require_extra,
+)
 
-__all__ = ["COMMAND"]
+__all__ = ["COMMAND", "add_arguments", "run"]
 
 
-def _add_arguments(parser: Parser) -> None:
+def add_arguments(parser: Parser) -> None:
+    """Add the flags of `lookup ingest`."""
     parser.need(
         "sources", nargs="*", metavar="SOURCE", help="log files, folders, globs or URIs; .gz, .bz2 and .zst too"
     )
@@ -35,24 +47,16 @@ def _add_arguments(parser: Parser) -> None:
     add_format(parser, "table", "json")
 
 
-def _run(arguments: argparse.Namespace) -> int:
-    require_extra("ingest", "pyspark", "pyarrow", "pandas")
-    from lookup.commands.ingestion import Wanted, run_ingest  # noqa: PLC0415  Spark only where it runs
+def run(arguments: argparse.Namespace) -> int:
+    """Ingest, print what was read, and return 0.
 
-    wanted = Wanted(
-        sources=tuple(arguments.sources),
-        output=arguments.output,
-        is_forced=arguments.force,
-        reader=arguments.reader,
-        mapping=arguments.mapping,
-        cluster=arguments.cluster,
-        max_quarantine_ratio=arguments.max_quarantine_ratio,
-        master=arguments.master,
-        plugin_files=tuple(arguments.plugin_file),
-        form=arguments.format,
-        command=arguments.argv,
-    )
-    return run_ingest(wanted)
+    Raises:
+        PulsarLookupError: as `lookup.commands.ingestion.ingest_files`; also if Spark or Arrow is not installed.
+    """
+    require_extra("ingest", "pyspark", "pyarrow", "pandas")
+    from lookup.commands.ingestion import ingest_files  # noqa: PLC0415  Spark and Arrow are an extra
+
+    return ingest_files(arguments)
 
 
 COMMAND = Command(
@@ -72,6 +76,6 @@ COMMAND = Command(
             "with a log reader of your own; earlier tables are replaced",
         ),
     ),
-    add_arguments=_add_arguments,
-    run=_run,
+    add_arguments=add_arguments,
+    run=run,
 )

@@ -1,15 +1,15 @@
-"""The work of `lookup ingest`: build the reader, run the Spark job, say what was read."""
+"""Carry out `lookup ingest`: build the reader, run the Spark job, print what was read."""
 
 from __future__ import annotations
 
+import argparse
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import asdict
 from datetime import UTC, datetime
 
 from rich.text import Text
 
-from lookup.commands.overlaps import relation
 from lookup.commands.sessions import java_version, spark_session
 from lookup.commands.streams import data_console, plain_table, print_json, progress, warn
 from lookup.engine.build import part_table
@@ -17,14 +17,14 @@ from lookup.engine.plugins import load_plugins
 from lookup.errors import InputError
 from lookup.logs.ingest import MAX_QUARANTINE_RATIO, QUARANTINE_TABLE, IngestReport, ingest
 from lookup.logs.mapping import load_reader
-from lookup.logs.outputs import require_free, write_beside
+from lookup.logs.outputs import relation, require_free, write_beside
 from lookup.logs.schema import CANONICAL
 from lookup.logs.sources import list_files
 from lookup.model.quoting import quantity
 from lookup.model.time import time_text
 from lookup.report.manifest import RunFacts, fingerprint, manifest_json
 
-__all__ = ["Wanted", "run_ingest"]
+__all__ = ["ingest_files"]
 
 #: Everything an ingest puts into its output, in place of what had that name.
 _REPLACED = (*CANONICAL, QUARANTINE_TABLE, "manifest.json")
@@ -32,81 +32,64 @@ _REPLACED = (*CANONICAL, QUARANTINE_TABLE, "manifest.json")
 _SHOWN_REASONS = 5
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What the command line asks for."""
+def ingest_files(arguments: argparse.Namespace) -> int:
+    """Read log files into tables, print how many rows they have, and return 0.
 
-    sources: tuple[str, ...]
-    output: str
-    is_forced: bool
-    reader: str | None
-    mapping: str | None
-    cluster: str | None
-    #: None: the default
-    max_quarantine_ratio: float | None
-    master: str | None
-    plugin_files: tuple[str, ...]
-    form: str
-    #: words of the command line, for the manifest
-    command: Sequence[str]
-
-
-def run_ingest(wanted: Wanted) -> int:
-    """Read log files into tables and print how many rows they have.
+    Args:
+        arguments: as `lookup.commands.ingest.add_arguments` declares them.
 
     Raises:
         PulsarLookupError: in one sentence, for whatever the user has to change; the output is then as it was.
     """
     began, started = time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
-    registry = load_plugins(wanted.plugin_files)
-    reader = load_reader(registry, name=wanted.reader, mapping=wanted.mapping)
-    # Looked at before Spark, which takes seconds to start.
-    files = list_files(wanted.sources)
-    _require_apart(dict.fromkeys([*wanted.sources, *files]), wanted.output)
-    require_free(wanted.output, force=wanted.is_forced)
-    with progress("starting Spark") as tell, spark_session(wanted.master) as spark:
-        tell(f"reading {quantity(len(files), 'file')} with {reader.name}")
+    sources, plugin_files, output = tuple(arguments.sources), tuple(arguments.plugin_file), arguments.output
+    registry = load_plugins(plugin_files)
+    reader = load_reader(registry, name=arguments.reader, mapping=arguments.mapping)
+    # Before Spark, which takes seconds to start.
+    files = list_files(sources)
+    _require_apart(dict.fromkeys([*sources, *files]), output)
+    require_free(output, force=arguments.force)
+    permitted = arguments.max_quarantine_ratio
+    with progress("starting Spark") as report_stage, spark_session(arguments.master) as spark:
+        report_stage(f"reading {quantity(len(files), 'file')} with {reader.name}")
         report = ingest(
             spark,
-            wanted.sources,
+            sources,
             reader,
-            wanted.output,
-            cluster=wanted.cluster,
-            force=wanted.is_forced,
-            max_quarantine_ratio=_allowed(wanted),
-            plugin_files=wanted.plugin_files,
+            output,
+            cluster=arguments.cluster,
+            force=arguments.force,
+            max_quarantine_ratio=MAX_QUARANTINE_RATIO if permitted is None else permitted,
+            plugin_files=plugin_files,
         )
         facts = RunFacts(
-            command=wanted.command,
+            command=arguments.argv,
             exit_code=0,
-            settings={"reader": part_table(reader), "cluster": wanted.cluster},
-            inputs={source: fingerprint(source) for source in wanted.sources},
+            settings={"reader": part_table(reader), "cluster": arguments.cluster},
+            inputs={source: fingerprint(source) for source in sources},
             wall_clock={"started": started, "total_s": round(time.monotonic() - began, 3)},
             versions={"java": java_version(spark)},
         )
-        write_beside(wanted.output, "manifest.json", manifest_json(facts, registry))
-    _tell(report, wanted.form)
+        write_beside(output, "manifest.json", manifest_json(facts, registry))
+    _print(report, arguments.format)
     return 0
 
 
 def _require_apart(sources: Iterable[str], output: str) -> None:
-    """Refuse sources that an ingest would replace or that hold what it writes: they would be gone, or read again."""
+    """Refuse sources that an ingest would replace or that hold its output: they would be gone, or read again."""
     for source in sources:
         for name in _REPLACED:
             replaced = f"{output.rstrip('/')}/{name}"
-            found = relation(source, replaced)
-            if found is not None:
+            overlap = relation(source, replaced)
+            if overlap is not None:
                 raise InputError(
-                    f"source {source!r} {found} {replaced}, which --output {output} replaces; "
+                    f"source {source!r} {overlap} {replaced}, which --output {output} replaces; "
                     "name an output that has nothing to do with what is read"
                 )
 
 
-def _allowed(wanted: Wanted) -> float:
-    return MAX_QUARANTINE_RATIO if wanted.max_quarantine_ratio is None else wanted.max_quarantine_ratio
-
-
-def _tell(report: IngestReport, form: str) -> None:
+def _print(report: IngestReport, form: str) -> None:
+    # The most frequent reasons come first; a log of another format has as many as lines, and five show the pattern.
     for reason, count in list(report.quarantined.items())[:_SHOWN_REASONS]:
         warn(f"in quarantine: {quantity(count, 'record')}{', for instance' if count > 1 else ''}: {reason}")
     if form == "json":

@@ -1,7 +1,7 @@
-"""Commands and their flags: the parser every command shares, its messages and the values flags may take.
+"""Define commands and their flags: the parser, its messages, flags of several commands, and values of flags.
 
-It is `argparse` with sentences in place of its own messages: a mistake names the flag, what would be right and where
-the help is, and nothing is abbreviated or guessed.
+The parser is `argparse` with sentences in place of its own messages: a mistake names the flag, a right value and the
+help, and no flag is abbreviated or guessed.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from importlib.util import find_spec
 from typing import Any, NoReturn
 
 from lookup.errors import SettingsError
@@ -18,23 +19,8 @@ from lookup.model.names import cluster_problem
 from lookup.model.quoting import suggestion
 from lookup.model.time import is_in_calendar, to_us
 
-__all__ = [
-    "Command",
-    "Parser",
-    "add_config",
-    "add_format",
-    "add_output",
-    "add_plugin_files",
-    "add_set",
-    "cluster",
-    "moment",
-    "number",
-    "pairs",
-    "parsed",
-    "ratio",
-    "settings_flags",
-    "whole",
-]
+__all__ = ["Command", "Parser", "add_config", "add_format", "add_output", "add_plugin_files", "add_set", "cluster"]
+__all__ += ["moment", "number", "pairs", "parsed", "ratio", "require_extra", "settings_flags", "whole"]
 
 
 @dataclass(frozen=True)
@@ -53,26 +39,29 @@ class Command:
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that raises `SettingsError` where argparse would print a usage and exit."""
+    """A parser that raises `SettingsError` in place of printing a usage and exiting."""
 
     def __init__(self, **keywords: Any) -> None:
+        # `add_help=False`, since argparse's own text for --help cannot be changed.
         super().__init__(
             allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, add_help=False, **keywords
         )
         self.add_argument("-h", "--help", action="help", help="print this and exit")
-        #: what must be given: destination and name in messages
+        #: name in messages by destination, for arguments that must be given
         self.needed: dict[str, str] = {}
 
     def need(self, *names: str, **keywords: Any) -> None:
-        """Add an argument that must be given; it is asked for after unknown ones, which may be misspelt needed ones."""
+        """Add an argument that must be given."""
+        # Not `required=True`: argparse would complain of a missing flag before an unknown one, its likely misspelling.
         action = self.add_argument(*names, **keywords)
         self.needed[action.dest] = names[0] if names[0].startswith("-") else str(action.metavar or action.dest)
 
     def error(self, message: str) -> NoReturn:
-        """Raise what argparse found, as a sentence with the way to the help."""
+        """Raise a mistake as a sentence that ends with the command for help."""
         raise SettingsError(f"{message.removeprefix('argument ')}; see `{self.prog} --help`")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
+        # argparse offers no public place to word this message; tests/commands/test_options.py pins the result.
         if action.choices is not None and value not in action.choices:
             what = f"{action.option_strings[0]}: there is no" if action.option_strings else "there is no command"
             self.error(f"{what} {value!r}; {suggestion(str(value), map(str, action.choices))}")
@@ -84,29 +73,39 @@ def parsed(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
     Raises:
         SettingsError: in one sentence, for what is unknown, wrong or missing.
     """
-    found, rest = parser.parse_known_args(argv)
-    reached: Parser = getattr(found, "parser", parser)
+    arguments, rest = parser.parse_known_args(argv)
+    reached: Parser = getattr(arguments, "parser", parser)
     if rest:
-        reached.error(_unknown(rest[0], reached))
-    missing = [name for dest, name in reached.needed.items() if not getattr(found, dest)]
+        flag = rest[0].partition("=")[0]
+        if not flag.startswith("-"):
+            reached.error(f"{rest[0]!r} is one argument too many")
+        # A group of commands has flags, too; the command that was reached knows its own alone.
+        known = [name for action in reached._actions for name in action.option_strings]
+        reached.error(f"there is no flag {flag}; {suggestion(flag, known)}")
+    missing = [name for dest, name in reached.needed.items() if not getattr(arguments, dest)]
     if missing:
         reached.error(f"{' and '.join(missing)} must be given")
-    return found
+    return arguments
 
 
-def _unknown(word: str, parser: Parser) -> str:
-    flag = word.partition("=")[0]
-    if not flag.startswith("-"):
-        return f"{word!r} is one argument too many"
-    known = [name for action in parser._actions for name in action.option_strings]
-    return f"there is no flag {flag}; {suggestion(flag, known)}"
+def require_extra(command: str, *packages: str) -> None:
+    """Refuse to run a command whose packages are not installed, before anything imports them.
+
+    Raises:
+        SettingsError: naming the first missing package and the extra that brings it.
+    """
+    missing = [package for package in packages if find_spec(package) is None]
+    if missing:
+        raise SettingsError(
+            f"`lookup {command}` needs {missing[0]}: install it with pip install 'pulsar-lookup[spark]'"
+        )
 
 
 # Flags that several commands share.
 
 
 def add_config(parser: Parser, what: str = "the evaluation, a TOML file") -> None:
-    """Add `--config` and what lies over the file."""
+    """Add `--config`, and `--set`, which wins over the file."""
     parser.need("--config", metavar="FILE", help=what)
     add_set(parser, "evaluation.seeds=[1,2]")
 
@@ -123,7 +122,7 @@ def add_set(parser: Parser, example: str) -> None:
 
 
 def settings_flags(arguments: argparse.Namespace) -> dict[str, object]:
-    """Return what `--set` gives, by key path."""
+    """Return the values of `--set` by key path."""
     return dict(pairs("--set", arguments.set, "evaluation.tick_s=30"))
 
 
@@ -158,11 +157,11 @@ def pairs(flag: str, written: Iterable[str], example: str) -> list[tuple[str, st
     Raises:
         SettingsError: naming the first text without key or equals sign.
     """
-    found = [text.partition("=") for text in written]
-    for key, equals, value in found:
+    parts = [text.partition("=") for text in written]
+    for key, equals, value in parts:
         if not key.strip() or not equals:
             raise SettingsError(f"{flag}: {key + equals + value!r} should be of the form {example}")
-    return [(key.strip(), value) for key, _, value in found]
+    return [(key.strip(), value) for key, _, value in parts]
 
 
 def whole(text: str) -> int:
@@ -206,11 +205,11 @@ def cluster(text: str) -> str:
 def moment(text: str) -> int:
     """Read a time with its offset; µs since the Unix epoch."""
     try:
-        found = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time like 2026-01-01T12:00:00Z") from None
-    if found.tzinfo is None:
+    if time.tzinfo is None:
         raise argparse.ArgumentTypeError(f"{text!r} has no offset; write 2026-01-01T12:00:00Z or ...+01:00")
-    if not is_in_calendar(found):
+    if not is_in_calendar(time):
         raise argparse.ArgumentTypeError(f"{text!r} does not lie in the years 1 to 9999 of UTC")
-    return to_us(found)
+    return to_us(time)

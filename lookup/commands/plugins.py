@@ -1,11 +1,10 @@
-"""`lookup plugins list`: every registered class, where it comes from and what it takes."""
+"""Carry out `lookup plugins list`: print every registered class, its origin and its parameters."""
 
 from __future__ import annotations
 
 import argparse
 import inspect
 import json
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import entry_points
 from typing import Any
@@ -19,7 +18,10 @@ from lookup.engine.plugins import Registry, load_plugins
 from lookup.hooks import ENTRY_POINT_GROUP, reads_of
 from lookup.hooks.raised import guarded
 
-__all__ = ["COMMAND", "Listed", "listed"]
+__all__ = ["COMMAND", "Listed", "add_arguments", "listed", "run"]
+
+#: Kinds of classes that take no part in decisions and so declare no reads.
+_WITHOUT_READS = frozenset({"listers", "log_readers", "metrics", "shedders", "splitters", "split_algorithms"})
 
 
 @dataclass(frozen=True)
@@ -33,77 +35,26 @@ class Listed:
     origin: str
     #: first line of the docstring
     summary: str
-    #: one text per parameter, `key = default`, or the bare key where it must be given
+    #: one text per parameter, `key = default`, or the bare key if it must be given
     parameters: tuple[str, ...]
-    #: what the part declares to read; empty for what takes no part in decisions
+    #: fields that the part declares to read; empty for what takes no part in decisions
     reads: tuple[str, ...]
 
 
-def listed(registry: Registry) -> list[Listed]:
-    """Describe every registered class, by kind and name."""
-    return [
-        Listed(
-            kind=kind,
-            name=name,
-            origin=_origin(registry, found),
-            summary=(inspect.getdoc(found) or "").partition("\n")[0],
-            parameters=tuple(_parameters(found)),
-            reads=_reads(kind, found),
-        )
-        for kind, classes in registry.classes.items()
-        for name, found in classes.items()
-    ]
-
-
-def _origin(registry: Registry, found: type[Any]) -> str:
-    """Return the origin of the plug-in whose module is nearest to that of the class."""
-    origins = {source.name: source.origin for source in registry.sources}
-    modules = {entry.name: entry.module for entry in entry_points(group=ENTRY_POINT_GROUP)}
-    places = {modules.get(name, f"lookup_plugin_{name}"): origin for name, origin in origins.items()}
-    near = [module for module in places if found.__module__ == module or found.__module__.startswith(f"{module}.")]
-    near = near or [module for module in places if module.partition(".")[0] == found.__module__.partition(".")[0]]
-    return places[max(near, key=len)] if near else found.__module__
-
-
-def _parameters(found: type[Any]) -> Iterator[str]:
-    made = _made(found)
-    defaults = {} if made is None else part_table(made)
-    for entry in parameters_of(found):
-        yield entry.name if made is None else f"{entry.name} = {_written(defaults.get(entry.name))}"
-
-
-def _made(found: type[Any]) -> Any:
-    """Make a class by its defaults; None where a parameter has none, or a default is one it refuses itself."""
-    try:
-        return found()
-    except KeyboardInterrupt:
-        raise
-    except BaseException:  # noqa: BLE001  a third party's class may raise anything; it can be listed all the same
-        return None
-
-
-def _written(value: object) -> str:
-    return "unset" if value is None else json.dumps(value, default=str)
-
-
-def _reads(kind: str, found: type[Any]) -> tuple[str, ...]:
-    if kind in ("listers", "log_readers", "metrics", "shedders", "splitters", "split_algorithms"):
-        return ()
-    made = _made(found)
-    if made is None:  # the answer may depend on the parameter
-        declared = getattr(found, "reads", ())
-        return tuple(sorted(declared)) if isinstance(declared, frozenset) else ()
-    with guarded(f"{found.__module__}.{found.__qualname__} cannot say what it reads: "):
-        return tuple(sorted(reads_of(made)))
-
-
-def _add_arguments(parser: Parser) -> None:
+def add_arguments(parser: Parser) -> None:
+    """Add the flags of `lookup plugins list`."""
     parser.add_argument("kind", nargs="?", metavar="KIND", help="only this kind: filters, scorers, selectors, ...")
     add_plugin_files(parser)
     add_format(parser, "table", "json")
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
+    """Print every class, or those of one kind, and return 0.
+
+    Raises:
+        SettingsError: if there is no such kind.
+        PluginError: if a plug-in cannot be loaded.
+    """
     registry = load_plugins(arguments.plugin_file)
     if arguments.kind is not None and arguments.kind not in registry.classes:
         arguments.parser.error(f"there is no kind {arguments.kind!r}; known: {', '.join(registry.classes)}")
@@ -113,16 +64,65 @@ def _run(arguments: argparse.Namespace) -> int:
         return 0
     console = data_console()
     for kind in registry.classes:
-        rows = [_row(entry) for entry in entries if entry.kind == kind]
+        rows = [
+            (entry.name, entry.origin, "\n".join(entry.parameters), "\n".join(entry.reads), entry.summary)
+            for entry in entries
+            if entry.kind == kind
+        ]
         if rows:
-            columns = ("name", "origin", "parameters", "reads", "what it does")
             console.print(Text(kind.replace("_", " "), style="bold"))
-            plain_table(console, columns, rows)
+            plain_table(console, ("name", "origin", "parameters", "reads", "what it does"), rows)
     return 0
 
 
-def _row(entry: Listed) -> tuple[str, ...]:
-    return entry.name, entry.origin, "\n".join(entry.parameters), "\n".join(entry.reads), entry.summary
+def listed(registry: Registry) -> list[Listed]:
+    """Describe every registered class, by kind and name."""
+    return [
+        _described(kind, name, registered, registry)
+        for kind, classes in registry.classes.items()
+        for name, registered in classes.items()
+    ]
+
+
+def _described(kind: str, name: str, registered: type[Any], registry: Registry) -> Listed:
+    try:
+        instance = registered()
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001  a third party's class may raise anything; it can be listed all the same
+        # A parameter has no default, or the class refuses its own.
+        parameters = tuple(entry.name for entry in parameters_of(registered))
+        # Only reads of the class itself are known; a property may depend on the parameters.
+        declared = getattr(registered, "reads", ())
+        reads = tuple(sorted(declared)) if isinstance(declared, frozenset) else ()
+    else:
+        defaults = part_table(instance)
+        values = {entry.name: defaults.get(entry.name) for entry in parameters_of(registered)}
+        parameters = tuple(
+            f"{key} = {'unset' if value is None else json.dumps(value, default=str)}" for key, value in values.items()
+        )
+        with guarded(f"{registered.__module__}.{registered.__qualname__} cannot say what it reads: "):
+            reads = () if kind in _WITHOUT_READS else tuple(sorted(reads_of(instance)))
+    return Listed(
+        kind=kind,
+        name=name,
+        origin=_origin(registry, registered),
+        summary=(inspect.getdoc(registered) or "").partition("\n")[0],
+        parameters=parameters,
+        reads=() if kind in _WITHOUT_READS else reads,
+    )
+
+
+def _origin(registry: Registry, registered: type[Any]) -> str:
+    """Return the origin of the plug-in whose module is nearest to that of the class."""
+    entry_modules = {entry.name: entry.module for entry in entry_points(group=ENTRY_POINT_GROUP)}
+    # A plug-in of a file is imported under this name, see `load_plugins`.
+    origins = {entry_modules.get(it.name, f"lookup_plugin_{it.name}"): it.origin for it in registry.sources}
+    module = registered.__module__
+    near = [name for name in origins if module == name or module.startswith(f"{name}.")]
+    # A plug-in may register classes of a sister module of its package.
+    near = near or [name for name in origins if name.partition(".")[0] == module.partition(".")[0]]
+    return origins[max(near, key=len)] if near else module
 
 
 COMMAND = Command(
@@ -133,6 +133,6 @@ COMMAND = Command(
         ("lookup plugins list selectors --format json", "selectors for a program"),
         ("lookup plugins list --plugin-file my_rack.py", "with the parts of a file of your own"),
     ),
-    add_arguments=_add_arguments,
-    run=_run,
+    add_arguments=add_arguments,
+    run=run,
 )

@@ -1,10 +1,10 @@
-"""From an evaluation file to settings, registered parts and policies; all mistakes are reported together."""
+"""Read an evaluation for a command: settings, plug-ins, policies and brokers; all mistakes are reported together."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
 from lookup.commands.streams import warn
 from lookup.engine.build import build_policies
@@ -12,6 +12,7 @@ from lookup.engine.plugins import Registry, load_plugins
 from lookup.engine.policy import Policy
 from lookup.engine.sharing import shared_problems
 from lookup.errors import PluginError, SettingsError
+from lookup.replay.timeline import Registration
 from lookup.score.verdict import check_rules
 from lookup.settings import (
     EvaluationFile,
@@ -22,8 +23,12 @@ from lookup.settings import (
     load_manager_sources,
     policy_warnings,
 )
+from lookup.settings.layers import read_toml
 
-__all__ = ["Selection", "examine", "select"]
+__all__ = ["ANY_SETTINGS", "Examined", "Selection", "examine", "is_about_topics", "registrations_in", "select"]
+
+#: Help of `--config` for commands that take settings of any kind.
+ANY_SETTINGS = "the evaluation or settings of topics, a TOML file; or a broker.conf"
 
 
 @dataclass(frozen=True)
@@ -36,62 +41,90 @@ class Selection:
     policies: tuple[Policy, ...]
 
 
+@dataclass(frozen=True)
+class Examined:
+    """As much of an evaluation as can be understood, and everything that is wrong with it."""
+
+    findings: Findings
+    #: None if the plug-ins cannot be loaded
+    registry: Registry | None
+    #: those that can be built, in the order of the settings
+    policies: tuple[Policy, ...]
+    problems: Sequence[str]
+
+
+def is_about_topics(path: str) -> bool:
+    """Return if a file holds settings of topics: a `broker.conf`, or TOML with a table `[topics]`."""
+    if Path(path).suffix == ".conf":
+        return True
+    try:
+        return "topics" in read_toml(Path(path))
+    except SettingsError:
+        return False  # it is then read as an evaluation, which reports what is wrong with it
+
+
 def select(config: str, flags: Mapping[str, object]) -> Selection:
     """Read an evaluation, load its plug-ins and build its policies.
+
+    Args:
+        config: path of the file.
+        flags: settings by key path, which win over those of the file.
 
     Raises:
         SettingsError: all mistakes of settings, plug-ins and policies together.
     """
-    findings, registry, policies, problems = examine(config, flags)
-    if problems or findings.settings is None or registry is None:
-        raise SettingsError(problems)
-    for sentence in policy_warnings(findings.settings.policies):
+    examined = examine(config, flags)
+    settings = examined.findings.settings
+    if examined.problems or settings is None or examined.registry is None:
+        raise SettingsError(examined.problems)
+    for sentence in policy_warnings(settings.policies):
         warn(sentence)
-    if findings.settings.verdict.resamples is not None:
+    if settings.verdict.resamples is not None:
         warn("verdict.resamples is no longer used: intervals are calculated and nothing is drawn; leave it out")
-    return Selection(findings.settings, registry, policies)
+    return Selection(settings, examined.registry, examined.policies)
 
 
-def examine(
-    config: str, flags: Mapping[str, object]
-) -> tuple[Findings, Registry | None, tuple[Policy, ...], list[str]]:
-    """Read an evaluation and check as much of it as can be understood; the last of the answers are all mistakes."""
+def examine(config: str, flags: Mapping[str, object]) -> Examined:
+    """Read an evaluation and check as much of it as can be understood."""
     findings = examine_evaluation(config, flags)
     problems = list(findings.problems)
     if not findings.tables:  # the file could not be read at all
-        return findings, None, (), problems
+        return Examined(findings, None, (), problems)
     try:
         registry = load_plugins(findings.tables.get("plugin_files", ()))
     except PluginError as error:
-        # A file that is not there was already complained of.
-        return findings, None, (), [*problems, str(error)] if "plugin_files" in findings.tables else problems
-    policies, wrong = _built(findings, registry)
-    problems += wrong
-    if getattr(findings.sound.get("evaluation"), "ownership", None) == "shared":
-        problems += shared_problems(policies)
-    try:
-        check_rules(_rules(findings.sound), [found() for found in registry.classes["metrics"].values()])
-    except SettingsError as error:
-        problems += error.problems
-    return findings, registry, policies, problems
-
-
-def _built(findings: Findings, registry: Registry) -> tuple[tuple[Policy, ...], list[str]]:
-    """Build what policies can be built, each by itself, so that one that is wrong hides nothing of the others."""
-    settings = findings.settings
-    conf = {} if settings is None else load_manager_keys(settings)
-    sources = {} if settings is None else load_manager_sources(settings)
+        # A file that does not exist is among the problems of the settings already, which then lack the key.
+        unloaded = [str(error)] if "plugin_files" in findings.tables else []
+        return Examined(findings, None, (), [*problems, *unloaded])
+    conf = {} if findings.settings is None else load_manager_keys(findings.settings)
+    sources = {} if findings.settings is None else load_manager_sources(findings.settings)
     policies: list[Policy] = []
-    problems: list[str] = []
     for spec in findings.sound.get("policies", ()):
         try:
+            # One by one, so that a policy that is wrong hides no mistake of another.
             policies += build_policies(registry, [spec], conf, sources)
         except SettingsError as error:
             problems += error.problems
-    return tuple(policies), problems
+    if getattr(findings.sound.get("evaluation"), "ownership", None) == "shared":
+        problems += shared_problems(tuple(policies))
+    rules = findings.sound.get("verdict")
+    if not isinstance(rules, VerdictSection):
+        # Of a table that is wrong only the right keys are known.
+        rules = VerdictSection(**vars(rules or VerdictSection()))
+    try:
+        check_rules(rules, [metric() for metric in registry.classes["metrics"].values()])
+    except SettingsError as error:
+        problems += error.problems
+    return Examined(findings, registry, tuple(policies), problems)
 
 
-def _rules(sound: Mapping[str, Any]) -> VerdictSection:
-    rules = sound.get("verdict")
-    # Of a table that is wrong only the right keys are known.
-    return rules if isinstance(rules, VerdictSection) else VerdictSection(**vars(rules or VerdictSection()))
+def registrations_in(path: str) -> Mapping[str, Sequence[Registration]]:
+    """Read a BROKERS table: registrations in order of time, by cluster. It takes Arrow.
+
+    Raises:
+        InputError: if the table cannot be used.
+    """
+    from lookup.replay.tables import registrations  # noqa: PLC0415  Arrow is an extra
+
+    table = registrations(path)
+    return {cluster: [row["value"] for row in table.of(cluster)] for cluster in table.rows}

@@ -1,4 +1,9 @@
-"""Spark sessions of commands: started with sentences for what can go wrong, stopped before files are tidied up."""
+"""Start Spark for a command, with sentences for what can go wrong, and stop it before files are tidied up.
+
+Three things have no public way in Spark 4 and Py4J 0.10.9: silence from threads whose failure the main thread reports
+as well, the exit code of the JVM, and Java's own functions. This file alone uses private names and log texts for them;
+`tests/commands/test_sessions.py` fails if a release changes one.
+"""
 
 from __future__ import annotations
 
@@ -8,60 +13,66 @@ import re
 import signal
 import socket
 import subprocess
-import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
 from typing import Any
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # has no annotations
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from lookup.commands.failures import ENDING
+from lookup.commands.failures import ENDING, handled_by
 from lookup.errors import PulsarLookupError, SettingsError
 from lookup.replay.session import create_session
 
 __all__ = ["java_version", "spark_session"]
 
-_SIGNALS = (signal.SIGINT, *ENDING)
 #: Seconds a standalone master has to answer; Spark itself would try for a minute and not say why it gave up.
 _PATIENCE_S = 5.0
-#: Seconds for Java to end once a call has failed: where it still answers, and where it does not, so that its end is
-#: only not told yet, which may take a busy system long.
+#: Seconds to wait for the end of Java once a call has failed: if Java still answers, and if it does not. In the second
+#: case it has ended, and a busy system may take long to report that.
 _END_S, _LAST_S = 0.5, 60.0
-#: What Py4J writes to the root logger, with a traceback, of a call that is cut off; the call itself raises as well.
+#: Messages that Py4J logs to the root logger, with a traceback, if a call is cut off; the call itself raises as well.
 _CUT_OFF = frozenset({"KeyboardInterrupt while sending command.", "Exception while sending command."})
 _MASTER = re.compile(r"local(\[[^\]]+\])?|yarn|local-cluster\[.+\]|(spark|k8s)://.+")
 
 
 @contextmanager
 def spark_session(master: str | None) -> Iterator[SparkSession]:
-    """Hand out the active session, or one that is stopped at the end.
+    """Yield the active session, or one that is stopped at the end.
 
     Args:
-        master: Spark's URL; None: this machine, or what `spark-submit` says.
+        master: Spark's URL; None: this machine, or the master of `spark-submit`.
 
     Raises:
-        SettingsError: where Spark cannot start.
-        PulsarLookupError: where its JVM ends before the body does.
+        SettingsError: if Spark cannot start.
+        PulsarLookupError: if its JVM ends before the body does.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
         yield active
         return
-    with _ended_java_told():
+    try:
         with _interrupted_later():
             session = _started(master)
         try:
             yield session
         except KeyboardInterrupt:
-            # What breaks when tasks are killed on purpose is nobody's news.
+            # Tasks that are killed on purpose log their failure, which is no news to whoever pressed Ctrl-C.
             session.sparkContext.setLogLevel("OFF")
             raise
         finally:
             session.stop()
+    except PulsarLookupError:
+        raise
+    except Exception as error:
+        # Without Java every call fails in a way of its own, and none of them says that the process has ended.
+        code = _exit_code_of_java()
+        if code is None:
+            raise
+        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        raise PulsarLookupError(f"Spark's Java process ended too early, with {how}; out of memory?") from error
 
 
 def java_version(spark: SparkSession) -> str:
@@ -76,82 +87,61 @@ def _started(master: str | None) -> SparkSession:
     if master is not None and master.startswith("spark://"):
         _require_answer(master)
     is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    wanted = master or (None if is_submitted else "local[*]")
+    url = master or (None if is_submitted else "local[*]")
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_is_news)
-    # Of a JVM that has ended, from pyspark, whenever it stops a context: also one that could not be started.
+    # pyspark warns about a JVM that has ended whenever it stops a context, also one that could not be started.
     warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark JVM process", RuntimeWarning)
     try:
-        session = create_session(wanted)
+        session = create_session(url)
     except Py4JJavaError as error:
         reason = str(error.java_exception).partition("\n")[0]
-        raise SettingsError(f"--master: Spark did not start with {wanted!r}: {reason}") from None
-    # What fails is raised here as well, where it becomes a sentence; Java's stack traces are in nobody's way.
+        raise SettingsError(f"--master: Spark did not start with {url!r}: {reason}") from None
+    # Failures are raised in Python as well and become sentences there; Java's stack traces would only hide them.
     session.sparkContext.setLogLevel("FATAL")
-    # The thread that adds accumulators up prints a traceback of its own where the JVM is ended.
-    adder: Any = session.sparkContext._accumulatorServer
-    adder.handle_error = _keep_quiet
+    # The thread that adds accumulators up prints a traceback of its own if the JVM is killed.
+    accumulators: Any = session.sparkContext._accumulatorServer
+    accumulators.handle_error = lambda request, address: None
     return session
 
 
+def _is_news(record: logging.LogRecord) -> bool:
+    # One function for all sessions of a process: a logger keeps every filter that is new to it.
+    return record.msg not in _CUT_OFF
+
+
 def _require_answer(master: str) -> None:
-    """Refuse a standalone master where nobody listens; of several, as for high availability, one is enough."""
+    """Refuse a standalone master that does not answer; of several, as for high availability, one is enough."""
     reasons = []
-    for place in master.removeprefix("spark://").split(","):
-        host, colon, port = place.rpartition(":")
+    for address in master.removeprefix("spark://").split(","):
+        host, colon, port = address.rpartition(":")
         if not (colon and port.isdecimal()):
             raise SettingsError(
-                f"--master: {place!r} of {master!r} is not of the form host:port, like spark://host:7077"
+                f"--master: {address!r} of {master!r} is not of the form host:port, like spark://host:7077"
             )
         try:
             socket.create_connection((host, int(port)), timeout=_PATIENCE_S).close()
         except (OSError, OverflowError) as error:
-            reasons.append(f"{place}: {error}")
+            reasons.append(f"{address}: {error}")
         else:
             return
     raise SettingsError(f"--master: nobody answers at {master}; {'; '.join(reasons)}")
 
 
-def _keep_quiet(request: object, address: object) -> None:
-    """Leave it to the main thread to say what broke."""
-
-
-def _is_news(record: logging.LogRecord) -> bool:
-    return record.msg not in _CUT_OFF
-
-
-@contextmanager
-def _ended_java_told() -> Iterator[None]:
-    """Say in one sentence that Java has ended: what it was asked for then fails in many ways, and none says why."""
-    try:
-        yield
-    except PulsarLookupError:
-        raise
-    except Exception as error:
-        code = _exit_code_of_java()
-        if code is None:
-            raise
-        how = f"signal {-code}" if code < 0 else f"exit code {code}"
-        raise PulsarLookupError(f"Spark's Java process ended too early, with {how}; out of memory?") from error
-
-
 def _exit_code_of_java() -> int | None:
-    """Return how the JVM that this process has started has ended; None where it runs, or is somebody else's."""
+    """Return the exit code of the JVM that this process has started; None if it runs or another process started it."""
     process: subprocess.Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
     if process is None:
         return None
     try:
-        return process.wait(_END_S if _java_answers() else _LAST_S)
+        SparkContext._jvm.java.lang.System.nanoTime()  # type: ignore[union-attr]  # it was started
+        patience_s = _END_S
+    except Exception:  # noqa: BLE001  any error means that Java does not answer
+        patience_s = _LAST_S
+    try:
+        return process.wait(patience_s)
     except subprocess.TimeoutExpired:
         return None
-
-
-def _java_answers() -> bool:
-    try:
-        SparkContext._jvm.java.lang.System.nanoTime()  # type: ignore[union-attr]  # it was started
-    except Exception:  # noqa: BLE001  whatever comes back, it is no answer
-        return False
-    return True
 
 
 @contextmanager
@@ -160,21 +150,11 @@ def _interrupted_later() -> Iterator[None]:
 
     The handlers of before are back afterwards, in place of pyspark's own for Ctrl-C, which prints what it cancels.
     """
-    if threading.current_thread() is not threading.main_thread():
+    received: list[int] = []
+    # A signal that is ignored, as SIGHUP under nohup, stays so.
+    numbers = [number for number in (signal.SIGINT, *ENDING) if signal.getsignal(number) != signal.SIG_IGN]
+    with handled_by(lambda number, frame: received.append(number), numbers):
         yield
-        return
-    held: list[int] = []
-
-    def hold(number: int, frame: FrameType | None) -> None:
-        """Keep a signal's number for later."""
-        held.append(number)
-
-    before = {number: signal.signal(number, hold) for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    if held:
+    if received:
         SparkSession.getActiveSession().stop()  # type: ignore[union-attr]  # the body has started it
         raise KeyboardInterrupt

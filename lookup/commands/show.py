@@ -1,19 +1,20 @@
-"""`lookup config show`: an evaluation as the framework understands it, and where every value comes from.
+"""Carry out `lookup config show`: print an evaluation, or settings of topics, as the framework understands them.
 
-Settings of topics, which are a file of their own, are shown by `show_topics.py`.
+The settings are written as TOML that reads back to the same settings, with the source of each value behind it.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 from lookup.commands.options import Command, Parser, add_config, add_format, settings_flags
-from lookup.commands.show_topics import ANY_SETTINGS, is_about_topics, set_by, show_topics
+from lookup.commands.selection import ANY_SETTINGS, is_about_topics
 from lookup.commands.streams import print_json, stdout, warn
-from lookup.commands.toml import to_toml
 from lookup.engine.build import build_policies, policy_table
 from lookup.engine.plugins import load_plugins
 from lookup.model.quoting import one_line
@@ -21,20 +22,29 @@ from lookup.model.time import time_text
 from lookup.settings import (
     BrokerInterval,
     EvaluationFile,
+    TopicsFile,
     broker_intervals,
     describe,
     load_evaluation,
     load_manager_keys,
     load_manager_sources,
+    load_topics,
     policy_warnings,
 )
+from lookup.settings.problems import key_path
 
-__all__ = ["COMMAND"]
+__all__ = ["COMMAND", "Comment", "add_arguments", "run", "to_toml"]
+
+#: Returns the comment behind a key, by its position; empty for none.
+Comment = Callable[[tuple[str | int, ...]], str]
 
 _INTRODUCTION = "# Settings as resolved; behind each value stands what set it. Paths are absolute.\n\n"
+_TOPICS_INTRODUCTION = "# Settings of topics as resolved; behind each value stands what set it.\n\n"
+_BARE = re.compile(r"[A-Za-z0-9_-]+\Z")
 
 
-def _add_arguments(parser: Parser) -> None:
+def add_arguments(parser: Parser) -> None:
+    """Add the flags of `lookup config show`."""
     add_config(parser, ANY_SETTINGS)
     parser.add_argument(
         "--resolved",
@@ -44,46 +54,70 @@ def _add_arguments(parser: Parser) -> None:
     add_format(parser, "toml", "json")
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
+    """Print settings and return 0.
+
+    Raises:
+        SettingsError: all mistakes together.
+    """
+    flags = settings_flags(arguments)
     if is_about_topics(arguments.config):
-        show_topics(arguments)
+        _show_topics(load_topics(arguments.config, flags), arguments)
         return 0
-    settings = load_evaluation(arguments.config, settings_flags(arguments))
+    settings = load_evaluation(arguments.config, flags)
     for sentence in policy_warnings(settings.policies):
         warn(sentence)
     if arguments.format == "json":
         print_json(_json(settings, is_resolved=arguments.resolved))
     elif arguments.resolved:
-        stdout().write(_INTRODUCTION + to_toml(_resolved(settings), _Sources(settings)) + _registered(settings))
+        values = settings.model_dump()
+        for entry in values["brokers"]:
+            if entry["count"] is None:
+                # Settings refuse `first` without `count`, and what is printed must read back.
+                del entry["first"]
+        toml = to_toml(_with_parts(values, settings), _sources_of(settings))
+        stdout().write(_INTRODUCTION + toml + _registered(settings))
     else:
         stdout().write(to_toml(_with_parts(settings.model_dump(exclude_unset=True), settings)))
     return 0
 
 
-class _Sources:
-    """Says of a place what set its value; of a value made of several, all that did."""
-
-    def __init__(self, settings: EvaluationFile) -> None:
-        self._sources = {path: source for path, _, source in describe(settings)}
-        # What stands in a policy that was read from a broker.conf; its name and what was written beside do not.
-        self._read = {
-            ("policies", place, key): policy.conf_file
-            for place, policy in enumerate(settings.policies)
-            for key in ("filters", "selector", "shedder", "splitter", "on_error")
-            if policy.conf_file is not None and f"policies[{place}].{key}" not in settings.sources
-        }
-
-    def __call__(self, loc: tuple[str | int, ...]) -> str:
-        return self._read[loc] if loc in self._read else set_by(self._sources, loc)
+def _show_topics(settings: TopicsFile, arguments: argparse.Namespace) -> None:
+    values = settings.model_dump(mode="json", exclude_unset=not arguments.resolved)
+    sources = {path: source for path, _, source in describe(settings)} if arguments.resolved else {}
+    if arguments.format == "json":
+        print_json({"settings": values, **({"sources": sources} if arguments.resolved else {})})
+    elif arguments.resolved:
+        stdout().write(_TOPICS_INTRODUCTION + to_toml(values, lambda loc: _set_by(sources, loc)))
+    else:
+        stdout().write(to_toml(values))
 
 
-def _resolved(settings: EvaluationFile) -> dict[str, Any]:
-    """Return every value, but for the first number of what is no template, which may not be written."""
-    values = settings.model_dump()
-    for entry in values["brokers"]:
-        if entry["count"] is None:
-            del entry["first"]
-    return _with_parts(values, settings)
+def _set_by(sources: Mapping[str, str], loc: tuple[str | int, ...]) -> str:
+    """Return what set the value at a position; for a value made of several, everything that did.
+
+    Args:
+        sources: what set each value, by key path.
+    """
+    path = key_path(loc)
+    # A list in one line has one comment, though a file may have set one entry and a variable another.
+    within = (
+        source for known, source in sources.items() if known == path or known.startswith((f"{path}.", f"{path}["))
+    )
+    return ", ".join(dict.fromkeys(within))
+
+
+def _sources_of(settings: EvaluationFile) -> Comment:
+    """Return a function that gives the source of the value at a position."""
+    sources = {path: source for path, _, source in describe(settings)}
+    # Parts of a policy that was read from a broker.conf come from there; its name and keys written beside do not.
+    from_conf: dict[tuple[str | int, ...], str] = {
+        ("policies", index, key): policy.conf_file
+        for index, policy in enumerate(settings.policies)
+        for key in ("filters", "selector", "shedder", "splitter", "on_error")
+        if policy.conf_file is not None and f"policies[{index}].{key}" not in settings.sources
+    }
+    return lambda loc: from_conf[loc] if loc in from_conf else _set_by(sources, loc)
 
 
 def _with_parts(values: dict[str, Any], settings: EvaluationFile) -> dict[str, Any]:
@@ -119,24 +153,82 @@ def _json(settings: EvaluationFile, *, is_resolved: bool) -> dict[str, Any]:
 
 
 def _registered(settings: EvaluationFile) -> str:
-    records = [f"{_place(cluster, one)}: {one.broker.lookup_data.to_json()}" for cluster, one in _intervals(settings)]
-    lines = [f"# {one_line(record)}" for record in records]
+    lines = []
+    for cluster, interval in _intervals(settings):
+        begin = "" if interval.from_us is None else f" from {time_text(interval.from_us)}"
+        end = "" if interval.until_us is None else f" until {time_text(interval.until_us)}"
+        registered = f"{interval.broker.id} in {cluster or 'every cluster'}{begin}{end}"
+        # Comments, since a broker's lookup data is derived and no setting.
+        lines.append(f"# {one_line(f'{registered}: {interval.broker.lookup_data.to_json()}')}")
     return "\n".join(["", "# What the brokers register:", *lines, ""]) if lines else ""
 
 
 def _intervals(settings: EvaluationFile) -> Iterator[tuple[str | None, BrokerInterval]]:
-    """Yield brokers by cluster; None stands for all clusters where no broker is tied to one."""
-    named = {name for entry in settings.brokers for name in entry.clusters or ()}
-    clusters: list[str | None] = [*sorted(named)]
+    """Yield brokers by cluster; None stands for all clusters if no broker is tied to one."""
+    clusters: list[str | None] = [*sorted({name for entry in settings.brokers for name in entry.clusters or ()})]
     for cluster in clusters or [None]:
         for interval in broker_intervals(settings, cluster or ""):
             yield cluster, interval
 
 
-def _place(cluster: str | None, interval: BrokerInterval) -> str:
-    place = f"{interval.broker.id} in {cluster or 'every cluster'}"
-    begin = "" if interval.from_us is None else f" from {time_text(interval.from_us)}"
-    return place + begin + ("" if interval.until_us is None else f" until {time_text(interval.until_us)}")
+def to_toml(values: Mapping[str, Any], comment: Comment = lambda loc: "") -> str:
+    """Write tables of settings: plain values first, then `[table]` and `[[tables]]`; None is left out.
+
+    TOML gives a plain key behind a table's head to that table, so plain values have to come first.
+
+    Example:
+        >>> print(to_toml({"run": {"seeds": [1, 2], "note": None}, "brokers": [{"id": "b:1"}]}))
+        [run]
+        seeds = [1, 2]
+        <BLANKLINE>
+        [[brokers]]
+        id = "b:1"
+        <BLANKLINE>
+    """
+    plain = {key: value for key, value in values.items() if not isinstance(value, Mapping) and not _is_tables(value)}
+    blocks = ["\n".join(_lines(plain, (), comment))] if plain else []
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            blocks.append("\n".join([f"[{_key(key)}]", *_lines(value, (key,), comment)]))
+        elif _is_tables(value):
+            tables = (_lines(entry, (key, index), comment) for index, entry in enumerate(value))
+            blocks += ["\n".join([f"[[{_key(key)}]]", *lines]) for lines in tables]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _lines(table: Mapping[str, Any], above: tuple[str | int, ...], comment: Comment) -> Iterator[str]:
+    for key, value in table.items():
+        if value is not None:
+            source = comment((*above, key))
+            yield f"{_key(key)} = {_value(value)}" + (f"  # {one_line(source)}" if source else "")
+
+
+def _is_tables(value: object) -> bool:
+    return isinstance(value, list | tuple) and bool(value) and all(isinstance(entry, Mapping) for entry in value)
+
+
+def _key(key: str) -> str:
+    return key if _BARE.match(key) else _text(key)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):  # before numbers, which a bool is as well
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, Mapping):
+        inside = ", ".join(f"{_key(key)} = {_value(entry)}" for key, entry in value.items() if entry is not None)
+        return f"{{ {inside} }}" if inside else "{}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_value, value))}]"
+    return repr(value)
+
+
+def _text(text: str) -> str:
+    # TOML's basic strings are JSON's, but for DEL and for characters beyond 16 bits, of which JSON may make two.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 COMMAND = Command(
@@ -148,6 +240,6 @@ COMMAND = Command(
         ("lookup config show --config topics.toml --resolved", "the same of settings of topics, or of a broker.conf"),
         ("LOOKUP_EVALUATION__TICK_S=30 lookup config show --config evaluation.toml --resolved", "what a variable does"),
     ),
-    add_arguments=_add_arguments,
-    run=_run,
+    add_arguments=add_arguments,
+    run=run,
 )

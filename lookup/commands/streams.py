@@ -1,6 +1,6 @@
-"""Where commands speak: data on stdout, everything about the run on stderr; plain lines where there is no terminal.
+"""Write data to stdout and everything about the run to stderr; without a terminal in plain lines.
 
-Plug-ins print when they like. While a command runs, what anybody prints goes to stderr, and data alone to stdout.
+Plug-ins may print. While a command runs their prints go to stderr, so that stdout holds data alone.
 """
 
 from __future__ import annotations
@@ -20,32 +20,20 @@ from rich.text import Text
 
 from lookup.model.quoting import printable
 
-__all__ = [
-    "DataConsole",
-    "data_console",
-    "plain",
-    "plain_table",
-    "print_json",
-    "prints_apart",
-    "progress",
-    "say",
-    "stdout",
-    "warn",
-]
+__all__ = ["DataConsole", "data_console", "plain", "plain_table", "print_json", "prints_apart", "progress", "say"]
+__all__ += ["stdout", "warn"]
 
-#: Width where nobody can say one: files and pipes do not wrap.
+#: Columns of files and pipes, which have no width and must not wrap.
 _PLAIN_WIDTH = 1000
-#: Characters of a line about the run; what a file holds may be of any length.
+#: Characters of a line about the run; a value from a file may be of any length.
 _LONGEST = 2000
-
-
-#: What was stdout before prints were sent elsewhere.
+#: The stdout of before prints were sent elsewhere; a context variable, so that nested runs find their own.
 _DATA: ContextVar[TextIO | None] = ContextVar("data", default=None)
 
 
 @contextmanager
 def prints_apart() -> Iterator[None]:
-    """Send what is printed to stderr, so that a plug-in's own prints do not spoil data for a program."""
+    """Send prints to stderr, so that those of a plug-in do not spoil data for a program."""
     before = _DATA.set(stdout())
     try:
         with redirect_stdout(sys.stderr):
@@ -63,7 +51,7 @@ class DataConsole(Console):
     """A console that leaves a closed pipe to the command line; rich's own would exit with 1."""
 
     def on_broken_pipe(self) -> NoReturn:
-        """Raise the error again that rich has caught and asks about."""
+        """Raise the error again that rich has caught."""
         raise  # noqa: PLE0704  rich calls this inside its handler
 
 
@@ -77,12 +65,11 @@ def data_console() -> DataConsole:
 
 def say(text: str) -> None:
     """Write a line about the run to stderr."""
-    sys.stderr.write("".join(f"{_short(line)}\n" for line in printable(text).split("\n")))
+    lines = printable(text).split("\n")
+    rests = (f" ... ({len(line) - _LONGEST:,} characters more)" if len(line) > _LONGEST else "" for line in lines)
+    # Written at once, so that lines of Spark's processes, which share stderr, do not come between.
+    sys.stderr.write("".join(f"{line[:_LONGEST]}{rest}\n" for line, rest in zip(lines, rests, strict=True)))
     sys.stderr.flush()
-
-
-def _short(line: str) -> str:
-    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]} ... ({len(line) - _LONGEST:,} characters more)"
 
 
 def warn(text: str) -> None:
@@ -96,12 +83,13 @@ def print_json(content: Mapping[str, Any] | Sequence[Any]) -> None:
 
 
 def plain(text: str, style: str = "") -> Text:
-    """Return a text for a console: nothing in it is markup, and no control character of a file gets there."""
+    """Return a text for a console: no markup, and no control character that a file may hold."""
     return Text(printable(text), style=style)
 
 
 def plain_table(console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table; the last column takes the room that is left, the others keep theirs."""
+    """Print a table; the last column takes the width that is left, the others keep theirs."""
+    # Without a terminal in ASCII: a file or a pipe may be read in any encoding.
     table = Table(box=box.SIMPLE_HEAD if console.is_terminal else box.ASCII2, pad_edge=False)
     for name in columns:
         table.add_column(name, no_wrap=name != columns[-1], overflow="fold")
@@ -112,7 +100,7 @@ def plain_table(console: Console, columns: Sequence[str], rows: Sequence[Sequenc
 
 @contextmanager
 def progress(start: str) -> Iterator[Callable[[str], None]]:
-    """Hand out a function that tells what is being done: a moving line on a terminal, lines with seconds elsewhere."""
+    """Yield a function that reports the current stage: a moving line on a terminal, lines with seconds elsewhere."""
     console, began = Console(stderr=True, highlight=False, markup=False, emoji=False), time.monotonic()
     if console.is_terminal:
         with console.status(Text(start)) as status:
@@ -120,7 +108,7 @@ def progress(start: str) -> Iterator[Callable[[str], None]]:
         return
 
     def line(text: str) -> None:
-        """Say one thing, with the seconds since the start."""
+        """Write a stage with the seconds since the start."""
         say(f"[{time.monotonic() - began:6.1f} s] {text}")
 
     line(start)

@@ -1,51 +1,57 @@
-"""What `lookup topics labels` and `lookup topics properties` share: set, get and remove, for one kind of pairs."""
+"""Carry out `lookup topics labels ...` and `lookup topics properties ...`, the commands for the pairs of topics.
+
+Both kinds of pairs have the commands `set`, `get` and `remove`; labels can be listed and queried as well.
+"""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
-from lookup.commands.catalogs import add_catalog, entry_of, opened, pairs_of, print_pairs, settings_of, topic
+from lookup.commands.catalogs import add_catalog, add_mode, opened, pairs_of, print_names, settings_of, topic_name
 from lookup.commands.options import Command, Parser, add_format
-from lookup.commands.streams import say
+from lookup.commands.streams import print_json, say, stdout
 from lookup.model.catalog import TopicEntry
 from lookup.topics.catalog import Catalog
+from lookup.topics.catalog.naming import checked_namespace, schemes_of
 from lookup.topics.catalog.pairs import pairs_text, parse_keys
+from lookup.topics.listing.selectors import parse, selected_in
 
-__all__ = ["PairsKind", "get_command", "remove_command", "set_command"]
+__all__ = ["COMMANDS"]
 
 
 @dataclass(frozen=True, slots=True)
-class PairsKind:
-    """Labels or properties, as a command names, reads and writes them."""
+class _Kind:
+    """Labels or properties: their name, their flags, and the methods of a catalog that read and write them."""
 
     #: "labels" or "properties"
     name: str
-    #: the flag that says again what the arguments say, and how argparse is told of it, to set and to remove
+    #: the flag that takes the same as the arguments, with its metavar and help; for `set` and for `remove`
     set_flags: tuple[str, ...]
-    set_help: Mapping[str, str]
+    set_help: Mapping[str, Any]
     remove_flags: tuple[str, ...]
-    remove_help: Mapping[str, str]
+    remove_help: Mapping[str, Any]
     read: Callable[[TopicEntry], Mapping[str, str]]
     write: Callable[[Catalog, str, Mapping[str, str]], None]
-    #: takes whether everything is removed, too
+    #: takes catalog, topic and keys, and `everything` by name
     remove: Callable[..., None]
 
 
-def set_command(kind: PairsKind, *examples: tuple[str, str]) -> Command:
-    """Return `set`, which merges."""
+def _set_command(kind: _Kind, *examples: tuple[str, str]) -> Command:
+    """Return the command `set`, which merges new pairs into those of a topic."""
 
     def add_arguments(parser: Parser) -> None:
         help_text = f"name; a partitioned topic's partitions get the {kind.name} as well"
         parser.need("topic", nargs="?", metavar="TOPIC", help=help_text)
         parser.add_argument("pairs", nargs="*", metavar="KEY=VALUE", help=f"{kind.name}, KEY=VALUE or KEY:VALUE")
-        _add_again(parser, kind.set_flags, kind.set_help)
+        parser.add_argument(*kind.set_flags, dest="again", action="append", default=[], **kind.set_help)
         add_catalog(parser)
 
     def run(arguments: argparse.Namespace) -> int:
-        name, pairs = topic(arguments.topic), pairs_of([*arguments.pairs, *arguments.again])
+        name, pairs = topic_name(arguments.topic), pairs_of([*arguments.pairs, *arguments.again])
         if not pairs:
             arguments.parser.error(f"KEY=VALUE or {kind.set_flags[0]} must be given")
         with opened(settings_of(arguments).topics) as catalog:
@@ -57,8 +63,8 @@ def set_command(kind: PairsKind, *examples: tuple[str, str]) -> Command:
     return Command(f"topics {kind.name} set", summary, examples, add_arguments, run)
 
 
-def get_command(kind: PairsKind, *examples: tuple[str, str]) -> Command:
-    """Return `get`."""
+def _get_command(kind: _Kind, *examples: tuple[str, str]) -> Command:
+    """Return the command `get`."""
 
     def add_arguments(parser: Parser) -> None:
         parser.need("topic", nargs="?", metavar="TOPIC", help="name of a topic or partition")
@@ -67,25 +73,29 @@ def get_command(kind: PairsKind, *examples: tuple[str, str]) -> Command:
 
     def run(arguments: argparse.Namespace) -> int:
         with opened(settings_of(arguments).topics) as catalog:
-            pairs = kind.read(entry_of(catalog, topic(arguments.topic)))
-        print_pairs(pairs, arguments.format)
+            # A partitioned topic means all its partitions, which have the same pairs.
+            pairs = kind.read(catalog.meant_by(topic_name(arguments.topic))[0])
+        if arguments.format == "json":
+            print_json(dict(sorted(pairs.items())))
+        else:
+            stdout().writelines(f"{key}={pairs[key]}\n" for key in sorted(pairs))
         return 0
 
     return Command(f"topics {kind.name} get", f"print a topic's {kind.name}", examples, add_arguments, run)
 
 
-def remove_command(kind: PairsKind, *examples: tuple[str, str]) -> Command:
-    """Return `remove`, of some keys or of all."""
+def _remove_command(kind: _Kind, *examples: tuple[str, str]) -> Command:
+    """Return the command `remove`, for some keys or all."""
 
     def add_arguments(parser: Parser) -> None:
         parser.need("topic", nargs="?", metavar="TOPIC", help="name of a topic")
         parser.add_argument("keys", nargs="*", metavar="KEY", help=f"keys of the {kind.name} to remove")
-        _add_again(parser, kind.remove_flags, kind.remove_help)
+        parser.add_argument(*kind.remove_flags, dest="again", action="append", default=[], **kind.remove_help)
         parser.add_argument("--all", action="store_true", help=f"remove all {kind.name}")
         add_catalog(parser)
 
     def run(arguments: argparse.Namespace) -> int:
-        name = topic(arguments.topic)
+        name = topic_name(arguments.topic)
         keys = [*arguments.keys, *(key for text in arguments.again for key in parse_keys(text))]
         if bool(keys) == arguments.all:
             arguments.parser.error("either KEY or --all must be given")
@@ -98,5 +108,102 @@ def remove_command(kind: PairsKind, *examples: tuple[str, str]) -> Command:
     return Command(f"topics {kind.name} remove", summary, examples, add_arguments, run)
 
 
-def _add_again(parser: Parser, flags: tuple[str, ...], words: Mapping[str, Any]) -> None:
-    parser.add_argument(*flags, dest="again", action="append", default=[], **words)
+def _add_list(parser: Parser) -> None:
+    parser.need("namespace", nargs="?", metavar="NAMESPACE", help="tenant/namespace")
+    add_catalog(parser)
+    add_format(parser, "text", "json")
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    with opened(settings_of(arguments).topics) as catalog:
+        labels = catalog.labels_in(checked_namespace(arguments.namespace))
+    if arguments.format == "json":
+        print_json({key: list(values) for key, values in labels.items()})
+    else:
+        stdout().writelines(f"{key}={value}\n" for key, values in labels.items() for value in values)
+    return 0
+
+
+def _add_query(parser: Parser) -> None:
+    parser.need(
+        "selector", nargs="?", metavar="SELECTOR", help="conditions that must all hold: k=v, k:v, k in (a,b), k"
+    )
+    parser.add_argument(
+        "--namespace",
+        action="append",
+        default=[],
+        metavar="NAMESPACE",
+        help="where to look; repeatable; default: topics.namespace, one's own",
+    )
+    add_mode(parser)
+    add_catalog(parser)
+    add_format(parser, "text", "json")
+
+
+def _query(arguments: argparse.Namespace) -> int:
+    settings, selector = settings_of(arguments).topics, parse(arguments.selector)
+    namespaces, schemes = [checked_namespace(text) for text in arguments.namespace], schemes_of(arguments.mode)
+    with opened(settings) as catalog:
+        names = selected_in(catalog, selector, namespaces, own=settings.namespace)
+    print_names([name for name in names if name.startswith(schemes)], arguments.format)
+    return 0
+
+
+_LABELS = _Kind(
+    "labels",
+    set_flags=("--labels",),
+    set_help={"metavar": "PAIRS", "help": "the same, as in k1=v1,k2=v2"},
+    remove_flags=("--labels",),
+    remove_help={"metavar": "KEYS", "help": "the same, as in key1,key2"},
+    read=attrgetter("labels"),
+    write=Catalog.set_labels,
+    remove=Catalog.remove_labels,
+)
+_PROPERTIES = _Kind(
+    "properties",
+    set_flags=("-p", "--property"),
+    set_help={"metavar": "KEY=VALUE", "help": "the same; repeatable"},
+    remove_flags=("-k", "--key"),
+    remove_help={"metavar": "KEY", "help": "the same; repeatable"},
+    read=attrgetter("properties"),
+    write=Catalog.set_properties,
+    remove=Catalog.remove_properties,
+)
+
+#: In the order of the help.
+COMMANDS = (
+    _set_command(
+        _LABELS,
+        ("lookup topics labels set orders env=prod tier=gold", "two labels; others stay"),
+        ("lookup topics labels set orders --labels env=prod,tier=gold", "as Pulsar's PIP-451 writes it"),
+    ),
+    _get_command(_LABELS, ("lookup topics labels get orders --format json", "as a JSON object")),
+    _remove_command(
+        _LABELS,
+        ("lookup topics labels remove orders tier", "one label"),
+        ("lookup topics labels remove orders --all", "every label"),
+    ),
+    Command(
+        name="topics labels list",
+        summary="list every key and value that labels of a namespace have",
+        examples=(("lookup topics labels list public/default", "one key=value per line"),),
+        add_arguments=_add_list,
+        run=_list,
+    ),
+    Command(
+        name="topics labels query",
+        summary="list the topics whose labels fit a selector",
+        examples=(
+            ("lookup topics labels query 'env=prod,tier in (gold,silver)' --mode all", "in one's own namespace"),
+            ("lookup topics labels query team --namespace acme/eu --namespace public/default", "in two namespaces"),
+        ),
+        add_arguments=_add_query,
+        run=_query,
+    ),
+    _set_command(
+        _PROPERTIES,
+        ("lookup topics properties set orders -p team=billing -p stage=raw", "two properties; others stay"),
+    ),
+    _get_command(_PROPERTIES, ("lookup topics properties get orders --format json", "as a JSON object")),
+    _remove_command(_PROPERTIES, ("lookup topics properties remove orders -k stage", "one property")),
+)

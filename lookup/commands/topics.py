@@ -1,36 +1,30 @@
-"""`lookup topics list`, `create` and `delete`: the topics of a catalog."""
+"""Carry out `lookup topics list`, `create` and `delete`, the commands for the topics of a catalog."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 from pathlib import Path
 
 from lookup.commands.catalogs import (
     add_catalog,
     add_lister,
     lister_of,
-    namespace,
     opened,
     pairs_of,
     print_names,
     settings_of,
-    topic,
+    topic_name,
 )
 from lookup.commands.options import Command, Parser, add_format, whole
-from lookup.commands.streams import print_json, say, warn
+from lookup.commands.streams import print_json, say
 from lookup.errors import NotFoundError, SettingsError
-from lookup.hooks import Lister
-from lookup.model.catalog import CatalogView, Selector
-from lookup.settings import TopicsSection
 from lookup.topics.catalog import Catalog
-from lookup.topics.catalog.naming import namespace_of
+from lookup.topics.catalog.naming import checked_namespace, namespace_of
 from lookup.topics.listing import ListRequest, TopicLister, topics_hash
-from lookup.topics.listing.listers import interests_of
 from lookup.topics.listing.selectors import parse
 from lookup.topics.rules import rules_of
 
-__all__ = ["CREATE", "DELETE", "LIST", "warn_of_ignored"]
+__all__ = ["COMMANDS", "CREATE", "DELETE"]
 
 
 def _add_list(parser: Parser) -> None:
@@ -43,57 +37,33 @@ def _add_list(parser: Parser) -> None:
 
 def _list(arguments: argparse.Namespace) -> int:
     settings = settings_of(arguments)
-    request, selector = _request(arguments, settings.topics)
-    lister = lister_of(settings, arguments.plugin_file)
-    warn_of_ignored(lister, request.properties)
-    with opened(settings.topics) as catalog, TopicLister(lister, catalog, rules_of(settings.topics).listing) as at_work:
-        names = _listed(at_work, catalog, request, selector)
-    if arguments.format == "json":
-        print_json({"topics": names, "hash": topics_hash(names)})
-    else:
-        print_names(names, "text")
-    return 0
-
-
-def _request(arguments: argparse.Namespace, settings: TopicsSection) -> tuple[ListRequest, Selector | None]:
-    """Return what the flags ask for.
-
-    Raises:
-        SettingsError: for a pattern that would not be applied.
-    """
     request = ListRequest(
-        namespace(arguments.namespace),
+        checked_namespace(arguments.namespace),
         arguments.mode,
         pattern=arguments.pattern,
         properties=pairs_of(arguments.properties),
         include_system=arguments.include_system,
     )
-    if request.pattern and not settings.pattern_filtering:
+    # A server without pattern filtering answers with every topic and leaves the pattern to its client; here there is
+    # no client that would apply it.
+    if request.pattern and not settings.topics.pattern_filtering:
         raise SettingsError("--pattern: patterns are switched off by topics.pattern_filtering = false")
-    return request, None if arguments.labels is None else parse(arguments.labels)
-
-
-def _listed(at_work: TopicLister, catalog: CatalogView, request: ListRequest, selector: Selector | None) -> list[str]:
-    """Return the names that a lister, the pattern and a selector leave, sorted.
-
-    Raises:
-        SettingsError: for a pattern that is longer than permitted, which a server would leave to its client.
-    """
-    answer = at_work.answer(request)
-    if request.pattern and not answer.filtered:
-        message = f"--pattern: it has {len(request.pattern)} characters, more than topics.pattern_max_length permits"
-        raise SettingsError(message)
-    if selector is None:
-        return list(answer.topics)
-    selected = set(catalog.selected(request.namespace, selector))
-    return [name for name in answer.topics if name in selected]
-
-
-def warn_of_ignored(lister: Lister, properties: Mapping[str, str] | None) -> None:
-    """Warn of properties that a lister does not look at."""
-    if properties and "properties" not in interests_of(lister):
-        use = "--set topics.lister=property-filter or indexed"
-        warn(f"lister {lister.name!r} does not look at properties and lists every topic; {use} filters by them")
+    selector = None if arguments.labels is None else parse(arguments.labels)
+    lister = lister_of(settings, arguments.plugin_file, request.properties)
+    with opened(settings.topics) as catalog, TopicLister(lister, catalog, rules_of(settings.topics).listing) as at_work:
+        answer = at_work.answer(request)
+        if request.pattern and not answer.filtered:
+            length = len(request.pattern)
+            raise SettingsError(f"--pattern: it has {length} characters, more than topics.pattern_max_length permits")
+        names = list(answer.topics)
+        if selector is not None:
+            selected = set(catalog.selected(request.namespace, selector))
+            names = [name for name in names if name in selected]
+    if arguments.format == "json":
+        print_json({"topics": names, "hash": topics_hash(names)})
+    else:
+        print_names(names, "text")
+    return 0
 
 
 def _add_create(parser: Parser) -> None:
@@ -107,9 +77,9 @@ def _add_create(parser: Parser) -> None:
 
 def _create(arguments: argparse.Namespace) -> int:
     settings = settings_of(arguments).topics
-    name = topic(arguments.topic)
+    name = topic_name(arguments.topic)
     if not Path(settings.catalog).exists():
-        # What cannot be put into an empty catalog is refused before there is a file.
+        # Tried in memory first: a topic that an empty catalog refuses must not leave a file behind.
         _put(name, arguments, Catalog(allowed_label_keys=settings.allowed_label_keys))
     with opened(settings, create=True) as catalog:
         _put(name, arguments, catalog)
@@ -119,6 +89,7 @@ def _create(arguments: argparse.Namespace) -> int:
 
 def _put(name: str, arguments: argparse.Namespace, catalog: Catalog) -> None:
     properties, labels = pairs_of(arguments.properties), pairs_of(arguments.labels)
+    # One transaction: a namespace is not made for a topic that is then refused.
     with catalog.together():
         if arguments.create_namespace:
             catalog.create_namespace(namespace_of(name))
@@ -134,7 +105,7 @@ def _add_delete(parser: Parser) -> None:
 
 
 def _delete(arguments: argparse.Namespace) -> int:
-    name = topic(arguments.topic)
+    name = topic_name(arguments.topic)
     with opened(settings_of(arguments).topics) as catalog:
         catalog.delete(name)
     say(f"deleted {name}")
@@ -170,3 +141,5 @@ DELETE = Command(
     add_arguments=_add_delete,
     run=_delete,
 )
+#: In the order of the help.
+COMMANDS = (LIST, CREATE, DELETE)

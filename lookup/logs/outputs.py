@@ -6,12 +6,13 @@ a single report goes through here, so that all commands refuse an output in the 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from uuid import uuid4
 
 from pyarrow import fs as arrow_fs
@@ -20,7 +21,9 @@ from lookup.errors import InputError
 from lookup.logs.sources import locate
 from lookup.model.documents import special_kind
 
-__all__ = ["Draft", "create_file", "draft", "named_refusals", "require_free", "write_beside"]
+__all__ = ["Draft", "Relation", "create_file", "draft", "named_refusals", "relation", "require_free", "write_beside"]
+
+Relation = Literal["is", "lies in", "holds"]
 
 #: What Arrow puts before the system's own words: "Cannot create directory 'x'. Detail: [errno 30] Read-only ...".
 _ARROW_PREFIX = re.compile(r".*\. Detail: (?:\[errno \d+\] )?", re.DOTALL)
@@ -175,6 +178,32 @@ def _as_given(output: str, target: str, path: str) -> str:
     if path.startswith(f"{target}/"):
         return uri + path.removeprefix(target)
     return uri.rpartition("/")[0] + path.removeprefix(target.rpartition("/")[0])
+
+
+def relation(path: str, other: str) -> Relation | None:
+    """Compare the places of two paths or URIs, since a run must not replace what it reads; links are followed.
+
+    Returns:
+        "is" for the same place, "lies in" if `path` is below `other`, "holds" for the reverse, None if neither.
+
+    Raises:
+        InputError: if Arrow does not know the scheme of a URI.
+    """
+    (system, here), (other_system, there) = _real_place(path), _real_place(other)
+    if not system.equals(other_system):
+        return None
+    if here == there:
+        return "is"
+    # Compared with a slash behind, because `ab` begins with `a` and does not lie in it; the root ends with one already.
+    if here.startswith(there.rstrip("/") + "/"):
+        return "lies in"
+    return "holds" if there.startswith(here.rstrip("/") + "/") else None
+
+
+def _real_place(path: str) -> tuple[arrow_fs.FileSystem, str]:
+    system, inner = locate(path)
+    # Only local paths have links and `..`; in a bucket both would be ordinary names.
+    return system, os.path.realpath(inner) if isinstance(system, arrow_fs.LocalFileSystem) else inner.rstrip("/")
 
 
 def _move(system: arrow_fs.FileSystem, info: arrow_fs.FileInfo, target: str) -> None:

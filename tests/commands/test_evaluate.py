@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from lookup.commands import extras
+from lookup.commands import options
 from lookup.commands.evaluation import OUTPUTS
 from tests.commands.projects import FAILING, Run, evaluation, evaluation_of, names_in
 
@@ -182,7 +182,7 @@ def test_an_output_among_the_inputs_is_refused(lookup: Run, tmp_path: Path, outp
 
 def test_without_spark_it_says_what_to_install(lookup: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A core installation says in one sentence what to install."""
-    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+    monkeypatch.setattr(options, "find_spec", lambda name: None)
 
     mistakes = lookup("evaluate", "--config", evaluation(tmp_path), "--output", tmp_path / "o").mistakes
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from lookup.commands import extras
+from lookup.commands import options
 from lookup.logs.generator.settings import GenerateSettings
 from tests.commands.projects import Run
 
@@ -93,7 +93,7 @@ def test_all_wrong_figures_are_named(lookup: Run, tmp_path: Path) -> None:
 
 def test_without_arrow_it_says_what_to_install(lookup: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A core installation says in one sentence what to install."""
-    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+    monkeypatch.setattr(options, "find_spec", lambda name: None)
 
     mistakes = lookup("generate", "--output", tmp_path / "o").mistakes
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from lookup.commands import extras
+from lookup.commands import options
 from tests.commands.projects import Run
 
 MAPPING = """
@@ -139,7 +139,7 @@ def test_all_mistakes_of_a_mapping_are_named(lookup: Run, tmp_path: Path) -> Non
 
 def test_without_spark_it_says_what_to_install(lookup: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A core installation says in one sentence what to install."""
-    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+    monkeypatch.setattr(options, "find_spec", lambda name: None)
 
     mistakes = lookup("ingest", "log", "--reader", "csv", "--output", tmp_path / "o").mistakes
 

@@ -83,7 +83,7 @@ def watch(lookup: Run, path: Path, monkeypatch: pytest.MonkeyPatch) -> Watch:
                     write(other)
                 yield
 
-        monkeypatch.setattr(topic_watch, "_looks", looks)
+        monkeypatch.setattr(topic_watch, "wait", looks)
         return lookup("topics", "watch", "public/default", *words)
 
     return run

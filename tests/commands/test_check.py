@@ -1,61 +1,16 @@
-"""`lookup config show` and `lookup config check`."""
+"""`lookup config check`."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from lookup.commands import check
 from lookup.logs.generator.generate import GenerateSettings
-from lookup.settings import load_evaluation
 from tests.commands.projects import EVALUATION, Run, evaluation
 
 CONFIGS = Path(__file__).parents[2] / "configs"
-
-
-@pytest.mark.parametrize("flags", [(), ("--resolved",)])
-@pytest.mark.parametrize("shipped", ["evaluation.toml", "nasa-evaluation.toml", None])
-def test_what_is_shown_reads_back(lookup: Run, tmp_path: Path, shipped: str | None, flags: tuple[str, ...]) -> None:
-    """The printed TOML is an evaluation with the same settings, comments and defaults or not."""
-    path = evaluation(tmp_path) if shipped is None else CONFIGS / shipped
-    copy = tmp_path / "copy.toml"
-
-    copy.write_text(lookup("config", "show", "--config", path, *flags).out, encoding="utf-8")
-
-    assert load_evaluation(copy, environ={}).model_dump() == load_evaluation(path, environ={}).model_dump()
-
-
-def test_resolved_says_what_set_each_value(lookup: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Behind each value stands the file, the variable, the flag or that it is a default; the flag wins."""
-    path = evaluation(tmp_path)
-    monkeypatch.setenv("LOOKUP_EVALUATION__TICK_S", "30")
-    monkeypatch.setenv("LOOKUP_EVALUATION__SEEDS", "[4]")
-
-    ran = lookup("config", "show", "--config", path, "--resolved", "--set", "evaluation.seeds=[1, 2]")
-
-    lines = ran.out.splitlines()
-    assert f'incumbent = "stock"  # {path}' in lines
-    assert "tick_s = 30  # environment variable LOOKUP_EVALUATION__TICK_S" in lines
-    assert "seeds = [1, 2]  # command line" in lines
-    assert "session_s = 60  # default" in lines
-
-
-def test_resolved_lists_what_brokers_register(lookup: Run, tmp_path: Path) -> None:
-    """Every broker's record is printed, with its interval."""
-    ran = lookup("config", "show", "--config", evaluation(tmp_path), "--resolved", "--format", "json")
-
-    late = next(one for one in json.loads(ran.out)["registered"] if one["broker"] == "broker-late:8080")
-    assert (late["from"], late["until"]) == ("2026-01-01T12:00:00Z", "2026-01-02T00:00:00Z")
-    assert late["lookup_data"]["properties"] == {"lookup.rack": "a"}
-
-
-def test_json_has_what_is_set_alone(lookup: Run, tmp_path: Path) -> None:
-    """Without `--resolved` defaults are left out."""
-    ran = lookup("config", "show", "--config", evaluation(tmp_path), "--format", "json")
-
-    assert json.loads(ran.out)["settings"]["evaluation"] == {"incumbent": "stock", "default_bundles": 4}
 
 
 def test_a_good_evaluation_has_no_mistakes(lookup: Run, tmp_path: Path) -> None:

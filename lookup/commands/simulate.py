@@ -1,0 +1,205 @@
+"""Carry out `lookup simulate`: run scenarios in closed loop and compare their trends with what the files expect.
+
+With `--matrix` a scenario is run with every shedder and every placement, and the trends' figures are printed as tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from difflib import unified_diff
+from pathlib import Path
+from typing import get_args
+
+from lookup.commands.options import Command, Parser, add_plugin_files
+from lookup.commands.streams import data_console, plain_table, say, stdout, warn
+from lookup.engine.build import build_policies
+from lookup.engine.plugins import Registry, load_plugins
+from lookup.engine.policy import Policy
+from lookup.errors import InputError, SettingsError
+from lookup.model.quoting import suggestion
+from lookup.simulate import Figures, Scenario, ScenarioFile, findings, read_scenario, run_policy, trends_text
+from lookup.simulate.judge import number_text
+from lookup.simulate.scenario import FigureName
+
+__all__ = ["COMMAND", "add_arguments", "run"]
+
+#: An assertion does not hold, or the output differs from what is expected.
+_FAILED = 1
+#: Forms of the matrix.
+_FORMS = ("table", "markdown")
+#: No shedder, as it is printed.
+_NONE = "none"
+#: Figures of the matrix for a scenario without assertions: the balance it ends at, and its price.
+_FIGURES = ("balance", "usage_peak", "moves")
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the flags of `lookup simulate`."""
+    parser.need("scenarios", nargs="*", metavar="SCENARIO", help="scenario files")
+    parser.add_argument("--rewrite", action="store_true", help="write what is printed into the files as expected")
+    parser.add_argument(
+        "--matrix",
+        action="store_true",
+        help="run every shedder with every selector, with filters and splitter of each file's first policy",
+    )
+    parser.add_argument("--selectors", metavar="NAMES", help="with --matrix: only these selectors, separated by commas")
+    parser.add_argument(
+        "--figures", metavar="NAMES", help="with --matrix: these figures; else those the scenario asserts something of"
+    )
+    parser.add_argument("--format", choices=_FORMS, metavar="FORM", help="with --matrix: table (default) or markdown")
+    add_plugin_files(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run scenarios and print their trends or matrices.
+
+    Returns:
+        0, or 1 if an assertion does not hold or the output differs from what a file expects.
+
+    Raises:
+        SettingsError: for flags that exclude each other, a name that is unknown, or a file that is no scenario.
+        InputError: if a file cannot be read, or a part of the matrix has no defaults.
+    """
+    registry = load_plugins(arguments.plugin_file)
+    # All files are read before the first is run, so that a mistake in the last one does not come after minutes.
+    files = [_read(Path(path)) for path in arguments.scenarios]
+    if arguments.matrix and arguments.rewrite:
+        arguments.parser.error("--matrix and --rewrite cannot be given together")
+    for flag in ("selectors", "figures", "format"):
+        if getattr(arguments, flag) is not None and not arguments.matrix:
+            arguments.parser.error(f"--{flag} needs --matrix")
+    if arguments.matrix:
+        selectors, figures = _selectors(registry, arguments.selectors), _figures(arguments.figures)
+        for file in files:
+            _print_matrix(file, _matrix(file.scenario, registry, selectors), figures, arguments.format or _FORMS[0])
+        return 0
+    policies = [_built(file, registry) for file in files]
+    codes = [
+        _simulated(file, built, is_rewritten=arguments.rewrite) for file, built in zip(files, policies, strict=True)
+    ]
+    return max(codes, default=0)
+
+
+def _read(path: Path) -> ScenarioFile:
+    if path.is_dir():
+        raise SettingsError(f"{path} is a folder; name the scenario files in it, like {path}/*.scenario")
+    return read_scenario(path)
+
+
+def _built(file: ScenarioFile, registry: Registry) -> Sequence[Policy]:
+    for spec in file.scenario.policies:
+        for warning in spec.warnings:
+            warn(f"{file.path}: policy {spec.name!r}: {warning}")
+    try:
+        return build_policies(registry, file.scenario.policies)
+    except SettingsError as error:
+        raise SettingsError([f"{file.path}: {problem}" for problem in error.problems]) from None
+
+
+def _simulated(file: ScenarioFile, policies: Sequence[Policy], *, is_rewritten: bool) -> int:
+    trends = [run_policy(file.scenario, policy) for policy in policies]
+    printed = trends_text(file.scenario, trends)
+    stdout().write(f"scenario {file.path}\n{printed}\n")
+    problems = [f"{file.path}: {finding.failure}" for finding in findings(file.scenario, trends) if not finding.holds]
+    if is_rewritten:
+        # Expectations are rewritten, assertions are not: those say what should be, and still fail.
+        file.path.write_text(file.rewritten(printed), encoding="utf-8")
+    elif file.expected:
+        before, after = file.expected.splitlines(), printed.splitlines()
+        differences = list(unified_diff(before, after, "expected", "printed", lineterm="", n=0))
+        if differences:
+            problems.append(f"{file.path}: printed something else than expected; --rewrite would accept it")
+            problems += differences
+    for line in problems:
+        say(line)
+    return _FAILED if problems else 0
+
+
+def _selectors(registry: Registry, names: str | None) -> Sequence[str]:
+    """Return the selectors that are named, or all that are registered."""
+    if names is None:
+        return list(registry.classes["selectors"])
+    return [registry.find("selectors", name.strip()).name for name in names.split(",")]
+
+
+def _figures(names: str | None) -> Sequence[str]:
+    """Return the figures that are named; none stands for those a scenario asserts something of."""
+    figures = [] if names is None else [name.strip() for name in names.split(",")]
+    known = list(get_args(FigureName))
+    for figure in figures:
+        if figure not in known:
+            raise SettingsError(f"--figures: there is no figure {figure!r}; {suggestion(figure, known)}")
+    return figures
+
+
+def _matrix(scenario: Scenario, registry: Registry, selectors: Sequence[str]) -> Mapping[str, Mapping[str, Figures]]:
+    """Run a scenario with every pair of a selector and a shedder; return figures by selector, then shedder.
+
+    Filters, scorers and splitter are those of the scenario's first policy.
+    """
+    base = build_policies(registry, scenario.policies[:1])[0]
+    matrix: dict[str, dict[str, Figures]] = {}
+    for selector in selectors:
+        matrix[selector] = {}
+        for shedder in (None, *registry.classes["shedders"]):
+            try:
+                policy = replace(
+                    base,
+                    name=f"{shedder or _NONE} x {selector}",
+                    # New parts for every run, so that none carries state from another.
+                    selector=registry.find("selectors", selector)(),
+                    shedder=None if shedder is None else registry.find("shedders", shedder)(),
+                )
+            except TypeError as error:
+                raise InputError(f"selector {selector!r} or shedder {shedder!r} has no defaults: {error}") from None
+            matrix[selector][shedder or _NONE] = run_policy(scenario, policy).figures
+    return matrix
+
+
+def _print_matrix(
+    file: ScenarioFile, matrix: Mapping[str, Mapping[str, Figures]], figures: Sequence[str], form: str
+) -> None:
+    """Print a table for each figure: a row per selector, a column per shedder."""
+    asserted = list(dict.fromkeys(assertion.figure for assertion in file.scenario.assertions))
+    for figure in figures or asserted or _FIGURES:
+        shedders = list(next(iter(matrix.values()), {}))
+        rows = [
+            (selector, *(number_text(getattr(row[shedder], figure)) for shedder in shedders))
+            for selector, row in matrix.items()
+        ]
+        if form == "markdown":
+            cells = [
+                ["placement", *shedders],
+                ["---"] * (len(shedders) + 1),
+                *([f"`{row[0]}`", *row[1:]] for row in rows),
+            ]
+            lines = [f"`{file.path.stem}`, `{figure}`:", "", *(f"| {' | '.join(row)} |" for row in cells), ""]
+            stdout().write("\n".join(lines) + "\n")
+        else:
+            stdout().write(f"scenario {file.path}\n")
+            plain_table(data_console(), (figure, *shedders), rows)
+
+
+COMMAND = Command(
+    name="simulate",
+    summary="run scenarios in closed loop and print a trend per policy",
+    examples=(
+        (
+            "lookup simulate configs/scenarios/*.scenario",
+            "run them; 1 where an assertion or expectation fails",
+        ),
+        ("lookup simulate mine.scenario --rewrite", "accept what is printed as what is expected"),
+        (
+            "lookup simulate drain.scenario --matrix --selectors least-resource-usage,round-robin --figures moves",
+            "one figure, for every shedder with two placements",
+        ),
+        (
+            "lookup simulate configs/scenarios/pip-364-*.scenario --matrix --format markdown",
+            "every shedder with every placement, as the docs print it",
+        ),
+    ),
+    add_arguments=add_arguments,
+    run=run,
+)

@@ -1,0 +1,151 @@
+"""`lookup config show`, of evaluations and of settings of topics, and the TOML that it writes."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lookup.commands.show import to_toml
+from lookup.settings import TopicsSection, load_evaluation, load_topics
+from tests.commands.projects import Run, evaluation
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+
+# Surrogates have no UTF-8; everything else may stand in a TOML text.
+_TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+_PLAIN = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | _TEXTS
+_VALUES = st.recursive(
+    st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | _TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_TEXTS, inner, max_size=3),
+    max_leaves=6,
+)
+
+_TOPICS = """
+[topics]
+lister = { use = "tenant-scope", key = "owner" }
+queue_max = 5
+poll_s = 2.5
+from_broker_conf = "broker.conf"
+"""
+
+
+@pytest.mark.parametrize("flags", [(), ("--resolved",)])
+@pytest.mark.parametrize("shipped", ["evaluation.toml", "nasa-evaluation.toml", None])
+def test_what_is_shown_reads_back(lookup: Run, tmp_path: Path, shipped: str | None, flags: tuple[str, ...]) -> None:
+    """The printed TOML is an evaluation with the same settings, comments and defaults or not."""
+    path = evaluation(tmp_path) if shipped is None else CONFIGS / shipped
+    copy = tmp_path / "copy.toml"
+
+    copy.write_text(lookup("config", "show", "--config", path, *flags).out, encoding="utf-8")
+
+    assert load_evaluation(copy, environ={}).model_dump() == load_evaluation(path, environ={}).model_dump()
+
+
+def test_resolved_says_what_set_each_value(lookup: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind each value stands the file, the variable, the flag or that it is a default; the flag wins."""
+    path = evaluation(tmp_path)
+    monkeypatch.setenv("LOOKUP_EVALUATION__TICK_S", "30")
+    monkeypatch.setenv("LOOKUP_EVALUATION__SEEDS", "[4]")
+
+    ran = lookup("config", "show", "--config", path, "--resolved", "--set", "evaluation.seeds=[1, 2]")
+
+    lines = ran.out.splitlines()
+    assert f'incumbent = "stock"  # {path}' in lines
+    assert "tick_s = 30  # environment variable LOOKUP_EVALUATION__TICK_S" in lines
+    assert "seeds = [1, 2]  # command line" in lines
+    assert "session_s = 60  # default" in lines
+
+
+def test_resolved_lists_what_brokers_register(lookup: Run, tmp_path: Path) -> None:
+    """Every broker's record is printed, with its interval."""
+    ran = lookup("config", "show", "--config", evaluation(tmp_path), "--resolved", "--format", "json")
+
+    late = next(one for one in json.loads(ran.out)["registered"] if one["broker"] == "broker-late:8080")
+    assert (late["from"], late["until"]) == ("2026-01-01T12:00:00Z", "2026-01-02T00:00:00Z")
+    assert late["lookup_data"]["properties"] == {"lookup.rack": "a"}
+
+
+def test_json_has_what_is_set_alone(lookup: Run, tmp_path: Path) -> None:
+    """Without `--resolved` defaults are left out."""
+    ran = lookup("config", "show", "--config", evaluation(tmp_path), "--format", "json")
+
+    assert json.loads(ran.out)["settings"]["evaluation"] == {"incumbent": "stock", "default_bundles": 4}
+
+
+@pytest.fixture
+def topics(tmp_path: Path) -> Path:
+    """Return a file of settings with a `broker.conf` beside it."""
+    (tmp_path / "broker.conf").write_text("subscriptionPatternMaxLength=80\n", encoding="utf-8")
+    (tmp_path / "topics.toml").write_text(_TOPICS, encoding="utf-8")
+    return tmp_path / "topics.toml"
+
+
+@pytest.mark.parametrize("flags", [(), ("--resolved",)])
+def test_shown_settings_of_topics_read_back(lookup: Run, topics: Path, flags: tuple[str, ...]) -> None:
+    """The printed TOML holds the same settings, comments and defaults or not."""
+    ran = lookup("config", "show", "--config", topics, *flags)
+    copy = topics.with_name("copy.toml")
+    copy.write_text(ran.out, encoding="utf-8")
+
+    assert (ran.code, ran.err) == (0, "")
+    was, shown = (load_topics(one, environ={}).model_dump() for one in (topics, copy))
+    # A relative default is made absolute, from the same folder, by the file it is written to.
+    was["topics"]["catalog"] = shown["topics"]["catalog"] = ""
+    assert shown == was
+
+
+def test_resolved_shows_every_setting_of_topics_with_what_set_it(lookup: Run, topics: Path) -> None:
+    """A file, a `broker.conf`, a flag, or its default."""
+    lines = lookup("config", "show", "--config", topics, "--resolved", "--set", "topics.grace_s=3").out.splitlines()
+
+    assert f'lister = {{ use = "tenant-scope", key = "owner" }}  # {topics}' in lines
+    assert f"pattern_max_length = 80  # {topics.with_name('broker.conf')}" in lines
+    assert "grace_s = 3.0  # command line" in lines
+    assert "watchers_max = 10000  # default" in lines
+    shown = {line.partition(" = ")[0] for line in lines}
+    assert shown >= set(TopicsSection.model_fields) - {"allowed_label_keys"}
+
+
+def test_a_broker_conf_is_shown_as_settings_of_topics(lookup: Run, topics: Path) -> None:
+    """JSON has what is set alone, and with `--resolved` what set it."""
+    conf = topics.with_name("broker.conf")
+    plain = json.loads(lookup("config", "show", "--config", conf, "--format", "json").out)
+    resolved = json.loads(lookup("config", "show", "--config", conf, "--format", "json", "--resolved").out)
+
+    assert plain == {"settings": {"topics": {"pattern_max_length": 80}}}
+    assert resolved["sources"]["topics.pattern_max_length"] == str(conf)
+
+
+def test_a_mistake_in_settings_of_topics_is_a_sentence(lookup: Run, topics: Path) -> None:
+    """It names the file and the key."""
+    topics.write_text("[topics]\nqueue_max = 0\n", encoding="utf-8")
+
+    ran = lookup("config", "show", "--config", topics)
+
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == f"error: {topics}: topics.queue_max: should be greater than or equal to 1, not 0\n"
+
+
+def _without_none(values: Any) -> Any:
+    if isinstance(values, dict):
+        return {key: _without_none(value) for key, value in values.items() if value is not None}
+    return values
+
+
+@given(st.dictionaries(_TEXTS, _VALUES | st.dictionaries(_TEXTS, _PLAIN, max_size=3), max_size=4))
+def test_any_table_reads_back(values: dict[str, Any]) -> None:
+    """Keys and texts of any characters, nested lists and tables survive; None is left out."""
+    assert tomllib.loads(to_toml(values)) == _without_none(values)
+
+
+def test_comments_stand_behind_their_values() -> None:
+    """A comment is asked for by the place of the value."""
+    written = to_toml({"run": {"seed": 1}}, lambda loc: ".".join(map(str, loc)))
+
+    assert written == "[run]\nseed = 1  # run.seed\n"
