@@ -1,7 +1,8 @@
 """From log files to canonical tables: a Spark job with one task per source, then one task per part of a table.
 
-What a task does is in `ingest_tasks.py`, what a row must be and how files are laid out in `canonical.py`. The result is
-the same whatever the number of workers: rows are ordered by (ts, seq); `seq` is the source's place and the row's in it.
+What a task does is in `ingest_tasks.py`, what a row must be in `columns.py`, how files are laid out in `schema.py`. The
+result is the same whatever the number of workers: rows are ordered by (ts, seq); `seq` is the source's place and the
+row's in it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from pyspark.sql import SparkSession
 from lookup.engine.plugins import PluginContents, contents_of, load_contents
 from lookup.errors import InputError, PluginError
 from lookup.hooks import LogReader
-from lookup.logs.canonical import ROWS_PER_FILE, partition_of
 from lookup.logs.ingest_tasks import (
     MINUTE_US,
     PartJob,
@@ -31,7 +31,7 @@ from lookup.logs.ingest_tasks import (
 )
 from lookup.logs.jobs import run_tasks
 from lookup.logs.outputs import draft
-from lookup.logs.schema import CANONICAL
+from lookup.logs.schema import CANONICAL, ROWS_PER_FILE, partition_of
 from lookup.logs.sources import list_files, locate
 from lookup.model.names import cluster_problem
 from lookup.model.time import US_PER_S, moment_at

@@ -19,9 +19,9 @@ import pyarrow.parquet as pq
 
 from lookup.hooks import LogReader
 from lookup.hooks.raised import raised
-from lookup.logs.canonical import ROWS_PER_FILE, check_row, write_parquet
+from lookup.logs.columns import check_row
 from lookup.logs.outputs import create_file
-from lookup.logs.schema import CANONICAL, QUARANTINE
+from lookup.logs.schema import CANONICAL, QUARANTINE, ROWS_PER_FILE, write_parquet
 from lookup.logs.sources import locate, open_lines
 from lookup.model.documents import Row, Unreadable
 from lookup.model.quoting import printable
@@ -53,6 +53,11 @@ _REASON_LENGTH = 300
 #: What makes two reasons differ that are one: quoted values and numbers.
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 _DIGITS = re.compile(r"\d+")
+#: Clauses about what a user of `ingest` can do, by the reason that a row is refused.
+_HINTS = {
+    "cluster is missing": "; name one with --cluster",
+    "an `owned` row names no broker": "; tell the reader whose log it is",
+}
 #: Examples of unreadable records that a message may show.
 _EXAMPLES = 3
 
@@ -234,7 +239,10 @@ class _Stage:
             return
         row = check_row(entry.table, entry.values, self._job.cluster)
         if isinstance(row, str):
-            self._refuse(entry.table, entry.line, row, lines.text(entry.line) or str(dict(entry.values))[:_TEXT_LENGTH])
+            reason = row + _HINTS.get(row, "")
+            self._refuse(
+                entry.table, entry.line, reason, lines.text(entry.line) or str(dict(entry.values))[:_TEXT_LENGTH]
+            )
             return
         self._taken += 1
         row["_order"] = self._job.place << _ROW_BITS | self._taken

@@ -5,7 +5,7 @@ Only footers are read here. Order matters: where rows carry no `seq`, the sorted
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from lookup.errors import InputError
-from lookup.logs.schema import CANONICAL, REQUIRED
+from lookup.logs.columns import REQUIRED, TABLES, Kind
 from lookup.logs.sources import locate
 from lookup.model.documents import TableName, special_kind
 
@@ -32,19 +32,22 @@ def _is_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind)) and _is_text(kind.value_type)
 
 
-#: By type in the schema: what a column may hold, and how to say so.
-_KINDS: tuple[tuple[pa.DataType, Callable[[pa.DataType], bool], str], ...] = (
-    (pa.timestamp("us", tz="UTC"), lambda kind: pa.types.is_timestamp(kind) or pa.types.is_int64(kind), "timestamps"),
-    (pa.string(), _is_text, "texts"),
-    (pa.int64(), pa.types.is_integer, "whole numbers"),
-    (pa.bool_(), pa.types.is_boolean, "true or false"),
-    (
-        pa.float64(),
-        lambda kind: pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind),
-        "numbers",
-    ),
-    (pa.list_(pa.string()), _is_list, "lists of texts"),
-)
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind))
+
+
+_TEXTS = _is_text, "texts"
+#: By kind of column: the types that can hold it, more than `ingest` writes, and how to say so.
+_READABLE: Mapping[Kind, tuple[Callable[[pa.DataType], bool], str]] = {
+    "time": (lambda kind: pa.types.is_timestamp(kind) or pa.types.is_int64(kind), "timestamps"),
+    "integer": (pa.types.is_integer, "whole numbers"),
+    "number": (_is_number, "numbers"),
+    "flag": (pa.types.is_boolean, "true or false"),
+    "text": _TEXTS,
+    "json": _TEXTS,
+    "properties": _TEXTS,
+    "texts": (_is_list, "lists of texts"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +163,12 @@ def check_types(source: str, schema: pa.Schema, table: TableName) -> None:
     Raises:
         InputError: naming source, column, and both types.
     """
-    for wanted in CANONICAL[table]:
-        place = schema.get_field_index(wanted.name)
-        found = schema.field(place).type if place >= 0 else pa.null()
-        is_right, says = next((test, says) for kind, test, says in _KINDS if kind == wanted.type)
-        if not (pa.types.is_null(found) or is_right(found)):
-            raise InputError(f"{source}: column {wanted.name!r} of the table {table} holds {found}, not {says}")
+    for column in TABLES[table]:
+        position = schema.get_field_index(column.name)
+        actual = schema.field(position).type if position >= 0 else pa.null()
+        can_hold, expected = _READABLE[column.kind]
+        if not (pa.types.is_null(actual) or can_hold(actual)):
+            raise InputError(f"{source}: column {column.name!r} of the table {table} holds {actual}, not {expected}")
 
 
 def _joined(share: Sequence[Split]) -> tuple[Split, ...]:

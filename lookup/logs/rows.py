@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO
-from lookup.logs.schema import MAX_WEIGHT
+from lookup.logs.columns import MAX_WEIGHT
 from lookup.model.time import FIRST_US, LAST_US
 
 __all__ = ["Checks", "LogBatch", "Quarantined", "flags", "sequence", "text_column", "texts_of"]

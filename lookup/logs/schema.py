@@ -1,104 +1,39 @@
-"""The tables that flow through a replay: canonical inputs, quarantine, DECISIONS, OWNERS and CYCLES.
+"""Arrow schemas of all tables that flow through a replay, and the Parquet layout of the canonical ones.
 
-One definition in Arrow's terms; every writer and reader of these tables takes its columns from here.
+The canonical tables are derived from `columns.py`. QUARANTINE, DECISIONS, OWNERS and CYCLES are defined here: they are
+written and never read back by row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from urllib.parse import quote
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-__all__ = [
-    "BROKER_EVENTS",
-    "CANONICAL",
-    "CAUSES",
-    "CYCLES",
-    "DECISIONS",
-    "LOOKUP_DEFAULTS",
-    "MAX_WEIGHT",
-    "OWNERS",
-    "OWNERSHIP_EVENTS",
-    "QUARANTINE",
-    "REQUIRED",
-    "RESULTS",
-]
+from lookup.logs.columns import TABLES, Kind
+from lookup.logs.outputs import create_file
+
+__all__ = ["CANONICAL", "CYCLES", "DECISIONS", "OWNERS", "QUARANTINE", "ROWS_PER_FILE", "partition_of", "write_parquet"]
 
 _TS = pa.timestamp("us", tz="UTC")
-
-#: What `result` of a lookup may be; `redirect` rows are hops and no demand.
-RESULTS = ("connect", "redirect", "failed", "unknown")
-#: What `event` of a row of BROKERS may be, and of OWNERSHIP; and who may have caused the latter, if that is known.
-BROKER_EVENTS = ("registered", "updated", "unregistered")
-OWNERSHIP_EVENTS = ("owned", "unloaded", "split")
-CAUSES = ("policy", "admin")
+#: Arrow's type of each kind of column.
+_TYPES: Mapping[Kind, pa.DataType] = {
+    "time": _TS,
+    "integer": pa.int64(),
+    "number": pa.float64(),
+    "flag": pa.bool_(),
+    "text": pa.string(),
+    "json": pa.string(),
+    "properties": pa.string(),
+    "texts": pa.list_(pa.string()),
+}
 
 #: Canonical tables by name.
 CANONICAL: Mapping[str, pa.Schema] = {
-    "lookups": pa.schema(
-        [
-            ("ts", _TS),
-            ("seq", pa.int64()),
-            ("cluster", pa.string()),
-            ("topic", pa.string()),
-            ("client", pa.string()),
-            ("properties", pa.string()),
-            ("asked_broker", pa.string()),
-            ("broker", pa.string()),
-            ("result", pa.string()),
-            ("read_only", pa.bool_()),
-            ("authoritative", pa.bool_()),
-            ("listener", pa.string()),
-            ("weight", pa.float64()),
-            ("propensity", pa.float64()),
-            ("latency_ms", pa.float64()),
-        ]
-    ),
-    "brokers": pa.schema(
-        [
-            ("ts", _TS),
-            ("cluster", pa.string()),
-            ("broker", pa.string()),
-            ("event", pa.string()),
-            ("lookup_data", pa.string()),
-        ]
-    ),
-    "loads": pa.schema([("ts", _TS), ("cluster", pa.string()), ("broker", pa.string()), ("load", pa.string())]),
-    "bundles": pa.schema([("ts", _TS), ("cluster", pa.string()), ("bundle", pa.string()), ("stats", pa.string())]),
-    "ownership": pa.schema(
-        [
-            ("ts", _TS),
-            ("cluster", pa.string()),
-            ("bundle", pa.string()),
-            ("event", pa.string()),
-            ("broker", pa.string()),
-            ("by", pa.string()),
-            ("boundaries", pa.list_(pa.string())),
-        ]
-    ),
+    table: pa.schema([(column.name, _TYPES[column.kind]) for column in columns]) for table, columns in TABLES.items()
 }
-
-#: Columns a row must have in each table; the others may be null or absent.
-REQUIRED: Mapping[str, tuple[str, ...]] = {
-    "lookups": ("ts", "cluster", "topic"),
-    "brokers": ("ts", "cluster", "broker", "event"),
-    "loads": ("ts", "cluster", "broker", "load"),
-    "bundles": ("ts", "cluster", "bundle", "stats"),
-    "ownership": ("ts", "cluster", "bundle", "event"),
-}
-
-#: What an absent or null column of LOOKUPS means.
-LOOKUP_DEFAULTS: Mapping[str, object] = {
-    "properties": "{}",
-    "result": "unknown",
-    "read_only": False,
-    "authoritative": False,
-    "weight": 1.0,
-}
-
-#: Greatest weight of a lookup, and greatest load of a bundle per second: in micro-units, hundreds of them still add up
-#: in 64 bits.
-MAX_WEIGHT = 1e10
 
 #: What could not be used: where it stood, why, and the beginning of the record.
 QUARANTINE = pa.schema(
@@ -168,3 +103,30 @@ CYCLES = pa.schema(
         ("rejected", pa.map_(pa.string(), pa.int64())),
     ]
 )
+
+#: Rows of one file and of its row group: a task's share of the log is neither many files nor many gigabytes.
+ROWS_PER_FILE = 1_000_000
+# Parquet's default of 1 MiB holds fewer than 20,000 topics of 45 bytes; above it a column falls back to plain strings.
+_DICTIONARY_PAGE_BYTES = 256 * 1024 * 1024
+# Times and places in the source rise steadily: their differences take a fraction of the space.
+_RISING = {"ts": "DELTA_BINARY_PACKED", "seq": "DELTA_BINARY_PACKED"}
+
+
+def partition_of(cluster: str, date: str) -> str:
+    """Return the folder of a cluster's day, in Hive's manner."""
+    return f"cluster={quote(cluster, safe='')}/date={date}"
+
+
+def write_parquet(table: pa.Table, path: str) -> None:
+    """Write a file of the canonical layout: dictionaries, zstd, one row group, no schema of Arrow's own."""
+    with create_file(path) as sink:
+        pq.write_table(
+            table,
+            sink,
+            row_group_size=ROWS_PER_FILE,
+            use_dictionary=[name for name in table.column_names if name not in _RISING],
+            column_encoding={name: encoding for name, encoding in _RISING.items() if name in table.column_names},
+            dictionary_pagesize_limit=_DICTIONARY_PAGE_BYTES,
+            compression="zstd",
+            store_schema=False,
+        )

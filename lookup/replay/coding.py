@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lookup.errors import InvalidNameError
+from lookup.logs.columns import LOOKUP_DEFAULTS, RESULTS
 from lookup.logs.rows import Checks, LogBatch, Quarantined, flags, sequence, text_column, texts_of
-from lookup.logs.schema import LOOKUP_DEFAULTS, RESULTS
 from lookup.model.bundles import topic_hash
 from lookup.model.names import NamespaceName, TopicName, is_internal_topic, looks_like_pattern
 from lookup.model.namespaces import NamespacePolicies

@@ -14,10 +14,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from lookup.errors import InputError
+from lookup.logs.columns import REQUIRED
 from lookup.logs.jobs import attempt, successes
 from lookup.logs.parquet import check_types
 from lookup.logs.rows import LogBatch
-from lookup.logs.schema import REQUIRED
 from lookup.replay.coding import CodingPlan, used_columns
 from lookup.replay.tasks import Coded, code_batches
 from lookup.replay.work import WorkDir

@@ -13,18 +13,16 @@ from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO
 from lookup.errors import InputError, InvalidNameError
+from lookup.logs.columns import MAX_WEIGHT, check_row
 from lookup.logs.parquet import list_log, open_parquet
 from lookup.logs.rows import Quarantined
-from lookup.logs.schema import BROKER_EVENTS, CANONICAL, CAUSES, MAX_WEIGHT, OWNERSHIP_EVENTS, REQUIRED
+from lookup.logs.schema import CANONICAL
 from lookup.model.broker import BrokerLookupData, Roster
-from lookup.model.bundles import NamespaceBundle
 from lookup.model.documents import TableName
 from lookup.model.load import RESOURCES
 from lookup.model.load_data import BrokerLoadData, broker_load_from_json, bundle_stats_from_json
-from lookup.model.names import cluster_problem
-from lookup.model.quoting import shown
 from lookup.replay.atoms import Atoms
-from lookup.replay.timeline import OwnershipEvent, Registration, cut_points
+from lookup.replay.timeline import OwnershipEvent, Registration
 
 __all__ = [
     "DETAILS",
@@ -68,12 +66,19 @@ def _read_small(path: str | None, table: TableName, convert: Callable[[dict[str,
             rows = _records(file.path, parquet.read(columns=names, use_threads=False))
         for line, row in enumerate(rows, start=1):
             row["cluster"] = row.get("cluster") if file.cluster is None else file.cluster
-            try:
-                row["value"] = convert(_complete(row, table))
-            except (InputError, InvalidNameError) as error:
-                found.quarantined.append(Quarantined(file.path, line, str(error), str(row)[:200]))
+            # JSON is parsed by `convert`, which knows its keys as well.
+            checked = check_row(table, row, reads_json=False)
+            if isinstance(checked, str):
+                reason = checked
             else:
-                found.rows.setdefault(row["cluster"], []).append(row)
+                try:
+                    checked["value"] = convert(checked)
+                except (InputError, InvalidNameError) as error:
+                    reason = str(error)
+                else:
+                    found.rows.setdefault(checked["cluster"], []).append(checked)
+                    continue
+            found.quarantined.append(Quarantined(file.path, line, reason, str(row)[:200]))
     return found
 
 
@@ -82,8 +87,6 @@ def registrations(path: str | None) -> SmallTable:
 
     def convert(row: dict[str, Any]) -> Registration:
         """Return what a row says of a broker's registration."""
-        if row["event"] not in BROKER_EVENTS:
-            raise InputError(f"event {shown(row['event'])} is none of {', '.join(BROKER_EVENTS)}")
         text = row.get("lookup_data")
         data = None if text is None else BrokerLookupData.from_json(text)
         return Registration(row["ts"], row["broker"], row["event"], data)
@@ -96,18 +99,8 @@ def ownership_events(path: str | None) -> SmallTable:
 
     def convert(row: dict[str, Any]) -> OwnershipEvent:
         """Return what a row says happened to a bundle."""
-        if row["event"] not in OWNERSHIP_EVENTS:
-            raise InputError(f"event {shown(row['event'])} is none of {', '.join(OWNERSHIP_EVENTS)}")
-        bundle = str(NamespaceBundle.parse(row["bundle"]))
-        boundaries = tuple(_hash(text) for text in row.get("boundaries") or ())
-        event = OwnershipEvent(row["ts"], bundle, row["event"], row.get("broker"), row.get("by"), boundaries)
-        if event.by not in (None, *CAUSES):
-            raise InputError(f"by {shown(event.by)} is none of {', '.join(CAUSES)}")
-        if event.event == "owned" and event.broker is None:
-            raise InputError("an `owned` row names no broker")
-        if event.event == "split" and not cut_points(event):
-            raise InputError(f"a `split` row needs boundaries inside its bundle {bundle}")
-        return event
+        boundaries = tuple(int(text, 16) for text in row.get("boundaries", ()))
+        return OwnershipEvent(row["ts"], row["bundle"], row["event"], row.get("broker"), row.get("by"), boundaries)
 
     return _read_small(path, "ownership", convert)
 
@@ -217,16 +210,6 @@ def _given_in(text: str) -> frozenset[str]:
     return frozenset(key for key, value in json.loads(text).items() if value is not None)
 
 
-def _complete(row: dict[str, Any], table: TableName) -> dict[str, Any]:
-    missing = [name for name in REQUIRED[table] if row.get(name) is None]
-    if missing:
-        raise InputError(f"{missing[0]} is missing")
-    problem = cluster_problem(row["cluster"])
-    if problem is not None:
-        raise InputError(problem)
-    return row
-
-
 def _records(path: str, rows: pa.Table) -> list[dict[str, Any]]:
     try:
         records: list[dict[str, Any]] = _with_integer_ts(rows).to_pylist()
@@ -241,10 +224,3 @@ def _with_integer_ts(table: pa.Table) -> pa.Table:
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
     return table.set_column(place, "ts", column.cast(pa.int64()))
-
-
-def _hash(text: str | None) -> int:
-    try:
-        return int(text or "", 16)
-    except ValueError:
-        raise InputError(f"boundary {shown(text)} is no hexadecimal hash like 0x40000000") from None

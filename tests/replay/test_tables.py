@@ -61,7 +61,7 @@ def test_rows_of_a_cluster_that_cannot_be_named_go_to_quarantine(
     row = {name: value for name, value in row.items() if name in CANONICAL[table].names}
     found = read(_written(tmp_path, table, row))
 
-    assert ([one.reason for one in found.quarantined], found.rows) == ([reason], {})
+    assert ([one.reason for one in found.quarantined], found.rows) == ([f"cluster: {reason}"], {})
 
 
 def test_no_path_is_no_row() -> None:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.logs.columns import RESULTS
 from lookup.logs.generator.loads import LoadReports
 from lookup.logs.generator.owners import Owners
 from lookup.logs.generator.settings import GenerateSettings
 from lookup.logs.generator.timeline import Event, Piece, broker_rows, make_events, make_pieces
 from lookup.logs.generator.traffic import TABLE_BITS, Draw, Traffic, log_normal_table
 from lookup.logs.generator.world import make_brokers, make_clients, make_topics
-from lookup.logs.schema import RESULTS
 
 __all__ = ["ClusterLog", "LookupColumns"]
 

@@ -17,12 +17,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from lookup.logs.canonical import ROWS_PER_FILE, partition_of, write_parquet
 from lookup.logs.generator.cluster import ClusterLog, LookupColumns
 from lookup.logs.generator.settings import GenerateSettings
 from lookup.logs.generator.world import cluster_names
 from lookup.logs.outputs import draft
-from lookup.logs.schema import CANONICAL
+from lookup.logs.schema import CANONICAL, ROWS_PER_FILE, partition_of, write_parquet
 
 __all__ = ["GenerateReport", "GenerateSettings", "generate"]
 

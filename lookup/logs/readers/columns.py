@@ -6,43 +6,21 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from lookup.logs.columns import TABLES, Kind
 from lookup.logs.readers.records import number_of
 from lookup.model.documents import NestingError, json_value
 from lookup.model.quoting import shown, suggestion
 from lookup.model.time import parse_iso
 
-__all__ = ["COLUMNS", "canonical_values", "require_table"]
+__all__ = ["canonical_values", "require_table"]
 
-#: Columns of the canonical tables; equal to `replay.schema`'s, which needs Arrow (a test compares them).
-COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "lookups": (
-        "ts",
-        "seq",
-        "cluster",
-        "topic",
-        "client",
-        "properties",
-        "asked_broker",
-        "broker",
-        "result",
-        "read_only",
-        "authoritative",
-        "listener",
-        "weight",
-        "propensity",
-        "latency_ms",
-    ),
-    "brokers": ("ts", "cluster", "broker", "event", "lookup_data"),
-    "loads": ("ts", "cluster", "broker", "load"),
-    "bundles": ("ts", "cluster", "bundle", "stats"),
-    "ownership": ("ts", "cluster", "bundle", "event", "broker", "by", "boundaries"),
-}
+_KINDS = {table: {column.name: column.kind for column in columns} for table, columns in TABLES.items()}
 
 
 def require_table(table: str) -> None:
     """Refuse the name of a table that there is not; ValueError names the closest."""
-    if table not in COLUMNS:
-        raise ValueError(f"there is no table {shown(table)}; {suggestion(table, COLUMNS)}")
+    if table not in TABLES:
+        raise ValueError(f"there is no table {shown(table)}; {suggestion(table, TABLES)}")
 
 
 def canonical_values(table: str, given: Mapping[str, Any], ignored: tuple[str, ...]) -> dict[str, Any]:
@@ -51,16 +29,15 @@ def canonical_values(table: str, given: Mapping[str, Any], ignored: tuple[str, .
     Raises:
         ValueError: naming the column and what it should have been.
     """
+    kinds = _KINDS[table]
     values: dict[str, Any] = {}
     for name, value in given.items():
         if name in ignored:
             continue
-        if name not in COLUMNS[table]:
-            raise ValueError(
-                f"table {table!r} has no column {shown(name)}; {suggestion(name, COLUMNS[table])}, or `ignore` it"
-            )
+        if name not in kinds:
+            raise ValueError(f"table {table!r} has no column {shown(name)}; {suggestion(name, kinds)}, or `ignore` it")
         if value is not None and value != "":
-            convert = _CONVERSIONS.get(name)
+            convert = _CONVERSIONS.get(kinds[name])
             values[name] = value if convert is None else convert(value, name)
     return values
 
@@ -76,7 +53,7 @@ def _time(value: Any, name: str) -> Any:
 def _integer(value: Any, name: str) -> Any:
     if not isinstance(value, str):
         return value
-    if not value.strip().isdecimal() or len(value) > 20:
+    if not value.strip().removeprefix("-").isdecimal() or len(value) > 20:
         raise ValueError(f"{name} {shown(value)} is no integer")
     return int(value)
 
@@ -110,17 +87,12 @@ def _json_text(value: Any, name: str) -> Any:
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
-_CONVERSIONS: Mapping[str, Callable[[Any, str], Any]] = {
-    "ts": _time,
-    "seq": _integer,
+_CONVERSIONS: Mapping[Kind, Callable[[Any, str], Any]] = {
+    "time": _time,
+    "integer": _integer,
+    "number": _number,
+    "flag": _flag,
+    "json": _json_text,
     "properties": _parsed,
-    "boundaries": _parsed,
-    "lookup_data": _json_text,
-    "load": _json_text,
-    "stats": _json_text,
-    "read_only": _flag,
-    "authoritative": _flag,
-    "weight": _number,
-    "propensity": _number,
-    "latency_ms": _number,
+    "texts": _parsed,
 }

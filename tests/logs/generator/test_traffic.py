@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lookup.logs.columns import RESULTS
 from lookup.logs.generator import cluster
 from lookup.logs.generator.generate import generate
-from lookup.logs.schema import RESULTS
 from lookup.model.names import TopicName, pinned_broker
 from tests.logs.generator.logs import SMALL, read
 

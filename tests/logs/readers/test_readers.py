@@ -22,10 +22,8 @@ from lookup.logs.readers import (
     JettyAccessReader,
     JsonLinesReader,
     PulsarBrokerReader,
-    columns,
     lookup_register_log_readers,
 )
-from lookup.logs.schema import CANONICAL
 from lookup.model.documents import Row, Unreadable
 from lookup.settings import PartSpec
 from tests.logs.readers.lines import hostile_lines
@@ -79,8 +77,3 @@ def test_all_readers_are_registered_under_their_own_names() -> None:
     """The hook answers each reader once."""
     names = [reader.name for reader in lookup_register_log_readers()]
     assert sorted(names) == ["cpp-client", "csv", "delimited", "jetty-access", "jsonl", "pulsar-broker"]
-
-
-def test_the_columns_of_text_tables_are_those_of_the_schema() -> None:
-    """The list that needs no Arrow equals the one that has it."""
-    assert {name: tuple(schema.names) for name, schema in CANONICAL.items()} == columns.COLUMNS

@@ -1,19 +1,19 @@
-"""Checking rows and writing the canonical layout."""
+"""Columns of the canonical tables, and checking rows against them."""
 
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.logs.canonical import canonical_json, check_row, partition_of, write_parquet
+from lookup.logs.columns import RESULTS, TABLES, canonical_json, check_row
 from lookup.logs.schema import CANONICAL
+from lookup.model.time import FIRST_US, LAST_US
+from scripts.columns import PAGE, page_with_columns
 
 _ROW: dict[str, Any] = {"ts": 7, "cluster": "east", "topic": "persistent://t/ns/x"}
 _SPLIT: dict[str, Any] = {"ts": 7, "cluster": "east", "bundle": "t/ns/0x00000000_0x40000000", "event": "split"}
@@ -51,11 +51,11 @@ def test_a_row_of_a_cluster_that_cannot_be_named_is_refused(table: str) -> None:
 
 
 def test_the_cluster_of_the_command_is_for_rows_without_one() -> None:
-    """A row's own cluster wins; without either the reason says how to give one."""
+    """A row's own cluster wins; without either it is missing."""
     nameless = {"ts": 7, "topic": "persistent://t/ns/x"}
     assert check_row("lookups", nameless, "west")["cluster"] == "west"  # type: ignore[call-overload,index]  a row
     assert check_row("lookups", _ROW, "west")["cluster"] == "east"  # type: ignore[call-overload,index]  a row
-    assert check_row("lookups", nameless, None) == "cluster is missing; name one with --cluster"
+    assert check_row("lookups", nameless, None) == "cluster is missing"
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,9 @@ def test_the_cluster_of_the_command_is_for_rows_without_one() -> None:
         ({"topic": "orders"}, "topic: topic 'orders' does not begin with persistent://"),
         ({"topic": 7}, "topic: 7 is no text"),
         ({"ts": "now"}, "ts: 'now' is no integer of µs"),
-        ({"ts": -1}, "ts: -1 µs is not between the years 1970 and 9999"),
+        ({"ts": FIRST_US - 1}, "ts: -62135596800000001 µs is not between the years 1 and 9999"),
+        ({"ts": LAST_US + 1}, "ts: 253402300800000000 µs is not between the years 1 and 9999"),
+        ({"seq": 1 << 63}, "seq: 9223372036854775808 is no integer from -2^63 to 2^63 - 1"),
         ({"ts": True}, "ts: True is no integer of µs"),
         ({"weight": -1.0}, "weight: -1.0 is not a finite number, 0 or more"),
         ({"weight": math.nan}, "weight: nan is not a finite number, 0 or more"),
@@ -100,7 +102,7 @@ def test_an_unsound_lookup_has_a_reason(values: dict[str, Any], reason: str) -> 
         ("ownership", _SPLIT, "a `split` row needs `boundaries` inside its bundle t/ns/0x00000000_0x40000000"),
         ("ownership", {**_SPLIT, "boundaries": ["0x50000000"]}, "a `split` row needs `boundaries` inside"),
         ("ownership", {**_SPLIT, "boundaries": ["x"]}, "boundaries: ['x'] has an entry that is no hash text"),
-        ("ownership", {**_SPLIT, "boundaries": ["0x2", "0x1"]}, "boundaries: ['0x2', '0x1'] does not ascend"),
+        ("ownership", {**_SPLIT, "boundaries": ["0x100000000"]}, "boundaries: ['0x100000000'] does not lie within 0x"),
         ("ownership", {**_SPLIT, "by": "me"}, "by: 'me' is none of policy, admin"),
     ],
 )
@@ -111,9 +113,41 @@ def test_an_unsound_row_of_another_table_has_a_reason(table: str, values: dict[s
     assert answer.startswith(reason)
 
 
+@pytest.mark.parametrize("values", [{"ts": FIRST_US}, {"ts": -1}, {"ts": LAST_US}, {"seq": -5}])
+def test_instants_of_every_calendar_year_and_any_number_are_sound(values: dict[str, Any]) -> None:
+    """A log may begin before 1970, and numbers that only order rows may be negative."""
+    row = check_row("lookups", {**_ROW, **values}, None)
+
+    assert isinstance(row, dict)
+    assert values.items() <= row.items()
+
+
+def test_json_is_left_to_a_caller_that_parses_it() -> None:
+    """All other columns are checked all the same."""
+    row = {"ts": 7, "cluster": "east", "broker": "b:1", "load": "[1]"}
+
+    assert check_row("loads", row, reads_json=False) == row
+    assert check_row("loads", {**row, "broker": ""}, reads_json=False) == "broker: '' is no text"
+
+
+def test_the_page_lists_the_columns_of_the_code() -> None:
+    """`python scripts/columns.py` writes the table of columns."""
+    page = PAGE.read_text(encoding="utf-8")
+
+    assert page_with_columns(page) == page
+    assert all(f"`{result}`" in page for result in RESULTS)
+
+
+def test_columns_have_one_name_each() -> None:
+    """A table has no column twice, and says what every column means."""
+    for columns in TABLES.values():
+        assert len({column.name for column in columns}) == len(columns)
+        assert all(column.meaning for column in columns)
+
+
 def test_bundles_and_boundaries_are_written_one_way() -> None:
-    """Hash texts get eight lower-case digits."""
-    row = check_row("ownership", {**_SPLIT, "bundle": "t/ns/0X0_0X40000000", "boundaries": ["0X1", "A"]}, None)
+    """Hash texts get eight lower-case digits and ascend, each once."""
+    row = check_row("ownership", {**_SPLIT, "bundle": "t/ns/0X0_0X40000000", "boundaries": ["A", "0X1", "a"]}, None)
     assert isinstance(row, dict)
     assert (row["bundle"], row["boundaries"]) == ("t/ns/0x00000000_0x40000000", ["0x00000001", "0x0000000a"])
 
@@ -132,26 +166,6 @@ def test_any_row_is_sound_or_has_a_reason_and_sound_rows_can_be_written(table: s
 def test_equal_properties_have_equal_texts(properties: dict[str, str]) -> None:
     """The order in which properties were sent does not matter."""
     assert canonical_json(dict(reversed(properties.items()))) == canonical_json(properties)
-
-
-def test_a_cluster_of_any_name_is_one_folder() -> None:
-    """Slashes and equal signs of a cluster's name are encoded as Hive does."""
-    assert partition_of("a/b=c", "2026-01-31") == "cluster=a%2Fb%3Dc/date=2026-01-31"
-
-
-def test_a_file_keeps_its_dictionaries(tmp_path: Path) -> None:
-    """20,000 topics of 45 bytes stay dictionary-encoded in the one row group, and times are stored as differences."""
-    topics = [f"persistent://tenant/namespace/topic-{number:09}" for number in range(20_000)]
-    rows = [{"ts": place, "seq": place, "cluster": "c", "topic": topic} for place, topic in enumerate(topics * 2)]
-    path = tmp_path / "part.parquet"
-    write_parquet(pa.Table.from_pylist(rows, schema=CANONICAL["lookups"]), str(path))
-
-    group = pq.ParquetFile(path).metadata.row_group(0)
-    columns = {group.column(place).path_in_schema: group.column(place) for place in range(group.num_columns)}
-    assert group.num_rows == 40_000
-    assert columns["topic"].encodings == ("PLAIN", "RLE", "RLE_DICTIONARY")
-    assert columns["topic"].total_uncompressed_size < 1.3 * 20_000 * 45
-    assert "DELTA_BINARY_PACKED" in columns["ts"].encodings
 
 
 def test_json_that_is_nested_too_deep_is_refused_with_its_column() -> None:

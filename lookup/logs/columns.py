@@ -1,0 +1,345 @@
+"""Columns of the canonical tables: type, unit, rule and meaning of each, once, and the check of a row against them.
+
+Everything else is derived from here: the Arrow schemas (`schema.py`), what the readers of text accept
+(`readers/columns.py`), what `ingest` and a replay refuse, and the table in `docs/getting-lookups.md`. Readers
+import it, and they must load without Arrow.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+from lookup.errors import InvalidNameError
+from lookup.model.bundles import HASH_END, NamespaceBundle
+from lookup.model.documents import NestingError, json_value
+from lookup.model.names import TopicName, cluster_problem, looks_like_pattern
+from lookup.model.quoting import shown, suggestion
+from lookup.model.time import FIRST_US, LAST_US
+
+__all__ = [
+    "LOOKUP_DEFAULTS",
+    "MAX_WEIGHT",
+    "REQUIRED",
+    "RESULTS",
+    "TABLES",
+    "Column",
+    "Kind",
+    "canonical_json",
+    "check_row",
+]
+
+#: Greatest weight of a lookup, and greatest load of a bundle per second: in micro-units, hundreds of them still add up
+#: in 64 bits.
+MAX_WEIGHT = 1e10
+
+#: Values of `result` in LOOKUPS; `redirect` rows are hops and no demand.
+RESULTS = ("connect", "redirect", "failed", "unknown")
+_BROKER_EVENTS = ("registered", "updated", "unregistered")
+_OWNERSHIP_EVENTS = ("owned", "unloaded", "split")
+_CAUSES = ("policy", "admin")
+
+#: Types of columns. `json` is Pulsar's JSON and `properties` a mapping of texts, both kept as text in files.
+Kind = Literal["time", "integer", "number", "flag", "text", "json", "properties", "texts"]
+
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a canonical table."""
+
+    name: str
+    kind: Kind
+    #: turns a value into what the column holds, or raises ValueError with a clause that says what would be right
+    check: Callable[[Any], Any]
+    #: meaning, unit and range, in Markdown
+    meaning: str
+    #: what stands for an absent or null value, in Markdown; of a required column: where else it may come from
+    absent: str = ""
+    #: a row for which nothing gives a value is refused
+    is_required: bool = False
+    #: what `ingest` writes for an absent value; None: null
+    default: object = None
+
+
+def canonical_json(properties: Mapping[str, str]) -> str:
+    """Write lookup properties as LOOKUPS has them: keys sorted, no spaces."""
+    return _ENCODER.encode(dict(properties))
+
+
+def check_row(
+    table: str, values: Mapping[str, Any], cluster: str | None = None, *, reads_json: bool = True
+) -> dict[str, Any] | str:
+    """Return the row that goes into the table, defaults filled in, or the reason why it cannot.
+
+    Args:
+        values: by column; None is as good as absent.
+        cluster: for rows that name none.
+        reads_json: check columns of JSON; not needed if the caller parses them anyway.
+    """
+    columns = _BY_NAME.get(table)
+    if columns is None:
+        return f"there is no table {shown(table)}; {suggestion(table, TABLES)}"
+    row = dict(LOOKUP_DEFAULTS) if table == "lookups" else {}
+    if cluster is not None:
+        row["cluster"] = cluster
+    for name, value in values.items():
+        if value is None:
+            continue
+        column = columns.get(name)
+        if column is None:
+            return f"there is no column {shown(name)}; {suggestion(name, columns)}"
+        try:
+            row[name] = column.check(value) if reads_json or column.kind != "json" else value
+        except (ValueError, InvalidNameError) as error:
+            return f"{name}: {error}"
+    return _incomplete(table, row) or row
+
+
+def _incomplete(table: str, row: Mapping[str, Any]) -> str | None:
+    """Return what a row of sound values lacks; None if it is complete."""
+    for name in REQUIRED[table]:
+        if name not in row:
+            return f"{name} is missing"
+    if table == "ownership" and row["event"] == "owned" and "broker" not in row:
+        return "an `owned` row names no broker"
+    if table == "ownership" and row["event"] == "split":
+        ends = NamespaceBundle.parse(row["bundle"]).range
+        # A boundary at an end of the bundle cuts nothing off.
+        if not any(ends.lower < int(text, 16) < ends.upper for text in row.get("boundaries", ())):
+            return f"a `split` row needs `boundaries` inside its bundle {row['bundle']}"
+    return None
+
+
+def _time(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"{shown(value)} is no integer of µs")
+    if not FIRST_US <= value <= LAST_US:
+        raise ValueError(f"{value} µs is not between the years 1 and 9999")
+    return value
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not -(1 << 63) <= value < 1 << 63:
+        raise ValueError(f"{shown(value)} is no integer from -2^63 to 2^63 - 1")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{shown(value)} is no text")
+    # Parquet's strings are UTF-8, which cannot hold half of a surrogate pair.
+    return value if value.isascii() else value.encode(errors="replace").decode()
+
+
+def _cluster(value: Any) -> str:
+    # The empty name has a sentence of its own, the same in ingest and replay.
+    if value != "":
+        value = _text(value)
+    problem = cluster_problem(value)
+    if problem is not None:
+        raise ValueError(problem)
+    return str(value)
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"{shown(value)} is neither true nor false")
+    return value
+
+
+def _number(low: float, high: float, *, excludes_low: bool = False) -> Callable[[Any], float]:
+    """Return the check of a finite number in [low, high], or (low, high]."""
+    bounds = (f"above {low:g}" if excludes_low else f"{low:g} or more") + (
+        f" and at most {high:g}" if high < math.inf else ""
+    )
+
+    def check(value: Any) -> float:
+        """Return a number within the bounds."""
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValueError(f"{shown(value)} is no number")
+        # Compared with the greatest float as well: an integer of 400 digits is finite and still no float.
+        if not low <= value <= high or abs(value) > sys.float_info.max or (excludes_low and value == low):
+            raise ValueError(f"{shown(value)} is not a finite number, {bounds}")
+        return float(value)
+
+    return check
+
+
+def _one_of(*known: str) -> Callable[[Any], str]:
+    def check(value: Any) -> str:
+        """Return a text that is one of those known."""
+        if value not in known:
+            raise ValueError(f"{shown(value)} is none of {', '.join(known)}")
+        return str(value)
+
+    return check
+
+
+def _properties(value: Any) -> str:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{shown(value)} is no mapping")
+    for key, label in value.items():
+        if not isinstance(key, str) or not isinstance(label, str):
+            raise ValueError(f"property {shown(key)} is {shown(label)}, which is no text")
+    return canonical_json(value)
+
+
+def _json(value: Any) -> str:
+    try:
+        record = json_value(_text(value))
+    except NestingError:
+        raise
+    except ValueError:
+        raise ValueError(f"{shown(str(value))} is no JSON") from None
+    if not isinstance(record, dict):
+        raise ValueError(f"{shown(str(value))} is no JSON object")
+    return str(value)
+
+
+def _topic(value: Any) -> str:
+    problem = _topic_problem(_text(value))
+    if problem:
+        raise ValueError(problem)
+    return str(value)
+
+
+# Parsing a name takes longer than all other checks of a row together, and a log repeats its topics.
+@lru_cache(maxsize=1 << 18)
+def _topic_problem(topic: str) -> str | None:
+    if looks_like_pattern(topic):
+        return f"{shown(topic)} is a regular expression of a topic list watcher, not a topic"
+    try:
+        TopicName.parse(topic)
+    except InvalidNameError as error:
+        return str(error)
+    return None
+
+
+def _bundle(value: Any) -> str:
+    return _one_spelling(_text(value))
+
+
+@lru_cache(maxsize=1 << 16)
+def _one_spelling(bundle: str) -> str:
+    return str(NamespaceBundle.parse(bundle))
+
+
+def _boundaries(value: Any) -> list[str]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise ValueError(f"{shown(value)} is no list of hash texts")
+    try:
+        hashes = sorted({int(text, 16) for text in value})
+    except (ValueError, TypeError):
+        raise ValueError(f"{shown(value)} has an entry that is no hash text like '0x40000000'") from None
+    if hashes and not 0 <= hashes[0] <= hashes[-1] <= HASH_END:
+        raise ValueError(f"{shown(value)} does not lie within 0x00000000 to 0xffffffff")
+    return [f"0x{hashed:08x}" for hashed in hashes]
+
+
+_TS = Column("ts", "time", _time, "µs since the Unix epoch in UTC, years 1 to 9999", is_required=True)
+_CLUSTER = Column(
+    "cluster",
+    "text",
+    _cluster,
+    "name of the cluster",
+    "that of the folder `cluster=...`, or given to `ingest`",
+    is_required=True,
+)
+_BROKER = Column("broker", "text", _text, "broker, as `host:port`", is_required=True)
+_BUNDLE = Column("bundle", "text", _bundle, "bundle, as `tenant/namespace/0x00000000_0x40000000`", is_required=True)
+
+#: Columns of each canonical table, in the order of its files.
+TABLES: Mapping[str, tuple[Column, ...]] = {
+    "lookups": (
+        _TS,
+        Column(
+            "seq",
+            "integer",
+            _integer,
+            "decides between lookups of one instant, 64 bits",
+            "the order of files and rows; a DataFrame must have it",
+        ),
+        _CLUSTER,
+        Column("topic", "text", _topic, "full name, with domain, tenant and namespace", is_required=True),
+        Column("client", "text", _text, "address or name of the client"),
+        Column(
+            "properties",
+            "properties",
+            _properties,
+            "lookup properties: a mapping of texts, as JSON",
+            "none",
+            default="{}",
+        ),
+        Column("asked_broker", "text", _text, "broker that was asked"),
+        Column("broker", "text", _text, "broker that was answered, as `host:port`"),
+        Column(
+            "result",
+            "text",
+            _one_of(*RESULTS),
+            "`connect`, `redirect`, `failed` or `unknown`",
+            "`unknown`",
+            default="unknown",
+        ),
+        Column("read_only", "flag", _flag, "lookup of a read-only client", "false", default=False),
+        Column("authoritative", "flag", _flag, "a redirect told the broker to answer itself", "false", default=False),
+        Column("listener", "text", _text, "name of the advertised listener that was asked for", "the broker's default"),
+        Column(
+            "weight", "number", _number(0.0, MAX_WEIGHT), f"demand of the row, 0 to {MAX_WEIGHT:g}", "1", default=1.0
+        ),
+        Column(
+            "propensity",
+            "number",
+            _number(0.0, 1.0, excludes_low=True),
+            "probability with which the logging policy chose the broker, above 0 and at most 1",
+        ),
+        Column("latency_ms", "number", _number(0.0, math.inf), "time until the answer, ms, 0 or more"),
+    ),
+    "brokers": (
+        _TS,
+        _CLUSTER,
+        _BROKER,
+        Column(
+            "event", "text", _one_of(*_BROKER_EVENTS), "`registered`, `updated` or `unregistered`", is_required=True
+        ),
+        Column("lookup_data", "json", _json, "Pulsar's `BrokerLookupData`", "every key has its default"),
+    ),
+    "loads": (_TS, _CLUSTER, _BROKER, Column("load", "json", _json, "Pulsar's `BrokerLoadData`", is_required=True)),
+    "bundles": (
+        _TS,
+        _CLUSTER,
+        _BUNDLE,
+        Column("stats", "json", _json, "Pulsar's `NamespaceBundleStats`", is_required=True),
+    ),
+    "ownership": (
+        _TS,
+        _CLUSTER,
+        _BUNDLE,
+        Column("event", "text", _one_of(*_OWNERSHIP_EVENTS), "`owned`, `unloaded` or `split`", is_required=True),
+        Column("broker", "text", _text, "owner, as `host:port`", "not known; refused if the event is `owned`"),
+        Column("by", "text", _one_of(*_CAUSES), "cause of the event: `policy` or `admin`"),
+        Column(
+            "boundaries",
+            "texts",
+            _boundaries,
+            "hashes at which a bundle is split, like `0x40000000`",
+            "none; a `split` needs one inside its bundle",
+        ),
+    ),
+}
+
+#: Columns a row must have in each table; the others may be null or absent.
+REQUIRED: Mapping[str, tuple[str, ...]] = {
+    table: tuple(column.name for column in columns if column.is_required) for table, columns in TABLES.items()
+}
+#: Values of absent or null columns of LOOKUPS.
+LOOKUP_DEFAULTS: Mapping[str, object] = {
+    column.name: column.default for column in TABLES["lookups"] if column.default is not None
+}
+_BY_NAME = {table: {column.name: column for column in columns} for table, columns in TABLES.items()}
