@@ -18,7 +18,7 @@ from typing import Any, get_type_hints
 
 import lookup
 from lookup.engine.plugins import Registry, load_plugins
-from lookup.hooks.parameters import Conf
+from lookup.hooks.protocols import Conf
 from lookup.settings.broker_keys import LOAD_MANAGER_KEYS
 
 __all__ = ["KEYS", "REASONS", "implementations", "parity_page"]
@@ -63,7 +63,7 @@ REASONS: Mapping[str, str] = {
         "bounds how many overrides the leader has under way; here they take no time, so none waits for another"
     ),
     "loadBalancerServiceUnitStateMonitorIntervalInSeconds": (
-        "there is no clock in the channel: `lookup.engine.overrides.monitor` looks when it is called"
+        "there is no clock in the channel: `lookup.engine.channel.leader.monitor` looks when it is called"
     ),
     "loadBalancerServiceUnitTableViewSyncer": (
         "copies records from one storage into the other while a cluster is moved; a replay has neither"
@@ -71,8 +71,8 @@ REASONS: Mapping[str, str] = {
     "loadBalancerSheddingIntervalMinutes": "a shedding cycle runs at every grid instant: `evaluation.tick_s`",
     "loadBalancerSplitIntervalMinutes": "a split cycle runs at every grid instant: `evaluation.tick_s`",
     "loadManagerServiceUnitStateTableViewClassName": (
-        "where records are kept; what differs in the rules is `Storage` of `lookup.engine.service_unit`, and a replay "
-        "keeps none"
+        "where records are kept; what differs in the rules is `Storage` of `lookup.engine.channel.service_unit`, and a "
+        "replay keeps none"
     ),
     "namespaceBundleUnloadingTimeoutMs": "how long an operation waits for brokers to answer; nothing here has to wait",
     "supportedNamespaceBundleSplitAlgorithms": (

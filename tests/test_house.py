@@ -235,13 +235,13 @@ FAULTS = [
     ("rooms", "lookup/settings/__init__.py", "import lookup.hooks"),
     ("rooms", "lookup/attic.py", '"""A room nobody has placed."""'),
     ("acyclic", "lookup/model/names.py", _TYPE_ONLY.format("import lookup.model.view")),
-    ("acyclic", "lookup/hooks/markers.py", "import lookup.hooks.specs\nimport lookup.engine"),
+    ("acyclic", "lookup/hooks/protocols.py", "import lookup.hooks.specs\nimport lookup.engine"),
     ("door", "lookup/engine/__init__.py", "import lookup_policies"),
     ("policies", "plugins/lookup_policies/attic.py", "import lookup.engine"),
     ("policies", "plugins/lookup_policies/attic.py", "from lookup import Broker"),
     ("policies", "plugins/lookup_policies/attic.py", _TYPE_ONLY.format("import lookup.settings")),
     *(("pure", "lookup/model/names.py", f"import {m}") for m in ("time", "random", "datetime", "asyncio", "socket")),
-    ("pure", "lookup/hooks/markers.py", "from time import monotonic"),
+    ("pure", "lookup/hooks/protocols.py", "from time import monotonic"),
     ("pure", "lookup/engine/__init__.py", "import pyspark"),
     ("pure", "plugins/lookup_policies/attic.py", "import random"),
     ("light", "lookup/report/__init__.py", "import pyspark"),
@@ -285,7 +285,7 @@ def test_dice_of_numpy_are_banned_where_decisions_are_made() -> None:
         name: _run(
             _tool("ruff"), "check", "--select", "TID251", "--stdin-filename", name, "-", folder=ROOT, stdin=rolls
         )
-        for name in ("lookup/engine/dice.py", "plugins/lookup_policies/random.py", "lookup/logs/generator/log.py")
+        for name in ("lookup/engine/ballots.py", "plugins/lookup_policies/random.py", "lookup/logs/generator/log.py")
     }
 
     assert [ended.returncode for ended in done.values()] == [1, 1, 0]

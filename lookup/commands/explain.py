@@ -21,9 +21,8 @@ from rich.console import Console
 from lookup.commands.options import Command, Parser, add_config, add_format, cluster, moment, pairs, settings_flags
 from lookup.commands.selection import registrations_in, select
 from lookup.commands.streams import data_console, plain, plain_table, print_json, say, warn
-from lookup.engine.conditions import Conditions
 from lookup.engine.explain import Explanation, explain
-from lookup.engine.manager import LoadManager
+from lookup.engine.manager import Conditions, LoadManager
 from lookup.engine.policy import Instant, Policy
 from lookup.errors import SettingsError
 from lookup.model.broker import Roster

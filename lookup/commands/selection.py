@@ -9,8 +9,7 @@ from pathlib import Path
 from lookup.commands.streams import warn
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import Registry, load_plugins
-from lookup.engine.policy import Policy
-from lookup.engine.sharing import shared_problems
+from lookup.engine.policy import Policy, shared_problems
 from lookup.errors import PluginError, SettingsError
 from lookup.replay.timeline import Registration
 from lookup.score.verdict import check_rules

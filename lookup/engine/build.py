@@ -13,13 +13,12 @@ from typing import Any, get_args, get_origin, get_type_hints
 from pydantic import BaseModel, ConfigDict, PydanticUserError, ValidationError, create_model
 
 from lookup.engine.answers import checked_reads
+from lookup.engine.ballots import SecondChoice
 from lookup.engine.plugins import Registry
 from lookup.engine.policy import Policy, WeightedScorer
 from lookup.engine.reporting import Cadence
-from lookup.engine.second_choice import SecondChoice
 from lookup.errors import PluginError, SettingsError
-from lookup.hooks.parameters import Conf
-from lookup.hooks.protocols import Filter, Lister, Scorer, Selector, Shedder, SplitAlgorithm, Splitter
+from lookup.hooks.protocols import Conf, Filter, Lister, Scorer, Selector, Shedder, SplitAlgorithm, Splitter
 from lookup.hooks.raised import in_one_line, raised
 from lookup.model.quoting import shown, suggestion
 from lookup.settings.policy import PartSpec, PolicySpec

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from lookup.engine.answers import Failures
-from lookup.engine.ballot import Ballot
+from lookup.engine.ballots import Ballot
 from lookup.engine.facets import request_facet
 from lookup.engine.policy import Instant, Policy
 from lookup.hooks.protocols import reads_of

@@ -9,6 +9,7 @@ Source: `docs/pulsar/load-managers.md`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -16,27 +17,58 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.engine.answers import Failures
-from lookup.engine.ballot import Ballot
-from lookup.engine.booking import Cause, Counters, Decided, Draws, OwnerBook, OwnerChange
-from lookup.engine.conditions import Conditions
-from lookup.engine.cycles import CycleReport
-from lookup.engine.hand_overs import ASSIGNMENT, AT_ONCE, RELEASE, TRANSFER, Course, HandOver
+from lookup.engine.ballots import Ballot, Decided, Draws
+from lookup.engine.channel.lookups import Counters
+from lookup.engine.channel.service_unit import ServiceUnitState
+from lookup.engine.cycles import FAILED_CYCLE, CycleReport, run_sheds, run_splits
 from lookup.engine.ledger import capacities
-from lookup.engine.ownership import Ownership
+from lookup.engine.ownership import (
+    ASSIGNMENT,
+    AT_ONCE,
+    RELEASE,
+    TRANSFER,
+    Cause,
+    Course,
+    HandOver,
+    OwnerBook,
+    OwnerChange,
+    Ownership,
+)
 from lookup.engine.policy import Instant, Policy, memory_key
-from lookup.engine.service_unit import ServiceUnitState
-from lookup.engine.shedding import FAILED_CYCLE, run_sheds
-from lookup.engine.splitting import run_splits
 from lookup.engine.units import goes_by_bytes, in_bytes
 from lookup.errors import InputError, StateError
 from lookup.model.broker import Broker, Candidates, Roster
+from lookup.model.bundles import NamespacePolicies
 from lookup.model.decision import Assigned, Decision, Reason, Split, Unload
 from lookup.model.load import Load
 from lookup.model.names import is_internal_topic, pinned_broker
 from lookup.model.request import LookupOptions, LookupRequest, request_of
+from lookup.model.topology import Topology
 from lookup.model.view import ClusterView
+from lookup.settings.sections import OwnerLoss
 
-__all__ = ["LoadManager"]
+__all__ = ["Conditions", "LoadManager"]
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What holds in a cluster whatever policy is at work there."""
+
+    #: who re-assigns the bundles of a lost broker: the next lookup, or the leader at once
+    owner_loss: OwnerLoss = "next-lookup"
+    namespaces: NamespacePolicies = field(default_factory=NamespacePolicies)
+    topology: Topology = field(default_factory=Topology)
+    #: weight per second at usage 1.0 of every broker, where no broker's own is known
+    assumed_capacity: float | None = None
+    #: µs for which a bundle that changes hands is Releasing, Assigning or Splitting, each; lookups of it get the state
+    #: channel's answer meanwhile
+    handover_us: int = 0
+    #: bytes that 1.0 of a broker's load, and of a bundle's, stands for, for shedders with limits in bytes
+    broker_bytes: float = 1.0
+    bundle_bytes: float = 1.0
+    #: the view's salt; "" is production's
+    salt: str = ""
+
 
 _USUAL = Conditions()
 

@@ -1,14 +1,141 @@
-"""The book of owners: which broker owns which bundle, kept with the counts that filters and scorers ask for."""
+"""Keep owners: which broker owns which bundle, the states through which bundles change hands, and why they did.
+
+A hand-over is laid out as a whole when it begins and looked at with the time of the caller, so nothing has to happen
+when a state ends. The answer to lookups meanwhile is the owner in the book: from the start of a hand-over on the broker
+that is to own the bundle, the one that splits it, or none. Only the loss of a broker that takes part ends a hand-over
+early, by `OwnerBook.take`.
+
+    what happens              states, each as long as the others   then
+    an owner was chosen       Assigning                            Owned
+    a transfer                Releasing, Assigning                 Owned
+    an unload to nobody       Releasing                            Free
+    a split                   Splitting                            its children are Owned
+
+The manager decides when owners change, and what else follows.
+
+Source: ServiceUnitState (`docs/pulsar/load-managers.md`); `docs/decisions/hand-over.md`.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Ownership"]
+from lookup.engine.channel.service_unit import ServiceUnitState
+from lookup.errors import StateError
+
+__all__ = [
+    "ASSIGNMENT",
+    "AT_ONCE",
+    "RELEASE",
+    "SPLIT",
+    "TRANSFER",
+    "Cause",
+    "Course",
+    "HandOver",
+    "HandOvers",
+    "InFlight",
+    "OwnerBook",
+    "OwnerChange",
+    "Ownership",
+    "Phase",
+    "never",
+]
+
+_S = ServiceUnitState
+
+#: The states of a hand-over in their order.
+Course: TypeAlias = tuple[ServiceUnitState, ...]
+#: Says which state a bundle in flight is in now; None: it is in none.
+InFlight: TypeAlias = Callable[[str], ServiceUnitState | None]
+
+AT_ONCE: Course = ()
+ASSIGNMENT: Course = (_S.ASSIGNING,)
+TRANSFER: Course = (_S.RELEASING, _S.ASSIGNING)
+RELEASE: Course = (_S.RELEASING,)
+SPLIT: Course = (_S.SPLITTING,)
+
+
+def never(bundle: str) -> None:
+    """Say of no bundle that it is in flight: an `InFlight` of managers that hand over at once."""
+
+
+class Phase(NamedTuple):
+    """One state of a hand-over, in [from_us, until_us)."""
+
+    state: ServiceUnitState
+    from_us: int
+    until_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """A bundle on its way, through one phase or several without gaps."""
+
+    phases: tuple[Phase, ...]
+    #: number of the broker that gives the bundle up or splits it; None where nobody does
+    source: int | None = None
+
+    @property
+    def until_us(self) -> int:
+        """Return when all is settled."""
+        return self.phases[-1].until_us
+
+    def state(self, now_us: int) -> ServiceUnitState | None:
+        """Return the state at an instant no earlier than the beginning; None once all is settled."""
+        return next((phase.state for phase in self.phases if now_us < phase.until_us), None)
+
+
+class HandOvers:
+    """The last hand-over of every bundle.
+
+    Args:
+        duration_us: how long each state lasts; 0: there are no hand-overs, everything happens at once.
+    """
+
+    def __init__(self, duration_us: int = 0) -> None:
+        self._duration_us = duration_us
+        self._last: dict[str, HandOver] = {}
+
+    def begin(self, bundle: str, course: Course, now_us: int, source: int | None) -> HandOver | None:
+        """Hand a bundle over; None where that takes no time."""
+        self._last.pop(bundle, None)
+        if not course or not self._duration_us:
+            return None
+        starts = [now_us + place * self._duration_us for place in range(len(course))]
+        phases = (Phase(state, start, start + self._duration_us) for state, start in zip(course, starts, strict=True))
+        begun = self._last[bundle] = HandOver(tuple(phases), source)
+        return begun
+
+    def end(self, bundle: str, now_us: int) -> HandOver | None:
+        """End a bundle's hand-over before its time and return it; None where there is none at that instant."""
+        ended = self._last.pop(bundle, None)
+        return ended if ended is not None and now_us < ended.until_us else None
+
+    def state(self, bundle: str, now_us: int) -> ServiceUnitState | None:
+        """Return the state of a bundle in flight, None where it is in none."""
+        held = self._last.get(bundle)
+        return None if held is None else held.state(now_us)
+
+    def require_settled(self, bundle: str, now_us: int, deed: str) -> None:
+        """Refuse what cannot be done to a bundle in flight; the conflict rule of the channel would reject it.
+
+        Raises:
+            StateError: naming the bundle, its state and what was to be done: "unloaded".
+        """
+        state = self.state(bundle, now_us)
+        if state is not None:
+            raise StateError(f"bundle {bundle} is {state}, and cannot be {deed} before that has ended")
+
+    def given_up_by(self, broker: int, now_us: int) -> list[str]:
+        """Return the bundles in flight that a broker gives up or splits."""
+        return [bundle for bundle, held in self._last.items() if held.source == broker and now_us < held.until_us]
+
 
 Counts = NDArray[np.int64]
 
@@ -69,3 +196,104 @@ def _read_only(counts: Counts) -> Counts:
     view = counts.view()
     view.flags.writeable = False
     return view
+
+
+#: Why a bundle lost its last owner; `first`: it never had one.
+Cause = Literal["first", "forced", "shed", "admin", "split"]
+
+
+class OwnerChange(NamedTuple):
+    """A bundle got an owner or lost it (`broker` is None).
+
+    Where nobody owns a bundle that is being released and its source is lost, it loses what it had no more: its release
+    ends.
+    """
+
+    ts_us: int
+    bundle: str
+    #: number of the last owner, None where it never had one
+    source: int | None
+    broker: int | None
+    #: why the bundle lost its last owner
+    cause: Cause
+    #: a policy's odds made this owner
+    decided: bool = False
+    #: what the bundle goes through first; None: nothing, or it takes no time
+    hand_over: HandOver | None = None
+
+
+class _Past(NamedTuple):
+    """What is remembered of a bundle's last owner."""
+
+    owner: int | None
+    cause: Cause
+
+
+_NO_PAST = _Past(None, "first")
+
+
+class OwnerBook:
+    """Changes owners and keeps what changed; a bundle's new owner is booked with its last one and why that lost it.
+
+    Args:
+        handover_us: how long each state of a hand-over lasts.
+    """
+
+    def __init__(self, ownership: Ownership, *, handover_us: int = 0) -> None:
+        self.hand_overs = HandOvers(handover_us)
+        self._ownership = ownership
+        self._past: dict[str, _Past] = {}
+        self._changes: list[OwnerChange] = []
+
+    def give(self, bundle: str, number: int, ts_us: int, *, decided: bool, course: Course = AT_ONCE) -> None:
+        """Make a broker the owner of a bundle.
+
+        Args:
+            course: what the bundle goes through first; its last owner gives it up if that begins with a release.
+        """
+        source, cause = self._past.get(bundle, _NO_PAST)
+        self._ownership.give(bundle, number)
+        hand_over = self.hand_overs.begin(bundle, course, ts_us, source if len(course) > 1 else None)
+        self._changes.append(OwnerChange(ts_us, bundle, source, number, cause, decided, hand_over))
+
+    def take(self, bundle: str, cause: Cause, ts_us: int, *, course: Course = AT_ONCE) -> bool:
+        """Take a bundle from its owner; false where it has none.
+
+        Args:
+            course: what the bundle goes through before it is nobody's.
+        """
+        owner, ended = self._ownership.take(bundle), self.hand_overs.end(bundle, ts_us)
+        if owner is None:
+            if ended is not None:
+                self._changes.append(OwnerChange(ts_us, bundle, ended.source, None, cause))
+            return False
+        self._past[bundle] = _Past(owner, cause)
+        hand_over = self.hand_overs.begin(bundle, course, ts_us, owner)
+        self._changes.append(OwnerChange(ts_us, bundle, owner, None, cause, hand_over=hand_over))
+        return True
+
+    def orphans_of(self, broker: int, now_us: int) -> set[str]:
+        """Return the bundles a lost broker leaves: those it owns or is to own, and those in flight that it gives up."""
+        return {*self._ownership.bundles_of(broker), *self.hand_overs.given_up_by(broker, now_us)}
+
+    def split(self, bundle: str, children: Sequence[str], ts_us: int) -> HandOver | None:
+        """Replace a bundle by its children, which keep its owner and its past; no owner changes by that.
+
+        Returns:
+            What the children go through until they are owned as such; None where that takes no time.
+        """
+        owner, past, split = self._ownership.owner(bundle), self._past.pop(bundle, None), None
+        if owner is not None:
+            self._ownership.take(bundle)
+        for child in children:
+            if past is not None:
+                self._past[child] = past
+            if owner is not None:
+                self._ownership.give(child, owner)
+                split = self.hand_overs.begin(child, SPLIT, ts_us, owner)
+        return split
+
+    def take_changes(self) -> list[OwnerChange]:
+        """Return the changes since the last call."""
+        taken, self._changes = self._changes, []
+        return taken

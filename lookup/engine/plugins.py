@@ -21,7 +21,7 @@ import pluggy
 from lookup.engine.requirements import PROTOCOLS, checked_name, title_of
 from lookup.errors import PluginError
 from lookup.hooks import specs
-from lookup.hooks.markers import ENTRY_POINT_GROUP, PROJECT
+from lookup.hooks.protocols import ENTRY_POINT_GROUP, PROJECT
 from lookup.hooks.raised import guarded
 from lookup.model.quoting import shown, suggestion
 

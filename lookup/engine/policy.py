@@ -24,10 +24,9 @@ from lookup.engine.answers import (
     listed,
     one_by_one,
 )
-from lookup.engine.ballot import Ballot, Kept, tallied
+from lookup.engine.ballots import Ballot, Kept, SecondChoice, tallied
 from lookup.engine.facets import field_of, fields_in, request_facet, view_facet
 from lookup.engine.reporting import Cadence
-from lookup.engine.second_choice import SecondChoice
 from lookup.errors import ContractError, PolicyError
 from lookup.hooks.protocols import Filter, Offer, Scorer, Selector, Shedder, Splitter
 from lookup.hooks.raised import raised
@@ -36,7 +35,7 @@ from lookup.model.decision import Reason
 from lookup.model.request import LookupRequest
 from lookup.model.view import ClusterView
 
-__all__ = ["Instant", "OnError", "Policy", "WeightedScorer", "memory_key"]
+__all__ = ["Instant", "OnError", "Policy", "WeightedScorer", "memory_key", "shared_problems"]
 
 #: What every assignment may change.
 _UNSETTLED: Final = frozenset({"view.ownership", "view.memory"})
@@ -395,3 +394,26 @@ class Instant:
 def memory_key(part: object) -> str:
     """Return the name under which a part's memory is kept."""
     return str(getattr(part, "memory_key", getattr(part, "name", "")))
+
+
+def shared_problems(policies: Iterable[Policy]) -> list[str]:
+    """Return why policies cannot be replayed under shared ownership, a sentence each; empty where they can."""
+    return [
+        f'policy {policy.name!r} cannot be replayed under ownership = "shared": it {reason}'
+        for policy in policies
+        for reason in _needs(policy)
+    ]
+
+
+def _needs(policy: Policy) -> list[str]:
+    needs = []
+    if policy.shedder is not None:
+        needs.append(f"has a shedder, {policy.shedder.name!r}, and no bundle has an owner to be taken from")
+    if policy.is_stateful:
+        needs.append("keeps memory between decisions, whose order is not defined")
+    readers = [
+        part.name for part, reads in zip(policy.parts, policy.part_reads, strict=True) if "view.ownership" in reads
+    ]
+    if readers:
+        needs.append(f"reads view.ownership ({', '.join(readers)}), and nobody owns anything")
+    return needs

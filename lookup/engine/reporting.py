@@ -16,7 +16,7 @@ from typing import Annotated, ClassVar, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.hooks.parameters import Conf, Ge, Le
+from lookup.hooks.protocols import Conf, Ge, Le
 from lookup.model.load import Load
 from lookup.model.load_data import BrokerLoadData, LoadSample, ResourceWeights, updated_load
 

@@ -17,8 +17,7 @@ from typing import Any, ClassVar, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.engine.conditions import Conditions
-from lookup.engine.manager import LoadManager
+from lookup.engine.manager import Conditions, LoadManager
 from lookup.engine.policy import Instant, Policy, WeightedScorer
 from lookup.errors import PulsarLookupError
 from lookup.hooks.protocols import Filter, Scorer, Selector

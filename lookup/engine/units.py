@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_type_hints
 
 from lookup.engine.policy import Policy
-from lookup.hooks.parameters import Conf, Unit
-from lookup.hooks.protocols import Shedder
+from lookup.hooks.protocols import Conf, Shedder, Unit
 from lookup.model.load import BundleLoad
 from lookup.model.view import ClusterView
 from lookup.settings.evaluation import EvaluationFile

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from lookup.hooks.markers import ENTRY_POINT_GROUP, PROJECT, hookimpl
-from lookup.hooks.parameters import Conf, Ge, Gt, Le, Lt, Unit
 from lookup.hooks.protocols import (
     ALL_READS,
+    ENTRY_POINT_GROUP,
     LOAD_DETAILS,
+    PROJECT,
     Better,
+    Conf,
     Filter,
+    Ge,
     Grain,
+    Gt,
+    Le,
     Lister,
     LogReader,
+    Lt,
     Luck,
     Metric,
     Observing,
@@ -24,6 +29,8 @@ from lookup.hooks.protocols import (
     Shedder,
     SplitAlgorithm,
     Splitter,
+    Unit,
+    hookimpl,
     reads_of,
 )
 

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
+import pluggy
+from annotated_types import Ge, Gt, Le, Lt
 from numpy.typing import NDArray
 
 from lookup.model.batch import Batch
@@ -31,12 +33,19 @@ from lookup.model.view import ClusterView
 
 __all__ = [
     "ALL_READS",
+    "ENTRY_POINT_GROUP",
     "LOAD_DETAILS",
+    "PROJECT",
     "Better",
+    "Conf",
     "Filter",
+    "Ge",
     "Grain",
+    "Gt",
+    "Le",
     "Lister",
     "LogReader",
+    "Lt",
     "Luck",
     "Metric",
     "Observing",
@@ -49,8 +58,43 @@ __all__ = [
     "Shedder",
     "SplitAlgorithm",
     "Splitter",
+    "Unit",
+    "hookimpl",
+    "hookspec",
     "reads_of",
 ]
+
+
+#: Name under which pluggy keeps the project's hooks apart from those of others.
+PROJECT = "lookup"
+#: Entry-point group through which installed distributions, built-ins included, are found.
+ENTRY_POINT_GROUP = "lookup"
+
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+
+@dataclass(frozen=True, slots=True)
+class Conf:
+    """Name the key of Pulsar's `broker.conf` that fills a parameter; `scale` turns its unit into the parameter's."""
+
+    key: str
+    #: the parameter is the key's number times this; 0.01 for a percentage that becomes a ratio
+    scale: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Say that a parameter is a limit in bytes or messages per second, which a log of lookups need not know.
+
+    A shedder with a limit in bytes above 0 is shown loads in bytes per second if the run can make them out, and is
+    reported as unable to act if neither these nor the messages it may go by instead are known.
+    """
+
+    name: Literal["bytes/s", "MiB/s", "messages/s"]
+    #: the parameter that switches this limit off by being 0
+    switch: str | None = None
+
 
 #: What a part reads that declares nothing.
 ALL_READS = frozenset(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lookup.hooks.markers import hookspec
 from lookup.hooks.protocols import (
     Filter,
     Lister,
@@ -20,6 +19,7 @@ from lookup.hooks.protocols import (
     Shedder,
     SplitAlgorithm,
     Splitter,
+    hookspec,
 )
 
 __all__ = [

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from lookup.model.broker import AdvertisedListener, Broker, BrokerLookupData, Candidates, Location, Roster
-from lookup.model.bundles import BundleRange, NamespaceBundle, NamespaceBundles, bundle_of
+from lookup.model.bundles import (
+    BundleRange,
+    IsolationPolicy,
+    NamespaceBundle,
+    NamespaceBundles,
+    NamespacePolicies,
+    bundle_of,
+)
 from lookup.model.catalog import (
     CatalogView,
     Equals,
@@ -54,7 +61,6 @@ from lookup.model.load_data import (
     updated_load,
 )
 from lookup.model.names import NamespaceName, TopicName
-from lookup.model.namespaces import IsolationPolicy, NamespacePolicies
 from lookup.model.request import LookupOptions, LookupRequest, LookupResult
 from lookup.model.topology import Edge, Topology
 from lookup.model.view import ClusterView, OwnershipView

@@ -1,6 +1,7 @@
-"""Bundles: the ranges of the 32-bit hash circle by which a namespace's topics are owned.
+"""Bundles: ranges of the 32-bit hash circle by which a namespace's topics are owned, and what operators set for them.
 
-Hashing, boundaries and names live here; who owns a bundle does not.
+Hashing, boundaries, names and the policies of namespaces (isolation, anti-affinity groups, failure domains) live here;
+who owns a bundle does not.
 
 Source: `docs/pulsar/load-managers.md`.
 """
@@ -9,21 +10,23 @@ from __future__ import annotations
 
 import zlib
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
 
 from lookup.errors import ArgumentError, InvalidNameError, NotFoundError
-from lookup.model.names import NamespaceName, TopicName
+from lookup.model.names import NamespaceName, TopicName, pinned_broker
 from lookup.model.quoting import shown
 
 __all__ = [
     "FULL_RANGE",
     "HASH_END",
     "BundleRange",
+    "IsolationPolicy",
     "NamespaceBundle",
     "NamespaceBundles",
+    "NamespacePolicies",
     "bundle_index",
     "bundle_name_parts",
     "bundle_of",
@@ -222,3 +225,46 @@ def bundle_of(topic: str, boundaries: Sequence[int]) -> BundleRange:
     """Return the range that holds a topic, given its namespace's boundaries."""
     index = bundle_index(topic_hash(topic), boundaries)
     return BundleRange(boundaries[index], boundaries[index + 1])
+
+
+@dataclass(frozen=True, slots=True)
+class IsolationPolicy:
+    """Which hosts a namespace may use: primary ones, and secondary ones when too few primaries are left.
+
+    Both are regular expressions that must match a whole host name.
+    """
+
+    primary: tuple[str, ...]
+    secondary: tuple[str, ...] = ()
+    #: below this many primaries the secondaries join
+    min_limit: int = 1
+
+
+@dataclass(frozen=True)
+class NamespacePolicies:
+    """Everything configured by namespace; a namespace that is not named has the defaults."""
+
+    isolation: Mapping[str, tuple[IsolationPolicy, ...]] = field(default_factory=dict)
+    #: group by namespace; groups compare without regard to case
+    anti_affinity_group: Mapping[str, str] = field(default_factory=dict)
+    #: domain by broker id
+    failure_domains: Mapping[str, str] = field(default_factory=dict)
+    #: boundaries by namespace
+    boundaries: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    #: bundles of a namespace without boundaries (Pulsar: defaultNumberOfNamespaceBundles)
+    default_bundles: int = 4
+
+    def boundaries_of(self, namespace: str) -> tuple[int, ...]:
+        """Return the boundaries a namespace starts with, ascending, first 0, last 0xffffffff.
+
+        The namespaces of heartbeats and SLA monitors have one bundle (`pulsar/broker-0:8080/0x00000000_0xffffffff` in
+        real logs): its owner is in the name.
+        """
+        if pinned_broker(namespace) is not None:
+            return FULL_RANGE
+        return self.boundaries.get(namespace) or equal_boundaries(self.default_bundles)
+
+    def group_members(self, group: str) -> tuple[str, ...]:
+        """Return the namespaces of an anti-affinity group, sorted."""
+        wanted = group.casefold()
+        return tuple(sorted(name for name, own in self.anti_affinity_group.items() if own.casefold() == wanted))

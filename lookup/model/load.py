@@ -17,10 +17,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.model.bundles import bundle_name_parts
+from lookup.model.bundles import NamespacePolicies, bundle_name_parts
 from lookup.model.load_data import NamespaceBundleStats, Resources, TopBundlesLoadData
 from lookup.model.names import is_system_bundle, is_system_namespace
-from lookup.model.namespaces import NamespacePolicies
 
 __all__ = [
     "NO_TRAFFIC",

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.model.broker import Roster
+from lookup.model.bundles import NamespacePolicies
 from lookup.model.load import Load
-from lookup.model.namespaces import NamespacePolicies
 from lookup.model.topology import Topology
 
 __all__ = ["REQUEST_READS", "VIEW_READS", "ClusterView", "OwnershipView"]

@@ -16,8 +16,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.model.bundles import BundleRange
-from lookup.model.namespaces import NamespacePolicies
+from lookup.model.bundles import BundleRange, NamespacePolicies
 
 __all__ = ["AtomRule", "Atoms", "BundleMap"]
 

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from lookup.errors import InvalidNameError
 from lookup.logs.columns import LOOKUP_DEFAULTS, RESULTS
 from lookup.logs.rows import Checks, LogBatch, Quarantined, flags, sequence, text_column, texts_of
-from lookup.model.bundles import topic_hash
+from lookup.model.bundles import NamespacePolicies, topic_hash
 from lookup.model.names import NamespaceName, TopicName, is_internal_topic, looks_like_pattern
-from lookup.model.namespaces import NamespacePolicies
 from lookup.replay.atoms import AtomRule
 from lookup.replay.days import PartWriter, WrittenPart, narrowed
 from lookup.replay.work import WorkDir

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.engine.booking import Decided, OwnerChange
+from lookup.engine.ballots import Decided
 from lookup.engine.ledger import MICRO
+from lookup.engine.ownership import OwnerChange
 from lookup.engine.policy import Policy
 from lookup.replay.atoms import BundleMap
 from lookup.replay.cells import CellLedger

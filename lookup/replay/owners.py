@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lookup.engine.booking import OwnerChange
-from lookup.engine.hand_overs import HandOver
-from lookup.engine.service_unit import ServiceUnitState
+from lookup.engine.channel.service_unit import ServiceUnitState
+from lookup.engine.ownership import HandOver, OwnerChange
 from lookup.model.broker import Roster
 
 __all__ = ["OwnerInterval", "OwnerIntervals"]

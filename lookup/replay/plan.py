@@ -13,13 +13,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.engine.conditions import Conditions
-from lookup.engine.manager import LoadManager
+from lookup.engine.manager import Conditions, LoadManager
 from lookup.engine.policy import Policy
 from lookup.model.batch import ClientClass
 from lookup.model.broker import Location
+from lookup.model.bundles import NamespacePolicies
 from lookup.model.names import pinned_broker
-from lookup.model.namespaces import NamespacePolicies
 from lookup.model.topology import LEVELS, Topology
 from lookup.replay.atoms import BundleMap
 from lookup.replay.days import Part

@@ -16,9 +16,8 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from lookup.engine.ledger import MICRO
-from lookup.engine.policy import Policy
+from lookup.engine.policy import Policy, shared_problems
 from lookup.engine.salting import probe_requests, unsalted_parts
-from lookup.engine.sharing import shared_problems
 from lookup.engine.units import act_warnings, cannot_act
 from lookup.errors import InputError, SettingsError
 from lookup.logs.jobs import run_tasks

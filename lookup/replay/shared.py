@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.engine.ballot import Ballot
+from lookup.engine.ballots import Ballot
 from lookup.engine.ledger import MICRO
 from lookup.engine.policy import Policy
 from lookup.replay.atoms import BundleMap

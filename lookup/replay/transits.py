@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.engine.hand_overs import HandOver
+from lookup.engine.ownership import HandOver
 from lookup.model.batch import TRANSIT_STATES
 from lookup.replay.counts import grouped
 from lookup.replay.days import DayRows

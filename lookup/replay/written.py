@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from lookup.engine.ballot import Ballot
-from lookup.engine.booking import Decided
+from lookup.engine.ballots import Ballot, Decided
 from lookup.logs.outputs import create_file
 from lookup.logs.rows import Quarantined
 from lookup.logs.schema import CYCLES, DECISIONS, OWNERS, QUARANTINE

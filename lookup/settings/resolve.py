@@ -12,8 +12,7 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 
 from lookup.model.broker import AdvertisedListener, Broker, BrokerLookupData, Location
-from lookup.model.bundles import equal_boundaries
-from lookup.model.namespaces import IsolationPolicy, NamespacePolicies
+from lookup.model.bundles import IsolationPolicy, NamespacePolicies, equal_boundaries
 from lookup.model.quoting import listed
 from lookup.model.time import to_us
 from lookup.model.topology import LEVELS, Edge, Topology

@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.engine.answers import listed
-from lookup.engine.ballot import Ballot
-from lookup.engine.conditions import Conditions
+from lookup.engine.ballots import Ballot
 from lookup.engine.cycles import exhausted
-from lookup.engine.manager import LoadManager
+from lookup.engine.manager import Conditions, LoadManager
 from lookup.engine.policy import Instant, Policy, memory_key
 from lookup.hooks.protocols import Filter, Scorer, Selector, Shedder, SplitAlgorithm, Splitter
 from lookup.model.broker import Candidates

@@ -12,9 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from lookup.engine.channel import Channel, Close, Effect, Message, Serve, Settled
-from lookup.engine.conflicts import should_keep_left
-from lookup.engine.service_unit import ServiceUnitStateData, Storage
+from lookup.engine.channel.broker import Channel, Close, Effect, Message, Serve, Settled
+from lookup.engine.channel.service_unit import ServiceUnitStateData, Storage, should_keep_left
 
 __all__ = ["ChannelBroker", "Channels"]
 

@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.model.broker import Broker, BrokerLookupData, Candidates, Location, Roster
-from lookup.model.bundles import bundle_of
+from lookup.model.bundles import NamespacePolicies, bundle_of
 from lookup.model.load import NO_TRAFFIC, RESOURCES, BundleLoad, Load, Traffic
 from lookup.model.names import TopicName, is_system_namespace
-from lookup.model.namespaces import NamespacePolicies
 from lookup.model.request import LookupOptions, LookupRequest, request_of
 from lookup.model.topology import Topology
 from lookup.model.view import ClusterView

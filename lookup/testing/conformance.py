@@ -26,7 +26,7 @@ import pytest
 from numpy.typing import NDArray
 
 from lookup.engine.answers import checked_mask, checked_odds, checked_reads, checked_scores
-from lookup.engine.ballot import Ballot
+from lookup.engine.ballots import Ballot
 from lookup.engine.build import PartBuilder, part_table
 from lookup.engine.explain import explain
 from lookup.engine.plugins import registry_of

@@ -14,9 +14,9 @@ import numpy as np
 
 from lookup.engine.policy import Policy
 from lookup.model.broker import Broker, Roster
+from lookup.model.bundles import IsolationPolicy, NamespacePolicies
 from lookup.model.load import BundleLoad, Load, Traffic, topic_traffic
 from lookup.model.load_data import NamespaceBundleStats
-from lookup.model.namespaces import IsolationPolicy, NamespacePolicies
 from lookup.model.request import LookupRequest
 from lookup.model.view import VIEW_READS, ClusterView
 from lookup.testing.clusters import Figures, OwnedBundles, broker, cluster, engine_request, request, three_racks

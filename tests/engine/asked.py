@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lookup.engine.ballot import Ballot
+from lookup.engine.ballots import Ballot
 from lookup.testing import cluster, request
 from tests.engine.parts import instant, policy
 

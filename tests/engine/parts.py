@@ -6,8 +6,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, MutableMappi
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from lookup.engine.conditions import Conditions
-from lookup.engine.manager import LoadManager
+from lookup.engine.manager import Conditions, LoadManager
 from lookup.engine.policy import Instant, Policy, WeightedScorer
 from lookup.hooks import ALL_READS
 from lookup.model import (

@@ -6,12 +6,22 @@ from collections.abc import Callable
 
 import pytest
 
-from lookup.engine.booking import OwnerChange
-from lookup.engine.channel import Channel, Settled
-from lookup.engine.hand_overs import ASSIGNMENT, AT_ONCE, RELEASE, SPLIT, TRANSFER, Course, HandOver, HandOvers, Phase
+from lookup.engine.channel.broker import Channel, Settled
+from lookup.engine.channel.leader import clean_up
+from lookup.engine.channel.service_unit import ServiceUnitState, state_of
 from lookup.engine.manager import LoadManager
-from lookup.engine.overrides import clean_up
-from lookup.engine.service_unit import ServiceUnitState, state_of
+from lookup.engine.ownership import (
+    ASSIGNMENT,
+    AT_ONCE,
+    RELEASE,
+    SPLIT,
+    TRANSFER,
+    Course,
+    HandOver,
+    HandOvers,
+    OwnerChange,
+    Phase,
+)
 from lookup.errors import StateError
 from lookup.model import LookupOptions
 from lookup.testing.channels import Channels

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lookup.engine.booking import OwnerChange
+from lookup.engine.ownership import OwnerChange
 from lookup.errors import InputError
 from lookup.model import LookupOptions, Roster
 from lookup.testing import broker

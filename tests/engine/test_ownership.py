@@ -1,4 +1,4 @@
-"""The book of owners and the counts it keeps."""
+"""Owners by bundle: who owns what, and why owners change."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.engine.ownership import Ownership
+from lookup.engine.ownership import OwnerBook, OwnerChange, Ownership
 
 _BUNDLES = st.builds("{}/{}/{}".format, st.sampled_from("ab"), st.sampled_from("xy"), st.sampled_from("0123"))
 _STEPS = st.lists(st.tuples(_BUNDLES, st.none() | st.integers(0, 3)), max_size=40)
@@ -48,3 +48,41 @@ def test_counts_follow_at_once_and_cannot_be_written() -> None:
     assert book.owner("a/x/1") is None
     with pytest.raises(ValueError, match="read-only"):
         np.add(counts, 1, out=counts)
+
+
+def test_a_new_owner_is_booked_with_the_last_one() -> None:
+    """And with why that one lost the bundle; the first owner has none before it."""
+    book = OwnerBook(Ownership(2))
+    book.give("t/n/x", 0, 1, decided=True)
+    book.take("t/n/x", "shed", 2)
+    book.give("t/n/x", 1, 3, decided=False)
+
+    assert book.take_changes() == [
+        OwnerChange(1, "t/n/x", None, 0, "first", decided=True),
+        OwnerChange(2, "t/n/x", 0, None, "shed"),
+        OwnerChange(3, "t/n/x", 0, 1, "shed", decided=False),
+    ]
+    assert book.take_changes() == []
+
+
+def test_nothing_is_taken_from_nobody() -> None:
+    """Neither an owner nor a change, and no past."""
+    book = OwnerBook(Ownership(2))
+
+    assert not book.take("t/n/x", "admin", 1)
+    book.give("t/n/x", 1, 2, decided=True)
+    assert book.take_changes() == [OwnerChange(2, "t/n/x", None, 1, "first", decided=True)]
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 2), st.integers(0, 1)), max_size=12))
+def test_changes_tell_the_owners(steps: list[tuple[bool, int, int]]) -> None:
+    """Who reads the changes in their order knows who owns what."""
+    ownership = Ownership(2)
+    book = OwnerBook(ownership)
+    for gives, bundle, broker in steps:
+        book.take(f"t/n/{bundle}", "forced", 0)
+        if gives:
+            book.give(f"t/n/{bundle}", broker, 0, decided=True)
+
+    told = {change.bundle: change.broker for change in book.take_changes()}
+    assert {bundle: broker for bundle, broker in told.items() if broker is not None} == dict(ownership)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.engine.ballot import Ballot
+from lookup.engine.ballots import Ballot
 from lookup.engine.policy import WeightedScorer, memory_key
 from lookup.errors import ContractError, PolicyError
 from lookup.model import Broker, Candidates, Reason

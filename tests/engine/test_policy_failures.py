@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lookup.engine.ballot import Ballot
+from lookup.engine.ballots import Ballot
 from lookup.engine.policy import Policy
 from lookup.errors import PolicyError
 from lookup.model import Broker, Candidates, Reason

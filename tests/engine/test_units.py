@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from lookup.engine.build import build_policies
-from lookup.engine.conditions import Conditions
-from lookup.engine.manager import LoadManager
+from lookup.engine.manager import Conditions, LoadManager
 from lookup.engine.plugins import load_plugins
 from lookup.engine.policy import Policy
 from lookup.engine.units import Rates, act_warnings, cannot_act, goes_by_bytes, in_bytes, limits_of, rates_without

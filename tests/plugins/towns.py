@@ -9,8 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from lookup.engine.conditions import Conditions
-from lookup.engine.manager import LoadManager
+from lookup.engine.manager import Conditions, LoadManager
 from lookup.engine.policy import Policy
 from lookup.hooks import Filter, Selector, Shedder
 from lookup.model import Broker, BundleLoad, Roster

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.model.bundles import topic_hash
-from lookup.model.namespaces import NamespacePolicies
+from lookup.model.bundles import NamespacePolicies, topic_hash
 from lookup.replay.atoms import AtomRule, Atoms, BundleMap
 
 RULE = AtomRule(NamespacePolicies(default_bundles=2), {"t/b": (0x40000000,)})

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lookup.logs.rows import LogBatch
-from lookup.model.namespaces import NamespacePolicies
+from lookup.model.bundles import NamespacePolicies
 from lookup.replay.atoms import AtomRule
 from lookup.replay.coding import Coder, CodingPlan, TopicCodes, used_columns
 from lookup.replay.work import WorkDir

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from lookup.engine.booking import OwnerChange
-from lookup.engine.hand_overs import HandOver, HandOvers
-from lookup.engine.service_unit import ServiceUnitState
+from lookup.engine.channel.service_unit import ServiceUnitState
+from lookup.engine.ownership import HandOver, HandOvers, OwnerChange
 from lookup.model.broker import Broker, Roster
 from lookup.replay.owners import OwnerIntervals
 

@@ -13,7 +13,7 @@ import pytest
 from lookup.errors import InputError
 from lookup.logs.schema import CANONICAL
 from lookup.model.broker import Broker, Roster
-from lookup.model.namespaces import NamespacePolicies
+from lookup.model.bundles import NamespacePolicies
 from lookup.replay.atoms import AtomRule, Atoms
 from lookup.replay.tables import (
     SmallTable,

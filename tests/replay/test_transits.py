@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lookup.engine.hand_overs import ASSIGNMENT, TRANSFER, HandOver, HandOvers
+from lookup.engine.ownership import ASSIGNMENT, TRANSFER, HandOver, HandOvers
 from lookup.model.batch import TRANSIT_STATES
 from lookup.replay.transits import Transits
 from tests.replay.plans import NOON, Planned, lookup, planned

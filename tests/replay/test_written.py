@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from lookup.engine.ballot import Ballot
-from lookup.engine.booking import Decided
+from lookup.engine.ballots import Ballot, Decided
 from lookup.engine.cycles import CycleReport
 from lookup.logs.rows import Quarantined
 from lookup.logs.schema import CYCLES, DECISIONS, OWNERS

@@ -70,9 +70,9 @@ def test_parts_of_others_are_found() -> None:
         ("loadManagerClassName", "read by `lookup.settings.broker_conf`"),
         (
             "loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds",
-            "constant `TOMBSTONE_MS` in `lookup.engine.overrides`",
+            "constant `TOMBSTONE_MS` in `lookup.engine.channel.leader`",
         ),
-        ("loadBalancerMultiPhaseBundleUnload", "`Channel(multi_phase)` in `lookup.engine.channel`"),
+        ("loadBalancerMultiPhaseBundleUnload", "`Channel(multi_phase)` in `lookup.engine.channel.broker`"),
         ("lookupPropertyPrefix", "`Broker.property_prefix` in `lookup.model.broker`"),
     ],
 )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lookup.engine.channel import Settled
-from lookup.engine.service_unit import ServiceUnitState
+from lookup.engine.channel.broker import Settled
+from lookup.engine.channel.service_unit import ServiceUnitState
 from lookup.testing.channels import Channels
 
 _UNIT = "t/n/0x00000000_0x80000000"

@@ -16,10 +16,9 @@ from lookup.engine.manager import LoadManager
 from lookup.engine.plugins import registry_of
 from lookup.engine.policy import Policy
 from lookup.model.broker import Broker, BrokerLookupData, Candidates, Roster, published_properties
-from lookup.model.bundles import bundle_of
+from lookup.model.bundles import NamespacePolicies, bundle_of
 from lookup.model.decision import Assigned, Reason
 from lookup.model.load import Load
-from lookup.model.namespaces import NamespacePolicies
 from lookup.model.request import LookupOptions, LookupRequest
 from lookup.model.view import ClusterView
 from lookup.settings.policy import PolicySpec

@@ -8,8 +8,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from lookup.engine.build import build_policies
+from lookup.engine.cycles import run_sheds
 from lookup.engine.policy import Instant, Policy, memory_key
-from lookup.engine.shedding import run_sheds
 from lookup.model.decision import Unload
 from lookup.model.request import LookupOptions
 from lookup.model.view import ClusterView

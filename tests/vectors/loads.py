@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from lookup.engine.dice import roll
+from lookup.engine.ballots import roll
 from lookup.engine.reporting import Cadence, percent_change
-from lookup.model.bundles import bundle_name_parts
+from lookup.model.bundles import IsolationPolicy, NamespacePolicies, bundle_name_parts
 from lookup.model.load import top_bundles
 from lookup.model.load_data import (
     BrokerLoadData,
@@ -24,7 +24,6 @@ from lookup.model.load_data import (
     bundle_stats_from_json,
     updated_load,
 )
-from lookup.model.namespaces import IsolationPolicy, NamespacePolicies
 from tests.vectors.reading import CONFIG_DEFAULTS, Handler, configuration, only, usage
 
 __all__ = ["AREAS", "RESOURCES", "UPDATE_KEYS", "bundle_stats", "load_sample", "resource_usage", "resource_weights"]

@@ -17,8 +17,8 @@ from lookup.engine.policy import Instant, Policy
 from lookup.errors import PolicyError
 from lookup.hooks.protocols import Filter, Offer, Selector
 from lookup.model.broker import Broker, BrokerLookupData
+from lookup.model.bundles import IsolationPolicy, NamespacePolicies
 from lookup.model.load_data import BrokerLoadData, updated_load
-from lookup.model.namespaces import IsolationPolicy, NamespacePolicies
 from lookup.model.request import LookupOptions, LookupRequest, request_of
 from lookup.model.view import ClusterView
 from lookup.testing.clusters import candidates, cluster

@@ -9,17 +9,16 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from lookup.engine.assigning import Assigns, Joined, Selecting
-from lookup.engine.channel import Settled
-from lookup.engine.conflicts import should_keep_left
-from lookup.engine.results import RESULT_TYPE, lookup_result
-from lookup.engine.service_unit import (
+from lookup.engine.channel.broker import Settled
+from lookup.engine.channel.lookups import RESULT_TYPE, Assigns, Joined, Selecting, lookup_result
+from lookup.engine.channel.service_unit import (
     ACTIVE,
     IN_FLIGHT,
     ServiceUnitState,
     ServiceUnitStateData,
     Storage,
     next_states,
+    should_keep_left,
 )
 from lookup.errors import StateError
 from lookup.model.broker import BrokerLookupData

@@ -13,13 +13,13 @@ from typing import Any, cast
 
 import numpy as np
 
+from lookup.engine.ballots import roll
 from lookup.engine.cycles import CycleReport, exhausted
-from lookup.engine.dice import roll
 from lookup.engine.manager import LoadManager
 from lookup.model.broker import Roster
+from lookup.model.bundles import IsolationPolicy, NamespacePolicies
 from lookup.model.decision import CycleLabel, CycleOutcome, Probe, Proposal, Ruling, Unload
 from lookup.model.load import LoadStats
-from lookup.model.namespaces import IsolationPolicy, NamespacePolicies
 from tests.vectors.reading import CONFIG_DEFAULTS, Handler, NotUnderstood, configuration, only, pulsars_word
 from tests.vectors.transfer_scene import NOW_US, Bundles, Report, Scene, Transferable, policy_of, shedder_of
 

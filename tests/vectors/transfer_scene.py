@@ -11,15 +11,14 @@ from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 
-from lookup.engine.cycles import CycleReport
+from lookup.engine.cycles import CycleReport, ask_shedder
 from lookup.engine.policy import Instant, Policy
-from lookup.engine.shedding import ask_shedder
 from lookup.errors import SettingsError, StateError
 from lookup.hooks.protocols import Selector, Shedder
 from lookup.model.broker import Candidates
+from lookup.model.bundles import NamespacePolicies
 from lookup.model.decision import Reason, Unload
 from lookup.model.load import BundleLoad
-from lookup.model.namespaces import NamespacePolicies
 from lookup.model.request import LookupRequest
 from lookup.model.view import ClusterView
 from lookup.testing.clusters import cluster

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lookup.engine.conditions import Conditions
-from lookup.engine.manager import LoadManager
+from lookup.engine.manager import Conditions, LoadManager
 from lookup.engine.policy import Policy
 from lookup.engine.reporting import Measured, ReportBoard
 from lookup.model.broker import Broker

@@ -1,8 +1,8 @@
-"""Concurrent lookups of one broker: which of them selects an owner, who joins it, and what all of them are answered.
+"""Answer lookups as a broker does: one of several concurrent ones selects an owner, and all of them get its addresses.
 
-Selecting itself, through filters and strategy, is the policy's business; how the choice is published is the channel's.
+The policy selects, through filters and strategy; the channel publishes the choice.
 
-Source: ExtensibleLoadManagerImpl.assign (`docs/pulsar/load-managers.md`).
+Source: ExtensibleLoadManagerImpl.assign, BrokerLookupData.toLookupResult (`docs/pulsar/load-managers.md`).
 """
 
 from __future__ import annotations
@@ -11,12 +11,21 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from lookup.engine.booking import Counters
-from lookup.engine.channel import Channel, Message, Settled, Waiting
-from lookup.errors import StateError
-from lookup.model.request import LookupOptions
+from lookup.engine.channel.broker import Channel, Message, Settled, Waiting
+from lookup.errors import NotFoundError, StateError
+from lookup.model.broker import BrokerLookupData
+from lookup.model.request import LookupOptions, LookupResult
 
-__all__ = ["Assigns", "Joined", "Selecting"]
+__all__ = ["RESULT_TYPE", "Assigns", "Counters", "Joined", "Selecting", "lookup_result"]
+
+
+@dataclass
+class Counters:
+    """Pulsar's assignment counters: selections made, lookups of owned bundles, selections that failed."""
+
+    success: int = 0
+    skip: int = 0
+    failure: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,3 +107,27 @@ class Assigns:
             self.counters.failure += 1
             raise StateError(f"{answer.unit} is owned by {answer.owner}, but that broker has not been registered")
         return answer
+
+
+#: Answers name a broker's addresses; other types of Pulsar's are of proxies and redirects.
+RESULT_TYPE = "BrokerUrl"
+
+
+def lookup_result(broker: str, data: BrokerLookupData, options: LookupOptions) -> LookupResult:
+    """Return the addresses of a broker as a client with these options gets them.
+
+    A listener replaces the binary addresses only, and one it does not have is told as absent; web addresses are always
+    the broker's own.
+
+    Raises:
+        NotFoundError: where the broker does not have the listener.
+    """
+    binary = data.pulsar_service_url, data.pulsar_service_url_tls
+    name = options.advertised_listener_name
+    if name is not None and name.strip():
+        if name not in data.advertised_listeners:
+            known = ", ".join(sorted(data.advertised_listeners)) or "none"
+            raise NotFoundError(f"broker {broker} does not have a listener {name!r}; it has {known}")
+        listener = data.advertised_listeners[name]
+        binary = listener.broker_service_url, listener.broker_service_url_tls
+    return LookupResult(broker, *binary, data.web_service_url, data.web_service_url_tls)

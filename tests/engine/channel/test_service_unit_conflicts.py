@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.engine.conflicts import should_keep_left
-from lookup.engine.service_unit import (
+from lookup.engine.channel.service_unit import (
     VERSION_MAX,
     VERSION_MIN,
     ServiceUnitState,
     ServiceUnitStateData,
     Storage,
     next_states,
+    should_keep_left,
 )
 from tests.model.vectors import vectors
 

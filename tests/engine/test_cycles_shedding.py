@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import pytest
 
+from lookup.engine.cycles import ask_shedder, run_sheds
 from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Instant, Policy
-from lookup.engine.shedding import ask_shedder, run_sheds
 from lookup.errors import ContractError, ReadsError
 from lookup.model import Candidates, CycleLabel, CycleOutcome, CycleReason, Probe, Reason, Unload
 from lookup.testing import cluster

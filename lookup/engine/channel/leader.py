@@ -1,7 +1,7 @@
-"""What the leader writes over records that nobody else would end: those of a lost broker, and those that are stuck.
+"""Write the leader's overrides of records that nobody else would end: those of a lost broker, and those that are stuck.
 
-Only the records to write are worked out here. Whether a broker is really lost (it is asked for its health first) and
-who is the leader is somebody else's business; how a new owner is chosen comes in as a function.
+Only the records to write are worked out here. The caller knows the leader and whether a broker is really lost (Pulsar
+asks it for its health first), and passes in a function that selects a new owner.
 
 Source: ServiceUnitStateChannelImpl (`docs/pulsar/load-managers.md`).
 """
@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from lookup.engine.channel import Message, holder
-from lookup.engine.service_unit import (
+from lookup.engine.channel.broker import Message, holder
+from lookup.engine.channel.service_unit import (
     ACTIVE,
     IN_FLIGHT,
     SEMI_TERMINAL,

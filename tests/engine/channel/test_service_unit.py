@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.engine.service_unit import (
+from lookup.engine.channel.service_unit import (
     ACTIVE,
     IN_FLIGHT,
     SEMI_TERMINAL,

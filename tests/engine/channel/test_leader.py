@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lookup.engine.channel import Message
-from lookup.engine.overrides import STUCK_MS, TOMBSTONE_MS, Select, clean_up, clean_up_delay, monitor, override
-from lookup.engine.service_unit import ServiceUnitState, ServiceUnitStateData
+from lookup.engine.channel.broker import Message
+from lookup.engine.channel.leader import STUCK_MS, TOMBSTONE_MS, Select, clean_up, clean_up_delay, monitor, override
+from lookup.engine.channel.service_unit import ServiceUnitState, ServiceUnitStateData
 
 _S = ServiceUnitState
 _UNIT = "t/n/0x00000000_0x80000000"

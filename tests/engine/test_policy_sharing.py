@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import load_plugins
-from lookup.engine.sharing import shared_problems
+from lookup.engine.policy import shared_problems
 from lookup.settings import PolicySpec
 
 _REFUSED = "policy 'p' cannot be replayed under ownership = \"shared\": it "

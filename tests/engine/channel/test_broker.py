@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lookup.engine.channel import Channel, Close, Effect, Message, Serve, Settled, Waiting
-from lookup.engine.service_unit import ServiceUnitState, ServiceUnitStateData
+from lookup.engine.channel.broker import Channel, Close, Effect, Message, Serve, Settled, Waiting
+from lookup.engine.channel.service_unit import ServiceUnitState, ServiceUnitStateData
 from lookup.errors import ArgumentError, StateError
 
 _S = ServiceUnitState

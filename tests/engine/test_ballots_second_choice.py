@@ -10,12 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookup.engine.answers import Failures
-from lookup.engine.ballot import Ballot
+from lookup.engine.ballots import Ballot, SecondChoice
 from lookup.engine.build import build_policies, policy_table
 from lookup.engine.explain import explain
 from lookup.engine.plugins import load_plugins
 from lookup.engine.policy import Instant
-from lookup.engine.second_choice import SecondChoice
 from lookup.errors import SettingsError
 from lookup.model import Candidates, ClusterView, Reason
 from lookup.settings import PolicySpec

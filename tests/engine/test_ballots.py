@@ -1,4 +1,4 @@
-"""The dice: keyed numbers in [0, 1]."""
+"""Dice, and decisions drawn from ballots."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import hashlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.engine.dice import roll
+from lookup.engine.ballots import Ballot, Draws, roll
+from lookup.model.broker import Broker, Roster
+from lookup.model.decision import Reason
 
 _TEXTS = st.text(max_size=40)
 
@@ -43,3 +45,40 @@ def test_rolls_spread_evenly() -> None:
     parts = [int(roll(7, "east", f"public/default/{bundle}", 0) * 10) for bundle in range(10_000)]
 
     assert all(abs(parts.count(part) - 1000) < 4 * 30 for part in range(10))
+
+
+ROSTER = Roster([Broker("a"), Broker("b")])
+EVEN = Ballot(numbers=(0, 1), cumulative=(0.5, 1.0), odds={"a": 0.5, "b": 0.5})
+ALONE = Ballot(numbers=(1,), cumulative=(1.0,), odds={"b": 1.0})
+DECLINED = Ballot(declined=Reason.NO_CANDIDATES, rejected={Reason.FILTERED: 2})
+
+
+def test_each_draw_of_a_bundle_is_its_next_roll() -> None:
+    """Counted by bundle, and only where dice were needed."""
+    draws = Draws("p", "east", 7)
+    drawn = []
+    for ballot in (EVEN, ALONE, DECLINED, EVEN, EVEN):
+        drawn.append(draws.decision("t/n/x", ballot, ROSTER, "f").broker)
+        draws.decision("t/n/other", EVEN, ROSTER, "f")
+
+    rolled = ["ab"[roll(7, "east", "t/n/x", rolls) >= 0.5] for rolls in range(3)]
+    assert drawn == [rolled[0], "b", None, rolled[1], rolled[2]]
+
+
+def test_a_decision_says_how_it_came_about() -> None:
+    """What the ballot said goes with it; a declined one has no propensity."""
+    draws = Draws("p", "east", 7)
+    alone, declined = (draws.decision("t/n/x", ballot, ROSTER, "f") for ballot in (ALONE, DECLINED))
+
+    assert (alone.policy, alone.bundle, alone.propensity, alone.odds, alone.fingerprint) == (
+        "p",
+        "t/n/x",
+        1.0,
+        {"b": 1.0},
+        "f",
+    )
+    assert (declined.propensity, declined.declined, declined.rejected) == (
+        None,
+        Reason.NO_CANDIDATES,
+        {Reason.FILTERED: 2},
+    )

@@ -1,8 +1,8 @@
-"""One broker's end of the service-unit state channel: what it knows, writes, does and answers, as a pure state machine.
+"""One broker's end of the service-unit state channel: the records it knows, writes and acts on, a pure state machine.
 
-Messages go in by `receive` and by an administrator's or shedder's wish (`assign`, `unload`, `split`); effects come out.
-There is no I/O and no clock: who carries messages, in which order and when is somebody else's business, and times are
-arguments. Clean-up by the leader is in `overrides.py`, lookups that select an owner are in `assigning.py`.
+Messages go in by `receive` and by the wishes of administrators and shedders (`assign`, `unload`, `split`); effects come
+out. There is no I/O and no clock: the caller carries messages, in any order and at any time, and times are arguments.
+`leader.py` has the leader's clean-up, `lookups.py` the lookups that select an owner.
 
 Source: ServiceUnitStateChannelImpl (`docs/pulsar/load-managers.md`).
 """
@@ -13,8 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from lookup.engine.conflicts import should_keep_left
-from lookup.engine.service_unit import (
+from lookup.engine.channel.service_unit import (
     FIRST_VERSION,
     IN_FLIGHT,
     ServiceUnitState,
@@ -22,6 +21,7 @@ from lookup.engine.service_unit import (
     Storage,
     is_blank,
     next_version,
+    should_keep_left,
     state_of,
 )
 from lookup.errors import ArgumentError, StateError

@@ -11,14 +11,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from lookup.engine.channel import Message, Settled
-from lookup.engine.conflicts import should_keep_left
-from lookup.engine.overrides import STUCK_MS, TOMBSTONE_MS, clean_up, monitor
-from lookup.engine.service_unit import (
+from lookup.engine.channel.broker import Message, Settled
+from lookup.engine.channel.leader import STUCK_MS, TOMBSTONE_MS, clean_up, monitor
+from lookup.engine.channel.service_unit import (
     ServiceUnitState,
     ServiceUnitStateData,
     Storage,
     next_states,
+    should_keep_left,
     state_of,
 )
 from lookup.errors import ArgumentError, StateError

@@ -1,14 +1,15 @@
-"""Concurrent lookups: one of them selects, the others join; owners are checked against the registry."""
+"""Concurrent lookups of one broker, and the addresses that answer them."""
 
 from __future__ import annotations
 
 import pytest
 
-from lookup.engine.assigning import Assigns, Joined, Selecting
-from lookup.engine.channel import Channel, Settled, Waiting
-from lookup.engine.service_unit import ServiceUnitState, ServiceUnitStateData
-from lookup.errors import StateError
-from lookup.model.request import LookupOptions
+from lookup.engine.channel.broker import Channel, Settled, Waiting
+from lookup.engine.channel.lookups import Assigns, Joined, Selecting, lookup_result
+from lookup.engine.channel.service_unit import ServiceUnitState, ServiceUnitStateData
+from lookup.errors import NotFoundError, StateError
+from lookup.model.broker import AdvertisedListener, BrokerLookupData
+from lookup.model.request import LookupOptions, LookupResult
 
 _UNIT = "t/n/0x00000000_0x80000000"
 _A, _B = (LookupOptions(properties={"rack": rack}) for rack in "ab")
@@ -91,3 +92,33 @@ def test_an_owner_elsewhere_that_is_not_registered_is_refused() -> None:
     """A destination that has not confirmed is answered at once, and checked like any other."""
     with pytest.raises(StateError, match="has not been registered"):
         _assigns(ServiceUnitState.ASSIGNING, "b9").begin(_UNIT, _A, registered=("b1",), now_ms=0)
+
+
+_DATA = BrokerLookupData(
+    web_service_url="http://w",
+    web_service_url_tls="https://w",
+    pulsar_service_url="pulsar://b",
+    pulsar_service_url_tls="pulsar+ssl://b",
+    advertised_listeners={"internal": AdvertisedListener(broker_service_url="pulsar://i")},
+)
+
+
+@pytest.mark.parametrize("name", [None, "", " "])
+def test_without_listener_the_broker_s_own_addresses(name: str | None) -> None:
+    """A blank name is none."""
+    told = lookup_result("b1", _DATA, LookupOptions(advertised_listener_name=name))
+
+    assert told == LookupResult("b1", "pulsar://b", "pulsar+ssl://b", "http://w", "https://w")
+
+
+def test_a_listener_has_its_own_binary_addresses() -> None:
+    """One it lacks is absent, not the broker's; web addresses stay."""
+    told = lookup_result("b1", _DATA, LookupOptions(advertised_listener_name="internal"))
+
+    assert told == LookupResult("b1", "pulsar://i", None, "http://w", "https://w")
+
+
+def test_an_unknown_listener_is_an_error() -> None:
+    """The sentence names those there are."""
+    with pytest.raises(NotFoundError, match="b1 does not have a listener 'outer'; it has internal"):
+        lookup_result("b1", _DATA, LookupOptions(advertised_listener_name="outer"))

@@ -1,13 +1,15 @@
-"""Service units, which is what Pulsar calls bundles here: their states, the record of one, which transitions are valid.
+"""Service units, which is what Pulsar calls bundles here: their states, their records, and which of two records wins.
 
     Init ──> Assigning ──> Owned ──┬──> Releasing ──┬──> Assigning      a transfer
               ^                    │                └──> Free           a plain unload
               └── Free <───────────┤
                                    └──> Splitting ─────> Deleted        its children begin as Owned
 
-Which of two records wins is said in `conflicts.py`, what brokers do about a record in `channel.py`.
+Every broker applies the same conflict rule to the same sequence of messages, so all arrive at the same owner;
+compaction shortens the channel by it as well. `broker.py` has what a broker does about a record.
 
-Source: ServiceUnitState, ServiceUnitStateData (`docs/pulsar/load-managers.md`).
+Source: ServiceUnitState, ServiceUnitStateData, ServiceUnitStateDataConflictResolver
+(`docs/pulsar/load-managers.md`).
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ __all__ = [
     "is_blank",
     "next_states",
     "next_version",
+    "should_keep_left",
     "state_of",
 ]
 
@@ -199,3 +202,64 @@ def next_version(data: ServiceUnitStateData | None) -> int:
     if data is None:
         return FIRST_VERSION
     return VERSION_MIN if data.version_id == VERSION_MAX else data.version_id + 1
+
+
+def should_keep_left(before: ServiceUnitStateData | None, after: ServiceUnitStateData | None, storage: Storage) -> bool:
+    """Tell whether a record stays as it is, because what came after it is rejected.
+
+    Match -> Result:
+        * `after` is None, a tombstone -> accepted
+        * version not above the record's -> rejected; the largest is followed by the smallest
+        * version leaves a gap -> accepted from the topic, which was compacted; rejected by the metadata store
+        * no record, metadata store -> accepted if it is the first version, else rejected
+        * `after.force` -> accepted
+        * transition not valid -> rejected
+        * brokers do not fit the transition -> rejected
+        * otherwise -> accepted
+
+    Args:
+        before: the record, None if there is none.
+        after: the message, None for a tombstone.
+    """
+    if after is None:
+        return False
+    # Versions come before everything else: `force` overrides transitions and brokers, never a version.
+    by_version = _judge_version(before, after, storage)
+    if by_version is not None:
+        return by_version
+    if after.force:
+        return False
+    if after.state not in next_states(state_of(before), storage):
+        return True
+    return before is not None and _has_misfit(before, after)
+
+
+def _judge_version(before: ServiceUnitStateData | None, after: ServiceUnitStateData, storage: Storage) -> bool | None:
+    """Return what versions alone decide, None if they decide nothing."""
+    is_store = storage is Storage.METADATA_STORE
+    if before is None:
+        return after.version_id != FIRST_VERSION if is_store else None
+    if before.version_id == VERSION_MAX and after.version_id == VERSION_MIN:
+        return None
+    if before.version_id >= after.version_id:
+        return True
+    # A gap in the topic is a record that compaction has removed: newer ones hold. The store keeps every record.
+    return is_store if before.version_id < after.version_id - 1 else None
+
+
+def _has_misfit(before: ServiceUnitStateData, after: ServiceUnitStateData) -> bool:
+    """Tell whether the brokers of a valid transition do not fit it."""
+    names_others = before.dst_broker != after.dst_broker or before.source_broker != after.source_broker
+    match before.state, after.state:
+        case _S.OWNED, _S.SPLITTING:
+            return not is_blank(after.dst_broker) or before.dst_broker != after.source_broker
+        case _S.OWNED, _S.RELEASING:
+            is_foreign = is_blank(after.source_broker) or before.dst_broker != after.source_broker
+            return is_foreign or before.dst_broker == after.dst_broker
+        case _S.RELEASING, _S.ASSIGNING:
+            return is_blank(after.dst_broker) or names_others
+        case _S.FREE, _S.ASSIGNING:
+            return not is_blank(after.source_broker) or is_blank(after.dst_broker)
+        case (_S.ASSIGNING, _S.OWNED) | (_S.RELEASING, _S.FREE) | (_S.SPLITTING, _S.DELETED):
+            return names_others
+    return False

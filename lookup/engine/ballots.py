@@ -1,0 +1,224 @@
+"""Turn answers of scorers and selectors into odds, mix in a second choice, and draw decisions from them with dice.
+
+Dice depend on the seed, the cluster, the bundle and how often it rolled, on nothing else. So a draw is the same however
+the log is partitioned, and two policies meet the same luck.
+
+Source of the second choice: ModularLoadManagerImpl.selectBroker (apache/pulsar at 009a9bf2).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from typing import Annotated, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.hooks.protocols import Conf, Ge
+from lookup.model.broker import Candidates, Roster
+from lookup.model.decision import Decision, Reason
+from lookup.model.load import weighted_usage
+from lookup.model.view import ClusterView
+
+__all__ = ["TIED", "Ballot", "Decided", "Draws", "Kept", "SecondChoice", "roll", "tallied"]
+
+#: Scores this close to the best are tied.
+TIED = 1e-9
+#: Odds are divided by the greatest above this, so that no sum of them overflows.
+_HUGE = 1e290
+
+
+class Kept(NamedTuple):
+    """Who is left after some filters."""
+
+    brokers: Candidates
+    #: how many each reason took
+    rejected: Mapping[Reason, int]
+    #: a filter failed, and the policy went on without its answer
+    is_unsure: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ballot:
+    """What a policy said to one decision key at one instant: a distribution over brokers, or why there is none."""
+
+    #: brokers with odds above 0, ascending by number; empty where the policy declined
+    numbers: tuple[int, ...] = ()
+    cumulative: tuple[float, ...] = ()
+    #: normalised odds by broker id
+    odds: Mapping[str, float] = field(default_factory=dict)
+    rejected: Mapping[Reason, int] = field(default_factory=dict)
+    declined: Reason | None = None
+    margin: float | None = None
+    ties: int = 0
+    #: whom the filters left; only where a part observes that
+    offered: Candidates | None = field(default=None, compare=False, repr=False)
+
+    def after(self, rejected: Mapping[Reason, int]) -> Ballot:
+        """Return the same ballot with what filters rejected before it."""
+        # Written out: every decision comes by here, and `dataclasses.replace` takes four times as long.
+        return Ballot(
+            self.numbers, self.cumulative, self.odds, rejected, self.declined, self.margin, self.ties, self.offered
+        )
+
+    def pick(self, rolled: float) -> int:
+        """Return the number of the broker a roll in [0, 1] falls on."""
+        return self.numbers[min(bisect_right(self.cumulative, rolled), len(self.numbers) - 1)]
+
+
+def tallied(
+    brokers: Candidates,
+    scores: NDArray[np.float64],
+    odds: NDArray[np.float64],
+    *,
+    are_scored: bool,
+) -> Ballot:
+    """Make a ballot of what scorers and selector answered, arrays of shape (n_candidates,).
+
+    Args:
+        are_scored: whether the policy has scorers; without, there is no margin and all are tied.
+    """
+    peak = float(odds.max())
+    if peak == 0.0:
+        return Ballot(declined=Reason.NO_ODDS)
+    if peak > _HUGE:
+        odds = odds / peak
+    margin, ties = _margin(scores) if are_scored else (None, len(scores))
+    shares = odds / odds.sum()
+    places = np.flatnonzero(shares)
+    probabilities: list[float] = shares[places].tolist()
+    return Ballot(
+        numbers=tuple(brokers.index[places].tolist()),
+        cumulative=tuple(accumulate(probabilities)),
+        odds=dict(zip(brokers.ids_at(places), probabilities, strict=True)),
+        margin=margin,
+        ties=ties,
+    )
+
+
+def _margin(scores: NDArray[np.float64]) -> tuple[float | None, int]:
+    best = float(scores.max())
+    tied = scores >= best - TIED
+    ties = int(np.count_nonzero(tied))
+    return (None if ties == len(scores) else best - float(scores[~tied].max())), ties
+
+
+#: Every resource counts in full but memory, which Pulsar leaves out.
+_WEIGHTS = (1.0, 0.0, 1.0, 1.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class SecondChoice:
+    """Whom a policy asks about instead: all whom its first few filters keep.
+
+    It is made where the filters leave nobody, where one of them fails and `on_error = "skip"` lets the policy go on,
+    and as far as the first choice falls on a broker above a usage. Scorers and selector stay the same.
+    """
+
+    name: ClassVar[str] = "second_choice"
+
+    #: how many of the policy's filters still count, from the first
+    filters: Annotated[int, Ge(0)] = 0
+    #: usage above which a broker is not taken at the first choice, as a ratio of its capacity; of its fullest resource,
+    #: memory left out, as measured
+    overloaded: Annotated[float, Ge(0), Conf("loadBalancerBrokerOverloadedThresholdPercentage", scale=0.01)] = 0.85
+
+    def made(
+        self, kept: Kept, view: ClusterView, first_among: Callable[[Kept], Ballot], second: Callable[[], Ballot]
+    ) -> Ballot:
+        """Return the odds after the second choice; those of the first where it is somebody who is not overloaded.
+
+        Args:
+            kept: whom all filters keep.
+            first_among: asks about these.
+            second: asks about those the first few filters keep; where nobody is chosen there, the first choice stands.
+        """
+        first = second() if kept.is_unsure or not len(kept.brokers) else first_among(kept)
+        usage = _usage(view)
+        full = [number for number in first.numbers if usage[number] > self.overloaded]
+        if not full:
+            return first
+        other = second()
+        return first if other.declined is not None else _mixed(first, other, frozenset(full))
+
+
+def _usage(view: ClusterView) -> NDArray[np.float64]:
+    if view.load.resources is not None:
+        return weighted_usage(view.load.resources, _WEIGHTS)
+    return view.load.usage if view.load.max_usage is None else view.load.max_usage
+
+
+def _mixed(first: Ballot, other: Ballot, full: frozenset[int]) -> Ballot:
+    """Return the first odds with those of overloaded brokers handed on to the second choice."""
+    kept = dict(zip(first.numbers, first.odds.items(), strict=True))
+    if len(full) == len(kept):
+        return other
+    given = dict(zip(other.numbers, other.odds.items(), strict=True))
+    share = sum(odds for number, (_, odds) in kept.items() if number in full)
+    found: dict[int, tuple[str, float]] = {}
+    for number in sorted(kept.keys() - full | given.keys()):
+        name = kept[number][0] if number in kept else given[number][0]
+        own = 0.0 if number in full or number not in kept else kept[number][1]
+        found[number] = name, own + share * (given[number][1] if number in given else 0.0)
+    odds = dict(found.values())
+    return replace(other, numbers=tuple(found), cumulative=tuple(accumulate(odds.values())), odds=odds)
+
+
+_STEPS = float(1 << 64)
+
+
+def roll(seed: int, cluster: str, bundle: str, rolls: int) -> float:
+    """Return a number in [0, 1).
+
+    Args:
+        rolls: how often dice were rolled for this bundle before.
+    """
+    digest = hashlib.blake2b(f"{seed}\x1f{cluster}\x1f{bundle}\x1f{rolls}".encode()).digest()
+    # The division may round up to 1.0 for the last 2**10 values; the caller takes the last candidate then.
+    return int.from_bytes(digest[:8], "big") / _STEPS
+
+
+@dataclass(slots=True)
+class Decided:
+    """A decision, when it was taken, and how many requests it answered: declined ones are not decided twice."""
+
+    ts_us: int
+    decision: Decision
+    count: int = 1
+
+
+class Draws:
+    """Draws decisions from ballots; the rolls of a bundle are counted, so that no two of its draws are one.
+
+    A ballot of one broker or none needs no dice and leaves the count alone.
+    """
+
+    def __init__(self, policy: str, cluster: str, seed: int) -> None:
+        self._policy, self._cluster, self._seed = policy, cluster, seed
+        self._rolls: dict[str, int] = {}
+
+    def decision(self, bundle: str, ballot: Ballot, roster: Roster, fingerprint: str) -> Decision:
+        """Draw an owner for a bundle and say how it came about."""
+        broker: str | None = None
+        if len(ballot.numbers) == 1:
+            broker = roster[ballot.numbers[0]].id
+        elif ballot.numbers:
+            rolls = self._rolls.get(bundle, 0)
+            self._rolls[bundle] = rolls + 1
+            broker = roster[ballot.pick(roll(self._seed, self._cluster, bundle, rolls))].id
+        return Decision(
+            policy=self._policy,
+            bundle=bundle,
+            broker=broker,
+            declined=ballot.declined,
+            propensity=None if broker is None else ballot.odds[broker],
+            odds=ballot.odds,
+            rejected=ballot.rejected,
+            margin=ballot.margin,
+            ties=ballot.ties,
+            fingerprint=fingerprint,
+        )
