@@ -1,7 +1,7 @@
-"""The catalog: topics with properties and labels by namespace, with a revision and an ordered sequence of events.
+"""Read and write the catalog: topics with properties and labels by namespace, with revisions and ordered events.
 
-Here is what may be asked and written; how it becomes safe and known is in `state.py`. No clock and no threads: whoever
-shares a catalog between threads holds a lock around it.
+Checks of names, labels and properties are here; `state.py` makes writes safe and announces them. No clock and no
+threads: a caller that shares a catalog between threads holds a lock around it.
 
 Source: PIP-145, PIP-451 (properties and labels of a partitioned topic are propagated on write),
 `docs/pulsar/protocol.md`.
@@ -70,7 +70,7 @@ class Catalog:
 
     @property
     def revision(self) -> int:
-        """Return how many events there have been; that of the last one."""
+        """Return the revision of the last event, which is the number of events so far."""
         return self._state.revision
 
     def namespaces(self) -> Sequence[str]:
@@ -98,7 +98,7 @@ class Catalog:
         return self._state.topics_of(namespace).entries()
 
     def parts(self, topic: str) -> Sequence[str]:
-        """Return the names of the entries a name stands for: itself, or all of its partitions; none: unknown."""
+        """Return the names of the entries that a name stands for: itself, or all its partitions; none: unknown."""
         topics = self._state.namespaces.get(namespace_of(topic))
         return () if topics is None else topics.parts(topic)
 
@@ -106,8 +106,8 @@ class Catalog:
         """Return the entries a name stands for, itself or all of its partitions, at least one.
 
         Raises:
-            InvalidNameError, NotFoundError: for its name, and if there is no such topic, with the one that was
-                probably meant.
+            InvalidNameError: if it is no complete name of a topic.
+            NotFoundError: if there is no such topic, with the one that was probably meant.
         """
         checked_name(topic)
         return self._state.meant_by(topic)
@@ -118,7 +118,7 @@ class Catalog:
         return topics.with_properties(mode, properties) if properties else topics.names(mode)
 
     def selected(self, namespace: str, selector: Selector) -> Sequence[str]:
-        """Return the topics a selector selects, persistent and non-persistent, sorted, from the index of labels.
+        """Return the topics that a selector selects, persistent and non-persistent, sorted, from the index of labels.
 
         Raises:
             ArgumentError: for a selector without conditions: it is no way to say "every topic".
@@ -137,8 +137,8 @@ class Catalog:
 
     def snapshot(self) -> CatalogSnapshot:
         """Return everything at this revision."""
-        found = (entry for topics in self._state.namespaces.values() for entry in topics.entries())
-        return CatalogSnapshot(self.revision, self.namespaces(), sorted(found, key=lambda entry: entry.name))
+        entries = (entry for topics in self._state.namespaces.values() for entry in topics.entries())
+        return CatalogSnapshot(self.revision, self.namespaces(), sorted(entries, key=lambda entry: entry.name))
 
     def create_namespace(self, namespace: str) -> None:
         """Add a namespace, unless there is one of that name.
@@ -162,17 +162,29 @@ class Catalog:
         Raises:
             InvalidNameError, NotFoundError: for its name, and for a namespace that does not exist.
             StateError: if there is a topic of that name, partitioned or not.
-            ArgumentError: for characters nobody sees in its name, for labels or properties over their limits, and for a
+            ArgumentError: for invisible characters in its name, for labels or properties over their limits, and for a
                 wrong number of partitions.
         """
         checked_new_name(topic)
         names = names_of(topic, partitions)
         wanted = TopicEntry(topic, checked_pairs(properties, "property"), self._checked(labels), is_loaded=False)
+        whole = without_partition(topic)
         with self.together():
-            self._refuse_existing(topic)
-            siblings = self._partitions(without_partition(topic))
+            # Inside the transaction: only here is known what other processes have created.
+            if self._state.topics_of(namespace_of(topic)).parts(topic):
+                raise StateError(f"topic {topic!r} exists already")
+            if whole != topic and self.entry(whole) is not None:
+                raise StateError(f"topic {whole!r} exists and is not partitioned")
+            siblings = self._partitions(whole)
             if siblings:
-                wanted = _joining(wanted, siblings[0])
+                shared = siblings[0]
+                # Labels and properties left out are those of the topic; others would be other ones for one partition.
+                given = (wanted.labels or shared.labels, wanted.properties or shared.properties)
+                if given != (shared.labels, shared.properties):
+                    raise ArgumentError(
+                        f"{topic} has the labels and properties of its topic; it cannot be given others"
+                    )
+                wanted = replace(shared, name=topic)
             self._add(names, wanted)
 
     def add_partitions(self, topic: str, partitions: int) -> None:
@@ -189,6 +201,7 @@ class Catalog:
         with self.together():
             existing = self.meant_by(topic)
             missing = [name for name in names if self.entry(name) is None]
+            # The number of the last one and not a count: some in between may have been deleted by their own names.
             last = partition_number(existing[-1].name)
             if existing[0].name == topic or last is None:
                 raise StateError(f"{topic} has no partitions, it cannot be given {partitions}")
@@ -200,7 +213,7 @@ class Catalog:
         """Remove a topic with all of its partitions, or one partition.
 
         Raises:
-            InvalidNameError, NotFoundError: for its name, and if there is no such topic.
+            InvalidNameError, NotFoundError: for its name, or if there is no such topic.
         """
         with self.together():
             for entry in self.meant_by(topic):
@@ -210,7 +223,7 @@ class Catalog:
         """Add labels to those a topic has; of a key that is there the value is replaced.
 
         Raises:
-            InvalidNameError, NotFoundError: for its name, and if there is no such topic.
+            InvalidNameError, NotFoundError: for its name, or if there is no such topic.
             ArgumentError: for labels over their limits, and for keys that are not allowed.
         """
         added = self._checked(labels)
@@ -220,7 +233,7 @@ class Catalog:
         """Remove the labels of some keys, or all; keys that a topic does not have are passed over.
 
         Raises:
-            InvalidNameError, NotFoundError: for its name, and if there is no such topic.
+            InvalidNameError, NotFoundError: for its name, or if there is no such topic.
             ArgumentError: if neither keys nor everything is named, or both.
         """
         removed = checked_keys(keys, everything=everything, what="labels")
@@ -230,7 +243,7 @@ class Catalog:
         """Add properties to those a topic has; of a key that is there the value is replaced.
 
         Raises:
-            InvalidNameError, NotFoundError: for its name, and if there is no such topic.
+            InvalidNameError, NotFoundError: for its name, or if there is no such topic.
             ArgumentError: for properties over their limits.
         """
         added = checked_pairs(properties, "property")
@@ -240,32 +253,32 @@ class Catalog:
         """Remove the properties of some keys, or all; keys that a topic does not have are passed over.
 
         Raises:
-            InvalidNameError, NotFoundError: for its name, and if there is no such topic.
+            InvalidNameError, NotFoundError: for its name, or if there is no such topic.
             ArgumentError: if neither keys nor everything is named, or both.
         """
         removed = checked_keys(keys, everything=everything, what="properties")
         self._amend(topic, lambda entry: replace(entry, properties=pairs_without(entry.properties, removed)))
 
     def load(self, topic: str) -> None:
-        """Say that a broker serves a topic, or one partition, from now on.
+        """Note that a broker serves a topic, or one partition, from now on.
 
         Raises:
-            InvalidNameError, NotFoundError: for its name, and if there is no such topic.
+            InvalidNameError, NotFoundError: for its name, or if there is no such topic.
         """
         self._set_loaded(topic, is_loaded=True)
 
     def unload(self, topic: str) -> None:
-        """Say that a topic, or one partition, merely exists from now on.
+        """Note that no broker serves a topic, or one partition, from now on.
 
         Raises:
-            InvalidNameError, NotFoundError: for its name, and if there is no such topic.
+            InvalidNameError, NotFoundError: for its name, or if there is no such topic.
         """
         self._set_loaded(topic, is_loaded=False)
 
     def mirror(self, topic: str, entry: TopicEntry | None) -> None:
-        """Make one entry what it is in another catalog, None: gone; its namespace is added if it is missing.
+        """Copy one entry from another catalog, None: gone; its namespace is added if it is missing.
 
-        Nothing is propagated and no limit asked for: the catalog that was written to has done that.
+        Nothing is propagated to other partitions and no limit is checked: the other catalog has done that.
         """
         with self.together():
             self._state.add_namespace(str(TopicName.parse(topic).namespace))
@@ -274,15 +287,15 @@ class Catalog:
     def together(self) -> AbstractContextManager[None]:
         """Make one transaction of the writes in a block: all are kept, or none if it raises.
 
-        Listeners are told when it ends; reading inside it shows what was written so far.
+        Listeners are called when it ends; reading inside it shows the writes so far.
         """
         return self._state.together()
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Call a listener with every event after this revision, once each, in order; return what ends it.
+        """Call a listener with every event after this revision, once each, in order; return a function that ends it.
 
-        Events come once they are safe. A listener may write: what it causes comes after what is being told. If a
-        listener raises, all are told everything all the same, then the error goes to whoever wrote.
+        Events come once they are safe. A listener may write: its events come after those under way. If a listener
+        raises, all listeners hear all events nevertheless, then the writer gets the error.
         """
         return self._state.subscribe(listener)
 
@@ -292,10 +305,11 @@ class Catalog:
         Raises:
             StateError: if some of them are no longer kept (take a snapshot), or the revision is ahead.
         """
+        # The storage may have events of other processes that this catalog has not taken in yet.
         return tuple(event for event in self._storage.events_since(revision) if event.revision <= self.revision)
 
     def refresh(self) -> None:
-        """Take in what other processes have written to the storage, and tell the listeners; every write does it too.
+        """Take in the writes of other processes to the storage, and call the listeners; every write does it too.
 
         Raises:
             StateError: if more was written than the storage keeps events; open the catalog anew.
@@ -309,24 +323,14 @@ class Catalog:
     def _amend(self, topic: str, amended: Callable[[TopicEntry], TopicEntry]) -> None:
         """Change the labels or properties of a topic, which are those of each of its partitions."""
         with self.together():
-            for entry in self._whole(topic):
+            # Asked first, so that an unknown partition of a known topic is refused.
+            meant = self.meant_by(topic)
+            for entry in self._partitions(without_partition(topic)) or meant:
                 self._state.make(entry.name, amended(entry))
-
-    def _whole(self, topic: str) -> Sequence[TopicEntry]:
-        """Return every entry that shares its labels and properties with a topic that exists."""
-        meant = self.meant_by(topic)
-        return self._partitions(without_partition(topic)) or meant
 
     def _partitions(self, whole: str) -> Sequence[TopicEntry]:
         names = self._state.topics_of(namespace_of(whole)).partitions(whole)
         return [entry for name in names if (entry := self.entry(name)) is not None]
-
-    def _refuse_existing(self, topic: str) -> None:
-        if self._state.topics_of(namespace_of(topic)).parts(topic):
-            raise StateError(f"topic {topic!r} exists already")
-        whole = without_partition(topic)
-        if whole != topic and self.entry(whole) is not None:
-            raise StateError(f"topic {whole!r} exists and is not partitioned")
 
     def _add(self, names: Iterable[str], like: TopicEntry) -> None:
         for name in names:
@@ -341,11 +345,3 @@ class Catalog:
         checked = checked_pairs(labels, "label")
         refuse_other_keys(checked, self._allowed)
         return checked
-
-
-def _joining(partition: TopicEntry, sibling: TopicEntry) -> TopicEntry:
-    """Return a new partition with the labels and properties of its topic."""
-    given = (partition.labels or sibling.labels, partition.properties or sibling.properties)
-    if given != (sibling.labels, sibling.properties):
-        raise ArgumentError(f"{partition.name} has the labels and properties of its topic; it cannot be given others")
-    return replace(sibling, name=partition.name)

@@ -1,7 +1,7 @@
-"""A catalog that follows another one's events, so that every broker ends with the same index.
+"""Follow another catalog's events, so that every broker ends with the same index.
 
-A state machine without I/O: whoever carries events from there to here hands them in, in any number and even twice; a
-gap is noticed, never passed over.
+A state machine without I/O: its caller carries events from there to here and hands them in, in any number and even
+twice; a gap is noticed, never passed over.
 
     state        input                            does                                     next
     ---------    -----------------------------    -------------------------------------    ---------
@@ -12,8 +12,9 @@ gap is noticed, never passed over.
     placed       hear, a revision from before     nothing                                  placed
     placed       hear, a later revision           keeps nothing, answers False             placed
 
-The position says what the target has: it moves with a change that is safe, whatever a listener of the target makes of
-it, and stays if a change was not kept. A namespace comes with its first topic, without topics with `catch_up`.
+The position is the source's revision that the target is at: it moves with a change that is safe, whatever a listener
+of the target does then, and stays if a change was not kept. A namespace comes with its first topic; one without topics
+comes with `catch_up`.
 
 Source: PIP-451 (consistency across brokers), `docs/pulsar/protocol.md` (register before listing, never assume
 delivery).
@@ -22,7 +23,7 @@ delivery).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Protocol
 
 from lookup.errors import StateError
@@ -34,7 +35,7 @@ __all__ = ["Follower", "Source"]
 
 
 class Source(Protocol):
-    """What a follower asks of the catalog it follows; `Catalog` answers it."""
+    """The catalog that is followed, as its follower reads it; `Catalog` satisfies it."""
 
     def namespaces(self) -> Sequence[str]:
         """Return the names of all namespaces."""
@@ -50,7 +51,7 @@ class Follower:
     """Keeps a catalog equal to another: the same topics, labels, properties and index, under revisions of its own.
 
     Args:
-        target: what follows; nobody else writes to it.
+        target: the catalog that follows; the follower alone writes to it.
         position: the revision of the source that the target is at; None: not known, so it begins with a snapshot.
     """
 
@@ -67,7 +68,7 @@ class Follower:
         """Take in one event; return False if events before it are missing, so that `catch_up` is due.
 
         Raises:
-            Exception: what a listener of the target raised, after the change was made.
+            Exception: as a listener of the target raised it, after the change was made.
         """
         if self._position is None or event.revision > self._position + 1:
             return False
@@ -77,12 +78,16 @@ class Follower:
         return True
 
     def catch_up(self, source: Source) -> None:
-        """Take in what was missed: the events if the source still has them, else everything.
+        """Take in the missed events if the source still has them, else everything.
 
         Raises:
-            Exception: what a listener of the target raised, after everything was taken in.
+            Exception: as a listener of the target raised it, after everything was taken in.
         """
-        missed = self._missed(source)
+        missed = None
+        if self._position is not None:
+            # More was missed than the source keeps events: a snapshot has it all.
+            with suppress(StateError):
+                missed = source.events_since(self._position)
         if missed is None:
             self._copy(source.snapshot())
             return
@@ -105,25 +110,18 @@ class Follower:
                 yield
                 self._position = position
         except BaseException:
-            # Listeners are told of what is safe: if there is nothing new, nothing was kept.
+            # A listener that raised heard of a change that is safe; if the revision did not move, nothing was kept.
             if self._target.revision == revision:
                 self._position = before
             raise
 
-    def _missed(self, source: Source) -> Sequence[TopicEvent] | None:
-        if self._position is None:
-            return None
-        try:
-            return source.events_since(self._position)
-        except StateError:
-            return None
-
     def _copy(self, snapshot: CatalogSnapshot) -> None:
-        """Make of the target what the snapshot shows, by the changes that are needed and no others."""
+        """Make the target equal to a snapshot, by the changes that are needed and no others."""
         wanted = {entry.name: entry for entry in snapshot.entries}
         with self._moving_to(snapshot.revision):
             for namespace in snapshot.namespaces:
                 self._target.create_namespace(namespace)
+            # Removals first, so that a plain topic and the partitions that took its name never exist together.
             gone = {entry.name: None for entry in self._target.snapshot().entries if entry.name not in wanted}
             for name, entry in {**gone, **wanted}.items():
                 self._target.mirror(name, entry)

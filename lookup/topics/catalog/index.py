@@ -1,9 +1,9 @@
-"""The inverted index of pairs: key -> value -> numbers of topics, kept in step with every change.
+"""Index topics by their pairs: key -> value -> numbers of topics, kept in step with every change.
 
-Topics are small numbers here, which `namespace.py` hands out, so a posting is a sorted array of four bytes per topic.
+Topics are small numbers here, assigned by `namespace.py`, so a posting is a sorted array of four bytes per topic.
 An index that was changed step by step equals one that is built afresh: no empty posting is kept.
 
-Source: PIP-451, first draft (`labelTopicInvertedIndex`); why arrays and not sets: `docs/benchmarks.md`.
+Source: PIP-451, first draft (`labelTopicInvertedIndex`); the reason for arrays: `docs/decisions/labels-by-number.md`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lookup.model.catalog import Equals, In, Selector, Term
 
 __all__ = ["InvertedIndex", "Numbers"]
 
-#: Numbers of topics, shape (n_found,), ascending, without duplicates.
+#: Numbers of topics, shape (n_topics,), ascending, without duplicates.
 Numbers = NDArray[np.uint32]
 
 #: Above this many times the candidates, a posting is searched; below, it is spread out as a mask. Either way is right.
@@ -28,32 +28,23 @@ _NONE: Numbers = np.empty(0, dtype=np.uint32)
 
 
 class _Key:
-    """One key: every topic that has it, and those of each value."""
+    """One key: the topics that have it, and those of each value."""
 
-    __slots__ = ("everyone", "values")
+    __slots__ = ("topics", "values")
 
     def __init__(self) -> None:
-        self.everyone = _posting()
+        self.topics = array("I")
         self.values: dict[str, array[int]] = {}
 
-    def add(self, value: str, number: int) -> None:
-        _insert(self.posting(value), number)
-
     def posting(self, value: str) -> array[int]:
-        found = self.values.get(value)
-        if found is None:
-            found = self.values[value] = _posting()
-        return found
-
-    def drop(self, value: str, number: int) -> None:
-        posting = self.values[value]
-        _remove(posting, number)
-        if not posting:
-            del self.values[value]
+        posting = self.values.get(value)
+        if posting is None:
+            posting = self.values[value] = array("I")
+        return posting
 
 
 class InvertedIndex:
-    """Which topics have a key, and which have a value under it."""
+    """The topics by key, and by key and value."""
 
     __slots__ = ("_keys",)
 
@@ -61,35 +52,56 @@ class InvertedIndex:
         self._keys: dict[str, _Key] = {}
 
     def replace(self, number: int, old: Mapping[str, str], new: Mapping[str, str]) -> None:
-        """Take in that a topic's pairs have changed; only what differs is touched."""
+        """Take in that a topic's pairs have changed; only pairs that differ are touched."""
         for key, value in old.items():
-            if new.get(key) != value:
-                self._drop(number, key, value, keep_key=key in new)
+            if new.get(key) == value:
+                continue
+            entry = self._keys[key]
+            posting = entry.values[value]
+            _remove(posting, number)
+            if not posting:
+                del entry.values[value]
+            if key not in new:
+                _remove(entry.topics, number)
+            # A key that stays gets its new value below, even if this was its last one.
+            if not entry.topics:
+                del self._keys[key]
         for key, value in new.items():
-            if old.get(key) != value:
-                self._add(number, key, value, had_key=key in old)
+            if old.get(key) == value:
+                continue
+            entry = self._keys.get(key) or self._keys.setdefault(key, _Key())
+            _insert(entry.posting(value), number)
+            if key not in old:
+                _insert(entry.topics, number)
 
     def extend(self, numbered: Iterable[tuple[int, Mapping[str, str]]]) -> None:
         """Take in many topics at once; their numbers rise, and are larger than any in the index."""
         for number, pairs in numbered:
             for key, value in pairs.items():
                 entry = self._keys.get(key) or self._keys.setdefault(key, _Key())
-                entry.everyone.append(number)
+                # Appended and not inserted: the numbers rise, so every posting stays sorted.
+                entry.topics.append(number)
                 entry.posting(value).append(number)
 
     def find(self, selector: Selector, n_numbers: int) -> Numbers:
-        """Return the topics that meet all conditions; no condition finds nothing.
+        """Return the topics that meet all conditions; without conditions none.
 
         Args:
-            n_numbers: one more than the largest number handed out.
+            n_numbers: one more than the largest number in use.
         """
-        postings = sorted((self._postings(term) for term in selector), key=_total)
-        if not postings:
+        # The condition that the fewest topics meet comes first: each further one only narrows its topics.
+        by_term = sorted((self._postings(term) for term in selector), key=lambda postings: sum(map(len, postings)))
+        if not by_term or not by_term[0]:
             return _NONE
-        found = _merged(postings[0])
-        for others in postings[1:]:
-            found = found[_is_in_any(found, others, n_numbers)]
-        return found
+        # A copy: an array cannot grow while a buffer of it is in use. A topic has one value, so none is there twice.
+        first = by_term[0]
+        numbers = first[0].copy() if len(first) == 1 else np.sort(np.concatenate(first))
+        for postings in by_term[1:]:
+            is_met = np.zeros(len(numbers), dtype=np.bool_)
+            for posting in postings:
+                is_met |= _is_in(numbers, posting, n_numbers)
+            numbers = numbers[is_met]
+        return numbers
 
     def values(self) -> dict[str, list[str]]:
         """Return each key with its values, both sorted."""
@@ -100,36 +112,18 @@ class InvertedIndex:
         for key, entry in self._keys.items():
             yield from ((key, value, posting.tolist()) for value, posting in entry.values.items())
 
-    def _add(self, number: int, key: str, value: str, *, had_key: bool) -> None:
-        entry = self._keys.get(key) or self._keys.setdefault(key, _Key())
-        entry.add(value, number)
-        if not had_key:
-            _insert(entry.everyone, number)
-
-    def _drop(self, number: int, key: str, value: str, *, keep_key: bool) -> None:
-        entry = self._keys[key]
-        entry.drop(value, number)
-        if not keep_key:
-            _remove(entry.everyone, number)
-        # A key that stays gets its new value in a moment, even if this was its last one.
-        if not entry.everyone:
-            del self._keys[key]
-
     def _postings(self, term: Term) -> list[Numbers]:
         entry = self._keys.get(term.key)
         if entry is None:
             return []
         if isinstance(term, Equals):
-            found = [entry.values.get(term.value)]
+            postings = [entry.values.get(term.value)]
         elif isinstance(term, In):
-            found = [entry.values.get(value) for value in dict.fromkeys(term.values)]
+            # A value that is given twice must not count its topics twice.
+            postings = [entry.values.get(value) for value in dict.fromkeys(term.values)]
         else:
-            found = [entry.everyone]
-        return [np.frombuffer(posting, dtype=np.uint32) for posting in found if posting is not None]
-
-
-def _posting() -> array[int]:
-    return array("I")
+            postings = [entry.topics]
+        return [np.frombuffer(posting, dtype=np.uint32) for posting in postings if posting is not None]
 
 
 def _insert(posting: array[int], number: int) -> None:
@@ -143,28 +137,11 @@ def _remove(posting: array[int], number: int) -> None:
     del posting[bisect_left(posting, number)]
 
 
-def _total(postings: list[Numbers]) -> int:
-    return sum(map(len, postings))
-
-
-def _merged(postings: list[Numbers]) -> Numbers:
-    """Return a copy: a posting cannot grow while somebody looks into it. A topic has one value, so none is twice."""
-    if not postings:
-        return _NONE
-    return postings[0].copy() if len(postings) == 1 else np.sort(np.concatenate(postings))
-
-
-def _is_in_any(numbers: Numbers, postings: list[Numbers], n_numbers: int) -> NDArray[np.bool_]:
-    found = np.zeros(len(numbers), dtype=np.bool_)
-    for posting in postings:
-        found |= _is_in(numbers, posting, n_numbers)
-    return found
-
-
 def _is_in(numbers: Numbers, posting: Numbers, n_numbers: int) -> NDArray[np.bool_]:
     if len(numbers) * _SEARCH_RATIO < len(posting):
-        places = np.searchsorted(posting, numbers)
-        return np.equal(posting[np.minimum(places, len(posting) - 1)], numbers)
+        positions = np.searchsorted(posting, numbers)
+        # A number above all of the posting is found behind its end.
+        return np.equal(posting[np.minimum(positions, len(posting) - 1)], numbers)
     mask = np.zeros(n_numbers, dtype=np.bool_)
     mask[posting] = True
     return mask[numbers]

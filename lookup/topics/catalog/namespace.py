@@ -1,6 +1,6 @@
-"""The topics of one namespace in memory, with the indexes of their labels and properties.
+"""Hold the topics of one namespace in memory, with the indexes of their labels and properties.
 
-Nothing here checks names or keeps events; `catalog.py` does. A topic takes about 350 bytes with three labels: names,
+`catalog.py` checks names, `state.py` keeps events. A topic takes about 350 bytes with three labels: names,
 pairs and flags stand in columns by number, texts that repeat are kept once.
 """
 
@@ -22,7 +22,7 @@ _Packed = tuple[str, ...]
 
 
 class NamespaceTopics:
-    """The entries of one namespace by name, and by what is written on them."""
+    """The entries of one namespace by name, by label and by property."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
@@ -34,9 +34,9 @@ class NamespaceTopics:
         self._free: list[int] = []
         self._by_label = InvertedIndex()
         self._by_property = InvertedIndex()
-        # Numbers of partitions, ascending, by the topic they are parts of.
+        #: partitioned topic -> the numbers of its partitions, ascending
         self._partitions: dict[str, list[int]] = {}
-        # All names sorted; None until somebody asks, so that filling is not slowed down.
+        # All names sorted; None until the first question, so that filling a namespace does not sort it per topic.
         self._sorted: list[str] | None = None
 
     def __len__(self) -> int:
@@ -63,10 +63,11 @@ class NamespaceTopics:
         return map(self._entry_at, self._numbers.values())
 
     def put(self, entry: TopicEntry) -> None:
-        """Add a topic, or put it in the place of the one that has its name."""
+        """Add a topic, or replace the one of its name."""
         number = self._numbers.get(entry.name)
         if number is None:
             number = self._add_row(entry.name)
+        # The index before the row: it needs the old pairs, which the row still has.
         self._by_label.replace(number, _unpacked(self._labels[number]), entry.labels)
         self._by_property.replace(number, _unpacked(self._properties[number]), entry.properties)
         self._labels[number] = _packed(entry.labels)
@@ -74,7 +75,7 @@ class NamespaceTopics:
         self._is_loaded[number] = entry.is_loaded
 
     def extend(self, entries: Sequence[TopicEntry]) -> None:
-        """Add topics that are not there, many at once; for a catalog that opens, before anything is removed."""
+        """Add new topics, many at once; for a catalog that opens, before any topic is removed."""
         numbers = range(len(self._names), len(self._names) + len(entries))
         names = [entry.name for entry in entries]
         self._names += names
@@ -90,11 +91,17 @@ class NamespaceTopics:
 
     def remove(self, topic: str) -> None:
         """Remove a topic that is there."""
+        # Without pairs first: this takes it out of both indexes, and empties its row for the next topic.
         self.put(TopicEntry(topic, {}, {}, is_loaded=False))
         number = self._numbers.pop(topic)
         self._names[number] = ""
         self._free.append(number)
-        self._forget_partition(topic)
+        partition = partition_number(topic)
+        if partition is not None:
+            others = self._partitions[without_partition(topic)]
+            others.remove(partition)
+            if not others:
+                del self._partitions[without_partition(topic)]
         if self._sorted is not None:
             del self._sorted[bisect_left(self._sorted, topic)]
 
@@ -113,28 +120,29 @@ class NamespaceTopics:
         return tuple(name for name in self.names(mode) if self._is_loaded[self._numbers[name]])
 
     def selected(self, selector: Selector) -> Sequence[str]:
-        """Return the names a selector selects, sorted."""
+        """Return the names that a selector selects, sorted."""
         return self._named(self._by_label.find(selector, len(self._names)))
 
     def with_properties(self, mode: Mode, properties: Mapping[str, str]) -> Sequence[str]:
         """Return the names of a mode that have all of these properties, sorted."""
         schemes = schemes_of(mode)
         terms = tuple(Equals(key, value) for key, value in properties.items())
-        found = self._named(self._by_property.find(terms, len(self._names)))
-        return tuple(name for name in found if name.startswith(schemes))
+        names = self._named(self._by_property.find(terms, len(self._names)))
+        return tuple(name for name in names if name.startswith(schemes))
 
     def labels(self) -> Mapping[str, Sequence[str]]:
         """Return every key of a label with its values, sorted."""
         return self._by_label.values()
 
     def index(self) -> dict[str, dict[str, set[str]]]:
-        """Return the index of labels in plain words: key -> value -> names."""
-        plain: dict[str, dict[str, set[str]]] = {}
+        """Return the index of labels with names for numbers: key -> value -> names."""
+        index: dict[str, dict[str, set[str]]] = {}
         for key, value, numbers in self._by_label.items():
-            plain.setdefault(key, {})[value] = {self._names[number] for number in numbers}
-        return plain
+            index.setdefault(key, {})[value] = {self._names[number] for number in numbers}
+        return index
 
     def _add_row(self, name: str) -> int:
+        """Return the number of a new, empty row; those of removed topics are used again, so that numbers stay small."""
         if self._sorted is not None:
             insort(self._sorted, name)
         if self._free:
@@ -155,14 +163,6 @@ class NamespaceTopics:
         if partition is not None:
             insort(self._partitions.setdefault(without_partition(name), []), partition)
 
-    def _forget_partition(self, name: str) -> None:
-        partition = partition_number(name)
-        if partition is not None:
-            others = self._partitions[without_partition(name)]
-            others.remove(partition)
-            if not others:
-                del self._partitions[without_partition(name)]
-
     def _entry_at(self, number: int) -> TopicEntry:
         return TopicEntry(
             name=self._names[number],
@@ -176,6 +176,7 @@ class NamespaceTopics:
 
 
 def _packed(pairs: Mapping[str, str]) -> _Packed:
+    # Interned: a million topics share a few thousand keys and values.
     return tuple(map(sys.intern, chain.from_iterable(sorted(pairs.items()))))
 
 

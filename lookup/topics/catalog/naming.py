@@ -1,8 +1,8 @@
-"""Names of topics: scheme, namespace and partition suffix, the names of partitions, and which topics are Pulsar's own.
+"""Take names of topics apart: scheme, namespace and partition suffix; tell Pulsar's own topics from users'.
 
-Names are taken as they come, many at a time; only `names_of`, `checked_*` and `fault_of` look whether one is a name.
-Of a new one more is asked than of one that exists somewhere, and must be listed and can be deleted.
-Reading a name into its parts is the business of `lookup.model.names`.
+Most functions take names as they come, many at a time; only `names_of`, `checked_*` and `fault_of` check them. A new
+name must meet more rules than one that exists somewhere, which must be listed and can be deleted.
+`lookup.model.names` reads a name into its parts.
 
 Source: `docs/pulsar/protocol.md`; which suffix numbers a partition: Pulsar's `TopicName.getPartitionIndex`. Names
 that begin with two underscores and are not listed here are users' names.
@@ -37,7 +37,7 @@ __all__ = [
     "without_system_topics",
 ]
 
-#: How a listing may be asked for.
+#: The modes of a listing.
 MODES: tuple[Mode, ...] = get_args(Mode)
 
 _MARK = "-partition-"
@@ -62,11 +62,11 @@ _PENDING_ACKS = "__transaction_pending_ack"
 
 
 def without_partition(topic: str) -> str:
-    """Return the partitioned topic a partition belongs to, other names as they are; `t-partition-01` is none."""
+    """Return the partitioned topic that a partition belongs to, other names as they are; `t-partition-01` is none."""
     if _MARK not in topic:  # most names, and much faster than the search
         return topic
-    found = _SUFFIX.search(topic)
-    return topic if found is None or int(found[1]) > _LAST else topic[: found.start()]
+    suffix = _SUFFIX.search(topic)
+    return topic if suffix is None or int(suffix[1]) > _LAST else topic[: suffix.start()]
 
 
 def without_scheme(topic: str) -> str:
@@ -75,7 +75,7 @@ def without_scheme(topic: str) -> str:
 
 
 def schemes_of(mode: Mode) -> tuple[str, ...]:
-    """Return with what the names of a mode begin.
+    """Return the schemes of a mode, such as `persistent://`.
 
     Raises:
         ArgumentError: for a mode that does not exist.
@@ -87,7 +87,7 @@ def schemes_of(mode: Mode) -> tuple[str, ...]:
 
 
 def prefixes_of(namespace: str, mode: Mode) -> tuple[str, ...]:
-    """Return with what the names of a namespace's topics begin.
+    """Return the beginnings of the names of a namespace's topics, one per scheme.
 
     Raises:
         ArgumentError: for a mode that does not exist.
@@ -96,15 +96,15 @@ def prefixes_of(namespace: str, mode: Mode) -> tuple[str, ...]:
 
 
 def names_of(topic: str, partitions: int | None) -> Sequence[str]:
-    """Return the names of the entries a topic has, after a check of everything about its name.
+    """Return the names of the entries that a topic has, after a check of its name.
 
     Args:
         partitions: how many; None: not partitioned.
 
     Raises:
         InvalidNameError: if it is not the complete name of a topic.
-        ArgumentError: for characters no list of topics can carry, for a name that is too long, and for a wrong number
-            of partitions.
+        ArgumentError: for characters that no list of topics can carry, for a name that is too long, and for a wrong
+            number of partitions.
     """
     checked_name(topic)
     if partitions is None:
@@ -113,6 +113,7 @@ def names_of(topic: str, partitions: int | None) -> Sequence[str]:
         raise ArgumentError(f"{topic} is the name of a partition, it cannot have partitions of its own")
     if not 1 <= partitions <= _MAX_PARTITIONS:
         raise ArgumentError(f"partitions is {partitions}, it must be between 1 and {_MAX_PARTITIONS:,}")
+    # The largest number makes the longest name: if it fits, all do.
     (longest,) = partition_names(topic, (partitions - 1,))
     checked_name(longest)
     return partition_names(topic, range(partitions))
@@ -137,11 +138,11 @@ def checked_name(topic: str) -> TopicName:
 
 
 def checked_new_name(topic: str) -> TopicName:
-    """Read the complete name of a topic that shall be made: people must be able to tell it from others.
+    """Read the complete name of a new topic, which people must be able to tell from others by eye.
 
     Raises:
         InvalidNameError: if it is not written as Pulsar writes it.
-        ArgumentError: as `checked_name` does, for characters that nobody sees, and for blanks around the local name.
+        ArgumentError: as `checked_name` does, for invisible characters, and for blanks around the local name.
     """
     name = checked_name(topic)
     fault = unseen(name.local)
@@ -169,7 +170,7 @@ def checked_namespace(namespace: str) -> str:
 
 
 def fault_of(topic: str) -> str | None:
-    """Return why no list of topics can carry a name, as the end of a sentence; None if one can."""
+    """Return the reason why no list of topics can carry a name, as the end of a sentence; None if one can."""
     if len(topic) > _MAX_NAME_LENGTH:
         return f"has {len(topic):,} characters, more than the {_MAX_NAME_LENGTH:,} that a name may have"
     wrong = forbidden_character(topic, categories=BREAKING)
@@ -177,12 +178,12 @@ def fault_of(topic: str) -> str | None:
 
 
 def namespace_of(topic: str) -> str:
-    """Return `tenant/namespace` of a complete name; of any other text something that is no namespace."""
+    """Return `tenant/namespace` of a complete name; of any other text a text that is no namespace."""
     return "/".join(topic.partition("://")[2].split("/", 2)[:2])
 
 
 def partition_number(topic: str) -> int | None:
-    """Return which partition a name means, None if it means none."""
+    """Return the number of the partition that a name means, None if it means none."""
     whole = without_partition(topic)
     return None if whole == topic else int(topic[len(whole) + len(_MARK) :])
 

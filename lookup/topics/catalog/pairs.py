@@ -1,10 +1,10 @@
-"""Labels and properties as pairs of texts: which of them a topic may have, and how they are written.
+"""Check labels and properties, the pairs of texts on a topic, and read and write them as text.
 
 `k1=v1,k2=v2` or `k1:v1,k2:v2` is read and written as PIP-451 and PIP-452 have it; of a key that is given twice the last
 value counts, as in a map that is filled. Limits are checked before anything is stored. Around a key or value only the
-blank of the keyboard is left aside: whatever else stands there is seen by nobody, and is refused.
+blank of the keyboard is left aside: any other white space there is invisible, and is refused.
 
-Source of the limits: issue 4; separators are those of the texts in the PIPs.
+Source: PIP-451 and PIP-452 for the separators; the limits are this catalog's own.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ MAX_PAIRS = 64
 #: Labels or properties as they may be given.
 Pairs = Mapping[str, str] | Iterable[tuple[str, str]]
 
-#: What a label's value may not hold: it divides the words of selectors, and what no selector names cannot be selected.
+#: Characters that a label's value may not hold: selectors are divided at them, so no selector could name the value.
 LABEL_SIGNS = ",=:()"
 #: The same of a label's key, with blanks and the signs of conditions that selectors do not have, such as `env!=prod`.
 LABEL_KEY_SIGNS = f"{LABEL_SIGNS}!<> "
 
 _SEPARATOR = re.compile("[=:]")
-#: What divides the texts of the PIPs.
+#: The separators in the texts of the PIPs.
 _PROPERTY_SIGNS = ",=:"
 
 
@@ -67,6 +67,7 @@ def checked_pairs(pairs: Pairs, what: str) -> dict[str, str]:
     checked = dict(pairs)
     _refuse_too_many(checked, what)
     is_label = what == "label"
+    # Selectors name labels, so the rules of labels are stricter; an empty property is a mark.
     for key, value in checked.items():
         _check_text(key, f"the key of a {what}", LABEL_KEY_SIGNS if is_label else _PROPERTY_SIGNS)
         if is_label or value != "":
@@ -75,7 +76,7 @@ def checked_pairs(pairs: Pairs, what: str) -> dict[str, str]:
 
 
 def merged_pairs(pairs: Mapping[str, str], added: Mapping[str, str], what: str) -> dict[str, str]:
-    """Return pairs with those that are added, which replace the values of keys that are there.
+    """Return pairs with added ones, which replace the values of keys that are there.
 
     Raises:
         ArgumentError: for more than `MAX_PAIRS` together.
@@ -86,7 +87,7 @@ def merged_pairs(pairs: Mapping[str, str], added: Mapping[str, str], what: str) 
 
 
 def pairs_without(pairs: Mapping[str, str], keys: Collection[str] | None) -> dict[str, str]:
-    """Return what is left without some keys, None: without any pairs."""
+    """Return the pairs without those of some keys; None: of all keys."""
     return {} if keys is None else {key: value for key, value in pairs.items() if key not in keys}
 
 
@@ -100,13 +101,13 @@ def refuse_other_keys(labels: Mapping[str, str], allowed: Collection[str] | None
 
 
 def checked_keys(keys: Iterable[str], *, everything: bool, what: str) -> Collection[str] | None:
-    """Return the keys to remove, None for all of them.
+    """Return the keys to remove, None for all keys.
 
     Args:
         what: "labels" or "properties", as it stands in the sentence.
 
     Raises:
-        ArgumentError: if neither keys nor everything is named, or both, and for one text in the place of a list.
+        ArgumentError: if neither keys nor everything is named, or both, and for one text in place of a list.
     """
     if isinstance(keys, str):
         raise ArgumentError(f"the {what} to remove are {shown(keys)}, which is one text and no list of keys")
@@ -169,6 +170,7 @@ def parse_encoded_pairs(text: str) -> dict[str, str]:
     """
     if not text:
         return {}
+    # Encoded as a whole: `=` and `:` would be there otherwise.
     if not _SEPARATOR.search(text):
         return parse_pairs(decoded(text))
     return dict(_pair(piece, decoded) for piece in text.split(","))
@@ -196,11 +198,12 @@ def _trimmed(text: str) -> str:
 
 
 def _pair(piece: str, decode: Callable[[str], str] = _trimmed) -> tuple[str, str]:
-    found = _SEPARATOR.search(piece)
-    key = decode(piece[: found.start()]) if found else ""
-    if found is None or not key:
+    # Found before decoding: an encoded `=` is part of the key or value.
+    separator = _SEPARATOR.search(piece)
+    key = decode(piece[: separator.start()]) if separator else ""
+    if separator is None or not key:
         raise ArgumentError(f"{shown(piece)} should be of the form key=value or key:value")
-    return key, decode(piece[found.end() :])
+    return key, decode(piece[separator.end() :])
 
 
 def _refuse_too_many(pairs: Mapping[str, str], what: str) -> None:
@@ -211,6 +214,7 @@ def _refuse_too_many(pairs: Mapping[str, str], what: str) -> None:
 def _check_text(text: str, what: str, signs: str) -> None:
     if not isinstance(text, str):
         raise ArgumentError(f"{what} is {text!r}, it must be a text")
+    # Before the text is shown or searched: it may be of any length.
     if len(text) > MAX_LENGTH:
         raise ArgumentError(f"{what} has {len(text):,} characters, at most {MAX_LENGTH} are permitted: {shown(text)}")
     if not text:

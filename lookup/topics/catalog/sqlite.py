@@ -1,7 +1,7 @@
-"""The durable storage: one SQLite file in WAL mode, which several processes may open.
+"""Keep a catalog in one SQLite file in WAL mode, which several processes may open.
 
-What `writing()` has returned from is on the disk: neither a killed process nor a lost power supply takes it back.
-Every topic has a row, so that a catalog opens without a replay of its events; of the events the last ones are kept.
+Once `writing()` has returned, its changes are on the disk: neither a killed process nor a power failure takes them
+back. Every topic has a row, so that a catalog opens without a replay of its events; of the events the last are kept.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CREATE TABLE events (revision INTEGER PRIMARY KEY, kind TEXT NOT NULL, topic TEX
 
 
 class _State(NamedTuple):
-    """What tells that somebody has written to a file."""
+    """The marks of a file that change when a process writes to it."""
 
     #: time of the last change, ns
     changed: int
@@ -49,9 +49,9 @@ class SqliteStorage:
 
     Args:
         path: of the file; it is made if it is missing.
-        n_events: how many events are kept for those who ask what they have missed.
-        must_exist: whether a missing file is a mistake. One in a folder that cannot be written to, which nobody else
-            has open, can then be read.
+        n_events: how many events are kept for followers that missed some.
+        must_exist: whether a missing file is a mistake. A file in a folder that cannot be written to, which no other
+            process has open, can then be read.
 
     Raises:
         InputError: if the file is missing or a folder, cannot be opened, or is no catalog.
@@ -62,7 +62,7 @@ class SqliteStorage:
         self._n_events = check_kept(n_events)
         if self._path.is_dir():
             raise InputError(f"the catalog {self._path} is a folder; name a file, such as {self._path / 'topics.db'}")
-        # An empty file is one that nobody has made a catalog of yet.
+        # SQLite takes an empty file for a new database; here it is a catalog that was never written.
         if must_exist and not (self._path.is_file() and self._path.stat().st_size):
             raise InputError(f"there is no catalog {self._path}; a topic that is created makes one")
         #: of a file that is read without its log, None: the log is there
@@ -70,7 +70,10 @@ class SqliteStorage:
         try:
             self._connect(str(self._path))
         except InputError as error:
-            if not must_exist or not self._lacks_only_log(error):
+            # SQLite makes a log beside the file even to read it, which a read-only folder forbids. Without a log the
+            # file is complete, and may be read as immutable; `reading` finds out if it changes all the same.
+            is_read_only = getattr(error.__cause__, "sqlite_errorname", "") == "SQLITE_READONLY_DIRECTORY"
+            if not must_exist or not is_read_only or self._state().log:
                 raise
             self._seen = self._state()
             self._connect(f"{self._path.absolute().as_uri()}?immutable=1")
@@ -99,14 +102,17 @@ class SqliteStorage:
             StateError: if some of them are no longer kept, or the revision is ahead.
         """
         rows = self._ask("SELECT * FROM events WHERE revision > ? ORDER BY revision", revision).fetchall()
-        # If there are no rows, what others write before the second question is newer than the answer.
+        # Without rows the revision is read by a second statement, and another process may have written in between.
         current = rows[-1][0] if rows else self.revision
         check_revision(revision, current)
         if rows and len(rows) < current - revision:
             raise StateError(
                 f"of the {current - revision} events since revision {revision} only the last {len(rows)} are kept"
             )
-        return tuple(_event(*row) for row in rows)
+        return tuple(
+            TopicEvent(number, kind, topic, _pairs(old), _pairs(new), _pairs(properties))
+            for number, kind, topic, old, new, properties in rows
+        )
 
     def add_namespace(self, namespace: str) -> None:
         """Keep a namespace."""
@@ -133,7 +139,8 @@ class SqliteStorage:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Keep other writers out; write to the disk when the block ends, and nothing if it raises."""
+        """Keep other writers out; write to the disk when the block ends, or nothing if it raises."""
+        # IMMEDIATE takes the lock now: a transaction that reads first and writes later may find that it is too late.
         with self._transaction("BEGIN IMMEDIATE"):
             yield
 
@@ -141,27 +148,22 @@ class SqliteStorage:
         """Close the file."""
         self._connection.close()
 
-    def _connect(self, place: str) -> None:
+    def _connect(self, path: str) -> None:
         with self._sentences():
-            self._connection = sqlite3.connect(place, isolation_level=None, uri=place.startswith("file:"))
+            self._connection = sqlite3.connect(path, isolation_level=None, uri=path.startswith("file:"))
         try:
             self._open()
         except BaseException:
             self._connection.close()
             raise
 
-    def _lacks_only_log(self, error: InputError) -> bool:
-        """Return whether a file, closed by all who wrote to it, cannot be read for want of a log beside it."""
-        name = getattr(error.__cause__, "sqlite_errorname", "")
-        return name == "SQLITE_READONLY_DIRECTORY" and not self._state().log
-
     def _state(self) -> _State:
         log = Path(f"{self._path}-wal")
-        found = self._path.stat()
-        return _State(found.st_mtime_ns, found.st_size, log.stat().st_size if log.exists() else 0)
+        stat = self._path.stat()
+        return _State(stat.st_mtime_ns, stat.st_size, log.stat().st_size if log.exists() else 0)
 
     def _open(self) -> None:
-        # Tables first: whoever makes them meanwhile makes the mark with them.
+        # Tables before the mark: a process that makes them meanwhile makes both in one transaction.
         has_tables = self._has_tables()
         if has_tables and self._ask("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
             raise InputError(f"{self._path} is an SQLite file, but no catalog of topics")
@@ -170,25 +172,18 @@ class SqliteStorage:
         self._ask("PRAGMA synchronous = FULL")
         if not has_tables:
             with self.writing():
-                self._make_tables()
-        self._check_version()
-
-    def _has_tables(self) -> bool:
-        return bool(self._ask("SELECT count(*) FROM sqlite_schema").fetchone()[0])
-
-    def _make_tables(self) -> None:
-        # A second process may have been here since the tables were counted.
-        if self._has_tables():
-            return
-        for statement in _TABLES.split(";")[:-1]:
-            self._ask(statement)
-        self._ask(f"PRAGMA application_id = {_APPLICATION_ID}")
-        self._ask(f"PRAGMA user_version = {_VERSION}")
-
-    def _check_version(self) -> None:
+                # A second process may have made them since they were counted.
+                if not self._has_tables():
+                    for statement in _TABLES.split(";")[:-1]:
+                        self._ask(statement)
+                    self._ask(f"PRAGMA application_id = {_APPLICATION_ID}")
+                    self._ask(f"PRAGMA user_version = {_VERSION}")
         version = self._ask("PRAGMA user_version").fetchone()[0]
         if version != _VERSION:
             raise InputError(f"{self._path} is a catalog of version {version}; this release reads version {_VERSION}")
+
+    def _has_tables(self) -> bool:
+        return bool(self._ask("SELECT count(*) FROM sqlite_schema").fetchone()[0])
 
     def _ask(self, statement: str, *values: Any) -> sqlite3.Cursor:
         with self._sentences():
@@ -208,7 +203,7 @@ class SqliteStorage:
 
     @contextmanager
     def _sentences(self) -> Iterator[None]:
-        """Say what SQLite says as a sentence about the file."""
+        """Turn an error of SQLite into a sentence about the file."""
         try:
             yield
         except sqlite3.Error as error:
@@ -227,10 +222,6 @@ def _pairs(text: str) -> Mapping[str, str]:
 
 
 def _all_pairs(texts: Iterable[str]) -> list[Mapping[str, str]]:
+    # One call per batch: for texts as short as these a call costs more than their decoding.
     decoded: list[Mapping[str, str]] = json.loads(f"[{','.join(texts)}]")
     return decoded
-
-
-def _event(*row: Any) -> TopicEvent:
-    revision, kind, topic, old, new, properties = row
-    return TopicEvent(revision, kind, topic, _pairs(old), _pairs(new), _pairs(properties))

@@ -38,10 +38,6 @@ def advanced(entry: TopicEntry | None, event: TopicEvent) -> TopicEntry | None:
         return TopicEntry(event.topic, event.properties, event.new, is_loaded=False)
     if entry is None:
         raise StateError(f"event {event.revision} ({event.kind}) is about {event.topic}, which does not exist")
-    return _changed(entry, event)
-
-
-def _changed(entry: TopicEntry, event: TopicEvent) -> TopicEntry | None:
     match event.kind:
         case "labels":
             return replace(entry, labels=event.new)
@@ -49,18 +45,24 @@ def _changed(entry: TopicEntry, event: TopicEvent) -> TopicEntry | None:
             return replace(entry, properties=event.new)
         case "loaded" | "unloaded":
             return replace(entry, is_loaded=event.kind == "loaded")
-        case _:
+        case _:  # deleted
             return None
 
 
 def differences(topic: str, now: TopicEntry | None, wanted: TopicEntry | None) -> Iterator[TopicEvent]:
-    """Yield the changes, without revisions, that make a topic what is wanted; none if it is that already."""
+    """Yield the events, with revision 0, that turn one state of a topic into another; none if both are equal.
+
+    Args:
+        now: the topic as it is; None: there is none.
+        wanted: the topic as it shall be; None: gone.
+    """
     if wanted is None:
         if now is not None:
             yield TopicEvent(0, "deleted", topic, old=now.labels)
         return
     if now is None:
         yield TopicEvent(0, "created", topic, new=wanted.labels, properties=wanted.properties)
+        # The event carries labels and properties, but not that a broker serves the topic: that is an event of its own.
         now = replace(wanted, is_loaded=False)
     if now.labels != wanted.labels:
         yield TopicEvent(0, "labels", topic, now.labels, wanted.labels)
@@ -70,20 +72,24 @@ def differences(topic: str, now: TopicEntry | None, wanted: TopicEntry | None) -
         yield TopicEvent(0, "loaded" if wanted.is_loaded else "unloaded", topic)
 
 
-#: What is called with every event.
+#: A function that is called with every event.
 Listener = Callable[[TopicEvent], None]
 
 
 class Announcer:
-    """Tells listeners; events that a listener causes wait until those before them are told to all."""
+    """A queue of events for listeners: each hears every event once, by revision, whatever the others do.
+
+    Events that a listener causes wait until every listener has heard those before them.
+    """
 
     def __init__(self) -> None:
         self._listeners: dict[object, tuple[int, Listener]] = {}
-        self._untold: deque[TopicEvent] = deque()
-        self._is_telling = False
+        self._queue: deque[TopicEvent] = deque()
+        self._is_announcing = False
 
     def subscribe(self, listener: Listener, *, after: int) -> Callable[[], None]:
-        """Add a listener that hears what comes after a revision; return what takes it out again."""
+        """Add a listener for the events after a revision; return a function that takes it out again."""
+        # Not keyed by the listener: the same function may listen twice.
         token = object()
         self._listeners[token] = (after, listener)
 
@@ -93,44 +99,39 @@ class Announcer:
         return unsubscribe
 
     def expect(self, events: Iterable[TopicEvent]) -> None:
-        """Put events, which are safe, in the queue."""
-        self._untold.extend(events)
+        """Put events in the queue; only those that the storage has kept."""
+        self._queue.extend(events)
 
-    def tell(self) -> None:
-        """Tell everything in the queue, unless that is under way.
+    def announce(self) -> None:
+        """Call the listeners with every event in the queue, unless that is under way.
 
         Raises:
-            Exception: the first that a listener raised, after all listeners were told everything.
+            Exception: the first that a listener raised, after all listeners heard all events.
         """
-        if self._is_telling:
+        # A listener that writes comes back here; the loop that called it takes its events when it is their turn.
+        if self._is_announcing:
             return
-        self._is_telling = True
+        self._is_announcing = True
+        errors: list[Exception] = []
         try:
-            errors = [error for error in self._tell_all() if error is not None]
+            while self._queue:
+                event = self._queue.popleft()
+                for token in tuple(self._listeners):
+                    # One listener may have taken another out a moment ago.
+                    after, listener = self._listeners.get(token, (event.revision, None))
+                    if listener is None or event.revision <= after:
+                        continue
+                    try:
+                        listener(event)
+                    except Exception as error:  # noqa: BLE001  a listener may raise anything; the others must hear the event
+                        errors.append(error)
         finally:
-            self._is_telling = False
+            self._is_announcing = False
         if errors:
             raise errors[0]
 
-    def _tell_all(self) -> Iterable[Exception | None]:
-        while self._untold:
-            event = self._untold.popleft()
-            for token in tuple(self._listeners):
-                yield self._tell(token, event)
 
-    def _tell(self, token: object, event: TopicEvent) -> Exception | None:
-        # One listener may have taken another out a moment ago.
-        after, listener = self._listeners.get(token, (event.revision, None))
-        if listener is None or event.revision <= after:
-            return None
-        try:
-            listener(event)
-        except Exception as error:  # noqa: BLE001  a listener may raise anything; the others must hear the event all the same
-            return error
-        return None
-
-
-#: Above this many topics nobody looks for the one that was meant: it would take minutes in the largest namespaces.
+#: Above this many topics no similar name is looked for: it would take minutes in the largest namespaces.
 _SEARCHED = 2_000
 #: Topics that are read from a storage at once: enough to spare calls, few enough to be forgotten soon.
 _BATCH = 1_000
@@ -138,7 +139,7 @@ _BATCH = 1_000
 
 @dataclass(slots=True)
 class _Draft:
-    """What a transaction has done so far, and what undoes it."""
+    """The changes of a transaction so far, and the states that undo them."""
 
     #: topics as they were before each change, the first change first
     before: list[tuple[str, TopicEntry | None]] = field(default_factory=list)
@@ -199,40 +200,31 @@ class CatalogState:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Make one transaction of everything in the block; a block inside it belongs to it."""
+        """Make one transaction of all writes in the block; a block inside it belongs to it."""
         if self._draft is not None:
             yield
             return
-        try:
-            with self._drafting() as draft:
-                yield
-        except Exception as error:
-            # What others have written was taken in all the same, and is safe: it waits for no write of ours.
-            self._tell_beside(error)
-            raise
-        self._announcer.expect(draft.events)
-        self._announcer.tell()
-
-    @contextmanager
-    def _drafting(self) -> Iterator[_Draft]:
-        """Keep what is done in the block, or undo it."""
         draft = self._draft = _Draft()
         try:
-            with self._storage.writing():
-                self._take_in()
-                yield draft
-        except BaseException:
-            self._undo(draft)
+            try:
+                with self._storage.writing():
+                    self._take_in()
+                    yield
+            except BaseException:
+                self._undo(draft)
+                raise
+            finally:
+                # Before listeners are called: their writes are transactions of their own.
+                self._draft = None
+        except Exception as error:
+            # Events of other processes were taken in all the same, and are safe: they wait for no write of ours.
+            try:
+                self._announcer.announce()
+            except Exception as second:  # noqa: BLE001  a listener may raise anything; the failed write goes before it
+                error.add_note(f"a listener raised {type(second).__name__}: {second}")
             raise
-        finally:
-            self._draft = None
-
-    def _tell_beside(self, error: Exception) -> None:
-        """Tell listeners what is safe while a write fails, which is told first whatever they raise."""
-        try:
-            self._announcer.tell()
-        except Exception as second:  # noqa: BLE001  a listener may raise anything; why the write failed goes before it
-            error.add_note(f"a listener raised {type(second).__name__}: {second}")
+        self._announcer.expect(draft.events)
+        self._announcer.announce()
 
     def add_namespace(self, namespace: str) -> None:
         """Add a namespace unless it is there; only in a transaction."""
@@ -242,7 +234,7 @@ class CatalogState:
             self._storage.add_namespace(namespace)
 
     def make(self, topic: str, wanted: TopicEntry | None) -> None:
-        """Make a topic what is wanted, None: gone, with an event for each difference; only in a transaction."""
+        """Give a topic another state, None: gone, with an event for each difference; only in a transaction."""
         draft = self._open()
         for change in differences(topic, self.entry(topic), wanted):
             event = replace(change, revision=self.revision + 1)
@@ -251,25 +243,26 @@ class CatalogState:
             self._storage.save(event, self._place(event))
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Add a listener that hears what is not safe yet and what comes; return what takes it out again."""
+        """Add a listener for events that are not safe yet and those to come; return a function that takes it out."""
         unsafe = 0 if self._draft is None else len(self._draft.events)
         return self._announcer.subscribe(listener, after=self.revision - unsafe)
 
     def refresh(self) -> None:
-        """Take in what other processes have written; nothing to do in a transaction, which began with that."""
+        """Take in the writes of other processes; nothing to do in a transaction, which began with that."""
         if self._draft is None:
             with self._storage.reading():
                 self._take_in()
-            self._announcer.tell()
+            self._announcer.announce()
 
     def _take_in(self) -> None:
-        """Do what others have done; none of it is undone with a transaction of ours."""
+        """Repeat the writes of other processes; none of them is undone with a transaction of ours."""
         for namespace in self._storage.namespaces():
             self.namespaces.setdefault(namespace, NamespaceTopics())
         if self._storage.revision != self.revision:
             events = self._storage.events_since(self.revision)
             for event in events:
                 self._place(event)
+            # In the queue before our own events, whose revisions are higher.
             self._announcer.expect(events)
 
     def _place(self, event: TopicEvent) -> TopicEntry | None:

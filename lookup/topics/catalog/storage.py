@@ -1,6 +1,6 @@
-"""Where a catalog keeps its changes: what it asks of such a place, and the one that lives as long as the process.
+"""Keep the changes of a catalog: the protocol of a storage, and the one that lives as long as the process.
 
-The durable one, a file, is in `sqlite.py`.
+The durable storage, a file, is in `sqlite.py`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ __all__ = ["MemoryStorage", "Storage", "check_kept", "check_revision"]
 
 
 class Storage(Protocol):
-    """Where namespaces, topics and the last events are kept.
+    """A store of namespaces, topics and the last events.
 
-    What is written inside `writing()` is kept as a whole when the block ends, and not at all if it raises. One
-    catalog writes at a time; what others have written meanwhile is found by `revision`.
+    All writes inside `writing()` are kept as a whole when the block ends, and none if it raises. One catalog writes at
+    a time; it finds the writes of others by `revision`.
     """
 
     @property
@@ -51,10 +51,10 @@ class Storage(Protocol):
         """Return a block in which every answer is of one revision."""
 
     def writing(self) -> AbstractContextManager[None]:
-        """Return a block that nobody else writes in; when it ends without an error, its changes are safe."""
+        """Return a block that keeps other writers out; when it ends without an error, its changes are safe."""
 
     def close(self) -> None:
-        """Let go of files; nothing else may be called afterwards."""
+        """Close files; nothing else may be called afterwards."""
 
 
 def check_revision(asked: int, current: int) -> None:
@@ -74,7 +74,7 @@ class MemoryStorage:
     """The last events of one catalog; the topics themselves are in the catalog's own memory, not here a second time.
 
     Args:
-        n_events: how many events are kept for those who ask what they have missed.
+        n_events: how many events are kept for followers that missed some.
     """
 
     def __init__(self, n_events: int = 10_000) -> None:
@@ -92,7 +92,7 @@ class MemoryStorage:
         return ()
 
     def entries(self) -> Iterable[TopicEntry]:
-        """Return none; a storage with a past belongs to a catalog that still has the topics.
+        """Return none, for a new catalog; one with events belongs to a catalog that still has the topics.
 
         Raises:
             StateError: if a second catalog asks.
@@ -113,6 +113,7 @@ class MemoryStorage:
             raise StateError(
                 f"of the {missed} events since revision {revision} only the last {len(self._events)} are kept"
             )
+        # Revisions count up by one, so the events after one are the last of the queue, and nothing is searched.
         return tuple(islice(self._events, len(self._events) - missed, None))
 
     def add_namespace(self, namespace: str) -> None:
@@ -123,16 +124,17 @@ class MemoryStorage:
         self._draft.append(event)
 
     def reading(self) -> AbstractContextManager[None]:
-        """Return a block; nobody else can write meanwhile."""
+        """Return a block that does nothing: no other process can write meanwhile."""
         return nullcontext()
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Keep what is saved in the block when it ends, and nothing if it raises."""
+        """Keep the events saved in the block when it ends, and none if it raises."""
+        # Begun anew each time: a block that raised has left its events here.
         self._draft = []
         yield
         self._events.extend(self._draft)
         self._revision += len(self._draft)
 
     def close(self) -> None:
-        """Do nothing: there is nothing to let go of."""
+        """Do nothing: there is no file."""
