@@ -1,15 +1,13 @@
-"""When a broker publishes its load: what changed since the last publication, and how long ago that was.
+"""Publishes the load of brokers as Pulsar does: if enough has changed since the last report, or enough time is over.
 
 Between publications every other broker sees what was last published, while the broker's own averages move on with every
-sample. `LoadReporter` is one broker with everything it reports, `ReportBoard` a whole cluster in columns, for replays
-in closed loop. Nothing here reads a clock; times come in as numbers.
+sample. Nothing here reads a clock; times come in as numbers.
 
 Source: `docs/pulsar/load-managers.md` (`BrokerLoadDataReporter`).
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, ClassVar, Literal, TypeVar
 
@@ -18,11 +16,10 @@ from numpy.typing import NDArray
 
 from lookup.hooks.protocols import Conf, Ge, Le
 from lookup.model.load import Load
-from lookup.model.load_data import BrokerLoadData, LoadSample, ResourceWeights, updated_load
+from lookup.model.load_data import BrokerLoadData, ResourceWeights
 
 __all__ = [
     "Cadence",
-    "LoadReporter",
     "Measured",
     "Publication",
     "Published",
@@ -72,11 +69,13 @@ class Cadence:
         return "change" if largest_change(published, current) > self.change_percent else None
 
 
-def percent_change(old: float, new: float) -> float:
-    """Return by how much a figure changed, in percent of its old value; infinite where it was 0 and is not any more."""
-    if old == 0:
-        return 0.0 if new == 0 else math.inf
-    return 100 * abs((old - new) / old)
+def percent_change(old: Floats | Ints | float, new: Floats | Ints | float) -> Floats:
+    """Return by how much figures changed, in percent of their old values; infinite if one was 0 and is not any more."""
+    before = np.asarray(old, dtype=np.float64)
+    # 0 / 0 and x / 0 are replaced below.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = 100 * np.abs((before - new) / before)
+    return np.where(before == 0, np.where(np.asarray(new) == 0, 0.0, np.inf), relative)
 
 
 def largest_change(published: BrokerLoadData, current: BrokerLoadData) -> float:
@@ -85,47 +84,11 @@ def largest_change(published: BrokerLoadData, current: BrokerLoadData) -> float:
     The largest usage counts by points; message rate, throughput and number of bundles count relative to what was
     published.
     """
-    return max(
-        100 * abs(published.max_resource_usage - current.max_resource_usage),
-        percent_change(published.msg_rate, current.msg_rate),
-        percent_change(published.msg_throughput, current.msg_throughput),
-        percent_change(published.bundle_count, current.bundle_count),
+    relative = percent_change(
+        np.array([published.msg_rate, published.msg_throughput, published.bundle_count]),
+        np.array([current.msg_rate, current.msg_throughput, current.bundle_count]),
     )
-
-
-@dataclass
-class LoadReporter:
-    """One broker's reporting in closed loop: it is handed every sample, and tells what the others see.
-
-    Every sample moves the averages, published or not. A metrics scrape of Pulsar's takes a sample as well: hand it over
-    like any other, and the averages move as upstream's do.
-
-    Args:
-        cadence: when to publish.
-        weights: of resources, and the share of history.
-    """
-
-    cadence: Cadence = Cadence()
-    weights: ResourceWeights = ResourceWeights()
-    #: the broker's own figures as of its last sample
-    current: BrokerLoadData = BrokerLoadData()
-    #: what the other brokers see; a broker that never published looks full
-    published: BrokerLoadData = BrokerLoadData()
-
-    def take(self, sample: LoadSample, now_ms: int, *, forced: bool = False) -> Publication | None:
-        """Take one sample in and publish where it is due; return why, None where it is not.
-
-        Args:
-            now_ms: ms since the epoch, not before that of the last sample.
-        """
-        self.current = updated_load(self.current, sample, now_ms, weights=self.weights)
-        why = self.cadence.reason(self.published, self.current, now_ms, forced=forced)
-        if why is not None:
-            self.current = self.published = replace(self.current, reported_at=now_ms)
-        return why
-
-
-# A cluster in columns
+    return max(100 * abs(published.max_resource_usage - current.max_resource_usage), float(relative.max()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,9 +252,9 @@ class ReportBoard:
         changes = np.stack(
             [
                 100 * np.abs(before.usage - now.usage),
-                _percent_changes(before.rate, now.rate),
-                _percent_changes(before.throughput, now.throughput),
-                _percent_changes(before.bundles, now.bundles),
+                percent_change(before.rate, now.rate),
+                percent_change(before.throughput, now.throughput),
+                percent_change(before.bundles, now.bundles),
             ]
         )
         has_changed: NDArray[np.bool_] = np.logical_or.reduce(changes > self.cadence.change_percent)
@@ -322,10 +285,3 @@ def _mixed(chosen: NDArray[np.bool_], one: _Columns, other: _Columns) -> _Column
     """Take some brokers' rows from one table and the rest from another."""
     names = (entry.name for entry in fields(one))
     return type(one)(**{name: np.where(chosen, getattr(one, name), getattr(other, name)) for name in names})
-
-
-def _percent_changes(old: Floats | Ints, new: Floats | Ints) -> Floats:
-    """Return `percent_change` of columns."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        relative = 100 * np.abs((old - new) / old)
-    return np.where(old == 0, np.where(new == 0, 0.0, np.inf), relative)

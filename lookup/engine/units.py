@@ -87,6 +87,7 @@ def in_bytes(view: ClusterView, brokers: float, bundles: float) -> ClusterView:
         throughput=load.throughput * brokers,
         smoothed_throughput=smoothed,
         top_bundles=_ScaledBundles(load.top_bundles, bundles),
+        bundle_unit="bytes/s",
     )
     return replace(view, load=scaled)
 

@@ -127,6 +127,9 @@ class Load:
     #: the same by bundle, owned or not; of a bundle that is not named nothing is known
     long_term_bundle_rates: Mapping[str, float] = field(default_factory=dict)
 
+    #: unit of the loads of `top_bundles`: weight of lookups, or bytes if anything gives them
+    bundle_unit: Literal["weight/s", "bytes/s"] = "weight/s"
+
     @classmethod
     def unknown(cls, n_brokers: int, topics: Ints | None = None) -> Load:
         """Return the load before the first complete cell of the grid: no broker has reported."""
@@ -142,6 +145,37 @@ class Load:
                 columns[entry.name] = value.view()
                 columns[entry.name].flags.writeable = False
         return replace(self, **columns)  # type: ignore[arg-type]  # each array keeps its type
+
+    def reported_bundles(
+        self, broker: int, k: int, *, policies: NamespacePolicies = _NO_POLICIES, with_policies: bool = False
+    ) -> list[BundleLoad]:
+        """Return the bundles that a broker of Pulsar's extensible manager names in its report, least loaded first.
+
+        Loads in bytes are ranked by `top_bundles`. Its steps of 100 kB/s say nothing about the weight of lookups, so
+        such loads stay in the order of `ascending`; the same bundles are left out.
+
+        Args:
+            broker: its number.
+            k: as for `top_bundles`, like the other arguments.
+        """
+        named = {entry.bundle: entry for entry in self.top_bundles[broker]}
+        if self.bundle_unit == "bytes/s":
+            known = self.traffic.stats
+            stats = {bundle: known.get(bundle) or _half_in_half_out(entry) for bundle, entry in named.items()}
+            chosen = top_bundles(stats, k, policies=policies, with_policies=with_policies)
+            return [named[bundle] for bundle in chosen.top_bundles_load_data]
+        kept = [
+            entry
+            for bundle, entry in named.items()
+            if with_policies or may_be_shed(bundle_name_parts(bundle)[0], policies)
+        ]
+        return kept[-k:]
+
+
+def _half_in_half_out(entry: BundleLoad) -> NamespaceBundleStats:
+    # Only sums are known: with one consumer per producer, what comes in goes out once.
+    half, rate = entry.load / 2.0, entry.rate / 2.0
+    return NamespaceBundleStats(msg_rate_in=rate, msg_rate_out=rate, msg_throughput_in=half, msg_throughput_out=half)
 
 
 def weighted_usage(resources: Floats, weights: Sequence[float], *, limit: float = math.inf) -> Floats:

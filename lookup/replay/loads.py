@@ -107,6 +107,11 @@ class AtomLoads:
         return self._rates
 
     @property
+    def are_bytes(self) -> bool:
+        """Return whether BUNDLES gives what bundles carry, in bytes; else it is the weight of their lookups."""
+        return self._reported is not None
+
+    @property
     def seconds(self) -> float:
         """Return over how many seconds the window's weight came; 1.0 where it is reported per second."""
         return self._session_s if self._reported is None else 1.0
@@ -246,6 +251,8 @@ class BrokerLoads:
         micro = _by_broker(owners, window, self._n_brokers)
         usage, load = simulated_load(micro, seconds=self._loads.seconds, capacity=capacity, registered=registered)
         figures = Load(usage, load, self._topics_of(owners), LazyTopBundles(self._n_brokers, bundles), demand)
+        if self._loads.are_bytes:
+            figures = replace(figures, bundle_unit="bytes/s")
         if self._reported is not None:
             figures = self._reported.figures(now_us, figures)
         elif self._loads.rates is not None:

@@ -140,9 +140,9 @@ class BundleTable:
                 minute_load.topics[name] = len(carried)
                 if len(carried):
                     minute_load.examples[name] = f"persistent://{namespace}/topic-{first}"
+                stats[name] = _bundle_stats(topics.spec, load, len(carried))
                 # Single topics cost more than all the rest of a minute; without a splitter no part looks at them.
                 if self._with_topics:
-                    stats[name] = _bundle_stats(topics.spec, load, len(carried))
                     rows = zip(topics.hashes[first:after].tolist(), carried.tolist(), strict=True)
                     tables[name] = topic_traffic((hashed, load / size, load) for hashed, load in rows)
         return minute_load

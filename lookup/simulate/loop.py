@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.engine.ledger import LazyTopBundles
 from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Policy
 from lookup.engine.reporting import ReportBoard
@@ -185,7 +186,7 @@ class _Loop:
         count = len(self._roster)
         loads, rates, lasting, topics = np.zeros(count), np.zeros(count), np.zeros(count), np.zeros(count, np.int64)
         long_run = self._long_run.rates
-        bundles: list[list[tuple[float, str]]] = [[] for _ in range(count)]
+        bundles: list[list[BundleLoad]] = [[] for _ in range(count)]
         for name, carried in load.loads.items():
             owner = self._manager.ownership.owner(name)
             if owner is not None:
@@ -193,20 +194,18 @@ class _Loop:
                 rates[owner] += load.rates[name]
                 lasting[owner] += long_run.get(name, 0.0)
                 topics[owner] += load.topics[name]
-                bundles[owner].append((carried, name))
+                bundles[owner].append(BundleLoad(name, carried, load.rates[name]))
         registered = self._manager.registered
         throughput, rates, long_rate = np.where(registered, (loads, rates, lasting), np.nan)
         return Load(
             usage=throughput / self._manager.capacity + self._busy,
             throughput=throughput,
             topics=topics,
-            top_bundles=[
-                # Ascending by load, equal loads by name: the order must not depend on how owners came about.
-                [BundleLoad(name, carried, load.rates[name]) for carried, name in sorted(owned) if carried > 0]
-                for owned in bundles
-            ],
+            # Ranked when a policy asks: figures are added up twice a minute, and only shedders look at bundles.
+            top_bundles=LazyTopBundles(count, bundles.__getitem__),
             source="reported",
             traffic=load.traffic,
+            bundle_unit="bytes/s",
             rates=rates,
             long_term_rates=long_rate,
             long_term_bundle_rates=long_run,

@@ -20,7 +20,6 @@ from lookup.model import (
     Probe,
     Ruling,
     Unload,
-    may_be_shed,
 )
 
 __all__ = ["Transfer"]
@@ -39,9 +38,12 @@ class Transfer:
     emptiest broker is underloaded (usage below the average, or smoothed load below the fullest broker's, times half of
     `target_std` within [0, 0.5]), or the fullest is overloaded (usage above `overloaded` and above the average +
     `target_std`). Brokers are paired from both ends, at most `brokers_per_cycle` pairs. A broker offers the
-    `top_bundles` with the highest load, lowest of these first, and keeps one. They go while they fit into half of the
+    `top_bundles` that rank highest, lowest of these first, and keeps one. They go while they fit into half of the
     pair's difference; one that does not fit goes if bundles of the emptier broker come back for it. Where they go
     must pass the policy's filters, even if `transfer` is off and the next lookup decides where they go.
+
+    Loads in bytes are ranked as by Pulsar's TopKBundles: by steps of 100 kB/s inbound, then outbound, then by messages.
+    The weight of lookups, which such steps would not tell apart, is ranked by itself.
 
     Match -> Result -> Reason:
         * some broker unloaded in the last `cool_down_s` before it measured its load -> nothing -> `cool-down`
@@ -154,12 +156,11 @@ class _Reports:
         self._part, self._view = part, view
 
     def top(self, number: int) -> Sequence[BundleLoad]:
-        """Return the bundles in a broker's report, ascending by load."""
-        found = self._view.load.top_bundles[number]
-        if not self._part.shed_with_policies:
-            policies = self._view.namespaces
-            found = [entry for entry in found if may_be_shed(entry.bundle.rpartition("/")[0], policies)]
-        return found[-self._part.top_bundles :]
+        """Return the bundles in a broker's report, the least loaded first."""
+        part, view = self._part, self._view
+        return view.load.reported_bundles(
+            number, part.top_bundles, policies=view.namespaces, with_policies=part.shed_with_policies
+        )
 
 
 @dataclass

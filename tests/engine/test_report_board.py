@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.engine.reporting import Cadence, LoadReporter, Measured, Published, ReportBoard
+from lookup.engine.reporting import Cadence, Measured, Published, ReportBoard
 from lookup.model import LoadSample, ResourceUsage, ResourceWeights, SystemResourceUsage
+from tests.engine.reporter import LoadReporter
 
 _S = 1_000_000
 _START_US = 1_700_000_000 * _S

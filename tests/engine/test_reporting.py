@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.engine.reporting import Cadence, LoadReporter, largest_change, percent_change
+from lookup.engine.reporting import Cadence, largest_change, percent_change
 from lookup.model import BrokerLoadData, LoadSample, ResourceUsage, ResourceWeights, SystemResourceUsage
+from tests.engine.reporter import LoadReporter
 
 _MINUTE = 60_000
 _USAGES = st.lists(st.floats(0, 200), min_size=1, max_size=40)

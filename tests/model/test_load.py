@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import statistics
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookup.model import RESOURCES, IsolationPolicy, LoadStats, NamespaceBundleStats, NamespacePolicies, weighted_usage
-from lookup.model.load import may_be_shed, top_bundles
+from lookup.model.load import BundleLoad, Load, Traffic, ascending, may_be_shed, top_bundles
 
 PERCENT = np.array([[50.0, 90.0, 20.0, 120.0, 0.0], [np.nan] * 5, [150.0, 0.0, 0.0, 130.0, 0.0]])
 
@@ -142,6 +144,61 @@ def test_namespaces_with_policies_are_left_out_unless_asked_for(*, with_policies
     chosen = top_bundles(stats, 5, policies=_POLICIES, with_policies=with_policies)
 
     assert list(chosen.top_bundles_load_data) == wanted
+
+
+def _one_broker(unit: Any, *entries: BundleLoad, stats: dict[str, NamespaceBundleStats] | None = None) -> Load:
+    return replace(
+        Load.unknown(1), top_bundles=[ascending(entries)], bundle_unit=unit, traffic=Traffic(stats=stats or {})
+    )
+
+
+_NEARLY_ALIKE = (
+    BundleLoad("t/n/0", 2_020_000.0, 900.0),
+    BundleLoad("t/n/1", 2_010_000.0, 1000.0),
+    BundleLoad("t/n/2", 9_000_000.0, 5.0),
+)
+
+
+@pytest.mark.parametrize(
+    ("unit", "wanted"), [("bytes/s", ["t/n/0", "t/n/1", "t/n/2"]), ("weight/s", ["t/n/1", "t/n/0", "t/n/2"])]
+)
+def test_bytes_are_ranked_in_steps_and_weights_by_themselves(unit: str, wanted: list[str]) -> None:
+    """10 kB/s are less than a step, so 100 messages more decide; of the weight of lookups every bit counts."""
+    load = _one_broker(unit, *_NEARLY_ALIKE)
+
+    assert [entry.bundle for entry in load.reported_bundles(0, 3)] == wanted
+    assert [entry.bundle for entry in load.reported_bundles(0, 2)] == wanted[1:]
+
+
+def test_statistics_of_bundles_are_preferred_to_halves_of_their_load() -> None:
+    """All of one bundle's traffic comes in, which ranks before what goes out."""
+    stats = {"t/n/1": NamespaceBundleStats(msg_throughput_in=2_010_000.0)}
+
+    load = _one_broker("bytes/s", *_NEARLY_ALIKE[:2], stats=stats)
+
+    assert [entry.bundle for entry in load.reported_bundles(0, 1)] == ["t/n/1"]
+
+
+@pytest.mark.parametrize("unit", ["bytes/s", "weight/s"])
+@pytest.mark.parametrize(("with_policies", "count"), [(False, 1), (True, 3)])
+def test_reports_name_bundles_of_namespaces_with_policies_if_asked_for(
+    unit: str, count: int, *, with_policies: bool
+) -> None:
+    """In either unit; those of the system never."""
+    names = ("t/n/0", "t/apart/0", "t/isolated/0", "pulsar/system/0")
+    load = _one_broker(unit, *(BundleLoad(name, 1e6) for name in names))
+
+    assert len(load.reported_bundles(0, 9, policies=_POLICIES, with_policies=with_policies)) == count
+
+
+def test_arrays_of_a_load_that_is_shown_cannot_be_written_to() -> None:
+    """Not even those that only some loads have; the originals can."""
+    load = Load.unknown(2)
+    shown = replace(load, max_usage=np.zeros(2)).read_only()
+
+    assert load.usage.flags.writeable
+    assert shown.max_usage is not None
+    assert not any(column.flags.writeable for column in (shown.usage, shown.topics, shown.max_usage))
 
 
 def test_a_namespace_without_policies_may_be_shed() -> None:

@@ -154,7 +154,7 @@ def _percent_change(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Ma
     only(given, "old", "new")
     published, current = (BrokerLoadData(msg_rate_in=given[name]) for name in ("old", "new"))
     return {
-        "percent": percent_change(given["old"], given["new"]),
+        "percent": float(percent_change(given["old"], given["new"])),
         "publishes_with_default_threshold_10": Cadence().reason(published, current, 0) is not None,
     }
 

@@ -141,14 +141,15 @@ class ExclusiveWalk(Walk):
             nothing = np.full(count, np.nan)
             return Load(nothing, nothing, np.array(topics), [()] * count)
         rates = self._bundle_rates(now)
+        unit: Any = "weight/s" if self.world.bundles is None else "bytes/s"
         top = [_top(owner, owners, self.weights, rates or {}) for owner in range(count)]
         if self.world.loads is not None:
-            return self._rated(replace(self.reported_at(now, topics), top_bundles=top), rates)
+            return self._rated(replace(self.reported_at(now, topics), top_bundles=top, bundle_unit=unit), rates)
         sums = [sum(micro[bundle] for bundle in micro if owners[bundle] == number) for number in range(count)]
         carried = [sums[n] / (MICRO * seconds) if self.registered[n] else float("nan") for n in range(count)]
         usage = [carried[n] / float(self.manager.capacity[n]) for n in range(count)]
         arrays = map(np.array, (usage, carried, topics))
-        figures = Load(*arrays, top, self.demand_by_label())
+        figures = Load(*arrays, top, self.demand_by_label(), bundle_unit=unit)
         if rates is not None:
             micros = self._bundle_figures(now, _rate_of)
             sent = [sum(micros[bundle] for bundle in micros if self._owner(bundle) == n) / MICRO for n in range(count)]

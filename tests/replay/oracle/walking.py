@@ -111,6 +111,7 @@ class Walk:
                 rates=None if figures.rates is None else seen.rate,
                 long_term_rates=figures.long_term_rates,
                 long_term_bundle_rates=figures.long_term_bundle_rates,
+                bundle_unit=figures.bundle_unit,
             )
         self.manager.set_load(figures)
 
