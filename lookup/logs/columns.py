@@ -1,7 +1,7 @@
 """Columns of the canonical tables: type, unit, rule and meaning of each, once, and the check of a row against them.
 
 Everything else is derived from here: the Arrow schemas (`schema.py`), what the readers of text accept
-(`readers/columns.py`), what `ingest` and a replay refuse, and the table in `docs/getting-lookups.md`. Readers
+(`readers/values.py`), what `ingest` and a replay refuse, and the table in `docs/getting-lookups.md`. Readers
 import it, and they must load without Arrow.
 """
 

@@ -1,4 +1,4 @@
-"""The built-in log readers, one file each; they enter by the hook that anybody's reader enters by."""
+"""Register the built-in log readers, one file each, by the same hook as those of plug-ins."""
 
 from __future__ import annotations
 
@@ -24,11 +24,4 @@ __all__ = [
 @hookimpl
 def lookup_register_log_readers() -> tuple[type[LogReader], ...]:
     """Register the readers of this package."""
-    return (
-        JsonLinesReader,
-        CsvReader,
-        DelimitedReader,
-        JettyAccessReader,
-        PulsarBrokerReader,
-        CppClientReader,
-    )
+    return (JsonLinesReader, CsvReader, DelimitedReader, JettyAccessReader, PulsarBrokerReader, CppClientReader)

@@ -1,4 +1,4 @@
-"""CSV: one canonical row per line, under a header with the table's column names."""
+"""Read CSV: one canonical row per line, under a header with the table's column names."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lookup.logs.readers.columns import canonical_values, require_table
-from lookup.logs.readers.records import unreadable
+from lookup.logs.readers.values import canonical_values, require_table, unreadable
 from lookup.model.documents import Row, TableName, Unreadable
 from lookup.model.quoting import shown
 
@@ -42,24 +41,17 @@ class CsvReader:
             if not line.strip():
                 continue
             try:
-                values = _cut(line, self.delimiter)
+                # Line by line and strictly: a stray quote must spoil its own record, not swallow those that follow.
+                values = next(csv.reader([line], delimiter=self.delimiter, strict=True))
                 if not names:
                     names = [name.strip() for name in values]
                     continue
-                yield Row(self.table, number, canonical_values(self.table, _named(names, values), self.ignore))
+                if len(values) != len(names):
+                    yield unreadable(number, f"{len(values)} values where the header names {len(names)} columns", line)
+                    continue
+                record = dict(zip(names, values, strict=True))
+                yield Row(self.table, number, canonical_values(self.table, record, self.ignore))
+            except csv.Error as error:
+                yield unreadable(number, f"the quotes do not fit: {error}", line)
             except ValueError as error:
                 yield unreadable(number, str(error), line)
-
-
-def _cut(line: str, delimiter: str) -> Sequence[str]:
-    # Line by line and strictly: a stray quote must spoil its own record, not swallow those that follow.
-    try:
-        return next(csv.reader([line], delimiter=delimiter, strict=True))
-    except csv.Error as error:
-        raise ValueError(f"the quotes do not fit: {error}") from None
-
-
-def _named(names: Sequence[str], values: Sequence[str]) -> dict[str, str]:
-    if len(values) != len(names):
-        raise ValueError(f"{len(values)} values where the header names {len(names)} columns")
-    return dict(zip(names, values, strict=True))

@@ -1,4 +1,4 @@
-"""Any delimited file or access log, read with a mapping that says which column is what.
+"""Read any delimited file or access log with a mapping from its columns to what a lookup has.
 
 The mapping is the reader's parameters, a TOML file; `configs/nasa.toml` is one. Nothing here knows a particular log.
 """
@@ -8,35 +8,64 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 from urllib.parse import unquote
 
-from lookup.logs.readers.delimited_fields import FieldMap, FieldMapping, build_fields
-from lookup.logs.readers.records import unreadable
+from lookup.logs.readers.templates import Template, label_rule, topic_template, value_template
+from lookup.logs.readers.values import number_of, unreadable
 from lookup.model.documents import Row, Unreadable
-from lookup.model.quoting import listed, shown
+from lookup.model.quoting import listed, shown, suggestion
+from lookup.model.time import time_parser, zone_of
 
 __all__ = ["DelimitedReader"]
 
 #: Cuts a line into values; raises ValueError with a clause that says why it cannot.
 _Cutter = Callable[[str], Sequence[str]]
+_Record = Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class DelimitedReader(FieldMapping):
-    """Reads one LOOKUPS row per line, by a mapping from columns to what a lookup has."""
+class DelimitedReader:
+    """Reads one LOOKUPS row per line, by a mapping from columns to what a lookup has.
+
+    Values are made of names of columns, or of templates with `{column}`s.
+    """
 
     name: ClassVar[str] = "delimited"
     expects: ClassVar[str] = "one request per line, cut by `delimiter` or matched by `pattern`"
 
-    #: one character or more between values; leave it out where there is a `pattern`
+    #: template of the topic: `persistent://nasa/http/{url}`; values are percent-encoded if a name may not have them
+    topic: str
+    #: `{ column, format, timezone }`; format `unix`, `unix_ms`, `unix_us`, `iso`, `access` or a strptime pattern
+    timestamp: Mapping[str, Any]
+    #: only records whose columns match these regular expressions as a whole are read
+    only: Mapping[str, str] = field(default_factory=dict)
+    #: column or template of the client's id
+    client: str = ""
+    #: literal or template of the cluster
+    cluster: str = ""
+    #: rules of the client's lookup properties, by key
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    #: `{ column, default, min, scale }`, or the name of a column
+    weight: Mapping[str, Any] | str = field(default_factory=dict)
+    #: rule of the result: `{ column = "status", rule = "map", values = { 200 = "connect" }, default = "failed" }`
+    result: Mapping[str, Any] | str = field(default_factory=dict)
+    #: column or template of the broker that was answered
+    broker: str = ""
+    #: column or template of the broker that was asked
+    asked_broker: str = ""
+    #: column or template of the advertised listener
+    listener: str = ""
+    #: as `weight`, in milliseconds
+    latency_ms: Mapping[str, Any] | str = field(default_factory=dict)
+    #: one character or more between values; leave it out if there is a `pattern`
     delimiter: str = ","
     #: regular expression with named groups that matches a whole line, in place of `delimiter`
     pattern: str = ""
     #: whether the first line that is no comment names the columns
     header: bool = True
-    #: names of the columns where there is no header
+    #: names of the columns if there is no header
     columns: tuple[str, ...] = ()
     #: the character around values that contain the delimiter; none by default
     quote: str = ""
@@ -47,101 +76,180 @@ class DelimitedReader(FieldMapping):
 
     def __post_init__(self) -> None:
         """Refuse a mapping that cannot work; ValueError says which key."""
-        build_fields(self)
+        # Built here to check and again to use: functions do not survive pickle on the way to Spark's workers.
+        _field_map(self)
         _cutter(self)
         if not self.pattern and not self.header and not self.columns:
             raise ValueError("`columns` must name the columns where `header` is false")
 
     def parse(self, lines: Iterator[tuple[int, str]], source: str) -> Iterator[Row | Unreadable]:
         """Yield a row per line, by the mapping."""
-        fields, cut = build_fields(self), _cutter(self)
+        fields, cut = _field_map(self), _cutter(self)
         names = list(re.compile(self.pattern).groupindex) if self.pattern else list(self.columns)
         wants_header = self.header and not self.pattern
         for number, line in lines:
             if not line.strip() or (self.comment and line.startswith(self.comment)):
                 continue
             if wants_header:
+                # Columns that the mapping names go before those of the header.
                 wants_header, names = False, names or _header(cut, line)
                 missing = [column for column in fields.columns if column not in names]
                 if missing:
-                    said = f"the header has no column {shown(missing[0])}; it has {listed(names)}"
-                    yield unreadable(number, said, line)
+                    reason = f"the header has no column {shown(missing[0])}; it has {listed(names)}"
+                    yield unreadable(number, reason, line)
                 continue
-            record = _record(cut, names, line)
-            if self.decode and not isinstance(record, str):
-                record = {**record, **{name: unquote(record[name]) for name in self.decode if name in record}}
-            yield from _read(fields, record, number, line)
+            try:
+                values = cut(line)
+                if len(values) != len(names):
+                    yield unreadable(number, f"{len(values)} values where {len(names)} columns are named", line)
+                    continue
+                record = dict(zip(names, values, strict=True))
+                if self.decode:
+                    record |= {name: unquote(record[name]) for name in self.decode if name in record}
+                if all(pattern.fullmatch(record[column]) for column, pattern in fields.conditions):
+                    yield Row("lookups", number, {name: make(record) for name, make in fields.makers.items()})
+            except KeyError as error:
+                # Only a header is checked against the mapping; `columns` and `pattern` may lack what it names.
+                known = listed(dict.fromkeys(names))
+                yield unreadable(number, f"there is no column {shown(error.args[0])}; there are {known}", line)
+            except ValueError as error:
+                yield unreadable(number, str(error), line)
 
 
 def _header(cut: _Cutter, line: str) -> list[str]:
+    """Return the names of the columns; none if the line cannot be cut, so that every column is missing."""
     try:
         return [name.strip() for name in cut(line)]
     except ValueError:
         return []
 
 
-def _record(cut: _Cutter, names: Sequence[str], line: str) -> Mapping[str, str] | str:
-    """Cut a line into a record, or say why that cannot be."""
-    try:
-        values = cut(line)
-    except ValueError as error:
-        return str(error)
-    if len(values) != len(names):
-        return f"{len(values)} values where {len(names)} columns are named"
-    return dict(zip(names, values, strict=True))
-
-
-def _read(fields: FieldMap, record: Mapping[str, str] | str, number: int, line: str) -> Iterator[Row | Unreadable]:
-    if isinstance(record, str):
-        yield unreadable(number, record, line)
-        return
-    try:
-        if fields.wants(record):
-            yield Row("lookups", number, fields.values(record))
-    except KeyError as error:
-        yield unreadable(number, f"there is no column {shown(error.args[0])}; there are {listed(record)}", line)
-    except ValueError as error:
-        yield unreadable(number, str(error), line)
-
-
 def _cutter(reader: DelimitedReader) -> _Cutter:
     """Return the function that cuts lines as the mapping says."""
     if reader.pattern:
-        return _by_pattern(reader.pattern)
+        return _pattern_cutter(reader.pattern)
     if not reader.delimiter:
         raise ValueError("`delimiter` is empty; give one, or a `pattern`")
-    if reader.quote:
-        return _by_quotes(reader.delimiter, reader.quote)
-    return lambda line: line.split(reader.delimiter)
+    if not reader.quote:
+        # Without quotes a plain split is right, several times faster than the csv module, and takes longer delimiters.
+        return lambda line: line.split(reader.delimiter)
+    if len(reader.delimiter) != 1 or len(reader.quote) != 1:
+        raise ValueError("`delimiter` and `quote` must be single characters where values are quoted")
+
+    def cut(line: str) -> Sequence[str]:
+        """Return the values between delimiters, unquoted."""
+        # Line by line and strictly: a stray quote must spoil its own record, not swallow those that follow.
+        try:
+            return next(csv.reader([line], delimiter=reader.delimiter, quotechar=reader.quote, strict=True))
+        except csv.Error as error:
+            raise ValueError(f"the quotes do not fit: {error}") from None
+
+    return cut
 
 
-def _by_pattern(text: str) -> _Cutter:
+def _pattern_cutter(text: str) -> _Cutter:
     try:
         pattern = re.compile(text)
     except re.error as error:
         raise ValueError(f"`pattern` is no regular expression: {error}") from None
+    # A group without a name would shift the values against the names.
     if len(pattern.groupindex) != pattern.groups or not pattern.groups:
         raise ValueError("`pattern` must have named groups, (?P<name>...), and no others")
 
     def cut(line: str) -> Sequence[str]:
         """Return the values of the pattern's groups."""
-        found = pattern.fullmatch(line)
-        if found is None:
+        match = pattern.fullmatch(line)
+        if match is None:
             raise ValueError("the line does not match `pattern`")
-        return found.groups(default="")
+        return match.groups(default="")
 
     return cut
 
 
-def _by_quotes(delimiter: str, quote: str) -> _Cutter:
-    if len(delimiter) != 1 or len(quote) != 1:
-        raise ValueError("`delimiter` and `quote` must be single characters where values are quoted")
+@dataclass(frozen=True)
+class _FieldMap:
+    """The built mapping: one function per value of a row, and what the record needs for them.
 
-    def cut(line: str) -> Sequence[str]:
-        """Return the values between delimiters, unquoted."""
-        try:
-            return next(csv.reader([line], delimiter=delimiter, quotechar=quote, strict=True))
-        except csv.Error as error:
-            raise ValueError(f"the quotes do not fit: {error}") from None
+    The functions raise ValueError for a value that cannot be made, KeyError for a column that is not there.
+    """
 
-    return cut
+    #: every column the mapping names
+    columns: tuple[str, ...]
+    makers: Mapping[str, Callable[[_Record], Any]]
+    #: patterns of `only` by column, as pairs: they are gone through for every line
+    conditions: tuple[tuple[str, re.Pattern[str]], ...]
+
+
+def _field_map(reader: DelimitedReader) -> _FieldMap:
+    """Build the mapping of a reader; ValueError names the key that is wrong and what would be right."""
+    topic = topic_template(reader.topic)
+    _check_keys(reader.timestamp, ("column", "format", "timezone"), "timestamp")
+    zone = zone_of(str(reader.timestamp.get("timezone", "UTC")))
+    time = value_template(reader.timestamp["column"])
+    parse = time_parser(str(reader.timestamp.get("format", "iso")), zone)
+    makers: dict[str, Callable[[_Record], Any]] = {"ts": lambda record: parse(time.fill(record)), "topic": topic.fill}
+    rules = {name: label_rule(given, f"properties.{name}") for name, given in reader.properties.items()}
+    templates = [topic, time, *(rule.source for rule in rules.values())]
+    if rules:
+        makers["properties"] = lambda record: {
+            name: label for name, rule in rules.items() if (label := rule.label(record)) is not None
+        }
+    for name in ("client", "broker", "asked_broker", "listener"):
+        if text := getattr(reader, name):
+            templates.append(template := value_template(text))
+            makers[name] = template.fill_optional
+    if reader.cluster:
+        # A cluster without braces is the cluster's name, not a column's.
+        literal = Template((reader.cluster,), (), ())
+        templates.append(template := value_template(reader.cluster) if "{" in reader.cluster else literal)
+        makers["cluster"] = template.fill
+    for name, given in (("weight", reader.weight), ("latency_ms", reader.latency_ms)):
+        if given:
+            table = {"column": given} if isinstance(given, str) else given
+            makers[name] = _number_maker(table, name)
+            templates.append(value_template(table["column"]))
+    if reader.result:
+        result = label_rule(reader.result, "result")
+        templates.append(result.source)
+        makers["result"] = result.label
+    try:
+        conditions = tuple((column, re.compile(pattern)) for column, pattern in reader.only.items())
+    except re.error as error:
+        raise ValueError(f"only: {shown(error.pattern)} is no regular expression: {error}") from None
+    # In the order of the mapping: a header that lacks several columns is refused for the first of them.
+    needed = [*reader.only, *(column for template in templates for column in template.columns)]
+    return _FieldMap(tuple(dict.fromkeys(needed)), makers, conditions)
+
+
+def _check_keys(table: Mapping[str, Any], keys: tuple[str, ...], where: str) -> None:
+    """Refuse a table with unknown keys or without column."""
+    for name in table:
+        if name not in keys:
+            raise ValueError(f"{where} has no key {shown(name)}; {suggestion(name, keys)}")
+    if not isinstance(table.get("column"), str):
+        raise ValueError(f"{where}.column must name a column, it is {shown(table.get('column'))}")
+
+
+def _number_maker(table: Mapping[str, Any], where: str) -> Callable[[_Record], float | None]:
+    """Build a number: `scale` times the column's, at least `min`; `default` if the column is empty or `-`."""
+    _check_keys(table, ("column", "default", "min", "scale"), where)
+    template = value_template(table["column"])
+    scale = _figure(table, "scale", where) or 1.0
+    default, low = _figure(table, "default", where), _figure(table, "min", where)
+
+    def make(record: _Record) -> float | None:
+        """Return a record's number, None if it has none."""
+        text = template.fill(record).strip()
+        # Access logs write `-` for no number.
+        value = default if text in ("", "-") else number_of(text, where) * scale
+        return value if value is None or low is None else max(value, low)
+
+    return make
+
+
+def _figure(table: Mapping[str, Any], name: str, where: str) -> float | None:
+    value = table.get(name)
+    # In Python true is a number.
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+        raise ValueError(f"{where}.{name} must be a number, it is {shown(value)}")
+    return None if value is None else float(value)

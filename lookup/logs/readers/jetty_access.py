@@ -1,4 +1,4 @@
-"""Access logs of Pulsar's web server: lookups over HTTP, `GET /lookup/v2/topic/...`.
+"""Read access logs of Pulsar's web server: lookups over HTTP, `GET /lookup/v2/topic/...`.
 
 Up to 4.2 a line is NCSA's extended form with the latency in ms behind it, with or without log4j's prefix; 5.0 writes an
 event with attributes, as text or JSON. Source: `docs/pulsar/logs.md`.
@@ -7,14 +7,13 @@ event with attributes, as text or JSON. Source: `docs/pulsar/logs.md`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, unquote
 
-from lookup.logs.readers.layouts import LineLayout
-from lookup.logs.readers.origin import LogOrigin
-from lookup.logs.readers.records import number_of, unreadable
+from lookup.logs.readers.layouts import LineLayout, LogOrigin
+from lookup.logs.readers.values import number_of, unreadable
 from lookup.model.documents import Row, Unreadable
 from lookup.model.quoting import shown
 from lookup.model.time import parse_access_time
@@ -28,7 +27,7 @@ _NCSA = re.compile(
     r"(?: \"[^\"]*\" \"(?:[^\"\\]|\\.)*\")?(?: (?P<latency>\d+))?\s*\Z"
 )
 _URI = re.compile(r"(?:https?://(?P<asked>[^/]+))?/lookup/v2/topic/(?P<path>[^?#]*)(?:\?(?P<query>[^#]*))?")
-#: A line that has the path but none of these is somebody else's, a client's for instance; the last one is all that is
+#: A line that has the path but none of these is of another log, a client's for instance; the last one is all that is
 #: left of a request whose line was cut off.
 _MARKS = ("RequestLog", "HTTP/", '"GET ')
 _REQUEST = ("uri", "status", "method")
@@ -42,9 +41,11 @@ class JettyAccessReader(LogOrigin):
     expects: ClassVar[str] = "requests GET /lookup/v2/topic/... in a web server's access log"
 
     def parse(self, lines: Iterator[tuple[int, str]], source: str) -> Iterator[Row | Unreadable]:
-        """Yield a row per lookup; other requests are none of this reader's business."""
+        """Yield a row per lookup; other requests are passed over."""
         layout = LineLayout(self, source)
-        fixed = {**self.cluster_of(source), "asked_broker": self.broker_of(source)}
+        # A request with a whole URL names the host that was asked; the reader's parameters know better.
+        known = {**self.cluster_of(source), "asked_broker": self.broker_of(source)}
+        fixed = {name: value for name, value in known.items() if value is not None}
         for number, line in lines:
             if _PATH not in line or not any(mark in line for mark in _MARKS):
                 layout.pass_over(line)
@@ -52,21 +53,25 @@ class JettyAccessReader(LogOrigin):
             try:
                 values = _request(line, layout)
                 if values is not None:
-                    yield Row("lookups", number, _present({**values, **_present(fixed)}))
+                    present = {name: value for name, value in values.items() if value is not None}
+                    yield Row("lookups", number, present | fixed)
             except ValueError as error:
                 yield unreadable(number, str(error), line)
 
 
-def _present(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
-
-
 def _request(line: str, layout: LineLayout) -> dict[str, Any] | None:
-    """Return the values of a lookup, None where the request is another; ValueError where it cannot be read."""
+    """Return the values of a lookup, None if the request is another; ValueError if it cannot be read."""
     # Behind log4j's prefix the logger's name would be taken for the client.
-    found = _NCSA.search(line.rpartition("RequestLog - ")[2])
-    if found is not None:
-        return _ncsa(found)
+    ncsa = _NCSA.search(line.rpartition("RequestLog - ")[2])
+    if ncsa is not None:
+        values = _lookup(ncsa["uri"], ncsa["status"], ncsa["method"])
+        # Jetty writes the time when the request came in.
+        return values and {
+            **values,
+            "ts": parse_access_time(ncsa["time"]),
+            "client": ncsa["client"],
+            "latency_ms": None if ncsa["latency"] is None else float(ncsa["latency"]),
+        }
     event = layout.read(line)
     if event is None or not all(name in event.attributes for name in _REQUEST):
         raise ValueError("the line is neither NCSA's extended form nor an event with uri, status and method")
@@ -78,32 +83,22 @@ def _request(line: str, layout: LineLayout) -> dict[str, Any] | None:
     return values and {**values, "ts": arrived, "client": attributes.get("clientAddr") or None, "latency_ms": latency}
 
 
-def _ncsa(found: re.Match[str]) -> dict[str, Any] | None:
-    values = _lookup(found["uri"], found["status"], found["method"])
-    latency = None if found["latency"] is None else float(found["latency"])
-    return values and {
-        **values,
-        "ts": parse_access_time(found["time"]),
-        "client": found["client"],
-        "latency_ms": latency,
-    }
-
-
 def _lookup(uri: str, status: str, method: str) -> dict[str, Any] | None:
-    """Return what the request line says of a lookup, None where it is another request of the same path."""
-    found = _URI.search(uri)
-    if found is None or method != "GET":
+    """Return what the request line says of a lookup, None if it is another request of the same path."""
+    match = _URI.search(uri)
+    if match is None or method != "GET":
         return None
-    parts = found["path"].strip("/").split("/")
+    parts = match["path"].strip("/").split("/")
+    # `.../bundle` asks for the range of a topic's bundle and assigns no broker.
     if len(parts) == 5 and parts[4] == "bundle":
         return None
     if len(parts) != 4:
-        raise ValueError(f"path {shown(found['path'])} is not of the form domain/tenant/namespace/topic")
-    query = parse_qs(found["query"] or "")
+        raise ValueError(f"path {shown(match['path'])} is not of the form domain/tenant/namespace/topic")
+    query = parse_qs(match["query"] or "")
     return {
         "topic": f"{parts[0]}://{parts[1]}/{parts[2]}/{unquote(parts[3])}",
         "result": {"200": "connect", "307": "redirect"}.get(status, "failed"),
         "authoritative": query.get("authoritative", ["false"])[-1].lower() == "true",
         "listener": query.get("listenerName", [None])[-1],
-        "asked_broker": found["asked"],
+        "asked_broker": match["asked"],
     }

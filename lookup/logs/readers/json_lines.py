@@ -1,4 +1,4 @@
-"""JSON Lines: one canonical row per line, an object with the table's column names."""
+"""Read JSON Lines: one canonical row per line, an object with the table's column names."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from json import JSONDecodeError
 from typing import Any, ClassVar
 
-from lookup.logs.readers.columns import canonical_values, require_table
-from lookup.logs.readers.records import unreadable
+from lookup.logs.readers.values import canonical_values, require_table, unreadable
 from lookup.model.documents import NestingError, Row, TableName, Unreadable, json_value
 
 __all__ = ["JsonLinesReader"]
@@ -27,7 +26,7 @@ class JsonLinesReader:
     ignore: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse a table that there is not."""
+        """Refuse a table that does not exist."""
         require_table(self.table)
 
     def parse(self, lines: Iterator[tuple[int, str]], source: str) -> Iterator[Row | Unreadable]:
@@ -42,6 +41,7 @@ class JsonLinesReader:
 
 
 def _object(line: str) -> dict[str, Any]:
+    """Read a line; ValueError if it is no JSON object."""
     try:
         record = json_value(line)
     except NestingError as error:

@@ -1,6 +1,6 @@
-"""The layouts of Pulsar's logs: one line of text or JSON becomes an event with time, message and attributes.
+"""Read the layouts of Pulsar's logs: a line of text or JSON becomes an event with time, message and attributes.
 
-What the messages mean is the readers' business.
+The meaning of the messages is the business of each reader. Also here: the parameters that readers of such logs share.
 
     A     12:27:31.643 [thread] INFO  logger - message                         <= 4.2, no date
     B     2023-09-20T08:27:32,188+0000 [thread] INFO  logger - message         <= 4.2 and 5.0
@@ -9,9 +9,7 @@ What the messages mean is the readers' business.
     test  2024-10-26T01:32:04,373 - INFO  - [thread:Class] - message
     pipe  2020-11-06 14:13:16,906 | WARN  | [thread] | message | logger (File.java:775)
 
-Before any of them may stand what a container runtime or a collector puts there.
-
-Source: `docs/pulsar/logs.md`.
+Before any of them may stand what a container runtime or a collector puts there. Source: `docs/pulsar/logs.md`.
 """
 
 from __future__ import annotations
@@ -22,13 +20,15 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any
 
-from lookup.logs.readers.origin import LogOrigin
 from lookup.model.documents import json_value
 from lookup.model.quoting import shown
 from lookup.model.time import parse_iso, parse_time_of_day, zone_of
 
-__all__ = ["LineLayout", "LogEvent", "is_continuation"]
+__all__ = ["LineLayout", "LogEvent", "LogOrigin", "is_continuation"]
 
+_SERVICE_URL = re.compile(
+    r"(?:pulsar(?:\+ssl)?|https?)://(?P<host>\[[^\]]*\]|[^/:,\s]+)(?::(?P<port>\d+))?", re.IGNORECASE
+)
 _LEVEL = r"(?P<level>TRACE|DEBUG|INFO|WARN|ERROR|FATAL)"
 # A thread's name may hold brackets, but not 200 characters: the bound keeps hostile lines from costing their square.
 _LAYOUTS = (
@@ -48,6 +48,77 @@ _SEPARATOR = re.compile(r", (?=[A-Za-z_][\w.]*=)")
 _CONTINUATION = re.compile(r"\s*at\s+[\w.$/]+|\s*Caused by:|\s*\.\.\. \d+ |\s*Suppressed:|[\w.$]+(?:Exception|Error)\b")
 
 
+@dataclass(frozen=True)
+class LogOrigin:
+    """The parameters that all readers of servers' and clients' text logs share.
+
+    They say what the text of a log does not: whose log it is, of which day, in which zone.
+    """
+
+    #: id of the broker whose log it is, `host:webPort`
+    broker: str = ""
+    #: regular expression that finds that broker in the source's path; its first group, or all of it
+    broker_pattern: str = ""
+    #: regular expression that finds the cluster in the source's path, likewise
+    cluster_pattern: str = ""
+    #: port in the brokers' ids; service URLs in a log carry another one; 0 keeps the URL's
+    web_port: int = 8080
+    #: ids of brokers whose URLs or names the port alone does not get right
+    broker_ids: Mapping[str, str] = field(default_factory=dict)
+    #: zone of timestamps without offset
+    timezone: str = "UTC"
+    #: day of the first line, `2026-01-31`, of layouts without a date; else the path's
+    date: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse parameters that cannot work; ValueError says which."""
+        # Each is read again when a file is: mistakes should show before the first one is opened.
+        zone_of(self.timezone)
+        if self.date:
+            date.fromisoformat(self.date)
+        for name in ("broker_pattern", "cluster_pattern"):
+            try:
+                re.compile(getattr(self, name))
+            except re.error as error:
+                raise ValueError(f"{name} is no regular expression: {error}") from None
+
+    def id_of(self, text: str) -> str | None:
+        """Return the id in the registry, `host:webPort`, of a service URL or an id; None for an empty text or null."""
+        text = text.strip()
+        if not text or text == "null":
+            return None
+        if text in self.broker_ids:
+            return self.broker_ids[text]
+        url = _SERVICE_URL.match(text)
+        if url is None:
+            return text
+        # The port of a binary URL is never the web port, that of a web URL always is.
+        is_web = text.lower().startswith("http")
+        port = url["port"] if is_web or not self.web_port else str(self.web_port)
+        return f"{url['host']}:{port}" if port else url["host"]
+
+    def broker_of(self, source: str) -> str | None:
+        """Return the id of the broker whose log a source is, None if it is not known."""
+        name = self.broker or _first_group(self.broker_pattern, source)
+        if not name or name in self.broker_ids:
+            return self.broker_ids.get(name or "")
+        return name if ":" in name or not self.web_port else f"{name}:{self.web_port}"
+
+    def cluster_of(self, source: str) -> dict[str, str]:
+        """Return the column `cluster` of all rows of a source, nothing if the path does not name it."""
+        cluster = _first_group(self.cluster_pattern, source)
+        return {"cluster": cluster} if cluster else {}
+
+
+def _first_group(pattern: str, source: str) -> str | None:
+    """Return the first group of what a pattern finds in a path, all of it if it has no group."""
+    match = re.search(pattern, source) if pattern else None
+    if match is None:
+        return None
+    groups: tuple[str | None, ...] = match.groups()
+    return groups[0] if groups else match[0]
+
+
 @dataclass(frozen=True, slots=True)
 class LogEvent:
     """One event of a log."""
@@ -61,7 +132,7 @@ class LogEvent:
 
 
 def is_continuation(line: str) -> bool:
-    """Tell a line of a stack trace from the beginning of an event."""
+    """Report whether a line belongs to a stack trace and does not begin an event."""
     return _CONTINUATION.match(line) is not None
 
 
@@ -69,7 +140,7 @@ class LineLayout:
     """Reads the lines of one source; remembers the day, which layout A leaves out.
 
     Args:
-        origin: zone, and the day where it is given.
+        origin: zone, and the day if it is given.
         source: path that may name the day.
     """
 
@@ -79,37 +150,39 @@ class LineLayout:
         self._latest: int | None = None
 
     def pass_over(self, line: str) -> None:
-        """Note the clock of a line that nobody reads, so that midnight is not missed."""
+        """Note the clock of a line that no reader reads, so that midnight is not missed."""
         if self._day is None or _DATED.match(line):
             return
-        found = _CLOCK.search(line, 0, 80)
-        if found is not None:
-            self._timed(found[1], self._day)
+        # Only the beginning: messages hold clocks of their own.
+        clock = _CLOCK.search(line, 0, 80)
+        if clock is not None:
+            self._moment(clock[1], self._day)
 
     def read(self, line: str) -> LogEvent | None:
-        """Return the line's event, None where the line is in none of the layouts.
+        """Return the line's event, None if the line is in none of the layouts.
 
         Raises:
-            ValueError: where it is, but has no usable time.
+            ValueError: if it is, but has no usable time.
         """
         record = _json_record(line)
         if record is not None:
             inner = record.get("log")
             # Docker's own files wrap a line into JSON.
-            return self._of_json(record) if inner is None else self.read(str(inner).rstrip("\r\n"))
+            return self._json_event(record) if inner is None else self.read(str(inner).rstrip("\r\n"))
         for layout in _LAYOUTS:
-            found = layout.search(line)
-            if found is not None:
-                message, attributes = _split(found["message"])
-                return LogEvent(self.time_before(line, found.start()), message, found["logger"], attributes)
+            match = layout.search(line)
+            if match is not None:
+                message, attributes = _split(match["message"])
+                return LogEvent(self.time_before(line, match.start()), message, match["logger"], attributes)
         return None
 
     def time_before(self, line: str, end: int) -> int:
-        """Return the last complete timestamp in the first `end` characters, or the clock's on the current day.
+        """Return the last complete timestamp in the first `end` characters, or the clock's on the current day, µs.
 
         Raises:
-            ValueError: where there is none, or no day to the clock.
+            ValueError: if there is none, or no day to the clock.
         """
+        # The last one: a collector puts its own time before the log's.
         dated = _DATED.findall(line, 0, end)
         if dated:
             day, clock, offset = dated[-1]
@@ -119,10 +192,10 @@ class LineLayout:
             raise ValueError("the line has no timestamp")
         if self._day is None:
             raise ValueError("the layout has no date: give the reader `date`, or put it into the file's name")
-        return self._timed(clocks[-1], self._day)
+        return self._moment(clocks[-1], self._day)
 
-    def _timed(self, clock: str, day: date) -> int:
-        """Turn a clock into a moment, on the next day where it went back by more than half of one."""
+    def _moment(self, clock: str, day: date) -> int:
+        """Turn a clock into a moment, on the next day if it went back by more than half of one."""
         moment = parse_time_of_day(clock, day, self._zone)
         if self._latest is not None and moment < self._latest - _HALF_DAY_US:
             self._day = day + timedelta(days=1)
@@ -130,13 +203,14 @@ class LineLayout:
         self._latest = moment if self._latest is None else max(moment, self._latest)
         return moment
 
-    def _of_json(self, record: Mapping[str, Any]) -> LogEvent:
+    def _json_event(self, record: Mapping[str, Any]) -> LogEvent:
         message, attributes = _split(str(record.get("message", "")))
         given = record.get("contextMap")
         context = {str(key): str(value) for key, value in given.items()} if isinstance(given, Mapping) else {}
         return LogEvent(self._json_time(record), message, str(record.get("loggerName", "")), {**attributes, **context})
 
     def _json_time(self, record: Mapping[str, Any]) -> int:
+        """Return the time of a JSON event, µs: log4j2's `instant` or `timeMillis`, else a collector's text."""
         instant, millis = record.get("instant"), record.get("timeMillis")
         try:
             if isinstance(instant, Mapping):
@@ -152,8 +226,9 @@ class LineLayout:
 
 
 def _day_in(source: str) -> date | None:
-    """Return the day that a path names, the last one where there are several."""
+    """Return the day that a path names, the last one if there are several."""
     for year, month, day in reversed(_DAY_IN_PATH.findall(source)):
+        # Eight digits may be anything: an id, a build.
         try:
             return date(int(year), int(month), int(day))
         except ValueError:
@@ -162,7 +237,8 @@ def _day_in(source: str) -> date | None:
 
 
 def _json_record(line: str) -> dict[str, Any] | None:
-    """Return the JSON object at the end of a line, None where there is none that could be an event."""
+    """Return the JSON object at the end of a line, None if none there could be an event."""
+    # A prefix of 200 characters is a container runtime's; a brace behind that belongs to a message.
     start = line.find("{", 0, 200)
     if start < 0 or not line.rstrip().endswith("}"):
         return None
@@ -174,9 +250,9 @@ def _json_record(line: str) -> dict[str, Any] | None:
 
 
 def _split(message: str) -> tuple[str, Mapping[str, str]]:
-    """Part a message from the context map behind it."""
-    found = _ATTRIBUTES.match(message)
-    if found is None:
+    """Split a message from the context map behind it."""
+    match = _ATTRIBUTES.match(message)
+    if match is None:
         return message, {}
-    pairs = (pair.partition("=") for pair in _SEPARATOR.split(found["attributes"]))
-    return found["message"].rstrip(), {key: value for key, _, value in pairs}
+    pairs = (pair.partition("=") for pair in _SEPARATOR.split(match["attributes"]))
+    return match["message"].rstrip(), {key: value for key, _, value in pairs}

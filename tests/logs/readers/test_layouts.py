@@ -1,4 +1,4 @@
-"""The layouts of Pulsar's logs."""
+"""The layouts of Pulsar's logs, and what their readers are told of a log's origin."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from lookup.logs.readers.layouts import LineLayout, LogEvent, is_continuation
-from lookup.logs.readers.origin import LogOrigin
+from lookup.logs.readers.layouts import LineLayout, LogEvent, LogOrigin, is_continuation
 
 _TS = 1695198452188000
 
@@ -102,3 +101,40 @@ def test_other_lines_are_no_events() -> None:
     assert is_continuation("Caused by: java.lang.IllegalStateException: x")
     assert is_continuation("javax.ws.rs.WebApplicationException: HTTP 307 Temporary Redirect")
     assert not is_continuation("2023-09-20T08:27:32,188+0000 [t] INFO  a.L - x")
+
+
+def test_the_broker_comes_from_the_parameter_or_the_path() -> None:
+    """An id is taken as given, a host gets the web port, a table of ids goes before both."""
+    assert LogOrigin(broker="b:80").broker_of("x") == "b:80"
+    assert LogOrigin(broker_pattern=r"([^/]+)\.log").broker_of("/logs/broker-3.log") == "broker-3:8080"
+    assert LogOrigin(broker="b3", broker_ids={"b3": "broker-3:8080"}).broker_of("x") == "broker-3:8080"
+    assert LogOrigin(broker="b3", web_port=0).broker_of("x") == "b3"
+    assert LogOrigin().broker_of("x") is None
+
+
+def test_the_cluster_comes_from_the_path() -> None:
+    """A pattern's first group, or all of what it finds, is the cluster."""
+    assert LogOrigin(cluster_pattern=r"/(\w+)/broker").cluster_of("/logs/east/broker-1.log") == {"cluster": "east"}
+    assert LogOrigin(cluster_pattern="east|west").cluster_of("/logs/west/b.log") == {"cluster": "west"}
+    assert LogOrigin(cluster_pattern="north").cluster_of("/logs/west/b.log") == {}
+
+
+def test_service_urls_become_ids() -> None:
+    """A binary URL's port gives way to the web port, a web URL keeps its own, an id stays."""
+    origin = LogOrigin(broker_ids={"pulsar://10.0.0.7:6650": "b7:8080"})
+    assert origin.id_of("pulsar://b1.example:6650") == "b1.example:8080"
+    assert origin.id_of("pulsar+ssl://b1:6651/") == "b1:8080"
+    assert origin.id_of("http://b1:8443") == "b1:8443"
+    assert origin.id_of("pulsar://10.0.0.7:6650") == "b7:8080"
+    assert origin.id_of("b1:8080") == "b1:8080"
+    assert origin.id_of("null") is None
+
+
+def test_wrong_parameters_are_refused() -> None:
+    """Zones, days and patterns are checked before any file is read."""
+    with pytest.raises(ValueError, match="time zone 'Nowhere' is unknown"):
+        LogOrigin(timezone="Nowhere")
+    with pytest.raises(ValueError, match="Invalid isoformat string: 'yesterday'"):
+        LogOrigin(date="yesterday")
+    with pytest.raises(ValueError, match="broker_pattern is no regular expression"):
+        LogOrigin(broker_pattern="(")

@@ -1,4 +1,4 @@
-"""Canonical columns written as text: what JSON Lines and CSV have to turn into a row's values."""
+"""Turn the texts of records into what canonical columns hold, and report records that cannot be used."""
 
 from __future__ import annotations
 
@@ -7,18 +7,32 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lookup.logs.columns import TABLES, Kind
-from lookup.logs.readers.records import number_of
-from lookup.model.documents import NestingError, json_value
+from lookup.model.documents import NestingError, Unreadable, json_value
 from lookup.model.quoting import shown, suggestion
 from lookup.model.time import parse_iso
 
-__all__ = ["canonical_values", "require_table"]
+__all__ = ["canonical_values", "number_of", "require_table", "unreadable"]
 
+#: A longer beginning of a record is cut here, as `Unreadable` promises.
+_TEXT_LENGTH = 200
 _KINDS = {table: {column.name: column.kind for column in columns} for table, columns in TABLES.items()}
 
 
+def unreadable(line: int, reason: str, text: str) -> Unreadable:
+    """Report a record of the reader's own that it cannot use."""
+    return Unreadable(line, reason, text[:_TEXT_LENGTH])
+
+
+def number_of(text: str, what: str) -> float:
+    """Read a number; ValueError names what it should have been."""
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{what} {shown(text)} is not a number") from None
+
+
 def require_table(table: str) -> None:
-    """Refuse the name of a table that there is not; ValueError names the closest."""
+    """Refuse the name of a table that does not exist; ValueError names the closest."""
     if table not in TABLES:
         raise ValueError(f"there is no table {shown(table)}; {suggestion(table, TABLES)}")
 
@@ -36,6 +50,7 @@ def canonical_values(table: str, given: Mapping[str, Any], ignored: tuple[str, .
             continue
         if name not in kinds:
             raise ValueError(f"table {table!r} has no column {shown(name)}; {suggestion(name, kinds)}, or `ignore` it")
+        # CSV has no null: an empty field is a column that is absent.
         if value is not None and value != "":
             convert = _CONVERSIONS.get(kinds[name])
             values[name] = value if convert is None else convert(value, name)
@@ -43,10 +58,11 @@ def canonical_values(table: str, given: Mapping[str, Any], ignored: tuple[str, .
 
 
 def _time(value: Any, name: str) -> Any:
-    """Read an ISO time, UTC where it has no offset, or a count of µs as a number or text."""
+    """Read an ISO time, UTC if it has no offset, or a count of µs as a number or text."""
     if not isinstance(value, str):
         return value
     text = value.strip()
+    # Twenty digits are more than any int64 of µs holds.
     return int(text) if text.isdecimal() and len(text) < 20 else parse_iso(text)
 
 
@@ -71,7 +87,7 @@ def _flag(value: Any, name: str) -> Any:
 
 
 def _parsed(value: Any, name: str) -> Any:
-    """Read JSON where the column's value is text."""
+    """Read JSON if the column's value is text."""
     if not isinstance(value, str):
         return value
     try:
