@@ -11,8 +11,8 @@ from lookup.engine.plugins import load_plugins
 from lookup.replay.recipe import metrics_of
 from lookup.replay.run import replay
 from lookup.score.scoring import Plan, Scored, score
+from lookup.settings.evaluation import EvaluationSection
 from lookup.settings.loader import load_evaluation
-from lookup.settings.sections import EvaluationSection
 
 __all__ = ["default_seeds", "evaluate_command", "evaluate_in_session", "seeds_variable", "table_variables"]
 

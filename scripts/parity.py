@@ -19,7 +19,7 @@ from typing import Any, get_type_hints
 import lookup
 from lookup.engine.plugins import Registry, load_plugins
 from lookup.hooks.protocols import Conf
-from lookup.settings.broker_keys import LOAD_MANAGER_KEYS
+from lookup.settings.pulsar_keys import LOAD_MANAGER_KEYS
 
 __all__ = ["KEYS", "REASONS", "implementations", "parity_page"]
 
@@ -86,7 +86,7 @@ REASONS: Mapping[str, str] = {
 
 #: Rooms whose sources are searched, and modules there that only list keys.
 _ROOMS = ("engine", "model", "settings")
-_LISTS = frozenset({"broker_keys", "pulsar_defaults"})
+_LISTS = frozenset({"pulsar_keys"})
 _ROOT = Path(lookup.__file__).parent
 _WORD = re.compile(r"(like )?([A-Za-z]+)")
 _ARGUMENT = re.compile(r"^\s+(\w+): ")

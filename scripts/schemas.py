@@ -15,10 +15,10 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from lookup.settings.broker import BrokerProfile
+from lookup.settings.cluster import TopologyFile
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.policy import PolicyFile, PolicySpec
 from lookup.settings.topics import TopicsFile
-from lookup.settings.topology import TopologyFile
 
 __all__ = ["FILES", "schema_text", "write_schemas"]
 

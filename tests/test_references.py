@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from lookup.settings.broker_keys import LOAD_MANAGER_KEYS
-from lookup.settings.pulsar_defaults import PULSAR_DEFAULTS
-from lookup.settings.topics_conf import PULSAR_KEYS
+from lookup.settings.pulsar_keys import LOAD_MANAGER_KEYS, PULSAR_DEFAULTS
+from lookup.settings.topics import PULSAR_KEYS
 
 ROOT = Path(__file__).parent.parent
 PAGES = (

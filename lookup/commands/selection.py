@@ -22,7 +22,7 @@ from lookup.settings import (
     load_manager_sources,
     policy_warnings,
 )
-from lookup.settings.layers import read_toml
+from lookup.settings.files import read_toml
 
 __all__ = ["ANY_SETTINGS", "Examined", "Selection", "examine", "is_about_topics", "registrations_in", "select"]
 

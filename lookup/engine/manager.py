@@ -45,7 +45,7 @@ from lookup.model.names import is_internal_topic, pinned_broker
 from lookup.model.request import LookupOptions, LookupRequest, request_of
 from lookup.model.topology import Topology
 from lookup.model.view import ClusterView
-from lookup.settings.sections import OwnerLoss
+from lookup.settings.evaluation import OwnerLoss
 
 __all__ = ["Conditions", "LoadManager"]
 

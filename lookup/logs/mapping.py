@@ -11,7 +11,7 @@ from lookup.engine.plugins import Registry
 from lookup.errors import SettingsError
 from lookup.hooks import LogReader
 from lookup.model.quoting import shown
-from lookup.settings.layers import read_toml
+from lookup.settings.files import read_toml
 from lookup.settings.policy import PartSpec
 
 __all__ = ["load_reader"]

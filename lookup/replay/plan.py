@@ -24,7 +24,7 @@ from lookup.replay.atoms import BundleMap
 from lookup.replay.days import Part
 from lookup.replay.timeline import Timeline
 from lookup.replay.vocabulary import ClusterWords
-from lookup.settings.sections import OwnerLoss
+from lookup.settings.evaluation import OwnerLoss
 
 __all__ = ["ClusterPlan", "RunPlan", "new_manager"]
 

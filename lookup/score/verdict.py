@@ -20,7 +20,7 @@ from lookup.hooks import Luck, Metric
 from lookup.model.quoting import quantity, suggestion
 from lookup.score.luck import LEVEL, Estimate, Layout, Spread, minus, spread
 from lookup.score.series import Series
-from lookup.settings.sections import VerdictSection
+from lookup.settings.evaluation import VerdictSection
 
 __all__ = [
     "Case",

@@ -1,17 +1,23 @@
-"""What users write: evaluations, policies, brokers, clients; from TOML, broker.conf, environment and flags."""
+"""Read and check what users write: evaluations, policies, brokers; from TOML, broker.conf, environment and flags."""
 
 from __future__ import annotations
 
 from lookup.settings.advice import obstacles_of, policy_warnings, warnings_of
 from lookup.settings.broker import BrokerEntry, BrokerProfile, LocationEntry
 from lookup.settings.broker_conf import read_broker_conf
-from lookup.settings.client import ClientEntry, ClientMatch
-from lookup.settings.evaluation import EvaluationFile
+from lookup.settings.cluster import (
+    ClientEntry,
+    ClientMatch,
+    EdgeEntry,
+    IsolationEntry,
+    NamespaceEntry,
+    TopologyFile,
+    TopologySection,
+)
+from lookup.settings.evaluation import EvaluationFile, EvaluationSection, InputsSection, VerdictSection
 from lookup.settings.files import load_broker_profile, load_policies, load_topology
-from lookup.settings.loader import describe, examine_evaluation, load_evaluation
-from lookup.settings.namespace import IsolationEntry, NamespaceEntry
+from lookup.settings.loader import Findings, describe, examine_evaluation, load_evaluation, load_topics
 from lookup.settings.policy import PartSpec, PolicyFile, PolicySpec
-from lookup.settings.reading import Findings
 from lookup.settings.resolve import (
     BrokerInterval,
     ClientRule,
@@ -24,10 +30,7 @@ from lookup.settings.resolve import (
     namespace_policies,
     topology,
 )
-from lookup.settings.sections import EvaluationSection, InputsSection, VerdictSection
 from lookup.settings.topics import TopicsFile, TopicsSection
-from lookup.settings.topics_loader import load_topics
-from lookup.settings.topology import EdgeEntry, TopologyFile, TopologySection
 
 __all__ = [
     "BrokerEntry",

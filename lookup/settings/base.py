@@ -1,4 +1,4 @@
-"""The strict base of every settings model, and the few value types they share.
+"""Define the strict base of every settings model, and the few value types they share.
 
 Nothing here reads a file. Docstrings below fields become the descriptions of the JSON Schemas under `docs/schema/`.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import date, datetime
 from typing import Annotated, Self
 
@@ -69,7 +70,7 @@ class WholeFile(Strict):
         return self._sources
 
     def note_sources(self, sources: Mapping[str, str]) -> Self:
-        """Note what set every value, by key path; for whoever reads the settings."""
+        """Note what set every value, by key path; for the readers of settings."""
         self._sources = dict(sources)
         return self
 
@@ -110,7 +111,11 @@ ShareS = Annotated[float, Field(strict=True, ge=0, le=86_400), AfterValidator(_m
 
 
 def _moment(value: object) -> object:
-    read = _instant(value) if isinstance(value, str) else value
+    read = value
+    if isinstance(value, str):
+        # pydantic's own parser takes more: numbers, and dates without a time.
+        with suppress(ValueError):
+            read = datetime.fromisoformat(value)
     if isinstance(read, datetime) and read.tzinfo is not None:
         if not is_in_calendar(read):
             raise ValueError(f"should lie in the years 1 to 9999 of UTC, not {_plain(value)}")
@@ -118,14 +123,8 @@ def _moment(value: object) -> object:
     raise ValueError(f"should be a date and time with offset, like 2026-01-01T00:00:00Z, not {_plain(value)}")
 
 
-def _instant(text: str) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        return None
-
-
 def _plain(value: object) -> str:
+    # TOML has dates of its own; Python would write datetime.date(2026, 1, 1).
     return str(value) if isinstance(value, date) else repr(value)
 
 
@@ -156,11 +155,11 @@ Cycling = Annotated[
 
 def numbered(text: str, number: int) -> str:
     """Replace `{n}`, and `{n:02}` with leading zeros, by a template's number."""
-    return _NUMBER.sub(lambda found: str(number).zfill(int(found[1] or 0)), text)
+    return _NUMBER.sub(lambda gap: str(number).zfill(int(gap[1] or 0)), text)
 
 
 def is_numbered(text: str) -> bool:
-    """Tell whether a text has a place for a template's number."""
+    """Return whether a text has a gap for a template's number."""
     return _NUMBER.search(text) is not None
 
 
@@ -168,6 +167,6 @@ _NUMBER = re.compile(r"\{n(?::0(\d))?\}")
 
 
 def refuse(problems: Sequence[str]) -> None:
-    """Raise the ValueError that tells pydantic of several problems of one model, one per line; none: do nothing."""
+    """Raise several problems of one model as the one ValueError that pydantic takes, one per line; none: do nothing."""
     if problems:
         raise ValueError("\n".join(problems))

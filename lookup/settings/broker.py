@@ -1,7 +1,7 @@
-"""Brokers as written: single ones or templates, and the profile of a broker's configuration.
+"""Model brokers as written: single ones or templates, and the profile of a broker's configuration.
 
-A profile comes from TOML or from a real `broker.conf` (`broker_conf.py`); what a broker with it registers is worked out
-in `resolve.py`.
+A profile comes from TOML or from a real `broker.conf` (`broker_conf.py`); `resolve.py` derives from it what a
+broker registers.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, PrivateAttr, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_validator
 
 from lookup.model.broker import EXTENSIBLE_MANAGER
 from lookup.model.names import cluster_problem
@@ -27,23 +27,21 @@ from lookup.settings.base import (
     numbered,
     refuse,
 )
-from lookup.settings.broker_keys import is_load_manager_key, near_miss
+from lookup.settings.pulsar_keys import Scalar, is_load_manager_key, near_miss
 
-__all__ = ["BrokerEntry", "BrokerProfile", "LocationEntry", "Scalar"]
+__all__ = ["BrokerEntry", "BrokerProfile", "LocationEntry"]
 
 #: Brokers of a template at most: more than any cluster has, fewer than fill a memory.
 _MAX_COUNT = 100_000
 _SCHEMES = ("pulsar", "pulsar+ssl", "http", "https")
 
 
-def _parse_listeners(text: str) -> dict[str, list[str]]:
-    """Read Pulsar's `advertisedListeners`: `name:pulsar://host:port,...`, a name once per scheme.
-
-    Raises:
-        ValueError: where an entry has no name or no address.
-    """
+def _listeners(written: object) -> object:
+    """Read Pulsar's `advertisedListeners`: `name:pulsar://host:port,...`, a name once per scheme."""
+    if not isinstance(written, str):
+        return written
     listeners: dict[str, list[str]] = {}
-    for entry in filter(None, map(str.strip, text.split(","))):
+    for entry in filter(None, map(str.strip, written.split(","))):
         name, _, url = entry.partition(":")
         if not name.strip() or "://" not in url:
             raise ValueError(f"{shown(entry)} is not of the form name:pulsar://host:port")
@@ -51,24 +49,10 @@ def _parse_listeners(text: str) -> dict[str, list[str]]:
     return listeners
 
 
-def _listeners(written: object) -> object:
-    return _parse_listeners(written) if isinstance(written, str) else written
-
-
 Listeners = Annotated[
     Mapping[str, tuple[str, ...]],
     BeforeValidator(_listeners, json_schema_input_type=str | Mapping[str, tuple[str, ...]]),
 ]
-
-
-def _scalar(written: object) -> object:
-    if isinstance(written, (bool, int, float, str)):
-        return written
-    raise ValueError(f"should be a text, a number, true or false, not {shown(written)}")
-
-
-#: A value of a broker.conf.
-Scalar = Annotated[bool | int | float | str, PlainValidator(_scalar, json_schema_input_type=bool | int | float | str)]
 
 
 class BrokerProfile(Strict):
@@ -117,35 +101,40 @@ class BrokerProfile(Strict):
         return self._duplicates
 
     def note_duplicates(self, keys: tuple[str, ...]) -> Self:
-        """Note which keys the file gives more than once; for whoever reads the file."""
+        """Note which keys the file gives more than once; for the reader of the file."""
         self._duplicates = keys
         return self
 
     @property
     def slips(self) -> Mapping[str, str]:
         """Return the unknown keys in `load_balancer` that were probably misspelt, and what was meant."""
-        found = {key: near_miss(key) for key in self.load_balancer}
-        return {key: known for key, known in found.items() if known is not None}
+        meant = {key: near_miss(key) for key in self.load_balancer}
+        return {key: known for key, known in meant.items() if known is not None}
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        problems = [*_bad_listeners(self.advertised_listeners), *self._bad_keys()]
+        problems = []
+        for name, urls in self.advertised_listeners.items():
+            schemes = [url.partition("://")[0] for url in urls]
+            unknown = [url for url, scheme in zip(urls, schemes, strict=True) if scheme not in _SCHEMES]
+            right = f"should begin with one of {', '.join(_SCHEMES)}"
+            problems += [f"advertised_listeners: {shown(url)} {right}" for url in unknown]
+            if len(set(schemes)) < len(schemes):
+                twice = f"listener {shown(name)} has two addresses of one kind: {listed(urls)}"
+                problems.append(f"advertised_listeners: {twice}")
+        # Pulsar ignores keys it does not know, and versions differ in what they know: a broker.conf is taken as it is.
+        if self.file is None or self.file.endswith(".toml"):
+            slips = self.slips
+            strange = [key for key in self.load_balancer if key not in slips and not is_load_manager_key(key)]
+            problems += [
+                f"load_balancer.{key}: there is no such key; did you mean {known!r}?" for key, known in slips.items()
+            ]
+            problems += [f"load_balancer.{key}: is no key of Pulsar's load manager" for key in strange]
         problems += _unprefixed(self.properties, self.lookup_property_prefix)
         if self.internal_listener_name is not None and self.internal_listener_name not in self.advertised_listeners:
             problems.append(f"internal_listener_name: there is no listener {shown(self.internal_listener_name)}")
         refuse(problems)
         return self
-
-    def _bad_keys(self) -> list[str]:
-        # Pulsar ignores keys it does not know, and versions differ in what they know: a broker.conf is taken as it is.
-        if self.file is not None and not self.file.endswith(".toml"):
-            return []
-        slips = self.slips
-        strange = [key for key in self.load_balancer if key not in slips and not is_load_manager_key(key)]
-        return [
-            *(f"load_balancer.{key}: there is no such key; did you mean {known!r}?" for key, known in slips.items()),
-            *(f"load_balancer.{key}: is no key of Pulsar's load manager" for key in strange),
-        ]
 
 
 class LocationEntry(Strict):
@@ -218,27 +207,31 @@ class BrokerEntry(Strict):
             problems.append(f"until: {self.until.isoformat()} should be later than from, {self.from_.isoformat()}")
         if self.id is None and not _id_of(self.profile):
             problems.append("id: is missing, and no profile gives an advertised address and a web service port")
-        refuse([*problems, *self._bad_template()])
+        if self.count is None:
+            problems += self._missing_count()
+        elif not is_numbered(self.id or ""):
+            problems.append("id: a template's id should have {n} in it, like broker-{n}:8080")
+        refuse(problems)
         return self
 
-    def _bad_template(self) -> list[str]:
-        if self.count is not None:
-            return (
-                []
-                if is_numbered(self.id or "")
-                else ["id: a template's id should have {n} in it, like broker-{n}:8080"]
-            )
+    def _missing_count(self) -> list[str]:
+        """Return a sentence for every key of a single broker that only a template may have."""
         problems = ["id: {n} needs a count"] if is_numbered(self.id or "") else []
-        problems += [f"profile: {key} has {{n}}, which needs a count" for key in _numbered_keys(self.profile)]
+        if self.profile is not None:
+            urls = [url for urls in self.profile.advertised_listeners.values() for url in urls]
+            texts = {"advertisedAddress": [self.profile.advertised_address or ""], "advertisedListeners": urls}
+            numbered_keys = [key for key, values in texts.items() if any(map(is_numbered, values))]
+            problems += [f"profile: {key} has {{n}}, which needs a count" for key in numbered_keys]
         problems += ["first: needs a count"] if "first" in self.model_fields_set else []
         levels = self.location.model_dump(exclude_none=True) if self.location else {}
-        listed = {f'properties."{key}"': len(values) > 1 for key, values in self.properties.items()}
-        listed |= {f"location.{level}": isinstance(value, list) for level, value in levels.items()}
-        return problems + [f"{key}: a list of values needs a count" for key, several in listed.items() if several]
+        are_lists = {f'properties."{key}"': len(values) > 1 for key, values in self.properties.items()}
+        # A level of one value is written as a text again (`Cycling`).
+        are_lists |= {f"location.{level}": isinstance(value, list) for level, value in levels.items()}
+        return problems + [f"{key}: a list of values needs a count" for key, is_list in are_lists.items() if is_list]
 
 
 def _unprefixed(properties: Mapping[str, object], prefix: str) -> list[str]:
-    """Complain of properties a broker would not publish, since only those under the prefix are."""
+    """Return a sentence for every property that a broker would not publish, being outside of the prefix."""
     return [
         f'properties.{key}: a broker publishes only properties under "{prefix}"; did you mean "{prefix}{key}"?'
         for key in properties
@@ -251,25 +244,3 @@ def _id_of(profile: BrokerProfile | None) -> str:
         return ""
     port = profile.web_service_port or profile.web_service_port_tls
     return "" if port is None else f"{profile.advertised_address}:{port}"
-
-
-def _numbered_keys(profile: BrokerProfile | None) -> list[str]:
-    """Return the keys of a profile's addresses that only a template can fill."""
-    if profile is None:
-        return []
-    urls = [url for urls in profile.advertised_listeners.values() for url in urls]
-    texts = {"advertisedAddress": [profile.advertised_address or ""], "advertisedListeners": urls}
-    return [key for key, values in texts.items() if any(map(is_numbered, values))]
-
-
-def _bad_listeners(listeners: Mapping[str, tuple[str, ...]]) -> list[str]:
-    problems = []
-    for name, urls in listeners.items():
-        schemes = [url.partition("://")[0] for url in urls]
-        unknown = [url for url, scheme in zip(urls, schemes, strict=True) if scheme not in _SCHEMES]
-        right = f"should begin with one of {', '.join(_SCHEMES)}"
-        problems += [f"advertised_listeners: {shown(url)} {right}" for url in unknown]
-        if len(set(schemes)) < len(schemes):
-            said = f"listener {shown(name)} has two addresses of one kind: {listed(urls)}"
-            problems.append(f"advertised_listeners: {said}")
-    return problems

@@ -1,13 +1,19 @@
-"""Reads a real `broker.conf`, Java properties with Java's rules, as a broker's profile.
+"""Read a real `broker.conf`, Java properties with Java's rules: as a broker's profile, or as the policy it stands for.
 
-Source: `docs/pulsar/configuration.md`.
+The policy is "what I run today" in one line: classes of Pulsar are mapped to parts by the tables below, parameters come
+from the keys that the parts themselves name (`Conf`), with the release's own defaults if the file is silent. Nothing
+here knows which parts exist.
+
+Source: `docs/pulsar/configuration.md`; the modular manager's order of filters and what it falls back to,
+`docs/pulsar/load-managers.md` and apache/pulsar at 009a9bf2, ModularLoadManagerImpl.
 """
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +21,14 @@ import javaproperties
 from pydantic import ValidationError
 
 from lookup.errors import SettingsError
-from lookup.model.broker import published_properties
+from lookup.model.broker import EXTENSIBLE_MANAGER, published_properties
 from lookup.model.documents import is_device
+from lookup.model.quoting import printable, shown, suggestion
 from lookup.settings.broker import BrokerProfile
-from lookup.settings.broker_keys import MODULAR_MANAGER, is_load_manager_key
 from lookup.settings.problems import place, problems_of
+from lookup.settings.pulsar_keys import IMPL, MODULAR_MANAGER, PULSAR_DEFAULTS, Scalar, is_load_manager_key
 
-__all__ = ["conf_values", "read_broker_conf"]
+__all__ = ["Today", "conf_values", "read_broker_conf", "read_today"]
 
 #: Pulsar's keys by field of the profile; the others of the file are not this project's business.
 _KEYS = {
@@ -46,6 +53,57 @@ _TEXTS = (
 )
 
 
+_EXTENSIONS = "org.apache.pulsar.broker.loadbalance.extensions."
+_MANAGER = "loadManagerClassName"
+_PLACEMENT, _SHEDDER = "loadBalancerLoadPlacementStrategy", "loadBalancerLoadSheddingStrategy"
+
+#: Parts by class, for each manager: its placement strategies and its shedders.
+_PLACEMENTS: Mapping[str, Mapping[str, Any]] = {
+    MODULAR_MANAGER: {
+        f"{IMPL}LeastLongTermMessageRate": "least-long-term-message-rate",
+        f"{IMPL}LeastResourceUsageWithWeight": {"use": "least-resource-usage-with-weight", "rule": "average"},
+        f"{IMPL}RoundRobinBrokerSelector": "round-robin",
+        f"{IMPL}AvgShedder": "avg-placement",
+    },
+    EXTENSIBLE_MANAGER: {
+        f"{_EXTENSIONS}strategy.LeastResourceUsageWithWeight": "least-resource-usage",
+        f"{_EXTENSIONS}strategy.RoundRobinBrokerSelectionStrategy": "round-robin",
+    },
+}
+_SHEDDERS: Mapping[str, Mapping[str, str]] = {
+    MODULAR_MANAGER: {
+        f"{IMPL}ThresholdShedder": "threshold",
+        f"{IMPL}OverloadShedder": "overload",
+        f"{IMPL}UniformLoadShedder": "uniform",
+        f"{IMPL}AvgShedder": "avg",
+    },
+    EXTENSIBLE_MANAGER: {f"{_EXTENSIONS}scheduler.TransferShedder": "transfer"},
+}
+#: Placement and shedder that each manager takes if the class is one of the other manager's.
+_STAND_INS: Mapping[str, tuple[str, str]] = {
+    MODULAR_MANAGER: ("least-long-term-message-rate", "overload"),
+    EXTENSIBLE_MANAGER: ("least-resource-usage", "transfer"),
+}
+#: Filters in each manager's order; Pulsar's version filter fails on what it cannot read, and the others go on.
+_VERSION: Mapping[str, Any] = {"use": "version", "unreadable": "fail"}
+_FILTERS: Mapping[str, Sequence[Any]] = {
+    EXTENSIBLE_MANAGER: ("load-manager-class", "max-topics", _VERSION, "anti-affinity", "isolation"),
+    MODULAR_MANAGER: (
+        "isolation",
+        "max-topics",
+        "anti-affinity",
+        "even-distribution",
+        "load-manager-class",
+        _VERSION,
+    ),
+}
+#: Pulsar's old spelling of two keys, by the new one; it counts if the new one is exactly 1.0.
+_RESPELT = {
+    "loadBalancerBandwidthInResourceWeight": "loadBalancerBandwithInResourceWeight",
+    "loadBalancerBandwidthOutResourceWeight": "loadBalancerBandwithOutResourceWeight",
+}
+
+
 def read_broker_conf(path: str | os.PathLike[str], *, encoding: str = "latin-1") -> BrokerProfile:
     """Read a `broker.conf`.
 
@@ -57,16 +115,29 @@ def read_broker_conf(path: str | os.PathLike[str], *, encoding: str = "latin-1")
         encoding: Java reads Latin-1, whatever an editor wrote.
 
     Raises:
-        SettingsError: where the file is absent or a value is of the wrong kind; all mistakes together.
+        SettingsError: if the file is absent or a value is of the wrong kind; all mistakes together.
     """
     pairs = _pairs(Path(path), encoding)
     values = dict(pairs)
+    given = {key: value for key, value in values.items() if value.strip()}
+    fields: dict[str, Any] = {
+        field: given[key].strip() if field in _TEXTS else _typed(given[key])
+        for field, key in _KEYS.items()
+        if key in given
+    }
+    fields.setdefault("load_manager_class_name", MODULAR_MANAGER)
+    # All values, empty ones too: a lookup property may be empty.
+    fields["properties"] = published_properties(values, fields.get("lookup_property_prefix", "lookup."))
+    fields["load_balancer"] = {key: _typed(value) for key, value in given.items() if is_load_manager_key(key)}
     try:
-        profile = BrokerProfile.model_validate({"file": str(path), **_fields(values)})
+        profile = BrokerProfile.model_validate({"file": str(path), **fields})
     except ValidationError as error:
-        raise SettingsError(
-            [f"{path}: {_pulsar_place(*found)}" for found in problems_of(error, BrokerProfile)]
-        ) from None
+        problems = []
+        for loc, sentence in problems_of(error, BrokerProfile):
+            # Users of a broker.conf know Pulsar's keys, not the fields of a profile.
+            own = (_KEYS.get(str(loc[0]), loc[0]), *loc[1:]) if loc else ()
+            problems.append(f"{path}: {place(own, sentence)}")
+        raise SettingsError(problems) from None
     return profile.note_duplicates(tuple(key for key, count in Counter(key for key, _ in pairs).items() if count > 1))
 
 
@@ -74,9 +145,97 @@ def conf_values(path: str | os.PathLike[str], *, encoding: str = "latin-1") -> d
     """Return every key of a `broker.conf` with its text; of a key given several times the last one.
 
     Raises:
-        SettingsError: where the file is absent or no file of Java properties.
+        SettingsError: if the file is absent or no file of Java properties.
     """
     return dict(_pairs(Path(path), encoding))
+
+
+@dataclass(frozen=True)
+class Today:
+    """A policy as Pulsar's keys describe it, in the words of settings."""
+
+    #: keys of a `[[policies]]` table, without its name
+    table: Mapping[str, Any]
+    #: a sentence for everything that Pulsar itself would only log
+    warnings: tuple[str, ...] = ()
+
+
+def read_today(path: str, pulsar: str = "4.x") -> Today:
+    """Read a `broker.conf` as a policy.
+
+    Args:
+        pulsar: release whose defaults count if the file says nothing.
+
+    Raises:
+        SettingsError: if the file cannot be read, or names an unknown class or release; all classes together.
+    """
+    if pulsar not in PULSAR_DEFAULTS:
+        hint = suggestion(pulsar, list(PULSAR_DEFAULTS))
+        raise SettingsError(f"pulsar: there is no release {shown(pulsar)}; {hint}")
+    profile = read_broker_conf(path)
+    given = {**profile.load_balancer, _MANAGER: profile.load_manager_class_name}
+    keys = {**PULSAR_DEFAULTS[pulsar], **given}
+    for new, old in _RESPELT.items():
+        if keys[new] == 1.0 and old in keys:
+            keys[new] = keys[old]
+    known = {_MANAGER: list(_FILTERS)}
+    for key, parts in ((_PLACEMENT, _PLACEMENTS), (_SHEDDER, _SHEDDERS)):
+        known[key] = [name for classes in parts.values() for name in classes]
+    problems = [
+        f"{path}: {key}: there is no class {shown(keys[key])} that can be built; {suggestion(str(keys[key]), classes)}"
+        for key, classes in known.items()
+        if keys[key] not in classes
+    ]
+    if problems:
+        raise SettingsError(problems)
+    # Which manager brokers run is what each of them registered: `load-manager-class` goes by that.
+    own = {key: value for key, value in keys.items() if key not in (_MANAGER, *_RESPELT.values())}
+    table = {**_parts(keys, str(keys[_MANAGER])), "broker_conf": own}
+    return Today(table, tuple(_misplaced(keys, given, str(keys[_MANAGER]))))
+
+
+def _parts(keys: Mapping[str, Scalar], manager: str) -> dict[str, Any]:
+    """Return the parts of a manager, with what it falls back to if a class is the other manager's."""
+    placement, shedder = _STAND_INS[manager]
+    table: dict[str, Any] = {
+        "filters": [
+            part
+            for part in _FILTERS[manager]
+            if part != "even-distribution" or _is_on(keys, "loadBalancerDistributeBundlesEvenlyEnabled")
+        ],
+        "selector": _PLACEMENTS[manager].get(str(keys[_PLACEMENT]), placement),
+        "on_error": "skip",
+    }
+    if manager == MODULAR_MANAGER:
+        # Only the isolation policies, its first filter, hold in any case.
+        table["second_choice"] = {"filters": 1}
+    if _is_on(keys, "loadBalancerEnabled") and _is_on(keys, "loadBalancerSheddingEnabled"):
+        table["shedder"] = _SHEDDERS[manager].get(str(keys[_SHEDDER]), shedder)
+    if _is_on(keys, "loadBalancerEnabled") and _is_on(keys, "loadBalancerAutoBundleSplitEnabled"):
+        algorithm = str(keys["defaultNamespaceBundleSplitAlgorithm"]).replace("_", "-")
+        table["splitter"] = {"use": "default-split", "algorithm": algorithm}
+    return table
+
+
+def _misplaced(keys: Mapping[str, Scalar], given: Mapping[str, Scalar], manager: str) -> list[str]:
+    """Return a warning for each class of the other manager, which Pulsar only logs."""
+    # A placement that the file does not name is a default, and no mistake of its author.
+    placement, shedder = _STAND_INS[manager]
+    own = manager.rpartition(".")[2]
+    sentences = {
+        _PLACEMENT: (_PLACEMENTS, placement, _PLACEMENT in given),
+        _SHEDDER: (_SHEDDERS, shedder, _is_on(keys, "loadBalancerSheddingEnabled")),
+    }
+    return [
+        f"{key}: {printable(str(keys[key]))} is not for {own}, which falls back to {stand_in!r}"
+        for key, (parts, stand_in, matters) in sentences.items()
+        if matters and keys[key] not in parts[manager]
+    ]
+
+
+def _is_on(keys: Mapping[str, Scalar], key: str) -> bool:
+    # Java reads every text but "true", in any case, as false.
+    return str(keys[key]).lower() == "true"
 
 
 def _pairs(path: Path, encoding: str) -> list[tuple[str, str]]:
@@ -96,21 +255,7 @@ def _pairs(path: Path, encoding: str) -> list[tuple[str, str]]:
     return [(pair.key, pair.value) for pair in elements if isinstance(pair, javaproperties.KeyValue)]
 
 
-def _fields(values: Mapping[str, str]) -> dict[str, Any]:
-    given = {key: value for key, value in values.items() if value.strip()}
-    prefix = given.get(_KEYS["lookup_property_prefix"], "lookup.").strip()
-    fields: dict[str, Any] = {
-        field: given[key].strip() if field in _TEXTS else _scalar(given[key])
-        for field, key in _KEYS.items()
-        if key in given
-    }
-    fields.setdefault("load_manager_class_name", MODULAR_MANAGER)
-    fields["properties"] = published_properties(values, prefix)
-    fields["load_balancer"] = {key: _scalar(value) for key, value in given.items() if is_load_manager_key(key)}
-    return fields
-
-
-def _scalar(text: str) -> bool | int | float | str:
+def _typed(text: str) -> bool | int | float | str:
     bare = text.strip()
     if bare.lower() in ("true", "false"):  # in any case, as Java has it
         return bare.lower() == "true"
@@ -120,7 +265,3 @@ def _scalar(text: str) -> bool | int | float | str:
         except ValueError:
             continue
     return bare
-
-
-def _pulsar_place(loc: tuple[str | int, ...], sentence: str) -> str:
-    return place((_KEYS.get(str(loc[0]), loc[0]), *loc[1:]) if loc else (), sentence)

@@ -1,26 +1,120 @@
-"""Reads the single files that settings may name: policies, a topology, a broker's profile; and finds absent ones."""
+"""Read the files that hold settings or that settings name: TOML, policies, a topology, a broker's profile."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from lookup.errors import SettingsError
+from lookup.model.documents import NestingError, is_device, toml_table
+from lookup.model.quoting import shown
 from lookup.settings.base import Strict
 from lookup.settings.broker import BrokerProfile
 from lookup.settings.broker_conf import read_broker_conf
-from lookup.settings.layers import anchored, read_toml
+from lookup.settings.cluster import TopologyFile
 from lookup.settings.policy import PolicyFile, PolicySpec
 from lookup.settings.problems import place, problems_of
-from lookup.settings.topology import TopologyFile
 
-__all__ = ["absent_files", "load_broker_profile", "load_policies", "load_topology"]
+__all__ = [
+    "absent_files",
+    "anchored",
+    "load_broker_profile",
+    "load_policies",
+    "load_topology",
+    "parsed_toml",
+    "read_text",
+    "read_toml",
+]
 
 Model = TypeVar("Model", bound=Strict)
+
+#: Key paths of the settings that are paths of files; `*` is any key of a table, `[]` any item of a list.
+_PATHS = (
+    "inputs.*",
+    "topology.file",
+    "brokers.[].profile",
+    "policies.[]",
+    "policies.[].from_broker_conf",
+    # A file may be one policy, its keys at the top.
+    "from_broker_conf",
+    "plugin_files.[]",
+    "topics.catalog",
+    "topics.from_broker_conf",
+)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file.
+
+    Raises:
+        SettingsError: one sentence, if it is absent, cannot be read, is no TOML or is nested too deep.
+    """
+    return parsed_toml(read_text(path), path)
+
+
+def read_text(path: Path) -> str:
+    """Read a text file.
+
+    Raises:
+        SettingsError: one sentence, if it is absent or cannot be read.
+    """
+    if is_device(path):
+        raise SettingsError(f"{path}: is a device; expected a text file")
+    try:
+        # Editors on Windows begin a file with a mark that TOML does not know.
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise SettingsError(f"{path}: there is no such file") from None
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"{path}: is no text in UTF-8") from None
+
+
+def parsed_toml(text: str, path: Path) -> dict[str, Any]:
+    """Read the text of a TOML file.
+
+    Raises:
+        SettingsError: one sentence, if it is no TOML or nested too deep.
+    """
+    try:
+        return toml_table(text)
+    except NestingError as error:
+        raise SettingsError(f"{path}: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{path}: is no valid TOML: {error}") from None
+
+
+def anchored(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Make the paths of an evaluation absolute from a folder; values of a wrong shape are left to the models."""
+    for path in _PATHS:
+        values = _anchored(values, path.split("."), folder)
+    return dict(values)
+
+
+def _anchored(value: Any, steps: Sequence[str], folder: Path) -> Any:
+    """Return a value with the path that some steps lead to made absolute."""
+    if steps and steps[0] == "[]":
+        return [_anchored(item, steps[1:], folder) for item in value] if isinstance(value, list) else value
+    if steps:
+        if not isinstance(value, Mapping):
+            return value
+        keys = value if steps[0] == "*" else steps[:1]
+        return {key: _anchored(item, steps[1:], folder) if key in keys else item for key, item in value.items()}
+    # A URI is no path, and an empty text is refused by the models: it would be the folder itself.
+    if not isinstance(value, str) or not value or "://" in value:
+        return value
+    if "\0" in value:
+        raise SettingsError(f"path {shown(value)} has the character '\\x00', which no name of a file has")
+    try:
+        return str((folder / Path(value).expanduser()).resolve())
+    except RuntimeError as error:  # of `~name` without such a user, or of links that go round
+        raise SettingsError(f"path {shown(value)} leads nowhere: {error}") from None
 
 
 def load_policies(path: str | os.PathLike[str]) -> tuple[PolicySpec, ...]:
@@ -45,7 +139,7 @@ def load_topology(path: str | os.PathLike[str]) -> TopologyFile:
 
 
 def load_broker_profile(path: str | os.PathLike[str]) -> BrokerProfile:
-    """Read a profile: TOML where the name ends in .toml, else a `broker.conf`.
+    """Read a profile: TOML if the name ends in .toml, else a `broker.conf`.
 
     Raises:
         SettingsError: all mistakes together.
@@ -56,7 +150,7 @@ def load_broker_profile(path: str | os.PathLike[str]) -> BrokerProfile:
 
 
 def absent_files(paths: object) -> list[str]:
-    """Return those of a list of paths that are no files; none of what is no list of paths, which the models refuse."""
+    """Return those of a list of paths that are no files; none of a value that the models refuse as no list of paths."""
     named = [path for path in paths if isinstance(path, str)] if isinstance(paths, list) else []
     return [path for path in named if not Path(path).is_file()]
 

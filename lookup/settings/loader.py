@@ -1,23 +1,65 @@
-"""Reads an evaluation with everything it names: flags over environment over files over defaults.
+"""Load the settings of evaluations and of topics with everything they name: flags over environment over files.
 
-All mistakes of all sources are found before any is reported.
+All mistakes of all sources are found before any is reported; what is right in wrong settings is kept, so that one
+mistake hides no other.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from lookup.errors import SettingsError
-from lookup.settings.evaluation import EvaluationFile
-from lookup.settings.layers import leaves
-from lookup.settings.problems import key_path
-from lookup.settings.reading import Findings, Reading
-from lookup.settings.sources import FileSource, FlagSource, TopologyFileSource, VariableSource, joined
-from lookup.settings.topics import TopicsFile
+from lookup.settings.evaluation import EvaluationFile, cross_problems
+from lookup.settings.files import absent_files, load_broker_profile, load_policies
+from lookup.settings.layers import (
+    FileSource,
+    FlagSource,
+    TopologyFileSource,
+    Tree,
+    VariableSource,
+    joined,
+    leaves,
+    origin_at,
+    origins_of,
+    sourced,
+    values_of,
+)
+from lookup.settings.policy import PolicySpec
+from lookup.settings.problems import Loc, key_path, place, place_meant, problems_of, unknown_keys, without
+from lookup.settings.topics import TopicsFile, read_topics_conf
 
-__all__ = ["describe", "examine_evaluation", "load_evaluation"]
+__all__ = [
+    "Findings",
+    "describe",
+    "examine_evaluation",
+    "load_evaluation",
+    "load_topics",
+    "named_policies",
+    "right_values",
+    "sound_tables",
+]
+
+Content = TypeVar("Content")
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The result of reading an evaluation: settings or problems, and in either case the tables that are right."""
+
+    settings: EvaluationFile | None
+    #: by its key in the file, every table that is right in itself, defaults included
+    tables: Mapping[str, Any]
+    #: one sentence each, with source and key path
+    problems: tuple[str, ...]
+    #: the same tables, and of those that are wrong what is right: an object with the right keys, the right policies
+    sound: Mapping[str, Any] = field(default_factory=dict)
 
 
 def load_evaluation(
@@ -46,16 +88,71 @@ def examine_evaluation(
     overrides: Mapping[str, object] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Findings:
-    """Read an evaluation as `load_evaluation` does, but return the mistakes, for a caller who has more to check."""
+    """Read an evaluation as `load_evaluation` does, but return the mistakes, for a caller that checks more."""
     flags, topology = FlagSource(overrides or {}), TopologyFileSource()
     variables = VariableSource(os.environ if environ is None else environ)
     try:
         tree = joined(flags, variables, FileSource(Path(path)), topology)
     except SettingsError as error:
         return Findings(None, {}, (*flags.problems, *variables.problems, *error.problems))
-    reading = Reading(str(path), [*flags.problems, *variables.problems, *topology.problems])
-    reading.incomplete |= {"topology"} if topology.problems else set()
+    reading = _Reading(str(path), [*flags.problems, *variables.problems, *topology.problems])
+    if topology.problems:
+        reading.incomplete.add("topology")
     return reading.finish(tree)
+
+
+def load_topics(
+    path: str | os.PathLike[str] | None = None,
+    overrides: Mapping[str, object] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> TopicsFile:
+    """Read the settings of topics, what `from_broker_conf` names included.
+
+    Args:
+        path: a TOML file with `[topics]`; a name that does not end in .toml is a `broker.conf`; None: no file.
+        overrides: flags by key path, `{"topics.catalog": "t.db"}`, paths from the working folder; None: not given.
+        environ: variables; default: those of the process. `{}`: none.
+
+    Raises:
+        SettingsError: all mistakes together.
+    """
+    flags = FlagSource(overrides or {}, model=TopicsFile)
+    variables = VariableSource(os.environ if environ is None else environ, model=TopicsFile)
+    problems = [*flags.problems, *variables.problems]
+    is_toml = path is not None and Path(path).suffix == ".toml"
+    files = [FileSource(Path(path), model=TopicsFile)] if is_toml and path is not None else []
+    try:
+        tree = joined(flags, variables, *files, model=TopicsFile)
+    except SettingsError as error:
+        raise SettingsError([*problems, *error.problems]) from None
+    # A `broker.conf` that is given counts before one that the settings name.
+    section = tree.get("topics", {})
+    named = values_of(section).get("from_broker_conf") if isinstance(section, dict) else None
+    for conf in (None if is_toml or path is None else str(path), named):
+        section = tree.get("topics", {})
+        if not isinstance(conf, str) or not isinstance(section, dict):
+            continue
+        try:
+            below = sourced(read_topics_conf(conf, written=frozenset(section)), conf)
+        except SettingsError as error:
+            problems += error.problems
+        else:
+            tree = {**tree, "topics": {**below, **section}}
+    origins, values = origins_of(tree), values_of(tree)
+    settings: TopicsFile | None = None
+    mistakes: list[tuple[Loc, str]] = [
+        (("plugin_files",), f"there is no file {file}") for file in absent_files(values.get("plugin_files"))
+    ]
+    try:
+        settings = TopicsFile.model_validate(values)
+    except ValidationError as error:
+        mistakes = [*problems_of(error, TopicsFile), *mistakes]
+    for loc, sentence in mistakes:
+        origin = origin_at(place_meant(loc, sentence), origins) or ("settings" if path is None else str(path))
+        problems.append(f"{origin}: {place(loc, sentence)}")
+    if settings is None or problems:
+        raise SettingsError(tuple(dict.fromkeys(problems)))
+    return settings.note_sources({key_path(loc): source for loc, source in origins.items()})
 
 
 def describe(resolved: EvaluationFile | TopicsFile) -> list[tuple[str, object, str]]:
@@ -65,3 +162,145 @@ def describe(resolved: EvaluationFile | TopicsFile) -> list[tuple[str, object, s
         known = (resolved.sources.get(key_path(loc[:length])) for length in range(len(loc), 0, -1))
         rows.append((key_path(loc), value, next(filter(None, known), "default")))
     return rows
+
+
+@dataclass
+class _Reading:
+    """Values with their origins on the way to an `EvaluationFile`, and the problems so far."""
+
+    #: the evaluation file, named if a mistake has no other origin
+    file: str
+    problems: list[str]
+    #: tables that name a file with mistakes
+    incomplete: set[str] = field(default_factory=set)
+    origins: dict[Loc, str] = field(default_factory=dict)
+    #: position in the list as written, by position among all policies: a file may stand for several
+    written: dict[int, int] = field(default_factory=dict)
+
+    def finish(self, tree: Tree) -> Findings:
+        """Read the files that are named, validate everything and gather the mistakes."""
+        self.origins = origins_of(tree)
+        values = values_of(tree)
+        self._read_policies(values)
+        self._read_profiles(values)
+        missing = absent_files(values.get("plugin_files"))
+        self._add((("plugin_files",), f"there is no file {file}") for file in missing)
+        self.incomplete |= {"plugin_files"} if missing else set()
+        settings, known, wrong = self._validated(values)
+        tables = right_values(EvaluationFile, known, {*(loc[0] for loc in wrong), *self.incomplete})
+        sound = {**sound_tables(known, wrong), **tables}
+        # Of policies only names are compared between tables, and only if those of all are known.
+        names = None if "policies" in self.incomplete else named_policies(known.get("policies"))
+        comparable = {name: table for name, table in sound.items() if name != "policies"}
+        self._add(cross_problems(comparable if names is None else {**comparable, "policies": names}))
+        if self.problems or settings is None:
+            return Findings(None, tables, tuple(dict.fromkeys(self.problems)), sound)
+        sources = {key_path(loc): origin_at(loc, self.origins) or self.file for loc, _ in leaves(values)}
+        return Findings(settings.note_sources(sources), tables, (), sound)
+
+    def _validated(self, values: Mapping[str, Any]) -> tuple[EvaluationFile | None, Mapping[str, Any], set[Loc]]:
+        """Return settings or None, the values without unknown keys, and the places that are wrong even so."""
+        try:
+            return EvaluationFile.model_validate(values), values, set()
+        except ValidationError as error:
+            mistakes, unknown = list(problems_of(error, EvaluationFile)), unknown_keys(error)
+        # What has no place is a check between tables, made again on the tables that are right. A table that lacks what
+        # a bad file should have held is not blamed for being too short.
+        self._add((loc, text) for loc, text in mistakes if loc and not (len(loc) == 1 and loc[0] in self.incomplete))
+        if unknown:  # pydantic checks a table as a whole only if each of its keys is right
+            return (None, *self._validated(without(values, unknown))[1:])
+        return None, values, {loc for loc, _ in mistakes if loc}
+
+    def _add(self, mistakes: Iterable[tuple[Loc, str]]) -> None:
+        for loc, sentence in mistakes:
+            written = loc
+            if len(loc) > 1 and loc[0] == "policies" and isinstance(loc[1], int):
+                written = (loc[0], self.written.get(loc[1], loc[1]), *loc[2:])
+            origin = origin_at(place_meant(loc, sentence), self.origins) or self.file
+            self.problems.append(f"{origin}: {place(written, sentence)}")
+
+    def _read_policies(self, values: dict[str, Any]) -> None:
+        """Put the policies of files in the places of their paths."""
+        written = values.get("policies")
+        if not isinstance(written, list):
+            return
+        source = origin_at(("policies",), self.origins) or self.file
+        policies: list[object] = []
+        values["policies"] = policies
+        for number, entry in enumerate(written):
+            is_file = isinstance(entry, str)
+            for policy in (self._read(load_policies, entry, "policies") if is_file else (entry,)) or ():
+                self.origins["policies", len(policies)] = entry if is_file else source
+                self.written[len(policies)] = number
+                policies.append(policy)
+
+    def _read_profiles(self, values: dict[str, Any]) -> None:
+        """Put the profiles of files in the places of their paths."""
+        written = values.get("brokers")
+        if not isinstance(written, list):
+            return
+        values["brokers"] = brokers = list(written)
+        for number, entry in enumerate(written):
+            file = entry.get("profile") if isinstance(entry, Mapping) else None
+            if isinstance(file, str):
+                brokers[number] = {**entry, "profile": self._read(load_broker_profile, file, "brokers")}
+                self.origins["brokers", number, "profile"] = file
+
+    def _read(self, load: Callable[[str], Content], path: str, table: str) -> Content | None:
+        try:
+            return load(path)
+        except SettingsError as error:
+            self.problems += error.problems
+            self.incomplete.add(table)
+            return None
+
+
+def right_values(model: type[BaseModel], values: Mapping[str, Any], wrong: Collection[str | int]) -> dict[str, Any]:
+    """Return the values of a table, defaults included, by key, without those that are wrong."""
+    right: dict[str, Any] = {}
+    for name, info in model.model_fields.items():
+        if name in wrong:
+            continue
+        if name in values:
+            right[name] = TypeAdapter(info.rebuild_annotation()).validate_python(values[name])
+        else:
+            right[name] = info.get_default(call_default_factory=True)
+    return right
+
+
+def sound_tables(values: Mapping[str, Any], wrong: Collection[Loc]) -> dict[str, Any]:
+    """Return the right keys, as objects, and the right policies of the wrong tables of an evaluation.
+
+    Args:
+        values: an evaluation without unknown keys.
+        wrong: the place of every mistake.
+    """
+    inside = {str(loc[0]): {step for other in wrong if other[0] == loc[0] for step in other[1:2]} for loc in wrong}
+    tables: dict[str, Any] = {}
+    for name, info in EvaluationFile.model_fields.items():
+        model = info.annotation
+        if not isinstance(model, type) or not issubclass(model, BaseModel):
+            continue  # only a table with fixed keys can be right in part
+        if name in inside and isinstance(values.get(name), Mapping):
+            tables[name] = SimpleNamespace(**right_values(model, values[name], inside[name]))
+    if isinstance(values.get("policies"), list):
+        wrong_policies = inside.get("policies", ())
+        tables["policies"] = tuple(
+            PolicySpec.model_validate(entry)
+            for index, entry in enumerate(values["policies"])
+            if index not in wrong_policies
+        )
+    return tables
+
+
+def named_policies(written: object) -> tuple[SimpleNamespace, ...] | None:
+    """Return the policies with nothing but their names; None if there are none or a name cannot be read."""
+    policies = []
+    for entry in written if isinstance(written, list) else ():
+        # Policies of files are models already, those of the evaluation itself are tables.
+        table = entry if isinstance(entry, Mapping) else {}
+        name = entry.name if isinstance(entry, PolicySpec) else table.get("name")
+        if not isinstance(name, str):
+            return None
+        policies.append(SimpleNamespace(name=name))
+    return tuple(policies) or None

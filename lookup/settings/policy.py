@@ -1,4 +1,4 @@
-"""Policies as written: a name and a composition of parts; which parts exist is the engine's registry's business."""
+"""Model policies as written: a name and a composition of parts; the engine's registry knows which parts exist."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ from pydantic_core import CoreSchema
 from lookup.errors import SettingsError
 from lookup.model.quoting import shown
 from lookup.settings.base import CountS, Share, Strict, refuse
-from lookup.settings.broker import Scalar
-from lookup.settings.pulsar_defaults import Release
-from lookup.settings.today import read_today
+from lookup.settings.broker_conf import read_today
+from lookup.settings.pulsar_keys import Release, Scalar
 
 __all__ = ["OnError", "PartSpec", "PolicyFile", "PolicySpec"]
 
@@ -45,6 +44,7 @@ class PartSpec(Strict):
             return {"use": written}
         if not isinstance(written, Mapping):
             raise ValueError(f'should be a part\'s name or a table like {{ use = "best" }}, not {shown(written)}')
+        # Only a table made in Python has its parameters apart; in TOML they stand beside `use`.
         if "parameters" in written:
             return written
         own = {key: value for key, value in written.items() if key in ("use", "weight")}
@@ -52,6 +52,7 @@ class PartSpec(Strict):
 
     @model_serializer
     def _write(self) -> dict[str, Any]:
+        # As it was written: most parts may have no weight, and would be refused when read again.
         weight = {"weight": self.weight} if "weight" in self.model_fields_set else {}
         return {"use": self.use, **self.parameters, **weight}
 
@@ -139,23 +140,23 @@ class PolicySpec(Strict):
         if not isinstance(path, str):
             return handler(written)
         try:
-            found = read_today(path, str(written.get("pulsar") or "4.x"))
+            today = read_today(path, str(written.get("pulsar") or "4.x"))
         except SettingsError as error:
             raise ValueError(str(error)) from None
         own = {key: value for key, value in written.items() if key not in ("from_broker_conf", "pulsar")}
         keys = own.get("broker_conf", {})
-        spec = handler({**found.table, **own, "broker_conf": {**found.table["broker_conf"], **keys}})
-        spec._warnings, spec._conf_file = found.warnings, path
-        spec._conf_sources = {key: path for key in found.table["broker_conf"] if key not in keys}
+        spec = handler({**today.table, **own, "broker_conf": {**today.table["broker_conf"], **keys}})
+        spec._warnings, spec._conf_file = today.warnings, path
+        spec._conf_sources = {key: path for key in today.table["broker_conf"] if key not in keys}
         return spec
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        named = {f"filters[{place}]": part for place, part in enumerate(self.filters)}
+        named = {f"filters[{index}]": part for index, part in enumerate(self.filters)}
         single = {"selector": self.selector, "shedder": self.shedder, "splitter": self.splitter}
-        named |= {place: part for place, part in single.items() if part is not None}
-        weighted = [place for place, part in named.items() if "weight" in part.model_fields_set]
-        problems = [f"{place}.weight: only scorers have a weight" for place in weighted]
+        named |= {key: part for key, part in single.items() if part is not None}
+        weighted = [key for key, part in named.items() if "weight" in part.model_fields_set]
+        problems = [f"{key}.weight: only scorers have a weight" for key in weighted]
         if self.pulsar is not None:
             problems.append("pulsar: says which defaults a `from_broker_conf` has, and there is none")
         if not self.name.strip():

@@ -1,10 +1,10 @@
-"""Sentences for users: where a mistake stands, what is wrong and what would be right."""
+"""Write mistakes in settings as sentences: their place, what is wrong and what would be right."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -54,7 +54,7 @@ def place(loc: Iterable[str | int], sentence: str) -> str:
 
 
 def place_meant(loc: Loc, sentence: str) -> Loc:
-    """Return the place of what a sentence is about: that of the key it begins with, as those of a table's checks do."""
+    """Return the place a sentence is about: that of the key it begins with, as sentences of a table's checks do."""
     keyed = _KEYED.match(sentence)
     steps = _STEP.findall(keyed[0]) if keyed else ()
     return (*loc, *(int(position) if position else quoted or bare for position, quoted, bare in steps))
@@ -64,33 +64,29 @@ def problems_of(error: ValidationError, model: object) -> Iterator[tuple[Loc, st
     """Yield place and sentence of every mistake pydantic found; a model's own check may have found several."""
     details = error.errors(include_url=False)
     for detail in details:
-        if _is_echo(detail, details):
+        above = detail["loc"]
+        inside = (other["loc"] for other in details if len(other["loc"]) > len(above))
+        # pydantic also complains that a list is too short if some of its items were wrong: an echo.
+        if detail["type"] == "too_short" and any(loc[: len(above)] == above for loc in inside):
             continue
         loc = tuple(step for step in detail["loc"] if step != "[key]")
         for sentence in _sentences(detail, model):
             yield loc, sentence
 
 
-def _is_echo(detail: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
-    """Tell pydantic's complaint that a list is too short because some of its items were wrong."""
-    above = detail["loc"]
-    inside = (other["loc"] for other in details if len(other["loc"]) > len(above))
-    return detail["type"] == "too_short" and any(loc[: len(above)] == above for loc in inside)
-
-
 def unknown_keys(error: ValidationError) -> set[Loc]:
-    """Return the places of keys that no table knows."""
+    """Return the places of keys that are in no table."""
     return {detail["loc"] for detail in error.errors() if detail["type"] == "extra_forbidden"}
 
 
 def without(value: Any, locs: set[Loc]) -> Any:
-    """Return a copy of tables and lists that lacks what stands at some places."""
+    """Return a copy of tables and lists that lacks the values at some places."""
     below = {loc[0]: {other[1:] for other in locs if other[0] == loc[0]} for loc in locs}
     if isinstance(value, Mapping):
         kept = {key: inner for key, inner in value.items() if () not in below.get(key, ())}
         return {key: without(inner, below.get(key, set())) for key, inner in kept.items()}
     if isinstance(value, list):
-        return [without(inner, below.get(place, set())) for place, inner in enumerate(value)]
+        return [without(inner, below.get(index, set())) for index, inner in enumerate(value)]
     return value
 
 
@@ -104,10 +100,13 @@ def _sentences(detail: ErrorDetails, model: object) -> list[str]:
     if detail["type"] == "too_short" and not detail["input"]:
         return ["should not be empty"]
     wanted = f"should be {_KINDS[detail['type']]}" if detail["type"] in _KINDS else _WORDS.sub("should", detail["msg"])
-    return [f"{wanted}, not {_short(detail['input'])}"]
+    given = detail["input"]
+    # As TOML writes them: true and 2026-01-01, not True and datetime.date(2026, 1, 1).
+    written = str(given).lower() if isinstance(given, bool) else str(given) if isinstance(given, date) else shown(given)
+    return [f"{wanted}, not {written}"]
 
 
-# TOML's words for what pydantic calls by Python's.
+# TOML's words for types that pydantic names by Python's.
 _KINDS = {
     "bool_type": "true or false",
     "dict_type": "a table",
@@ -118,15 +117,8 @@ _KINDS = {
     "string_type": "a text",
     "tuple_type": "a list",
 }
-
-
 # pydantic begins with "Input should", "Tuple should", "Dictionary should", ...
 _WORDS = re.compile(r"\A\w+ should")
-
-
-def _short(value: object) -> str:
-    # As TOML writes it, true and 2026-01-01 not as Python does.
-    return str(value).lower() if isinstance(value, bool) else str(value) if isinstance(value, date) else shown(value)
 
 
 def known_keys(model: type[BaseModel]) -> dict[str, Any]:
@@ -135,7 +127,7 @@ def known_keys(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def choices_at(model: object, loc: Iterable[str | int]) -> list[str]:
-    """Return the keys that may be written at a place, none where it is no table of fixed keys."""
+    """Return the keys that may be written at a place, none if it is no table of fixed keys."""
     reached: object = model
     for step in loc:
         reached = descend(reached, step)
@@ -144,7 +136,7 @@ def choices_at(model: object, loc: Iterable[str | int]) -> list[str]:
 
 
 def descend(annotation: object, step: str | int) -> object:
-    """Return the type of what stands under a key or at a position of a value of a type; None where nothing can."""
+    """Return the type of the value under a key, or at a position, of a value of a type; None if there can be none."""
     inner = _bare(annotation)
     if isinstance(inner, type) and issubclass(inner, BaseModel):
         return known_keys(inner).get(str(step))

@@ -1,4 +1,4 @@
-"""Turns settings into what engine and replay work with: brokers and their times, namespaces, topology, labels.
+"""Turn settings into the types of engine and replay: brokers and their times, namespaces, topology, labels.
 
 Everything returned is plain, frozen and survives pickle. Times are integers, µs since the Unix epoch.
 """
@@ -6,9 +6,8 @@ Everything returned is plain, frozen and survives pickle. Times are integers, µ
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from fnmatch import fnmatchcase
 
 from lookup.model.broker import AdvertisedListener, Broker, BrokerLookupData, Location
@@ -17,9 +16,10 @@ from lookup.model.quoting import listed
 from lookup.model.time import to_us
 from lookup.model.topology import LEVELS, Edge, Topology
 from lookup.settings.base import numbered
-from lookup.settings.broker import BrokerEntry, BrokerProfile, LocationEntry, Scalar
+from lookup.settings.broker import BrokerEntry, BrokerProfile
+from lookup.settings.cluster import parse_boundaries
 from lookup.settings.evaluation import EvaluationFile
-from lookup.settings.namespace import NamespaceEntry, parse_boundaries
+from lookup.settings.pulsar_keys import Scalar
 
 __all__ = [
     "BrokerInterval",
@@ -37,7 +37,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class BrokerInterval:
-    """A broker and when it is registered: in [from_us, until_us), open where None."""
+    """A broker and when it is registered: in [from_us, until_us), open if None."""
 
     broker: Broker
     from_us: int | None
@@ -53,17 +53,34 @@ class ClientRule:
     properties: Mapping[str, str]
 
     def matches(self, client: str) -> bool:
-        """Tell whether a client is meant; it may be written `host`, `host:port` or `/address:port`."""
-        host = _host(client)
+        """Return whether a client is meant; it may be written `host`, `host:port` or `/address:port`."""
+        # Java prints addresses with a leading slash; an IPv6 address with a port stands in brackets.
+        address = client.removeprefix("/")
+        host, colon, port = address.rpartition(":")
+        if address.startswith("["):
+            host = address[1:].partition("]")[0]
+        elif not colon or not port.isdigit() or ":" in host:
+            host = address
         if self.glob is not None:
             return fnmatchcase(client, self.glob) or fnmatchcase(host, self.glob)
-        return self.cidr is not None and _is_within(host, self.cidr)
+        try:
+            return self.cidr is not None and ipaddress.ip_address(host) in ipaddress.ip_network(self.cidr)
+        except ValueError:
+            return False  # a name is in no network
 
 
 def broker_intervals(settings: EvaluationFile, cluster: str) -> tuple[BrokerInterval, ...]:
     """Return a cluster's brokers with the times they are registered, templates written out, sorted by id and time."""
-    entries = [entry for entry in settings.brokers if entry.clusters is None or cluster in entry.clusters]
-    intervals = [interval for entry in entries for interval in _expand(entry)]
+    intervals = []
+    for entry in settings.brokers:
+        if entry.clusters is not None and cluster not in entry.clusters:
+            continue
+        from_us, until_us = (None if moment is None else to_us(moment) for moment in (entry.from_, entry.until))
+        for turn, (number, broker_id) in enumerate(zip(entry.numbers, entry.ids, strict=True)):
+            broker = _broker(entry, broker_id, turn, number)
+            # Pulsar's brokers publish their start in milliseconds.
+            data = replace(broker.lookup_data, start_timestamp=(from_us or 0) // 1000)
+            intervals.append(BrokerInterval(replace(broker, lookup_data=data), from_us, until_us))
     return tuple(sorted(intervals, key=lambda interval: (interval.broker.id, interval.from_us or 0)))
 
 
@@ -71,11 +88,21 @@ def namespace_policies(settings: EvaluationFile) -> NamespacePolicies:
     """Return bundles, isolation, anti-affinity and failure domains by name."""
     entries = settings.namespaces
     domains = settings.failure_domains.items()
+    boundaries = {}
+    for entry in entries:
+        if entry.boundaries is not None:
+            boundaries[entry.name] = parse_boundaries(entry.boundaries)
+        elif entry.bundles is not None:
+            boundaries[entry.name] = equal_boundaries(entry.bundles)
     return NamespacePolicies(
-        isolation={entry.name: _isolation(entry) for entry in entries if entry.isolation},
+        isolation={
+            entry.name: tuple(IsolationPolicy(rule.primary, rule.secondary, rule.min_limit) for rule in entry.isolation)
+            for entry in entries
+            if entry.isolation
+        },
         anti_affinity_group={e.name: e.anti_affinity_group for e in entries if e.anti_affinity_group is not None},
         failure_domains={broker: domain for domain, brokers in domains for broker in brokers},
-        boundaries={entry.name: found for entry in entries if (found := _boundaries(entry)) is not None},
+        boundaries=boundaries,
         default_bundles=settings.evaluation.default_bundles,
     )
 
@@ -83,6 +110,7 @@ def namespace_policies(settings: EvaluationFile) -> NamespacePolicies:
 def topology(settings: EvaluationFile) -> Topology:
     """Return distances, prices and links."""
     section = settings.topology
+    # Defaults have figures for every level, also for those that the file does not use.
     kept = ("same", *section.levels)
     return Topology(
         distance_ms={level: ms for level, ms in section.distance_ms.items() if level in kept},
@@ -106,9 +134,8 @@ def label_client(rules: Sequence[ClientRule], client: str | None, properties: Ma
 def load_manager_keys(settings: EvaluationFile) -> Mapping[str, Scalar]:
     """Return the load manager's keys, under Pulsar's names, that profiles give and agree on.
 
-    These may fill parameters of parts that name such a key (`Conf`). A cluster has one policy: where its brokers are
-    configured differently, nobody can tell whose value would count. What every broker runs is known where each has a
-    profile.
+    These may fill parameters of parts that name such a key (`Conf`). A cluster has one policy: if its brokers are
+    configured differently, no value can be said to count. The manager is known if every broker has a profile.
     """
     given: dict[str, list[Scalar]] = {}
     for entry in settings.brokers:
@@ -124,10 +151,10 @@ def load_manager_keys(settings: EvaluationFile) -> Mapping[str, Scalar]:
 def load_manager_sources(settings: EvaluationFile) -> Mapping[str, str]:
     """Return by key of the load manager the profiles that give it, as sentences name them."""
     given: dict[str, dict[str, None]] = {}
-    for place, entry in enumerate(settings.brokers):
+    for index, entry in enumerate(settings.brokers):
         for key in entry.profile.load_balancer if entry.profile else ():
             file = entry.profile.file if entry.profile else None
-            given.setdefault(key, {})[file or f"brokers[{place}].profile"] = None
+            given.setdefault(key, {})[file or f"brokers[{index}].profile"] = None
     return {key: listed(files) for key, files in given.items()}
 
 
@@ -138,8 +165,18 @@ def lookup_data(profile: BrokerProfile, broker_id: str, properties: Mapping[str,
 
     Source: `docs/pulsar/load-managers.md`.
     """
-    host, port = _split_id(broker_id, profile)
-    listeners = {name: _listener(urls) for name, urls in profile.advertised_listeners.items()}
+    host, colon, digits = broker_id.rpartition(":")
+    port = profile.web_service_port
+    if not colon or not digits.isdigit():
+        host = broker_id
+    elif port is not None:
+        # The id of a broker without a plain web service carries the TLS port.
+        port = int(digits)
+    listeners = {}
+    for name, urls in profile.advertised_listeners.items():
+        by_scheme = {url.partition("://")[0]: url for url in urls}
+        schemes = ("pulsar", "pulsar+ssl", "http", "https")
+        listeners[name] = AdvertisedListener(*(by_scheme.get(scheme) for scheme in schemes))
     internal = listeners.get(profile.internal_listener_name or next(iter(listeners), ""), AdvertisedListener())
     return BrokerLookupData(
         web_service_url=internal.broker_http_url or _url("http", host, port),
@@ -157,84 +194,32 @@ def lookup_data(profile: BrokerProfile, broker_id: str, properties: Mapping[str,
     )
 
 
-def _expand(entry: BrokerEntry) -> Iterator[BrokerInterval]:
+def _broker(entry: BrokerEntry, broker_id: str, turn: int, number: int) -> Broker:
+    """Return a broker of an entry; it takes lists of values in turn, and `{n}` stands for its number."""
+
+    def own(values: Sequence[str]) -> str:
+        return numbered(values[turn % len(values)], number)
+
     profile = entry.profile or BrokerProfile()
-    for place, (number, broker_id) in enumerate(zip(entry.numbers, entry.ids, strict=True)):
-        own = {key: _turn(values, place, number) for key, values in entry.properties.items()}
-        data = lookup_data(_member(profile, number) if entry.count else profile, broker_id, own)
-        data = replace(data, start_timestamp=(_microseconds(entry.from_) or 0) // 1000)
-        broker = Broker(
-            id=broker_id,
-            lookup_data=data,
-            capacity=entry.capacity if entry.capacity is not None else profile.capacity,
-            location=_location(entry.location, data.properties, entry.prefix, (place, number)),
-            property_prefix=entry.prefix,
-        )
-        yield BrokerInterval(broker, _microseconds(entry.from_), _microseconds(entry.until))
-
-
-def _turn(values: Sequence[str], place: int, number: int) -> str:
-    return numbered(values[place % len(values)], number)
-
-
-def _member(profile: BrokerProfile, number: int) -> BrokerProfile:
-    listeners = {
-        name: tuple(numbered(url, number) for url in urls) for name, urls in profile.advertised_listeners.items()
-    }
-    return profile.model_copy(update={"advertised_listeners": listeners})
-
-
-def _location(
-    entry: LocationEntry | None, properties: Mapping[str, str], prefix: str, turn: tuple[int, int]
-) -> Location:
-    if entry is None:
-        return Location(*(properties.get(prefix + level) or None for level in LEVELS))
-    levels = (entry.region, entry.zone, entry.rack)
-    return Location(*(None if values is None else _turn(values, *turn) for values in levels))
-
-
-def _listener(urls: Sequence[str]) -> AdvertisedListener:
-    by_scheme = {url.partition("://")[0]: url for url in urls}
-    return AdvertisedListener(*(by_scheme.get(scheme) for scheme in ("pulsar", "pulsar+ssl", "http", "https")))
-
-
-def _split_id(broker_id: str, profile: BrokerProfile) -> tuple[str, int | None]:
-    host, colon, port = broker_id.rpartition(":")
-    if not colon or not port.isdigit():
-        return broker_id, profile.web_service_port
-    # The id of a broker without a plain web service carries the TLS port.
-    return host, int(port) if profile.web_service_port is not None else None
+    if entry.count:
+        listeners = {
+            name: tuple(numbered(url, number) for url in urls) for name, urls in profile.advertised_listeners.items()
+        }
+        profile = profile.model_copy(update={"advertised_listeners": listeners})
+    data = lookup_data(profile, broker_id, {key: own(values) for key, values in entry.properties.items()})
+    if entry.location is None:
+        levels = [data.properties.get(entry.prefix + level) or None for level in LEVELS]
+    else:
+        written = (entry.location.region, entry.location.zone, entry.location.rack)
+        levels = [None if values is None else own(values) for values in written]
+    return Broker(
+        id=broker_id,
+        lookup_data=data,
+        capacity=entry.capacity if entry.capacity is not None else profile.capacity,
+        location=Location(*levels),
+        property_prefix=entry.prefix,
+    )
 
 
 def _url(scheme: str, host: str, port: int | None) -> str | None:
     return None if port is None else f"{scheme}://{host}:{port}"
-
-
-def _microseconds(moment: datetime | None) -> int | None:
-    return None if moment is None else to_us(moment)
-
-
-def _isolation(entry: NamespaceEntry) -> tuple[IsolationPolicy, ...]:
-    return tuple(IsolationPolicy(policy.primary, policy.secondary, policy.min_limit) for policy in entry.isolation)
-
-
-def _boundaries(entry: NamespaceEntry) -> tuple[int, ...] | None:
-    if entry.boundaries is not None:
-        return parse_boundaries(entry.boundaries)
-    return None if entry.bundles is None else equal_boundaries(entry.bundles)
-
-
-def _host(client: str) -> str:
-    """Strip a leading slash, as Java prints addresses, and a port; IPv6 addresses with a port stand in brackets."""
-    address = client.removeprefix("/")
-    if address.startswith("["):
-        return address[1:].partition("]")[0]
-    host, colon, port = address.rpartition(":")
-    return host if colon and port.isdigit() and ":" not in host else address
-
-
-def _is_within(host: str, cidr: str) -> bool:
-    try:
-        return ipaddress.ip_address(host) in ipaddress.ip_network(cidr)
-    except ValueError:
-        return False

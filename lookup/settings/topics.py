@@ -1,19 +1,35 @@
-"""The table `[topics]` and the file it stands in; `topics_loader.py` reads it.
+"""Model the table `[topics]` and the file it stands in, and read the same settings from a `broker.conf`.
 
-The keys are Pulsar's under shorter names; which is which stands in `PULSAR_KEYS` of `topics_conf.py`.
+The keys are Pulsar's under shorter names; `PULSAR_KEYS` maps them. Source: `docs/pulsar/configuration.md`;
+`allowedCustomLabelKeys`: PIP-451, which was not merged.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
+from lookup.errors import SettingsError
+from lookup.model.quoting import shown
 from lookup.settings.base import Positive, ShareS, Strict, Truth, WholeFile, refuse
+from lookup.settings.broker_conf import conf_values
 from lookup.settings.policy import PartSpec
 
-__all__ = ["TopicsFile", "TopicsSection"]
+__all__ = ["PULSAR_KEYS", "TopicsFile", "TopicsSection", "read_topics_conf"]
 
+#: Pulsar's keys, by setting.
+PULSAR_KEYS: Mapping[str, str] = {
+    "lister": "pulsarResourcesExtendedClassName",
+    "pattern_filtering": "enableBrokerSideSubscriptionPatternEvaluation",
+    "pattern_max_length": "subscriptionPatternMaxLength",
+    "topic_list_watcher": "enableBrokerTopicListWatcher",
+    "allowed_label_keys": "allowedCustomLabelKeys",
+}
+
+#: Pulsar's own class, and the lister that does the same.
+_CLASSES = {"org.apache.pulsar.broker.DefaultPulsarResourcesExtended": "default"}
 _Text = Annotated[str, Field(min_length=1)]
 #: seconds of a client's pace, from a millisecond to a day
 _Pause = Annotated[float, Field(strict=True, ge=0.001, le=86_400)]
@@ -71,3 +87,45 @@ class TopicsFile(WholeFile):
     """How topics are listed, labelled and watched."""
     plugin_files: tuple[str, ...] = ()
     """Paths of Python files that register listers through the hooks."""
+
+
+def read_topics_conf(path: str, *, written: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """Return the settings that a `broker.conf` has a value for.
+
+    Args:
+        written: settings that are set elsewhere; those of the file are ignored.
+
+    Raises:
+        SettingsError: all mistakes together, each under Pulsar's key.
+    """
+    values = conf_values(path)
+    given = {name: values.get(key, "").strip() for name, key in PULSAR_KEYS.items() if name not in written}
+    problems: list[str] = []
+    settings = {}
+    for name, text in given.items():
+        if text:
+            try:
+                settings[name] = _value(name, text)
+            except ValueError as error:
+                problems.append(f"{PULSAR_KEYS[name]}: {error}")
+    if problems:
+        raise SettingsError([f"{path}: {problem}" for problem in problems])
+    return settings
+
+
+def _value(name: str, text: str) -> Any:
+    """Read the text that a `broker.conf` has for a setting."""
+    if name == "lister":
+        if "." in text and text not in _CLASSES:
+            raise ValueError(f"{text} is a Java class, which only a broker loads; write the lister that stands for it")
+        return _CLASSES.get(text, text)
+    if name == "allowed_label_keys":
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+    if name == "pattern_max_length":
+        # int() would also take "+5", "1_0" and digits of other scripts.
+        if not text.isascii() or not text.isdigit() or int(text) < 1:
+            raise ValueError(f"should be a whole number of at least 1, not {shown(text)}")
+        return int(text)
+    if text.lower() not in ("true", "false"):  # in any case, as Java has it
+        raise ValueError(f"should be true or false, not {shown(text)}")
+    return text.lower() == "true"

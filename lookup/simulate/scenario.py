@@ -30,7 +30,7 @@ from lookup.settings.base import (
     numbered,
     refuse,
 )
-from lookup.settings.layers import anchored, parsed_toml, read_text
+from lookup.settings.files import anchored, parsed_toml, read_text
 from lookup.settings.policy import PolicySpec
 from lookup.settings.problems import place, problems_of
 

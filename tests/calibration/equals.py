@@ -12,7 +12,7 @@ from scipy import special
 from lookup.replay.outcome import LOGGED, ReplayOutcome
 from lookup.score.metrics import lookup_register_metrics
 from lookup.score.scoring import Plan, Scored, score
-from lookup.settings.sections import EvaluationSection, VerdictSection
+from lookup.settings.evaluation import EvaluationSection, VerdictSection
 from tests.calibration.worlds import KINDS, World, group, replayed
 
 __all__ = ["METRICS", "SEEDS", "Count", "Counts", "compared", "equals_in", "upper_bound"]

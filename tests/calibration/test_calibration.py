@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lookup.settings.sections import VerdictSection
+from lookup.settings.evaluation import VerdictSection
 from tests.calibration.differences import KNOWN, covered_in, demo
 from tests.calibration.equals import SEEDS, Counts, compared, equals_in
 from tests.calibration.worlds import KINDS, World, replayed
@@ -68,7 +68,7 @@ def test_known_differences_are_found() -> None:
 
 
 def test_intervals_hold_true_differences() -> None:
-    """On a log with sixty replicates, intervals of a default number of them hold the mean of all in 17 of 20 cases or more."""
+    """On a log with sixty replicates, intervals of a default number of them hold the mean of all in 17 of 20 cases."""
     counts = covered_in(World(lookups=8_000), ("dice", "rendezvous"), [1], truth=60).values()
 
     made = sum(count.made for count in counts)

@@ -14,7 +14,7 @@ from lookup.engine.policy import Policy
 from lookup.hooks import Filter, Selector, Shedder
 from lookup.model import Broker, BundleLoad, Roster
 from lookup.model.load import Load
-from lookup.settings.sections import OwnerLoss
+from lookup.settings.evaluation import OwnerLoss
 
 __all__ = ["CAPACITY", "Town", "pairs", "towns"]
 

@@ -21,7 +21,7 @@ from lookup.report.wording import (
     outcomes,
 )
 from lookup.score.scoring import Plan, score
-from lookup.settings.sections import EvaluationSection, VerdictSection
+from lookup.settings.evaluation import EvaluationSection, VerdictSection
 from tests.report.results import INPUTS, placed_once, result
 from tests.report.test_markdown import section
 from tests.report.test_printing import printed

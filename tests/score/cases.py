@@ -14,7 +14,7 @@ from lookup.score.luck import Layout, layout_of
 from lookup.score.metrics import lookup_register_metrics
 from lookup.score.scoring import Plan, Scored, score
 from lookup.score.series import Series, series_of
-from lookup.settings.sections import EvaluationSection, VerdictSection
+from lookup.settings.evaluation import EvaluationSection, VerdictSection
 
 METRICS = tuple(metric() for metric in lookup_register_metrics())
 HOUR_US = 3600 * 1_000_000

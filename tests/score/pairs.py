@@ -11,7 +11,7 @@ import numpy as np
 from lookup.score.luck import Estimate, Sample
 from lookup.score.series import Series, series_of
 from lookup.score.verdict import Case, Name, Verdict, judge
-from lookup.settings.sections import VerdictSection
+from lookup.settings.evaluation import VerdictSection
 from tests.score.cases import METRICS, layout, ratios, spread
 
 NAN = math.nan

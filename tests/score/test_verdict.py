@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from lookup.replay.outcome import LOGGED, MetricSums
 from lookup.score.series import series_of
 from lookup.score.verdict import Verdict, exit_code, family, judge
-from lookup.settings.sections import VerdictSection
+from lookup.settings.evaluation import VerdictSection
 from tests.score.cases import METRICS, copies, decided, moves, plan, ratios, replicated, scored, spread, sums
 from tests.score.pairs import NAN, ONE_FREEDOM, case, estimated, judged
 

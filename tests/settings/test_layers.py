@@ -1,4 +1,4 @@
-"""Layers: values with their sources, and paths that start where they are named."""
+"""Layers: values with their sources, read from flags, variables and files, and laid over one another."""
 
 from __future__ import annotations
 
@@ -8,70 +8,37 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic_settings import BaseSettings, InitSettingsSource
 
 from lookup.errors import SettingsError
 from lookup.settings.layers import (
-    anchored,
+    FileSource,
+    FlagSource,
+    TopologyFileSource,
+    Tree,
+    VariableSource,
+    joined,
     leaves,
     origins_of,
-    read_toml,
     sourced,
     values_of,
 )
 from tests.settings.files import write
 
-_TABLES = st.recursive(
+_LAYERS = st.recursive(
     st.dictionaries(st.sampled_from("abc"), st.integers() | st.lists(st.integers(), max_size=2)),
     lambda inner: st.dictionaries(st.sampled_from("abc"), inner | st.integers()),
     max_leaves=12,
 )
 
 
-@given(table=_TABLES)
+@given(table=_LAYERS)
 def test_a_layer_gives_back_what_it_was_made_of(table: dict[str, Any]) -> None:
     """Every value of a layer has its source, and the values are as they were."""
     tree = sourced(table, "here")
 
     assert values_of(tree) == table
     assert set(origins_of(tree).values()) <= {"here"}
-
-
-def test_a_mark_at_the_beginning_of_a_file_is_no_part_of_it(tmp_path: Path) -> None:
-    """Editors on Windows put a byte order mark before the first key."""
-    (tmp_path / "x.toml").write_bytes(b"\xef\xbb\xbfkey = 1\n")
-
-    assert read_toml(tmp_path / "x.toml") == {"key": 1}
-
-
-def test_an_empty_path_is_not_the_folder(tmp_path: Path) -> None:
-    """A path of nothing is left to the models, which refuse it."""
-    assert anchored({"inputs": {"lookups": ""}}, tmp_path) == {"inputs": {"lookups": ""}}
-
-
-def test_paths_start_from_the_folder_that_names_them(tmp_path: Path) -> None:
-    """Inputs, topology, profiles, policy files and plug-ins become absolute; URIs and tables stay."""
-    given_paths = {
-        "inputs": {"lookups": "a/../b", "loads": "s3://bucket/loads"},
-        "topology": {"file": "t.toml", "levels": ["rack"]},
-        "brokers": [{"profile": "p.conf"}, {"profile": {"capacity": 1.0}}, {}],
-        "policies": ["p.toml", {"name": "x"}],
-        "plugin_files": ["x.py"],
-    }
-
-    found = anchored(given_paths, tmp_path)
-
-    assert found["inputs"] == {"lookups": f"{tmp_path}/b", "loads": "s3://bucket/loads"}
-    assert found["topology"] == {"file": f"{tmp_path}/t.toml", "levels": ["rack"]}
-    assert found["brokers"] == [{"profile": f"{tmp_path}/p.conf"}, {"profile": {"capacity": 1.0}}, {}]
-    assert found["policies"] == [f"{tmp_path}/p.toml", {"name": "x"}]
-    assert found["plugin_files"] == [f"{tmp_path}/x.py"]
-
-
-@pytest.mark.parametrize("value", [3, "x", [3], {"file": 3}, [[1]], None])
-@pytest.mark.parametrize("key", ["inputs", "topology", "brokers", "policies", "plugin_files"])
-def test_wrong_shapes_are_left_to_the_models(key: str, value: object) -> None:
-    """Making paths absolute never fails, whatever stands where a path or table should."""
-    assert set(anchored({key: value}, Path("/"))) == {key}
 
 
 def test_leaves_are_values_and_lists_of_values() -> None:
@@ -82,41 +49,166 @@ def test_leaves_are_values_and_lists_of_values() -> None:
     assert found == wanted
 
 
+_TABLES = st.recursive(
+    st.dictionaries(st.sampled_from("abc"), st.integers() | st.lists(st.integers(), max_size=2)),
+    lambda inner: st.dictionaries(st.sampled_from("abc"), inner | st.integers()),
+    max_leaves=12,
+)
+
+
+class _Given(InitSettingsSource):
+    """A layer somebody has made."""
+
+    def __init__(self, layer: Tree) -> None:
+        super().__init__(BaseSettings, layer)
+
+
+@given(low=_TABLES, high=_TABLES)
+def test_the_higher_source_wins(low: dict[str, Any], high: dict[str, Any]) -> None:
+    """Every value of the higher source is in the result with its origin; what is left comes from the lower one."""
+    tree = joined(_Given(sourced(high, "high")), _Given(sourced(low, "low")))
+
+    origins = origins_of(tree)
+    assert origins_of(sourced(high, "high")).items() <= origins.items()
+    assert set(origins.values()) <= {"low", "high"}
+    assert set(tree) == set(low) | set(high)
+
+
+@given(table=_TABLES)
+def test_a_source_over_itself_changes_nothing(table: dict[str, Any]) -> None:
+    """Joining is idempotent."""
+    tree = sourced(table, "here")
+
+    assert joined(_Given(tree), _Given(tree)) == tree
+
+
+def test_a_list_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    """Tables are joined key by key; of two lists the higher one stays, and each value keeps its origin."""
+    path = write(tmp_path, "e.toml", "[evaluation]\nseeds = [1, 2, 3]\ntick_s = 30")
+
+    tree = joined(VariableSource({"LOOKUP_EVALUATION__SEEDS": "[7]"}), FileSource(path))
+
+    assert values_of(tree) == {"evaluation": {"seeds": [7], "tick_s": 30}}
+    assert origins_of(tree) == {
+        ("evaluation", "seeds"): "environment variable LOOKUP_EVALUATION__SEEDS",
+        ("evaluation", "tick_s"): str(path),
+    }
+
+
+@pytest.mark.parametrize("key", ["sources", "self", "model_config", "_env_file", "Evaluation", "__class__"])
+def test_a_key_of_a_file_is_never_taken_for_an_argument(tmp_path: Path, key: str) -> None:
+    """Whatever a file says at the top comes out as it was written, for the models to judge."""
+    assert values_of(joined(FileSource(write(tmp_path, "e.toml", f"{key} = 1")))) == {key: 1}
+
+
+def test_an_absent_file_is_told(tmp_path: Path) -> None:
+    """Unlike with pydantic-settings' own source a file that is not there is a mistake."""
+    with pytest.raises(SettingsError, match="there is no such file"):
+        joined(FileSource(tmp_path / "no.toml"))
+
+
 @pytest.mark.parametrize(
-    ("content", "sentence"),
+    ("text", "value"),
+    [("30", 30), ("0.5", 0.5), ("true", True), ("[1, 2]", [1, 2]), ('{"moves": 0.1}', {"moves": 0.1}), ("x y", "x y")],
+)
+def test_a_variable_is_read_as_toml_or_json(text: str, value: object) -> None:
+    """Numbers, truth values, lists and tables are recognised; anything else stays a text for the models to judge."""
+    variables = VariableSource({"LOOKUP_VERDICT__MARGINS": text})
+
+    assert (values_of(variables()), variables.problems) == ({"verdict": {"margins": value}}, [])
+
+
+def test_a_text_setting_takes_its_variable_literally() -> None:
+    """A policy may be called 42."""
+    variables = VariableSource({"LOOKUP_EVALUATION__INCUMBENT": "42"})
+
+    assert values_of(variables()) == {"evaluation": {"incumbent": "42"}}
+
+
+def test_other_variables_are_nobody_s_business() -> None:
+    """Only names that begin with the prefix are settings."""
+    variables = VariableSource({"PATH": "/bin", "LOOKUPS": "1", "MY_LOOKUP_X": "1", "EVALUATION": "1"})
+
+    assert (variables(), variables.problems) == ({}, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
     [
-        (None, "there is no such file"),
-        (b"a = 1\nb = \n", "is no valid TOML: Invalid value (at line 2, column 5)"),
-        (b"a = 1\na = 2\n", "is no valid TOML: Cannot overwrite a value (at line 2, column 6)"),
-        (b"a = '\xff'", "is no text in UTF-8"),
+        ("LOOKUP_EVALUATION__TIK_S", "there is no setting evaluation.tik_s; did you mean 'tick_s'?"),
+        ("LOOKUP_EVALUATON__TICK_S", "there is no setting evaluaton.tick_s; did you mean 'evaluation'?"),
+        ("LOOKUP_EVALUATION__TICK_S__X", "there is no setting evaluation.tick_s.x; there are none"),
+        ("LOOKUP_", "there is no setting"),
     ],
 )
-def test_a_file_that_is_no_toml_is_one_sentence(tmp_path: Path, content: bytes | None, sentence: str) -> None:
-    """A file that is absent, broken or not text is told with its path, a broken one with the line."""
-    path = tmp_path / "x.toml"
-    if content is not None:
-        path.write_bytes(content)
+def test_a_misspelt_variable_is_a_mistake(name: str, sentence: str) -> None:
+    """A variable with the prefix that names no setting is told with the nearest name of its table."""
+    variables = VariableSource({name: "1"})
 
-    with pytest.raises(SettingsError) as caught:
-        read_toml(path)
-
-    assert caught.value.problems == (f"{path}: {sentence}",)
+    assert variables() == {}
+    assert variables.problems[0].startswith(f"environment variable {name}: {sentence}")
 
 
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    """A folder in a file's place is told as the system tells it."""
-    with pytest.raises(SettingsError, match=f"{tmp_path}: cannot be read: Is a directory"):
-        read_toml(write(tmp_path, "a/x.toml", "").parent.parent)
+def test_a_misspelt_flag_is_a_mistake() -> None:
+    """A flag that names no setting is told like a variable."""
+    flags = FlagSource({"verdict.margn": 1})
+
+    assert flags() == {}
+    assert flags.problems == ["command line: there is no setting verdict.margn; did you mean 'margin'?"]
 
 
-@pytest.mark.parametrize(
-    ("path", "sentence"),
-    [
-        ("a\0b", r"path 'a\\x00b' has the character '\\x00'"),
-        ("~no-such-user/x", "path '~no-such-user/x' leads nowhere"),
-    ],
-)
-def test_a_path_that_no_file_has_is_refused(tmp_path: Path, path: str, sentence: str) -> None:
-    """A NUL ends a name for the system, and a home needs a user."""
-    with pytest.raises(SettingsError, match=sentence):
-        anchored({"inputs": {"lookups": path}}, tmp_path)
+def test_a_flag_that_was_not_given_sets_nothing() -> None:
+    """None stands for a flag that was left out."""
+    flags = FlagSource({"inputs.lookups": None})
+
+    assert (flags(), flags.problems) == ({}, [])
+
+
+@pytest.mark.parametrize("table", ["{ moves = 0.1 }", "{}"])
+def test_a_key_counts_before_the_table_it_is_in(table: str) -> None:
+    """A variable for one key is laid over a variable for its table, whether that is empty or not."""
+    variables = VariableSource({"LOOKUP_VERDICT__MARGINS__MOVES": "0.2", "LOOKUP_VERDICT__MARGINS": table})
+
+    assert values_of(variables()) == {"verdict": {"margins": {"moves": 0.2}}}
+
+
+def test_flags_keep_their_case() -> None:
+    """Names of metrics and failure domains are the user's own; only variables have no case."""
+    name = "failure_domains.East"
+
+    assert values_of(FlagSource({name: "['a:1']"})()) == {"failure_domains": {"East": ["a:1"]}}
+    assert values_of(VariableSource({"Lookup_Failure_Domains__East": "['a:1']"})()) == {
+        "failure_domains": {"east": ["a:1"]}
+    }
+
+
+def test_a_topology_file_lies_below_those_who_name_it(tmp_path: Path) -> None:
+    """The file that is named last counts; its keys give way to those the sources above have themselves."""
+    right = write(tmp_path, "t.toml", "distance_ms = { rack = 0.5, zone = 2.0 }")
+    named = FileSource(write(tmp_path, "e.toml", '[topology]\nfile = "no.toml"\ndistance_ms = { zone = 3.0 }'))
+
+    tree = joined(FlagSource({"topology.file": str(right)}), named, TopologyFileSource())
+
+    assert values_of(tree)["topology"] == {"file": str(right), "distance_ms": {"rack": 0.5, "zone": 3.0}}
+    assert origins_of(tree)["topology", "distance_ms", "rack"] == str(right)
+
+
+def test_a_topology_file_with_mistakes_gives_nothing(tmp_path: Path) -> None:
+    """Its mistakes are kept, so that they are told with those of others."""
+    topology = TopologyFileSource()
+
+    joined(FlagSource({"topology.file": str(tmp_path / "no.toml")}), topology)
+
+    assert topology.problems == (f"{tmp_path}/no.toml: there is no such file",)
+
+
+@pytest.mark.parametrize("text", ["[" * 3_000, f"{'[' * 65}{']' * 65}", f"{'{a = ' * 65}1{'}' * 65}"])
+def test_a_value_that_is_nested_too_deep_is_a_mistake(text: str) -> None:
+    """Of a variable or a flag, named with its key, and the source has nothing of it."""
+    variables = VariableSource({"LOOKUP_EVALUATION__SEEDS": text})
+    flags = FlagSource({"evaluation.seeds": text})
+
+    limit = "evaluation.seeds: is nested too deep: at most 64 tables or lists may stand inside one another"
+    assert variables.problems == [f"environment variable LOOKUP_EVALUATION__SEEDS: {limit}"]
+    assert flags.problems == [f"command line: {limit}"]
+    assert joined(variables, flags) == {}

@@ -8,7 +8,7 @@ import pytest
 
 from lookup.errors import SettingsError
 from lookup.settings import PartSpec, TopicsFile, TopicsSection, describe, load_evaluation, load_topics
-from lookup.settings.topics_conf import PULSAR_KEYS
+from lookup.settings.topics import PULSAR_KEYS
 from tests.settings.files import MINIMAL, write
 
 _CONF = """

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from lookup.errors import InputError
 from lookup.model.documents import NestingError, json_value
 from lookup.model.load_data import ResourceUsage
-from lookup.settings.pulsar_defaults import PULSAR_DEFAULTS
+from lookup.settings.pulsar_keys import PULSAR_DEFAULTS
 
 __all__ = [
     "CONFIG_DEFAULTS",

@@ -1,0 +1,106 @@
+"""Namespaces, clients and topologies as written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from lookup.model import Topology
+from lookup.settings import ClientEntry, NamespaceEntry, TopologyFile
+from lookup.settings.cluster import parse_boundaries
+
+
+@given(st.sets(st.integers(1, 0xFFFFFFFE), max_size=8))
+def test_ascending_boundaries_are_read(inner: set[int]) -> None:
+    """Any ascending boundaries over the whole circle are taken, in either case."""
+    numbers = (0, *sorted(inner), 0xFFFFFFFF)
+
+    for pattern in ("0x{:08x}", "0x{:08X}"):
+        entry = NamespaceEntry(name="a/b", boundaries=tuple(pattern.format(number) for number in numbers))
+        assert parse_boundaries(entry.boundaries or ()) == numbers
+
+
+@pytest.mark.parametrize(
+    ("keys", "sentence"),
+    [
+        ({"name": "a"}, "name: namespace 'a' is not of the form tenant/namespace"),
+        ({"bundles": 4, "boundaries": ["0x0", "0xffffffff"]}, "bundles: give bundles or boundaries, not both"),
+        ({"boundaries": ["0x0", "x"]}, "boundaries: should ascend from 0x00000000 to 0xffffffff, hexadecimal, not"),
+        ({"boundaries": ["0x0", "0x80000000"]}, "boundaries: should ascend from 0x00000000 to 0xffffffff, not"),
+        ({"boundaries": ["0x0", "0x2", "0x2", "0xffffffff"]}, "boundaries: should ascend"),
+        ({"boundaries": ["0x1", "0xffffffff"]}, "boundaries: should ascend"),
+        ({"boundaries": []}, "boundaries: should ascend"),
+        ({"isolation": [{"primary": ["a("]}]}, "primary[0]: 'a(' is no regular expression"),
+        ({"isolation": [{"primary": ["a"], "secondary": ["*"]}]}, "secondary[0]: '*' is no regular expression"),
+    ],
+)
+def test_a_namespace_that_makes_no_sense_is_refused(keys: dict[str, Any], sentence: str) -> None:
+    """Names, boundaries and patterns are checked when they are read, not when they are first used."""
+    with pytest.raises(ValidationError) as caught:
+        NamespaceEntry.model_validate({"name": "a/b", **keys})
+
+    assert caught.value.errors()[0]["msg"].removeprefix("Value error, ").startswith(sentence)
+
+
+@pytest.mark.parametrize("keys", [{"bundles": 0}, {"bundles": 1 << 17}, {"isolation": [{"primary": []}]}])
+def test_a_namespace_out_of_range_is_refused(keys: dict[str, Any]) -> None:
+    """There is at least one bundle and no absurd number of them, and isolation names some host."""
+    with pytest.raises(ValidationError):
+        NamespaceEntry.model_validate({"name": "a/b", **keys})
+
+
+@pytest.mark.parametrize(
+    ("match", "sentence"),
+    [
+        ({}, 'should say either cidr = "10.1.0.0/16" or client = "glob"'),
+        ({"cidr": "10.0.0.0/8", "client": "*"}, 'should say either cidr = "10.1.0.0/16" or client = "glob"'),
+        ({"cidr": "10.1.2.3/16"}, "cidr: should be a network like 10.1.0.0/16: 10.1.2.3/16 has host bits set"),
+        ({"cidr": "rack-a"}, "cidr: should be a network like 10.1.0.0/16: 'rack-a' does not appear to be"),
+    ],
+)
+def test_a_match_is_a_network_or_a_glob(match: dict[str, Any], sentence: str) -> None:
+    """Exactly one of the two is given, and a network is written as one."""
+    with pytest.raises(ValidationError) as caught:
+        ClientEntry.model_validate({"match": match, "properties": {"rack": "a"}})
+
+    assert caught.value.errors()[0]["msg"].removeprefix("Value error, ").startswith(sentence)
+
+
+def test_an_entry_labels_something() -> None:
+    """An entry without properties would hide the ones behind it and do nothing."""
+    with pytest.raises(ValidationError):
+        ClientEntry.model_validate({"match": {"client": "*"}, "properties": {}})
+
+
+@pytest.mark.parametrize(
+    ("keys", "sentence"),
+    [
+        ({"levels": ["rack", "zone"]}, 'levels: should be "region", "zone" and "rack", outermost first'),
+        ({"levels": ["rack", "rack"]}, 'levels: should be "region", "zone" and "rack", outermost first'),
+        ({"levels": []}, 'levels: should be "region", "zone" and "rack", outermost first'),
+        ({"levels": ["rack"], "distance_ms": {"zone": 1.0}}, "distance_ms.zone: is not one of `levels`"),
+        ({"levels": ["rack"], "price_per_gb": {"zone": 1.0}}, "price_per_gb.zone: is not one of `levels`"),
+        ({"edges": [{"a": "x", "b": "x", "ms": 1.0}]}, "edges[0]: joins 'x' with itself"),
+        ({"distance_ms": {"rack": -1.0}}, "Input should be greater than or equal to 0"),
+        ({"edges": [{"a": "x", "b": "y"}]}, "Field required"),
+    ],
+)
+def test_a_topology_that_makes_no_sense_is_refused(keys: dict[str, Any], sentence: str) -> None:
+    """Levels are listed outermost first and once, figures belong to them, links join two places."""
+    with pytest.raises(ValidationError) as caught:
+        TopologyFile.model_validate(keys)
+
+    assert caught.value.errors()[0]["msg"].removeprefix("Value error, ").startswith(sentence)
+
+
+def test_the_defaults_are_the_model_s() -> None:
+    """An empty file means what the model means without any figures."""
+    file, model = TopologyFile(), Topology()
+
+    assert dict(file.distance_ms.items()) == model.distance_ms
+    assert dict(file.price_per_gb.items()) == model.price_per_gb
+    assert (len(file.edges), len(model.edges)) == (0, 0)

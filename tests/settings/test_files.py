@@ -1,0 +1,89 @@
+"""Files of settings: reading TOML, and paths that start where they are named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lookup.errors import SettingsError
+from lookup.settings.files import anchored, read_toml
+from tests.settings.files import write
+
+
+def test_a_mark_at_the_beginning_of_a_file_is_no_part_of_it(tmp_path: Path) -> None:
+    """Editors on Windows put a byte order mark before the first key."""
+    (tmp_path / "x.toml").write_bytes(b"\xef\xbb\xbfkey = 1\n")
+
+    assert read_toml(tmp_path / "x.toml") == {"key": 1}
+
+
+def test_an_empty_path_is_not_the_folder(tmp_path: Path) -> None:
+    """A path of nothing is left to the models, which refuse it."""
+    assert anchored({"inputs": {"lookups": ""}}, tmp_path) == {"inputs": {"lookups": ""}}
+
+
+def test_paths_start_from_the_folder_that_names_them(tmp_path: Path) -> None:
+    """Inputs, topology, profiles, policy files and plug-ins become absolute; URIs and tables stay."""
+    given_paths = {
+        "inputs": {"lookups": "a/../b", "loads": "s3://bucket/loads"},
+        "topology": {"file": "t.toml", "levels": ["rack"]},
+        "brokers": [{"profile": "p.conf"}, {"profile": {"capacity": 1.0}}, {}],
+        "policies": ["p.toml", {"name": "x"}],
+        "plugin_files": ["x.py"],
+    }
+
+    found = anchored(given_paths, tmp_path)
+
+    assert found["inputs"] == {"lookups": f"{tmp_path}/b", "loads": "s3://bucket/loads"}
+    assert found["topology"] == {"file": f"{tmp_path}/t.toml", "levels": ["rack"]}
+    assert found["brokers"] == [{"profile": f"{tmp_path}/p.conf"}, {"profile": {"capacity": 1.0}}, {}]
+    assert found["policies"] == [f"{tmp_path}/p.toml", {"name": "x"}]
+    assert found["plugin_files"] == [f"{tmp_path}/x.py"]
+
+
+@pytest.mark.parametrize("value", [3, "x", [3], {"file": 3}, [[1]], None])
+@pytest.mark.parametrize("key", ["inputs", "topology", "brokers", "policies", "plugin_files"])
+def test_wrong_shapes_are_left_to_the_models(key: str, value: object) -> None:
+    """Making paths absolute never fails, whatever stands where a path or table should."""
+    assert set(anchored({key: value}, Path("/"))) == {key}
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (None, "there is no such file"),
+        (b"a = 1\nb = \n", "is no valid TOML: Invalid value (at line 2, column 5)"),
+        (b"a = 1\na = 2\n", "is no valid TOML: Cannot overwrite a value (at line 2, column 6)"),
+        (b"a = '\xff'", "is no text in UTF-8"),
+    ],
+)
+def test_a_file_that_is_no_toml_is_one_sentence(tmp_path: Path, content: bytes | None, sentence: str) -> None:
+    """A file that is absent, broken or not text is told with its path, a broken one with the line."""
+    path = tmp_path / "x.toml"
+    if content is not None:
+        path.write_bytes(content)
+
+    with pytest.raises(SettingsError) as caught:
+        read_toml(path)
+
+    assert caught.value.problems == (f"{path}: {sentence}",)
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    """A folder in a file's place is told as the system tells it."""
+    with pytest.raises(SettingsError, match=f"{tmp_path}: cannot be read: Is a directory"):
+        read_toml(write(tmp_path, "a/x.toml", "").parent.parent)
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("a\0b", r"path 'a\\x00b' has the character '\\x00'"),
+        ("~no-such-user/x", "path '~no-such-user/x' leads nowhere"),
+    ],
+)
+def test_a_path_that_no_file_has_is_refused(tmp_path: Path, path: str, sentence: str) -> None:
+    """A NUL ends a name for the system, and a home needs a user."""
+    with pytest.raises(SettingsError, match=sentence):
+        anchored({"inputs": {"lookups": path}}, tmp_path)
