@@ -68,7 +68,7 @@ def test_known_differences_are_found() -> None:
 
 
 def test_intervals_hold_true_differences() -> None:
-    """On a log with sixty replicates, intervals of a default number of them hold the mean of all in 17 of 20 or more."""
+    """On a log of sixty replicates, intervals of a default number of them hold the mean of all in 17 of 20 or more."""
     counts = covered_in(World(lookups=8_000), ("dice", "rendezvous"), [1], truth=60).values()
 
     made = sum(count.made for count in counts)
