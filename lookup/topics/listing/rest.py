@@ -1,6 +1,7 @@
-"""The REST forms of listing, labels and properties: requests of an admin client as values, and values as requests.
+"""Read and write the admin API's requests for listing, labels and properties.
 
-No HTTP here: a server hands in method, target and body and gets an operation, a client prints one and sends it.
+No HTTP here: a server hands in method, target and body and gets an operation; a client prints an operation and sends
+it.
 
     GET     /admin/v2/{persistent|non-persistent}/TENANT/NS?properties=k1=v1,k2=v2&includeSystemTopic=&bundle=   PIP-452
     GET     /admin/v2/topics/TENANT/NS?properties=k1:v1,k2:v2                                                    PIP-451
@@ -12,7 +13,7 @@ No HTTP here: a server hands in method, target and body and gets an operation, a
     PUT     /admin/v2/{persistent|non-persistent}/TENANT/NS/TOPIC/properties        {"k1": "v1"}
     DELETE  /admin/v2/{persistent|non-persistent}/TENANT/NS/TOPIC/properties?key=k1
 
-`topics` in the place of a domain means persistent topics if one topic is named, and both domains in a list. For a
+`topics` in place of a domain means persistent topics if one topic is named, and both domains in a list. For a
 query by labels neither draft of PIP-451 gives a form over REST, so there is none here.
 
 Source: PIP-452; both drafts of PIP-451; `docs/pulsar/protocol.md`.
@@ -21,7 +22,7 @@ Source: PIP-452; both drafts of PIP-451; `docs/pulsar/protocol.md`.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 from urllib.parse import quote, unquote
@@ -52,6 +53,7 @@ __all__ = [
 _ROOT = "/admin/v2/"
 _MODES: Mapping[str, Mode] = {"PERSISTENT": "persistent", "NON_PERSISTENT": "non-persistent", "ALL": "all"}
 _DOMAINS: Mapping[str, Mode] = {"persistent": "persistent", "non-persistent": "non-persistent", "topics": "all"}
+_METHODS = {"custom-labels": ("GET", "POST", "DELETE"), "properties": ("GET", "PUT", "DELETE")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +154,7 @@ class _Query:
     fields: tuple[tuple[str, str], ...]
 
     def only(self, *known: str) -> None:
-        """Refuse fields that are not among those known."""
+        """Refuse fields that are not among those known: a typing error must not list or delete more than was meant."""
         for name, _ in self.fields:
             if name not in known:
                 permitted = f"known: {', '.join(known)}" if known else "this request has none"
@@ -162,13 +164,13 @@ class _Query:
         """Return every value under a name, decoded; empty ones are none."""
         return tuple(decoded(raw) for key, raw in self.fields if key == name and raw)
 
-    def one(self, name: str) -> str | None:
+    def last(self, name: str) -> str | None:
         """Return the last value under a name."""
         return next(reversed(self.all(name)), None)
 
     def flag(self, name: str) -> bool:
         """Return whether a truth value is given as true."""
-        text = (self.one(name) or "false").lower()
+        text = (self.last(name) or "false").lower()
         if text not in ("true", "false"):
             raise ArgumentError(f"query parameter {name} should be true or false, not {text!r}")
         return text == "true"
@@ -183,42 +185,52 @@ class _Query:
 
 
 def parse_call(method: str, target: str, body: str | None = None) -> Operation:
-    """Return what a request asks for.
+    """Return the operation that a request asks for.
 
     Args:
         target: path and query as they came, encoded.
         body: text of the body, None or empty if there was none.
 
     Raises:
-        ArgumentError: naming what is wrong with path, query or body.
+        ArgumentError: naming the fault of path, query or body.
         InvalidNameError: if namespace or topic is not written as Pulsar writes it.
     """
     path, _, query = target.partition("?")
+    # Divided before decoding: an encoded slash is part of a topic's name.
     steps = [_step(step) for step in path.removeprefix(_ROOT).rstrip("/").split("/")]
     if not path.startswith(_ROOT) or len(steps) < 3:
         raise ArgumentError(f"{shown(path)} is no path of topics; they begin with {_ROOT}persistent/TENANT/NAMESPACE")
-    fields = _Query(tuple(_field(piece) for piece in query.split("&") if piece))
-    if steps[0] == "namespaces" and steps[3:] == ["topics"]:
-        _refuse_method(method, "GET")
-        return _list_by_mode(steps, fields)
-    if steps[0] not in _DOMAINS:
+    # Values stay encoded: of pairs each key and value is decoded by itself.
+    divided = [piece.partition("=") for piece in query.split("&") if piece]
+    fields = _Query(tuple((decoded(name), raw) for name, _, raw in divided))
+    is_by_mode = steps[0] == "namespaces" and steps[3:] == ["topics"]
+    if not is_by_mode and steps[0] not in _DOMAINS:
         raise ArgumentError(f"{shown(path)}: {steps[0]!r} should be one of {', '.join(_DOMAINS)}")
-    if len(steps) == 3:
-        _refuse_method(method, "GET")
-        return _list(steps, fields)
-    return _about_topic(method, steps, fields, body)
+    if not is_by_mode and len(steps) > 3:
+        return _topic_call(method, steps, fields, body)
+    _refuse_method(method, "GET")
+    if not is_by_mode:
+        fields.only("properties", "includeSystemTopic", "bundle")
+        return ListTopics(
+            _namespace(steps),
+            _DOMAINS[steps[0]],
+            fields.pairs("properties"),
+            include_system=fields.flag("includeSystemTopic"),
+            bundle=fields.last("bundle"),
+        )
+    fields.only("mode", "includeSystemTopic")
+    mode = fields.last("mode") or "PERSISTENT"
+    if mode.upper() not in _MODES:
+        raise ArgumentError(f"query parameter mode should be one of {', '.join(_MODES)}, not {mode!r}")
+    return ListTopics(_namespace(steps), _MODES[mode.upper()], include_system=fields.flag("includeSystemTopic"))
 
 
 def _step(raw: str) -> str:
+    # A plus is a plus in a path, so this is not `decoded`.
     try:
         return unquote(raw, errors="strict")
     except UnicodeDecodeError:
         raise ArgumentError(f"path element {shown(raw)} does not decode to UTF-8") from None
-
-
-def _field(piece: str) -> tuple[str, str]:
-    name, _, raw = piece.partition("=")
-    return decoded(name), raw
 
 
 def _refuse_method(method: str, *known: str) -> None:
@@ -230,79 +242,41 @@ def _namespace(steps: Sequence[str]) -> str:
     return checked_namespace(f"{steps[1]}/{steps[2]}")
 
 
-def _list(steps: Sequence[str], query: _Query) -> ListTopics:
-    query.only("properties", "includeSystemTopic", "bundle")
-    return ListTopics(
-        _namespace(steps),
-        _DOMAINS[steps[0]],
-        query.pairs("properties"),
-        include_system=query.flag("includeSystemTopic"),
-        bundle=query.one("bundle"),
-    )
-
-
-def _list_by_mode(steps: Sequence[str], query: _Query) -> ListTopics:
-    query.only("mode", "includeSystemTopic")
-    mode = query.one("mode") or "PERSISTENT"
-    if mode.upper() not in _MODES:
-        raise ArgumentError(f"query parameter mode should be one of {', '.join(_MODES)}, not {mode!r}")
-    return ListTopics(_namespace(steps), _MODES[mode.upper()], include_system=query.flag("includeSystemTopic"))
-
-
-def _about_topic(method: str, steps: Sequence[str], query: _Query, body: str | None) -> Operation:
-    what, local = steps[-1], "/".join(steps[3:-1])
-    if what not in _OF_TOPICS or not local:
-        raise ArgumentError(f"{shown('/'.join(steps))} should end with a topic and {' or '.join(_OF_TOPICS)}")
+def _topic_call(method: str, steps: Sequence[str], query: _Query, body: str | None) -> Operation:
+    """Return an operation on the labels or properties of one topic, whose name may have slashes."""
+    resource, local = steps[-1], "/".join(steps[3:-1])
+    if resource not in _METHODS or not local:
+        raise ArgumentError(f"{shown('/'.join(steps))} should end with a topic and {' or '.join(_METHODS)}")
     domain = "persistent" if steps[0] == "topics" else steps[0]
     topic = str(TopicName.parse(f"{domain}://{_namespace(steps)}/{local}"))
-    readers = _OF_TOPICS[what]
-    _refuse_method(method, *readers)
-    return readers[method.upper()](topic, query, body)
-
-
-def _get_labels(topic: str, query: _Query, body: str | None) -> GetLabels:
+    _refuse_method(method, *_METHODS[resource])
+    match resource, method.upper():
+        case "custom-labels", "DELETE":
+            query.only("keys", "all")
+            return RemoveLabels(topic, query.all("keys"), everything=query.flag("all"))
+        case "properties", "DELETE":
+            query.only("key")
+            return RemoveProperty(topic, query.last("key") or "")
     query.only()
-    return GetLabels(topic)
-
-
-def _set_labels(topic: str, query: _Query, body: str | None) -> SetLabels:
-    query.only()
-    content = _json(body)
-    if not isinstance(content, dict) or content.keys() != {"labels"}:
-        raise ArgumentError('the body should be an object with the one key "labels", like {"labels": {"env": "prod"}}')
-    return SetLabels(topic, _texts(content["labels"], "labels"))
-
-
-def _remove_labels(topic: str, query: _Query, body: str | None) -> RemoveLabels:
-    query.only("keys", "all")
-    return RemoveLabels(topic, query.all("keys"), everything=query.flag("all"))
-
-
-def _get_properties(topic: str, query: _Query, body: str | None) -> GetProperties:
-    query.only()
-    return GetProperties(topic)
-
-
-def _set_properties(topic: str, query: _Query, body: str | None) -> SetProperties:
-    query.only()
-    return SetProperties(topic, _texts(_json(body), "the body"))
-
-
-def _remove_property(topic: str, query: _Query, body: str | None) -> RemoveProperty:
-    query.only("key")
-    return RemoveProperty(topic, query.one("key") or "")
-
-
-_Reader: TypeAlias = Callable[[str, _Query, str | None], Operation]
-_OF_TOPICS: Mapping[str, Mapping[str, _Reader]] = {
-    "custom-labels": {"GET": _get_labels, "POST": _set_labels, "DELETE": _remove_labels},
-    "properties": {"GET": _get_properties, "PUT": _set_properties, "DELETE": _remove_property},
-}
+    match resource, method.upper():
+        case "custom-labels", "GET":
+            return GetLabels(topic)
+        case "custom-labels", _:
+            content = _json(body)
+            if not isinstance(content, dict) or content.keys() != {"labels"}:
+                message = 'the body should be an object with the one key "labels", like {"labels": {"env": "prod"}}'
+                raise ArgumentError(message)
+            return SetLabels(topic, _texts(content["labels"], "labels"))
+        case _, "GET":
+            return GetProperties(topic)
+        case _:
+            return SetProperties(topic, _texts(_json(body), "the body"))
 
 
 def _json(body: str | None) -> object:
     try:
         return json.loads(body or "")
+    # Nested deep enough, a small body exhausts the stack of the parser.
     except (ValueError, RecursionError):
         raise ArgumentError("the body is no JSON") from None
 
@@ -352,7 +326,7 @@ def print_map(pairs: Mapping[str, str]) -> str:
 
 def _list_target(operation: ListTopics) -> str:
     domain = next(name for name, mode in _DOMAINS.items() if mode == operation.mode)
-    # Either is read in both places; this is how the two PIPs write them.
+    # Either separator is read in both places; the two PIPs write them so.
     between: Literal["=", ":"] = ":" if domain == "topics" else "="
     fields = {
         "properties": encoded_pairs(operation.properties, between),
@@ -363,7 +337,8 @@ def _list_target(operation: ListTopics) -> str:
     return f"{_ROOT}{domain}/{checked_namespace(operation.namespace)}" + (f"?{query}" if query else "")
 
 
-def _target(topic: str, what: str) -> str:
+def _target(topic: str, resource: str) -> str:
     name = TopicName.parse(topic)
-    is_label = what == "custom-labels" and name.domain == "persistent"
-    return f"{_ROOT}{'topics' if is_label else name.domain}/{name.namespace}/{quote(name.local, safe='')}/{what}"
+    # PIP-451 writes `topics` for a domain, which means persistent ones.
+    is_label = resource == "custom-labels" and name.domain == "persistent"
+    return f"{_ROOT}{'topics' if is_label else name.domain}/{name.namespace}/{quote(name.local, safe='')}/{resource}"
