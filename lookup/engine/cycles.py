@@ -58,7 +58,7 @@ FAILED = CycleOutcome(CycleLabel.FAILURE, CycleReason.UNKNOWN)
 
 
 class Proposer(Part, Protocol[_Proposed_co]):
-    """What shedders and splitters have in common."""
+    """A part that proposes: a shedder or a splitter."""
 
     def propose(
         self, view: ClusterView, memory: MutableMapping[str, Any]
@@ -67,10 +67,10 @@ class Proposer(Part, Protocol[_Proposed_co]):
 
 
 class Judge(Protocol[_Change_contra]):
-    """Says which changes may take place, by the books of this moment."""
+    """Judges which changes may take place, by the books of this moment."""
 
     def objection(self, change: _Change_contra) -> Reason | None:
-        """Return the first rule a change breaks; None where it breaks none."""
+        """Return the first rule a change breaks; None if it breaks none."""
 
     def book(self, change: _Change_contra) -> None:
         """Note that an accepted change takes place."""
@@ -78,7 +78,7 @@ class Judge(Protocol[_Change_contra]):
 
 @dataclass(frozen=True)
 class CycleReport(Generic[_Change]):
-    """What came of one cycle."""
+    """The result of one cycle."""
 
     outcome: CycleOutcome
     accepted: tuple[_Change, ...]
@@ -95,12 +95,13 @@ class Books(Generic[_Change]):
         self._rejected: Counter[Reason] = Counter()
 
     def ruling(self, change: _Change, *, is_probe: bool = False) -> Ruling:
-        """Rule on a change, and have it carried out where it is accepted and not only a probe."""
+        """Rule on a change, and have it carried out if it is accepted and not only a probe."""
         reason = self._judge.objection(change)
         if reason is not None:
             self._rejected[reason] += 1
             return Ruling(accepted=False, reason=reason)
         if not is_probe:
+            # Booked before it is carried out: the next proposal must meet the books as they are then.
             self._judge.book(change)
             self._carry_out(change)
             self._accepted.append(change)
@@ -113,22 +114,22 @@ class Books(Generic[_Change]):
 
 @dataclass(frozen=True)
 class Turn(Generic[_Proposed]):
-    """A policy's part whose turn it is to propose, what it sees and what it remembers."""
+    """A policy's part whose turn it is to propose, with its view and its memory."""
 
     role: Literal["shedder", "splitter"]
     part: Proposer[_Proposed]
     policy: Policy
     instant: Instant
     memory: MutableMapping[str, Any]
-    #: what it sees in place of the instant's view, the same in another unit
+    #: shown to the part in place of the instant's view: the same in another unit
     shown: ClusterView | None = None
 
     def outcome(self, answer: Callable[[_Proposed], Ruling]) -> CycleOutcome:
-        """Answer the part's proposals until it ends; what was answered before it fails still holds.
+        """Answer the part's proposals until it ends; answers given before it fails still hold.
 
         Raises:
-            PolicyError: where the part raises and `on_error` is stop.
-            ContractError: where it ends without an outcome, or `answer` finds that it yields what is no proposal.
+            PolicyError: if the part raises and `on_error` is stop.
+            ContractError: if it ends without an outcome, or `answer` finds that it yields what is no proposal.
         """
         view = self.instant.view if self.shown is None else self.shown
         view = view_facet(self.part.name, checked_reads(self.part), view, self.memory)
@@ -136,28 +137,22 @@ class Turn(Generic[_Proposed]):
             outcome = exhausted(self.part.propose(view, self.memory), answer)
         except (ContractError, KeyboardInterrupt):
             raise
-        except BaseException as error:  # noqa: BLE001  a third party's code may raise anything; on_error decides
-            return self._failed(error)
+        except BaseException as error:
+            message = f"policy {self.policy.name!r}: {self.role} {self.part.name!r} raised {raised(error)}"
+            if self.policy.on_error == "stop":
+                raise PolicyError(message) from error
+            self.instant.failures.note(message)
+            return FAILED
         if not isinstance(outcome, CycleOutcome):
             raise ContractError(f"{self.role} {self.part.name!r} ended with {outcome!r}, not a CycleOutcome")
-        if not _can_be_written(outcome):
+        # The outcome becomes a row of a table: what cannot be written is refused here, where its author is known.
+        given: Any = outcome
+        figures = (given.average, given.deviation, given.modelled_deviation, given.over, given.excess)
+        are_numbers = all(figure is None or isinstance(figure, Real) for figure in figures)
+        if not are_numbers or not isinstance(given.label, CycleLabel) or not isinstance(given.reason, CycleReason):
             right = "a CycleLabel, a CycleReason and numbers or None would be right"
             raise ContractError(f"{self.role} {self.part.name!r} ended with {outcome!r}; {right}")
         return outcome
-
-    def _failed(self, error: BaseException) -> CycleOutcome:
-        part = f"{self.role} {self.part.name!r}"
-        message = f"policy {self.policy.name!r}: {part} raised {raised(error)}"
-        if self.policy.on_error == "stop":
-            raise PolicyError(message) from error
-        self.instant.failures.note(message)
-        return FAILED
-
-
-def _can_be_written(outcome: Any) -> bool:
-    figures = (outcome.average, outcome.deviation, outcome.modelled_deviation, outcome.over, outcome.excess)
-    are_numbers = all(figure is None or isinstance(figure, Real) for figure in figures)
-    return are_numbers and isinstance(outcome.label, CycleLabel) and isinstance(outcome.reason, CycleReason)
 
 
 def exhausted(cycle: Generator[_Proposed, Ruling, CycleOutcome], answer: Callable[[_Proposed], Ruling]) -> CycleOutcome:
@@ -196,8 +191,8 @@ def run_sheds(
         shown: the instant's view with load in the shedder's unit, by default as it is.
 
     Raises:
-        PolicyError: where the shedder raises and `on_error` is stop.
-        ContractError: where it yields something else than a proposal or ends without an outcome.
+        PolicyError: if the shedder raises and `on_error` is stop.
+        ContractError: if it yields something else than a proposal or ends without an outcome.
     """
     if len(instant.offered) <= _TOO_FEW:
         return _IDLE_CYCLE
@@ -218,8 +213,8 @@ def ask_shedder(
     Pulsar's shedders can be asked so too; that a cycle needs two brokers is a rule of what schedules them.
 
     Raises:
-        PolicyError: where the shedder raises and `on_error` is stop.
-        ContractError: where it yields something else than a proposal or ends without an outcome.
+        PolicyError: if the shedder raises and `on_error` is stop.
+        ContractError: if it yields something else than a proposal or ends without an outcome.
     """
     shedder = policy.shedder
     if shedder is None:
@@ -237,7 +232,7 @@ def ask_shedder(
 
 
 class _UnloadJudge:
-    """Says which bundles may be taken from their owners, by the books of this moment."""
+    """Judges which bundles may be taken from their owners, by the books of this moment."""
 
     def __init__(self, policy: Policy, instant: Instant, in_flight: InFlight) -> None:
         # Pulsar: a filter that fails makes the bundle not transferable; so a failure always raises here, and is caught.
@@ -256,35 +251,29 @@ class _UnloadJudge:
         # A bundle moved in this cycle has a new owner or none, so this rule comes before the one on ownership.
         if unload.bundle in self._moved:
             return Reason.MOVED_THIS_CYCLE
-        # What is released to nobody in particular has no owner either.
+        # A bundle that is released without destination has no owner either.
         if self._in_flight(unload.bundle) is not None:
             return Reason.IN_FLIGHT
         if source is None or view.ownership.owner(unload.bundle) != source:
             return Reason.NOT_OWNER
-        if not unload.in_exchange and self._is_recent(unload.bundle):
+        # Pulsar forgets an unload that is older than the period, so at its very end the bundle is still spared.
+        unloaded_us = view.unloaded.get(unload.bundle)
+        is_recent = unloaded_us is not None and view.now_us - unloaded_us <= self._policy.grace_us
+        if is_recent and not unload.in_exchange:
             return Reason.GRACE_PERIOD
         if unload.destination is None:
             return self._objection_to_leaving(unload.bundle, source)
-        return self._objection_to(unload, unload.destination)
-
-    def book(self, unload: Unload) -> None:
-        """Note that an accepted unload takes place, so that its bundle stays put for the rest of the cycle."""
-        self._moved.add(unload.bundle)
-
-    def _is_recent(self, bundle: str) -> bool:
-        # Pulsar forgets an unload that is older than the period, so at its very end the bundle is still spared.
-        unloaded_us = self._instant.view.unloaded.get(bundle)
-        return unloaded_us is not None and self._instant.view.now_us - unloaded_us <= self._policy.grace_us
-
-    def _objection_to(self, unload: Unload, destination: str) -> Reason | None:
-        view = self._instant.view
-        number = view.brokers.number(destination)
-        if number is None or not view.registered[number] or destination == unload.source:
+        number = view.brokers.number(unload.destination)
+        if number is None or not view.registered[number] or unload.destination == unload.source:
             return Reason.NOT_REGISTERED
         if not self._admits(unload.bundle, number):
             return Reason.DESTINATION_FILTERED
         self._placeable.add(unload.bundle)
         return None
+
+    def book(self, unload: Unload) -> None:
+        """Note that an accepted unload takes place, so that its bundle stays put for the rest of the cycle."""
+        self._moved.add(unload.bundle)
 
     def _admits(self, bundle: str, number: int) -> bool:
         request = request_of(None, bundle, LookupOptions())
@@ -301,13 +290,14 @@ class _UnloadJudge:
         return True
 
     def _objection_to_leaving(self, bundle: str, source: int) -> Reason | None:
-        """Ask the filters that have an opinion whether a bundle may leave its owner for nobody knows whom.
+        """Ask the filters that have an opinion whether a bundle may leave its owner without a destination.
 
-        Not asked where the shedder has already found a broker that all filters admit.
+        Not asked if the shedder has already found a broker that all filters admit.
         """
         if bundle in self._placeable:
             return None
         request, policy, brokers = request_of(None, bundle, LookupOptions()), self._policy, self._instant.offered
+        # Filters behind the last one with an opinion are not asked: they could only cost time, or fail.
         last = max((n for n, part in enumerate(policy.filters) if hasattr(part, "should_unload")), default=-1)
         for place, part in enumerate(policy.filters[: last + 1]):
             try:
@@ -346,8 +336,8 @@ def run_splits(
         in_flight: which bundles are being handed over, and so cannot be divided.
 
     Raises:
-        PolicyError: where the splitter raises and `on_error` is stop.
-        ContractError: where it yields something else than a split or ends without an outcome.
+        PolicyError: if the splitter raises and `on_error` is stop.
+        ContractError: if it yields something else than a split or ends without an outcome.
     """
     splitter = policy.splitter
     if splitter is None:
@@ -364,7 +354,7 @@ def run_splits(
 
 
 class _SplitJudge:
-    """Says which bundles may be divided, by the books of this moment."""
+    """Judges which bundles may be divided, by the books of this moment."""
 
     def __init__(self, view: ClusterView, in_flight: InFlight) -> None:
         self._view, self._in_flight = view, in_flight
@@ -380,18 +370,15 @@ class _SplitJudge:
         source = self._view.brokers.number(split.source)
         if source is None or self._view.ownership.owner(split.bundle) != source:
             return Reason.NOT_OWNER
-        return None if _cuts(split) else Reason.BAD_BOUNDARY
+        try:
+            whole = NamespaceBundle.parse(split.bundle).range
+        except InvalidNameError:
+            return Reason.BAD_BOUNDARY
+        # Pulsar raises an illegal argument for boundaries that do not ascend strictly inside the bundle.
+        ends = (whole.lower, *split.boundaries, whole.upper)
+        is_cut = bool(split.boundaries) and all(lower < upper for lower, upper in pairwise(ends))
+        return None if is_cut else Reason.BAD_BOUNDARY
 
     def book(self, split: Split) -> None:
         """Note that an accepted split takes place: its bundle is no more."""
         self._divided.add(split.bundle)
-
-
-def _cuts(split: Split) -> bool:
-    """Tell whether boundaries ascend strictly inside the bundle (Pulsar: else an illegal argument)."""
-    try:
-        whole = NamespaceBundle.parse(split.bundle).range
-    except InvalidNameError:
-        return False
-    ends = (whole.lower, *split.boundaries, whole.upper)
-    return bool(split.boundaries) and all(lower < upper for lower, upper in pairwise(ends))

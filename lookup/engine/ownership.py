@@ -78,12 +78,12 @@ class HandOver:
     """A bundle on its way, through one phase or several without gaps."""
 
     phases: tuple[Phase, ...]
-    #: number of the broker that gives the bundle up or splits it; None where nobody does
+    #: number of the broker that gives the bundle up or splits it; None if no broker does
     source: int | None = None
 
     @property
     def until_us(self) -> int:
-        """Return when all is settled."""
+        """Return the instant from which on all is settled, µs."""
         return self.phases[-1].until_us
 
     def state(self, now_us: int) -> ServiceUnitState | None:
@@ -103,7 +103,8 @@ class HandOvers:
         self._last: dict[str, HandOver] = {}
 
     def begin(self, bundle: str, course: Course, now_us: int, source: int | None) -> HandOver | None:
-        """Hand a bundle over; None where that takes no time."""
+        """Begin to hand a bundle over; None if that takes no time."""
+        # A bundle has one hand-over at a time: what it does next replaces what it was doing.
         self._last.pop(bundle, None)
         if not course or not self._duration_us:
             return None
@@ -113,14 +114,14 @@ class HandOvers:
         return begun
 
     def end(self, bundle: str, now_us: int) -> HandOver | None:
-        """End a bundle's hand-over before its time and return it; None where there is none at that instant."""
+        """End a bundle's hand-over before its time and return it; None if there is none at that instant."""
         ended = self._last.pop(bundle, None)
         return ended if ended is not None and now_us < ended.until_us else None
 
     def state(self, bundle: str, now_us: int) -> ServiceUnitState | None:
-        """Return the state of a bundle in flight, None where it is in none."""
-        held = self._last.get(bundle)
-        return None if held is None else held.state(now_us)
+        """Return the state of a bundle in flight, None if it is not in flight."""
+        last = self._last.get(bundle)
+        return None if last is None else last.state(now_us)
 
     def require_settled(self, bundle: str, now_us: int, deed: str) -> None:
         """Refuse what cannot be done to a bundle in flight; the conflict rule of the channel would reject it.
@@ -134,7 +135,7 @@ class HandOvers:
 
     def given_up_by(self, broker: int, now_us: int) -> list[str]:
         """Return the bundles in flight that a broker gives up or splits."""
-        return [bundle for bundle, held in self._last.items() if held.source == broker and now_us < held.until_us]
+        return [bundle for bundle, last in self._last.items() if last.source == broker and now_us < last.until_us]
 
 
 Counts = NDArray[np.int64]
@@ -159,7 +160,7 @@ class Ownership:
         return iter(self._owners.items())
 
     def owner(self, bundle: str) -> int | None:
-        """Return the number of the bundle's owner, None where it has none."""
+        """Return the number of the bundle's owner, None if it has none."""
         return self._owners.get(bundle)
 
     def bundles(self) -> Counts:
@@ -175,7 +176,7 @@ class Ownership:
         return sorted(bundle for bundle, owner in self._owners.items() if owner == broker)
 
     def give(self, bundle: str, broker: int) -> None:
-        """Make a broker the owner of a bundle, whoever owned it before."""
+        """Make a broker the owner of a bundle, and take it from the owner it had."""
         self.take(bundle)
         self._owners[bundle] = broker
         self._count(bundle, broker, 1)
@@ -188,6 +189,7 @@ class Ownership:
         return broker
 
     def _count(self, bundle: str, broker: int, step: int) -> None:
+        # Filters ask for these counts in every decision; counting owners anew would cost a pass over all bundles.
         self._counts[broker] += step
         self._by_namespace[bundle.rpartition("/")[0]][broker] += step
 
@@ -205,13 +207,13 @@ Cause = Literal["first", "forced", "shed", "admin", "split"]
 class OwnerChange(NamedTuple):
     """A bundle got an owner or lost it (`broker` is None).
 
-    Where nobody owns a bundle that is being released and its source is lost, it loses what it had no more: its release
-    ends.
+    If the source of a bundle is lost while it releases the bundle to no broker in particular, the change says that the
+    release ends: the bundle had no owner any more.
     """
 
     ts_us: int
     bundle: str
-    #: number of the last owner, None where it never had one
+    #: number of the last owner, None if it never had one
     source: int | None
     broker: int | None
     #: why the bundle lost its last owner
@@ -223,7 +225,7 @@ class OwnerChange(NamedTuple):
 
 
 class _Past(NamedTuple):
-    """What is remembered of a bundle's last owner."""
+    """A bundle's last owner, and why the bundle left it."""
 
     owner: int | None
     cause: Cause
@@ -249,21 +251,23 @@ class OwnerBook:
         """Make a broker the owner of a bundle.
 
         Args:
-            course: what the bundle goes through first; its last owner gives it up if that begins with a release.
+            course: the states the bundle goes through first; its last owner gives it up if that begins with a release.
         """
         source, cause = self._past.get(bundle, _NO_PAST)
+        # A course that begins with Assigning has no broker that gives up: the last owner may be long gone.
         self._ownership.give(bundle, number)
         hand_over = self.hand_overs.begin(bundle, course, ts_us, source if len(course) > 1 else None)
         self._changes.append(OwnerChange(ts_us, bundle, source, number, cause, decided, hand_over))
 
     def take(self, bundle: str, cause: Cause, ts_us: int, *, course: Course = AT_ONCE) -> bool:
-        """Take a bundle from its owner; false where it has none.
+        """Take a bundle from its owner; false if it has none.
 
         Args:
-            course: what the bundle goes through before it is nobody's.
+            course: the states the bundle goes through before it is free.
         """
         owner, ended = self._ownership.take(bundle), self.hand_overs.end(bundle, ts_us)
         if owner is None:
+            # A release that was under way has lost its source: nobody goes on closing topics.
             if ended is not None:
                 self._changes.append(OwnerChange(ts_us, bundle, ended.source, None, cause))
             return False
@@ -280,11 +284,12 @@ class OwnerBook:
         """Replace a bundle by its children, which keep its owner and its past; no owner changes by that.
 
         Returns:
-            What the children go through until they are owned as such; None where that takes no time.
+            The states the children go through until they are owned as such; None if that takes no time.
         """
         owner, past, split = self._ownership.owner(bundle), self._past.pop(bundle, None), None
         if owner is not None:
             self._ownership.take(bundle)
+        # Children inherit the past as well, so that the first of them to lose its owner is booked like the parent.
         for child in children:
             if past is not None:
                 self._past[child] = past

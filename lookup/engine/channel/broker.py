@@ -9,7 +9,7 @@ Source: ServiceUnitStateChannelImpl (`docs/pulsar/load-managers.md`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -36,7 +36,7 @@ _S = ServiceUnitState
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A record somebody writes for a service unit; None is a tombstone, which removes the record."""
+    """A record that is written for a service unit; None is a tombstone, which removes the record."""
 
     unit: str
     data: ServiceUnitStateData | None
@@ -60,12 +60,12 @@ class Close:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The answer to everybody who asked for a service unit's owner."""
+    """The answer to all callers that asked for a service unit's owner."""
 
     unit: str
-    #: None: nobody
+    #: None: no broker
     owner: str | None = None
-    #: the wait ended without owner: the unit was deleted meanwhile, or time ran out before anybody confirmed
+    #: the wait ended without owner: the unit was deleted meanwhile, or time ran out before a broker confirmed
     failed: bool = False
 
 
@@ -80,7 +80,7 @@ Effect: TypeAlias = Message | Serve | Close | Settled
 
 
 def holder(data: ServiceUnitStateData | None) -> str | None:
-    """Return the broker a record speaks of as owner, present or future; None where there is none."""
+    """Return the broker that a record names as owner, present or future; None if it names none."""
     if data is None or data.state in (_S.INIT, _S.FREE, _S.DELETED):
         return None
     broker = data.source_broker if data.state is _S.SPLITTING else data.dst_broker
@@ -94,8 +94,8 @@ class Channel:
         broker: whose end it is.
         multi_phase: clients of a transferred unit stay until its new owner serves it
             (Pulsar: loadBalancerMultiPhaseBundleUnload).
-        wait_ms: how long somebody who asks for an owner is left waiting.
-        quirks: `upstream` refuses a transfer where the owner's id merely ends with the destination's, and forgets at
+        wait_ms: how long a caller that asks for an owner is left waiting.
+        quirks: `upstream` refuses a transfer if the owner's id merely ends with the destination's, and forgets at
             a restart what was in flight to this broker; `intended` does neither.
     """
 
@@ -113,10 +113,10 @@ class Channel:
         #: record by service unit
         self.records: dict[str, ServiceUnitStateData] = {}
         self._multi_phase, self._wait_ms, self._quirks = multi_phase, wait_ms, quirks
-        #: since when, in ms, somebody waits for a unit's owner
+        #: since when, in ms, callers have waited for a unit's owner
         self._waits: dict[str, int] = {}
 
-    # What others write.
+    # Messages that others write.
 
     def restore(self, records: Mapping[str, ServiceUnitStateData], now_ms: int) -> list[Effect]:
         """Take over the records as they stand when this broker starts, and serve what it owns by them.
@@ -133,7 +133,7 @@ class Channel:
     def receive(self, message: Message, now_ms: int) -> list[Effect]:
         """Read a message of the channel, this broker's own included, and return what follows from it here.
 
-        A message the conflict rule rejects changes nothing; who waits for a unit that has an owner gets that one.
+        A message that the conflict rule rejects changes nothing; callers that wait get the owner if there is one.
         """
         before = self.records.get(message.unit)
         if should_keep_left(before, message.data, self.storage):
@@ -145,73 +145,67 @@ class Channel:
         return self._act(message.unit, message.data, now_ms)
 
     def _act(self, unit: str, data: ServiceUnitStateData, now_ms: int) -> list[Effect]:
-        return _ACTIONS[data.state](self, unit, data, now_ms)
+        """Do what a record asks of this broker; others do their share when they read the same record."""
+        match data.state:
+            case _S.OWNED:
+                settled = self._settle(unit, data.dst_broker)
+                if data.dst_broker == self.broker:
+                    return [Serve(unit), *settled]
+                # After a transfer in phases the source closes only now, when clients can go to the new owner.
+                closes = data.source_broker == self.broker and (self._multi_phase or data.force)
+                return [Close(unit), *settled] if closes else settled
+            case _S.ASSIGNING if data.dst_broker == self.broker:
+                return [self._next(unit, _S.OWNED, data.dst_broker, data.source_broker, now_ms=now_ms)]
+            case _S.RELEASING if data.source_broker == self.broker:
+                is_transfer = not is_blank(data.dst_broker)
+                state = _S.ASSIGNING if is_transfer else _S.FREE
+                closed = Close(unit, disconnects=not (is_transfer and self._multi_phase))
+                return [closed, self._next(unit, state, data.dst_broker, data.source_broker, now_ms=now_ms)]
+            case _S.SPLITTING if data.source_broker == self.broker:
+                return self._divide(unit, data, now_ms)
+            case _S.FREE if data.force and data.source_broker == self.broker:
+                # After a plain unload the topics are closed already; an override finds them open if this broker lives.
+                return [Close(unit), *self._settle(unit, None)]
+            case _S.FREE | _S.INIT:
+                return self._settle(unit, None)
+            case _S.DELETED:
+                # Lookups that wait for a bundle that was split cannot be answered: they have to ask for its child.
+                return [Settled(unit, failed=True)] if self._waits.pop(unit, None) is not None else []
+        return []
 
-    def _on_owned(self, unit: str, data: ServiceUnitStateData, _now_ms: int) -> list[Effect]:
-        settled = self._settle(unit, data.dst_broker)
-        if data.dst_broker == self.broker:
-            return [Serve(unit), *settled]
-        closes = data.source_broker == self.broker and (self._multi_phase or data.force)
-        return [Close(unit), *settled] if closes else settled
-
-    def _on_assigning(self, unit: str, data: ServiceUnitStateData, now_ms: int) -> list[Effect]:
-        if data.dst_broker != self.broker:
-            return []
-        return [self._next(unit, _S.OWNED, data.dst_broker, data.source_broker, now_ms=now_ms)]
-
-    def _on_releasing(self, unit: str, data: ServiceUnitStateData, now_ms: int) -> list[Effect]:
-        if data.source_broker != self.broker:
-            return []
-        is_transfer = not is_blank(data.dst_broker)
-        state = _S.ASSIGNING if is_transfer else _S.FREE
-        closed = Close(unit, disconnects=not (is_transfer and self._multi_phase))
-        return [closed, self._next(unit, state, data.dst_broker, data.source_broker, now_ms=now_ms)]
-
-    def _on_splitting(self, unit: str, data: ServiceUnitStateData, now_ms: int) -> list[Effect]:
-        if data.source_broker != self.broker:
-            return []
+    def _divide(self, unit: str, data: ServiceUnitStateData, now_ms: int) -> list[Effect]:
         namespace = unit.rpartition("/")[0]
-        children: list[Effect] = [
-            Message(f"{namespace}/{child}", self._child(dst, now_ms)) for child, dst in sorted(data.split.items())
-        ]
-        return [*children, self._next(unit, _S.DELETED, data.dst_broker, data.source_broker, now_ms=now_ms)]
-
-    def _child(self, destination: str | None, now_ms: int) -> ServiceUnitStateData:
-        if is_blank(destination) or destination == self.broker:
-            return ServiceUnitStateData(_S.OWNED, self.broker, timestamp=now_ms, version_id=FIRST_VERSION)
-        # Pulsar's own splits name no destinations; one that is named confirms like any other.
-        return ServiceUnitStateData(_S.ASSIGNING, destination, timestamp=now_ms, version_id=FIRST_VERSION)
-
-    def _on_free(self, unit: str, data: ServiceUnitStateData, _now_ms: int) -> list[Effect]:
-        # After a plain unload the topics are closed already; an override found them open, if this broker lives.
-        closes: list[Effect] = [Close(unit)] if data.force and data.source_broker == self.broker else []
-        return [*closes, *self._settle(unit, None)]
-
-    def _on_init(self, unit: str, _data: ServiceUnitStateData, _now_ms: int) -> list[Effect]:
-        return self._settle(unit, None)
-
-    def _on_deleted(self, unit: str, _data: ServiceUnitStateData, _now_ms: int) -> list[Effect]:
-        return [Settled(unit, failed=True)] if self._waits.pop(unit, None) is not None else []
+        written: list[Effect] = []
+        for child, destination in sorted(data.split.items()):
+            is_own = is_blank(destination) or destination == self.broker
+            # Pulsar's own splits name no destinations; one that is named confirms like any other.
+            state, broker = (_S.OWNED, self.broker) if is_own else (_S.ASSIGNING, destination)
+            record = ServiceUnitStateData(state, broker, timestamp=now_ms, version_id=FIRST_VERSION)
+            written.append(Message(f"{namespace}/{child}", record))
+        # The parent goes last, so that a topic has a bundle at every moment.
+        return [*written, self._next(unit, _S.DELETED, data.dst_broker, data.source_broker, now_ms=now_ms)]
 
     def _settle(self, unit: str, owner: str | None) -> list[Effect]:
         return [Settled(unit, owner)] if self._waits.pop(unit, None) is not None else []
 
-    # What this broker writes.
+    # Messages that this broker writes.
 
     def assign(self, unit: str, broker: str, now_ms: int) -> Message:
-        """Ask a broker to own a service unit; who asked waits for whoever owns it in the end."""
+        """Ask a broker to own a service unit; callers wait for the broker that owns it in the end."""
         self._waits.setdefault(unit, now_ms)
         return self._next(unit, _S.ASSIGNING, broker, None, now_ms=now_ms)
 
     def unload(self, unit: str, destination: str | None = None, *, now_ms: int, force: bool = False) -> Message:
-        """Ask a service unit's owner to give it up, to `destination` where one is named.
+        """Ask a service unit's owner to give it up, to `destination` if one is named.
 
         Raises:
-            StateError: where nobody owns the unit.
-            ArgumentError: where `destination` owns it already, or the unit was split.
+            StateError: if no broker owns the unit.
+            ArgumentError: if `destination` owns it already, or the unit was split.
         """
         owner = self._held(unit)
-        if destination is not None and self._is_same(owner, destination):
+        # Upstream compares by the end of the id: `b1:8080` may not take over from `ab1:8080`.
+        is_upstream = self._quirks == "upstream"
+        if destination is not None and (owner.endswith(destination) if is_upstream else owner == destination):
             raise ArgumentError(
                 f'{unit} is owned by {owner} and "cannot be transfer to same broker", as Pulsar puts it: {destination}'
             )
@@ -224,8 +218,8 @@ class Channel:
             children: destination by range, `0x00000000_0x40000000`; None: the owner goes on.
 
         Raises:
-            StateError: where nobody owns the unit.
-            ArgumentError: where there are fewer than two children, or the unit was split already.
+            StateError: if no broker owns the unit.
+            ArgumentError: if there are fewer than two children, or the unit was split already.
         """
         if len(children) < 2:
             raise ArgumentError(f"{unit} cannot be split into {len(children)} children; at least two")
@@ -239,9 +233,6 @@ class Channel:
         if owner is None:
             raise StateError(f"{unit} is not owned by any broker")
         return owner
-
-    def _is_same(self, owner: str, destination: str) -> bool:
-        return owner.endswith(destination) if self._quirks == "upstream" else owner == destination
 
     def _next(  # noqa: PLR0913  the fields of a record
         self,
@@ -257,17 +248,17 @@ class Channel:
         version = next_version(self.records.get(unit))
         return Message(unit, ServiceUnitStateData(state, destination, source, split or {}, force, now_ms, version))
 
-    # What this broker answers.
+    # Answers that this broker gives.
 
     def owner(self, unit: str, *, registered: Collection[str], now_ms: int) -> Settled | Waiting:
-        """Answer who owns a service unit, now or when that is settled.
+        """Return the owner of a service unit, now or when that is settled.
 
         Args:
-            registered: the brokers in the registry. Where this broker is missing itself, it has trouble with the
-                registry, and recorded owners are believed.
+            registered: the brokers in the registry. If this broker is missing itself, it has trouble with the registry,
+                and recorded owners are believed.
 
         Raises:
-            ArgumentError: where the unit was split.
+            ArgumentError: if the unit was split.
         """
         data = self.records.get(unit)
         state = state_of(data)
@@ -277,7 +268,7 @@ class Channel:
         if state in (_S.ASSIGNING, _S.RELEASING):
             is_settled = broker != self.broker
         else:
-            # Who asks while somebody waits gets the same answer at the same time, even where the owner is back by now.
+            # A caller that asks while others wait gets their answer at the same time, even if the owner is back by now.
             is_settled = broker is None or (broker in registered and unit not in self._waits)
         if is_settled or self.broker not in registered:
             return Settled(unit, broker)
@@ -289,29 +280,17 @@ class Channel:
         return holder(self.records.get(unit))
 
     def expire(self, registered: Collection[str], now_ms: int) -> list[Settled]:
-        """End the waits that have lasted too long: with the owner of the moment, with nobody, or in failure.
+        """End the waits that have lasted too long: with the owner of the moment, with no broker, or in failure.
 
-        Whoever is only about to own the unit is not its owner yet: such a wait has failed.
+        A broker that is only about to own the unit is not its owner yet: such a wait has failed.
         """
         late = sorted(unit for unit, since in self._waits.items() if now_ms - since >= self._wait_ms)
-        return [self._expired(unit, registered) for unit in late]
-
-    def _expired(self, unit: str, registered: Collection[str]) -> Settled:
-        del self._waits[unit]
-        data = self.records.get(unit)
-        if state_of(data) in (_S.INIT, _S.FREE):
-            return Settled(unit)
-        owner = holder(data) if state_of(data) in (_S.OWNED, _S.SPLITTING) else None
-        return Settled(unit, owner) if owner in registered else Settled(unit, failed=True)
-
-
-_Action: TypeAlias = Callable[[Channel, str, ServiceUnitStateData, int], list[Effect]]
-_ACTIONS: Mapping[ServiceUnitState, _Action] = {
-    _S.INIT: Channel._on_init,
-    _S.FREE: Channel._on_free,
-    _S.OWNED: Channel._on_owned,
-    _S.ASSIGNING: Channel._on_assigning,
-    _S.RELEASING: Channel._on_releasing,
-    _S.SPLITTING: Channel._on_splitting,
-    _S.DELETED: Channel._on_deleted,
-}
+        answers = []
+        for unit in late:
+            del self._waits[unit]
+            data = self.records.get(unit)
+            owner = holder(data) if state_of(data) in (_S.OWNED, _S.SPLITTING) else None
+            is_free = state_of(data) in (_S.INIT, _S.FREE)
+            is_owned = owner in registered
+            answers.append(Settled(unit, owner if is_owned else None, failed=not (is_owned or is_free)))
+        return answers

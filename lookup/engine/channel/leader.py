@@ -41,11 +41,11 @@ _S = ServiceUnitState
 #: How long a state may be in flight before the monitor ends it; Pulsar:
 #: loadBalancerInFlightServiceUnitStateWaitingTimeInMillis.
 STUCK_MS = 30_000
-#: How long the record of a unit that is nobody's is kept; Pulsar:
+#: How long the record of a unit without owner is kept; Pulsar:
 #: loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds.
 TOMBSTONE_MS = 3_600_000
 
-#: Chooses a broker for a service unit that is none of those excluded; None where there is none.
+#: Chooses a broker for a service unit that is none of those excluded; None if there is none.
 Select: TypeAlias = Callable[[str, frozenset[str]], str | None]
 #: How the leader's connection to the metadata store has been of late.
 Connection: TypeAlias = Literal["stable", "jittery", "unstable"]
@@ -76,15 +76,15 @@ def clean_up(records: _Records, lost: str, select: Select, *, now_ms: int, grace
     Args:
         gracefully: the broker is shutting down and can still release what it owns.
     """
-    orphans = [(unit, data) for unit, data in sorted(records.items()) if _involves(data, lost)]
-    messages = [override(unit, data, lost, select, now_ms=now_ms, gracefully=gracefully) for unit, data in orphans]
+    messages = []
+    for unit, data in sorted(records.items()):
+        # In flight, the source is involved as well: nobody else would close its topics or create the children.
+        is_owner = data.dst_broker == lost and data.state in ACTIVE
+        if is_owner or (data.source_broker == lost and data.state in IN_FLIGHT):
+            messages.append(override(unit, data, lost, select, now_ms=now_ms, gracefully=gracefully))
+    # System namespaces hold the channel's own topic: while their bundles move, nothing else could be written.
     last = [message for message in messages if is_system_bundle(message.unit)]
     return Cleanup(tuple(message for message in messages if message not in last), tuple(last))
-
-
-def _involves(data: ServiceUnitStateData, broker: str) -> bool:
-    is_held = data.dst_broker == broker and data.state in ACTIVE
-    return is_held or (data.source_broker == broker and data.state in IN_FLIGHT)
 
 
 def override(
@@ -96,17 +96,17 @@ def override(
     now_ms: int,
     gracefully: bool = False,
 ) -> Message:
-    """Return the record that ends an active state by force.
+    """Return the record that ends an active state by force, one version above all that brokers have read.
 
     Match -> Result, `new` being the broker that `select` chooses:
-        * nobody to choose -> Free, from the owner there was
+        * no broker to choose -> Free, from the owner there was
         * Splitting -> Splitting, done by `new`
         * Owned, gracefully, by another than `new` -> Releasing to `new`
         * Owned -> Owned by `new`, from its owner unless that is `new`
         * Assigning, Releasing -> Owned by `new`, from its source unless that is `new`
 
     Args:
-        lost: the broker that must not be chosen; None where a state is only stuck.
+        lost: the broker that must not be chosen; None if a state is only stuck.
     """
     new = select(unit, frozenset() if lost is None else frozenset({lost}))
     forced = replace(data, force=True, timestamp=now_ms, version_id=next_version(data))
@@ -118,6 +118,7 @@ def override(
     source = data.dst_broker if data.state is _S.OWNED else data.source_broker
     source = None if source == new else source
     state = _S.RELEASING if gracefully and data.state is _S.OWNED and source is not None else _S.OWNED
+    # A stuck Releasing or Assigning becomes Owned at once: another step might get stuck like the one before.
     return Message(unit, replace(forced, state=state, dst_broker=new, source_broker=source))
 
 
@@ -139,15 +140,13 @@ def monitor(
     """
     messages = []
     for unit, data in sorted(records.items()):
-        age, lost = now_ms - data.timestamp, _lost(data, registered)
+        age = now_ms - data.timestamp
+        # An owned unit's source is history; that it is gone matters only while it still has a part to play.
+        named = (data.dst_broker, data.source_broker if data.state in IN_FLIGHT else None)
+        missing = [broker for broker in named if broker and not is_blank(broker) and broker not in registered]
+        lost = missing[0] if missing and data.state in ACTIVE else None
         if lost is not None or (data.state in IN_FLIGHT and age > stuck_ms):
             messages.append(override(unit, data, lost, select, now_ms=now_ms))
         elif data.state in SEMI_TERMINAL and age > tombstone_ms:
             messages.append(Message(unit, None))
     return messages
-
-
-def _lost(data: ServiceUnitStateData, registered: Collection[str]) -> str | None:
-    named = (data.dst_broker, data.source_broker if data.state in IN_FLIGHT else None)
-    missing = (broker for broker in named if broker is not None and not is_blank(broker) and broker not in registered)
-    return next(missing, None) if data.state in ACTIVE else None

@@ -49,7 +49,7 @@ Step: TypeAlias = Settled | Waiting | Selecting | Joined
 class Assigns:
     """The assigns of one broker that are in progress, one for each service unit.
 
-    The counters are Pulsar's: a choice counts as success before anybody has confirmed it, so that a failure may follow.
+    The counters are Pulsar's: a choice counts as success before a broker has confirmed it, so a failure may follow.
     """
 
     def __init__(self, channel: Channel, counters: Counters | None = None) -> None:
@@ -61,13 +61,14 @@ class Assigns:
         """Begin to answer a lookup.
 
         Returns:
-            `Settled`: the answer. `Waiting`, `Joined`: it comes with the service unit's `Settled`. `Selecting`: nobody
-            owns the unit, so the caller selects.
+            `Settled`: the answer. `Waiting`, `Joined`: it comes with the `Settled` of the unit. `Selecting`: the unit
+            has no owner, so the caller selects.
 
         Raises:
-            ArgumentError: where the unit was split.
-            StateError: where its owner is not registered.
+            ArgumentError: if the unit was split.
+            StateError: if its owner is not registered.
         """
+        # Pulsar keeps one future per service unit: a caller that comes later gets it whatever its own options are.
         if unit in self._open:
             return Joined(unit)
         answer = self.channel.owner(unit, registered=registered, now_ms=now_ms)
@@ -83,8 +84,9 @@ class Assigns:
         return self._checked(answer, registered)
 
     def chosen(self, unit: str, broker: str | None, now_ms: int) -> Message | Settled:
-        """Publish the choice of the caller that was told to select; without one everybody is answered with nobody."""
+        """Publish the choice of the caller that was to select; without one all are answered that there is no owner."""
         if broker is None:
+            # Nothing was written, so no message of the channel will end this assign.
             self._open.discard(unit)
             return Settled(unit)
         self.counters.success += 1
@@ -94,7 +96,7 @@ class Assigns:
         """End an assign with what the channel settled on, for its caller and all who joined.
 
         Raises:
-            StateError: where nobody confirmed in time, the unit was split meanwhile or its owner is not registered.
+            StateError: if no broker confirmed in time, the unit was split meanwhile or its owner is not registered.
         """
         self._open.discard(settled.unit)
         return self._checked(settled, registered)
@@ -116,11 +118,11 @@ RESULT_TYPE = "BrokerUrl"
 def lookup_result(broker: str, data: BrokerLookupData, options: LookupOptions) -> LookupResult:
     """Return the addresses of a broker as a client with these options gets them.
 
-    A listener replaces the binary addresses only, and one it does not have is told as absent; web addresses are always
-    the broker's own.
+    A listener replaces the binary addresses only, and an address that it lacks is absent from the answer; web addresses
+    are always the broker's own.
 
     Raises:
-        NotFoundError: where the broker does not have the listener.
+        NotFoundError: if the broker does not have the listener.
     """
     binary = data.pulsar_service_url, data.pulsar_service_url_tls
     name = options.advertised_listener_name

@@ -47,11 +47,11 @@ VERSION_MAX, VERSION_MIN = 2**63 - 1, -(2**63)
 
 
 class ServiceUnitState(StrEnum):
-    """Where a service unit is in its life."""
+    """A service unit's state."""
 
     #: there is no record
     INIT = "Init"
-    #: given up by its last owner, nobody's
+    #: given up by its last owner, without a new one
     FREE = "Free"
     #: a broker serves it
     OWNED = "Owned"
@@ -66,13 +66,13 @@ class ServiceUnitState(StrEnum):
 
 
 class Storage(StrEnum):
-    """Where records are kept; the two differ in what they call valid."""
+    """The storage that keeps records; the two differ in the transitions they call valid."""
 
     SYSTEM_TOPIC = "SystemTopic"
     METADATA_STORE = "MetadataStore"
 
 
-#: States that somebody is expected to end soon.
+#: States that a broker is expected to end soon.
 IN_FLIGHT = frozenset({ServiceUnitState.ASSIGNING, ServiceUnitState.RELEASING, ServiceUnitState.SPLITTING})
 #: States in which a broker serves the unit or is about to.
 ACTIVE = IN_FLIGHT | {ServiceUnitState.OWNED}
@@ -113,15 +113,15 @@ class ServiceUnitStateData:
     """The record of one service unit, as brokers write it into the channel.
 
     Raises:
-        ArgumentError: where neither broker is named in a state other than Free ("Empty broker").
+        ArgumentError: if neither broker is named in a state other than Free ("Empty broker").
     """
 
     state: ServiceUnitState
-    #: who serves the unit, or is to serve it
+    #: the broker that serves the unit, or is to serve it
     dst_broker: str | None = None
-    #: who gave it up, gives it up or splits it
+    #: the broker that gave it up, gives it up or splits it
     source_broker: str | None = None
-    #: destination by child's range, None where its last owner goes on; empty unless splitting
+    #: destination by child's range, None if its last owner goes on; empty unless splitting
     split: Mapping[str, str | None] = field(default_factory=dict)
     #: holds against transitions and brokers, never against a version
     force: bool = False
@@ -138,18 +138,30 @@ class ServiceUnitStateData:
         """Read Pulsar's JSON; unknown keys are ignored.
 
         Raises:
-            InputError: where the text is no JSON object, or a key's value is not what Pulsar writes there.
-            ArgumentError: where there is no state, or no broker in a state other than Free.
+            InputError: if the text is no JSON object, or a key's value is not what Pulsar writes there.
+            ArgumentError: if there is no state, or no broker in a state other than Free.
         """
         record = parsed_object(source, "service unit state data")
-        brokers = {name: (record.get(key), key) for name, key in _BROKERS.items()}
+        state = record.get("state")
+        if not isinstance(state, str) or state not in list(ServiceUnitState):
+            known = ", ".join(ServiceUnitState)
+            raise ArgumentError(f"state is {state!r}, which is none of a service unit's: {known}")
+        brokers = {
+            name: None if record.get(key) is None else text(record[key], key)
+            for name, key in (("dst_broker", "dstBroker"), ("source_broker", "sourceBroker"))
+        }
+        key = "splitServiceUnitToDestBroker"
+        split = {} if record.get(key) is None else mapping(record[key], key)
+        version = record.get("versionId", FIRST_VERSION)
+        # The smallest `long` is a version like any other, and larger in amount than what other whole numbers may be.
+        is_least = isinstance(version, int) and version == VERSION_MIN
         return cls(
-            state=_state(record.get("state")),
-            **{name: None if given is None else text(given, key) for name, (given, key) in brokers.items()},
-            split=_destinations(record.get("splitServiceUnitToDestBroker")),
+            state=ServiceUnitState(state),
+            **brokers,
+            split={child: None if name is None else text(name, f"{key}.{child}") for child, name in split.items()},
             force=flag(record.get("force", False), "force"),
             timestamp=whole_number(record.get("timestamp", 0), "timestamp"),
-            version_id=_version(record.get("versionId", FIRST_VERSION)),
+            version_id=VERSION_MIN if is_least else whole_number(version, "versionId"),
         )
 
     def to_json(self) -> str:
@@ -166,34 +178,13 @@ class ServiceUnitStateData:
         return json.dumps(record, sort_keys=True)
 
 
-_BROKERS = {"dst_broker": "dstBroker", "source_broker": "sourceBroker"}
-
-
-def _state(value: object) -> ServiceUnitState:
-    if not isinstance(value, str) or value not in list(ServiceUnitState):
-        known = ", ".join(ServiceUnitState)
-        raise ArgumentError(f"state is {value!r}, which is none of a service unit's: {known}")
-    return ServiceUnitState(value)
-
-
-def _destinations(value: object) -> dict[str, str | None]:
-    key = "splitServiceUnitToDestBroker"
-    given = {} if value is None else mapping(value, key)
-    return {child: None if broker is None else text(broker, f"{key}.{child}") for child, broker in given.items()}
-
-
-def _version(value: object) -> int:
-    # The smallest `long` is a version like any other, and larger in amount than what other whole numbers may be.
-    return VERSION_MIN if value == VERSION_MIN and isinstance(value, int) else whole_number(value, "versionId")
-
-
 def is_blank(broker: str | None) -> bool:
-    """Tell whether no broker is named; blanks name nobody."""
+    """Tell whether no broker is named; blanks name none."""
     return broker is None or not broker.strip()
 
 
 def state_of(data: ServiceUnitStateData | None) -> ServiceUnitState:
-    """Return a record's state, Init where there is none."""
+    """Return a record's state, Init if there is no record."""
     return ServiceUnitState.INIT if data is None else data.state
 
 
