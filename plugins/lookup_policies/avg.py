@@ -1,9 +1,12 @@
-"""The shedder `avg`: brokers far apart give and take in pairs, after the gap has lasted for some cycles."""
+"""Evens out pairs of brokers: a shedder takes bundles away, and a placement gives them where they are bound.
+
+Source: `docs/pulsar/load-managers.md` (AvgShedder, which is Pulsar's shedder and placement in one).
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, MutableMapping, Sequence
+from collections.abc import Callable, Generator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import cmp_to_key
 from typing import Annotated, Any, ClassVar, Literal
@@ -12,10 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.hooks import Conf, Ge, Unit
-from lookup.model import BundleLoad, ClusterView, CycleOutcome, CycleReason, Ruling, Unload
+from lookup.model import (
+    Broker,
+    BundleLoad,
+    Candidates,
+    ClusterView,
+    CycleOutcome,
+    CycleReason,
+    LookupRequest,
+    Ruling,
+    Unload,
+)
 from lookup_policies._unloading import Figures, descending, ended, no_figures, reported, usage_by
 
-__all__ = ["Avg"]
+__all__ = ["Avg", "AvgPlacement"]
 
 #: (number of the broker that takes, number of the broker that gives)
 _Pair = tuple[int, int]
@@ -175,3 +188,36 @@ def _inward(ascending: Sequence[int]) -> list[_Pair]:
     # The middle one of an odd number is its own partner.
     count = len(ascending)
     return [(ascending[place], ascending[count - 1 - place]) for place in range(math.ceil(count / 2))]
+
+
+@dataclass(frozen=True)
+class AvgPlacement:
+    """Give a bundle to the broker it is bound to, else to any, and bind it there.
+
+    Load does not matter here: who is to get a bundle was decided by the shedder `avg` when it took the bundle away, and
+    the two share their memory, `{"bound": {bundle: broker}}` under the key `avg`. Pulsar draws among the others by the
+    CRC-32 of a random number; that is as good as equal odds. Scores do not matter.
+
+    Match -> Result -> Reason:
+        * the broker the bundle is bound to is a candidate -> always
+        * the bundle is not bound, or to a broker that is no candidate -> an equal share for all
+
+    Source: AvgShedder, which is Pulsar's shedder and placement in one.
+    """
+
+    name: ClassVar[str] = "avg-placement"
+    memory_key: ClassVar[str] = "avg"
+    reads: ClassVar[frozenset[str]] = frozenset({"bundle", "view.memory"})
+
+    def odds(
+        self, request: LookupRequest, brokers: Candidates, scores: NDArray[np.float64], view: ClusterView
+    ) -> NDArray[np.float64]:
+        """Return 1 for the broker the bundle is bound to, or for all."""
+        bound: Mapping[str, str] = view.memory.get("bound", {})
+        owed = bound.get(request.bundle)
+        odds = np.array([broker_id == owed for broker_id in brokers.ids], dtype=np.float64)
+        return odds if odds.any() else np.ones(len(brokers))
+
+    def remember(self, memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker) -> None:
+        """Bind the bundle to its new owner."""
+        memory.setdefault("bound", {})[request.bundle] = broker.id

@@ -19,7 +19,7 @@ from lookup.model import (
     Ruling,
     Split,
 )
-from lookup_policies.range_equally_divide import RangeEquallyDivide
+from lookup_policies.splits import RangeEquallyDivide
 
 __all__ = ["DefaultSplit"]
 

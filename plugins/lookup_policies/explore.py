@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from lookup.errors import ContractError
 from lookup.hooks import Ge, Le, Observing, Offer, Remembering, Selector, reads_of
 from lookup.model import Broker, Candidates, ClusterView, LookupRequest
-from lookup_policies.best import Best
+from lookup_policies.score_selectors import Best
 
 __all__ = ["ChildAsking", "Explore", "shares_of"]
 

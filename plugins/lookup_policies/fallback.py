@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from lookup.hooks import Observing, Offer, Remembering, Selector, reads_of
 from lookup.model import Broker, Candidates, ClusterView, LookupRequest
-from lookup_policies.best import Best
 from lookup_policies.explore import shares_of
-from lookup_policies.least_resource_usage import LeastResourceUsage
+from lookup_policies.score_selectors import Best
+from lookup_policies.strategies import LeastResourceUsage
 
 __all__ = ["Fallback"]
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from lookup.hooks import Ge, Selector, reads_of
 from lookup.model import Candidates, ClusterView, LookupRequest
-from lookup_policies.best import Best
 from lookup_policies.explore import ChildAsking, shares_of
+from lookup_policies.score_selectors import Best
 
 __all__ = ["ZoneSpill"]
 

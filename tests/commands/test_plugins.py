@@ -107,7 +107,7 @@ def test_a_class_that_refuses_its_own_defaults_is_listed(lookup: Run, tmp_path: 
         ("def (", "cannot be loaded: SyntaxError"),
         ("import nowhere_to_be_found", "cannot be loaded: ModuleNotFoundError: No module named 'nowhere_to_be_found'"),
         (MINE.replace("lookup_register_scorers", "lookup_register_scorer"), "lookup_register_scorer"),
-        (MINE.replace('"mine"', '"headroom"'), "which lookup_policies.headroom.Headroom already uses"),
+        (MINE.replace('"mine"', '"headroom"'), "which lookup_policies.scorers.Headroom already uses"),
         (MINE.replace("(frozen=True)", ""), "is not a frozen dataclass"),
         (None, "is not a Python file that can be read"),
     ],

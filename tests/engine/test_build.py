@@ -19,14 +19,11 @@ from lookup.hooks import Conf, Ge, Le, Selector
 from lookup.model import Candidates, ClusterView, LookupRequest
 from lookup.settings.policy import PartSpec, PolicySpec
 from lookup.testing.asking import to_toml
-from lookup_policies.best import Best
+from lookup_policies.broker_filters import LoadManagerClass, MaxTopics
 from lookup_policies.explore import Explore
 from lookup_policies.fallback import Fallback
-from lookup_policies.headroom import Headroom
-from lookup_policies.load_manager_class import LoadManagerClass
-from lookup_policies.max_topics import MaxTopics
-from lookup_policies.property_match import PropertyMatch
-from lookup_policies.softmax import Softmax
+from lookup_policies.score_selectors import Best, Softmax
+from lookup_policies.scorers import Headroom, PropertyMatch
 from lookup_policies.threshold import Threshold
 
 REGISTRY = load_plugins()

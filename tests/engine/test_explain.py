@@ -18,12 +18,10 @@ from lookup.errors import PolicyError, ReadsError
 from lookup.hooks import Filter, Scorer
 from lookup.model import Broker, Candidates, ClusterView, LookupRequest, NamespacePolicies, Reason, Roster
 from lookup.testing import broker, cluster, request, three_racks
-from lookup_policies.best import Best
-from lookup_policies.headroom import Headroom
+from lookup_policies.broker_filters import MaxTopics
 from lookup_policies.isolation import Isolation
-from lookup_policies.max_topics import MaxTopics
-from lookup_policies.property_match import PropertyMatch
-from lookup_policies.softmax import Softmax
+from lookup_policies.score_selectors import Best, Softmax
+from lookup_policies.scorers import Headroom, PropertyMatch
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ import pytest
 from lookup.engine.plugins import KINDS, Registry, load_plugins, registry_of
 from lookup.errors import PluginError
 from lookup.hooks import specs
-from lookup_policies.best import Best
-from lookup_policies.headroom import Headroom
+from lookup_policies.score_selectors import Best
+from lookup_policies.scorers import Headroom
 
 ASSETS = Path(__file__).parent.parent / "assets"
 

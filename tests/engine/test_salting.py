@@ -18,14 +18,12 @@ from lookup.model import Broker, Candidates, ClusterView, LookupRequest
 from lookup.model.topology import Topology
 from lookup.testing import broker
 from lookup_policies import FILTERS, SCORERS, SELECTORS
-from lookup_policies.best import Best
 from lookup_policies.explore import Explore
 from lookup_policies.fallback import Fallback
-from lookup_policies.headroom import Headroom
-from lookup_policies.random import Random
-from lookup_policies.rendezvous import Rendezvous
+from lookup_policies.hashing import Rendezvous
 from lookup_policies.round_robin import RoundRobin
-from lookup_policies.softmax import Softmax
+from lookup_policies.score_selectors import Best, Random, Softmax
+from lookup_policies.scorers import Headroom
 from tests.engine.hashing import FirstName, HashFilter, HashScorer, HashSelector, HashWrapper, unit
 from tests.engine.parts import Keep, Odds, Score, policy, raising
 

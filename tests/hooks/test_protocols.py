@@ -7,8 +7,7 @@ import pytest
 import lookup_policies
 from lookup.hooks import ALL_READS, Conf, Filter, Ge, Le, Remembering, Scorer, Selector, Shedder, reads_of
 from lookup_policies.explore import Explore
-from lookup_policies.headroom import Headroom
-from lookup_policies.property_match import PropertyMatch
+from lookup_policies.scorers import Headroom, PropertyMatch
 
 
 @pytest.mark.parametrize(

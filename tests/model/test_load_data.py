@@ -176,13 +176,13 @@ def test_the_order_of_bundles_is_one(
     assert ordered[0].compare(ordered[2]) <= 0
 
 
-_FIGURES = st.floats(0, 1e9)
-_USAGES = st.builds(ResourceUsage, _FIGURES, st.floats(1, 1e9))
+_MEASURED = st.floats(0, 1e9)
+_USAGES = st.builds(ResourceUsage, _MEASURED, st.floats(1, 1e9))
 _SAMPLES = st.builds(
     LoadSample,
     usage=st.builds(SystemResourceUsage, *[_USAGES] * 5),
-    msg_throughput_in=_FIGURES,
-    msg_throughput_out=_FIGURES,
+    msg_throughput_in=_MEASURED,
+    msg_throughput_out=_MEASURED,
     bundle_count=st.integers(0, 1000),
 )
 

@@ -8,29 +8,20 @@ import lookup_policies
 from lookup.engine.policy import Policy, WeightedScorer
 from lookup.testing import parametrize_with_policies
 from lookup_policies.anti_affinity import AntiAffinity
-from lookup_policies.best import Best
-from lookup_policies.bounded_consistent_hash import BoundedConsistentHash
+from lookup_policies.broker_filters import LoadManagerClass, MaxTopics, Version
 from lookup_policies.default_split import DefaultSplit
 from lookup_policies.explore import Explore
 from lookup_policies.fallback import Fallback
-from lookup_policies.flow_or_qps_equally_divide import FlowOrQpsEquallyDivide
-from lookup_policies.headroom import Headroom
+from lookup_policies.hashing import BoundedConsistentHash, Rendezvous
 from lookup_policies.isolation import Isolation
-from lookup_policies.least_long_term_message_rate import LeastLongTermMessageRate
-from lookup_policies.least_resource_usage import LeastResourceUsage
-from lookup_policies.least_resource_usage_with_weight import LeastResourceUsageWithWeight
-from lookup_policies.load_manager_class import LoadManagerClass
-from lookup_policies.max_topics import MaxTopics
 from lookup_policies.power_of_two import PowerOfTwo
-from lookup_policies.property_match import PropertyMatch
-from lookup_policies.rendezvous import Rendezvous
 from lookup_policies.round_robin import RoundRobin
-from lookup_policies.softmax import Softmax
+from lookup_policies.score_selectors import Best, Softmax, WeightedRandom
+from lookup_policies.scorers import Headroom, PropertyMatch
+from lookup_policies.splits import FlowOrQpsEquallyDivide, TopicCountEquallyDivide
+from lookup_policies.strategies import LeastLongTermMessageRate, LeastResourceUsage, LeastResourceUsageWithWeight
 from lookup_policies.threshold import Threshold
-from lookup_policies.topic_count_equally_divide import TopicCountEquallyDivide
 from lookup_policies.transfer import Transfer
-from lookup_policies.version import Version
-from lookup_policies.weighted_random import WeightedRandom
 from lookup_policies.zone_spill import ZoneSpill
 
 _CLASSES: list[type[Any]] = [

@@ -23,8 +23,7 @@ from lookup.model import (
 )
 from lookup.testing import cluster
 from lookup_policies.default_split import DefaultSplit
-from lookup_policies.specified_positions_divide import SpecifiedPositionsDivide
-from lookup_policies.topic_count_equally_divide import TopicCountEquallyDivide
+from lookup_policies.splits import SpecifiedPositionsDivide, TopicCountEquallyDivide
 
 A, B = "t/ns/0x00000000_0x80000000", "t/ns/0x80000000_0xffffffff"
 FULL = NamespaceBundleStats(topics=1001)

@@ -11,10 +11,10 @@ import pytest
 from lookup.errors import ContractError
 from lookup.hooks import reads_of
 from lookup.testing import candidates, cluster, request
-from lookup_policies.best import Best
 from lookup_policies.explore import Explore
-from lookup_policies.least_resource_usage import LeastResourceUsage
 from lookup_policies.round_robin import RoundRobin
+from lookup_policies.score_selectors import Best
+from lookup_policies.strategies import LeastResourceUsage
 from tests.plugins.worlds import shares
 
 VIEW = cluster("b1", "b2", "b3", "b4")

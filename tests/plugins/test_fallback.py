@@ -8,11 +8,10 @@ import pytest
 
 from lookup.hooks import reads_of
 from lookup.testing import candidates, cluster, request
-from lookup_policies.best import Best
 from lookup_policies.fallback import Fallback
-from lookup_policies.random import Random
-from lookup_policies.rendezvous import Rendezvous
+from lookup_policies.hashing import Rendezvous
 from lookup_policies.round_robin import RoundRobin
+from lookup_policies.score_selectors import Best, Random
 from tests.plugins.worlds import shares
 
 VIEW = cluster("b1", "b2", usage={"b1": 0.9, "b2": 0.1})

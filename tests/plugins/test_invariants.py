@@ -16,18 +16,14 @@ import lookup_policies
 from lookup.hooks import ALL_READS, LOAD_DETAILS, Filter, Scorer, Selector, reads_of
 from lookup.testing import candidates
 from lookup_policies.anti_affinity import AntiAffinity
-from lookup_policies.best import Best
-from lookup_policies.bounded_consistent_hash import BoundedConsistentHash
+from lookup_policies.broker_filters import Version
 from lookup_policies.explore import Explore
 from lookup_policies.fallback import Fallback
-from lookup_policies.headroom import Headroom
+from lookup_policies.hashing import BoundedConsistentHash, Rendezvous
 from lookup_policies.power_of_two import PowerOfTwo
-from lookup_policies.property_match import PropertyMatch
-from lookup_policies.rendezvous import Rendezvous
 from lookup_policies.round_robin import RoundRobin
-from lookup_policies.softmax import Softmax
-from lookup_policies.version import Version
-from lookup_policies.weighted_random import WeightedRandom
+from lookup_policies.score_selectors import Best, Softmax, WeightedRandom
+from lookup_policies.scorers import Headroom, PropertyMatch
 from lookup_policies.zone_spill import ZoneSpill
 from tests.plugins.worlds import World, worlds
 

@@ -14,10 +14,7 @@ from hypothesis import strategies as st
 import lookup_policies
 from lookup.errors import ArgumentError
 from lookup.topics.listing.listers import ReadOnlyCatalog
-from lookup_policies.default import Default
-from lookup_policies.indexed import Indexed
-from lookup_policies.property_filter import PropertyFilter
-from lookup_policies.tenant_scope import TenantScope
+from lookup_policies.listers import Default, Indexed, PropertyFilter, TenantScope
 from tests.topics.filled import HERE, catalog_of, name_of
 from tests.topics.listers import Listed, Recording
 

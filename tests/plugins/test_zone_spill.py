@@ -9,10 +9,9 @@ import pytest
 from lookup.hooks import reads_of
 from lookup.model import ClusterView
 from lookup.testing import broker, candidates, cluster, engine_request, request
-from lookup_policies.best import Best
-from lookup_policies.random import Random
-from lookup_policies.rendezvous import Rendezvous
+from lookup_policies.hashing import Rendezvous
 from lookup_policies.round_robin import RoundRobin
+from lookup_policies.score_selectors import Best, Random
 from lookup_policies.zone_spill import ZoneSpill
 from tests.plugins.worlds import shares
 

@@ -20,7 +20,7 @@ from lookup.simulate import run_policy
 from lookup.simulate.load import MIB, BundleTable
 from lookup.simulate.loop import FreshReports, LongRun, reports_of
 from lookup_policies.default_split import DefaultSplit
-from lookup_policies.random import Random
+from lookup_policies.score_selectors import Random
 from tests.simulate.scenarios import scenario, trends
 
 _MINUTE_US = 60_000_000

@@ -22,9 +22,7 @@ from lookup.hooks import Lister
 from lookup.model.catalog import CatalogView, Listing, Mode
 from lookup.topics.listing import ListAnswer, ListRequest, TopicLister, topics_hash
 from lookup.topics.rules import ListLimits
-from lookup_policies.default import Default
-from lookup_policies.indexed import Indexed
-from lookup_policies.property_filter import PropertyFilter
+from lookup_policies.listers import Default, Indexed, PropertyFilter
 from tests.topics.filled import HERE, catalog_of, name_of
 from tests.topics.listers import Broken, Listed, Recording, Scripted
 

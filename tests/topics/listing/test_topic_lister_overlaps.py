@@ -10,8 +10,7 @@ from lookup.errors import ArgumentError, NotFoundError, PatternError
 from lookup.model.catalog import CatalogView
 from lookup.topics.listing import ListRequest, TopicLister, topic_lister, topics_hash
 from lookup.topics.listing.topic_lister import Query
-from lookup_policies.default import Default
-from lookup_policies.indexed import Indexed
+from lookup_policies.listers import Default, Indexed
 from tests.topics.filled import HERE, catalog_of, name_of
 
 

@@ -1,15 +1,18 @@
-"""The selector `rendezvous`."""
+"""Chooses by hashes of bundle and broker: rendezvous hashing, and a ring on which brokers have bounds."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lookup.hooks import reads_of
 from lookup.model import Broker, ClusterView
 from lookup.testing import broker, cluster, engine_request, request
-from lookup_policies.rendezvous import Rendezvous
+from lookup_policies.hashing import BoundedConsistentHash, Rendezvous, digest
 from tests.plugins.worlds import shares
 
 BUNDLES = [f"public/default/{place:#010x}_{place + 1:#010x}" for place in range(3000)]
@@ -105,3 +108,84 @@ def test_a_key_nobody_has_is_refused(key: str) -> None:
     """A misspelt key is a sentence that lists the known ones."""
     with pytest.raises(ValueError, match=f"rendezvous cannot hash key = '{key}'; known: domain, tenant, .*, listener"):
         Rendezvous(key=key)
+
+
+RING_IDS = ("b1", "b2", "b3", "b4", "b5")
+
+
+def _bundle(place: int) -> str:
+    return f"public/default/{place:#010x}_{place + 1:#010x}"
+
+
+def _placed(
+    part: BoundedConsistentHash, count: int, *ids: str, start: dict[str, str] | None = None, salt: str = ""
+) -> dict[str, str]:
+    owned = dict(start or {})
+    for bundle in (_bundle(place) for place in range(count)):
+        if bundle not in owned:
+            view = cluster(*RING_IDS, owned=owned, salt=salt)
+            (owned[bundle],) = shares(part, view, *ids, asked=engine_request(bundle))
+    return owned
+
+
+@settings(max_examples=20)
+@given(st.floats(0.01, 2.0), st.integers(1, 60))
+def test_nobody_owns_more_than_the_cap(epsilon: float, count: int) -> None:
+    """Placed one after the other, no broker exceeds its share by more than epsilon."""
+    owned = Counter(_placed(BoundedConsistentHash(epsilon), count, *RING_IDS).values())
+
+    assert max(owned.values()) <= math.ceil((1 + epsilon) * count / len(RING_IDS))
+
+
+def test_a_full_broker_is_passed_over_clockwise() -> None:
+    """Where the first broker on the ring is full, the bundle goes to another, and always to the same one."""
+    part, asked = BoundedConsistentHash(), engine_request()
+    (first,) = shares(part, cluster(*RING_IDS), asked=asked)
+    full = cluster(*RING_IDS, owned={_bundle(place): first for place in range(4)})
+    (second,) = shares(part, full, asked=asked)
+
+    assert second != first
+    assert shares(part, cluster(*RING_IDS), *(one for one in RING_IDS if one != first), asked=asked) == {second: 1.0}
+
+
+def test_the_ring_is_closed() -> None:
+    """With one point per broker a bundle goes to the nearest clockwise, past the end of the ring to its beginning."""
+    ring = {one: digest(f"{one}\0{0}") for one in RING_IDS}
+
+    def nearest(bundle: str) -> str:
+        return min(RING_IDS, key=lambda one: (ring[one] - digest(bundle)) % 2**64)
+
+    expected = {bundle: nearest(bundle) for bundle in map(_bundle, range(100))}
+    assert _placed(BoundedConsistentHash(epsilon=1000.0, points=1), 100, *RING_IDS) == expected
+
+
+def test_few_bundles_move_when_a_broker_leaves() -> None:
+    """Without a bound that bites, only the lost broker's bundles find new owners."""
+    part = BoundedConsistentHash(epsilon=100.0)
+    before, after = _placed(part, 200, *RING_IDS), _placed(part, 200, *RING_IDS[:-1])
+
+    assert all(after[bundle] == owner for bundle, owner in before.items() if owner != "b5")
+
+
+def test_with_many_points_the_ring_is_nearly_even() -> None:
+    """Without a bound that bites, 500 points per broker keep everybody within a fifth of the mean."""
+    owned = Counter(_placed(BoundedConsistentHash(epsilon=100.0, points=500), 400, *RING_IDS).values())
+
+    assert max(owned.values()) < 1.2 * 400 / len(RING_IDS)
+
+
+def test_each_salt_is_another_ring() -> None:
+    """Two salts agree about as many bundles as chance alone would have it, and arcs have other lengths."""
+    part = BoundedConsistentHash(epsilon=1000.0, points=1)
+    first, second = (_placed(part, 500, *RING_IDS, salt=salt) for salt in ("1", "2"))
+    before, after = Counter(first.values()), Counter(second.values())
+
+    assert sum(second[bundle] == owner for bundle, owner in first.items()) < 0.5 * 500
+    assert max(abs(before[one] - after[one]) for one in RING_IDS) > 0.1 * 500
+
+
+def test_production_places_on_the_ring_as_it_always_did() -> None:
+    """Without a salt the owners of some bundles never change, or an upgrade would move them."""
+    owners = _placed(BoundedConsistentHash(), 24, *RING_IDS)
+
+    assert "".join(owner[1] for owner in owners.values()) == "534232511532423413145345"

@@ -1,4 +1,4 @@
-"""The split algorithms: where they cut, their accidents, and that boundaries ascend strictly inside the bundle."""
+"""Chooses where a bundle is cut: in the middle, between topics, at given positions, or by what topics carry."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 from lookup.errors import InputError
 from lookup.model import BundleRange, NamespaceBundle, NamespaceName, topic_traffic
-from lookup_policies.flow_or_qps_equally_divide import FlowOrQpsEquallyDivide
-from lookup_policies.range_equally_divide import RangeEquallyDivide
-from lookup_policies.specified_positions_divide import SpecifiedPositionsDivide
-from lookup_policies.topic_count_equally_divide import TopicCountEquallyDivide
+from lookup_policies.splits import (
+    FlowOrQpsEquallyDivide,
+    RangeEquallyDivide,
+    SpecifiedPositionsDivide,
+    TopicCountEquallyDivide,
+)
 
 MIB = 1024 * 1024
 LIMITS: dict[str, Any] = {"max_msg_rate": 1000.0, "max_bandwidth_mib": 100.0}

@@ -1,0 +1,212 @@
+"""Keeps or drops brokers by what they run and carry: load manager class, topics, version, bundles of a namespace.
+
+Source: `docs/pulsar/load-managers.md` (the filters of the extensible load manager, and one of the modular one).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import compress
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.errors import InputError
+from lookup.hooks import Conf, Ge
+from lookup.model import Broker, Candidates, ClusterView, LookupRequest, Reason, Roster
+
+__all__ = ["EvenDistribution", "LoadManagerClass", "MaxTopics", "Version"]
+
+
+@dataclass(frozen=True)
+class LoadManagerClass:
+    """Keep brokers whose registered load manager class is the expected one.
+
+    During a roll-over from one manager to another two brokers could otherwise own the same bundle. A broker compares
+    with the class it is configured with itself; a replay has no own broker, so without `class_name` the class that most
+    registered brokers name is expected, the alphabetically first of several, and those that name none have no vote.
+
+    Match -> Result -> Reason:
+        * the broker names the expected class -> kept
+        * it names another class, or none -> rejected -> `load-manager-class`
+        * no `class_name`, and no registered broker names a class -> all kept
+
+    Source: BrokerLoadManagerClassFilter.
+    """
+
+    name: ClassVar[str] = "load-manager-class"
+    reason: ClassVar[Reason] = Reason.LOAD_MANAGER_CLASS
+    reads: ClassVar[frozenset[str]] = frozenset()
+
+    #: Java class name that brokers must have registered; None: that of the majority
+    class_name: Annotated[str | None, Conf("loadManagerClassName")] = None
+
+    def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> NDArray[np.bool_]:
+        """Compare every candidate's class with the expected one."""
+        mask: NDArray[np.bool_] = _running(view.brokers, self._expected(view))[brokers.index]
+        return mask
+
+    def detail(self, request: LookupRequest, broker: Broker, view: ClusterView) -> str:
+        """Name both classes."""
+        return f"runs {_class_of(broker)}, expected {self._expected(view)}"
+
+    def _expected(self, view: ClusterView) -> str | None:
+        return self.class_name or _majority(view.brokers, view.registered.tobytes())
+
+
+def _class_of(broker: Broker) -> str | None:
+    return broker.lookup_data.load_manager_class_name
+
+
+@lru_cache(maxsize=64)
+def _majority(roster: Roster, registered: bytes) -> str | None:
+    classes = map(_class_of, compress(roster, registered))
+    named = Counter(cls for cls in classes if cls)
+    return min(named, key=lambda cls: (-named[cls], cls), default=None)
+
+
+@lru_cache(maxsize=64)
+def _running(roster: Roster, class_name: str | None) -> NDArray[np.bool_]:
+    return np.array([class_name is None or _class_of(broker) == class_name for broker in roster], dtype=np.bool_)
+
+
+@dataclass(frozen=True)
+class MaxTopics:
+    """Drop brokers that report as many topics as a broker may serve, or more.
+
+    Match -> Result -> Reason:
+        * reported topics < `max_topics`, or no report -> kept
+        * reported topics >= `max_topics` -> rejected -> `max-topics`
+
+    Source: BrokerMaxTopicCountFilter.
+    """
+
+    name: ClassVar[str] = "max-topics"
+    reason: ClassVar[Reason] = Reason.MAX_TOPICS
+    reads: ClassVar[frozenset[str]] = frozenset({"view.load", "view.load.topics"})
+
+    #: topics at which a broker is full
+    max_topics: Annotated[int, Ge(1), Conf("loadBalancerBrokerMaxTopics")] = 50_000
+
+    def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> NDArray[np.bool_]:
+        """Compare every candidate's topics with the limit."""
+        mask: NDArray[np.bool_] = view.load.topics[brokers.index] < self.max_topics
+        return mask
+
+    def detail(self, request: LookupRequest, broker: Broker, view: ClusterView) -> str:
+        """Name the broker's topics and the limit."""
+        number = view.brokers.number(broker.id)
+        topics = 0 if number is None else int(view.load.topics[number])
+        return f"serves {topics} topics, at most {self.max_topics - 1} leave room for one more"
+
+
+_NUMBER = r"(0|[1-9][0-9]*)"
+_PRE = r"(?:0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
+_BUILD = r"[0-9A-Za-z-]+"
+_SEMANTIC = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-({_PRE}(?:\.{_PRE})*))?(?:\+{_BUILD}(?:\.{_BUILD})*)?")
+
+#: What versions sort by: numbers, whether it is a release, and the identifiers of a pre-release.
+_Order = tuple[tuple[int, int, int], bool, tuple[tuple[bool, int, str], ...]]
+
+
+@dataclass(frozen=True)
+class Version:
+    """Keep the candidates with the highest semantic version.
+
+    A pre-release such as a SNAPSHOT is older than its release. Build metadata (`+...`) does not count: in Pulsar the
+    outcome for versions that differ in nothing else hangs on its library.
+
+    In Pulsar a version that is missing or not semantic makes the filter fail. What follows is the policy's `on_error`
+    there: `skip` goes on with all candidates, as Pulsar does, and a shedder that asks takes it for a no, as Pulsar's.
+
+    Match -> Result -> Reason:
+        * `prefer_later` is off -> all kept
+        * a candidate's version is missing or not semantic, `unreadable = "keep"` -> all kept
+        * such a version, `unreadable = "fail"` -> the filter fails, nobody is rejected
+        * the version is the highest of the candidates -> kept
+        * a candidate has a higher version -> rejected -> `version`
+
+    Source: BrokerVersionFilter; semver.org 2.0.0, item 11.
+    """
+
+    name: ClassVar[str] = "version"
+    reason: ClassVar[Reason] = Reason.VERSION
+    reads: ClassVar[frozenset[str]] = frozenset()
+
+    #: whether the filter does anything
+    prefer_later: Annotated[bool, Conf("preferLaterVersions")] = False
+    #: what follows from a version that cannot be compared; "fail" is Pulsar's way
+    unreadable: Literal["keep", "fail"] = "keep"
+
+    def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> NDArray[np.bool_]:
+        """Compare every candidate's version with the highest."""
+        if not self.prefer_later:
+            return np.ones(len(brokers), dtype=np.bool_)
+        ranks = _ranks(view.brokers)[brokers.index]
+        if ranks.min() < 0 and self.unreadable == "fail":
+            odd = brokers[int(np.argmin(ranks))]
+            raise InputError(f"broker {odd.id} has version {odd.lookup_data.broker_version!r}, which is not semantic")
+        mask: NDArray[np.bool_] = (ranks == ranks.max()) | (ranks.min() < 0)
+        return mask
+
+    def detail(self, request: LookupRequest, broker: Broker, view: ClusterView) -> str:
+        """Name the broker's version."""
+        return f"runs version {broker.lookup_data.broker_version}, a later one is there"
+
+
+@lru_cache(maxsize=64)
+def _ranks(roster: Roster) -> NDArray[np.int64]:
+    # Shape (n_brokers,): equal versions have equal ranks, later ones higher; -1 where there is nothing to compare.
+    orders = [_order(broker.lookup_data.broker_version or "") for broker in roster]
+    ascending = sorted({order for order in orders if order is not None})
+    places = {order: place for place, order in enumerate(ascending)}
+    return np.array([-1 if order is None else places[order] for order in orders], dtype=np.int64)
+
+
+def _order(version: str) -> _Order | None:
+    found = _SEMANTIC.fullmatch(version)
+    if found is None:
+        return None
+    pre = tuple(map(_identifier, found[4].split("."))) if found[4] else ()
+    return (int(found[1]), int(found[2]), int(found[3])), not pre, pre
+
+
+def _identifier(text: str) -> tuple[bool, int, str]:
+    # Numbers sort before words, and numerically among themselves.
+    return (False, int(text), "") if text.isdigit() else (True, 0, text)
+
+
+@dataclass(frozen=True)
+class EvenDistribution:
+    """Keep the brokers that own the fewest bundles of the bundle's own namespace.
+
+    Part of the modular load manager while `loadBalancerDistributeBundlesEvenlyEnabled`, its default before Pulsar 5.0:
+    load then counts only among brokers that own equally many, so a busy broker keeps getting bundles.
+
+    Match -> Result -> Reason:
+        * the broker owns as few bundles of the namespace as any candidate -> kept
+        * another candidate owns fewer -> rejected -> `even-distribution`
+
+    Source: LoadManagerShared.removeMostServicingBrokersForNamespace, ModularLoadManagerImpl
+    (apache/pulsar at 009a9bf2).
+    """
+
+    name: ClassVar[str] = "even-distribution"
+    reason: ClassVar[Reason] = Reason.EVEN_DISTRIBUTION
+    reads: ClassVar[frozenset[str]] = frozenset({"namespace", "view.ownership"})
+
+    def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> NDArray[np.bool_]:
+        """Compare what every candidate owns of the namespace with the least."""
+        counts = view.ownership.bundles_in(request.namespace)[brokers.index]
+        mask: NDArray[np.bool_] = counts == counts.min()
+        return mask
+
+    def detail(self, request: LookupRequest, broker: Broker, view: ClusterView) -> str:
+        """Say how many bundles of the namespace the broker owns."""
+        number = view.brokers.number(broker.id)
+        owned = 0 if number is None else int(view.ownership.bundles_in(request.namespace)[number])
+        return f"owns {owned} bundles of {request.namespace}, another candidate fewer"

@@ -1,0 +1,191 @@
+"""Chooses by hashes of bundle and broker: rendezvous hashing, and a ring on which brokers have bounds.
+
+With the salt of production, "", digests are plain BLAKE2.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Annotated, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.hooks import Ge, Gt
+from lookup.model import Broker, Candidates, ClusterView, LookupRequest, Roster
+from lookup.model.view import REQUEST_READS
+
+__all__ = ["BoundedConsistentHash", "Rendezvous", "digest", "mixed"]
+
+Digests = NDArray[np.uint64]
+
+
+def digest(text: str, salt: str = "") -> int:
+    """Return the first 64 bits of a text's hash, another for each salt.
+
+    Args:
+        salt: at most 64 bytes in UTF-8; "" makes no difference.
+    """
+    return int.from_bytes(blake2b(text.encode(), digest_size=8, key=salt.encode()).digest())
+
+
+def mixed(digests: Digests, key: int) -> Digests:
+    """Mix a 64-bit key into digests: other numbers for each key, as good as independent of one another.
+
+    A digest of every pair would do as well and take thirty times as long.
+
+    Source: the finalizer of SplitMix64, Steele, Lea and Flood, OOPSLA 2014.
+    """
+    sums = digests + np.uint64(key)
+    sums = (sums ^ (sums >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    sums = (sums ^ (sums >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    sums ^= sums >> np.uint64(31)
+    return sums
+
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Rendezvous:
+    """Choose the candidate with the greatest -weight / ln(u), u in (0, 1) being a hash of key, salt and broker.
+
+    Each broker gets a share of the keys in proportion to its weight. When a broker leaves only its own keys move, and
+    they spread over the others; when it returns exactly these come back. Nothing is remembered and no load is read.
+    Scores do not matter.
+
+    Match -> Result -> Reason:
+        * the greatest value -> always
+        * otherwise -> never
+        * the request lacks the `key` (the engine's own have only a bundle) -> the bundle's name stands in for it
+        * `weight_property` is set, the broker's value is no number above 0 -> weight 1
+        * it is not set, the broker's capacity is unknown -> the mean of the known capacities
+
+    Source: Thaler and Ravishankar, IEEE/ACM ToN 6 (1998); weights: Resch, Storage Developer Conference 2015;
+    page "Policies" of the documentation.
+    """
+
+    name: ClassVar[str] = "rendezvous"
+
+    #: what is hashed: a field of the request (`bundle`, `topic`, `client`, `namespace`, ...), or `properties.NAME`
+    key: str = "bundle"
+    #: lookup property of the brokers, without prefix, whose number is their weight; None: their capacity is
+    weight_property: str | None = None
+
+    def __post_init__(self) -> None:
+        field, _, rest = self.key.partition(".")
+        if field not in REQUEST_READS or (field == "properties") != bool(rest):
+            known = ", ".join(entry for entry in REQUEST_READS if entry != "properties")
+            raise ValueError(f"rendezvous cannot hash key = {self.key!r}; known: {known}, properties.NAME")
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """Return the field that is hashed, the bundle, which stands in for it, and the salt."""
+        return frozenset({"bundle", self.key, "view.salt"})
+
+    def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
+        """Return 1 for the candidate with the greatest value."""
+        own = brokers.column(self.name, lambda broker: digest(broker.id)).astype(np.uint64)
+        lengths = -np.log(_units(mixed(own, digest(self._key_of(request), view.salt))))
+        values = self._weights(brokers, view) / lengths
+        winner: NDArray[np.bool_] = values == values.max()
+        return winner.astype(np.float64)
+
+    def _key_of(self, request: LookupRequest) -> str:
+        field, _, name = self.key.partition(".")
+        value = request.property_of(name) if name else getattr(request, field)
+        return value or request.bundle
+
+    def _weights(self, brokers: Candidates, view: ClusterView) -> FloatArray:
+        wanted = self.weight_property
+        if wanted is not None:
+            weights = brokers.column((self.name, wanted), lambda broker: _labelled_weight(broker, wanted))
+            return weights.astype(np.float64)
+        capacity = view.capacity[brokers.index]
+        known = view.capacity[~np.isnan(view.capacity)]
+        # Over all brokers of the run, so that nobody's weight changes when another broker comes or goes.
+        return np.where(np.isnan(capacity), math.fsum(known.tolist()) / len(known) if len(known) else 1.0, capacity)
+
+
+def _units(digests: NDArray[np.uint64]) -> FloatArray:
+    # Numbers in (0, 1), both ends left out: 52 bits and a half are exact in a double.
+    return ((digests >> np.uint64(12)).astype(np.float64) + 0.5) / 2**52
+
+
+def _labelled_weight(broker: Broker, key: str) -> float:
+    try:
+        weight = float(broker.property_of(key) or "")
+    except ValueError:
+        return 1.0
+    return weight if 0.0 < weight < math.inf else 1.0
+
+
+#: Places of the points on the ring, ascending, and the number of the broker each belongs to; shape (n_points,).
+_Ring = tuple[NDArray[np.uint64], NDArray[np.intp]]
+
+
+@dataclass(frozen=True)
+class BoundedConsistentHash:
+    """Choose the first broker clockwise of the bundle's place on a hash ring that has room.
+
+    With m bundles owned by the n candidates, the one to assign included, a broker has room while it owns fewer than
+    ceil((1 + `epsilon`) * m / n). A small `epsilon` balances better and moves more. Another salt is another ring, and
+    another place of each bundle on it. Scores do not matter.
+
+    Match -> Result -> Reason:
+        * the first candidate clockwise with room -> always
+        * a candidate that is full -> passed over
+        * otherwise -> never; somebody always has room
+
+    Source: Mirrokni, Thorup and Zadimoghaddam, Consistent Hashing with Bounded Loads, SODA 2018;
+    page "Policies" of the documentation.
+    """
+
+    name: ClassVar[str] = "bounded-consistent-hash"
+    reads: ClassVar[frozenset[str]] = frozenset({"bundle", "view.ownership", "view.salt"})
+
+    #: by how much a broker may exceed its share, ratio
+    epsilon: Annotated[float, Gt(0)] = 0.25
+    #: points each broker has on the ring; more spread the bundles of a lost broker more evenly
+    points: Annotated[int, Ge(1)] = 100
+
+    def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
+        """Return 1 for the first candidate with room."""
+        counts = view.ownership.bundles()[brokers.index]
+        cap = math.ceil((1.0 + self.epsilon) * (int(counts.sum()) + 1) / len(brokers))
+        roomy = np.zeros(len(view.brokers), dtype=np.bool_)
+        roomy[brokers.index[counts < cap]] = True
+        chosen: NDArray[np.bool_] = brokers.index == self._clockwise(request.bundle, view, roomy)
+        return chosen.astype(np.float64)
+
+    def _clockwise(self, bundle: str, view: ClusterView, roomy: NDArray[np.bool_]) -> int:
+        places, owners = _ring(view.brokers, self.points, view.salt)
+        start = int(np.searchsorted(places, np.uint64(digest(bundle, view.salt))))
+        # The first point with room from the start on, or, past the end of the ring, from its beginning.
+        ahead = np.flatnonzero(roomy[owners[start:]])
+        return int(owners[start + ahead[0]] if len(ahead) else owners[np.flatnonzero(roomy[owners])[0]])
+
+
+@lru_cache(maxsize=64)
+def _ring(roster: Roster, points: int, salt: str) -> _Ring:
+    # Brokers keep their ids when they change their lookup data, so a ring outlives the roster it was made for.
+    return _ring_of(roster.ids, points, salt)
+
+
+@lru_cache(maxsize=32)
+def _ring_of(broker_ids: tuple[str, ...], points: int, salt: str) -> _Ring:
+    places = _digests(broker_ids, points)
+    if salt:
+        places = mixed(places, digest("", salt))
+    order = np.argsort(places, kind="stable")
+    return places[order], np.repeat(np.arange(len(broker_ids)), points)[order]
+
+
+@lru_cache(maxsize=16)
+def _digests(broker_ids: tuple[str, ...], points: int) -> NDArray[np.uint64]:
+    # Hashed once for all salts: mixing takes a hundredth of the time.
+    places = [digest(f"{broker_id}\0{point}") for broker_id in broker_ids for point in range(points)]
+    return np.array(places, dtype=np.uint64)

@@ -1,0 +1,147 @@
+"""Lists topics for a client: all of a namespace, those with the client's properties, those of its tenant.
+
+Source: PIP-452.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lookup.errors import ArgumentError
+from lookup.hooks import Lister
+from lookup.model import CatalogView, EventKind, Listing, Mode
+
+__all__ = ["Default", "Indexed", "PropertyFilter", "TenantScope"]
+
+
+@dataclass(frozen=True)
+class Default(Lister):
+    """List every topic of the namespace; the client's properties change nothing.
+
+    Match -> Result -> Reason:
+        * any topic of the namespace and mode -> listed
+
+    Source: PIP-452, `DefaultPulsarResourcesExtended`.
+    """
+
+    name: ClassVar[str] = "default"
+    interests: ClassVar[frozenset[EventKind]] = frozenset({"created", "deleted"})
+
+    def list_topics(self, namespace: str, mode: Mode, properties: Mapping[str, str], catalog: CatalogView) -> Listing:
+        """Return what the catalog holds."""
+        return Listing(catalog.topics(namespace, mode))
+
+
+@dataclass(frozen=True)
+class PropertyFilter(Lister):
+    """List the topics that have every property the client sent, with exactly that value.
+
+    Every topic of the namespace is looked at; `indexed` gives the same answer from the catalog's index.
+
+    Match -> Result -> Reason:
+        * no properties were sent -> every topic of the namespace and mode is listed
+        * the topic has every property with the value that was sent -> listed
+        * it lacks one, or has another value -> not listed
+
+    Source: PIP-452: a null or empty map asks for no filtering.
+    """
+
+    name: ClassVar[str] = "property-filter"
+    interests: ClassVar[frozenset[EventKind]] = frozenset({"created", "deleted", "properties"})
+
+    def list_topics(self, namespace: str, mode: Mode, properties: Mapping[str, str], catalog: CatalogView) -> Listing:
+        """Compare the properties of every topic."""
+        names = catalog.topics(namespace, mode)
+        if not properties:
+            return Listing(names)
+        return Listing([name for name in names if _has(catalog, name, properties)])
+
+
+def _has(catalog: CatalogView, name: str, wanted: Mapping[str, str]) -> bool:
+    entry = catalog.entry(name)
+    return entry is not None and wanted.items() <= entry.properties.items()
+
+
+@dataclass(frozen=True)
+class Indexed(Lister):
+    """List the topics that have every property the client sent, without looking at the others.
+
+    The filter is handed down to the catalog, whose index knows the topics of each value.
+
+    Match -> Result -> Reason:
+        * no properties were sent -> every topic of the namespace and mode is listed
+        * the index has the topic under every property and value that was sent -> listed
+        * it does not -> not listed
+
+    Source: PIP-452 names a data source with an index as its reason; the answer is that of `property-filter`.
+    """
+
+    name: ClassVar[str] = "indexed"
+    interests: ClassVar[frozenset[EventKind]] = frozenset({"created", "deleted", "properties"})
+
+    def list_topics(self, namespace: str, mode: Mode, properties: Mapping[str, str], catalog: CatalogView) -> Listing:
+        """Ask the catalog's index."""
+        return Listing(catalog.with_properties(namespace, mode, properties))
+
+
+@dataclass(frozen=True)
+class TenantScope(Lister):
+    """List only topics of the tenant that the client says it belongs to.
+
+    A topic belongs to the tenant its own property `key` names, and to the tenant of its namespace where it has no such
+    property. So a namespace that several tenants share shows each its own. What a client says of itself is no proof:
+    this narrows what consumers see, it keeps no secrets.
+
+    Match -> Result -> Reason:
+        * the client names no tenant, and need not -> what the child lists
+        * the client names no tenant, and `required` is set -> refused; its consumers keep what they have
+        * the topic belongs to the tenant that was named, and the child lists it -> listed
+        * it belongs to another tenant -> not listed
+
+    Source: PIP-452's motivation, that a broker cannot tell who is asking; the rule is this project's own.
+    """
+
+    name: ClassVar[str] = "tenant-scope"
+
+    #: property, of client and topic, that holds the tenant
+    key: str = "tenant"
+    #: whether a client that names no tenant is refused
+    required: bool = False
+    #: lists the topics to choose from, by the client's other properties
+    child: Lister = Default()
+
+    def __post_init__(self) -> None:
+        if not self.key:
+            raise ValueError("tenant-scope has an empty key; name the property that holds the tenant")
+
+    @property
+    def interests(self) -> frozenset[EventKind]:
+        """Return the child's, and changes of properties."""
+        return frozenset(self.child.interests) | {"properties"}
+
+    def list_topics(self, namespace: str, mode: Mode, properties: Mapping[str, str], catalog: CatalogView) -> Listing:
+        """Choose the tenant's topics from what the child lists."""
+        tenant = properties.get(self.key, "")
+        if self.required and not tenant:
+            raise ArgumentError(f"namespace {namespace} is listed by tenant; send the property {self.key!r}")
+        others = {key: value for key, value in properties.items() if key != self.key}
+        found = self.child.list_topics(namespace, mode, others, catalog)
+        if not tenant:
+            return found
+        own = namespace.partition("/")[0]
+        topics = [topic for topic in found.topics if self._tenant_of(topic, catalog, own) == tenant]
+        return Listing(topics, found.partial)
+
+    def initialize(self, catalog: CatalogView) -> None:
+        """Prepare the child."""
+        self.child.initialize(catalog)
+
+    def close(self) -> None:
+        """Close the child."""
+        self.child.close()
+
+    def _tenant_of(self, topic: str, catalog: CatalogView, own: str) -> str:
+        entry = catalog.entry(topic)
+        return own if entry is None else entry.properties.get(self.key, own)

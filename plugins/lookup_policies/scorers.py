@@ -1,0 +1,190 @@
+"""Scores brokers: by the client's properties, by distance, by room to spare, by bundles owned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import combinations
+from typing import Annotated, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.hooks import Ge, Gt, Le
+from lookup.model import Broker, Candidates, ClusterView, Location, LookupRequest, Topology
+
+__all__ = ["FewestBundles", "Headroom", "PropertyMatch", "TopologyDistance"]
+
+FloatArray = NDArray[np.float64]
+_DEFAULT_KEY = "rack"
+
+
+@dataclass(frozen=True)
+class PropertyMatch:
+    """Score brokers by whether they publish the value the client sent: `rack=a` is met by `lookup.rack=a`.
+
+    With several keys the score is the mean of their scores, by weight. Values are compared as they are, case included.
+
+    Match -> Result -> Reason, for each key:
+        * both have it, values equal -> 1.0
+        * both have it, values differ -> 0.0
+        * the client sent it, the broker has none -> `unlabelled`
+        * the client sent none, whatever the broker has -> `unasked` for every broker, so the key prefers nobody
+
+    Source: PIP-368; its worked example compares a client's `rack` with a broker's `lookup.rack`.
+    """
+
+    name: ClassVar[str] = "property-match"
+
+    #: the client property to compare, without prefix
+    key: str = _DEFAULT_KEY
+    #: several properties with their weights, in place of `key`
+    keys: Mapping[str, Annotated[float, Gt(0)]] = field(default_factory=dict)
+    #: score of a broker that lacks what the client sent; 0.5 treats it as neither match nor mismatch
+    unlabelled: Annotated[float, Ge(0), Le(1)] = 0.0
+    #: score of every broker where the client sent nothing
+    unasked: Annotated[float, Ge(0), Le(1)] = 0.5
+
+    def __post_init__(self) -> None:
+        if self.keys and self.key != _DEFAULT_KEY:
+            raise ValueError(f"property-match has both key = {self.key!r} and keys; leave one of them out")
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """Return the client properties that are compared."""
+        return frozenset(f"properties.{key}" for key in self.keys or (self.key,))
+
+    def score(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> FloatArray:
+        """Return the weighted mean of the keys' scores."""
+        if not self.keys:
+            return self._matches(self.key, request, brokers)
+        # In sorted order: equal parts score equally to the last bit, however their keys are listed.
+        terms = [weight * self._matches(key, request, brokers) for key, weight in sorted(self.keys.items())]
+        means: FloatArray = np.sum(terms, axis=0) / sum(self.keys[key] for key in sorted(self.keys))
+        return np.minimum(means, 1.0)
+
+    def _matches(self, key: str, request: LookupRequest, brokers: Candidates) -> FloatArray:
+        wanted = request.property_of(key)
+        if wanted is None:
+            return np.full(len(brokers), self.unasked)
+        scores: FloatArray = np.equal(brokers.labels(key), wanted).astype(np.float64)
+        if self.unlabelled:
+            bare = brokers.column((self.name, key), lambda broker: broker.property_of(key) is None)
+            scores[bare.astype(np.bool_)] = self.unlabelled
+        return scores
+
+
+@dataclass(frozen=True)
+class TopologyDistance:
+    """Score brokers by 1 - distance / the greatest distance the topology can give.
+
+    The client stands where its lookup properties say. Dividing by a constant of the topology, not by the farthest
+    candidate, keeps a score's meaning when candidates come and go.
+
+    Match -> Result -> Reason:
+        * client and broker share a level to compare -> 1.0 at distance 0 down to 0.0 at the greatest
+        * the broker's place cannot be compared with the client's -> `unknown`
+        * the client sent no place -> `unknown` for every broker
+
+    Source: topology; rack awareness as in Kafka's KIP-392.
+    """
+
+    name: ClassVar[str] = "topology-distance"
+
+    #: client properties that hold the levels of its place
+    region_key: str = "region"
+    zone_key: str = "zone"
+    rack_key: str = "rack"
+    #: score where the distance is not known
+    unknown: Annotated[float, Ge(0), Le(1)] = 0.5
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """Return the client properties that make its place."""
+        return frozenset(f"properties.{key}" for key in (self.region_key, self.zone_key, self.rack_key))
+
+    def score(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> FloatArray:
+        """Turn each candidate's distance from the client into a score."""
+        place = Location(*map(request.property_of, (self.region_key, self.zone_key, self.rack_key)))
+        if not place:
+            return np.full(len(brokers), self.unknown)
+        topology = _Same(view.topology)
+
+        def closeness(broker: Broker) -> float:
+            """Score one broker: 1.0 at the client's place, 0.0 at the greatest distance."""
+            distance = view.topology.distance(place, broker.location)
+            return self.unknown if distance is None else 1.0 - distance / (_greatest(topology) or 1.0)
+
+        scores = brokers.column((self, place, topology), closeness).astype(np.float64)
+        return np.maximum(scores, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Same:
+    """A key that equals only a key of the very same topology, which has no hash of its own."""
+
+    topology: Topology
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.topology is self.topology
+
+    def __hash__(self) -> int:
+        return id(self.topology)
+
+
+@lru_cache(maxsize=64)
+def _greatest(key: _Same) -> float:
+    topology = key.topology
+    places = sorted({place for edge in topology.edges for place in (edge.a, edge.b)})
+    # Links lie between places of one level and do not know which: any level measures them.
+    linked = [topology.distance(Location(region=a), Location(region=b)) for a, b in combinations(places, 2)]
+    return max([0.0, *topology.distance_ms.values(), *(distance for distance in linked if distance is not None)])
+
+
+@dataclass(frozen=True)
+class Headroom:
+    """Score brokers by 1 - usage.
+
+    Match -> Result -> Reason:
+        * usage is reported -> 1.0 when idle down to 0.0 when full or overfull
+        * no report -> `unreported`; the default prefers idle brokers to unknown ones and unknown ones to busy ones,
+          0.0 makes an unknown broker look full, as Pulsar's load data does before the first report
+
+    Source: usage is Pulsar's weightedMaxEMA or what stands in for it (BrokerLoadData.update).
+    """
+
+    name: ClassVar[str] = "headroom"
+    reads: ClassVar[frozenset[str]] = frozenset({"view.load"})
+
+    #: score of a broker without a load report
+    unreported: Annotated[float, Ge(0), Le(1)] = 0.5
+
+    def score(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> NDArray[np.float64]:
+        """Turn every candidate's usage into a score."""
+        usage = view.load.usage[brokers.index]
+        room = 1.0 - np.minimum(np.maximum(usage, 0.0), 1.0)
+        return np.where(np.isnan(usage), self.unreported, room)
+
+
+@dataclass(frozen=True)
+class FewestBundles:
+    """Score brokers by 1 - owned bundles / the most that any candidate owns.
+
+    Ownership is current even where load reports lag, so a broker that has just joined is not flooded.
+
+    Match -> Result -> Reason:
+        * no candidate owns a bundle -> 1.0 for all
+        * otherwise -> 1.0 for a broker that owns none down to 0.0 for the one that owns most
+
+    Source: least-connections balancing, with bundles for connections.
+    """
+
+    name: ClassVar[str] = "fewest-bundles"
+    reads: ClassVar[frozenset[str]] = frozenset({"view.ownership"})
+
+    def score(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> NDArray[np.float64]:
+        """Compare every candidate's bundles with the most."""
+        counts = view.ownership.bundles()[brokers.index]
+        scores: NDArray[np.float64] = 1.0 - counts / max(1, int(counts.max()))
+        return scores

@@ -1,0 +1,192 @@
+"""Chooses where a bundle is cut: in the middle, between topics, at given positions, or by what topics carry.
+
+Source: `docs/pulsar/load-managers.md` (split algorithms; `defaultNamespaceBundleSplitAlgorithm`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.errors import InputError
+from lookup.hooks import Conf, Ge, Unit
+from lookup.model import NamespaceBundle
+
+__all__ = ["FlowOrQpsEquallyDivide", "RangeEquallyDivide", "SpecifiedPositionsDivide", "TopicCountEquallyDivide"]
+
+
+@dataclass(frozen=True)
+class RangeEquallyDivide:
+    """Cut at lower + (upper - lower) // 2, whatever topics there are; Pulsar's default.
+
+    The halves are of hashes, not of load: all topics may end up in one child.
+
+    Match -> Result -> Reason:
+        * any bundle -> one boundary; for a bundle of a single hash it is its lower end, which the engine refuses
+
+    Source: RangeEquallyDivideBundleSplitAlgorithm, `range_equally_divide` in
+    `defaultNamespaceBundleSplitAlgorithm`.
+    """
+
+    name: ClassVar[str] = "range-equally-divide"
+    reads: ClassVar[frozenset[str]] = frozenset()
+
+    def boundaries(
+        self, bundle: NamespaceBundle, topics: NDArray[np.void], positions: Sequence[int] | None
+    ) -> Sequence[int]:
+        """Return the middle of the range."""
+        lower, upper = bundle.range.lower, bundle.range.upper
+        return (lower + (upper - lower) // 2,)
+
+
+@dataclass(frozen=True)
+class TopicCountEquallyDivide:
+    """Cut half way between the two middle topics of the bundle, by hash.
+
+    Match -> Result -> Reason:
+        * at most one topic -> no boundary -> there is nothing to divide
+        * otherwise -> a + (b - a) // 2 of the hashes a and b of the two topics in the middle
+        * with `quirks = "intended"`, a boundary at the lower end of the bundle -> none
+
+    Quirk: where both middle topics have the hash at the lower end of the bundle, the boundary is that end, and the
+    split fails when it is carried out (NamespaceBundleFactory: positions lie strictly inside). Effect: the
+    attempt counts as made and nothing changes. "intended" leaves the bundle whole.
+
+    Source: TopicCountEquallyDivideBundleSplitAlgorithm,
+    `topic_count_equally_divide` in `defaultNamespaceBundleSplitAlgorithm`.
+    """
+
+    name: ClassVar[str] = "topic-count-equally-divide"
+    reads: ClassVar[frozenset[str]] = frozenset()
+
+    #: whether a boundary that cannot be one is returned as Pulsar does
+    quirks: Literal["upstream", "intended"] = "upstream"
+
+    def boundaries(
+        self, bundle: NamespaceBundle, topics: NDArray[np.void], positions: Sequence[int] | None
+    ) -> Sequence[int]:
+        """Return the middle between the two middle topics."""
+        hashes: list[int] = np.sort(topics["hash"]).tolist()
+        if len(hashes) <= 1:
+            return ()
+        before, after = hashes[len(hashes) // 2 - 1], hashes[len(hashes) // 2]
+        boundary = before + (after - before) // 2
+        is_kept = self.quirks == "upstream" or bundle.range.lower < boundary < bundle.range.upper
+        return (boundary,) if is_kept else ()
+
+
+@dataclass(frozen=True)
+class SpecifiedPositionsDivide:
+    """Cut at those of the given positions that lie strictly inside the bundle.
+
+    A splitter's cycle gives no positions, so under this algorithm nothing is ever split by itself.
+
+    Match -> Result -> Reason:
+        * no positions -> an error -> an administrator forgot them
+        * at most one topic -> no boundary -> there is nothing to divide
+        * otherwise -> the positions strictly inside, ascending; none where none is inside
+
+    Quirk: a position given twice is returned twice, and the split fails when it is carried out, as boundaries have to
+    ascend. Effect: nothing is split. "intended" returns it once.
+
+    Source: SpecifiedPositionsBundleSplitAlgorithm, `specified_positions_divide` in
+    `defaultNamespaceBundleSplitAlgorithm`.
+    """
+
+    name: ClassVar[str] = "specified-positions-divide"
+    reads: ClassVar[frozenset[str]] = frozenset()
+
+    #: whether a position given twice is a boundary twice, as in Pulsar
+    quirks: Literal["upstream", "intended"] = "upstream"
+
+    def boundaries(
+        self, bundle: NamespaceBundle, topics: NDArray[np.void], positions: Sequence[int] | None
+    ) -> Sequence[int]:
+        """Return the positions inside the bundle, ascending.
+
+        Raises:
+            InputError: where no position is given.
+        """
+        if not positions:
+            raise InputError(f"to split {bundle} at specified positions, at least one position has to be given")
+        if len(topics) <= 1:
+            return ()
+        given = positions if self.quirks == "upstream" else set(positions)
+        return tuple(sorted(place for place in given if bundle.range.lower < place < bundle.range.upper))
+
+
+#: Bytes in the unit of `max_bandwidth_mib`.
+_MIB = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class FlowOrQpsEquallyDivide:
+    """Walk the loaded topics by hash and cut before each that takes the sums since the last cut above a limit.
+
+    Match -> Result -> Reason:
+        * at most one topic, or fewer than two that carry anything -> no boundary -> there is nothing to divide
+        * rate and throughput of the bundle both below (1 + `difference`) times their limit -> none -> not worth it
+        * a topic takes the sum of rate or throughput above a limit -> a cut half way between the topic before and it;
+          the sums begin again with its own load
+        * the first topic alone exceeds a limit -> a cut half way between it and the next
+
+    Quirk: where the first topic alone exceeds a limit, the second exceeds it again with the same neighbours, and the
+    same cut is returned twice. Effect: `default-split`, which takes exactly one boundary, counts a failure and leaves
+    the bundle whole; the engine would refuse boundaries that do not ascend. "intended" returns each cut once, and only
+    those strictly inside the bundle.
+
+    Source: FlowOrQpsEquallyDivideBundleSplitAlgorithm, `flow_or_qps_equally_divide` in
+    `defaultNamespaceBundleSplitAlgorithm`.
+    """
+
+    name: ClassVar[str] = "flow-or-qps-equally-divide"
+    reads: ClassVar[frozenset[str]] = frozenset()
+
+    #: messages per second, in + out, a bundle may carry
+    max_msg_rate: Annotated[float, Ge(0), Conf("loadBalancerNamespaceBundleMaxMsgRate"), Unit("messages/s")] = 30_000.0
+    #: MiB per second, in + out, a bundle may carry
+    max_bandwidth_mib: Annotated[float, Ge(0), Conf("loadBalancerNamespaceBundleMaxBandwidthMbytes"), Unit("MiB/s")] = (
+        100.0
+    )
+    #: by what ratio of a limit a bundle has to exceed it to be worth splitting
+    difference: Annotated[float, Ge(0), Conf("flowOrQpsDifferenceThresholdPercentage", scale=0.01)] = 0.1
+    #: whether the same cut may be returned twice, as in Pulsar
+    quirks: Literal["upstream", "intended"] = "upstream"
+
+    def boundaries(
+        self, bundle: NamespaceBundle, topics: NDArray[np.void], positions: Sequence[int] | None
+    ) -> Sequence[int]:
+        """Return the cuts, ascending."""
+        loaded = topics[(topics["rate"] > 0) | (topics["throughput"] > 0)]
+        if len(loaded) < 2 or not self._is_worth_while(loaded):
+            return ()
+        cuts = self._cuts(loaded[np.argsort(loaded["hash"], kind="stable")])
+        if self.quirks == "upstream":
+            return cuts
+        return [cut for cut in sorted(set(cuts)) if bundle.range.lower < cut < bundle.range.upper]
+
+    def _is_worth_while(self, topics: NDArray[np.void]) -> bool:
+        factor = 1.0 + self.difference
+        rate, throughput = float(topics["rate"].sum()), float(topics["throughput"].sum())
+        return rate >= self.max_msg_rate * factor or throughput >= self.max_bandwidth_mib * _MIB * factor
+
+    def _cuts(self, topics: NDArray[np.void]) -> list[int]:
+        hashes: list[int] = topics["hash"].tolist()
+        # By place of the topic: half way to the one before it; the first has none, so to the one after it.
+        middles = [before + (after - before) // 2 for before, after in pairwise(hashes)]
+        middles.insert(0, middles[0])
+        cuts: list[int] = []
+        rate = throughput = 0.0
+        for middle, one_rate, one_throughput in zip(
+            middles, topics["rate"].tolist(), topics["throughput"].tolist(), strict=True
+        ):
+            rate, throughput = rate + one_rate, throughput + one_throughput
+            if rate > self.max_msg_rate or throughput > self.max_bandwidth_mib * _MIB:
+                cuts.append(middle)
+                rate, throughput = one_rate, one_throughput
+        return cuts

@@ -1,0 +1,177 @@
+"""Chooses as Pulsar's own placement strategies do: by usage, by smoothed usage, by messages in the long run.
+
+Source: `docs/pulsar/load-managers.md` (the placement strategies of both load managers).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.hooks import Conf, Ge, Le, Offer
+from lookup.model import Broker, Candidates, ClusterView, LookupRequest
+from lookup_policies._unloading import measured_usage
+
+__all__ = ["LeastLongTermMessageRate", "LeastResourceUsage", "LeastResourceUsageWithWeight"]
+
+
+@dataclass(frozen=True)
+class LeastResourceUsage:
+    """Choose at random among the candidates whose usage is clearly below the average.
+
+    Despite its name it does not look for the least, and an overloaded broker is not excluded. Scores do not matter.
+    Figures are added one by one as in Pulsar, in the order of ids: whether a broker exactly on the edge is in hangs on
+    their last bits, here as there.
+
+    Match -> Result -> Reason:
+        * usage + `difference` <= mean usage of the candidates with a report -> an equal share
+        * no candidate is that far below, or none has a report -> an equal share for all, unreported ones included
+        * otherwise, and where others are that far below also an unreported broker -> never
+
+    Source: LeastResourceUsageWithWeight.
+    """
+
+    name: ClassVar[str] = "least-resource-usage"
+    reads: ClassVar[frozenset[str]] = frozenset({"view.load"})
+
+    #: how far below the mean a broker must be, as a ratio of its capacity; 1.0 makes it `random`
+    difference: Annotated[
+        float, Ge(0), Conf("loadBalancerAverageResourceUsageDifferenceThresholdPercentage", scale=0.01)
+    ] = 0.1
+
+    def odds(
+        self, request: LookupRequest, brokers: Candidates, scores: NDArray[np.float64], view: ClusterView
+    ) -> NDArray[np.float64]:
+        """Return 1 for the brokers clearly below the average, or for all."""
+        usage = view.load.usage[brokers.index]
+        everyone = np.ones(len(usage))
+        ordered = view.load.usage[np.sort(brokers.index)]
+        reported = ordered[~np.isnan(ordered)]
+        if not len(reported):
+            return everyone
+        # Not sum(), which adds in pairs: Pulsar adds one by one.
+        mean = np.add.accumulate(reported)[-1] / len(reported)
+        below: NDArray[np.bool_] = usage + self.difference <= mean
+        return below.astype(np.float64) if below.any() else everyone
+
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LeastResourceUsageWithWeight:
+    """Choose by a usage of its own smoothing: the least, or in newer releases any that is clearly below the average.
+
+    Usage is smoothed by broker: `history` * before + (1 - `history`) * now, moved on for every candidate by every
+    selection, so its memory gets the shorter the more bundles are assigned. (`least-resource-usage` is the extensible
+    manager's strategy and goes by what brokers report.) A broker without report has usage 0. Scores do not matter.
+
+    Match -> Result -> Reason:
+        * `rule = "least"`, smoothed usage <= `overloaded`, no candidate has less -> an equal share
+        * `rule = "least"`, every candidate is overloaded -> an equal share for all
+        * `rule = "average"`, smoothed usage + `difference` <= mean of the candidates -> an equal share
+        * `rule = "average"`, no candidate is that far below -> an equal share for all
+        * otherwise -> never
+
+    Source: LeastResourceUsageWithWeight of the modular manager; the rule "average": apache/pulsar at 01f60ad1, where a
+    broker that carries nothing also starts smoothing anew.
+    """
+
+    name: ClassVar[str] = "least-resource-usage-with-weight"
+    reads: ClassVar[frozenset[str]] = frozenset({"view.load", "view.memory"})
+
+    #: weight of the past in smoothed usage, in [0, 1]
+    history: Annotated[float, Ge(0), Le(1), Conf("loadBalancerHistoryResourcePercentage")] = 0.9
+    #: smoothed usage above which a broker is chosen only where all are, as a ratio of its capacity
+    overloaded: Annotated[float, Ge(0), Conf("loadBalancerBrokerOverloadedThresholdPercentage", scale=0.01)] = 0.85
+    #: how far below the mean a broker must be, as a ratio of its capacity
+    difference: Annotated[
+        float, Ge(0), Conf("loadBalancerAverageResourceUsageDifferenceThresholdPercentage", scale=0.01)
+    ] = 0.1
+    #: who is chosen: the least, or any that is clearly below the average as in newer releases
+    rule: Literal["least", "average"] = "least"
+
+    def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
+        """Return 1 for the candidates the rule takes."""
+        usage = np.array([used for _, used in self._smoothed(view.memory, brokers, view)])
+        if self.rule == "average":
+            # In the order of ids, one by one as Pulsar adds: the last bits decide about a broker on the edge.
+            mean = np.add.accumulate(usage[np.argsort(brokers.index)])[-1] / len(usage)
+            below = usage + self.difference <= mean
+            return below.astype(np.float64) if below.any() else np.ones(len(usage))
+        usage[usage > self.overloaded] = np.inf
+        least: NDArray[np.bool_] = usage == usage.min()
+        return least.astype(np.float64)
+
+    def observe(self, memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker, offer: Offer) -> None:
+        """Move smoothed usage on for everybody who was a candidate."""
+        moved = self._smoothed(memory, offer.brokers, offer.view)
+        memory["usage"] = {**memory.get("usage", {}), **dict(moved)}
+
+    def _smoothed(self, memory: Mapping[str, Any], brokers: Candidates, view: ClusterView) -> list[tuple[str, float]]:
+        before: Mapping[str, float] = memory.get("usage", {})
+        now, idle = np.nan_to_num(measured_usage(view)[brokers.index]), view.load.throughput[brokers.index] == 0.0
+        figures = zip(brokers.ids, now.tolist(), idle.tolist(), strict=True)
+        return [(broker, self._moved(before.get(broker), used, is_idle=still)) for broker, used, still in figures]
+
+    def _moved(self, past: float | None, now: float, *, is_idle: bool) -> float:
+        starts_anew = past is None or (is_idle and self.rule == "average")
+        return now if starts_anew or past is None else past * self.history + (1.0 - self.history) * now
+
+
+@dataclass(frozen=True)
+class LeastLongTermMessageRate:
+    """Choose the broker with the least messages per second in the long run, overloaded ones last.
+
+    A broker's rate is the one it reported plus those of the bundles it was given since, whose traffic no report shows
+    yet. Where rates of the long run are not known the present ones count, else the load; every grid instant is a
+    report. A broker without report has rate and usage 0. Scores do not matter.
+
+    Match -> Result -> Reason:
+        * usage <= `overloaded`, no candidate has a smaller rate -> an equal share
+        * usage > `overloaded` for every candidate -> an equal share for all: their rates count as infinite, and tie
+        * otherwise -> never
+
+    Source: LeastLongTermMessageRate, ModularLoadManagerImpl.
+    """
+
+    name: ClassVar[str] = "least-long-term-message-rate"
+    reads: ClassVar[frozenset[str]] = frozenset({"bundle", "view.load", "view.load.rates", "view.now", "view.memory"})
+
+    #: usage above which a broker is chosen only where all are, as a ratio of its capacity
+    overloaded: Annotated[float, Ge(0), Conf("loadBalancerBrokerOverloadedThresholdPercentage", scale=0.01)] = 0.85
+    #: messages per second, in + out, of a bundle nothing is known of; Pulsar takes 50 of each. Any number above 0 makes
+    #: bundles that come in one go spread out
+    unknown_rate: Annotated[float, Ge(0)] = 100.0
+
+    def odds(
+        self, request: LookupRequest, brokers: Candidates, scores: NDArray[np.float64], view: ClusterView
+    ) -> NDArray[np.float64]:
+        """Return 1 for the candidates with the least rate."""
+        known = (view.load.long_term_rates, view.load.rates, view.load.throughput)
+        reported = next(rates for rates in known if rates is not None)
+        given = _given(view.memory, view.now_us)
+        expected = [math.fsum(given.get(broker_id, {}).values()) for broker_id in brokers.ids]
+        rates = np.nan_to_num(reported[brokers.index]) + expected
+        rates[measured_usage(view)[brokers.index] > self.overloaded] = np.inf
+        least: NDArray[np.bool_] = rates == rates.min()
+        return least.astype(np.float64)
+
+    def observe(self, memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker, offer: Offer) -> None:
+        """Count the bundle's rate for its new owner until the next report."""
+        now_us = offer.view.now_us
+        given = dict(_given(memory, now_us))
+        rate = offer.view.load.long_term_bundle_rates.get(request.bundle, self.unknown_rate)
+        given[broker.id] = {**given.get(broker.id, {}), request.bundle: rate}
+        memory.update(at_us=now_us, given=given)
+
+
+def _given(memory: Mapping[str, Any], now_us: int) -> Mapping[str, Mapping[str, float]]:
+    # By broker, then bundle: rates of what was given since the report of this instant.
+    given: Mapping[str, Mapping[str, float]] = memory.get("given", {}) if memory.get("at_us") == now_us else {}
+    return given
