@@ -1,6 +1,6 @@
-"""What a lister is held to: a catalog it can only read, kinds of events that exist, and a sentence if it fails.
+"""Hold a lister to its contract: a catalog it can only read, kinds of events that exist, a sentence if it fails.
 
-What it answers is checked in `listing.py`.
+`topic_lister.py` checks its answers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ReadOnlyCatalog:
 
     @property
     def revision(self) -> int:
-        """Return how many events there have been; that of the last one."""
+        """Return the revision of the last event, which is the number of events so far."""
         return self.__catalog.revision
 
     def namespaces(self) -> Sequence[str]:
@@ -51,24 +51,24 @@ class ReadOnlyCatalog:
 
     def entry(self, topic: str) -> TopicEntry | None:
         """Return one topic, None if there is no such topic."""
-        found = self.__catalog.entry(topic)
-        if found is None:
+        entry = self.__catalog.entry(topic)
+        if entry is None:
             return None
-        properties, labels = MappingProxyType(found.properties), MappingProxyType(found.labels)
-        return TopicEntry(found.name, properties, labels, found.is_loaded)
+        properties, labels = MappingProxyType(entry.properties), MappingProxyType(entry.labels)
+        return TopicEntry(entry.name, properties, labels, entry.is_loaded)
 
     def with_properties(self, namespace: str, mode: Mode, properties: Mapping[str, str]) -> Sequence[str]:
         """Return the topics that have all of these properties, sorted, from an index; all topics for none."""
         return tuple(self.__catalog.with_properties(namespace, mode, properties))
 
     def selected(self, namespace: str, selector: Selector) -> Sequence[str]:
-        """Return the topics a selector selects, persistent and non-persistent, sorted, from the index of labels."""
+        """Return the topics that a selector selects, persistent and non-persistent, sorted, from an index."""
         return tuple(self.__catalog.selected(namespace, selector))
 
     def labels_in(self, namespace: str) -> Mapping[str, Sequence[str]]:
         """Return every key of a label in a namespace with its values, both sorted."""
-        found = self.__catalog.labels_in(namespace)
-        return MappingProxyType({key: tuple(values) for key, values in found.items()})
+        labels = self.__catalog.labels_in(namespace)
+        return MappingProxyType({key: tuple(values) for key, values in labels.items()})
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"a lister can only read the catalog, by {_READABLE}; it has no {name!r}")
@@ -85,14 +85,11 @@ _READABLE = ", ".join(name for name in vars(ReadOnlyCatalog) if not name.startsw
 
 @contextmanager
 def lister_failing(name: str, what: str) -> Iterator[None]:
-    """Say what a lister raises as a sentence about it; what it refuses on purpose stays as it is.
-
-    Whatever it raises: one that exits must not end the command that asked it as if all were well. Only an interruption
-    is not the lister's.
+    """Turn an error of a lister into a sentence about it; errors that it raises on purpose stay as they are.
 
     Args:
         name: of the lister.
-        what: it failed to do, as in "failed on public/default".
+        what: the failure, as in "failed on public/default".
 
     Raises:
         PolicyError: naming it, with file and line of its code.
@@ -101,6 +98,7 @@ def lister_failing(name: str, what: str) -> Iterator[None]:
         yield
     except (PulsarLookupError, KeyboardInterrupt):
         raise
+    # An interruption is the user's; a lister that exits must not end the command as if all were well.
     except BaseException as error:
         raise PolicyError(f"lister {name!r} {what}: {raised(error)}") from error
 
@@ -110,11 +108,11 @@ def interests_of(lister: Lister) -> frozenset[EventKind]:
 
     Raises:
         ContractError: as `checked_interests` does.
-        PolicyError: if it fails to say them.
+        PolicyError: if it fails to name them.
     """
     with lister_failing(lister.name, "could not say its interests"):
         given: Any = lister.interests
-        # They may be made as they are read: they are read once, here, where they may still fail.
+        # Kinds may be generated as they are read: they are read once, here, where that may still fail.
         kinds = tuple(given) if _is_collection(given) else given
     return checked_interests(kinds, f"lister {lister.name!r}")
 
@@ -124,11 +122,11 @@ def checked_interests(given: Any, who: str = "a lister") -> frozenset[EventKind]
 
     Args:
         given: any collection of kinds.
-        who: named them, as the sentence begins.
+        who: the lister, as the sentence begins.
 
     Raises:
-        ContractError: naming the first that does not exist, with the one that was probably meant: nobody would ever
-            be asked again on it, in silence.
+        ContractError: naming the first that does not exist, with the one that was probably meant: no event would ever
+            have this kind, and the lister would never be asked again.
     """
     if not _is_collection(given):
         message = f"{who} has the interests {shown(given)}, which is no set of kinds of events like {{'created'}}"

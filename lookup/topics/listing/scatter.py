@@ -1,12 +1,12 @@
-"""Asking every owner of a namespace's bundles for the topics it has loaded, and putting the answers together.
+"""Ask every owner of a namespace's bundles for the topics it has loaded, and put the answers together.
 
-`Gathering` is the coordinator of one request: a state machine without I/O and without a clock. It says whom to ask, is
-told what came back, and at the end states what is missing. `loaded_topics` is what an owner answers.
+`Gathering` is the coordinator of one request: a state machine without I/O and without a clock. It returns the
+questions to ask, takes in the answers, and at the end states what is missing. `loaded_topics` makes an owner's answer.
 
 | state   | `start()`           | `answered()`, `failed()`, `timed_out()`                         |
 | ------- | ------------------- | --------------------------------------------------------------- |
 | new     | -> asking: the asks | misuse                                                          |
-| asking  | misuse              | asks that may follow; -> done if nobody is left to wait for  |
+| asking  | misuse              | asks that may follow; -> done if no answer is awaited any more  |
 | done    | misuse              | nothing: an answer that comes too late                          |
 
 Source: second draft of PIP-451. Topics that no broker has loaded are invisible to it, by design.
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
@@ -42,10 +42,10 @@ Failure: TypeAlias = Literal["failed", "timed out", "not asked", "moved", "unown
 
 @dataclass(frozen=True, slots=True)
 class ScatterQuery:
-    """Which loaded topics of a namespace are asked for: those with all properties, or those a selector takes.
+    """A query of the loaded topics of a namespace: those with all properties, or those that a selector selects.
 
     Raises:
-        ArgumentError: if nothing says which; everything is never the answer to a mistake.
+        ArgumentError: if there are neither properties nor a selector; a mistake is never answered with every topic.
     """
 
     namespace: str
@@ -60,14 +60,14 @@ class ScatterQuery:
             raise ArgumentError(f"a query of {self.namespace!r} needs properties or a selector")
 
     def takes(self, entry: TopicEntry) -> bool:
-        """Return whether a topic is asked for."""
-        fits = all(entry.properties.get(key) == value for key, value in self.properties)
-        return fits and all(term.matches(entry.labels) for term in self.selector)
+        """Return whether a topic belongs to the query."""
+        has_properties = all(entry.properties.get(key) == value for key, value in self.properties)
+        return has_properties and all(term.matches(entry.labels) for term in self.selector)
 
 
 @dataclass(frozen=True, slots=True)
 class OwnerAnswer:
-    """What one owner found."""
+    """The answer of one owner."""
 
     topics: Sequence[str]
     #: the bundles it owned when it looked, as `0x00000000_0x80000000`
@@ -106,12 +106,12 @@ class Gathering:
 
     Args:
         query: what is asked for.
-        owners: bundle range -> its owner, None if it has none at the moment: its topics are missing then.
+        owners: bundle range -> its owner, None if it has none at the moment and its topics will be missing.
         local: the broker that coordinates.
         limits: how many are asked, and how many at once.
 
     Raises:
-        ArgumentError: if no bundles are given; every namespace has some, so nobody knows them yet.
+        ArgumentError: if no bundles are given; every namespace has some, so they are not known yet.
     """
 
     def __init__(
@@ -127,7 +127,13 @@ class Gathering:
         self._query = query
         self._limits = limits or ScatterLimits()
         self._prefixes = prefixes_of(query.namespace, "all")
-        self._bundles = _bundles_by_owner(owners, local if query.only_local else None)
+        #: owner -> the bundles it is asked for
+        self._bundles: dict[str, frozenset[str]] = {local: frozenset()}
+        if not query.only_local:
+            # Asked for its own topics alone, a broker answers for whatever it owns.
+            named = {owner for owner in owners.values() if owner is not None}
+            bundles = {name: frozenset(bundle for bundle, owner in owners.items() if owner == name) for name in named}
+            self._bundles = bundles
         # The local broker first: it is asked whatever the limit, and its answer costs no connection.
         self._waiting = deque(sorted(self._bundles, key=lambda broker: (broker != local, broker)))
         unowned = [] if query.only_local else [bundle for bundle, owner in owners.items() if owner is None]
@@ -138,7 +144,7 @@ class Gathering:
 
     @property
     def is_done(self) -> bool:
-        """Return whether nobody is left to wait for."""
+        """Return whether no answer is awaited any more."""
         return self._is_started and not self._asked and not self._waiting
 
     @property
@@ -147,7 +153,7 @@ class Gathering:
         return tuple(sorted(self._asked))
 
     def start(self) -> tuple[Ask, ...]:
-        """Return whom to ask first.
+        """Return the first questions.
 
         Raises:
             StateError: if it was started before.
@@ -160,7 +166,7 @@ class Gathering:
         return self._go_on()
 
     def answered(self, broker: str, answer: OwnerAnswer) -> tuple[Ask, ...]:
-        """Take an owner's answer; return whom to ask now.
+        """Take in an owner's answer; return the questions to ask now.
 
         An answer with a topic of another namespace is no answer to this question, and counts as a failure.
         """
@@ -173,11 +179,11 @@ class Gathering:
         return self._go_on()
 
     def failed(self, broker: str) -> tuple[Ask, ...]:
-        """Note that an owner could not be asked, or refused; return whom to ask now."""
+        """Note that an owner could not be asked, or refused; return the questions to ask now."""
         return self._lose(broker, "failed")
 
     def timed_out(self, broker: str) -> tuple[Ask, ...]:
-        """Note that an owner did not answer in time; return whom to ask now."""
+        """Note that an owner did not answer in time; return the questions to ask now."""
         return self._lose(broker, "timed out")
 
     def _lose(self, broker: str, failure: Failure) -> tuple[Ask, ...]:
@@ -190,7 +196,7 @@ class Gathering:
         """Return whether an owner's answer was still awaited, which it is no longer.
 
         Raises:
-            StateError: if nobody was asked yet.
+            StateError: before the first question.
         """
         if not self._is_started:
             raise StateError(f"the owners of {self._query.namespace!r} were not asked yet")
@@ -203,7 +209,8 @@ class Gathering:
         while self._waiting and len(self._asked) < self._limits.at_once:
             broker = self._waiting.popleft()
             self._asked.add(broker)
-            asks.append(Ask(broker, _locally(self._query)))
+            # An owner answers for itself: asked in the same words, it would ask all owners in turn.
+            asks.append(Ask(broker, replace(self._query, only_local=True)))
         return tuple(asks)
 
     def result(self) -> Gathered:
@@ -217,26 +224,13 @@ class Gathering:
                 f"the owners of {self._query.namespace!r} have not all answered: {', '.join(self.pending)}"
             )
         topics = sorted({topic for answer in self._answers.values() for topic in answer.topics})
-        missing = dict(sorted({**self._moved(), **self._missing}.items()))
+        # A bundle that its owner had lost was asked of the wrong broker, unless another that answered has it by now.
+        covered = {bundle for answer in self._answers.values() for bundle in answer.bundles}
+        moved: dict[str, Failure] = {broker: "moved" for broker in self._answers if self._bundles[broker] - covered}
+        missing = dict(sorted({**moved, **self._missing}.items()))
+        # Topics of an owner that did not answer were not looked at, loaded or not.
         active_only = bool(missing) or any(answer.active_only for answer in self._answers.values())
         return Gathered(tuple(topics), MappingProxyType(missing), active_only)
-
-    def _moved(self) -> dict[str, Failure]:
-        """Return the owners that had lost a bundle they were asked for, and nobody else who answered had it."""
-        covered = {bundle for answer in self._answers.values() for bundle in answer.bundles}
-        return {broker: "moved" for broker in self._answers if self._bundles[broker] - covered}
-
-
-def _bundles_by_owner(owners: Mapping[str, str | None], only: str | None) -> dict[str, frozenset[str]]:
-    """Turn the ownership round; with `only`, leave that broker alone in it, whatever it owns."""
-    if only is not None:
-        return {only: frozenset()}
-    named = {owner for owner in owners.values() if owner is not None}
-    return {broker: frozenset(bundle for bundle, owner in owners.items() if owner == broker) for broker in named}
-
-
-def _locally(query: ScatterQuery) -> ScatterQuery:
-    return ScatterQuery(query.namespace, query.properties, query.selector, only_local=True)
 
 
 def loaded_topics(
@@ -249,8 +243,8 @@ def loaded_topics(
         boundaries: of the namespace's bundles, rising from 0.
         owned: ranges of the bundles it owns.
     """
-    mine = frozenset(owned)
-    names = without_system_topics(catalog.topics(query.namespace, "all"))
-    entries = map(catalog.entry, names)
-    found = (entry.name for entry in entries if entry is not None and entry.is_loaded and query.takes(entry))
-    return OwnerAnswer([name for name in found if str(bundle_of(name, boundaries)) in mine], mine)
+    bundles = frozenset(owned)
+    entries = map(catalog.entry, without_system_topics(catalog.topics(query.namespace, "all")))
+    names = (entry.name for entry in entries if entry is not None and entry.is_loaded and query.takes(entry))
+    # The bundle comes last: it takes a hash of the name.
+    return OwnerAnswer([name for name in names if str(bundle_of(name, boundaries)) in bundles], bundles)

@@ -1,4 +1,4 @@
-"""Selectors as text, `env=prod,tier in (a,b),team`, and what a selector finds over several namespaces.
+"""Read selectors from text, `env=prod,tier in (a,b),team`, and apply one to several namespaces.
 
 Source: PIP-451 (AND of equalities; a list of namespaces that is empty means one's own); `in` and `exists` are ours.
 """
@@ -19,7 +19,7 @@ __all__ = ["MAX_SELECTOR_LENGTH", "parse", "selected_in"]
 #: Characters of a selector: as many conditions as a topic may have labels, each with the longest key and value.
 MAX_SELECTOR_LENGTH = MAX_PAIRS * 2 * (MAX_LENGTH + 1)
 
-#: What is left aside around a word. Any other that stands there is refused, as it is in a label.
+#: Left aside around a word. Any other white space there is refused, as it is in a label.
 _BLANK = " "
 # One blank before `in`: any number of them would be tried from each, the square of their length.
 _OPENED = re.compile(r" in *\(")
@@ -30,7 +30,7 @@ def parse(text: str) -> Selector:
     """Read a selector; `:` is read as `=` is.
 
     Raises:
-        ArgumentError: naming the first condition that is none; for a text without any, and for one that is too long.
+        ArgumentError: naming the first condition that cannot be read; for a text without any, or too long a one.
 
     Example:
         >>> parse("env=prod, tier in (b, a), team")
@@ -51,7 +51,7 @@ def selected_in(catalog: CatalogView, selector: Selector, namespaces: Sequence[s
 
     Args:
         namespaces: each is asked once; none means one's own.
-        own: the namespace of whoever asks.
+        own: the namespace of the client.
 
     Raises:
         NotFoundError: for a namespace that does not exist.
@@ -72,47 +72,33 @@ def _pieces(text: str) -> Iterator[str]:
             opened = _OPENED.search(text, start)
         comma = text.find(",", start)
         if opened is not None and (comma < 0 or opened.start() < comma):
-            comma = text.find(",", _closed(text, opened))
+            closed = text.find(")", opened.end())
+            if closed < 0:
+                raise ArgumentError(f"{shown(text[opened.start() :].strip(_BLANK))} is not closed: {_FORM}")
+            comma = text.find(",", closed)
         end = len(text) if comma < 0 else comma
         yield text[start:end]
         start = end + 1
 
 
-def _closed(text: str, opened: re.Match[str]) -> int:
-    end = text.find(")", opened.end())
-    if end < 0:
-        raise ArgumentError(f"{shown(text[opened.start() :].strip(_BLANK))} is not closed: {_FORM}")
-    return end
-
-
 def _term(piece: str) -> Term:
     opened = _OPENED.search(piece)
     if opened is not None:
-        return _list_term(piece, opened)
+        values, closed, rest = piece[opened.end() :].partition(")")
+        if not closed or rest.strip(_BLANK):
+            raise ArgumentError(f"{shown(piece)} is no condition: {_FORM}")
+        chosen = {_word(value, piece, LABEL_SIGNS) for value in values.split(",")}
+        # Sorted and each once, so that equal conditions are equal however they were written.
+        return In(_word(piece[: opened.start()], piece, LABEL_KEY_SIGNS), tuple(sorted(chosen)))
     separator = re.search("[=:]", piece)
     if separator is None:
-        return Exists(_key(piece, piece))
-    return Equals(_key(piece[: separator.start()], piece), _value(piece[separator.end() :], piece))
-
-
-def _list_term(piece: str, opened: re.Match[str]) -> Term:
-    values, closed, rest = piece[opened.end() :].partition(")")
-    if not closed or rest.strip(_BLANK):
-        raise ArgumentError(f"{shown(piece)} is no condition: {_FORM}")
-    chosen = {_value(value, piece) for value in values.split(",")}
-    return In(_key(piece[: opened.start()], piece), tuple(sorted(chosen)))
-
-
-def _key(text: str, piece: str) -> str:
-    return _word(text, piece, LABEL_KEY_SIGNS)
-
-
-def _value(text: str, piece: str) -> str:
-    return _word(text, piece, LABEL_SIGNS)
+        return Exists(_word(piece, piece, LABEL_KEY_SIGNS))
+    key = _word(piece[: separator.start()], piece, LABEL_KEY_SIGNS)
+    return Equals(key, _word(piece[separator.end() :], piece, LABEL_SIGNS))
 
 
 def _word(text: str, piece: str, signs: str) -> str:
-    """Return a key or value that a label may have; any other selects nothing, and nobody would see why."""
+    """Return a key or value that a label may have; any other would select nothing without a word."""
     word = text.strip(_BLANK)
     if not word or len(word) > MAX_LENGTH or unseen(word) or forbidden_character(word, signs) is not None:
         raise ArgumentError(f"{shown(piece.strip(_BLANK))} is no condition: {_FORM}")

@@ -1,8 +1,8 @@
-"""Answers requests for the topics of a namespace: asks a lister, checks what it says, filters, hashes.
+"""Answer requests for the topics of a namespace: ask a lister, check its list, filter, hash.
 
-A request passes through three steps, so that a server may run the second elsewhere: `ask` says what to look up, or that
-it is being looked up already; `fetch` has the lister do it; `listed` makes the answers of everybody who waits. `answer`
-is the three at once. Nothing here waits or knows a clock.
+A request passes through three steps, so that a server may run the second elsewhere: `ask` returns the query to look up,
+unless it is being looked up already; `fetch` has the lister do it; `listed` makes the answers to all requests that wait
+for it. `answer` is the three at once. Nothing here waits or knows a clock.
 
 Source: `docs/pulsar/protocol.md`; PIP-452.
 """
@@ -27,7 +27,7 @@ __all__ = ["ListAnswer", "ListRequest", "Query", "TopicLister", "checked_propert
 
 @dataclass(frozen=True, slots=True)
 class ListRequest:
-    """What a client asks: Pulsar's `CommandGetTopicsOfNamespace`."""
+    """A client's request: Pulsar's `CommandGetTopicsOfNamespace`."""
 
     namespace: str
     mode: Mode = "persistent"
@@ -35,15 +35,15 @@ class ListRequest:
     pattern: str | None = None
     #: hash of the list the client has; None or empty: it has none
     topics_hash: str | None = None
-    #: PIP-452: of the consumer; what they mean is the lister's business. None or empty: no filtering
+    #: PIP-452: of the consumer; the lister gives them a meaning. None or empty: no filtering
     properties: Mapping[str, str] | None = None
-    #: whether Pulsar's own topics are shown; the REST form asks so, clients never
+    #: whether to list Pulsar's own topics; only the REST form of a request can ask for them
     include_system: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ListAnswer:
-    """What the client is told: Pulsar's `CommandGetTopicsOfNamespaceResponse`."""
+    """The answer to a client: Pulsar's `CommandGetTopicsOfNamespaceResponse`."""
 
     #: sorted, each once; empty if nothing has changed
     topics: tuple[str, ...]
@@ -57,7 +57,7 @@ class ListAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is asked of the lister; equal queries that overlap are asked once."""
+    """A query of the lister; equal queries that overlap are looked up once."""
 
     namespace: str
     mode: Mode
@@ -66,8 +66,8 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
-    """What is left of a list for everybody who narrows it in the same way."""
+class _Narrowed:
+    """The rest of a list, for all requests that narrow it in the same way."""
 
     topics: tuple[str, ...]
     topics_hash: str
@@ -75,24 +75,34 @@ class _Kept:
 
 @dataclass(frozen=True, slots=True)
 class _Narrowing:
-    """What the framework takes out of a list, whatever a lister makes of the request."""
+    """The filters of the framework, which apply whatever a lister makes of the request."""
 
     #: None: none is applied
     pattern: str | None
     include_system: bool
 
-    def applied(self, topics: Sequence[str]) -> _Kept:
-        shown = topics if self.include_system else without_system_topics(topics)
-        kept = tuple(shown if self.pattern is None else TopicsPattern(self.pattern).filter(shown))
-        return _Kept(kept, topics_hash(kept))
+    def applied(self, topics: Sequence[str]) -> _Narrowed:
+        # System topics go first, as in Pulsar: no pattern brings them back, and the hash is without them.
+        users = topics if self.include_system else without_system_topics(topics)
+        narrowed = tuple(users if self.pattern is None else TopicsPattern(self.pattern).filter(users))
+        return _Narrowed(narrowed, topics_hash(narrowed))
 
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
     ticket: Hashable
     #: of the list the client has
-    has: str | None
+    topics_hash: str | None
     narrowing: _Narrowing
+
+    def answer(self, narrowed: _Narrowed) -> ListAnswer:
+        is_known = self.topics_hash == narrowed.topics_hash
+        return ListAnswer(
+            topics=() if is_known else narrowed.topics,
+            topics_hash=narrowed.topics_hash,
+            filtered=self.narrowing.pattern is not None,
+            changed=not is_known,
+        )
 
 
 class TopicLister:
@@ -102,7 +112,7 @@ class TopicLister:
 
     Args:
         lister: the part that `[topics] lister` chose.
-        catalog: what it lists from; it can only read it.
+        catalog: the topics, which the lister can only read.
 
     Raises:
         ContractError: for interests that are no kinds of events.
@@ -115,7 +125,7 @@ class TopicLister:
         self._catalog = ReadOnlyCatalog(catalog)
         self._limits = limits or ListLimits()
         self._waiting: dict[Query, list[_Waiting]] = {}
-        #: what each request that waits is waiting for
+        #: ticket -> the query that its request waits for
         self._queries: dict[Hashable, Query] = {}
 
     @property
@@ -135,7 +145,7 @@ class TopicLister:
         except PulsarLookupError as failure:
             if error is None:
                 raise
-            # What failed first is told; that closing failed as well stands below it in a traceback.
+            # The first error goes on; that closing failed as well stands below it in a traceback.
             error.add_note(str(failure))
 
     def answer(self, request: ListRequest) -> ListAnswer:
@@ -145,13 +155,13 @@ class TopicLister:
             PulsarLookupError: as `ask` and `fetch` do.
         """
         waiting = self._checked(None, request)
-        return _answer(waiting, waiting.narrowing.applied(self.fetch(_query(request))))
+        return waiting.answer(waiting.narrowing.applied(self.fetch(_query(request))))
 
     def ask(self, ticket: Hashable, request: ListRequest) -> Query | None:
-        """Take a request in; return what to fetch for it, None if the same is being fetched for somebody else.
+        """Take a request in; return the query to fetch for it, None if an equal one is being fetched.
 
         Args:
-            ticket: by which `listed` tells the answers apart; one that waits already may not ask again.
+            ticket: the name of the request, which `listed` gives its answer; one that waits may not ask again.
 
         Raises:
             ArgumentError: for an unknown mode, too many or too long properties, or a ticket that waits.
@@ -172,80 +182,74 @@ class TopicLister:
             StateError: if the list is partial: clients drop subscriptions on what a list lacks.
             ContractError: if the lister answers no `Listing`, a topic of another namespace or mode, or a text that
                 is no topic's name.
-            PulsarLookupError: what the lister itself refuses, a namespace that the catalog does not have for one.
+            PulsarLookupError: as the lister itself refuses, for a namespace that does not exist for example.
             PolicyError: if it fails with anything else.
         """
-        name, found = self._lister.name, self._asked(query)
-        if not isinstance(found, Listing):
-            raise ContractError(f"lister {name!r} answered {shown(found)}, which is no Listing")
-        if not isinstance(found.topics, tuple):
-            raise ContractError(f"lister {name!r} answered {shown(found.topics)}, which is no list of topics")
-        if found.partial:
+        name = self._lister.name
+        with lister_failing(name, f"failed on {query.namespace}"):
+            listing: Any = self._lister.list_topics(query.namespace, query.mode, dict(query.properties), self._catalog)
+            # Names may be generated as they are read: they are read once, here, where that may still fail.
+            if isinstance(listing, Listing) and isinstance(listing.topics, Iterable):
+                listing = Listing(tuple(listing.topics), bool(listing.partial))
+        if not isinstance(listing, Listing):
+            raise ContractError(f"lister {name!r} answered {shown(listing)}, which is no Listing")
+        if not isinstance(listing.topics, tuple):
+            raise ContractError(f"lister {name!r} answered {shown(listing.topics)}, which is no list of topics")
+        if listing.partial:
             raise StateError(f"lister {name!r} has only a part of the topics of {query.namespace}; ask again")
-        _check_names(name, query, found.topics)
-        return sorted(set(found.topics))
+        _check_names(name, query, listing.topics)
+        return sorted(set(listing.topics))
 
     def listed(self, query: Query, topics: Sequence[str]) -> list[tuple[Hashable, ListAnswer]]:
-        """Return the answers to everybody who waits for a query, in the order of asking, and forget them.
+        """Return the answers to all requests that wait for a query, in the order of asking, and forget them.
 
         Raises:
-            NotFoundError: if nobody waits for it.
+            NotFoundError: if no request waits for it.
         """
         group = self._taken(query)
-        # Requests that want the same of the list share the work, a hash of every name among it.
-        kept = {narrowing: narrowing.applied(topics) for narrowing in {one.narrowing for one in group}}
-        return [(one.ticket, _answer(one, kept[one.narrowing])) for one in group]
+        # Requests with the same filters share the work: a hash reads every name.
+        narrowed = {narrowing: narrowing.applied(topics) for narrowing in {waiting.narrowing for waiting in group}}
+        return [(waiting.ticket, waiting.answer(narrowed[waiting.narrowing])) for waiting in group]
 
     def failed(self, query: Query) -> list[Hashable]:
-        """Return the tickets of everybody whose query could not be fetched, and forget them.
+        """Return the tickets of all requests that wait for a query that could not be fetched, and forget them.
 
         Raises:
-            NotFoundError: if nobody waits for it.
+            NotFoundError: if no request waits for it.
         """
-        return [one.ticket for one in self._taken(query)]
+        return [waiting.ticket for waiting in self._taken(query)]
 
     def cancel(self, ticket: Hashable) -> None:
         """Forget a request whose client has gone, if it waits; its query stays under way."""
         query = self._queries.pop(ticket, None)
         if query is not None:
-            self._waiting[query] = [one for one in self._waiting[query] if one.ticket != ticket]
+            self._waiting[query] = [waiting for waiting in self._waiting[query] if waiting.ticket != ticket]
 
     def _checked(self, ticket: Hashable, request: ListRequest) -> _Waiting:
         schemes_of(request.mode)
-        checked_properties(request.properties or {}, self._limits)
-        return _Waiting(ticket, request.topics_hash, _Narrowing(self._pattern(request.pattern), request.include_system))
-
-    def _asked(self, query: Query) -> Any:
-        """Return what the lister answers, of whatever type."""
-        with lister_failing(self._lister.name, f"failed on {query.namespace}"):
-            found: Any = self._lister.list_topics(query.namespace, query.mode, dict(query.properties), self._catalog)
-            # Names may be made as they are read: they are read once, here, where they may still fail.
-            can_be_read = isinstance(found, Listing) and isinstance(found.topics, Iterable)
-            return Listing(tuple(found.topics), bool(found.partial)) if can_be_read else found
-
-    def _pattern(self, text: str | None) -> str | None:
-        """Return a pattern that is applied here, and can be; None: everything is listed.
-
-        Raises:
-            PatternError: if it cannot be compiled.
-        """
-        limits = self._limits
+        limits, pattern = self._limits, request.pattern
+        checked_properties(request.properties or {}, limits)
+        # A pattern that is not applied here is no mistake: the client filters the whole list by itself.
+        if not limits.pattern_filtering or (
+            pattern is not None and pattern_length(pattern) > limits.pattern_max_length
+        ):
+            pattern = None
         # An empty pattern is one that no name matches; only a request without any lists everything.
-        if text is None or not limits.pattern_filtering or pattern_length(text) > limits.pattern_max_length:
-            return None
-        return TopicsPattern(text).text
+        if pattern is not None:
+            TopicsPattern(pattern)
+        return _Waiting(ticket, request.topics_hash, _Narrowing(pattern, request.include_system))
 
     def _taken(self, query: Query) -> list[_Waiting]:
         if query not in self._waiting:
             raise NotFoundError(f"nobody waits for {query}")
         group = self._waiting.pop(query)
-        for one in group:
-            del self._queries[one.ticket]
+        for waiting in group:
+            del self._queries[waiting.ticket]
         return group
 
 
 def checked_properties(properties: Mapping[str, str], limits: ListLimits) -> Mapping[str, str]:
-    """Return what a client sends with a request for topics.
+    """Return the properties of a request for topics.
 
     Raises:
         ArgumentError: for too many, and for one that is no text, is too long, has no key or holds characters that no
@@ -255,21 +259,17 @@ def checked_properties(properties: Mapping[str, str], limits: ListLimits) -> Map
         message = f"{len(properties)} properties were sent; one request may have {limits.max_properties}"
         raise ArgumentError(message)
     for key, value in properties.items():
-        _check_property(key, value, limits.max_property_length)
+        if not key:
+            raise ArgumentError(f"a property has no key; its value is {shown(value)}")
+        for what, text in (("key", key), ("value", value)):
+            fault = _fault_of_property(text, limits.max_property_length)
+            if fault is not None:
+                raise ArgumentError(f"property {shown(key)}: the {what} {fault}")
     return properties
 
 
-def _check_property(key: str, value: str, longest: int) -> None:
-    if not key:
-        raise ArgumentError(f"a property has no key; its value is {shown(value)}")
-    for what, text in (("key", key), ("value", value)):
-        fault = _fault_of_property(text, longest)
-        if fault is not None:
-            raise ArgumentError(f"property {shown(key)}: the {what} {fault}")
-
-
 def _fault_of_property(text: object, longest: int) -> str | None:
-    """Return what is wrong with a key or value, as the end of a sentence."""
+    """Return the fault of a key or value, as the end of a sentence; None: there is none."""
     if not isinstance(text, str):
         return "is no text"
     if len(text) > longest:
@@ -283,6 +283,7 @@ def _query(request: ListRequest) -> Query:
 
 
 def _check_names(name: str, query: Query, topics: Sequence[object]) -> None:
+    # A name too many is worse than an error: a client would subscribe to it.
     starts = prefixes_of(query.namespace, query.mode)
     for topic in topics:
         if not isinstance(topic, str) or not topic.startswith(starts) or topic in starts:
@@ -290,13 +291,3 @@ def _check_names(name: str, query: Query, topics: Sequence[object]) -> None:
         fault = fault_of(topic)
         if fault is not None:
             raise ContractError(f"lister {name!r} answered {shown(topic)}, which {fault}")
-
-
-def _answer(waiting: _Waiting, kept: _Kept) -> ListAnswer:
-    is_known = waiting.has == kept.topics_hash
-    return ListAnswer(
-        topics=() if is_known else kept.topics,
-        topics_hash=kept.topics_hash,
-        filtered=waiting.narrowing.pattern is not None,
-        changed=not is_known,
-    )
