@@ -8,8 +8,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from lookup.engine.plugins import load_plugins
-from lookup.replay.recipe import metrics_of
 from lookup.replay.run import replay
+from lookup.replay.tasks import metrics_of
 from lookup.score.scoring import Plan, Scored, score
 from lookup.settings.evaluation import EvaluationSection
 from lookup.settings.loader import load_evaluation

@@ -23,8 +23,8 @@ from lookup.logs.parquet import list_log
 from lookup.model.documents import TableName
 from lookup.replay.counted import check_by
 from lookup.replay.outcome import ReplayOutcome
-from lookup.replay.recipe import metrics_of
 from lookup.replay.run import replay
+from lookup.replay.tasks import metrics_of
 from lookup.report.manifest import RunFacts, fingerprint, manifest_json
 from lookup.report.markdown import markdown_report
 from lookup.report.printing import show

@@ -1,8 +1,8 @@
-"""From settings, small tables and the tasks' vocabularies to the plan of each cluster."""
+"""Plan each cluster of a run from settings, small tables and the tasks' vocabularies."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,19 +10,12 @@ import numpy as np
 from lookup.engine.ledger import MICRO
 from lookup.errors import InputError
 from lookup.model.quoting import quantity
+from lookup.replay import tables
 from lookup.replay.atoms import AtomRule
 from lookup.replay.coding import Share
 from lookup.replay.days import Part
 from lookup.replay.plan import ClusterPlan, RunPlan
-from lookup.replay.tables import (
-    SmallTable,
-    broker_numbers,
-    bundle_numbers,
-    bundle_rows,
-    load_rows,
-    ownership_events,
-    registrations,
-)
+from lookup.replay.tables import SmallTable
 from lookup.replay.timeline import (
     ClusterEvents,
     OwnershipEvent,
@@ -32,15 +25,14 @@ from lookup.replay.timeline import (
     cut_points,
     registrations_of,
 )
-from lookup.replay.vocabulary import ClusterWords, merge_words, recoding_of
-from lookup.replay.work import WorkDir
-from lookup.replay.written import write_quarantine
+from lookup.replay.vocabulary import merge_words, recoding_of
+from lookup.replay.work import WorkDir, write_quarantine
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.resolve import broker_intervals
 
 __all__ = ["SmallInputs", "broker_names", "plan_cluster", "read_small_inputs", "require_scored"]
 
-#: Time does not stop where nothing is asked, so one timestamp that is wrong by millennia would take years to walk to.
+#: Time does not stop while nothing is asked, so one timestamp that is wrong by millennia would take years to walk to.
 _MOST_TICKS = 5_000_000
 
 
@@ -60,7 +52,7 @@ class SmallInputs:
         return sum(len(table.quarantined) for table in (self.brokers, self.ownership, self.loads, self.bundles))
 
     def registrations(self, cluster: str) -> list[Registration]:
-        """Return a cluster's registry: from BROKERS where that table is given, else from broker profiles."""
+        """Return a cluster's registry: from BROKERS if that table is given, else from broker profiles."""
         if self.settings.inputs.brokers is not None:
             return [row["value"] for row in self.brokers.of(cluster)]
         return registrations_of(broker_intervals(self.settings, cluster))
@@ -71,13 +63,14 @@ class SmallInputs:
 
     def cuts(self) -> dict[str, dict[str, tuple[int, ...]]]:
         """Return the hashes at which bundles are split, by cluster and namespace."""
-        found: dict[str, dict[str, set[int]]] = {}
+        cuts: dict[str, dict[str, tuple[int, ...]]] = {}
         for cluster in self.ownership.rows:
+            by_namespace = cuts.setdefault(cluster, {})
             for event in self.ownership_events(cluster):
                 if event.event == "split":
                     namespace = event.bundle.rpartition("/")[0]
-                    found.setdefault(cluster, {}).setdefault(namespace, set()).update(cut_points(event))
-        return {name: {key: tuple(sorted(cuts)) for key, cuts in held.items()} for name, held in found.items()}
+                    by_namespace[namespace] = tuple(sorted({*by_namespace.get(namespace, ()), *cut_points(event)}))
+        return cuts
 
 
 def read_small_inputs(settings: EvaluationFile, quarantine: str) -> SmallInputs:
@@ -87,17 +80,15 @@ def read_small_inputs(settings: EvaluationFile, quarantine: str) -> SmallInputs:
         quarantine: folder for what cannot be used.
     """
     paths = settings.inputs
-    found = SmallInputs(
-        settings,
-        registrations(paths.brokers),
-        ownership_events(paths.ownership),
-        load_rows(paths.loads if settings.evaluation.load == "reported" else None),
-        bundle_rows(paths.bundles),
-    )
-    tables = {"brokers": found.brokers, "ownership": found.ownership, "loads": found.loads, "bundles": found.bundles}
-    for name, table in tables.items():
+    by_name = {
+        "brokers": tables.registrations(paths.brokers),
+        "ownership": tables.ownership_events(paths.ownership),
+        "loads": tables.load_rows(paths.loads if settings.evaluation.load == "reported" else None),
+        "bundles": tables.bundle_rows(paths.bundles),
+    }
+    for name, table in by_name.items():
         write_quarantine(table.quarantined, name, quarantine, f"{name}.parquet")
-    return found
+    return SmallInputs(settings, **by_name)
 
 
 def plan_cluster(
@@ -106,7 +97,7 @@ def plan_cluster(
     """Put together everything about one cluster but its rows.
 
     Raises:
-        InputError: where nothing says which brokers the cluster has, or the log spans more time than can be.
+        InputError: if nothing says which brokers the cluster has, or the log spans more time than can be.
     """
     words = merge_words(cluster, AtomRule(run.namespaces, inputs.cuts().get(cluster, {})), shares)
     intervals = broker_intervals(inputs.settings, cluster)
@@ -117,19 +108,33 @@ def plan_cluster(
     )
     if not events.registrations:
         raise InputError(f"cluster {cluster!r} of the log has no broker: {_why_no_broker(inputs)}")
-    _check_span(words, run.tick_us)
+    ticks = (words.last_us - words.first_us) // run.tick_us
+    if ticks > _MOST_TICKS:
+        first, last = (
+            str(np.datetime64(ts_us, "us").astype("datetime64[D]")) for ts_us in (words.first_us, words.last_us)
+        )
+        raise InputError(
+            f"cluster {cluster!r} of the log has lookups from {first} to {last}, "
+            f"{ticks:,} ticks of {run.tick_us // MICRO} s: more than {_MOST_TICKS:,}; is a timestamp wrong?"
+        )
     timeline = build_timeline(events, first_us=words.first_us, last_us=words.last_us, tick_us=run.tick_us)
     loads, bundles = f"loads/{place}.arrow", f"bundles/{place}.arrow"
     if run.is_reported:
-        work.write(loads, broker_numbers(inputs.loads.of(cluster), timeline.roster))
+        work.write(loads, tables.broker_numbers(inputs.loads.of(cluster), timeline.roster))
     if inputs.settings.inputs.bundles is not None:
-        work.write(bundles, bundle_numbers(inputs.bundles.of(cluster), words.atoms))
+        work.write(bundles, tables.bundle_numbers(inputs.bundles.of(cluster), words.atoms))
     brokers = broker_names(timeline)
+    days: dict[int, list[Part]] = {}
+    for share in shares:
+        # Shares come in order of the log's files, which breaks ties between rows of one instant.
+        recoding = recoding_of(words, share, brokers)
+        for part in share.parts:
+            days.setdefault(part.day, []).append(Part(part, recoding))
     return ClusterPlan(
         place=place,
         words=words,
         timeline=timeline,
-        days=_day_parts(words, shares, brokers),
+        days=days,
         assumed_capacity=_assumed(timeline, words.counts["micro"]),
         logged=sum(words.by_broker.get(name, 0) for name in brokers),
         loads=loads if run.is_reported else None,
@@ -143,19 +148,17 @@ def require_scored(clusters: Sequence[ClusterPlan], warmup_us: int) -> None:
     Raises:
         InputError: naming the warm-up and the longest time there are lookups for.
     """
-    last = [_start_of(cluster.timeline, cluster.words.last_us) for cluster in clusters]
+    last = []
+    for cluster in clusters:
+        bounds = cluster.timeline.bounds
+        tick = int(np.searchsorted(bounds, cluster.words.last_us, side="right")) - 1
+        last.append(int(bounds[tick] - bounds[0]))
     if any(after >= warmup_us for after in last):
         return
     raise InputError(
         f"warmup_s = {warmup_us // MICRO} leaves nothing to score: the last lookup of the log comes in the tick that "
         f"begins {max(last) // MICRO} s after the first one; a shorter warm-up or a longer log would do"
     )
-
-
-def _start_of(timeline: Timeline, ts_us: int) -> int:
-    """Return when the tick of an instant begins, µs after the first tick."""
-    place = int(np.searchsorted(timeline.bounds, ts_us, side="right")) - 1
-    return int(timeline.bounds[place] - timeline.bounds[0])
 
 
 def broker_names(timeline: Timeline) -> dict[str, int]:
@@ -165,26 +168,12 @@ def broker_names(timeline: Timeline) -> dict[str, int]:
     for roster in rosters:
         for number, broker in enumerate(roster):
             data = broker.lookup_data
-            urls = (
-                data.pulsar_service_url,
-                data.pulsar_service_url_tls,
-                data.web_service_url,
-                data.web_service_url_tls,
-            )
-            for name in urls:
+            web = data.web_service_url, data.web_service_url_tls
+            for name in (data.pulsar_service_url, data.pulsar_service_url_tls, *web):
+                # The first broker keeps an address that a later one takes over.
                 if name is not None:
                     names.setdefault(name, number)
     return names
-
-
-def _day_parts(words: ClusterWords, shares: Sequence[Share], brokers: Mapping[str, int]) -> Mapping[int, list[Part]]:
-    """Return the parts of each day, in order of the log's files."""
-    parts: dict[int, list[Part]] = {}
-    for share in shares:
-        recoding = recoding_of(words, share, brokers)
-        for written in share.parts:
-            parts.setdefault(written.day, []).append(Part(written, recoding))
-    return parts
 
 
 def _why_no_broker(inputs: SmallInputs) -> str:
@@ -200,21 +189,8 @@ def _why_no_broker(inputs: SmallInputs) -> str:
     return f"the BROKERS table has no usable row of it and {count}, first {where}: {first.reason}"
 
 
-def _check_span(words: ClusterWords, tick_us: int) -> None:
-    ticks = (words.last_us - words.first_us) // tick_us
-    if ticks > _MOST_TICKS:
-        raise InputError(
-            f"cluster {words.cluster!r} of the log has lookups from {_day(words.first_us)} to {_day(words.last_us)}, "
-            f"{ticks:,} ticks of {tick_us // MICRO} s: more than {_MOST_TICKS:,}; is a timestamp wrong?"
-        )
-
-
-def _day(ts_us: int) -> str:
-    return str(np.datetime64(ts_us, "us").astype("datetime64[D]"))
-
-
 def _assumed(timeline: Timeline, micro: int) -> float | None:
-    """Return the capacity that makes mean usage over the run 0.5, None where brokers have capacities of their own."""
+    """Return the capacity that makes mean usage over the run 0.5, None if brokers have capacities of their own."""
     rosters = [events.registry[0] for events in timeline.events.values() if events.registry is not None]
     if any(broker.capacity is not None for roster in rosters for broker in roster):
         return None

@@ -19,12 +19,11 @@ from lookup.replay.atoms import BundleMap
 from lookup.replay.cells import CellLedger
 from lookup.replay.counted import Counted
 from lookup.replay.counts import occurring
-from lookup.replay.cycles import Cycle
 from lookup.replay.days import DayRows
 from lookup.replay.loads import AtomLoads, BrokerLoads, Demand
-from lookup.replay.owners import OwnerInterval, OwnerIntervals
 from lookup.replay.plan import ClusterPlan, RunPlan, new_manager
 from lookup.replay.published import Publications
+from lookup.replay.records import Cycle, OwnerInterval, OwnerIntervals
 from lookup.replay.requests import RequestMaker
 from lookup.replay.tally import ChangeRecord, OwnerTally
 from lookup.replay.walk import Registry, Tick

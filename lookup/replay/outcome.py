@@ -1,20 +1,24 @@
-"""What a replay hands to the score: sums of every metric by policy, cluster and seed, and counts about the input.
+"""Hold what a replay hands to the score: sums of every metric by policy, cluster and seed, and counts about the input.
 
-No log, no decisions: their size depends on the input, what is here does not. How sums become values, intervals and
-verdicts is the business of `lookup.score`.
+No log, no decisions: their size depends on the input, that of the sums does not. Sums become values, intervals and
+verdicts in `lookup.score`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LOGGED", "MetricSums", "ReplayOutcome"]
+from lookup.replay.records import Cycle
 
-#: Stands for a policy's name where the sums are those of the brokers the log says were answered.
+__all__ = ["LOGGED", "CycleSums", "MetricSums", "ReplayOutcome", "cycles_by_policy", "sums_of_cycles"]
+
+#: Stands for a policy's name if the sums are those of the brokers the log says were answered.
 LOGGED = "(logged)"
 
 
@@ -48,7 +52,7 @@ class ReplayOutcome:
     #: counts and notes for people and for `summary.json`, JSON-able: `lookups`, `redirects`, `quarantined`, `clusters`,
     #: `ticks`, `induced_ratio`, `capacity` ("assumed" or "given"), `imbalance_floor` (by cluster), ...
     inputs: Mapping[str, object] = field(default_factory=dict)
-    #: why there are no sums of `LOGGED`, None where there are
+    #: why there are no sums of `LOGGED`, None if there are
     logged_reason: str | None = None
     #: names of the parts that separate equal brokers by their names and ignore the salt, by policy; replicates of such
     #: a policy share that luck
@@ -56,3 +60,69 @@ class ReplayOutcome:
     #: policies whose shedder cannot act since it goes by rates the run does not know, with a sentence that says so;
     #: verdicts against such an incumbent mean nothing
     cannot_act: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class CycleSums:
+    """Cycles of a policy's shedder, added up: why bundles moved, or did not."""
+
+    shedder: str
+    cycles: int = 0
+    #: cycles by the reason with which they ended
+    reasons: Counter[str] = field(default_factory=Counter)
+    #: unloads that took place, and proposals and probes that were refused, by reason
+    accepted: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    #: the largest excess of a cycle by the same reasons; absent if the shedder never says
+    excess: dict[str, float] = field(default_factory=dict)
+
+    def add(self, other: CycleSums) -> None:
+        """Add the cycles of another run."""
+        self.cycles += other.cycles
+        self.reasons += other.reasons
+        self.accepted += other.accepted
+        self.refused += other.refused
+        for reason, excess in other.excess.items():
+            self.excess[reason] = max(excess, self.excess.get(reason, excess))
+
+
+def sums_of_cycles(shedder: str, cycles: Sequence[Cycle]) -> CycleSums:
+    """Add up the cycles of one run.
+
+    Args:
+        shedder: name of the part.
+    """
+    sums = CycleSums(shedder, len(cycles))
+    for cycle in cycles:
+        outcome, rejected = cycle.report.outcome, cycle.report.rejected
+        reason = str(outcome.reason)
+        sums.reasons[reason] += 1
+        sums.accepted += len(cycle.report.accepted)
+        sums.refused.update({str(why): count for why, count in rejected.items()})
+        # A third party's part may divide by zero; JSON has no word for what comes of that.
+        if outcome.excess is not None and math.isfinite(outcome.excess):
+            sums.excess[reason] = max(float(outcome.excess), sums.excess.get(reason, 0.0))
+    return sums
+
+
+def cycles_by_policy(runs: Iterable[tuple[str, CycleSums | None]]) -> dict[str, dict[str, object]]:
+    """Return by policy with a shedder, JSON-able, what its cycles came to over all clusters and seeds.
+
+    Args:
+        runs: policy and sums of each run, None for a policy without shedder.
+    """
+    by_policy: dict[str, CycleSums] = {}
+    for policy, sums in runs:
+        if sums is not None:
+            by_policy.setdefault(policy, CycleSums(sums.shedder)).add(sums)
+    return {
+        policy: {
+            "shedder": sums.shedder,
+            "cycles": sums.cycles,
+            "reasons": dict(sorted(sums.reasons.items())),
+            "accepted": sums.accepted,
+            "refused": dict(sorted(sums.refused.items())),
+            "excess": dict(sorted(sums.excess.items())),
+        }
+        for policy, sums in by_policy.items()
+    }

@@ -1,4 +1,4 @@
-"""One evaluation on Spark from end to end: code the log, put it in order, replay every policy, return what they scored.
+"""Run one evaluation on Spark from end to end: code the log, put it in order, replay every policy, return the sums.
 
 Two jobs, and files between them: shares of the log are coded; every (cluster, policy, seed) is replayed from the codes,
 and facts about each cluster are gathered beside. Nothing collects the log.
@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from uuid import uuid4
 
-from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from lookup.engine.ledger import MICRO
@@ -26,16 +25,13 @@ from lookup.model.quoting import quantity
 from lookup.replay.clusters import SmallInputs, plan_cluster, read_small_inputs, require_scored
 from lookup.replay.coding import EXTRA_FIELDS, CodingPlan, Share
 from lookup.replay.counted import check_by
-from lookup.replay.cycles import cycles_by_policy
-from lookup.replay.division import Costs, TaskRuns, divide
+from lookup.replay.division import Costs, PolicyRun, TaskRuns, divide
 from lookup.replay.facts import ClusterFacts, FactsWalk, induced_marks
-from lookup.replay.frames import code_frame
-from lookup.replay.gaps import known_figures, known_rates, unknown_figures
-from lookup.replay.outcome import ReplayOutcome
+from lookup.replay.figures import known_figures, known_rates, mean_load, unknown_figures
+from lookup.replay.outcome import ReplayOutcome, cycles_by_policy
 from lookup.replay.plan import ClusterPlan, RunPlan
-from lookup.replay.recipe import Recipe, built_here, ship
-from lookup.replay.tasks import Coded, Gathered, Output, Replayed, code_share, replay_runs
-from lookup.replay.typical import mean_load
+from lookup.replay.shares import Coded, code_frame, code_share
+from lookup.replay.tasks import Gathered, Output, Recipe, Replayed, built_here, replay_runs, ship
 from lookup.replay.work import WorkDir
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.resolve import client_rules, namespace_policies, topology
@@ -51,7 +47,7 @@ _ROWS_PER_BUNDLE = 5_000
 #: What a task does before its first run, and a run with a shedder, which is asked in every tick and moves bundles: how
 #: many times as long as a run without shedder they take (measured: `benchmarks/`).
 _PREPARING, _SHEDDING = 1.5, 4.0
-#: The same of preparing where every lookup is decided alone: runs are short there, since rows are counted before them.
+#: The same of preparing if every lookup is decided alone: runs are short there, since rows are counted before them.
 _PREPARING_SHARED = 5.0
 
 
@@ -69,18 +65,18 @@ def replay(  # noqa: PLR0913  each is a choice of its own, and only the first th
     """Replay every policy of an evaluation over its log.
 
     Args:
-        output: folder that gets `decisions/`, `owners/`, `cycles/` and, where rows could not be used, `quarantine/`.
+        output: folder that gets `decisions/`, `owners/`, `cycles/` and, if rows could not be used, `quarantine/`.
         by: dimensions by which figures are also told apart: tenant, namespace, rack, hour.
-        progress: is told what is being done, one short sentence at a time.
-        warn: is told what a user should know before the run, but that stops nothing.
+        progress: called with one short sentence at each step.
+        warn: called with a sentence a user should read before the run, but that stops nothing.
         partitions: how many tasks read the log; default: by its size. No figure depends on it.
-        lookups: the log, where it is no Parquet table that `inputs.lookups` names; with the columns of LOOKUPS and
+        lookups: the log, if it is no Parquet table that `inputs.lookups` names; with the columns of LOOKUPS and
             `seq`.
 
     Raises:
-        InputError: where a table cannot be used, or too much of the log is unusable.
-        PolicyError: where a part of a policy fails and its policy says stop.
-        SettingsError: where policies or `by` are wrong.
+        InputError: if a table cannot be used, or too much of the log is unusable.
+        PolicyError: if a part of a policy fails and its policy says stop.
+        SettingsError: if policies or `by` are wrong.
     """
     # A worker keeps counts by the name of the file they are of, so no two runs may share one.
     work = WorkDir(f"{output}/.work/{uuid4().hex}")
@@ -140,20 +136,30 @@ class _Run:
         for sentence in act_warnings(idle, self.settings.evaluation.incumbent):
             self.warn(sentence)
         coded = self._code(policies, inputs, run)
-        shares = _shares(coded)
+        shares: dict[str, list[Share]] = {}
+        for share in (share for task in coded for share in task.shares if share.counts["demand"]):
+            shares.setdefault(share.cluster, []).append(share)
         clusters = [
-            plan_cluster(name, place, held, inputs=inputs, run=run, work=self.work)
-            for place, (name, held) in enumerate(shares.items())
+            plan_cluster(name, place, of_cluster, inputs=inputs, run=run, work=self.work)
+            for place, (name, of_cluster) in enumerate(sorted(shares.items()))
         ]
         require_scored(clusters, run.warmup_us)
         replayed, gathered = self._replay(clusters, run, recipe, inputs)
-        outcome = _outcome(self.settings, clusters, coded, inputs, (replayed, gathered))
-        # After the tasks, which name a part that fails, with the request it was asked about.
-        return replace(outcome, cannot_act=idle, unsalted=_unsalted(policies, clusters, run))
-
-    @property
-    def _context(self) -> SparkContext:
-        return self.spark.sparkContext
+        return ReplayOutcome(
+            sums=[
+                *(sums for each in replayed for sums in each.sums),
+                *(sums for each in gathered for sums in each.sums),
+            ],
+            inputs={
+                **_about_log(clusters, coded, inputs),
+                **_about_facts(clusters, [each.facts for each in gathered]),
+                **_about_runs(replayed, self.settings),
+            },
+            logged_reason=_why_no_log(clusters),
+            # After the tasks, which name a part that fails, with the request it was asked about.
+            unsalted=_unsalted(policies, clusters, run),
+            cannot_act=idle,
+        )
 
     def _code(self, policies: Sequence[Policy], inputs: SmallInputs, run: RunPlan) -> list[Coded]:
         """Job 1: every task codes a share of the log."""
@@ -179,32 +185,35 @@ class _Run:
             raise InputError("no log is named: set inputs.lookups, or give --lookups")
         files = list_log(self.settings.inputs.lookups)
         rows = sum(file.rows for file in files)
-        shares = share_out(files, self.partitions or _tasks(rows, self._context.defaultParallelism))
+        # As many tasks for each core, so that none waits for another.
+        cores = self.spark.sparkContext.defaultParallelism
+        shares = share_out(files, self.partitions or cores * max(1, -(-rows // (cores * _ROWS_PER_TASK))))
         self.progress(
             f"reading {quantity(rows, 'row')} of {quantity(len(files), 'file')} in {quantity(len(shares), 'task')}"
         )
+        # Tasks must not refer to `self`: it holds the session, which does not travel.
         work = self.work
 
-        def code(item: tuple[int, Sequence[Split]], held: CodingPlan) -> Coded:
+        def code(item: tuple[int, Sequence[Split]], plan: CodingPlan) -> Coded:
             """Code one share of the log's files."""
-            return code_share(*item, held, work=work, quarantine=quarantine)
+            return code_share(*item, plan, work=work, quarantine=quarantine)
 
-        return run_tasks(self._context, list(enumerate(shares)), plan, code)
+        return run_tasks(self.spark.sparkContext, list(enumerate(shares)), plan, code)
 
     def _check_quarantine(self, coded: Sequence[Coded]) -> None:
         source = self.settings.inputs.lookups if self.lookups is None else "the DataFrame of lookups"
         reasons: Counter[str] = Counter()
-        for one in coded:
-            reasons.update(one.quarantined)
+        for task in coded:
+            reasons.update(task.quarantined)
         refused, allowed = sum(reasons.values()), self.settings.evaluation.max_quarantine_ratio
-        rows = sum(one.rows for one in coded)
+        rows = sum(task.rows for task in coded)
         if refused > allowed * rows:
             reason, count = reasons.most_common(1)[0]
             raise InputError(
                 f"{source}: {refused:,} of {rows:,} rows cannot be used, more than "
                 f"max_quarantine_ratio = {allowed} allows; most often ({quantity(count, 'row')}): {reason}"
             )
-        if not any(share.counts["demand"] for one in coded for share in one.shares):
+        if not any(share.counts["demand"] for task in coded for share in task.shares):
             raise InputError(f"{source}: none of the {rows:,} rows is a lookup that asks for a broker")
         if refused:
             self.progress(f"{quantity(refused, 'row')} went to quarantine")
@@ -216,9 +225,12 @@ class _Run:
         section, policies = self.settings.evaluation, self.settings.policies
         tasks = divide(
             [cluster.words.counts["demand"] + _ROWS_PER_BUNDLE * cluster.words.atoms.count for cluster in clusters],
-            _costs(self.settings),
+            Costs(
+                _PREPARING_SHARED if run.is_shared else _PREPARING,
+                [1.0 if policy.shedder is None else _SHEDDING for policy in policies],
+            ),
             section.seeds,
-            cores=self._context.defaultParallelism,
+            cores=self.spark.sparkContext.defaultParallelism,
         )
         runs = sum(len(task.runs) for task in tasks)
         compared, where = quantity(len(policies), "policy", "policies"), quantity(len(clusters), "cluster")
@@ -227,77 +239,33 @@ class _Run:
             induced_marks(cluster, inputs.ownership_events(cluster.name), inputs.registrations(cluster.name))
             for cluster in clusters
         ]
-        output, log = Output(self.output, self.work), (section.reconnect_s * MICRO, _has_log(clusters))
+        output, reconnect_us = Output(self.output, self.work), section.reconnect_s * MICRO
+        has_log = _why_no_log(clusters) is None
 
-        def replay(task: TaskRuns, held: Sequence[ClusterPlan]) -> str:
-            """Replay some policies over one cluster; return where the driver finds what they scored."""
-            cluster = held[task.cluster]
-            facts = FactsWalk(cluster, run, marks[task.cluster], *log) if task.with_facts else None
-            scored = replay_runs(cluster, run, recipe, task, facts=facts, output=output)
-            return output.work.leave("scored/{}-{}-{}".format(task.cluster, *task.runs[0]), scored)
+        def replay(task: TaskRuns, clusters: Sequence[ClusterPlan]) -> str:
+            """Replay some policies over one cluster; return the name of the file with the results."""
+            cluster = clusters[task.cluster]
+            facts = FactsWalk(cluster, run, marks[task.cluster], reconnect_us, has_log) if task.with_facts else None
+            results = replay_runs(cluster, run, recipe, task, facts=facts, output=output)
+            return output.work.leave("scored/{}-{}-{}".format(task.cluster, *task.runs[0]), results)
 
-        return _by_policy(tasks, [self.work.find(name) for name in run_tasks(self._context, tasks, clusters, replay)])
-
-
-def _tasks(rows: int, cores: int) -> int:
-    """Return how many tasks read the log: as many for each core, so that none waits for another."""
-    return cores * max(1, -(-rows // (cores * _ROWS_PER_TASK)))
-
-
-def _costs(settings: EvaluationFile) -> Costs:
-    preparing = _PREPARING_SHARED if settings.evaluation.ownership == "shared" else _PREPARING
-    return Costs(preparing, [1.0 if policy.shedder is None else _SHEDDING for policy in settings.policies])
-
-
-def _by_policy(
-    tasks: Sequence[TaskRuns], found: Sequence[tuple[list[Replayed], Gathered | None]]
-) -> tuple[list[Replayed], list[Gathered]]:
-    """Return what the runs left by policy, seed and cluster, and the facts by cluster, however they were divided."""
-    replayed = {
-        (run, task.cluster): one
-        for task, (ones, _) in zip(tasks, found, strict=True)
-        for run, one in zip(task.runs, ones, strict=True)
-    }
-    gathered = {task.cluster: facts for task, (_, facts) in zip(tasks, found, strict=True) if facts is not None}
-    return [replayed[key] for key in sorted(replayed)], [gathered[place] for place in sorted(gathered)]
+        replayed: dict[tuple[PolicyRun, int], Replayed] = {}
+        gathered: dict[int, Gathered] = {}
+        for task, name in zip(tasks, run_tasks(self.spark.sparkContext, tasks, clusters, replay), strict=True):
+            results, facts = self.work.find(name)
+            replayed |= {(of, task.cluster): result for of, result in zip(task.runs, results, strict=True)}
+            if facts is not None:
+                gathered[task.cluster] = facts
+        # Sorted: neither figures nor their order may depend on how runs were divided among tasks.
+        return [replayed[key] for key in sorted(replayed)], [gathered[place] for place in sorted(gathered)]
 
 
-def _shares(coded: Sequence[Coded]) -> dict[str, list[Share]]:
-    """Return the shares with demand by cluster, sorted; of each cluster in order of the log's files."""
-    found = [share for one in coded for share in one.shares if share.counts["demand"]]
-    return {
-        name: [share for share in found if share.cluster == name] for name in sorted({share.cluster for share in found})
-    }
-
-
-def _has_log(clusters: Sequence[ClusterPlan]) -> bool:
-    demand = sum(cluster.words.counts["demand"] for cluster in clusters)
-    return sum(cluster.logged for cluster in clusters) >= FIDELITY_RATIO * demand
-
-
-def _outcome(
-    settings: EvaluationFile,
-    clusters: Sequence[ClusterPlan],
-    coded: Sequence[Coded],
-    inputs: SmallInputs,
-    found: tuple[Sequence[Replayed], Sequence[Gathered]],
-) -> ReplayOutcome:
-    replayed, gathered = found
-    return ReplayOutcome(
-        sums=[*(sums for one in replayed for sums in one.sums), *(sums for one in gathered for sums in one[1])],
-        inputs={
-            **_about_log(clusters, coded, inputs),
-            **_about_facts(clusters, [facts for facts, _ in gathered]),
-            "decisions": sum(one.decisions for one in replayed),
-            "failures": _added_by_policy(replayed, lambda one: one.failures),
-            "first_failure": next((one.first_failure for one in replayed if one.first_failure), None),
-            "load": settings.evaluation.load,
-            "ownership": settings.evaluation.ownership,
-            "cycles": cycles_by_policy([(one.policy, one.cycles) for one in replayed]),
-            **(_hindered(replayed) if settings.evaluation.handover_s else {}),
-        },
-        logged_reason=None if _has_log(clusters) else _why_no_log(clusters),
-    )
+def _why_no_log(clusters: Sequence[ClusterPlan]) -> str | None:
+    """Return why the logged choice is not scored, None if it is."""
+    logged, demand = sum(c.logged for c in clusters), sum(c.words.counts["demand"] for c in clusters)
+    if logged >= FIDELITY_RATIO * demand:
+        return None
+    return f"{logged / demand:.0%} of the lookups carry a known broker, fewer than {FIDELITY_RATIO:.0%}"
 
 
 def _unsalted(policies: Sequence[Policy], clusters: Sequence[ClusterPlan], run: RunPlan) -> dict[str, tuple[str, ...]]:
@@ -312,15 +280,14 @@ def _unsalted(policies: Sequence[Policy], clusters: Sequence[ClusterPlan], run: 
 def _about_log(clusters: Sequence[ClusterPlan], coded: Sequence[Coded], inputs: SmallInputs) -> dict[str, object]:
     """Return what was counted while the tables were read."""
     # Of all shares: one without demand may still hold redirects.
-    counts = {
-        name: sum(share.counts[name] for one in coded for share in one.shares) for name in clusters[0].words.counts
-    }
+    shares = [share for task in coded for share in task.shares]
+    counts = {name: sum(share.counts[name] for share in shares) for name in clusters[0].words.counts}
     return {
         "rows": counts["rows"],
         "lookups": counts["demand"],
         "redirects": counts["redirects"],
         "internal": counts["internal"],
-        "quarantined": sum(sum(one.quarantined.values()) for one in coded) + inputs.quarantined,
+        "quarantined": sum(sum(task.quarantined.values()) for task in coded) + inputs.quarantined,
         "clusters": [cluster.name for cluster in clusters],
         "brokers": {cluster.name: len(cluster.timeline.roster) for cluster in clusters},
     }
@@ -337,30 +304,29 @@ def _about_facts(clusters: Sequence[ClusterPlan], facts: Sequence[ClusterFacts])
         "induced_ratio": sum(fact.induced for fact in facts) / demand if demand else None,
         "ignored_unloads": sum(cluster.timeline.ignored_unloads for cluster in clusters),
         "capacity": "assumed" if any(cluster.assumed_capacity is not None for cluster in clusters) else "given",
-        "imbalance_floor": {cluster.name: _ratio(fact.floor) for cluster, fact in known},
+        "imbalance_floor": {
+            cluster.name: fact.floor[0] / fact.floor[1] if fact.floor[1] else None for cluster, fact in known
+        },
     }
 
 
-def _hindered(replayed: Sequence[Replayed]) -> dict[str, dict[str, int]]:
-    """Return by policy what hand-overs stood against; it differs between policies, as what is in flight does."""
-    return {
-        "late_splits": _added_by_policy(replayed, lambda one: one.late_splits),
-        "refused_unloads": _added_by_policy(replayed, lambda one: one.refused_unloads),
+def _about_runs(replayed: Sequence[Replayed], settings: EvaluationFile) -> dict[str, object]:
+    """Return what is known of the runs, added up by policy over clusters and seeds."""
+    failures, late_splits, refused_unloads = Counter[str](), Counter[str](), Counter[str]()
+    for run in replayed:
+        failures[run.policy] += run.failures
+        late_splits[run.policy] += run.late_splits
+        refused_unloads[run.policy] += run.refused_unloads
+    about: dict[str, object] = {
+        "decisions": sum(run.decisions for run in replayed),
+        # A unary plus leaves out the policies without any.
+        "failures": dict(+failures),
+        "first_failure": next((run.first_failure for run in replayed if run.first_failure), None),
+        "load": settings.evaluation.load,
+        "ownership": settings.evaluation.ownership,
+        "cycles": cycles_by_policy([(run.policy, run.cycles) for run in replayed]),
     }
-
-
-def _added_by_policy(replayed: Sequence[Replayed], count: Callable[[Replayed], int]) -> dict[str, int]:
-    """Add a count up by policy, over clusters and seeds; policies without any are left out."""
-    found = Counter[str]()
-    for one in replayed:
-        found[one.policy] += count(one)
-    return dict(+found)
-
-
-def _why_no_log(clusters: Sequence[ClusterPlan]) -> str:
-    share = sum(cluster.logged for cluster in clusters) / sum(cluster.words.counts["demand"] for cluster in clusters)
-    return f"{share:.0%} of the lookups carry a known broker, fewer than {FIDELITY_RATIO:.0%}"
-
-
-def _ratio(sums: tuple[float, float]) -> float | None:
-    return sums[0] / sums[1] if sums[1] else None
+    if settings.evaluation.handover_s:
+        # Which bundles are in flight differs between policies, and so do the events of the log that these delay.
+        about |= {"late_splits": dict(+late_splits), "refused_unloads": dict(+refused_unloads)}
+    return about

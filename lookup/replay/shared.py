@@ -7,7 +7,7 @@ expectation.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from lookup.replay.expected import ExpectedTally
 from lookup.replay.loads import SharedLoads
 from lookup.replay.plan import ClusterPlan, RunPlan, new_manager
 from lookup.replay.published import Publications
+from lookup.replay.records import KeyDecision
 from lookup.replay.requests import KeyCoder, RequestMaker, key_text
 from lookup.replay.stretches import (
     Classes,
@@ -37,24 +38,10 @@ from lookup.replay.stretches import (
 from lookup.replay.walk import Registry, Tick
 from lookup.replay.work import WorkDir
 
-__all__ = ["KeyDecision", "SharedReplay"]
+__all__ = ["SharedReplay"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class KeyDecision:
-    """What a policy said to one decision key in some ticks, and to how many lookups; arrays of shape (n_ticks,)."""
-
-    #: start of each tick
-    ts_us: Ints
-    key: str
-    ballot: Ballot
-    fingerprint: str
-    count: Ints
-    #: weight of these lookups
-    weight: Floats
 
 
 class SharedReplay:

@@ -1,27 +1,31 @@
-"""Files that pass what is large between the jobs of a replay: `OUTPUT/.work/`, on any file system pyarrow knows.
+"""Write the files of a replay: those that pass between its jobs, in `OUTPUT/.work/`, and the tables it leaves.
 
-One file holds named columns of one length and a small JSON note. Local files are mapped into memory, so several
-policies that read one day share its pages. What a job leaves to the driver goes by a file as well: Spark holds what
-tasks return in its own memory, several times over, and refuses more than `spark.driver.maxResultSize`.
+All go to any file system pyarrow knows. A work file holds named columns of one length and a small JSON note. Local
+files are mapped into memory, so several policies that read one day share its pages. A job's results for the driver go
+by a file as well: Spark holds what tasks return in its own memory, several times over, and refuses more than
+`spark.driver.maxResultSize`.
 """
 
 from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.fs as pafs
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from lookup.logs.outputs import create_file
+from lookup.logs.rows import Quarantined
+from lookup.logs.schema import QUARANTINE
 from lookup.logs.sources import locate
 
-__all__ = ["WorkDir"]
+__all__ = ["WorkDir", "write_quarantine", "write_table"]
 
 Columns = Mapping[str, NDArray[Any]]
 
@@ -34,16 +38,19 @@ class WorkDir:
 
     def write(self, name: str, columns: Columns, note: Mapping[str, Any] | None = None) -> None:
         """Write columns of one length, and a note that JSON can hold."""
-        table = pa.table({key: pa.array(_plain(values)) for key, values in columns.items()})
+        # Arrow packs booleans into bits, which numpy cannot map.
+        plain = {key: values.view(np.uint8) if values.dtype == np.bool_ else values for key, values in columns.items()}
+        table = pa.table({key: pa.array(values) for key, values in plain.items()})
         table = table.replace_schema_metadata({"note": json.dumps(note or {})})
         with create_file(f"{self.root}/{name}") as sink, pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
 
     def read(self, name: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Return the columns, read-only and without a copy where the file is local, and the note."""
+        """Return the columns, read-only and without a copy if the file is local, and the note."""
         system, root = locate(self.root)
         source = f"{root}/{name}"
         if isinstance(system, pafs.LocalFileSystem):
+            # Mapped, not read: all workers of a machine share the pages, and columns not asked for stay on disk.
             table = pa.ipc.open_file(pa.memory_map(source)).read_all()
         else:
             with system.open_input_file(source) as stream:
@@ -58,7 +65,7 @@ class WorkDir:
         return name
 
     def find(self, name: str) -> Any:
-        """Return what a task left."""
+        """Return the object a task left."""
         system, root = locate(self.root)
         with system.open_input_file(f"{root}/{name}") as stream:
             return pickle.loads(stream.read())
@@ -70,11 +77,6 @@ class WorkDir:
             system.delete_dir(root)
 
 
-def _plain(values: NDArray[Any]) -> NDArray[Any]:
-    # Arrow packs booleans into bits, which numpy cannot map.
-    return values.view(np.uint8) if values.dtype == np.bool_ else values
-
-
 def _numpy(column: pa.ChunkedArray) -> NDArray[Any]:
     chunks = [
         chunk.to_numpy(zero_copy_only=chunk.null_count == 0 and not pa.types.is_string(chunk.type))
@@ -83,3 +85,16 @@ def _numpy(column: pa.ChunkedArray) -> NDArray[Any]:
     if not chunks:
         return np.empty(0, dtype=column.type.to_pandas_dtype())
     return chunks[0] if len(chunks) == 1 else np.concatenate(chunks)
+
+
+def write_table(table: pa.Table, folder: str, file: str) -> None:
+    """Write a table as one Parquet file of a folder."""
+    with create_file(f"{folder}/{file}") as sink:
+        pq.write_table(table, sink, compression="zstd")
+
+
+def write_quarantine(rows: Sequence[Quarantined], table: str, folder: str, file: str) -> None:
+    """Write rows that could not be used; no file if there are none."""
+    if rows:
+        columns = [[table] * len(rows)] + [[getattr(row, key) for row in rows] for key in QUARANTINE.names[1:]]
+        write_table(pa.table(columns, schema=QUARANTINE), folder, file)

@@ -16,7 +16,7 @@ from lookup.replay.coding import EXTRA_FIELDS, CodingPlan, Share
 from lookup.replay.days import DayRows, day_rows
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.run import run_plan
-from lookup.replay.tasks import code_share
+from lookup.replay.shares import code_share
 from lookup.replay.walk import Tick, Walker, walk_days, walk_together
 from lookup.replay.work import WorkDir
 from lookup.settings.evaluation import EvaluationFile

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 
-from lookup.replay.work import WorkDir
+from lookup.logs.rows import Quarantined
+from lookup.replay.work import WorkDir, write_quarantine
 
 
 def test_columns_and_the_note_come_back(tmp_path: Path) -> None:
@@ -56,3 +58,14 @@ def test_what_a_task_leaves_the_driver_finds(tmp_path: Path) -> None:
 
     [(policy, sums)] = work.find(name)
     assert (name, policy, sums.tolist()) == ("scored/1-0", "p", [0, 1, 2])
+
+
+def test_nothing_in_quarantine_is_no_file(tmp_path: Path) -> None:
+    """A run in which all could be used leaves no quarantine."""
+    write_quarantine([], "lookups", str(tmp_path / "quarantine"), "x.parquet")
+    assert not (tmp_path / "quarantine").exists()
+
+    write_quarantine([Quarantined("f", 3, "why", "text")], "lookups", str(tmp_path / "quarantine"), "x.parquet")
+    assert pq.read_table(tmp_path / "quarantine").to_pylist() == [
+        {"table": "lookups", "source": "f", "line": 3, "reason": "why", "text": "text"}
+    ]

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from lookup.engine.plugins import contents_of, load_contents, load_plugins
 from lookup.errors import PluginError
 from lookup.logs.ingest import ingest
-from lookup.replay.recipe import built, built_here, metrics_of, ship
+from lookup.replay.tasks import built, built_here, metrics_of, ship
 from tests.replay.plans import settings
 
 _READER = """

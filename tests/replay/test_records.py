@@ -1,16 +1,34 @@
-"""Intervals of ownership."""
+"""Intervals of ownership; DECISIONS, OWNERS and CYCLES as tables."""
 
 from __future__ import annotations
 
 from dataclasses import astuple
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
+from lookup.engine.ballots import Ballot, Decided
 from lookup.engine.channel.service_unit import ServiceUnitState
+from lookup.engine.cycles import CycleReport
 from lookup.engine.ownership import HandOver, HandOvers, OwnerChange
+from lookup.logs.schema import CYCLES, DECISIONS, OWNERS
 from lookup.model.broker import Broker, Roster
-from lookup.replay.owners import OwnerIntervals
+from lookup.model.decision import CycleLabel, CycleOutcome, CycleReason, Decision, Reason, Unload
+from lookup.replay.records import (
+    Cycle,
+    KeyDecision,
+    OwnerInterval,
+    OwnerIntervals,
+    RunName,
+    cycle_table,
+    decision_table,
+    key_decision_table,
+    owner_table,
+)
+from lookup.replay.work import write_table
 
 ROSTER = Roster([Broker("a:1"), Broker("b:1")])
 
@@ -115,3 +133,90 @@ def test_a_free_bundle_splits_without_a_trace() -> None:
     intervals.split("x", ("y", "z"), 50)
 
     assert _told(intervals)[1:] == [("x", None, 20, 30, "settled", "Releasing")]
+
+
+NAME = RunName("east", "p", 7)
+
+
+def _decided(odds: dict[str, float], rejected: dict[Reason, int], broker: str | None, count: int = 1) -> Decided:
+    declined = None if broker else Reason.NO_ODDS
+    decision = Decision("p", "t/n/0x0", broker, declined, 0.5, odds, rejected, None, 1, "1/2")
+    return Decided(5, decision, count)
+
+
+def test_odds_of_shared_ballots_stand_in_every_row() -> None:
+    """Mappings that are one object, equal ones, and empty ones all come out as they are."""
+    shared = {"a": 0.25, "b": 0.75}
+    odds = [shared, {}, dict(shared), shared]
+    made = [_decided(one, {Reason.VERSION: 2}, "b" if one else None) for one in odds]
+    table = decision_table(NAME, made)
+
+    assert table.schema == DECISIONS
+    assert [dict(row) for row in table.column("odds").to_pylist()] == odds
+    assert [dict(row) for row in table.column("rejected").to_pylist()] == [{str(Reason.VERSION): 2}] * 4
+    assert table.column("declined").to_pylist() == [None, str(Reason.NO_ODDS), None, None]
+
+
+def test_every_row_says_which_replay_it_is_of() -> None:
+    """Cluster, policy and seed stand in each row; counts and times are those of the decision."""
+    row = decision_table(NAME, [_decided({"a": 1.0}, {}, "a", 3)]).to_pylist()[0]
+
+    assert (row["cluster"], row["policy"], row["seed"], row["count"], row["key"]) == ("east", "p", 7, 3, None)
+
+
+def test_no_decision_is_a_table_without_rows() -> None:
+    """Empty tables have the same columns."""
+    assert decision_table(NAME, []).schema == DECISIONS
+    assert key_decision_table(NAME, []).num_rows == owner_table(NAME, []).num_rows == 0
+
+
+def test_shared_decisions_have_a_key_and_a_weight_instead_of_a_bundle() -> None:
+    """One row per tick and key, with the lookups and weight behind it."""
+    ballot = Ballot((0,), (1.0,), {"a": 1.0}, {}, None, 0.5, 1)
+    row = key_decision_table(
+        NAME, [KeyDecision(np.array([5]), '{"rack":"a"}', ballot, "1", np.array([4]), np.array([2.5]))]
+    ).to_pylist()[0]
+
+    assert (row["key"], row["bundle"], row["broker"], row["count"], row["weight"]) == (
+        '{"rack":"a"}',
+        None,
+        None,
+        4,
+        2.5,
+    )
+
+
+def test_intervals_are_written_with_their_end(tmp_path: Path) -> None:
+    """An interval that lasts has no end; a table of another run lies in a file of its own."""
+    intervals = [OwnerInterval("x", "a", 1, 2, "shed"), OwnerInterval("y", "a", 1)]
+    write_table(owner_table(NAME, intervals), str(tmp_path / "owners"), "0.parquet")
+    table = pq.read_table(tmp_path / "owners")
+
+    assert table.schema.names == OWNERS.names
+    assert table.column("ended_by").to_pylist() == ["shed", None]
+    assert table.column("to").cast("int64").to_pylist() == [2, None]
+
+
+def test_cycles_are_written_with_what_the_shedder_did_not_say_as_null() -> None:
+    """A part of a third party need not say how far brokers were over."""
+    rejected = {Reason.GRACE_PERIOD: 2, Reason.IN_FLIGHT: 1}
+    outcomes = [
+        CycleOutcome(CycleLabel.SUCCESS, CycleReason.OVERLOADED, 0.5, 0.2, 0.1, over=1, excess=0.25),
+        CycleOutcome(CycleLabel.SKIP, CycleReason.HIT_COUNT),
+    ]
+    reports = [
+        CycleReport(outcomes[0], (Unload("t/n/x", "a"),), rejected),
+        CycleReport[Unload](outcomes[1], (), {}),
+    ]
+    first, second = cycle_table(NAME, [Cycle(5, report) for report in reports]).to_pylist()
+
+    assert cycle_table(NAME, []).schema == CYCLES
+    assert (first["policy"], first["role"], first["label"], first["reason"]) == (
+        "p",
+        "shedder",
+        "success",
+        "overloaded",
+    )
+    assert (first["over"], first["excess"], first["accepted"]) == (1, 0.25, 1)
+    assert dict(first["rejected"]) == {"grace-period": 2, "in-flight": 1}
+    assert (second["average"], second["over"], second["excess"], second["accepted"]) == (None, None, None, 0)

@@ -7,7 +7,8 @@ import math
 
 from lookup.engine.cycles import CycleReport
 from lookup.model.decision import CycleLabel, CycleOutcome, CycleReason, Reason, Unload
-from lookup.replay.cycles import Cycle, cycles_by_policy, sums_of_cycles
+from lookup.replay.outcome import cycles_by_policy, sums_of_cycles
+from lookup.replay.records import Cycle
 
 
 def _cycle(reason: CycleReason, accepted: int = 0, refused: int = 0, excess: float | None = None) -> Cycle:

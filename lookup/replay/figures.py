@@ -1,0 +1,141 @@
+"""Find out before a run which figures of load it can know, and the mean load of a broker as a yardstick.
+
+A sentence names each figure that a policy's part goes by although no table gives it. The stand-in is the part's own
+business, and documented there: a replay never makes figures up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from lookup.engine.answers import checked_reads
+from lookup.engine.ledger import MICRO
+from lookup.engine.policy import Policy
+from lookup.engine.units import Rates, rates_without
+from lookup.logs.parquet import list_log, open_parquet
+from lookup.replay.clusters import SmallInputs
+from lookup.replay.plan import RunPlan
+from lookup.replay.tables import DETAILS, THROUGHPUT, SmallTable, registrations
+from lookup.settings.evaluation import EvaluationFile
+from lookup.settings.resolve import broker_intervals
+
+__all__ = ["known_figures", "known_rates", "mean_load", "unknown_figures"]
+
+#: Figures that a part may go by and a run may lack, with the reason.
+_GAPS = {
+    "view.load.rates": (
+        "rates of messages, which are known where BUNDLES, and with reported load LOADS too, gives msgRateIn or "
+        "msgRateOut; load or its own default stands in"
+    ),
+    "view.load.resources": "single resources, of which LOADS gives none; usage as a whole stands in",
+    "view.load.topics": "topics, of which LOADS gives none and a replay without owners counts none; it sees 0",
+}
+
+
+def known_figures(run: RunPlan, loads: SmallTable, bundles: SmallTable) -> frozenset[str]:
+    """Return the details of load that policies will see, in the words of `reads`."""
+    reported = {name for name, keys in DETAILS.items() if _gives(loads, keys)}
+    rates = _gives(bundles, DETAILS["rates"]) and (not run.is_reported or "rates" in reported) and not run.is_shared
+    known = {
+        "view.load.rates": rates,
+        # Simulated load has one usage by definition.
+        "view.load.resources": not run.is_reported or "resources" in reported,
+        "view.load.topics": not run.is_shared or "topics" in reported,
+    }
+    return frozenset(name for name, is_known in known.items() if is_known)
+
+
+def known_rates(run: RunPlan, inputs: SmallInputs) -> Rates:
+    """Return which rates the tables of a run give, and, without BUNDLES, whether bytes are stated."""
+    without = rates_without(inputs.settings)
+    if without is not None:
+        return without
+    tables = {"BUNDLES": inputs.bundles, **({"LOADS": inputs.loads} if run.is_reported else {})}
+    silent = [name for name, table in tables.items() if not _gives(table, THROUGHPUT)]
+    return Rates(
+        has_bytes=not silent,
+        has_messages="view.load.rates" in known_figures(run, inputs.loads, inputs.bundles),
+        why=f"no row of {' and of '.join(silent)} gives msgThroughputIn or msgThroughputOut",
+        remedy="give these, or leave inputs.bundles out and state evaluation.bytes_per_weight",
+    )
+
+
+def _gives(table: SmallTable, keys: Collection[str]) -> bool:
+    """Return whether any row of LOADS or BUNDLES gives one of some keys."""
+    return any(row["value"].tells(keys) for rows in table.rows.values() for row in rows)
+
+
+def unknown_figures(policies: Sequence[Policy], known: Collection[str]) -> list[str]:
+    """Return a sentence for each policy's part that goes by figures the run does not know."""
+    sentences = []
+    for policy in policies:
+        reads = [(part.name, reads) for part, reads in zip(policy.parts, policy.part_reads, strict=True)]
+        if policy.shedder is not None:
+            reads.append((policy.shedder.name, checked_reads(policy.shedder)))
+        sentences += [
+            f"policy {policy.name!r}: {name!r} goes by {_GAPS[detail]}"
+            for name, details in reads
+            for detail in sorted(details & _GAPS.keys() - frozenset(known))
+        ]
+    return sentences
+
+
+def mean_load(settings: EvaluationFile) -> float | None:
+    """Return the weight per second that a broker serves on average over a log; None if it cannot be made out.
+
+    Not exact, and cheap: it takes footers and one column of the log. Redirects count, quarantined rows too, and a
+    broker counts for the whole time of the log.
+
+    Raises:
+        InputError: if a table cannot be read.
+    """
+    if settings.inputs.lookups is None:
+        return None
+    weight, instants, clusters = 0.0, list[int](), set[str]()
+    for file in list_log(settings.inputs.lookups):
+        with open_parquet(file.path) as parquet:
+            weight += _weight(parquet)
+            for name, statistics in _statistics(parquet, ("ts", "cluster")):
+                if name == "cluster":
+                    clusters |= {str(statistics.min), str(statistics.max)}
+                    continue
+                for instant in (statistics.min, statistics.max):
+                    is_number = isinstance(instant, int)
+                    micros = (
+                        instant if is_number else np.datetime64(instant.replace(tzinfo=None), "us").astype(np.int64)
+                    )
+                    instants.append(int(micros))
+        clusters |= {file.cluster} if file.cluster is not None else set()
+    seconds = (max(instants) - min(instants)) / MICRO if instants else 0.0
+    brokers = _broker_count(settings, clusters)
+    return weight / seconds / brokers if seconds and brokers and weight else None
+
+
+def _weight(parquet: pq.ParquetFile) -> float:
+    """Return the weight of all rows of a file; a row without one weighs 1.0."""
+    if "weight" not in parquet.schema_arrow.names:
+        return float(parquet.metadata.num_rows)
+    batches = parquet.iter_batches(columns=["weight"], use_threads=False)
+    return sum(float(pc.sum(pc.fill_null(batch.column(0).cast(pa.float64()), 1.0)).as_py() or 0.0) for batch in batches)
+
+
+def _statistics(parquet: pq.ParquetFile, names: Collection[str]) -> Iterable[tuple[str, pq.Statistics]]:
+    """Yield the statistics of some columns in each row group, as far as there are any."""
+    for group in range(parquet.metadata.num_row_groups):
+        rows = parquet.metadata.row_group(group)
+        for column in map(rows.column, range(rows.num_columns)):
+            if column.path_in_schema in names and column.statistics is not None and column.statistics.has_min_max:
+                yield column.path_in_schema, column.statistics
+
+
+def _broker_count(settings: EvaluationFile, clusters: Iterable[str]) -> int:
+    """Return how many brokers the clusters of a log have; those of a BROKERS table are all of them."""
+    if settings.inputs.brokers is not None:
+        rows = registrations(settings.inputs.brokers).rows
+        return len({(cluster, row["value"].broker) for cluster, entries in rows.items() for row in entries})
+    return sum(len({interval.broker.id for interval in broker_intervals(settings, name)}) for name in clusters)

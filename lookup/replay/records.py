@@ -1,0 +1,250 @@
+"""Record what a replay decided, and lay it out as tables: DECISIONS, OWNERS and CYCLES.
+
+A run leaves one file of each. Intervals of ownership come from the changes a load manager made; decisions and cycles
+are written as they were taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lookup.engine.ballots import Ballot, Decided
+from lookup.engine.channel.service_unit import ServiceUnitState
+from lookup.engine.cycles import CycleReport
+from lookup.engine.ownership import HandOver, OwnerChange
+from lookup.logs.schema import CYCLES, DECISIONS, OWNERS
+from lookup.model.broker import Roster
+from lookup.model.decision import Decision, Unload
+
+__all__ = [
+    "Cycle", "KeyDecision", "OwnerInterval", "OwnerIntervals", "RunName", "cycle_table", "decision_table",
+    "key_decision_table", "owner_table",
+]  # fmt: skip
+
+_OWNED = str(ServiceUnitState.OWNED)
+
+
+@dataclass(frozen=True, slots=True)
+class RunName:
+    """The replay that rows belong to."""
+
+    cluster: str
+    policy: str
+    seed: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class KeyDecision:
+    """A policy's answer to one decision key in some ticks, and its lookups; arrays of shape (n_ticks,)."""
+
+    #: start of each tick
+    ts_us: NDArray[np.int64]
+    key: str
+    ballot: Ballot
+    fingerprint: str
+    count: NDArray[np.int64]
+    #: weight of these lookups
+    weight: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """One cycle of a shedder, and when it took place."""
+
+    ts_us: int
+    report: CycleReport[Unload]
+
+
+@dataclass(slots=True)
+class OwnerInterval:
+    """One broker owned one bundle in [from_us, to_us), or was to; `to_us` is None if that outlasts the log."""
+
+    bundle: str
+    #: None while the bundle is released to no broker in particular
+    broker: str | None
+    from_us: int
+    to_us: int | None = None
+    #: why it ended: "forced", "shed", "admin", "split", or "settled" if a hand-over went on
+    ended_by: str | None = None
+    state: str = _OWNED
+
+
+class OwnerIntervals:
+    """Collects the intervals of one replay.
+
+    Those of a hand-over are written down when it begins, as they will be unless a broker is lost meanwhile.
+    """
+
+    def __init__(self, roster: Roster) -> None:
+        self._roster = roster
+        self._all: list[OwnerInterval] = []
+        #: the intervals of each bundle's last hand-over and, if it has an owner, the one after them
+        self._open: dict[str, tuple[OwnerInterval, ...]] = {}
+
+    def rows(self, end_us: int) -> list[OwnerInterval]:
+        """Return the intervals of a log that ends before an instant, in the order in which they were written down."""
+        kept = []
+        for interval in self._all:
+            # An interval that ends before it begins never came about: its hand-over was cut short.
+            is_void = interval.to_us is not None and interval.to_us < interval.from_us
+            if is_void or interval.from_us >= end_us:
+                continue
+            if interval.state != _OWNED and interval.to_us is not None and interval.to_us >= end_us:
+                interval.to_us = interval.ended_by = None
+            kept.append(interval)
+        return kept
+
+    def note(self, change: OwnerChange) -> None:
+        """Begin or end intervals."""
+        if change.broker is None:
+            self._end(change.bundle, change.ts_us, change.cause)
+        broker = None if change.broker is None else self._roster[change.broker].id
+        begun = _in_transit(change.bundle, broker, change.hand_over)
+        if broker is not None:
+            start_us = begun[-1].to_us if begun else change.ts_us
+            begun.append(OwnerInterval(change.bundle, broker, change.ts_us if start_us is None else start_us))
+        if begun:
+            self._open[change.bundle] = tuple(begun)
+            self._all += begun
+
+    def split(self, parent: str, children: Sequence[str], ts_us: int, hand_over: HandOver | None = None) -> None:
+        """End the parent's interval; its owner goes on with the children, after the states of the hand-over."""
+        ended = self._end(parent, ts_us, "split")
+        broker = ended[-1].broker if ended else None
+        if broker is None:
+            return
+        # The parent is split as one: the loss of its owner, which is the children's, ends that for all of them.
+        begun = _in_transit(parent, broker, hand_over)
+        self._all += begun
+        for child in children:
+            after = OwnerInterval(child, broker, ts_us if hand_over is None else hand_over.until_us)
+            self._all.append(after)
+            self._open[child] = (*begun, after)
+
+    def _end(self, bundle: str, ts_us: int, ended_by: str) -> tuple[OwnerInterval, ...]:
+        """End what holds at an instant, and make void what was to come after."""
+        ended = self._open.pop(bundle, ())
+        for interval in ended:
+            if interval.from_us > ts_us:
+                interval.to_us = interval.from_us - 1
+            elif interval.to_us is None or interval.to_us > ts_us:
+                interval.to_us, interval.ended_by = ts_us, ended_by
+        return ended
+
+
+def _in_transit(bundle: str, broker: str | None, hand_over: HandOver | None) -> list[OwnerInterval]:
+    """Return the intervals of a hand-over; each ends as "settled" when its time is up."""
+    return [
+        OwnerInterval(bundle, broker, from_us, until_us, "settled", str(state))
+        for state, from_us, until_us in (() if hand_over is None else hand_over.phases)
+    ]
+
+
+def decision_table(name: RunName, decisions: Sequence[Decided]) -> pa.Table:
+    """Return DECISIONS of a replay under exclusive ownership, one row per decision."""
+    made = [entry.decision for entry in decisions]
+    columns = {
+        "ts": [entry.ts_us for entry in decisions],
+        "bundle": [decision.bundle for decision in made],
+        "broker": [decision.broker for decision in made],
+        "propensity": [decision.propensity for decision in made],
+        "count": [entry.count for entry in decisions],
+        "fingerprint": [decision.fingerprint for decision in made],
+        **_reasons(made),
+    }
+    return _table(DECISIONS, name, len(made), columns)
+
+
+def key_decision_table(name: RunName, decisions: Sequence[KeyDecision]) -> pa.Table:
+    """Return DECISIONS of a replay under shared ownership, one row per tick and decision key."""
+    # A decision is laid out once, and its row taken for every tick in which it held.
+    rows = np.repeat(np.arange(len(decisions)), [len(decision.ts_us) for decision in decisions])
+    by_decision = {
+        "key": [decision.key for decision in decisions],
+        "fingerprint": [decision.fingerprint for decision in decisions],
+        **_reasons([decision.ballot for decision in decisions]),
+    }
+    columns: dict[str, Any] = {
+        key: _array(values, DECISIONS.field(key).type).take(rows) for key, values in by_decision.items()
+    }
+    for column, attribute in (("ts", "ts_us"), ("count", "count"), ("weight", "weight")):
+        parts = [getattr(decision, attribute) for decision in decisions]
+        columns[column] = np.concatenate(parts) if parts else []
+    return _table(DECISIONS, name, len(rows), columns)
+
+
+def owner_table(name: RunName, intervals: Sequence[OwnerInterval]) -> pa.Table:
+    """Return OWNERS of a replay; if hand-overs take no time every interval's state is Owned."""
+    columns = {
+        "bundle": [interval.bundle for interval in intervals],
+        "broker": [interval.broker for interval in intervals],
+        "from": [interval.from_us for interval in intervals],
+        "to": [interval.to_us for interval in intervals],
+        "state": [interval.state for interval in intervals],
+        "ended_by": [interval.ended_by for interval in intervals],
+    }
+    return _table(OWNERS, name, len(intervals), columns)
+
+
+def cycle_table(name: RunName, cycles: Sequence[Cycle]) -> pa.Table:
+    """Return CYCLES of a replay, one row per cycle of the policy's shedder."""
+    outcomes = [cycle.report.outcome for cycle in cycles]
+    of_outcome = ("label", "reason", "average", "deviation", "modelled_deviation", "over", "excess")
+    columns = {
+        "ts": [cycle.ts_us for cycle in cycles],
+        "role": ["shedder"] * len(cycles),
+        **{column: [getattr(outcome, column) for outcome in outcomes] for column in of_outcome},
+        "accepted": [len(cycle.report.accepted) for cycle in cycles],
+        "rejected": _maps([cycle.report.rejected for cycle in cycles], CYCLES.field("rejected").type),
+    }
+    return _table(CYCLES, name, len(cycles), columns)
+
+
+def _reasons(made: Sequence[Decision | Ballot]) -> dict[str, Any]:
+    """Return the columns about how policies decided, the same for a decision and for a ballot."""
+    return {
+        "declined": [answer.declined for answer in made],
+        "odds": _maps([answer.odds for answer in made], DECISIONS.field("odds").type),
+        "rejected": _maps([answer.rejected for answer in made], DECISIONS.field("rejected").type),
+        "margin": [answer.margin for answer in made],
+        "ties": [answer.ties for answer in made],
+    }
+
+
+def _table(schema: pa.Schema, name: RunName, count: int, columns: Mapping[str, Any]) -> pa.Table:
+    """Return rows of one run; columns that are not given are null."""
+    fixed = {"cluster": name.cluster, "policy": name.policy, "seed": name.seed}
+    arrays = []
+    for entry in schema:
+        values = [fixed[entry.name]] * count if entry.name in fixed else columns.get(entry.name, [None] * count)
+        arrays.append(_array(values, entry.type))
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _array(values: Any, kind: pa.DataType) -> pa.Array:
+    return values if isinstance(values, pa.Array) else pa.array(values, kind)
+
+
+def _maps(mappings: Sequence[Mapping[Any, Any]], kind: pa.MapType) -> pa.Array:
+    """Convert mappings of which most are one object many times over: ballots are shared by thousands of decisions."""
+    distinct = {id(mapping): mapping for mapping in mappings}
+    spans: dict[int, tuple[int, int]] = {}
+    keys: list[Any] = []
+    values: list[Any] = []
+    for number, mapping in distinct.items():
+        spans[number] = len(keys), len(mapping)
+        keys.extend(mapping)
+        values.extend(mapping.values())
+    starts = np.array([spans[id(mapping)][0] for mapping in mappings], dtype=np.int64)
+    sizes = np.array([spans[id(mapping)][1] for mapping in mappings], dtype=np.int64)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    # The entries of each row: its mapping's span, counted on from where the row begins.
+    entries = pa.array(np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], sizes))
+    names, items = pa.array(keys, pa.string()).take(entries), pa.array(values, kind.item_type).take(entries)
+    return pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), names, items)
