@@ -19,7 +19,7 @@ from lookup.commands.streams import data_console, progress, say, warn
 from lookup.engine.ledger import MICRO
 from lookup.errors import InputError, SettingsError
 from lookup.logs.outputs import Draft, draft, relation
-from lookup.logs.parquet import list_log
+from lookup.logs.sources import list_log
 from lookup.model.documents import TableName
 from lookup.replay.counted import check_by
 from lookup.replay.outcome import ReplayOutcome

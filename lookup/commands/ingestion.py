@@ -15,8 +15,7 @@ from lookup.commands.streams import data_console, plain_table, print_json, progr
 from lookup.engine.build import part_table
 from lookup.engine.plugins import load_plugins
 from lookup.errors import InputError
-from lookup.logs.ingest import MAX_QUARANTINE_RATIO, QUARANTINE_TABLE, IngestReport, ingest
-from lookup.logs.mapping import load_reader
+from lookup.logs.ingest import MAX_QUARANTINE_RATIO, QUARANTINE_TABLE, IngestReport, ingest, load_reader
 from lookup.logs.outputs import relation, require_free, write_beside
 from lookup.logs.schema import CANONICAL
 from lookup.logs.sources import list_files

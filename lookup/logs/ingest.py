@@ -1,4 +1,4 @@
-"""From log files to canonical tables: a Spark job with one task per source, then one task per part of a table.
+"""Reads log files into canonical tables: a Spark job with one task per source, then one task per part of a table.
 
 What a task does is in `ingest_tasks.py`, what a row must be in `columns.py`, how files are laid out in `schema.py`. The
 result is the same whatever the number of workers: rows are ordered by (ts, seq); `seq` is the source's place and the
@@ -7,17 +7,19 @@ row's in it.
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
-from pyarrow import fs as arrow_fs
 from pyspark.sql import SparkSession
 
-from lookup.engine.plugins import PluginContents, contents_of, load_contents
-from lookup.errors import InputError, PluginError
+from lookup.engine.build import PartBuilder
+from lookup.engine.plugins import PluginContents, Registry, contents_of, load_contents
+from lookup.errors import InputError, PluginError, SettingsError
 from lookup.hooks import LogReader
 from lookup.logs.ingest_tasks import (
     MINUTE_US,
@@ -34,11 +36,14 @@ from lookup.logs.outputs import draft
 from lookup.logs.schema import CANONICAL, ROWS_PER_FILE, partition_of
 from lookup.logs.sources import list_files, locate
 from lookup.model.names import cluster_problem
-from lookup.model.time import US_PER_S, moment_at
+from lookup.model.quoting import shown
+from lookup.model.time import moment_at
+from lookup.settings.files import read_toml
+from lookup.settings.policy import PartSpec
 
-__all__ = ["MAX_QUARANTINE_RATIO", "QUARANTINE_TABLE", "IngestReport", "ingest"]
+__all__ = ["MAX_QUARANTINE_RATIO", "QUARANTINE_TABLE", "IngestReport", "ingest", "load_reader"]
 
-#: Share of records that may be unreadable where the caller says nothing.
+#: Share of records that may be unreadable if the caller says nothing.
 MAX_QUARANTINE_RATIO = 0.05
 #: Folder of the records that could not be used.
 QUARANTINE_TABLE = "quarantine"
@@ -74,6 +79,36 @@ class IngestReport:
         return bad / (bad + sum(self.rows.values()))
 
 
+def load_reader(
+    registry: Registry, *, name: str | None = None, mapping: str | os.PathLike[str] | None = None
+) -> LogReader:
+    """Build a reader by its name, by a mapping file, or by both.
+
+    Args:
+        registry: of all plug-ins, files of the user included.
+        name: may be left out if the mapping says `use`, and must agree with it.
+        mapping: a TOML file with the reader's parameters; without it they have their defaults.
+
+    Raises:
+        SettingsError: all mistakes together, each with the file and the key.
+    """
+    parameters = {} if mapping is None else dict(read_toml(Path(mapping)))
+    where = "--reader" if mapping is None else str(mapping)
+    use = parameters.pop("use", None)
+    if use is not None and not isinstance(use, str):
+        raise SettingsError(f"{where}: use = {shown(use)} is not the name of a log reader")
+    if name and use and name != use:
+        raise SettingsError(f"{where} says use = {shown(use)}, but --reader says {shown(name)}; leave one out")
+    if not (name or use):
+        raise SettingsError('which log reader? give --reader NAME, or a --mapping file that says use = "NAME"')
+    builder = PartBuilder(registry)
+    # `weight` is a parameter of a reader, not the factor that it is beside a scorer.
+    reader: LogReader = builder.part("log_readers", PartSpec(use=name or use, parameters=parameters), where)
+    if builder.problems:
+        raise SettingsError(builder.problems)
+    return reader
+
+
 def ingest(  # noqa: PLR0913  the flags of the command, by keyword
     spark: SparkSession,
     sources: Sequence[str],
@@ -97,12 +132,13 @@ def ingest(  # noqa: PLR0913  the flags of the command, by keyword
 
     Raises:
         InputError: naming the cluster, the source or the share that cannot be used; `output` is then as it was.
-        PluginError: where the reader itself fails.
+        PluginError: if the reader itself fails.
     """
     problem = None if cluster is None else cluster_problem(cluster)
     if problem is not None:
         raise InputError(f"--cluster: {problem}")
-    files = list_files([_absolute(str(source)) for source in sources])
+    # Absolute, so that a path means the same in every worker.
+    files = list_files([source if "://" in source else locate(source)[1] for source in map(str, sources)])
     with draft(str(output), (*CANONICAL, QUARANTINE_TABLE), force=force) as target:
         stage = f"{target.path}/.stage"
         packed = pickle.dumps(reader)
@@ -116,7 +152,8 @@ def ingest(  # noqa: PLR0913  the flags of the command, by keyword
             [path for report in reports for path in report.quarantine],
             f"{target.path}/{QUARANTINE_TABLE}/part-00000.parquet",
         )
-        _remove(stage)
+        system, inner = locate(stage)
+        system.delete_dir(inner)
     return _summary(files, reports, str(output))
 
 
@@ -127,18 +164,13 @@ def _read_shipped(job: SourceJob, plugin_files: PluginContents) -> SourceReport:
 
 @lru_cache(maxsize=1)
 def _load_shipped(plugin_files: PluginContents) -> None:
-    """Load plug-in files, so that the classes in them can be unpickled; again where they differ from the last."""
+    """Load plug-in files, so that the classes in them can be unpickled; again if they differ from the last."""
     if plugin_files:
         load_contents(plugin_files)
 
 
-def _absolute(path: str) -> str:
-    """Make a path mean the same in every process."""
-    return path if "://" in path else locate(path)[1]
-
-
 def _require_readable(reports: Sequence[SourceReport], reader: LogReader, most: float) -> None:
-    """Refuse what cannot be used, with the sentence a user needs."""
+    """Raise the first failure of a source, or refuse a log of which too little can be used."""
     for report in reports:
         if report.failure and report.is_reader_fault:
             raise PluginError(f"log reader {reader.name!r} failed in {report.path}, {report.failure}")
@@ -172,52 +204,44 @@ def _parts(staged: Sequence[StagedFile], folder: str) -> Iterator[PartJob]:
     """Cut every table into parts of at most `ROWS_PER_FILE` rows: LOOKUPS by cluster and day, others by time alone."""
     for table in dict.fromkeys(file.table for file in staged):
         files = [file for file in staged if file.table == table]
+        # Rows by minute, apart for every folder; in a folder of all clusters the cluster is empty.
+        cells: dict[tuple[str, str], Counter[int]] = {}
+        for file in files:
+            for (owner, minute), count in file.cells.items():
+                cluster, inner = "", table
+                if table == "lookups":
+                    date = moment_at(minute * MINUTE_US).date().isoformat()
+                    cluster, inner = owner, f"{table}/{partition_of(owner, date)}"
+                cells.setdefault((cluster, inner), Counter())[minute] += count
         spans = [(file.path, file.spans()) for file in files]
-        for (cluster, inner), minutes in sorted(_cells(files).items()):
+        for (cluster, inner), minutes in sorted(cells.items()):
             for number, (first, last) in enumerate(_runs(minutes)):
                 yield PartJob(
                     table=table,
                     cluster=cluster,
                     from_us=first * MINUTE_US,
                     until_us=(last + 1) * MINUTE_US,
-                    staged=tuple(path for path, span in spans if _overlaps(span.get(cluster), first, last)),
+                    # A part opens only the staged files that have rows of its cluster in its minutes.
+                    staged=tuple(
+                        path
+                        for path, by_cluster in spans
+                        if cluster in by_cluster and by_cluster[cluster][0] <= last and first <= by_cluster[cluster][1]
+                    ),
                     target=f"{folder}/{inner}/part-{number:05}",
                 )
 
 
-def _cells(files: Sequence[StagedFile]) -> Mapping[tuple[str, str], Counter[int]]:
-    """Add up the rows of one table by minute, apart for every folder; a folder of all clusters has an empty cluster."""
-    found: dict[tuple[str, str], Counter[int]] = {}
-    for file in files:
-        for (owner, minute), count in file.cells.items():
-            cluster = owner if file.table == "lookups" else ""
-            found.setdefault((cluster, _folder(file.table, cluster, minute)), Counter())[minute] += count
-    return found
-
-
 def _runs(minutes: Mapping[int, int]) -> Iterator[tuple[int, int]]:
     """Group minutes, first and last of each group, so that a group has at most `ROWS_PER_FILE` rows or one minute."""
-    first = last = None
-    held = 0
-    for minute in sorted(minutes):
-        if first is not None and last is not None and held + minutes[minute] > ROWS_PER_FILE:
-            yield first, last
-            first, held = None, 0
-        first = minute if first is None else first
-        last, held = minute, held + minutes[minute]
-    if first is not None and last is not None:
-        yield first, last
-
-
-def _overlaps(span: tuple[int, int] | None, first: int, last: int) -> bool:
-    return span is not None and span[0] <= last and first <= span[1]
-
-
-def _folder(table: str, cluster: str, minute: int) -> str:
-    if not cluster:
-        return table
-    date = moment_at(minute * 60 * US_PER_S).date().isoformat()
-    return f"{table}/{partition_of(cluster, date)}"
+    ordered = sorted(minutes)
+    first, rows = 0, 0
+    for place, minute in enumerate(ordered):
+        if rows and rows + minutes[minute] > ROWS_PER_FILE:
+            yield ordered[first], ordered[place - 1]
+            first, rows = place, 0
+        rows += minutes[minute]
+    if ordered:
+        yield ordered[first], ordered[-1]
 
 
 def _total(counters: Iterable[Counter[str]]) -> Counter[str]:
@@ -230,7 +254,8 @@ def _total(counters: Iterable[Counter[str]]) -> Counter[str]:
 def _summary(files: Sequence[str], reports: Sequence[SourceReport], output: str) -> IngestReport:
     rows = _total(report.rows for report in reports)
     reasons = _total(report.reasons for report in reports)
-    told = {kind: reason for report in reversed(reports) for kind, reason in report.told.items()}
+    # Reversed, so that the first source's wording of a reason overwrites those of later ones.
+    wordings = {kind: reason for report in reversed(reports) for kind, reason in report.wordings.items()}
     cells = [cell for report in reports for file in report.staged for cell in file.cells]
     minutes = [minute for _, minute in cells]
     return IngestReport(
@@ -239,14 +264,8 @@ def _summary(files: Sequence[str], reports: Sequence[SourceReport], output: str)
         skipped=sum(report.skipped for report in reports),
         rows={name: rows[name] for name in CANONICAL if rows[name]},
         clusters=tuple(sorted({cluster for cluster, _ in cells})),
-        quarantined={told[kind]: count for kind, count in reasons.most_common()},
+        quarantined={wordings[kind]: count for kind, count in reasons.most_common()},
         first_us=min(minutes) * MINUTE_US,
         last_us=(max(minutes) + 1) * MINUTE_US,
         output=output,
     )
-
-
-def _remove(path: str) -> None:
-    system, inner = locate(path)
-    if system.get_file_info(inner).type is arrow_fs.FileType.Directory:
-        system.delete_dir(inner)

@@ -1,4 +1,4 @@
-"""What the Spark tasks of an ingest do: reading one source into staged tables, and writing one part of a table.
+"""Runs the Spark tasks of an ingest: reads one source into staged tables, and writes one part of a table.
 
 Nothing in here knows Spark; the jobs are put together in `ingest.py`. A staged file holds the rows of one piece of one
 source, sorted, with `_order`, the row's place among all: that of its source in sorted order, then its own in it.
@@ -87,12 +87,12 @@ class StagedFile:
 
     def spans(self) -> dict[str, tuple[int, int]]:
         """Return the first and last minute of every cluster, and of all of them under an empty name."""
-        found: dict[str, tuple[int, int]] = {}
+        spans: dict[str, tuple[int, int]] = {}
         for cluster, minute in self.cells:
             for name in (cluster, ""):
-                first, last = found.get(name, (minute, minute))
-                found[name] = min(first, minute), max(last, minute)
-        return found
+                first, last = spans.get(name, (minute, minute))
+                spans[name] = min(first, minute), max(last, minute)
+        return spans
 
 
 @dataclass
@@ -108,7 +108,7 @@ class SourceReport:
     #: quarantined records by kind of reason: the reason, values in it left out
     reasons: Counter[str] = field(default_factory=Counter)
     #: by kind of reason the first reason itself, as sentences repeat it
-    told: dict[str, str] = field(default_factory=dict)
+    wordings: dict[str, str] = field(default_factory=dict)
     examples: list[str] = field(default_factory=list)
     staged: list[StagedFile] = field(default_factory=list)
     #: staged quarantine files, in order
@@ -150,24 +150,29 @@ def read_source(job: SourceJob) -> SourceReport:
     except (OSError, EOFError, UnicodeError) as error:
         stage.report.failure = f"cannot be read: {error}"
     except (Exception, SystemExit) as error:  # noqa: BLE001  a plug-in's reader may raise anything; the driver names it
-        place = f"line {lines.number}" if lines.number else "before it read a line"
-        stage.report.failure = f"{place}: {raised(error)}"
+        position = f"line {lines.number}" if lines.number else "before it read a line"
+        stage.report.failure = f"{position}: {raised(error)}"
         stage.report.is_reader_fault = True
     stage.report.lines = lines.number
     return stage.report
 
 
-def write_part(job: PartJob) -> list[str]:
+def write_part(job: PartJob) -> None:
     """Write the rows of a part, ordered by (ts, seq), into one file or, of a minute with very many rows, several."""
-    pieces = [_selected(path, job) for path in job.staged]
-    rows = pa.concat_tables(pieces).sort_by([(name, "ascending") for name in _order_of(job.table)])
-    rows = rows.select(CANONICAL[job.table].names)
-    written = []
+    moment = CANONICAL[job.table].field("ts").type
+    wanted = (pc.field("ts") >= pa.scalar(job.from_us, moment)) & (pc.field("ts") < pa.scalar(job.until_us, moment))
+    if job.cluster:
+        wanted &= pc.field("cluster") == job.cluster
+    pieces = []
+    for path in job.staged:
+        system, inner = locate(path)
+        # Without partitioning: Arrow would take a folder `x=y` above the output for a column.
+        pieces.append(pq.read_table(inner, filesystem=system, filters=wanted, partitioning=None))
+    # Sources that bring no `seq` of their own got `_order` for it; it also decides where two rows bring the same.
+    order = ("ts", "seq", "_order") if job.table == "lookups" else ("ts", "_order")
+    rows = pa.concat_tables(pieces).sort_by([(name, "ascending") for name in order]).select(CANONICAL[job.table].names)
     for number, start in enumerate(range(0, rows.num_rows, ROWS_PER_FILE)):
-        path = f"{job.target}-{number:02}.parquet"
-        write_parquet(rows.slice(start, ROWS_PER_FILE), path)
-        written.append(path)
-    return written
+        write_parquet(rows.slice(start, ROWS_PER_FILE), f"{job.target}-{number:02}.parquet")
 
 
 def stitch_quarantine(staged: Sequence[str], target: str) -> None:
@@ -176,19 +181,6 @@ def stitch_quarantine(staged: Sequence[str], target: str) -> None:
         for piece in staged:
             source, inner = locate(piece)
             writer.write_table(pq.read_table(inner, filesystem=source, schema=QUARANTINE))
-
-
-def _order_of(table: str) -> tuple[str, ...]:
-    return ("ts", "seq", "_order") if table == "lookups" else ("ts", "_order")
-
-
-def _selected(path: str, job: PartJob) -> pa.Table:
-    system, inner = locate(path)
-    moment = CANONICAL[job.table].field("ts").type
-    wanted = (pc.field("ts") >= pa.scalar(job.from_us, moment)) & (pc.field("ts") < pa.scalar(job.until_us, moment))
-    if job.cluster:
-        wanted &= pc.field("cluster") == job.cluster
-    return pq.read_table(inner, filesystem=system, filters=wanted, partitioning=None)
 
 
 class _Lines:
@@ -214,8 +206,8 @@ class _Lines:
 
     def text(self, line: int) -> str | None:
         """Return the beginning of a line that was read not long ago."""
-        place = line - self.number - 1 + len(self._latest)
-        return self._latest[place] if 0 <= place < len(self._latest) else None
+        index = line - self.number - 1 + len(self._latest)
+        return self._latest[index] if 0 <= index < len(self._latest) else None
 
 
 class _Stage:
@@ -255,7 +247,11 @@ class _Stage:
     def flush(self) -> None:
         """Stage what is held."""
         for table, rows in self._rows.items():
-            self._write_rows(table, rows)
+            rows.sort(key=lambda row: (row["cluster"], row["ts"], row.get("seq", 0), row["_order"]))
+            path = f"{self._job.stage}/{table}/{self._job.place:07}-{len(self.report.staged):05}.parquet"
+            _write(pa.Table.from_pylist(rows, schema=CANONICAL[table].append(pa.field("_order", pa.int64()))), path)
+            cells = Counter((row["cluster"], row["ts"] // MINUTE_US) for row in rows)
+            self.report.staged.append(StagedFile(table, path, dict(cells)))
         if self._bad:
             path = f"{self._job.stage}/quarantine/{self._job.place:07}-{len(self.report.quarantine):05}.parquet"
             _write(pa.Table.from_pylist(self._bad, schema=QUARANTINE), path)
@@ -266,36 +262,22 @@ class _Stage:
         clean = text.encode(errors="replace").decode()
         reason = reason.encode(errors="replace").decode()
         self._bad.append({"table": table, "source": self._job.path, "line": line, "reason": reason, "text": clean})
-        kind, said = _reason_class(reason), _said(reason)
+        # Reasons that differ in their values alone are counted as one.
+        kind = _DIGITS.sub("N", _QUOTED.sub("'...'", reason))
+        # A reader of a third party may put a whole record into its reason.
+        sentence = printable(" ".join(reason.split()))
+        if len(sentence) > _REASON_LENGTH:
+            sentence = f"{sentence[:_REASON_LENGTH]}..."
         self.report.reasons[kind] += 1
-        self.report.told.setdefault(kind, said)
+        self.report.wordings.setdefault(kind, sentence)
         if len(self.report.examples) < _EXAMPLES:
-            self.report.examples.append(f"{self._job.path}:{line}: {said}")
+            self.report.examples.append(f"{self._job.path}:{line}: {sentence}")
         self._hold()
 
     def _hold(self) -> None:
         self._held += 1
         if self._held >= _STAGED_ROWS:
             self.flush()
-
-    def _write_rows(self, table: str, rows: list[dict[str, Any]]) -> None:
-        rows.sort(key=lambda row: (row["cluster"], row["ts"], row.get("seq", 0), row["_order"]))
-        path = f"{self._job.stage}/{table}/{self._job.place:07}-{len(self.report.staged):05}.parquet"
-        _write(pa.Table.from_pylist(rows, schema=CANONICAL[table].append(pa.field("_order", pa.int64()))), path)
-        cells = Counter((row["cluster"], row["ts"] // MINUTE_US) for row in rows)
-        self.report.staged.append(StagedFile(table, path, dict(cells)))
-
-
-def _reason_class(reason: str) -> str:
-    """Return a reason without the values in it, so that reasons can be counted."""
-    kept = _QUOTED.sub("'...'", reason)
-    return _DIGITS.sub("N", kept)
-
-
-def _said(reason: str) -> str:
-    """Return a reason as sentences repeat it: a reader of somebody's own may put a whole record into it."""
-    text = printable(" ".join(reason.split()))
-    return text if len(text) <= _REASON_LENGTH else f"{text[:_REASON_LENGTH]}..."
 
 
 def _write(table: pa.Table, path: str) -> None:

@@ -1,4 +1,8 @@
-"""Log files: finding them on any file system, and reading their lines, compressed or not."""
+"""Finds and opens what is read: the lines of log files, compressed or not, and the row groups of canonical Parquet.
+
+Files may lie on any file system Arrow knows. Of Parquet only footers are read here, to divide a table among Spark
+tasks. Order matters: if rows carry no `seq`, the sorted path and the place in the file decide.
+"""
 
 from __future__ import annotations
 
@@ -6,33 +10,78 @@ import fnmatch
 import glob
 import io
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
 
-from pyarrow import ArrowInvalid
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyarrow import fs as arrow_fs
 
 from lookup.errors import InputError
-from lookup.model.documents import special_kind
+from lookup.logs.columns import REQUIRED, TABLES, Kind
+from lookup.model.documents import TableName
+from lookup.model.paths import special_kind
 
-__all__ = ["list_files", "locate", "open_lines"]
+__all__ = [
+    "LogFile",
+    "Split",
+    "check_types",
+    "list_files",
+    "list_log",
+    "locate",
+    "open_lines",
+    "open_parquet",
+    "share_out",
+]
 
 _WILDCARDS = frozenset("*?[")
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """One Parquet file of a table, with what its path says in hive's manner (`cluster=east/date=2026-01-05`)."""
+
+    path: str
+    #: rows of each row group
+    row_groups: tuple[int, ...]
+    columns: tuple[str, ...]
+    #: the cluster that the path names
+    cluster: str | None = None
+
+    @property
+    def rows(self) -> int:
+        """Return how many rows the file has."""
+        return sum(self.row_groups)
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Neighbouring row groups of one file."""
+
+    file: LogFile
+    first_group: int
+    groups: int
+    #: rows of the file before the first of the split
+    first_row: int
 
 
 def locate(path: str) -> tuple[arrow_fs.FileSystem, str]:
     """Return the file system of a path or URI, and the path in it.
 
     Raises:
-        InputError: where the URI's scheme is none that Arrow knows.
+        InputError: if the scheme of a URI is none that Arrow knows.
     """
     if "://" not in path:
         return arrow_fs.LocalFileSystem(), os.path.abspath(path)
     try:
-        found, inner = arrow_fs.FileSystem.from_uri(path)
-    except (ArrowInvalid, OSError) as error:
+        system, inner = arrow_fs.FileSystem.from_uri(path)
+    except (pa.ArrowInvalid, OSError) as error:
         raise InputError(f"{path}: no such file system: {error}") from error
-    return found, inner
+    return system, inner
 
 
 def list_files(sources: Sequence[str]) -> list[str]:
@@ -41,13 +90,46 @@ def list_files(sources: Sequence[str]) -> list[str]:
     Files and folders whose name begins with `.` or `_` are left out of directories, as Spark does.
 
     Raises:
-        InputError: naming the source that is not there or holds no file.
+        InputError: naming the source that does not exist or holds no file.
     """
     if not sources:
         raise InputError("no source is given; name at least one log file or directory")
     if not all(sources):
         raise InputError("source '' is empty; name a log file or a directory, `.` for the working folder")
-    return sorted({file for source in sources for file in _expanded(source)})
+    files: set[str] = set()
+    for source in sources:
+        expanded = _matching(source) if _WILDCARDS.intersection(source) else _below(source)
+        if not expanded:
+            raise InputError(f"source {source!r} holds no file; expected log files")
+        files.update(expanded)
+    return sorted(files)
+
+
+def _below(source: str) -> list[str]:
+    """Return a source that is a file, or the files of one that is a folder."""
+    system, inner = locate(source)
+    kind = special_kind(inner) if isinstance(system, arrow_fs.LocalFileSystem) else None
+    if kind is not None:
+        raise InputError(f"source {source!r} is {kind}, which cannot be read twice; expected a file or a directory")
+    info = system.get_file_info(inner)
+    if info.type is arrow_fs.FileType.NotFound:
+        raise InputError(f"source {source!r} does not exist; expected a file, a directory or a glob")
+    return [source] if info.is_file else _files_in(source.rstrip("/"), system, inner)
+
+
+def _matching(pattern: str) -> list[str]:
+    if "://" not in pattern:
+        return [path for path in glob.glob(pattern, recursive=True) if Path(path).is_file()]
+    # Arrow has no globs: everything below the last folder without a wildcard is listed and compared.
+    base = pattern[: min(pattern.find(mark) for mark in _WILDCARDS if mark in pattern)].rpartition("/")[0]
+    return [path for path in _files_in(base, *locate(base)) if fnmatch.fnmatchcase(path, pattern)]
+
+
+def _files_in(base: str, system: arrow_fs.FileSystem, folder: str) -> list[str]:
+    """Return the files of a folder that are not hidden, as paths or URIs below `base`."""
+    listed = system.get_file_info(arrow_fs.FileSelector(folder, recursive=True))
+    names = [os.path.relpath(info.path, folder) for info in listed if info.is_file]
+    return [f"{base}/{name}" for name in names if not any(part.startswith((".", "_")) for part in name.split("/"))]
 
 
 def open_lines(path: str, encoding: str = "utf-8-sig") -> Iterator[tuple[int, str]]:
@@ -57,48 +139,135 @@ def open_lines(path: str, encoding: str = "utf-8-sig") -> Iterator[tuple[int, st
     """
     system, inner = locate(path)
     with system.open_input_stream(inner, compression="detect") as stream:
+        # Only "\n" ends a line: with universal newlines a lone "\r" inside a record would cut it in two.
         text = io.TextIOWrapper(stream, encoding=encoding, errors="replace", newline="\n")
         for number, line in enumerate(text, start=1):
             yield number, line.rstrip("\r\n")
 
 
-def _expanded(source: str) -> list[str]:
-    if _WILDCARDS.intersection(source):
-        files = _globbed(source)
-    else:
-        files = _listed(source)
-    if not files:
-        raise InputError(f"source {source!r} holds no file; expected log files")
+def list_log(path: str, table: TableName = "lookups") -> tuple[LogFile, ...]:
+    """Find the Parquet files under a path, sorted by path.
+
+    Raises:
+        InputError: if nothing is there, a file is no Parquet file, or a required column is missing.
+    """
+    system, root = locate(path)
+    prefix = path[: -len(root)] if "://" in path and path.endswith(root) else ""
+    kind = special_kind(root) if isinstance(system, arrow_fs.LocalFileSystem) else None
+    if kind is not None:
+        raise InputError(f"{path}: is {kind}, which cannot be read twice; expected a Parquet file or a folder of them")
+    info = system.get_file_info(root)
+    if info.type == arrow_fs.FileType.NotFound:
+        raise InputError(f"{path}: there is no such file or directory")
+    # A file that is named may have any name; of a folder, Spark's markers and hidden files are left out.
+    names = [root] if info.is_file else _data_files(system, root)
+    if not names:
+        raise InputError(f"{path}: holds no Parquet file; `lookup ingest` makes them from other formats")
+    files = tuple(_described(prefix + name, name[len(root) :], table) for name in names)
+    # That nothing was owned or reported is no mistake; that nothing was asked is.
+    if table == "lookups" and not sum(file.rows for file in files):
+        raise InputError(f"{path}: the table {table} has no row")
     return files
 
 
-def _listed(source: str) -> list[str]:
-    system, inner = locate(source)
-    kind = special_kind(inner) if isinstance(system, arrow_fs.LocalFileSystem) else None
-    if kind is not None:
-        raise InputError(f"source {source!r} is {kind}, which cannot be read twice; expected a file or a directory")
-    info = system.get_file_info(inner)
-    if info.type is arrow_fs.FileType.NotFound:
-        raise InputError(f"source {source!r} does not exist; expected a file, a directory or a glob")
-    if info.is_file:
-        return [source]
-    base = source.rstrip("/")
-    return [f"{base}/{name}" for name in _names_below(system, inner)]
+def _data_files(system: arrow_fs.FileSystem, root: str) -> list[str]:
+    listed = system.get_file_info(arrow_fs.FileSelector(root, recursive=True))
+    paths = sorted(info.path for info in listed if info.is_file and info.path.endswith(".parquet"))
+    return [path for path in paths if not any(step.startswith(("_", ".")) for step in path[len(root) :].split("/"))]
 
 
-def _names_below(system: arrow_fs.FileSystem, folder: str) -> list[str]:
-    found = system.get_file_info(arrow_fs.FileSelector(folder, recursive=True))
-    names = [os.path.relpath(info.path, folder) for info in found if info.is_file]
-    return [name for name in names if not any(part.startswith((".", "_")) for part in name.split("/"))]
+def _described(path: str, inner: str, table: TableName) -> LogFile:
+    """Read a file's footer; `inner` is its path below the table's folder."""
+    with open_parquet(path) as parquet:
+        metadata, schema = parquet.metadata, parquet.schema_arrow
+    columns = tuple(schema.names)
+    cluster = next((unquote(step[8:]) for step in inner.split("/") if step.startswith("cluster=")), None)
+    known = {*columns, *(("cluster",) if cluster is not None else ())}
+    missing = [column for column in REQUIRED[table] if column not in known]
+    if missing:
+        raise InputError(f"{path}: has no column {', '.join(map(repr, missing))}, which the table {table} needs")
+    check_types(path, schema, table)
+    groups = tuple(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
+    return LogFile(path, groups, columns, cluster)
 
 
-def _globbed(source: str) -> list[str]:
-    if "://" not in source:
-        return [path for path in glob.glob(source, recursive=True) if Path(path).is_file()]
-    fixed = source[: min(source.find(mark) for mark in _WILDCARDS if mark in source)].rpartition("/")[0]
-    system, inner = locate(fixed)
-    return [
-        path
-        for path in (f"{fixed}/{name}" for name in _names_below(system, inner))
-        if fnmatch.fnmatchcase(path, source)
-    ]
+def _is_text(kind: pa.DataType) -> bool:
+    plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(plain) or pa.types.is_large_string(plain) or pa.types.is_string_view(plain))
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind)) and _is_text(kind.value_type)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind))
+
+
+_TEXTS = _is_text, "texts"
+#: By kind of column: the types that can hold it, more than `ingest` writes, and how to say so.
+_READABLE: Mapping[Kind, tuple[Callable[[pa.DataType], bool], str]] = {
+    "time": (lambda kind: pa.types.is_timestamp(kind) or pa.types.is_int64(kind), "timestamps"),
+    "integer": (pa.types.is_integer, "whole numbers"),
+    "number": (_is_number, "numbers"),
+    "flag": (pa.types.is_boolean, "true or false"),
+    "text": _TEXTS,
+    "json": _TEXTS,
+    "properties": _TEXTS,
+    "texts": (_is_list, "lists of texts"),
+}
+
+
+def check_types(source: str, schema: pa.Schema, table: TableName) -> None:
+    """Refuse columns that cannot hold the table's values; columns of nothing but nulls may have any type.
+
+    Raises:
+        InputError: naming source, column, and both types.
+    """
+    for column in TABLES[table]:
+        position = schema.get_field_index(column.name)
+        actual = schema.field(position).type if position >= 0 else pa.null()
+        can_hold, expected = _READABLE[column.kind]
+        if not (pa.types.is_null(actual) or can_hold(actual)):
+            raise InputError(f"{source}: column {column.name!r} of the table {table} holds {actual}, not {expected}")
+
+
+def share_out(files: Sequence[LogFile], tasks: int) -> tuple[tuple[Split, ...], ...]:
+    """Divide files into about `tasks` shares of neighbouring row groups, in order; no share is empty."""
+    total = max(1, sum(file.rows for file in files))
+    shares: list[list[Split]] = [[] for _ in range(max(tasks, 1))]
+    rows_before = 0
+    for file in files:
+        first_row = 0
+        for group, rows in enumerate(file.row_groups):
+            # A group belongs where its middle lies, so that no share is longer than another by more than a group.
+            share = shares[min((2 * rows_before + rows) * len(shares) // (2 * total), len(shares) - 1)]
+            last = share[-1] if share else None
+            if last is not None and last.file is file:
+                # Groups come in order, so one of the same file follows the last: a longer split opens the file once.
+                share[-1] = Split(file, last.first_group, last.groups + 1, last.first_row)
+            else:
+                share.append(Split(file, group, 1, first_row))
+            rows_before += rows
+            first_row += rows
+    return tuple(tuple(share) for share in shares if share)
+
+
+@contextmanager
+def open_parquet(path: str, **options: Any) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file anywhere; an error while it is read has the same words as one while it is opened.
+
+    Args:
+        options: of `pyarrow.parquet.ParquetFile`.
+
+    Raises:
+        InputError: if it is no Parquet file, is cut off or damaged.
+    """
+    system, name = locate(path)
+    is_local = isinstance(system, arrow_fs.LocalFileSystem)
+    try:
+        with pq.ParquetFile(name if is_local else system.open_input_file(name), memory_map=is_local, **options) as file:
+            yield file
+    except (pa.ArrowException, OSError) as error:
+        # Arrow's further lines are its own call stack.
+        raise InputError(f"{path}: cannot be read as Parquet: {str(error).splitlines()[0]}") from None

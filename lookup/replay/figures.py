@@ -17,7 +17,7 @@ from lookup.engine.answers import checked_reads
 from lookup.engine.ledger import MICRO
 from lookup.engine.policy import Policy
 from lookup.engine.units import Rates, rates_without
-from lookup.logs.parquet import list_log, open_parquet
+from lookup.logs.sources import list_log, open_parquet
 from lookup.replay.clusters import SmallInputs
 from lookup.replay.plan import RunPlan
 from lookup.replay.tables import DETAILS, THROUGHPUT, SmallTable, registrations

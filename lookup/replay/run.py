@@ -20,7 +20,7 @@ from lookup.engine.salting import probe_requests, unsalted_parts
 from lookup.engine.units import act_warnings, cannot_act
 from lookup.errors import InputError, SettingsError
 from lookup.logs.jobs import run_tasks
-from lookup.logs.parquet import Split, list_log, share_out
+from lookup.logs.sources import Split, list_log, share_out
 from lookup.model.quoting import quantity
 from lookup.replay.clusters import SmallInputs, plan_cluster, read_small_inputs, require_scored
 from lookup.replay.coding import EXTRA_FIELDS, CodingPlan, Share

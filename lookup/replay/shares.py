@@ -18,8 +18,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from lookup.errors import InputError
 from lookup.logs.columns import REQUIRED
 from lookup.logs.jobs import attempt, successes
-from lookup.logs.parquet import Split, check_types, open_parquet
 from lookup.logs.rows import LogBatch, Quarantined, texts_of
+from lookup.logs.sources import Split, check_types, open_parquet
 from lookup.model.names import cluster_problem
 from lookup.replay.coding import Coder, CodingPlan, Share, used_columns
 from lookup.replay.work import WorkDir, write_quarantine

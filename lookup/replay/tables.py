@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from lookup.engine.ledger import MICRO
 from lookup.errors import InputError, InvalidNameError
 from lookup.logs.columns import MAX_WEIGHT, check_row
-from lookup.logs.parquet import list_log, open_parquet
 from lookup.logs.rows import Quarantined
 from lookup.logs.schema import CANONICAL
+from lookup.logs.sources import list_log, open_parquet
 from lookup.model.broker import BrokerLookupData, Roster
 from lookup.model.documents import TableName
 from lookup.model.load import RESOURCES

@@ -90,7 +90,7 @@ def test_reasons_are_grouped_and_the_first_of_each_is_told(tmp_path: Path) -> No
 
     report = _read(tmp_path, CsvReader(), "\n".join(lines))
 
-    assert sorted((report.told[kind], count) for kind, count in report.reasons.items()) == [
+    assert sorted((report.wordings[kind], count) for kind, count in report.reasons.items()) == [
         ("1 values where the header names 2 columns", 2),
         ("timestamp 'noon' is not ISO-8601, like 2026-01-31T12:00:00.000Z", 2),
     ]
@@ -100,7 +100,7 @@ def test_a_reason_of_somebodys_own_reader_is_escaped_and_cut(tmp_path: Path) -> 
     """A third party may put a whole record into its reason; the quarantine keeps it, sentences do not."""
     report = _read(tmp_path, Apart(reason="bad \x1b[31m\n" * 500), "a\n")
 
-    (said,) = report.told.values()
+    (said,) = report.wordings.values()
     assert said.isprintable()
     assert said.startswith(r"bad \x1b[31m bad \x1b[31m")
     assert len(said) == 303
@@ -116,4 +116,4 @@ def test_rows_that_are_nested_too_deep_go_to_quarantine(tmp_path: Path) -> None:
 
     assert report.rows == {"lookups": 1}
     limit = "is nested too deep: at most 64 tables or lists may stand inside one another"
-    assert sorted(report.told.values()) == [f"properties {limit}", f"the line {limit}"]
+    assert sorted(report.wordings.values()) == [f"properties {limit}", f"the line {limit}"]

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import load_plugins
 from lookup.engine.policy import Policy
-from lookup.logs.parquet import list_log, share_out
+from lookup.logs.sources import list_log, share_out
 from lookup.replay.clusters import SmallInputs, plan_cluster, read_small_inputs
 from lookup.replay.coding import EXTRA_FIELDS, CodingPlan, Share
 from lookup.replay.days import DayRows, day_rows

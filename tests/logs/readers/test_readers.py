@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lookup.engine.build import PartBuilder, part_table
 from lookup.engine.plugins import load_plugins
 from lookup.hooks import LogReader
-from lookup.logs.mapping import load_reader
+from lookup.logs.ingest import load_reader
 from lookup.logs.readers import (
     CppClientReader,
     CsvReader,

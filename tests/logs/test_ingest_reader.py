@@ -8,7 +8,7 @@ import pytest
 
 from lookup.engine.plugins import Registry, load_plugins
 from lookup.errors import SettingsError
-from lookup.logs.mapping import load_reader
+from lookup.logs.ingest import load_reader
 from lookup.logs.readers import DelimitedReader, JsonLinesReader
 
 _MAPPING = 'topic = "persistent://t/ns/{page}"\ntimestamp = { column = "time" }\nweight = { column = "bytes" }\n'
