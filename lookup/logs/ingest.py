@@ -99,11 +99,12 @@ def load_reader(
         raise SettingsError(f"{where}: use = {shown(use)} is not the name of a log reader")
     if name and use and name != use:
         raise SettingsError(f"{where} says use = {shown(use)}, but --reader says {shown(name)}; leave one out")
-    if not (name or use):
+    chosen = name or use
+    if not chosen:
         raise SettingsError('which log reader? give --reader NAME, or a --mapping file that says use = "NAME"')
     builder = PartBuilder(registry)
     # `weight` is a parameter of a reader, not the factor that it is beside a scorer.
-    reader: LogReader = builder.part("log_readers", PartSpec(use=name or use, parameters=parameters), where)
+    reader: LogReader = builder.part("log_readers", PartSpec(use=chosen, parameters=parameters), where)
     if builder.problems:
         raise SettingsError(builder.problems)
     return reader

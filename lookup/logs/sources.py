@@ -23,8 +23,7 @@ from pyarrow import fs as arrow_fs
 
 from lookup.errors import InputError
 from lookup.logs.columns import REQUIRED, TABLES, Kind
-from lookup.model.documents import TableName
-from lookup.model.paths import special_kind
+from lookup.model.documents import TableName, special_kind
 
 __all__ = [
     "LogFile",
