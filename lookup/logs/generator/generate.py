@@ -1,4 +1,4 @@
-"""Writes synthetic but realistic logs: the same content from the same seed, without Spark.
+"""Write synthetic but realistic logs: the same content from the same seed, without Spark.
 
 The canonical tables LOOKUPS, BROKERS, LOADS and OWNERSHIP are written, LOOKUPS in hive partitions of files of a million
 rows, the others in one file each; what goes into them is drawn by the other modules of this folder.
@@ -54,14 +54,18 @@ def generate(settings: GenerateSettings, output: Path | str, *, force: bool = Fa
         InputError: if `output` is a file, or not empty without `force`.
     """
     names = cluster_names(settings.clusters)
-    shares = _shares(settings.lookups, settings.clusters)
+    # Clusters divide the lookups like 1, 1/1.25, 1/1.5, ...; none is empty, and the first takes the rounding.
+    weights = 1.0 / (1.0 + 0.25 * np.arange(settings.clusters))
+    shares = np.maximum(1, np.floor(weights / weights.sum() * settings.lookups)).astype(int)
+    shares[0] += settings.lookups - shares.sum()
     with draft(str(output), _TABLES, force=force) as target:
         folder = Path(target.path)
         logs = [
-            ClusterLog(settings, name, place, share)
-            for place, (name, share) in enumerate(zip(names, shares, strict=True))
+            ClusterLog(settings, name, number, share)
+            for number, (name, share) in enumerate(zip(names, shares.tolist(), strict=True))
         ]
         for name, log in zip(names, logs, strict=True):
+            # One cluster after the other: load and ownership rows are complete once its pieces are drawn.
             with ThreadPoolExecutor(_WRITING, thread_name_prefix="generate-parquet") as pool:
                 writer = _LookupWriter(folder / "lookups", name, log.dictionaries, pool)
                 for columns in log.pieces():
@@ -74,14 +78,6 @@ def generate(settings: GenerateSettings, output: Path | str, *, force: bool = Fa
             "ownership": _write_table(folder, "ownership", chain.from_iterable(log.ownership_rows() for log in logs)),
         }
     return GenerateReport(Path(output), rows, sum(log.reconnects for log in logs), names)
-
-
-def _shares(lookups: int, clusters: int) -> list[int]:
-    """Divide the lookups among the clusters like 1, 1/1.25, 1/1.5, ...; none is empty."""
-    weights = 1.0 / (1.0 + 0.25 * np.arange(clusters))
-    counts = np.maximum(1, np.floor(weights / weights.sum() * lookups)).astype(int)
-    counts[0] += lookups - counts.sum()
-    return [int(count) for count in counts]
 
 
 def _write_table(directory: Path, name: str, rows: Iterable[Mapping[str, object]]) -> int:
@@ -135,6 +131,7 @@ class _LookupWriter:
     def _flush(self) -> None:
         if not self._waiting:
             return
+        # Room for one more: the generator waits here if it is faster than the disk.
         self._await(_WRITING - 1)
         path = self._directory / partition_of(self._cluster, self._date) / f"part-{self._files:05}.parquet"
         self._pending.append(self._pool.submit(self._write, path, self._waiting))
@@ -146,18 +143,18 @@ class _LookupWriter:
             self._pending.popleft().result()
 
     def _write(self, path: Path, pieces: list[LookupColumns]) -> None:
-        arrays = [self._array(field, pieces) for field in CANONICAL["lookups"]]
-        table = pa.Table.from_arrays(arrays, names=CANONICAL["lookups"].names)
-        write_parquet(table, str(path))
-
-    def _array(self, field: pa.Field, pieces: list[LookupColumns]) -> pa.Array:
-        dictionary = self._dictionaries.get(field.name)
-        if field.name == "cluster":
-            values = np.zeros(sum(len(piece["ts"]) for piece in pieces), dtype=np.int8)
-        else:
-            values = np.concatenate([piece[field.name] for piece in pieces])
-        if dictionary is not None:
-            return pa.DictionaryArray.from_arrays(pa.array(values, mask=values < 0), dictionary)
-        if values.dtype.kind == "f":
-            return pa.array(values, mask=np.isnan(values))
-        return pa.array(values).cast(field.type)
+        arrays = []
+        for field in CANONICAL["lookups"]:
+            # Codes of the one cluster: the column is not among those that are drawn.
+            if field.name == "cluster":
+                values = np.zeros(sum(len(piece["ts"]) for piece in pieces), dtype=np.int8)
+            else:
+                values = np.concatenate([piece[field.name] for piece in pieces])
+            if field.name in self._dictionaries:
+                codes = pa.array(values, mask=values < 0)
+                arrays.append(pa.DictionaryArray.from_arrays(codes, self._dictionaries[field.name]))
+            elif values.dtype.kind == "f":
+                arrays.append(pa.array(values, mask=np.isnan(values)))
+            else:
+                arrays.append(pa.array(values).cast(field.type))
+        write_parquet(pa.Table.from_arrays(arrays, names=CANONICAL["lookups"].names), str(path))

@@ -1,4 +1,4 @@
-"""Who owns which bundle under the logging policy: assignments with their true odds, losses, unloads and splits.
+"""Follow the owners of bundles under the logging policy: assignments with their true odds, losses, unloads, splits.
 
 Ownership is sticky, as in Pulsar: the first lookup of an unowned bundle assigns it, and those that follow are hits.
 """
@@ -27,11 +27,11 @@ _CHANNEL_US = 1_500
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What the logging policy made of some lookups; columns of shape (n,)."""
+    """Answers of the logging policy to some lookups; columns of shape (n,)."""
 
-    #: number of the owner, -1 where the bundle had none
+    #: number of the owner, -1 if the bundle had none
     broker: NDArray[np.int32]
-    #: probability with which the policy chose that owner, NaN where it had no choice
+    #: probability with which the policy chose that owner, NaN if it had no choice
     propensity: NDArray[np.float64]
 
 
@@ -53,8 +53,13 @@ class Owners:
         self._policy = policy
         self._dice = dice
         self._client_rack = _labels_of(clients, brokers)
-        self._namespaces, self._ranges = _first_bundles(topics, bundles_per_namespace)
-        self._bundle = _bundle_of_topic(topics, bundles_per_namespace)
+        bounds = equal_boundaries(bundles_per_namespace)
+        self._namespaces = [name for name in topics.namespaces for _ in range(bundles_per_namespace)]
+        self._ranges = [BundleRange(low, high) for low, high in pairwise(bounds)] * len(topics.namespaces)
+        # Clipped, since the last range includes the last hash.
+        inside = np.clip(np.searchsorted(bounds, topics.hashes, side="right") - 1, 0, bundles_per_namespace - 1)
+        #: number of its bundle by topic, shape (n_topics,)
+        self._bundle: NDArray[np.int64] = topics.namespace.astype(np.int64) * bundles_per_namespace + inside
         # Heartbeat topics are bundles of their own behind the ordinary ones; their owner is the broker in their name.
         self._pinned = len(self._ranges)
         self._bundle[topics.ordinary :] = self._pinned + np.arange(len(brokers))
@@ -62,6 +67,7 @@ class Owners:
         self._ranges += [BundleRange(0, 0xFFFFFFFF)] * len(brokers)
         self._owner = np.full(len(self._ranges), -1, dtype=np.int32)
         self._propensity = np.full(len(self._ranges), np.nan)
+        #: what each bundle carried in the last piece, by which the shedder chooses
         self._weight: NDArray[np.float64] = np.zeros(len(self._ranges))
         self._registered = np.zeros(len(brokers), dtype=bool)
         self._labelled = np.ones(len(brokers), dtype=bool)
@@ -117,6 +123,7 @@ class Owners:
         weight: NDArray[np.float64],
     ) -> Answers:
         """Answer lookups in order of time; `assigning` says which may give an unowned bundle an owner."""
+        # Most lookups are hits, which arrays answer at once; only bundles without owner are gone through.
         bundle = self._bundle[topic]
         broker = self._owner[bundle]
         propensity = self._propensity[bundle]
@@ -137,18 +144,21 @@ class Owners:
 
         Rows before it stay unanswered; bundles without such a lookup have a row behind all others.
         """
+        # A heartbeat bundle is not the policy's to give: without its own broker it has no owner.
         rows = rows[(bundle[rows] < self._pinned) | (bundle[rows] >= self._pinned + len(self._brokers))]
-        _, places = np.unique(bundle[rows], return_index=True)
-        first = np.sort(rows[places])
+        _, indices = np.unique(bundle[rows], return_index=True)
+        # In order of time again: rows of OWNERSHIP and the dice follow it.
+        first = np.sort(rows[indices])
         label = self._client_rack[client[first]]
         odds = self._odds[label]
         luck = self._dice.random(len(first))
+        # Odds add up to 1 but for rounding, which luck close to 1 may fall into.
         drawn = np.minimum((np.cumsum(odds, axis=1) <= luck[:, None]).sum(axis=1), self.registered[-1])
         chosen = bundle[first]
         self._owner[chosen] = drawn
         self._propensity[chosen] = odds[np.arange(len(first)), drawn]
-        for place, number, broker in zip(ts[first].tolist(), chosen.tolist(), drawn.tolist(), strict=True):
-            self._note(place + _CHANNEL_US, number, "owned", broker, by="policy")
+        for asked_at, number, broker in zip(ts[first].tolist(), chosen.tolist(), drawn.tolist(), strict=True):
+            self._note(asked_at + _CHANNEL_US, number, "owned", broker, by="policy")
         since = np.full(len(self._owner), np.iinfo(np.int64).max)
         since[chosen] = first
         return since
@@ -181,12 +191,12 @@ class Owners:
         return hit
 
     def _split(self, ts: int) -> NDArray[np.bool_]:
-        """Split the hottest bundle that has two topics, in the middle; both halves stay, so nobody loses a broker."""
-        nobody = np.zeros(len(self._bundle), dtype=bool)
+        """Split the hottest bundle with two topics in the middle; both halves stay, so no topic loses its broker."""
+        unharmed = np.zeros(len(self._bundle), dtype=bool)
         topics = np.bincount(self._bundle, minlength=len(self._owner))
         parent = int(np.argmax(np.where(topics > 1, self._weight, -1.0)))
         if topics[parent] < 2:
-            return nobody
+            return unharmed
         bounds = self._ranges[parent]
         middle = bounds.lower + (bounds.upper - bounds.lower) // 2
         children = BundleRange(bounds.lower, middle), BundleRange(middle, bounds.upper)
@@ -203,33 +213,20 @@ class Owners:
         self._weight = np.append(self._weight, [self._weight[parent] / 2] * 2)
         # The parent is no more: nothing points to it, nothing may count or choose it.
         self._owner[parent], self._weight[parent] = -1, 0.0
-        return nobody
+        return unharmed
 
     def _note(
         self, ts: int, bundle: int, event: str, broker: int, *, by: str, boundaries: list[str] | None = None
     ) -> None:
+        """Write down a row of OWNERSHIP."""
         row = {"ts": ts, "bundle": f"{self._namespaces[bundle]}/{self._ranges[bundle]}", "event": event, "by": by}
         owner = self._brokers[broker].id if broker >= 0 else None
         self.rows.append({**row, "broker": owner, "boundaries": boundaries})
 
 
 def _labels_of(clients: Clients, brokers: tuple[BrokerSite, ...]) -> NDArray[np.int64]:
-    """Return each client's rack as its properties state it, the number of racks where they state none that exists."""
+    """Return each client's rack as its properties state it, the number of racks if they state none that exists."""
     racks = 1 + max(broker.rack for broker in brokers)
     numbers = {rack_name(rack): rack for rack in range(racks)}
     stated = [numbers.get(json.loads(text).get("rack"), racks) for text in clients.property_sets]
     return np.array(stated)[clients.properties]
-
-
-def _first_bundles(topics: Topics, per_namespace: int) -> tuple[list[str], list[BundleRange]]:
-    bounds = equal_boundaries(per_namespace)
-    ranges = [BundleRange(low, high) for low, high in pairwise(bounds)]
-    namespaces = [name for name in topics.namespaces for _ in ranges]
-    return namespaces, ranges * len(topics.namespaces)
-
-
-def _bundle_of_topic(topics: Topics, per_namespace: int) -> NDArray[np.int64]:
-    bounds = np.array(equal_boundaries(per_namespace))
-    place = np.clip(np.searchsorted(bounds, topics.hashes, side="right") - 1, 0, per_namespace - 1)
-    numbers: NDArray[np.int64] = topics.namespace.astype(np.int64) * per_namespace + place
-    return numbers

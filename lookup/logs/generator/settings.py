@@ -1,4 +1,4 @@
-"""What a synthetic log is made of: every figure one may set, and the checks that say which ones make no sense."""
+"""Set size, shape and seed of a synthetic log, and refuse figures that make no sense."""
 
 from __future__ import annotations
 
@@ -98,9 +98,21 @@ class GenerateSettings:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        problems = list(self._out_of_range())
-        # Of hours that are out of range, the latest start cannot be told.
-        problems += () if any(problem.startswith("hours ") for problem in problems) else self._bad_start()
+        problems = [
+            f"{name} is {getattr(self, name)}, it must lie between {least} and {most}"
+            for name, (least, most) in _RANGES.items()
+            if not least <= getattr(self, name) <= most
+        ]
+        # Without valid hours there is no latest start.
+        if not any(problem.startswith("hours ") for problem in problems):
+            latest = _LAST_END - timedelta(seconds=math.ceil(self.hours * 3600))
+            if not to_us(_FIRST_START) <= self.start_us <= to_us(latest):
+                problems.append(
+                    f"start is {self.start.isoformat()}, it must lie between {_text(_FIRST_START)} and {_text(latest)},"
+                    f" so that the log (hours: {self.hours:g}) ends within the year 9999"
+                )
+            elif self.start.microsecond:
+                problems.append(f"start is {self.start.isoformat()}, it must be a whole second")
         problems += self._contradictions()
         if problems:
             raise SettingsError(problems)
@@ -115,22 +127,6 @@ class GenerateSettings:
     def end_us(self) -> int:
         """Return the end of the log, µs since the Unix epoch; the last lookup comes before it."""
         return self.start_us + round(self.hours * 3_600_000_000)
-
-    def _out_of_range(self) -> Iterator[str]:
-        for name, (least, most) in _RANGES.items():
-            value = getattr(self, name)
-            if not least <= value <= most:
-                yield f"{name} is {value}, it must lie between {least} and {most}"
-
-    def _bad_start(self) -> Iterator[str]:
-        latest = _LAST_END - timedelta(seconds=math.ceil(self.hours * 3600))
-        if not to_us(_FIRST_START) <= self.start_us <= to_us(latest):
-            yield (
-                f"start is {self.start.isoformat()}, it must lie between {_text(_FIRST_START)} and {_text(latest)},"
-                f" so that the log (hours: {self.hours:g}) ends within the year 9999"
-            )
-        elif self.start.microsecond:
-            yield f"start is {self.start.isoformat()}, it must be a whole second"
 
     def _contradictions(self) -> Iterator[str]:
         if self.logging_policy not in LOGGING_POLICIES:

@@ -1,4 +1,4 @@
-"""What happens when in one cluster: brokers that register, vanish and return, unloads, splits, and the pieces between.
+"""Lay events over the time of one cluster: brokers that register, vanish and return, unloads, splits; cut it in pieces.
 
 A piece is a stretch in which no broker comes or goes and nothing is unloaded or split on purpose; load reports are due
 only where a piece begins.
@@ -57,50 +57,45 @@ class Piece:
 def make_events(settings: GenerateSettings, dice: np.random.Generator) -> tuple[Event, ...]:
     """Lay the events of a cluster over its time, in order of time; the first ones set up the registry."""
     span = settings.end_us - settings.start_us
-    kinds = _kinds(settings, dice)
-    places = (np.arange(len(kinds)) + dice.random(len(kinds))) / max(1, len(kinds))
-    low, high = _EVENTFUL
-    moments = [settings.start_us + int((low + (high - low) * place) * span) for place in places.tolist()]
-    events = [replace(event, ts=moment) for event, moment in zip(kinds, moments, strict=True)]
-    return tuple(sorted([*_setup(settings, events), *events, *_returns(settings, events)], key=_order))
-
-
-def _order(event: Event) -> tuple[int, str, int]:
-    return event.ts, event.kind, -1 if event.broker is None else event.broker
-
-
-def _kinds(settings: GenerateSettings, dice: np.random.Generator) -> list[Event]:
-    """Choose what happens and to whom, in random order; no broker meets with two of them."""
+    # No broker meets with two of these: the permutation names each once. Not strict, since those behind stay.
     befallen = ["lost"] * settings.losses + ["registered"] * settings.joins + ["left"] * settings.leaves
     befallen += ["updated"] * settings.updates
     brokers = dice.permutation(settings.brokers).tolist()
     kinds = [Event(0, kind, broker) for kind, broker in zip(befallen, brokers, strict=False)]
     kinds += [Event(0, "unload")] * settings.unloads + [Event(0, "shed")] * settings.sheds
     kinds += [Event(0, "split")] * settings.splits
-    return [kinds[place] for place in dice.permutation(len(kinds)).tolist()]
-
-
-def _setup(settings: GenerateSettings, events: Iterable[Event]) -> Iterator[Event]:
-    """Register, a second apart and before the log begins, every broker that does not join later."""
+    order = dice.permutation(len(kinds)).tolist()
+    # One event in each of as many equal parts: events are spread and still not regular.
+    shares = (np.arange(len(kinds)) + dice.random(len(kinds))) / max(1, len(kinds))
+    low, high = _EVENTFUL
+    moments = [settings.start_us + int((low + (high - low) * share) * span) for share in shares.tolist()]
+    events = [
+        replace(event, ts=moment) for event, moment in zip((kinds[index] for index in order), moments, strict=True)
+    ]
+    # Every broker that does not join later registers before the log begins, a second apart from the others.
     late = {event.broker for event in events if event.kind == "registered"}
-    for number in range(settings.brokers):
-        if number not in late:
-            yield Event(settings.start_us - (600 + settings.brokers - number) * _S, "registered", number)
-
-
-def _returns(settings: GenerateSettings, events: Iterable[Event]) -> Iterator[Event]:
-    """Bring back every lost broker but the last one lost."""
+    setup = [
+        Event(settings.start_us - (600 + settings.brokers - number) * _S, "registered", number)
+        for number in range(settings.brokers)
+        if number not in late
+    ]
+    # Every lost broker but the last one lost comes back, unless the log ends before.
     lost = sorted((event for event in events if event.kind == "lost"), key=_order)
-    away = int(_ABSENCE * (settings.end_us - settings.start_us))
-    for event in lost[:-1]:
-        if event.ts + away < settings.end_us:
-            yield Event(event.ts + away, "registered", event.broker)
+    away = int(_ABSENCE * span)
+    returns = [
+        Event(event.ts + away, "registered", event.broker) for event in lost[:-1] if event.ts + away < settings.end_us
+    ]
+    return tuple(sorted([*setup, *events, *returns], key=_order))
+
+
+def _order(event: Event) -> tuple[int, str, int]:
+    return event.ts, event.kind, -1 if event.broker is None else event.broker
 
 
 def broker_rows(events: Iterable[Event], brokers: tuple[BrokerSite, ...]) -> Iterator[dict[str, object]]:
     """Yield the registry's rows: BROKERS without the cluster.
 
-    A broker that is updated has no rack at first: somebody forgot the label and adds it while the broker runs.
+    A broker that is updated has no rack at first: an operator forgot the label and adds it while the broker runs.
     """
     events = tuple(events)
     mislabelled = {event.broker for event in events if event.kind == "updated"}
@@ -111,6 +106,7 @@ def broker_rows(events: Iterable[Event], brokers: tuple[BrokerSite, ...]) -> Ite
         if event.kind in ("lost", "left"):
             yield {"ts": event.ts, "broker": site.id, "event": "unregistered", "lookup_data": None}
             continue
+        # No broker registers before it has started.
         data = replace(site.data, start_timestamp=min(event.ts // 1000, site.data.start_timestamp))
         if event.kind == "registered" and event.broker in mislabelled:
             data = replace(data, properties={"lookup.zone": data.properties["lookup.zone"]})
@@ -122,9 +118,15 @@ def make_pieces(
 ) -> tuple[Piece, ...]:
     """Cut the log at events, load reports and midnights, finely enough for the number of lookups."""
     later = [event for event in events if event.ts >= settings.start_us]
-    grid = set(_grid(settings, lookups))
-    reports = set(_reports(settings))
-    cuts = sorted(grid | reports | {event.ts for event in later} | {settings.start_us})
+    # Pieces that neither outlast the hour nor outgrow memory: the factor leaves room for the peak and for its noise.
+    per_s = lookups / ((settings.end_us - settings.start_us) / _S) * (1.0 + _SWING) * 1.5
+    step = max(1, min(_MAX_PIECE_S, int(_MAX_PIECE_ROWS / per_s))) * _S
+    grid = range(settings.start_us, settings.end_us, step)
+    # A file of LOOKUPS holds rows of one day.
+    midnights = range(settings.start_us - settings.start_us % _DAY + _DAY, settings.end_us, _DAY)
+    every = settings.load_report_s * _S
+    reports = range(settings.start_us + every, settings.end_us, every) if every else range(0)
+    cuts = sorted({*grid, *midnights, *reports, *(event.ts for event in later), settings.start_us})
     ends = [*cuts[1:], settings.end_us]
     rates = [_rate(start) * dice.gamma(60.0, 1.0 / 60.0) * (end - start) for start, end in zip(cuts, ends, strict=True)]
     total = math.fsum(rates)
@@ -132,19 +134,6 @@ def make_pieces(
         Piece(start, end, tuple(event for event in later if event.ts == start), start in reports, rate / total)
         for start, end, rate in zip(cuts, ends, rates, strict=True)
     )
-
-
-def _grid(settings: GenerateSettings, lookups: int) -> Iterator[int]:
-    """Yield instants so close that no piece outlasts the hour or outgrows memory, and every midnight."""
-    per_s = lookups / ((settings.end_us - settings.start_us) / _S) * (1.0 + _SWING) * 1.5
-    step = max(1, min(_MAX_PIECE_S, int(_MAX_PIECE_ROWS / per_s))) * _S
-    yield from range(settings.start_us, settings.end_us, step)
-    yield from range(settings.start_us - settings.start_us % _DAY + _DAY, settings.end_us, _DAY)
-
-
-def _reports(settings: GenerateSettings) -> range:
-    step = settings.load_report_s * _S
-    return range(settings.start_us + step, settings.end_us, step) if step else range(0)
 
 
 def _rate(ts: int) -> float:

@@ -1,6 +1,6 @@
-"""Drawing lookups: when, for which topic, by which client, and the dice that decide the rest of a row.
+"""Draw lookups: when, for which topic, by which client.
 
-Who answers is not decided here, see `owners.py`.
+The answers are those of `lookup.logs.generator.owners`.
 """
 
 from __future__ import annotations
@@ -62,9 +62,10 @@ def log_normal_table(mean: float, sigma: float) -> NDArray[np.float64]:
         mean: of the distribution, in the unit of the answer.
         sigma: standard deviation of the logarithm.
     """
+    # Shifted by half the variance, so that the mean of the distribution and not its median is `mean`.
     normal = NormalDist(-sigma * sigma / 2, sigma)
     size = 1 << TABLE_BITS
-    quantiles = [normal.inv_cdf((place + 0.5) / size) for place in range(size)]
+    quantiles = [normal.inv_cdf((rank + 0.5) / size) for rank in range(size)]
     table: NDArray[np.float64] = np.round(mean * np.exp(quantiles), 6)
     return table
 
@@ -94,6 +95,7 @@ class Traffic:
             topics: mask over the topics, shape (n_topics,).
         """
         hit = self._recent.at(topics[self._recent.topic] & (self._recent.ts >= ts - _SESSION_S * _S))
+        # A heartbeat's client is the broker itself, which is lost.
         hit = hit.at(hit.topic < self._topics.ordinary)
         delay = self._dice.exponential(_RECONNECT_MEAN_S * _S, len(hit)).astype(np.int64)
         back = Draw(ts + 1 + np.minimum(delay, RECONNECT_S * _S - 1), hit.topic, hit.client)
@@ -106,39 +108,35 @@ class Traffic:
         self._returning = self._returning.at(~due)
         self.reconnects += len(back)
         left = self._left - len(back)
+        # By the share of what is left, not of all: returning clients have taken some, and rounding must not add up.
         regular = left if last else min(left, round(left * piece.share / self._share_left))
         self._left = left - regular
         self._share_left = max(self._share_left - piece.share, 1e-12)
-        drawn = self._regular(piece, regular)
-        rows = _joined(drawn, back) if len(back) else drawn
-        self._remember(rows, piece.end)
-        return rows
-
-    def _regular(self, piece: Piece, count: int) -> Draw:
-        ts = self._dice.integers(piece.start, piece.end, count)
-        ts.sort()
-        words = self._dice.integers(0, 2**64, count, dtype=np.uint64)
-        slots = (words & np.uint64((1 << POPULARITY_BITS) - 1)).astype(np.int32)
-        topic = self._topics.popularity[slots]
-        # 20 bits chose the topic; 16 say whether the client is at home, the 28 on top say which client.
-        at_home = ((words >> np.uint64(POPULARITY_BITS)) & np.uint64(0xFFFF)).astype(np.int32) < self._affinity
-        return Draw(ts, topic, self._pick_clients(topic, at_home, (words >> np.uint64(36)).astype(np.int64)))
-
-    def _pick_clients(
-        self, topic: NDArray[np.int32], at_home: NDArray[np.bool_], place: NDArray[np.int64]
-    ) -> NDArray[np.int32]:
-        """Choose clients of the topic's home rack, or of any; brokers look up their own heartbeat topics."""
-        clients = self._clients
-        home = self._topics.home[topic]
-        size = np.where(at_home, clients.count[home], clients.ordinary)
-        first = np.where(at_home, clients.first[home], 0)
-        picked = first + ((place * size) >> 28)
-        beat = topic >= self._topics.ordinary
-        picked[beat] = clients.ordinary + topic[beat] - self._topics.ordinary
-        return np.asarray(picked, dtype=np.int32)
-
-    def _remember(self, rows: Draw, end: int) -> None:
-        since = end - _SESSION_S * _S
+        rows = self._regular(piece, regular)
+        if len(back):
+            rows = _joined(rows, back)
+        # Only the last minutes are kept: the sessions that a loss in the next piece may hit.
+        since = piece.end - _SESSION_S * _S
         kept = self._recent.at(slice(int(np.searchsorted(self._recent.ts, since)), None))
         fresh = rows.at(slice(int(np.searchsorted(rows.ts, since)), None))
         self._recent = _joined(kept, fresh) if len(kept) else fresh
+        return rows
+
+    def _regular(self, piece: Piece, count: int) -> Draw:
+        """Draw lookups by popularity of topics; clients are of the topic's home rack, or of any."""
+        ts = self._dice.integers(piece.start, piece.end, count)
+        ts.sort()
+        # One word of luck a row: 20 bits choose the topic, 16 say whether the client is at home, the 28 on top which.
+        words = self._dice.integers(0, 2**64, count, dtype=np.uint64)
+        slots = (words & np.uint64((1 << POPULARITY_BITS) - 1)).astype(np.int32)
+        topic = self._topics.popularity[slots]
+        at_home = ((words >> np.uint64(POPULARITY_BITS)) & np.uint64(0xFFFF)).astype(np.int32) < self._affinity
+        fraction = (words >> np.uint64(36)).astype(np.int64)
+        clients, home = self._clients, self._topics.home[topic]
+        size = np.where(at_home, clients.count[home], clients.ordinary)
+        first = np.where(at_home, clients.first[home], 0)
+        picked = first + ((fraction * size) >> 28)
+        # Brokers look up their own heartbeat topics, whatever the dice say.
+        beat = topic >= self._topics.ordinary
+        picked[beat] = clients.ordinary + topic[beat] - self._topics.ordinary
+        return Draw(ts, topic, np.asarray(picked, dtype=np.int32))

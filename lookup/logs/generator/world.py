@@ -1,4 +1,4 @@
-"""What stands still in a synthetic log: topics and their popularity, racks, clients with their properties, brokers.
+"""Make what stands still in a synthetic log: topics and their popularity, racks, clients with properties, brokers.
 
 Rows of the log carry numbers only; the names here become the dictionaries of the Parquet columns.
 """
@@ -32,7 +32,7 @@ __all__ = [
 
 Ints = NDArray[np.int32]
 
-#: The popularity of topics is a table of 2**20 slots, each naming a topic: one gather draws a topic.
+#: The popularity of topics is a table of 2**20 slots, each with the number of a topic: one gather draws a topic.
 POPULARITY_BITS = 20
 #: Share of the lookups that are brokers looking up their own heartbeat topic.
 HEARTBEAT_SHARE = 0.002
@@ -120,40 +120,47 @@ def make_brokers(settings: GenerateSettings, cluster: str) -> tuple[BrokerSite, 
     """Make the brokers of a cluster, racks taking turns; ids sort in the order of their numbers."""
     digits = max(2, len(str(settings.brokers)))
     start_ms = settings.start_us // 1000
-    return tuple(
-        _broker(f"{cluster}-broker-{number + 1:0{digits}}", number, settings, start_ms)
-        for number in range(settings.brokers)
-    )
-
-
-def _broker(host: str, number: int, settings: GenerateSettings, start_ms: int) -> BrokerSite:
-    rack = number % settings.racks
-    data = BrokerLookupData(
-        web_service_url=f"http://{host}:8080",
-        pulsar_service_url=f"pulsar://{host}:6650",
-        advertised_listeners={"external": AdvertisedListener(broker_service_url=f"pulsar://{host}.example.com:6650")},
-        load_manager_class_name=EXTENSIBLE_MANAGER,
-        start_timestamp=start_ms - 86_400_000 + number * 1_000,
-        broker_version=_VERSIONS[1],
-        properties={"lookup.rack": rack_name(rack), "lookup.zone": _zone_name(rack)},
-    )
-    return BrokerSite(f"{host}:8080", rack, data)
+    sites = []
+    for number in range(settings.brokers):
+        host, rack = f"{cluster}-broker-{number + 1:0{digits}}", number % settings.racks
+        listener = AdvertisedListener(broker_service_url=f"pulsar://{host}.example.com:6650")
+        data = BrokerLookupData(
+            web_service_url=f"http://{host}:8080",
+            pulsar_service_url=f"pulsar://{host}:6650",
+            advertised_listeners={"external": listener},
+            load_manager_class_name=EXTENSIBLE_MANAGER,
+            # The day before the log, a second apart.
+            start_timestamp=start_ms - 86_400_000 + number * 1_000,
+            broker_version=_VERSIONS[1],
+            properties={"lookup.rack": rack_name(rack), "lookup.zone": _zone_name(rack)},
+        )
+        sites.append(BrokerSite(f"{host}:8080", rack, data))
+    return tuple(sites)
 
 
 def make_topics(settings: GenerateSettings, brokers: tuple[BrokerSite, ...], dice: np.random.Generator) -> Topics:
     """Make topics over tenants and namespaces, popular ones first in rank but anywhere in number."""
-    namespaces = _namespace_names(settings)
+    tenants = [f"tenant-{number:02}" for number in range(1, settings.tenants + 1)]
+    turns = islice(cycle(tenants), settings.namespaces)
+    namespaces = tuple(f"{tenant}/ns-{number // settings.tenants + 1:02}" for number, tenant in enumerate(turns))
     partitions, ranks = _partitions_and_ranks(settings, dice)
-    namespace_of = _namespace_of(len(partitions), len(namespaces), dice)
+    namespace_of = dice.choice(len(namespaces), p=dice.permutation(_uneven(len(namespaces))), size=len(partitions))
+    # The first base topics, which have no partitions, see to it that no namespace is empty.
+    namespace_of[: len(namespaces)] = np.arange(len(namespaces))
     bases = _base_names([namespaces[number] for number in namespace_of.tolist()], dice)
+    names = [
+        f"{base}-partition-{partition}" if count else base
+        for base, count in zip(bases, partitions.tolist(), strict=True)
+        for partition in range(max(count, 1))
+    ]
     # The base topic of every topic; the last base may have more partitions than there is room for.
     base = np.repeat(np.arange(len(bases)), np.maximum(partitions, 1))[: settings.topics]
     shares = 1.0 / ranks.astype(np.float64) ** settings.zipf / np.maximum(partitions, 1)
     namespace = np.concatenate([namespace_of[base], np.full(len(brokers), -1)]).astype(np.int32)
     heartbeats = [f"persistent://pulsar/{broker.id}/healthcheck" for broker in brokers]
-    names = (*_topic_names(bases, partitions.tolist())[: settings.topics], *heartbeats)
+    names = [*names[: settings.topics], *heartbeats]
     return Topics(
-        names=names,
+        names=tuple(names),
         namespaces=namespaces,
         namespace=namespace,
         hashes=np.array([zlib.crc32(name.encode()) for name in names], dtype=np.int64),
@@ -161,12 +168,6 @@ def make_topics(settings: GenerateSettings, brokers: tuple[BrokerSite, ...], dic
         popularity=_popularity(shares[base], len(brokers)),
         ordinary=settings.topics,
     )
-
-
-def _namespace_names(settings: GenerateSettings) -> tuple[str, ...]:
-    tenants = [f"tenant-{number:02}" for number in range(1, settings.tenants + 1)]
-    turns = islice(cycle(tenants), settings.namespaces)
-    return tuple(f"{tenant}/ns-{number // settings.tenants + 1:02}" for number, tenant in enumerate(turns))
 
 
 def _partitions_and_ranks(
@@ -193,21 +194,8 @@ def _base_names(namespaces: list[str], dice: np.random.Generator) -> list[str]:
     ]
 
 
-def _topic_names(bases: list[str], partitions: list[int]) -> list[str]:
-    return [
-        f"{base}-partition-{place}" if count else base
-        for base, count in zip(bases, partitions, strict=True)
-        for place in range(max(count, 1))
-    ]
-
-
-def _namespace_of(count: int, namespaces: int, dice: np.random.Generator) -> NDArray[np.int64]:
-    drawn = dice.choice(namespaces, p=dice.permutation(_uneven(namespaces)), size=count)
-    drawn[:namespaces] = np.arange(namespaces)
-    return drawn
-
-
 def _homes(settings: GenerateSettings, namespace: Ints, dice: np.random.Generator) -> Ints:
+    """Draw the rack of every topic's team: mostly its namespace's, else any."""
     shares = _uneven(settings.racks)
     of_namespace = dice.choice(settings.racks, p=shares, size=settings.namespaces)
     anywhere = dice.choice(settings.racks, p=shares, size=len(namespace))
@@ -217,6 +205,7 @@ def _homes(settings: GenerateSettings, namespace: Ints, dice: np.random.Generato
 
 def _popularity(weights: NDArray[np.float64], heartbeats: int) -> Ints:
     """Divide the slots among the topics by weight; each has at least one, the most popular takes the rounding."""
+    # Slots take 4 MiB, and one index draws a topic: no search in the sums of weights for every row.
     slots = 1 << POPULARITY_BITS
     weights = weights / weights.sum()
     shares = np.concatenate([weights * (1.0 - HEARTBEAT_SHARE), np.full(heartbeats, HEARTBEAT_SHARE / heartbeats)])
@@ -226,21 +215,27 @@ def _popularity(weights: NDArray[np.float64], heartbeats: int) -> Ints:
 
 
 def make_clients(
-    settings: GenerateSettings, place: int, brokers: tuple[BrokerSite, ...], dice: np.random.Generator
+    settings: GenerateSettings, cluster: int, brokers: tuple[BrokerSite, ...], dice: np.random.Generator
 ) -> Clients:
-    """Make the clients of the `place`-th cluster: racks unevenly filled, an address by rack, one property set each."""
+    """Make the clients of a cluster by its number: racks unevenly filled, addresses by rack, one property set each."""
     sets = _property_sets(settings)
-    count = _clients_by_rack(settings)
-    rack = np.repeat(np.arange(settings.racks), count)
-    chosen = np.concatenate([_draw_sets(sets, number, int(size), dice) for number, size in enumerate(count)])
-    subnet = place * settings.racks
-    ids = [_address(subnet + number, host) for number, size in enumerate(count) for host in range(size)]
+    count = np.maximum(1, np.floor(_uneven(settings.racks) * settings.clients).astype(np.int64))
+    count[0] += settings.clients - count.sum()
+    chosen = []
+    for rack, size in enumerate(count.tolist()):
+        share = np.array([entry.share if entry.rack in (None, rack) else 0.0 for entry in sets])
+        chosen.append(dice.choice(len(sets), p=share / share.sum(), size=size))
+    subnet = cluster * settings.racks
+    ids = [_address(subnet + rack, host) for rack, size in enumerate(count) for host in range(size)]
+    # Behind all that 50,000 clients of one rack may have.
     ids += [_address(subnet + broker.rack, 60_000 + number) for number, broker in enumerate(brokers)]
     unlabelled = next(number for number, entry in enumerate(sets) if not entry.labels)
     return Clients(
         ids=tuple(ids),
-        rack=np.concatenate([rack, [broker.rack for broker in brokers]]).astype(np.int32),
-        properties=np.concatenate([chosen, np.full(len(brokers), unlabelled)]).astype(np.int32),
+        rack=np.concatenate([np.repeat(np.arange(settings.racks), count), [broker.rack for broker in brokers]]).astype(
+            np.int32
+        ),
+        properties=np.concatenate([*chosen, np.full(len(brokers), unlabelled)]).astype(np.int32),
         property_sets=tuple(json.dumps(entry.labels, sort_keys=True, separators=(",", ":")) for entry in sets),
         first=np.concatenate([[0], np.cumsum(count)[:-1]]),
         count=count,
@@ -258,7 +253,7 @@ class _PropertySet:
 
 
 def _property_sets(settings: GenerateSettings) -> list[_PropertySet]:
-    """List what clients send: nothing, their rack, rack and zone, the zone alone, a rack nobody has, an application."""
+    """List what clients send: nothing, rack, rack and zone, zone alone, a rack without brokers, an application."""
     racks = range(settings.racks)
     zones = sorted({_zone_name(rack) for rack in racks})
     sets = [
@@ -275,16 +270,6 @@ def _property_sets(settings: GenerateSettings) -> list[_PropertySet]:
     return sets[: settings.property_sets]
 
 
-def _clients_by_rack(settings: GenerateSettings) -> NDArray[np.int64]:
-    count = np.maximum(1, np.floor(_uneven(settings.racks) * settings.clients).astype(np.int64))
-    count[0] += settings.clients - count.sum()
-    return count
-
-
-def _draw_sets(sets: list[_PropertySet], rack: int, size: int, dice: np.random.Generator) -> NDArray[np.int64]:
-    share = np.array([entry.share if entry.rack in (None, rack) else 0.0 for entry in sets])
-    return dice.choice(len(sets), p=share / share.sum(), size=size)
-
-
 def _address(subnet: int, host: int) -> str:
+    """Return the address of a host, never one that ends in 0 or 255."""
     return f"10.{subnet}.{host // 250}.{1 + host % 250}"

@@ -183,7 +183,7 @@ class _BrokerLog:
         self.broker = origin.broker_of(source)
         self._fixed = origin.cluster_of(source)
         #: when a shedder last named a bundle, µs
-        self.shed: dict[str, int] = {}
+        self.shed_at: dict[str, int] = {}
         #: last printed state of each bundle; every broker that sees a record prints it
         self.states: dict[str, tuple[str, str | None]] = {}
 
@@ -214,112 +214,103 @@ class _BrokerLog:
         present = {name: value for name, value in values.items() if value is not None}
         self.rows.put(Row("ownership", line, {"ts": ts, **present, **self._fixed}))
 
+    def asked(self, line: int, event: LogEvent, match: _Match) -> None:
+        """Read `[T] Received Lookup from X`, or 5.0's request with attributes."""
+        groups = match.groupdict()
+        if groups:
+            topic, client = groups["topic"], groups["client"]
+            # The text behind `for` differs between releases; it may be the topic.
+            if not topic and "://" in (groups["rest"] or ""):
+                topic = groups["rest"]
+        else:
+            topic, client = event.attributes.get("topic"), event.attributes.get("remoteAddress")
+        address = _ADDRESS.match(client or "")
+        host = address["host"] if address else None
+        listener = event.attributes.get("advertisedListenerName") or None
+        self.rows.ask(self.lookup(line, event, topic, client=host, listener=listener))
 
-def _asked(log: _BrokerLog, line: int, event: LogEvent, match: _Match) -> None:
-    """Read `[T] Received Lookup from X`, or 5.0's request with attributes."""
-    groups = match.groupdict()
-    if groups:
-        topic, client = groups["topic"], groups["client"]
-        # The text behind `for` differs between releases; it may be the topic.
-        if not topic and "://" in (groups["rest"] or ""):
-            topic = groups["rest"]
-    else:
-        topic, client = event.attributes.get("topic"), event.attributes.get("remoteAddress")
-    address = _ADDRESS.match(client or "")
-    host = address["host"] if address else None
-    listener = event.attributes.get("advertisedListenerName") or None
-    log.rows.ask(log.lookup(line, event, topic, client=host, listener=listener))
+    def result(self, line: int, event: LogEvent, match: _Match) -> None:
+        """Read `[T] Lookup result R`."""
+        text = match["result"]
+        url = _BROKER_URL.search(text)
+        broker = self.origin.id_of(url["url"] or url["bare"]) if url else None
+        # The type that a result prints tells a redirect from an answer; releases without it leave that open.
+        if "Redirect" in text or "redirect=true" in text:
+            result = "redirect"
+        elif url is None:
+            result = "failed" if "empty" in text else "unknown"
+        else:
+            result = "connect" if "BrokerUrl" in text or "redirect=false" in text else "unknown"
+        self.rows.answer(self.lookup(line, event, match["topic"], broker=broker, result=result))
 
+    def failed(self, line: int, event: LogEvent, match: _Match) -> None:
+        """Read `Failed to lookup CLIENT for topic T with error E`, and lookups refused because there were too many."""
+        groups = match.groupdict()
+        topic = event.attributes.get("topic") or groups.get("topic")
+        client = groups.get("client") or event.attributes.get("authRole")
+        # Without authentication the client's id is the word null.
+        client = None if client in (None, "", "null") else client
+        self.rows.answer(self.lookup(line, event, topic, client=client, result="failed"))
 
-def _result(log: _BrokerLog, line: int, event: LogEvent, match: _Match) -> None:
-    """Read `[T] Lookup result R`."""
-    text = match["result"]
-    url = _BROKER_URL.search(text)
-    broker = log.origin.id_of(url["url"] or url["bare"]) if url else None
-    # The type that a result prints tells a redirect from an answer; releases without it leave that open.
-    if "Redirect" in text or "redirect=true" in text:
-        result = "redirect"
-    elif url is None:
-        result = "failed" if "empty" in text else "unknown"
-    else:
-        result = "connect" if "BrokerUrl" in text or "redirect=false" in text else "unknown"
-    log.rows.answer(log.lookup(line, event, match["topic"], broker=broker, result=result))
+    def answered_over_http(self, line: int, event: LogEvent, match: _Match, *, result: str) -> None:
+        """Read a line about a lookup over HTTP, which names topic and answer at once."""
+        groups = match.groupdict()
+        topic = event.attributes.get("topic") or groups.get("topic")
+        text = event.attributes.get("broker") or groups.get("broker") or ""
+        url = _BROKER_URL.search(text)
+        broker = self.origin.id_of((url["url"] or url["bare"]) if url else text)
+        self.rows.put(self.lookup(line, event, topic, broker=broker, result=result))
 
+    def acquired(self, line: int, event: LogEvent, match: _Match) -> None:
+        """Read `Successfully acquired ownership of OwnedBundle(bundle=b, ...)`: by the broker whose log it is."""
+        bundle, broker = _bundle(event), self.broker
+        if not broker:
+            # A heartbeat or SLA namespace names its broker; of others the line says no more.
+            try:
+                broker = pinned_broker(str(NamespaceName.parse(bundle.rpartition("/")[0])))
+            except InvalidNameError:
+                broker = None
+        self.ownership(line, event.ts, {"bundle": bundle, "event": "owned", "broker": broker})
 
-def _failed(log: _BrokerLog, line: int, event: LogEvent, match: _Match) -> None:
-    """Read `Failed to lookup CLIENT for topic T with error E`, and lookups refused because there were too many."""
-    groups = match.groupdict()
-    topic = event.attributes.get("topic") or groups.get("topic")
-    client = groups.get("client") or event.attributes.get("authRole")
-    # Without authentication the client's id is the word null.
-    client = None if client in (None, "", "null") else client
-    log.rows.answer(log.lookup(line, event, topic, client=client, result="failed"))
+    def selected(self, line: int, event: LogEvent, match: _Match) -> None:
+        """Read `Selected new owner broker: B for bundle: b.`."""
+        broker = self.origin.id_of(event.attributes.get("broker") or match["broker"] or "")
+        values = {"bundle": _bundle(event), "event": "owned", "broker": broker, "by": "policy"}
+        self.ownership(line, event.ts, values)
 
+    def unloaded(self, line: int, event: LogEvent, match: _Match) -> None:
+        """Read `Successfully unloaded namespace bundle b`: an admin's, unless a shedder had just named the bundle."""
+        bundle = _bundle(event)
+        is_shed = event.ts - self.shed_at.get(bundle, -_SHED_LASTS_US) < _SHED_LASTS_US
+        by = "policy" if is_shed else "admin"
+        self.ownership(line, event.ts, {"bundle": bundle, "event": "unloaded", "broker": self.broker, "by": by})
 
-def _answered(result: str, log: _BrokerLog, line: int, event: LogEvent, match: _Match) -> None:
-    """Read a line about a lookup over HTTP, which names topic and answer at once."""
-    groups = match.groupdict()
-    topic = event.attributes.get("topic") or groups.get("topic")
-    text = event.attributes.get("broker") or groups.get("broker") or ""
-    url = _BROKER_URL.search(text)
-    broker = log.origin.id_of((url["url"] or url["bare"]) if url else text)
-    log.rows.put(log.lookup(line, event, topic, broker=broker, result=result))
+    def shed(self, line: int, event: LogEvent, match: _Match) -> None:
+        """Read `Unloading bundle: b from broker B`, or an unload that prints its record."""
+        bundle = _bundle(event)
+        self.shed_at[bundle] = event.ts
+        broker = self.origin.id_of(match["broker"] or match["source"] or event.attributes.get("broker") or "")
+        self.ownership(line, event.ts, {"bundle": bundle, "event": "unloaded", "broker": broker, "by": "policy"})
 
-
-def _acquired(log: _BrokerLog, line: int, event: LogEvent, match: _Match) -> None:
-    """Read `Successfully acquired ownership of OwnedBundle(bundle=b, ...)`: by the broker whose log it is."""
-    bundle, broker = _bundle(event), log.broker
-    if not broker:
-        # A heartbeat or SLA namespace names its broker; of others the line says no more.
-        try:
-            broker = pinned_broker(str(NamespaceName.parse(bundle.rpartition("/")[0])))
-        except InvalidNameError:
-            broker = None
-    log.ownership(line, event.ts, {"bundle": bundle, "event": "owned", "broker": broker})
-
-
-def _selected(log: _BrokerLog, line: int, event: LogEvent, match: _Match) -> None:
-    """Read `Selected new owner broker: B for bundle: b.`."""
-    broker = log.origin.id_of(event.attributes.get("broker") or match["broker"] or "")
-    values = {"bundle": _bundle(event), "event": "owned", "broker": broker, "by": "policy"}
-    log.ownership(line, event.ts, values)
-
-
-def _unloaded(log: _BrokerLog, line: int, event: LogEvent, match: _Match) -> None:
-    """Read `Successfully unloaded namespace bundle b`: an admin's, unless a shedder had just named the bundle."""
-    bundle = _bundle(event)
-    is_shed = event.ts - log.shed.get(bundle, -_SHED_LASTS_US) < _SHED_LASTS_US
-    by = "policy" if is_shed else "admin"
-    log.ownership(line, event.ts, {"bundle": bundle, "event": "unloaded", "broker": log.broker, "by": by})
-
-
-def _shed(log: _BrokerLog, line: int, event: LogEvent, match: _Match) -> None:
-    """Read `Unloading bundle: b from broker B`, or an unload that prints its record."""
-    bundle = _bundle(event)
-    log.shed[bundle] = event.ts
-    broker = log.origin.id_of(match["broker"] or match["source"] or event.attributes.get("broker") or "")
-    log.ownership(line, event.ts, {"bundle": bundle, "event": "unloaded", "broker": broker, "by": "policy"})
-
-
-def _state(log: _BrokerLog, line: int, event: LogEvent, match: _Match) -> None:
-    """Read a service unit's state record if the state changes the owner of the bundle: Owned, Free, Splitting."""
-    state, rest = match["state"], match["rest"]
-    if state not in ("Owned", "Free", "Splitting"):
-        return
-    bundle = _bundle(event)
-    owner = _field(rest, "dstBroker")
-    if log.states.get(bundle) == (state, owner):
-        return
-    log.states[bundle] = (state, owner)
-    if state == "Owned":
-        change: dict[str, Any] = {"event": "owned", "broker": owner}
-    elif state == "Free":
-        change = {"event": "unloaded", "broker": _field(rest, "sourceBroker")}
-    else:
-        # The children's ranges, both ends of the parent included.
-        ends = {end for bounds in _RANGE.findall(rest) for end in bounds.split("_")}
-        change = {"event": "split", "broker": owner, "boundaries": sorted(ends, key=lambda end: int(end, 16))}
-    log.ownership(line, event.ts, {"bundle": bundle, **change})
+    def state(self, line: int, event: LogEvent, match: _Match) -> None:
+        """Read a service unit's state record if the state changes the owner of the bundle: Owned, Free, Splitting."""
+        state, rest = match["state"], match["rest"]
+        if state not in ("Owned", "Free", "Splitting"):
+            return
+        bundle = _bundle(event)
+        owner = _field(rest, "dstBroker")
+        if self.states.get(bundle) == (state, owner):
+            return
+        self.states[bundle] = (state, owner)
+        if state == "Owned":
+            change: dict[str, Any] = {"event": "owned", "broker": owner}
+        elif state == "Free":
+            change = {"event": "unloaded", "broker": _field(rest, "sourceBroker")}
+        else:
+            # The children's ranges, both ends of the parent included.
+            ends = {end for bounds in _RANGE.findall(rest) for end in bounds.split("_")}
+            change = {"event": "split", "broker": owner, "boundaries": sorted(ends, key=lambda end: int(end, 16))}
+        self.ownership(line, event.ts, {"bundle": bundle, **change})
 
 
 def _field(record: str, name: str) -> str | None:
@@ -339,28 +330,31 @@ def _bundle(event: LogEvent) -> str:
 #: Every message that is read: its pattern, and the function that makes its rows. Tried in this order.
 _MESSAGES: tuple[tuple[re.Pattern[str], Callable[[_BrokerLog, int, LogEvent, _Match], None]], ...] = (
     # 5.0 has constant messages, with what varies in attributes (PIP-467).
-    (re.compile(r"\AReceived Lookup request"), _asked),
-    (re.compile(rf"(?:\[{_TOPIC}\] )?Received Lookup from (?P<client>\S+)(?: for (?P<rest>.+))?"), _asked),
-    (re.compile(rf"\[{_TOPIC}\] Lookup result (?P<result>.*)"), _result),
+    (re.compile(r"\AReceived Lookup request"), _BrokerLog.asked),
+    (re.compile(rf"(?:\[{_TOPIC}\] )?Received Lookup from (?P<client>\S+)(?: for (?P<rest>.+))?"), _BrokerLog.asked),
+    (re.compile(rf"\[{_TOPIC}\] Lookup result (?P<result>.*)"), _BrokerLog.result),
     (
         re.compile(r"Lookup succeeded for topic(?: (?P<topic>.+?) -- broker: (?P<broker>.+))?"),
-        partial(_answered, "connect"),
+        partial(_BrokerLog.answered_over_http, result="connect"),
     ),
     (
         re.compile(r"Redirect lookup for topic(?: (?P<topic>.+) to (?P<broker>\S+))?"),
-        partial(_answered, "redirect"),
+        partial(_BrokerLog.answered_over_http, result="redirect"),
     ),
-    (re.compile(r"No broker was found available for topic(?: (?P<topic>.+))?"), partial(_answered, "failed")),
-    (re.compile(r"Failed to lookup (?P<client>.*?) for topic (?P<topic>.+?) with error"), _failed),
-    (re.compile(r"Failed lookup due to too many lookup-requests(?: (?P<topic>.+))?"), _failed),
+    (
+        re.compile(r"No broker was found available for topic(?: (?P<topic>.+))?"),
+        partial(_BrokerLog.answered_over_http, result="failed"),
+    ),
+    (re.compile(r"Failed to lookup (?P<client>.*?) for topic (?P<topic>.+?) with error"), _BrokerLog.failed),
+    (re.compile(r"Failed lookup due to too many lookup-requests(?: (?P<topic>.+))?"), _BrokerLog.failed),
     # Behind the full form: 5.0's constant text has topic and role in its attributes.
-    (re.compile(r"\AFailed to lookup"), _failed),
-    (re.compile(r"Successfully acquired ownership of\b"), _acquired),
-    (re.compile(r"Selected new owner broker(?:: (?P<broker>\S+) for bundle: )?"), _selected),
-    (re.compile(r"Successfully unloaded namespace bundle\b"), _unloaded),
+    (re.compile(r"\AFailed to lookup"), _BrokerLog.failed),
+    (re.compile(r"Successfully acquired ownership of\b"), _BrokerLog.acquired),
+    (re.compile(r"Selected new owner broker(?:: (?P<broker>\S+) for bundle: )?"), _BrokerLog.selected),
+    (re.compile(r"Successfully unloaded namespace bundle\b"), _BrokerLog.unloaded),
     (
         re.compile(r"Unloading bundle: .*?(?:from broker (?P<broker>\S+)|sourceBroker=(?P<source>[^,\]\s]+)|$)"),
-        _shed,
+        _BrokerLog.shed,
     ),
-    (re.compile(r"ServiceUnitStateData\[state=(?P<state>\w+)(?P<rest>.*)"), _state),
+    (re.compile(r"ServiceUnitStateData\[state=(?P<state>\w+)(?P<rest>.*)"), _BrokerLog.state),
 )

@@ -168,7 +168,13 @@ class LineLayout:
         if record is not None:
             inner = record.get("log")
             # Docker's own files wrap a line into JSON.
-            return self._json_event(record) if inner is None else self.read(str(inner).rstrip("\r\n"))
+            if inner is not None:
+                return self.read(str(inner).rstrip("\r\n"))
+            message, attributes = _split(str(record.get("message", "")))
+            context = record.get("contextMap")
+            if isinstance(context, Mapping):
+                attributes = {**attributes, **{str(key): str(value) for key, value in context.items()}}
+            return LogEvent(self._json_time(record), message, str(record.get("loggerName", "")), attributes)
         for layout in _LAYOUTS:
             match = layout.search(line)
             if match is not None:
@@ -202,12 +208,6 @@ class LineLayout:
             moment = parse_time_of_day(clock, self._day, self._zone)
         self._latest = moment if self._latest is None else max(moment, self._latest)
         return moment
-
-    def _json_event(self, record: Mapping[str, Any]) -> LogEvent:
-        message, attributes = _split(str(record.get("message", "")))
-        given = record.get("contextMap")
-        context = {str(key): str(value) for key, value in given.items()} if isinstance(given, Mapping) else {}
-        return LogEvent(self._json_time(record), message, str(record.get("loggerName", "")), {**attributes, **context})
 
     def _json_time(self, record: Mapping[str, Any]) -> int:
         """Return the time of a JSON event, µs: log4j2's `instant` or `timeMillis`, else a collector's text."""
