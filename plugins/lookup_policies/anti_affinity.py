@@ -54,8 +54,13 @@ class AntiAffinity:
             return kept
         counts = _counts(group, view)[brokers.index]
         if self.failure_domains_enabled and view.namespaces.failure_domains:
-            totals = _domain_totals(brokers, counts, view.namespaces)
-            kept = totals == totals.min()
+            domains = [view.namespaces.failure_domains.get(broker_id, _DEFAULT_DOMAIN) for broker_id in brokers.ids]
+            totals = dict.fromkeys(domains, 0)
+            for domain, count in zip(domains, counts.tolist(), strict=True):
+                totals[domain] += count
+            # Candidates only: a domain whose brokers the filters before this one dropped cannot be the emptiest.
+            least = min(totals.values())
+            kept = np.array([totals[domain] == least for domain in domains], dtype=np.bool_)
         fewest: NDArray[np.bool_] = counts == counts[kept].min()
         return kept & fewest
 
@@ -98,12 +103,3 @@ def _counts(group: str, view: ClusterView) -> CountArray:
     for namespace in view.namespaces.group_members(group):
         counts = counts + view.ownership.bundles_in(namespace)
     return counts
-
-
-def _domain_totals(brokers: Candidates, counts: CountArray, namespaces: NamespacePolicies) -> CountArray:
-    # Shape (n_candidates,): what the candidates of each one's own domain hold together.
-    names = [namespaces.failure_domains.get(broker_id, _DEFAULT_DOMAIN) for broker_id in brokers.ids]
-    totals = dict.fromkeys(names, 0)
-    for domain, count in zip(names, counts.tolist(), strict=True):
-        totals[domain] += count
-    return np.array([totals[domain] for domain in names], dtype=np.int64)

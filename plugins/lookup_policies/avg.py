@@ -6,9 +6,10 @@ Source: `docs/pulsar/load-managers.md` (AvgShedder, which is Pulsar's shedder an
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Generator, Mapping, MutableMapping
 from dataclasses import dataclass
 from functools import cmp_to_key
+from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -32,9 +33,6 @@ __all__ = ["Avg", "AvgPlacement"]
 
 #: (number of the broker that takes, number of the broker that gives)
 _Pair = tuple[int, int]
-#: (a measure of traffic, how much of it a pair's giver has to give up)
-_Excess = tuple[Callable[[BundleLoad], float], float]
-_Counts = MutableMapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -95,39 +93,45 @@ class Avg:
 
     def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Unload, Ruling, CycleOutcome]:
         """Propose bundles of the busier brokers of pairs, most busy first."""
-        usage = reported(view, self._usage(view))
+        weights = (self.cpu_weight, 0.0, self.direct_memory_weight, self.bandwidth_in_weight, self.bandwidth_out_weight)
+        usage = reported(view, usage_by(view, weights))
         if not usage:
             return no_figures(view)
         over, acting = self._acting(view, {number: used * 100.0 for number, used in usage.items()}, memory)
         accepted, idle = 0, CycleReason.TOO_LITTLE
         for pair in acting:
-            excess = self._excess(view, *pair)
-            if excess is not None:
-                idle = CycleReason.NO_BUNDLES
-                accepted += yield from self._even_out(view, pair, excess, memory)
+            moved = yield from self._even_out(view, pair, memory)
+            if moved is not None:
+                accepted, idle = accepted + moved, CycleReason.NO_BUNDLES
         givers = [giver for _, giver in acting]
         return ended(usage, accepted, over=over, reason=CycleReason.OVERLOADED, idle=idle, acting=givers)
-
-    def _usage(self, view: ClusterView) -> NDArray[np.float64]:
-        weights = (self.cpu_weight, 0.0, self.direct_memory_weight, self.bandwidth_in_weight, self.bandwidth_out_weight)
-        return usage_by(view, weights)
 
     def _acting(
         self, view: ClusterView, scores: Figures, memory: MutableMapping[str, Any]
     ) -> tuple[Figures, list[_Pair]]:
-        # Counts the pairs that are apart; returns how far each giver is, a ratio, and the pairs whose counts are full.
+        """Count the pairs that are apart; return how far each giver is, as a ratio, and the pairs that act now."""
         high, low = dict(memory.get("high", {})), dict(memory.get("low", {}))
-        ids = [broker.id for broker in view.brokers]
+        ids, order = view.brokers.ids, self._ascending(scores)
         apart: dict[_Pair, float] = {}
-        for taker, giver in _inward(self._ascending(scores)):
+        # From both ends inward; the middle one of an odd number is its own partner.
+        for taker, giver in [(order[place], order[-1 - place]) for place in range(math.ceil(len(order) / 2))]:
             difference = scores[giver] - scores[taker]
-            self._count(difference, (ids[taker], ids[giver]), high, low)
+            for counts, limit in ((low, self.low_threshold), (high, max(self.low_threshold, self.high_threshold))):
+                for broker in (ids[taker], ids[giver]):
+                    counts[broker] = counts.get(broker, 0) + 1 if difference >= limit else 0
             if difference >= self.low_threshold:
                 apart[taker, giver] = (difference - self.low_threshold) / 100.0
-        if not apart:
-            high, low = {}, {}
-        acting = [pair for pair in apart if self._is_full((ids[pair[0]], ids[pair[1]]), high, low)]
-        memory["high"], memory["low"] = high, low
+        acting = []
+        for pair in apart:
+            brokers = [ids[number] for number in pair]
+            if any(high[broker] >= self.high_hits or low[broker] >= self.low_hits for broker in brokers):
+                # A pair that may act starts counting anew, whether it then finds something to unload or not.
+                high.update(dict.fromkeys(brokers, 0))
+                low.update(dict.fromkeys(brokers, 0))
+                acting.append(pair)
+        # In a cycle without any pair apart, brokers that have gone are forgotten too.
+        memory["high"] = {broker: hits for broker, hits in high.items() if hits and apart}
+        memory["low"] = {broker: hits for broker, hits in low.items() if hits and apart}
         return {giver: ahead for (_, giver), ahead in apart.items()}, acting
 
     def _ascending(self, scores: Figures) -> list[int]:
@@ -140,54 +144,29 @@ class Avg:
 
         return sorted(scores, key=cmp_to_key(compared))
 
-    def _count(self, difference: float, pair: tuple[str, str], high: _Counts, low: _Counts) -> None:
-        for broker in pair:
-            if difference < self.low_threshold:
-                low.pop(broker, None)
-            else:
-                low[broker] = low.get(broker, 0) + 1
-            if difference < max(self.low_threshold, self.high_threshold):
-                high.pop(broker, None)
-            else:
-                high[broker] = high.get(broker, 0) + 1
-
-    def _is_full(self, pair: tuple[str, str], high: _Counts, low: _Counts) -> bool:
-        # A pair that may act starts counting anew, whether it then finds something to unload or not.
-        hits = [(high.get(broker, 0), low.get(broker, 0)) for broker in pair]
-        is_full = any(far >= self.high_hits or near >= self.low_hits for far, near in hits)
-        for broker in pair if is_full else ():
-            high.pop(broker, None)
-            low.pop(broker, None)
-        return is_full
-
-    def _excess(self, view: ClusterView, taker: int, giver: int) -> _Excess | None:
-        if view.load.rates is not None:
-            messages = float(view.load.rates[giver] - view.load.rates[taker]) * self.max_share
-            if messages > self.min_rate:
-                return lambda entry: entry.rate, messages
-        load = float(view.load.throughput[giver] - view.load.throughput[taker]) * self.max_share
-        return (lambda entry: entry.load, load) if load > self.min_throughput else None
-
     def _even_out(
-        self, view: ClusterView, pair: _Pair, excess: _Excess, memory: MutableMapping[str, Any]
-    ) -> Generator[Unload, Ruling, int]:
-        taker, giver = (view.brokers[number].id for number in pair)
-        (traffic, needed), accepted = excess, 0
-        for entry in descending(view.load.top_bundles[pair[1]], traffic):
+        self, view: ClusterView, pair: _Pair, memory: MutableMapping[str, Any]
+    ) -> Generator[Unload, Ruling, int | None]:
+        """Move traffic within a pair; return how many bundles went, None if the difference is not worth moving."""
+        load, (taker, giver) = view.load, pair
+        traffic: Callable[[BundleLoad], float] = attrgetter("rate")
+        needed = 0.0 if load.rates is None else float(load.rates[giver] - load.rates[taker]) * self.max_share
+        # A difference that is NaN is above no limit, so throughput is asked then, as if messages were not known.
+        if not needed > self.min_rate:
+            traffic = attrgetter("load")
+            needed = float(load.throughput[giver] - load.throughput[taker]) * self.max_share
+            if not needed > self.min_throughput:
+                return None
+        accepted = 0
+        for entry in descending(load.top_bundles[giver], traffic):
             carried = traffic(entry)
             if not 0 < carried <= needed:
                 continue
-            ruling = yield Unload(entry.bundle, giver)
+            ruling = yield Unload(entry.bundle, view.brokers[giver].id)
             if ruling.accepted:
-                memory.setdefault("bound", {})[entry.bundle] = taker
+                memory.setdefault("bound", {})[entry.bundle] = view.brokers[taker].id
                 accepted, needed = accepted + 1, needed - carried
         return accepted
-
-
-def _inward(ascending: Sequence[int]) -> list[_Pair]:
-    # The middle one of an odd number is its own partner.
-    count = len(ascending)
-    return [(ascending[place], ascending[count - 1 - place]) for place in range(math.ceil(count / 2))]
 
 
 @dataclass(frozen=True)

@@ -171,13 +171,10 @@ def _order(version: str) -> _Order | None:
     found = _SEMANTIC.fullmatch(version)
     if found is None:
         return None
-    pre = tuple(map(_identifier, found[4].split("."))) if found[4] else ()
-    return (int(found[1]), int(found[2]), int(found[3])), not pre, pre
-
-
-def _identifier(text: str) -> tuple[bool, int, str]:
+    words = found[4].split(".") if found[4] else ()
     # Numbers sort before words, and numerically among themselves.
-    return (False, int(text), "") if text.isdigit() else (True, 0, text)
+    pre = tuple((False, int(word), "") if word.isdigit() else (True, 0, word) for word in words)
+    return (int(found[1]), int(found[2]), int(found[3])), not pre, pre
 
 
 @dataclass(frozen=True)

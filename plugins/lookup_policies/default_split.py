@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, MutableMapping
+from collections.abc import Generator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -52,11 +52,6 @@ class _Turn:
     tally: _Tally
     #: splits by namespace
     decided: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def splits(self) -> int:
-        """Return how many splits the broker has decided."""
-        return self.decided.total()
 
 
 @dataclass(frozen=True)
@@ -121,25 +116,27 @@ class DefaultSplit:
         for broker, bundles in _by_owner(view).items():
             # Hits of bundles that the broker has no figures of any more are dropped.
             hits = {bundle: count for bundle, count in before.get(broker, {}).items() if bundle in bundles}
-            yield from self._turn(_Turn(view, broker, hits, tally), bundles)
+            turn = _Turn(view, broker, hits, tally)
+            for name, stats in bundles.items():
+                split = self._decision(turn, name, stats)
+                if split is None:
+                    continue
+                ruling = yield split
+                # Pulsar has decided at this point, whatever becomes of it.
+                turn.decided[_namespace(name)] += 1
+                turn.hits.pop(name, None)
+                if ruling.accepted:
+                    tally.accepted, tally.reason = tally.accepted + 1, split.reason
+                if turn.decided.total() == self.max_splits:
+                    break
             if hits:
                 after[broker] = hits
         memory["hits"] = after
-        return _outcome(tally)
-
-    def _turn(self, turn: _Turn, bundles: Mapping[str, NamespaceBundleStats]) -> Generator[Split, Ruling, None]:
-        for name, stats in bundles.items():
-            split = self._decision(turn, name, stats)
-            if split is None:
-                continue
-            ruling = yield split
-            # Pulsar has decided at this point, whatever becomes of it.
-            turn.decided[_namespace(name)] += 1
-            turn.hits.pop(name, None)
-            if ruling.accepted:
-                turn.tally.accepted, turn.tally.reason = turn.tally.accepted + 1, split.reason
-            if turn.splits == self.max_splits:
-                return
+        if tally.accepted:
+            return CycleOutcome(CycleLabel.SUCCESS, tally.reason, failures=tally.failures)
+        if tally.failures:
+            return CycleOutcome(CycleLabel.FAILURE, CycleReason.UNKNOWN, failures=tally.failures)
+        return CycleOutcome(CycleLabel.SKIP, CycleReason.HIT_COUNT)
 
     def _decision(self, turn: _Turn, name: str, stats: NamespaceBundleStats) -> Split | None:
         if stats.topics < _FEWEST_TOPICS:
@@ -155,8 +152,14 @@ class DefaultSplit:
         turn.hits[name] = turn.hits.get(name, 0) + 1
         if turn.hits[name] <= self.hit_threshold or not self._has_room(turn, name):
             return None
-        boundaries = self._boundaries(turn, name, bundle)
-        return None if boundaries is None else Split(name, turn.broker, boundaries, reason)
+        try:
+            boundaries = tuple(self.algorithm.boundaries(bundle, turn.view.load.traffic.topics_of(name), None))
+        except InputError:
+            boundaries = ()
+        if len(boundaries) == 1:
+            return Split(name, turn.broker, boundaries, reason)
+        turn.tally.failures += 1
+        return None
 
     def _excess(self, stats: NamespaceBundleStats) -> CycleReason | None:
         if stats.topics > self.max_topics:
@@ -180,30 +183,15 @@ class DefaultSplit:
         touches = _touches_as_text if self.quirks == "upstream" else _touches
         return not any(touches(name, splitting) for splitting in turn.view.load.traffic.splitting)
 
-    def _boundaries(self, turn: _Turn, name: str, bundle: NamespaceBundle) -> tuple[int, ...] | None:
-        try:
-            found = tuple(self.algorithm.boundaries(bundle, turn.view.load.traffic.topics_of(name), None))
-        except InputError:
-            found = ()
-        if len(found) == 1:
-            return found
-        turn.tally.failures += 1
-        return None
-
 
 def _by_owner(view: ClusterView) -> dict[str, dict[str, NamespaceBundleStats]]:
     # By broker in the order of ids; a broker's bundles in the order in which it goes over them.
     owned: dict[int, dict[str, NamespaceBundleStats]] = {}
-    for bundle, owner, stats in _with_owners(view):
-        owned.setdefault(owner, {})[bundle] = stats
-    return {view.brokers[number].id: owned[number] for number in sorted(owned)}
-
-
-def _with_owners(view: ClusterView) -> Iterator[tuple[str, int, NamespaceBundleStats]]:
     for bundle, stats in view.load.traffic.stats.items():
         owner = view.ownership.owner(bundle)
         if owner is not None:
-            yield bundle, owner, stats
+            owned.setdefault(owner, {})[bundle] = stats
+    return {view.brokers[number].id: owned[number] for number in sorted(owned)}
 
 
 def _namespace(bundle: str) -> str:
@@ -221,11 +209,3 @@ def _touches(bundle: str, splitting: str) -> bool:
     own, other = NamespaceBundle.parse(bundle), NamespaceBundle.parse(splitting)
     shares_an_end = own.range.lower == other.range.lower or own.range.upper == other.range.upper
     return own.namespace == other.namespace and shares_an_end
-
-
-def _outcome(tally: _Tally) -> CycleOutcome:
-    if tally.accepted:
-        return CycleOutcome(CycleLabel.SUCCESS, tally.reason, failures=tally.failures)
-    if tally.failures:
-        return CycleOutcome(CycleLabel.FAILURE, CycleReason.UNKNOWN, failures=tally.failures)
-    return CycleOutcome(CycleLabel.SKIP, CycleReason.HIT_COUNT)

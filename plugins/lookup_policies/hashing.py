@@ -89,15 +89,14 @@ class Rendezvous:
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
         """Return 1 for the candidate with the greatest value."""
         own = brokers.column(self.name, lambda broker: digest(broker.id)).astype(np.uint64)
-        lengths = -np.log(_units(mixed(own, digest(self._key_of(request), view.salt))))
-        values = self._weights(brokers, view) / lengths
-        winner: NDArray[np.bool_] = values == values.max()
-        return winner.astype(np.float64)
-
-    def _key_of(self, request: LookupRequest) -> str:
         field, _, name = self.key.partition(".")
         value = request.property_of(name) if name else getattr(request, field)
-        return value or request.bundle
+        digests = mixed(own, digest(value or request.bundle, view.salt))
+        # Numbers in (0, 1), both ends left out: 52 bits and a half are exact in a double.
+        units = ((digests >> np.uint64(12)).astype(np.float64) + 0.5) / 2**52
+        values = self._weights(brokers, view) / -np.log(units)
+        winner: NDArray[np.bool_] = values == values.max()
+        return winner.astype(np.float64)
 
     def _weights(self, brokers: Candidates, view: ClusterView) -> FloatArray:
         wanted = self.weight_property
@@ -108,11 +107,6 @@ class Rendezvous:
         known = view.capacity[~np.isnan(view.capacity)]
         # Over all brokers of the run, so that nobody's weight changes when another broker comes or goes.
         return np.where(np.isnan(capacity), math.fsum(known.tolist()) / len(known) if len(known) else 1.0, capacity)
-
-
-def _units(digests: NDArray[np.uint64]) -> FloatArray:
-    # Numbers in (0, 1), both ends left out: 52 bits and a half are exact in a double.
-    return ((digests >> np.uint64(12)).astype(np.float64) + 0.5) / 2**52
 
 
 def _labelled_weight(broker: Broker, key: str) -> float:
@@ -158,15 +152,13 @@ class BoundedConsistentHash:
         cap = math.ceil((1.0 + self.epsilon) * (int(counts.sum()) + 1) / len(brokers))
         roomy = np.zeros(len(view.brokers), dtype=np.bool_)
         roomy[brokers.index[counts < cap]] = True
-        chosen: NDArray[np.bool_] = brokers.index == self._clockwise(request.bundle, view, roomy)
-        return chosen.astype(np.float64)
-
-    def _clockwise(self, bundle: str, view: ClusterView, roomy: NDArray[np.bool_]) -> int:
         places, owners = _ring(view.brokers, self.points, view.salt)
-        start = int(np.searchsorted(places, np.uint64(digest(bundle, view.salt))))
+        start = int(np.searchsorted(places, np.uint64(digest(request.bundle, view.salt))))
         # The first point with room from the start on, or, past the end of the ring, from its beginning.
         ahead = np.flatnonzero(roomy[owners[start:]])
-        return int(owners[start + ahead[0]] if len(ahead) else owners[np.flatnonzero(roomy[owners])[0]])
+        winner = owners[start + ahead[0]] if len(ahead) else owners[np.flatnonzero(roomy[owners])[0]]
+        chosen: NDArray[np.bool_] = brokers.index == winner
+        return chosen.astype(np.float64)
 
 
 @lru_cache(maxsize=64)

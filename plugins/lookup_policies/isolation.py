@@ -70,20 +70,17 @@ class Isolation:
 def _allowed(request: LookupRequest, brokers: Candidates, view: ClusterView) -> BoolArray:
     policies = view.namespaces.isolation.get(request.namespace)
     if policies:
-        allowed: BoolArray = np.any([_isolated(policy, brokers, view.brokers) for policy in policies], axis=0)
+        allowed: BoolArray = np.zeros(len(brokers), dtype=np.bool_)
+        for policy in policies:
+            primary: BoolArray = _matching(view.brokers, policy.primary)[brokers.index]
+            allowed |= primary
+            # Pulsar: shouldFailoverToSecondaries() counts the primaries among the candidates, strictly fewer.
+            if np.count_nonzero(primary) < policy.min_limit:
+                allowed |= _matching(view.brokers, policy.secondary)[brokers.index]
         return allowed
     serving: BoolArray = _serving(view.brokers, request.domain == "non-persistent")[brokers.index]
     claimed = _primaries(view.namespaces.isolation)
     return serving & ~_matching(view.brokers, claimed)[brokers.index] if claimed else serving
-
-
-def _isolated(policy: IsolationPolicy, brokers: Candidates, roster: Roster) -> BoolArray:
-    primary: BoolArray = _matching(roster, policy.primary)[brokers.index]
-    # Pulsar: shouldFailoverToSecondaries() counts the primaries among the candidates, strictly fewer.
-    if np.count_nonzero(primary) >= policy.min_limit:
-        return primary
-    joined: BoolArray = primary | _matching(roster, policy.secondary)[brokers.index]
-    return joined
 
 
 def _primaries(isolation: Mapping[str, Iterable[IsolationPolicy]]) -> tuple[str, ...]:

@@ -56,12 +56,10 @@ class PropertyFilter(Lister):
         names = catalog.topics(namespace, mode)
         if not properties:
             return Listing(names)
-        return Listing([name for name in names if _has(catalog, name, properties)])
-
-
-def _has(catalog: CatalogView, name: str, wanted: Mapping[str, str]) -> bool:
-    entry = catalog.entry(name)
-    return entry is not None and wanted.items() <= entry.properties.items()
+        # A topic may be deleted between the list and the look at it; it is left out then.
+        entries = [(name, catalog.entry(name)) for name in names]
+        wanted = properties.items()
+        return Listing([name for name, entry in entries if entry is not None and wanted <= entry.properties.items()])
 
 
 @dataclass(frozen=True)

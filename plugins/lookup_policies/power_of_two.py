@@ -55,7 +55,15 @@ class PowerOfTwo:
 
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
         """Return the probability of each candidate's rank."""
-        burden = self._burden(brokers, scores, view)
+        if self.by == "scores":
+            burden = -scores
+        elif self.by == "bundles":
+            burden = view.ownership.bundles()[brokers.index].astype(np.float64)
+        else:
+            usage = view.load.usage[brokers.index]
+            # Not infinity, whose differences are NaN: brokers without a report are to tie with each other.
+            burden = np.where(np.isnan(usage), np.finfo(np.float64).max, usage)
+        # The best candidate has the least burden.
         order = np.argsort(burden, kind="stable")
         ranked = burden[order]
         # Chains of neighbours that are tied form one group, from place `edges[g]` up to `edges[g + 1]`.
@@ -66,13 +74,3 @@ class PowerOfTwo:
         odds = np.empty(len(order))
         odds[order] = np.repeat((beyond[:-1] - beyond[1:]) / sizes, sizes)
         return odds
-
-    def _burden(self, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
-        # Shape (n_candidates,), the best candidate has the least.
-        if self.by == "scores":
-            return -scores
-        if self.by == "bundles":
-            return view.ownership.bundles()[brokers.index].astype(np.float64)
-        usage = view.load.usage[brokers.index]
-        highest = np.finfo(np.float64).max
-        return np.where(np.isnan(usage), highest, usage)

@@ -163,30 +163,23 @@ class FlowOrQpsEquallyDivide:
     ) -> Sequence[int]:
         """Return the cuts, ascending."""
         loaded = topics[(topics["rate"] > 0) | (topics["throughput"] > 0)]
-        if len(loaded) < 2 or not self._is_worth_while(loaded):
+        factor, most = 1.0 + self.difference, self.max_bandwidth_mib * _MIB
+        sums = float(loaded["rate"].sum()), float(loaded["throughput"].sum())
+        if len(loaded) < 2 or not (sums[0] >= self.max_msg_rate * factor or sums[1] >= most * factor):
             return ()
-        cuts = self._cuts(loaded[np.argsort(loaded["hash"], kind="stable")])
-        if self.quirks == "upstream":
-            return cuts
-        return [cut for cut in sorted(set(cuts)) if bundle.range.lower < cut < bundle.range.upper]
-
-    def _is_worth_while(self, topics: NDArray[np.void]) -> bool:
-        factor = 1.0 + self.difference
-        rate, throughput = float(topics["rate"].sum()), float(topics["throughput"].sum())
-        return rate >= self.max_msg_rate * factor or throughput >= self.max_bandwidth_mib * _MIB * factor
-
-    def _cuts(self, topics: NDArray[np.void]) -> list[int]:
-        hashes: list[int] = topics["hash"].tolist()
+        ordered = loaded[np.argsort(loaded["hash"], kind="stable")]
+        hashes: list[int] = ordered["hash"].tolist()
         # By place of the topic: half way to the one before it; the first has none, so to the one after it.
         middles = [before + (after - before) // 2 for before, after in pairwise(hashes)]
         middles.insert(0, middles[0])
         cuts: list[int] = []
         rate = throughput = 0.0
-        for middle, one_rate, one_throughput in zip(
-            middles, topics["rate"].tolist(), topics["throughput"].tolist(), strict=True
-        ):
-            rate, throughput = rate + one_rate, throughput + one_throughput
-            if rate > self.max_msg_rate or throughput > self.max_bandwidth_mib * _MIB:
+        carried = zip(middles, ordered["rate"].tolist(), ordered["throughput"].tolist(), strict=True)
+        for middle, topic_rate, topic_throughput in carried:
+            rate, throughput = rate + topic_rate, throughput + topic_throughput
+            if rate > self.max_msg_rate or throughput > most:
                 cuts.append(middle)
-                rate, throughput = one_rate, one_throughput
-        return cuts
+                rate, throughput = topic_rate, topic_throughput
+        if self.quirks == "upstream":
+            return cuts
+        return [cut for cut in sorted(set(cuts)) if bundle.range.lower < cut < bundle.range.upper]

@@ -116,12 +116,15 @@ class LeastResourceUsageWithWeight:
     def _smoothed(self, memory: Mapping[str, Any], brokers: Candidates, view: ClusterView) -> list[tuple[str, float]]:
         before: Mapping[str, float] = memory.get("usage", {})
         now, idle = np.nan_to_num(measured_usage(view)[brokers.index]), view.load.throughput[brokers.index] == 0.0
-        figures = zip(brokers.ids, now.tolist(), idle.tolist(), strict=True)
-        return [(broker, self._moved(before.get(broker), used, is_idle=still)) for broker, used, still in figures]
-
-    def _moved(self, past: float | None, now: float, *, is_idle: bool) -> float:
-        starts_anew = past is None or (is_idle and self.rule == "average")
-        return now if starts_anew or past is None else past * self.history + (1.0 - self.history) * now
+        smoothed = []
+        for broker, used, is_idle in zip(brokers.ids, now.tolist(), idle.tolist(), strict=True):
+            past = before.get(broker)
+            # In newer releases a broker that carries nothing forgets what it carried.
+            if past is None or (is_idle and self.rule == "average"):
+                smoothed.append((broker, used))
+            else:
+                smoothed.append((broker, past * self.history + (1.0 - self.history) * used))
+        return smoothed
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, MutableMapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Literal
 
 from lookup.hooks import Conf, Ge, Unit
@@ -90,7 +91,16 @@ class Uniform:
         if excess is not None and excess.required < excess.minimum:
             idle = CycleReason.TOO_LITTLE
         elif excess is not None and view.ownership.bundles()[excess.broker] > 1:
-            accepted = yield from self._give_up(view, excess)
+            remaining = excess.required
+            for entry in descending(view.load.top_bundles[excess.broker], excess.traffic):
+                if accepted == self.max_bundles:
+                    break
+                traffic = excess.traffic(entry)
+                if traffic > remaining or (not traffic and self.quirks == "intended"):
+                    continue
+                ruling = yield Unload(entry.bundle, view.brokers[excess.broker].id)
+                if ruling.accepted:
+                    accepted, remaining = accepted + 1, remaining - self._whole(traffic)
         over = {} if excess is None else {excess.broker: excess.ahead}
         usage = reported(view, measured_usage(view))
         return ended(usage, accepted, over=over, reason=CycleReason.OVERLOADED, idle=idle)
@@ -102,14 +112,16 @@ class Uniform:
         if (most - least) * 100 / least <= self.rate_difference * 100:
             return None
         ahead = (most - least) / least - self.rate_difference
-        return _Excess(busiest, self._whole((most - least) * self.max_share), self.min_rate, _rate_of, ahead)
+        return _Excess(busiest, self._whole((most - least) * self.max_share), self.min_rate, attrgetter("rate"), ahead)
 
     def _of_throughput(self, throughput: Figures) -> _Excess | None:
         busiest, most, least = self._extremes(throughput)
         if not self.throughput_multiple or most / least <= self.throughput_multiple:
             return None
         ahead = most / least - self.throughput_multiple
-        return _Excess(busiest, self._whole((most - least) * self.max_share), self.min_throughput, _load_of, ahead)
+        return _Excess(
+            busiest, self._whole((most - least) * self.max_share), self.min_throughput, attrgetter("load"), ahead
+        )
 
     def _extremes(self, figures: Figures) -> tuple[int, float, float]:
         # Number of the busiest, the first of equals, its figure, and that of the least busy.
@@ -122,24 +134,3 @@ class Uniform:
     def _whole(self, figure: float) -> float:
         # Java's (int) cuts fractions off and stops at the largest integer.
         return float(min(int(figure), _MAX_INT)) if self.quirks == "upstream" else figure
-
-    def _give_up(self, view: ClusterView, excess: _Excess) -> Generator[Unload, Ruling, int]:
-        accepted, remaining = 0, excess.required
-        for entry in descending(view.load.top_bundles[excess.broker], excess.traffic):
-            if accepted == self.max_bundles:
-                break
-            traffic = excess.traffic(entry)
-            if traffic > remaining or (not traffic and self.quirks == "intended"):
-                continue
-            ruling = yield Unload(entry.bundle, view.brokers[excess.broker].id)
-            if ruling.accepted:
-                accepted, remaining = accepted + 1, remaining - self._whole(traffic)
-        return accepted
-
-
-def _rate_of(entry: BundleLoad) -> float:
-    return entry.rate
-
-
-def _load_of(entry: BundleLoad) -> float:
-    return entry.load

@@ -58,7 +58,10 @@ class ZoneSpill(ChildAsking):
         """Spread the request over zones, and in each as the child says."""
         zones = brokers.labels(self.key)
         local = request.property_of(self.key)
-        origin = _origin(view, self.key)
+        demand = view.load.demand.get(self.key, {})
+        total = sum(demand.values())
+        # Empty if no demand is known.
+        origin: _Shares = {zone: weight / total for zone, weight in demand.items()} if total > 0 else {}
         if len(brokers) < self.min_cluster_size or not origin or local is None or local not in set(zones.tolist()):
             return shares_of(self.child, request, brokers, scores, view)
         odds = np.zeros(len(brokers))
@@ -68,27 +71,17 @@ class ZoneSpill(ChildAsking):
         return odds
 
 
-def _origin(view: ClusterView, key: str) -> _Shares:
-    # Empty where no demand is known.
-    demand = view.load.demand.get(key, {})
-    total = sum(demand.values())
-    return {zone: weight / total for zone, weight in demand.items()} if total > 0 else {}
-
-
 def _capacity(brokers: Candidates, zones: NDArray[np.object_], view: ClusterView) -> _Shares:
     capacity = view.capacity[brokers.index]
     if np.isnan(capacity).any():
         capacity = np.ones(len(brokers))
     sums: _Shares = {}
-    for zone, amount in sorted(zip(zones.tolist(), capacity.tolist(), strict=True), key=_by_name):
+    # Sums in one order, whatever the order of the candidates, are the same to the last bit.
+    pairs = sorted(zip(zones.tolist(), capacity.tolist(), strict=True), key=lambda pair: (pair[0] or "", pair[1]))
+    for zone, amount in pairs:
         sums[zone] = sums.get(zone, 0.0) + amount
     total = sum(sums.values())
     return {zone: amount / total for zone, amount in sums.items()}
-
-
-def _by_name(entry: tuple[str | None, float]) -> tuple[str, float]:
-    # Sums in one order, whatever the order of the candidates, are the same to the last bit.
-    return entry[0] or "", entry[1]
 
 
 def _spill(local: str, origin: _Shares, capacity: _Shares) -> _Shares:
