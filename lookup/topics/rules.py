@@ -3,7 +3,7 @@
 Each field is named as its setting. All defaults are those of the settings, so that a caller who gives no limits
 gets those of an empty `[topics]`.
 
-Source: `docs/pulsar/protocol.md` for what Pulsar bounds, and by how much.
+Source: `docs/pulsar/protocol.md` for Pulsar's own limits.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Pace:
 
     #: between two looks at a namespace, also beside a watch (Pulsar: patternAutoDiscoveryPeriod)
     poll_us: int = 60_000_000
-    #: before it tries again what failed
+    #: before it tries a failed request again
     retry_us: int = 1_000_000
     #: before it gives up the subscription of a topic that is no longer listed
     grace_us: int = 60_000_000
@@ -114,7 +114,7 @@ def rules_of(settings: TopicsSection) -> TopicRules:
         queue_max=settings.queue_max,
         watchers_max=settings.watchers_max,
     )
-    # Rounded and not cut: 0.1 s times a million is 100,000.00000000001 or 99,999.99999999999, as the machine has it.
+    # Rounded and not cut: 1.001 s times a million is 1,000,999.9999999999 in floating point.
     poll_us, retry_us, grace_us = (round(s * 1_000_000) for s in (settings.poll_s, settings.retry_s, settings.grace_s))
     return TopicRules(
         listing,

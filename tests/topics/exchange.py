@@ -71,7 +71,7 @@ class Server:
 
 
 class Exchange:
-    """A client and its server, at a time that moves when told to."""
+    """A client and its server, at a time that the test moves."""
 
     def __init__(self, client: Subscriber, server: Server) -> None:
         self.client, self.server, self.now_us = client, server, 0

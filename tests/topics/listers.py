@@ -70,11 +70,11 @@ class Broken(Scripted):
     error: BaseException = field(default_factory=lambda: ConnectionError("nobody answers"))
 
     def initialize(self, catalog: CatalogView) -> None:
-        """Fail where it shall not begin."""
+        """Fail if it shall not begin."""
         if not self.begins:
             raise self.error
 
     def close(self) -> None:
-        """Fail where it shall not end."""
+        """Fail if it shall not end."""
         if not self.ends:
             raise self.error

@@ -66,7 +66,7 @@ def describe(catalog: Catalog, name: str, properties: Mapping[str, str]) -> None
 
 
 class Place(Protocol):
-    """Where a catalog lies, and who writes to it."""
+    """The place of a catalog, and the process that writes to it."""
 
     #: the server's
     catalog: Catalog
@@ -132,7 +132,7 @@ class InFile:
         assert self.catalog.snapshot() == acknowledged
 
     def _keep_as_it_lies(self) -> None:
-        """Copy the file and its log as a killed process leaves them: nobody has closed or tidied them."""
+        """Copy the file and its log as a killed process leaves them: not closed, not tidied."""
         for ending in ("", "-wal"):
             lying = Path(f"{self._path}{ending}")
             if lying.exists():

@@ -71,7 +71,7 @@ def test_a_new_server_tells_an_old_client_everything() -> None:
 def test_a_new_client_ends_with_its_topics_at_every_server(
     rules: WatchRules, names_sent: int, watches: int, *, is_old: bool
 ) -> None:
-    """It watches where it can, else polls, and filters what comes unfiltered; only a server that filters sends less."""
+    """It watches if it can, else polls, and filters what comes unfiltered; only a server that filters sends less."""
     exchange = Exchange(_new_client(), Server(_catalog(), rules=rules, is_old=is_old))
 
     assert exchange.subscribed == {topic("a1"), topic("a2")}

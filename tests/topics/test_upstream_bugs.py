@@ -115,7 +115,7 @@ def test_22854_and_24104_topics_are_discovered_where_the_server_evaluates_no_pat
 
 
 def test_23750_a_pattern_that_is_too_long_is_refused_once_and_polled_from_then_on() -> None:
-    """The refusal names both lengths; nobody asks again and nothing is retried."""
+    """The refusal names both lengths; no request follows and nothing is retried."""
     pattern = "t/n/a.*" + "|t/n/b" * 10
     exchange = Exchange(_client(pattern), Server(shelf("a", "b", "c")))
     exchange.wait(180)
@@ -151,7 +151,7 @@ def test_25020_and_25191_events_lost_with_a_session_are_made_up_for(issue: int) 
 
 
 def test_25192_system_topics_are_neither_watched_nor_hashed() -> None:
-    """So the hashes of client and server agree, and nobody subscribes to Pulsar's own topics."""
+    """So the hashes of client and server agree, and no client subscribes to Pulsar's own topics."""
     server = Server(shelf("a", "__change_events", "x__transaction_pending_ack"))
     exchange = Exchange(_client(".*"), server)
     server.catalog.create(topic("__transaction_buffer_snapshot-partition-0"))
@@ -162,7 +162,7 @@ def test_25192_system_topics_are_neither_watched_nor_hashed() -> None:
 
 
 def test_25188_a_refresh_is_answered_from_a_new_listing() -> None:
-    """The same watcher id asked for again is no error: the list is made anew, and sent where the hash differs."""
+    """The same watcher id asked for again is no error: the list is made anew, and sent if the hash differs."""
     catalog = shelf("a")
     watches, leave = _watching(catalog)
     watches.open("c", WatchRequest(1, 1, _QUERY))

@@ -56,7 +56,7 @@ class Catalog:
     every write. Labels and properties hold for the whole topic: set on one partition, they are set on all.
 
     Args:
-        storage: where changes are kept; absent: in memory.
+        storage: keeps the changes; absent: in memory.
         allowed_label_keys: keys that labels may have; None: any.
 
     Raises:
@@ -170,7 +170,7 @@ class Catalog:
         wanted = TopicEntry(topic, checked_pairs(properties, "property"), self._checked(labels), is_loaded=False)
         whole = without_partition(topic)
         with self.together():
-            # Inside the transaction: only here is known what other processes have created.
+            # Inside the transaction: it began with the writes of other processes, which may have created the topic.
             if self._state.topics_of(namespace_of(topic)).parts(topic):
                 raise StateError(f"topic {topic!r} exists already")
             if whole != topic and self.entry(whole) is not None:

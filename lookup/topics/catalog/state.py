@@ -1,6 +1,6 @@
 """Keep the state of a catalog, memory, storage and listeners, in step by transactions.
 
-    write:  storage.writing() begins -> what other processes wrote is taken in -> memory and storage change
+    write:  storage.writing() begins -> writes of other processes are taken in -> memory and storage change
             -> the storage commits -> listeners are called, in the order of revisions
     error before the commit: memory and storage are as others left them, and listeners hear no more than that
 
@@ -191,12 +191,12 @@ class CatalogState:
             NotFoundError: if there are none.
         """
         topics = self.topics_of(namespace_of(topic))
-        found = [entry for name in topics.parts(topic) if (entry := topics.entry(name)) is not None]
-        if not found:
+        entries = [entry for name in topics.parts(topic) if (entry := topics.entry(name)) is not None]
+        if not entries:
             near = closest(topic, topics.names("all")) if len(topics) <= _SEARCHED else None
             hint = f"; did you mean {near!r}?" if near is not None else ""
             raise NotFoundError(f"there is no topic {shown(topic)}{hint}")
-        return found
+        return entries
 
     @contextmanager
     def together(self) -> Iterator[None]:

@@ -1,6 +1,6 @@
 """Actions of a subscription client, answers to its polls, and features of its server: plain values.
 
-Requests for watches and the messages that answer them are in `watching/messages.py`.
+Requests for watches and the messages that answer them are in `lookup.topics.watching`.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Listed:
     changed: bool = True
     #: some topics may be missing (PIP-451: is_partial_result)
     partial: bool = False
-    #: topics that are not loaded were not looked at (PIP-451: active_only); what is not listed may exist all the same
+    #: only loaded topics were looked at (PIP-451: active_only); a topic that is not listed may exist all the same
     active_only: bool = False
 
 

@@ -105,7 +105,7 @@ class Gathering:
     """One request on its way to the owners and back.
 
     Args:
-        query: what is asked for.
+        query: the topics to ask for.
         owners: bundle range -> its owner, None if it has none at the moment and its topics will be missing.
         local: the broker that coordinates.
         limits: how many are asked, and how many at once.

@@ -179,7 +179,7 @@ class TopicLister:
         """Have the lister look up a query; return the names, sorted, each once.
 
         Raises:
-            StateError: if the list is partial: clients drop subscriptions on what a list lacks.
+            StateError: if the list is partial: clients drop the subscriptions of topics that a list lacks.
             ContractError: if the lister answers no `Listing`, a topic of another namespace or mode, or a text that
                 is no topic's name.
             PulsarLookupError: as the lister itself refuses, for a namespace that does not exist for example.

@@ -1,7 +1,7 @@
 """Keep the topics of one query as a server knows them: a listing, and the events after it, shared by all its watchers.
 
 A query is registered before it is listed; events that come meanwhile wait in a backlog and are applied to the listing.
-Each event says what holds of its topic from then on, so applying one twice, or one a listing has seen, does no harm.
+Each event states its topic as it is from then on, so applying one twice, or one a listing has seen, does no harm.
 Both queues, changes that a slow client has not been sent and events during a listing, are bounded and lose nothing in
 silence: if one is full, its owner lists anew. `service.py` decides which watcher gets which message.
 
@@ -180,7 +180,7 @@ class QueryTopics:
         self._is_held = False
         #: a listing that has seen this revision needs no other after it
         self._wanted_revision = 0
-        #: the listing under way must have seen this one: what came before it began was not kept
+        #: the listing under way must have seen this one: events before it began were not kept
         self._least_revision = 0
         #: revision of the last event
         self._last_revision = 0
@@ -272,7 +272,7 @@ class QueryTopics:
         Args:
             revision: of the catalog when it was listed; None: not known.
         """
-        # Topics that events keep right gain nothing from a part; a lister's gain what it has, and lose nothing.
+        # Topics that events keep right need no part; those of a lister gain the ones it has, and lose none.
         if listing.partial and self.is_known and self._matches is None:
             for topic in listing.topics:
                 self._add(topic)

@@ -1,4 +1,4 @@
-"""What every catalog does, over each storage."""
+"""Every catalog, over each storage."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_topics_follow_changes_after_the_first_listing(catalog: Catalog) -> None
 
 
 def test_a_listing_does_not_change_with_the_catalog(catalog: Catalog) -> None:
-    """What was handed out stays as it was."""
+    """A list that was returned stays as it was."""
     before = catalog.topics(NAMESPACE)
     seen = list(before)
     catalog.delete(topic("q"))
@@ -112,7 +112,7 @@ def test_properties_are_joined_by_and(catalog: Catalog) -> None:
 
 
 def test_labels_of_a_partitioned_topic_hold_for_each_partition(catalog: Catalog) -> None:
-    """What is written to the whole, or to one partition, is propagated."""
+    """A write to the whole topic, or to one partition, is propagated."""
     catalog.set_labels(topic("p"), {"tier": "b"})
     catalog.set_labels(topic("p-partition-1"), {"team": "z"})
 
@@ -131,7 +131,7 @@ def test_properties_of_a_partitioned_topic_hold_for_each_partition(catalog: Cata
 
 
 def test_new_partitions_inherit(catalog: Catalog) -> None:
-    """Whether they are added to the topic or created by their own name."""
+    """Both those added to the topic and those created by their own name."""
     catalog.add_partitions(topic("p"), 3)
     catalog.create(topic("p-partition-3"))
 
@@ -169,7 +169,7 @@ def test_labels_merge_and_go_by_key_or_altogether(catalog: Catalog) -> None:
 
 
 def test_keys_and_values_of_a_namespace_are_listed(catalog: Catalog) -> None:
-    """Every key with its values, sorted; what nobody carries any more is gone."""
+    """Every key with its values, sorted; a key that no topic has any more is gone."""
     catalog.remove_labels(topic("p"), ["tier"])
 
     assert catalog.labels_in(NAMESPACE) == {"env": ["prod", "test"]}
@@ -219,7 +219,7 @@ def test_nothing_is_said_where_nothing_changes(catalog: Catalog) -> None:
 
 
 def test_a_listener_can_leave(catalog: Catalog) -> None:
-    """What `subscribe` returns ends it, also when it is called twice."""
+    """The function that `subscribe` returns ends it, also when it is called twice."""
     events: list[TopicEvent] = []
     leave = catalog.subscribe(events.append)
     leave()
@@ -257,7 +257,7 @@ def test_a_block_that_raises_leaves_nothing(catalog: Catalog) -> None:
 
 
 def test_only_so_many_events_are_kept(make: MakeStorage, tmp_path: Path) -> None:
-    """Who asks for older ones is told so, never handed a part of them."""
+    """A question for older ones is an error, never answered with a part of them."""
     catalog = filled(make(tmp_path, 2))
 
     assert len(catalog.events_since(catalog.revision - 2)) == 2

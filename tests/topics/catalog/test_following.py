@@ -53,7 +53,7 @@ class _Trouble:
 
 
 def _carry(event: TopicEvent, follower: Follower, source: Catalog) -> None:
-    """Carry one event over, and everything where it does not follow; what listeners raise is left aside."""
+    """Carry one event over, and everything if it does not follow; errors of listeners are left aside."""
     with suppress(ZeroDivisionError):
         if not follower.hear(event):
             follower.catch_up(source)
@@ -192,7 +192,7 @@ def test_a_listener_that_raises_does_not_hold_the_position_back() -> None:
 
 @pytest.mark.parametrize("n_events", [1, 1_000], ids=["snapshot", "events"])
 def test_a_listener_that_raises_does_not_undo_a_catch_up(n_events: int) -> None:
-    """Everything was taken in and told once; a second catch-up has nothing to do."""
+    """Everything was taken in and announced once; a second catch-up has nothing to do."""
     source, target, trouble = filled(MemoryStorage(n_events)), Catalog(), _Trouble()
     follower = Follower(target)
     follower.catch_up(source)
@@ -269,7 +269,7 @@ def test_a_namespace_comes_with_its_first_topic() -> None:
 
 
 def test_a_namespace_without_topics_comes_with_a_catch_up() -> None:
-    """Whether or not there were events since the last one."""
+    """With and without events since the last one."""
     source, target = filled(), Catalog()
     follower = Follower(target)
     follower.catch_up(source)

@@ -59,7 +59,7 @@ def test_no_condition_finds_nothing() -> None:
 
 
 def test_an_answer_does_not_hold_on_to_the_index() -> None:
-    """What was found stays as it was, and the index can grow meanwhile."""
+    """An answer stays as it was, and the index can grow meanwhile."""
     index = _indexed({0: {"a": "x"}})
     found = index.find((Equals("a", "x"),), 1)
     index.replace(1, {}, {"a": "x"})

@@ -42,7 +42,7 @@ def test_only_what_java_numbers_is_a_partition(name: str, wanted: str) -> None:
 
 
 def test_a_scheme_is_removed_once() -> None:
-    """What follows the first separator is the name."""
+    """The name follows the first separator."""
     assert without_scheme("persistent://a/b/c://d") == "a/b/c://d"
     assert without_scheme("a/b/c") == "a/b/c"
 
@@ -119,7 +119,7 @@ def test_these_are_users(name: str) -> None:
 
 
 def test_a_list_keeps_its_order_without_them() -> None:
-    """What is left stands as it stood."""
+    """The others stand as they stood."""
     names = [f"persistent://public/default/{name}" for name in ("z", "__change_events", "a")]
 
     assert without_system_topics(names) == [names[0], names[2]]

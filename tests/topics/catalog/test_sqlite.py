@@ -126,7 +126,7 @@ def test_why_a_write_failed_goes_before_what_a_listener_raises(tmp_path: Path) -
 
 
 def test_a_catalog_that_missed_too_much_says_so(tmp_path: Path) -> None:
-    """Where the events in between are no longer kept, nothing is passed over in silence."""
+    """If the events in between are no longer kept, none is passed over in silence."""
     one, two = filled(SqliteStorage(tmp_path / "topics.db", n_events=2)), _opened(tmp_path)
     for number in range(3):
         one.create(topic(f"new-{number}"))
@@ -138,7 +138,7 @@ def test_a_catalog_that_missed_too_much_says_so(tmp_path: Path) -> None:
 
 
 def test_what_is_written_meanwhile_is_not_taken_for_lost(tmp_path: Path) -> None:
-    """Who asks for events when there are none is told so, though another process writes before the answer."""
+    """A question for events gets none if there are none, though another process writes before the answer."""
     one = filled(SqliteStorage(tmp_path / "topics.db"))
 
     class Overtaken(SqliteStorage):
@@ -157,7 +157,7 @@ def test_what_is_written_meanwhile_is_not_taken_for_lost(tmp_path: Path) -> None
 
 
 def test_a_write_waits_for_another_and_gives_up_with_a_sentence(tmp_path: Path) -> None:
-    """A file that somebody else is writing to for too long is a mistake of the user's, not a traceback."""
+    """A file that another process is writing to for too long is a mistake of the user's, not a traceback."""
     catalog = filled(SqliteStorage(tmp_path / "topics.db"))
     before = catalog.snapshot()
     other = sqlite3.connect(tmp_path / "topics.db", isolation_level=None)
@@ -172,7 +172,7 @@ def test_a_write_waits_for_another_and_gives_up_with_a_sentence(tmp_path: Path) 
 
 
 def test_a_missing_file_is_made_unless_it_must_exist(tmp_path: Path) -> None:
-    """Who only reads is told that there is nothing to read, and leaves no file behind."""
+    """A reader gets an error and leaves no file behind."""
     with pytest.raises(InputError, match="there is no catalog"):
         SqliteStorage(tmp_path / "topics.db", must_exist=True)
 
@@ -180,7 +180,7 @@ def test_a_missing_file_is_made_unless_it_must_exist(tmp_path: Path) -> None:
 
 
 def test_an_empty_file_stays_empty_unless_something_is_written(tmp_path: Path) -> None:
-    """Who only reads makes no catalog of it."""
+    """A reader makes no catalog of it."""
     (tmp_path / "topics.db").touch()
 
     with pytest.raises(InputError, match="there is no catalog"):
@@ -196,7 +196,7 @@ def test_a_folder_is_no_catalog(tmp_path: Path, must_exist: bool) -> None:
 
 
 def test_other_files_are_refused_and_left_alone(tmp_path: Path) -> None:
-    """A text and somebody else's database are no catalogs."""
+    """A text and another program's database are no catalogs."""
     text, foreign = tmp_path / "text.db", tmp_path / "foreign.db"
     text.write_text("not a database at all, but long enough to look at" * 20, encoding="utf-8")
     with sqlite3.connect(foreign) as connection:
@@ -236,7 +236,7 @@ def test_at_least_the_last_event_is_kept(tmp_path: Path) -> None:
 
 @pytest.fixture
 def locked() -> Iterator[Path]:
-    """Return a folder with a catalog that everybody may read and nobody but root may write to."""
+    """Return a folder with a catalog that every user may read and only root may write to."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         filled(SqliteStorage(folder / "topics.db")).close()
@@ -247,7 +247,7 @@ def locked() -> Iterator[Path]:
 
 @contextmanager
 def _reader(folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """Run a process without root's rights that reads a catalog, and goes on when it is told to."""
+    """Run a process without root's rights that reads a catalog, and goes on after a line of input."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, str(_WRITER.with_name("reader.py")), str(folder / "topics.db")]
     pipe = subprocess.PIPE
@@ -256,7 +256,7 @@ def _reader(folder: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_a_catalog_in_a_folder_of_somebody_else_s_is_read(locked: Path) -> None:
-    """Where no log can be put beside it, it is read without; it cannot be written to."""
+    """If no log can be put beside it, it is read without; it cannot be written to."""
     with _reader(locked) as process:
         names, refreshed, written, *_ = process.communicate("go on\n")[0].splitlines()
 
@@ -265,7 +265,7 @@ def test_a_catalog_in_a_folder_of_somebody_else_s_is_read(locked: Path) -> None:
 
 
 def test_a_log_is_never_left_out(locked: Path) -> None:
-    """Where the last writes may be in a log that cannot be read, nothing is shown in the place of all."""
+    """If the last writes may be in a log that cannot be read, the catalog is refused, not read in part."""
     locked.chmod(0o755)
     (locked / "topics.db-wal").write_bytes(b"unfinished")
     locked.chmod(0o555)
@@ -276,7 +276,7 @@ def test_a_log_is_never_left_out(locked: Path) -> None:
 
 
 def test_a_file_that_changes_while_it_is_read_without_a_log_is_refused(locked: Path) -> None:
-    """What others write meanwhile would be seen by halves."""
+    """Writes of other processes would be read in part."""
     with _reader(locked) as process:
         assert process.stdout is not None
         process.stdout.readline()
@@ -290,7 +290,7 @@ def test_a_file_that_changes_while_it_is_read_without_a_log_is_refused(locked: P
 
 
 def test_who_only_reads_does_not_wait_for_a_writer(tmp_path: Path) -> None:
-    """A catalog opens while somebody else writes to it, and shows what was there before."""
+    """A catalog opens while another process writes to it, and shows the state before."""
     before = filled(SqliteStorage(tmp_path / "topics.db")).snapshot()
     other = sqlite3.connect(tmp_path / "topics.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")

@@ -1,4 +1,4 @@
-"""Listeners are told everything once and in order, whatever they do."""
+"""Listeners hear every event once and in order, whatever they do."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_what_a_listener_writes_comes_after_what_is_being_told() -> None:
 
 
 def test_a_listener_that_raises_does_not_silence_the_others() -> None:
-    """The write is safe, the others hear it, then the error goes to whoever wrote."""
+    """The write is safe, the others hear it, then the writer gets the error."""
     catalog = filled()
     catalog.subscribe(_fail)
     events = heard(catalog)
@@ -36,7 +36,7 @@ def test_a_listener_that_raises_does_not_silence_the_others() -> None:
 
 
 def test_a_listener_hears_nothing_from_before_it_came() -> None:
-    """One that is added while an event is told hears the next one first."""
+    """One that is added while an event is announced hears the next one first."""
     catalog, late = filled(), list[TopicEvent]()
     leave: list[Callable[[], None]] = []
 
@@ -52,7 +52,7 @@ def test_a_listener_hears_nothing_from_before_it_came() -> None:
 
 
 def test_one_listener_may_take_out_another() -> None:
-    """Who is taken out while an event is told does not hear it any more."""
+    """A listener that is taken out while an event is announced does not hear it any more."""
     catalog, events = filled(), list[TopicEvent]()
     leave: list[Callable[[], None]] = []
     catalog.subscribe(lambda _: leave[0]())
@@ -63,7 +63,7 @@ def test_one_listener_may_take_out_another() -> None:
 
 
 def test_a_listener_added_in_a_block_hears_the_block() -> None:
-    """What is not safe yet has not been told to anybody, so it is told to the new one too."""
+    """Events that are not safe yet were announced to no listener, so the new one hears them too."""
     catalog = Catalog()
     with catalog.together():
         catalog.create_namespace(NAMESPACE)

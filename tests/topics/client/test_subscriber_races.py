@@ -106,7 +106,7 @@ class _Subscriptions(RuleBasedStateMachine):
         chance=st.integers(0, 3),
     )
     def connect(self, rules: WatchRules | None, chance: int, *, is_old: bool, reconcile: bool) -> None:
-        """Cut the connection and connect to a new server, or to none; all know labels where these are asked for."""
+        """Cut the connection and connect to a new server, or to none; all know labels if these are asked for."""
         if self.server is not None and chance:
             return
         self._leave()

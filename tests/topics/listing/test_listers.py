@@ -1,4 +1,4 @@
-"""What a lister is held to: it reads and cannot write, its interests exist, and whatever it raises is a sentence."""
+"""The contract of a lister: it reads and cannot write, its interests exist, and an error of it is a sentence."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Careless(Scripted):
 
 
 class _Worn(BaseException):
-    """What is no `Exception`."""
+    """An error that is no `Exception`."""
 
 
 # The catalog
@@ -103,7 +103,7 @@ def _plain(answer: Any) -> Any:
     ],
 )
 def test_what_a_lister_is_handed_cannot_be_changed(change: Callable[[Any], object]) -> None:
-    """Who tries hears of it at once, and the catalog is as it was."""
+    """A lister that tries gets an error at once, and the catalog is as it was."""
     catalog, events = filled(), list[TopicEvent]()
     catalog.subscribe(events.append)
     before, view = catalog.snapshot(), ReadOnlyCatalog(catalog)
@@ -171,7 +171,7 @@ def test_only_kinds_of_events_are_interests(kinds: set[str], other: str) -> None
 
 @pytest.mark.parametrize("error", [SystemExit(0), GeneratorExit(), _Worn("out"), StopIteration(), RuntimeError("gone")])
 def test_whatever_a_lister_raises_is_a_sentence(error: BaseException) -> None:
-    """One that exits does not end whoever asked it."""
+    """One that exits does not end its caller."""
     said = rf"^lister 'x' could not begin: {type(error).__name__}.* \(test_listers\.py, line"
     with pytest.raises(PolicyError, match=said), lister_failing("x", "could not begin"):
         raise error

@@ -89,7 +89,7 @@ def test_a_bundle_that_its_new_owner_answers_for_is_covered() -> None:
 
 
 def test_bundles_without_owner_are_missing() -> None:
-    """Between two owners nobody can be asked for their topics, which exist all the same."""
+    """Between two owners no broker can be asked for their topics, which exist all the same."""
     gathering = _started({_LEFT: None, _RIGHT: "b2"})
     gathering.answered("b2", _answer(_RIGHT, "b"))
 
@@ -135,7 +135,7 @@ def test_only_local_asks_nobody_else() -> None:
 
 @given(brokers=st.integers(1, 30), at_once=st.integers(1, 5), most=st.integers(1, 30))
 def test_fan_out_stays_within_its_limits(brokers: int, at_once: int, most: int) -> None:
-    """Never more at once, never more in all; whoever was not asked is named."""
+    """Never more at once, never more in all; owners that were not asked are named."""
     owners = {f"bundle{number}": f"b{number}" for number in range(brokers)}
     gathering = Gathering(_QUERY, owners, local="b0", limits=ScatterLimits(at_once, most))
     asked = list(gathering.start())

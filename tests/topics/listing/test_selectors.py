@@ -115,7 +115,7 @@ def test_a_query_names_its_namespaces_or_means_its_own() -> None:
 @example("a\u00a0b", "é\u00a0日 a")
 @example("a", "é\u200d日")
 def test_every_label_that_a_topic_may_have_can_be_asked_for(key: str, value: str) -> None:
-    """What is not refused when it is set is found by each of the conditions."""
+    """A label that is not refused when it is set is found by each of the conditions."""
     try:
         checked_pairs({key: value}, "label")
     except ArgumentError:

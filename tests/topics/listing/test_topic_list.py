@@ -54,7 +54,7 @@ def test_a_pattern_matches_whole_names_without_scheme_and_partition(pattern: str
     ],
 )
 def test_a_scheme_is_removed_from_a_pattern(pattern: str, bare: str) -> None:
-    """What stands before it stays."""
+    """The text before it stays."""
     assert without_pattern_scheme(pattern) == bare
 
 

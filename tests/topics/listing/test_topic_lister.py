@@ -139,7 +139,7 @@ def test_an_empty_pattern_matches_no_name() -> None:
 
 @pytest.mark.parametrize("lister", [Default(), PropertyFilter(), Indexed()])
 def test_no_properties_and_none_at_all_are_the_same(lister: Lister) -> None:
-    """PIP-452: where they are null or empty, nothing is filtered."""
+    """PIP-452: if they are null or empty, nothing is filtered."""
     at_work = TopicLister(lister, _catalog())
 
     assert at_work.answer(ListRequest(HERE, properties=None)) == at_work.answer(ListRequest(HERE, properties={}))
@@ -196,7 +196,7 @@ def test_the_hash_is_that_of_the_list_returned(found: list[str], pattern: str) -
 
 
 def test_a_lister_is_opened_before_and_closed_after() -> None:
-    """Each once, also where a request fails in between."""
+    """Each once, also if a request fails in between."""
     recording = Recording(partial=True)
 
     with pytest.raises(StateError), TopicLister(recording, _catalog()) as lister:
@@ -256,7 +256,7 @@ def test_a_lister_that_fails_is_named() -> None:
     ],
 )
 def test_a_lister_that_cannot_begin_or_end_is_named(lister: Broken, said: str) -> None:
-    """What it raises there is a sentence as well."""
+    """An error there is a sentence as well."""
     with pytest.raises(PolicyError, match=said), TopicLister(lister, _catalog()):
         pass
 
@@ -291,7 +291,7 @@ def test_a_lister_that_exits_has_failed(error: BaseException) -> None:
 
 
 def test_an_interruption_is_not_the_lister_s() -> None:
-    """Ctrl-C ends whoever asked."""
+    """Ctrl-C ends the command."""
 
     def interrupted(_: str) -> Listing:
         raise KeyboardInterrupt
@@ -375,7 +375,7 @@ def test_a_listing_may_be_made_as_it_is_read() -> None:
 
 
 def test_a_listing_of_no_names_at_all_is_refused() -> None:
-    """What cannot be gone through is no list of topics."""
+    """A value that cannot be iterated over is no list of topics."""
     with (
         TopicLister(Scripted(answer=lambda _: Listing(None)), catalog_of()) as at_work,  # type: ignore[arg-type]
         pytest.raises(ContractError, match="lister 'scripted' answered None, which is no list of topics"),

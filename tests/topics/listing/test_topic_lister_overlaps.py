@@ -106,7 +106,7 @@ def test_who_has_gone_gets_no_answer() -> None:
 
 
 def test_a_ticket_waits_once() -> None:
-    """An answer must be told to whom it belongs."""
+    """An answer must reach the request it belongs to."""
     lister = TopicLister(Default(), _catalog())
     lister.ask(7, ListRequest(HERE))
 

@@ -1,4 +1,4 @@
-"""TopicListService over the real catalog: who is told what, what is refused, and what is kept for whom.
+"""The topic list service over the real catalog: messages, refusals, and the queues of slow clients.
 
 Listings are carried out on the spot by `carry_out`: what a lister answers or raises is sent, and none stays under way.
 """
@@ -61,7 +61,7 @@ def test_partitions_are_watched_by_name() -> None:
 
 
 def test_a_selector_is_watched_by_labels() -> None:
-    """A topic joins with its label, leaves without it, and is told once per round."""
+    """A topic joins with its label, leaves without it, and is sent once per round."""
     catalog = _catalog()
     catalog.create(topic("a"))
     watches, first = _opened(catalog, _PROD)
@@ -187,7 +187,7 @@ def test_interests_may_come_in_any_collection(collect: Callable[[Iterable[EventK
 
 
 def test_a_listing_older_than_the_request_is_not_told() -> None:
-    """Whoever lists looked at a copy that lags behind: what happened between the two is kept by nobody."""
+    """The listing read a copy that lags behind: events between the two are kept nowhere."""
     watches = TopicListService(revision=10)
     watches.open("c", WatchRequest(1, 7, _ALL))
     (wanted,) = watches.wanted()
@@ -272,16 +272,16 @@ def test_a_query_is_one_of_two_kinds() -> None:
             WatchQuery("t/n", **wrong)  # type: ignore[arg-type]
 
 
-def test_untold_changes_beyond_the_bound_are_given_up_all_together() -> None:
-    """And nothing is noted until the whole set has been told."""
-    untold = PendingChanges(limit=2)
+def test_pending_changes_beyond_the_bound_are_given_up_all_together() -> None:
+    """And nothing is noted until the whole list was sent."""
+    pending = PendingChanges(limit=2)
     for name in "abc":
-        untold.enter(name)
-    untold.leave("d")
+        pending.enter(name)
+    pending.leave("d")
 
-    assert (untold.is_overflown, untold.changes()) == (True, ((), ()))
-    untold.clear()
-    assert not untold
+    assert (pending.is_overflown, pending.changes()) == (True, ((), ()))
+    pending.clear()
+    assert not pending
 
 
 _ALL, _A = WatchQuery("t/n", ".*"), WatchQuery("t/n", ".*/a")

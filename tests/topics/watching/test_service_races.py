@@ -1,4 +1,4 @@
-"""TopicListService under every order of events: whoever applies snapshots and changes ends with the catalog's set.
+"""The topic list service under every order of events: a client that applies its messages ends with the catalog's list.
 
 A machine of Hypothesis decides what happens next: a topic is created, deleted or labelled, an event or a message
 arrives, a listing is taken, arrives late, partial or not at all, a client reads slowly, refreshes, leaves or returns,
