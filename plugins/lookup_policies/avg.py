@@ -1,6 +1,6 @@
 """Evens out pairs of brokers: a shedder takes bundles away, and a placement gives them where they are bound.
 
-Source: `docs/pulsar/load-managers.md` (AvgShedder, which is Pulsar's shedder and placement in one).
+Source: "Load managers" in the documentation (AvgShedder, which is Pulsar's shedder and placement in one).
 """
 
 from __future__ import annotations

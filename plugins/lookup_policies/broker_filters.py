@@ -1,6 +1,6 @@
 """Keeps or drops brokers by what they run and carry: load manager class, topics, version, bundles of a namespace.
 
-Source: `docs/pulsar/load-managers.md` (the filters of the extensible load manager, and one of the modular one).
+Source: "Load managers" in the documentation (the filters of the extensible load manager, and one of the modular one).
 """
 
 from __future__ import annotations

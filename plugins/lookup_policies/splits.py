@@ -1,6 +1,6 @@
 """Chooses where a bundle is cut: in the middle, between topics, at given positions, or by what topics carry.
 
-Source: `docs/pulsar/load-managers.md` (split algorithms; `defaultNamespaceBundleSplitAlgorithm`).
+Source: "Load managers" in the documentation (split algorithms; `defaultNamespaceBundleSplitAlgorithm`).
 """
 
 from __future__ import annotations

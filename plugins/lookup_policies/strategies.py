@@ -1,6 +1,6 @@
 """Chooses as Pulsar's own placement strategies do: by usage, by smoothed usage, by messages in the long run.
 
-Source: `docs/pulsar/load-managers.md` (the placement strategies of both load managers).
+Source: "Load managers" in the documentation (the placement strategies of both load managers).
 """
 
 from __future__ import annotations

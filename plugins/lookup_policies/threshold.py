@@ -1,6 +1,6 @@
 """Sheds from overloaded brokers: above the average by a threshold, or above a fixed usage.
 
-Source: `docs/pulsar/load-managers.md` (ThresholdShedder, OverloadShedder).
+Source: "Load managers" in the documentation (ThresholdShedder, OverloadShedder).
 """
 
 from __future__ import annotations
