@@ -24,7 +24,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "cli.md"
 
 
 class PythonException(Exception):  # noqa: N818  the name Spark gives it
-    """What Spark makes of an error in a task."""
+    """The error that Spark raises for an error in a task."""
 
 
 def _raises(error: BaseException) -> Callable[[argparse.Namespace], int]:
@@ -90,13 +90,13 @@ def test_a_sentence_is_found_in_a_cause(monkeypatch: pytest.MonkeyPatch, capsys:
 
 
 def test_a_mistake_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What nobody raised on purpose is not turned into a sentence: it is a bug, and its traceback is wanted."""
+    """An error that was not raised on purpose is no sentence: it is a bug, and its traceback is wanted."""
     with pytest.raises(ZeroDivisionError):
         _main(monkeypatch, _raises(ZeroDivisionError()))
 
 
 def test_prints_of_others_are_no_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """What a plug-in prints while a command runs goes to stderr, what the command writes to stdout, now and later."""
+    """Prints of a plug-in while a command runs go to stderr, data of the command to stdout, now and later."""
 
     def run(arguments: argparse.Namespace) -> int:
         print("a plug-in's own")  # noqa: T201  what is tried here
@@ -127,7 +127,7 @@ def test_the_package_runs_as_the_command_does() -> None:
 
 
 def test_exit_codes_come_from_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a command returns is the exit code."""
+    """The exit code is the result of the command."""
     assert [_main(monkeypatch, lambda _, code=code: code) for code in (0, 3, 4)] == [0, 3, 4]  # type: ignore[misc]
 
 
@@ -173,7 +173,7 @@ def test_a_closed_terminal_may_be_ignored(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_full_disk_is_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """What the system refuses, as Arrow puts it, is told without a traceback."""
+    """A refusal of the system, as Arrow words it, is one sentence without a traceback."""
     said = "Error writing bytes to file. Detail: [errno 28] No space left on device"
 
     assert _main(monkeypatch, _raises(OSError(28, said))) == 2

@@ -21,8 +21,8 @@ from lookup.topics.catalog.naming import MODES, checked_name
 from lookup.topics.catalog.pairs import parse_each
 from lookup.topics.listing.listers import interests_of
 
-__all__ = ["add_catalog", "add_lister", "add_mode", "lister_of", "opened", "pairs_of", "print_names", "settings_of"]
-__all__ += ["topic_name"]
+__all__ = ["add_catalog", "add_lister", "add_mode", "lister_of", "opened", "pairs_of", "print_names"]
+__all__ += ["settings_of", "topic"]
 
 
 # Flags
@@ -68,7 +68,7 @@ def add_mode(parser: Parser) -> None:
 # Values
 
 
-def topic_name(text: str) -> str:
+def topic(text: str) -> str:
     """Return the full name of a topic, which may be given short.
 
     Raises:

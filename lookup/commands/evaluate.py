@@ -26,6 +26,7 @@ def add_arguments(parser: Parser) -> None:
         metavar="DIMENSIONS",
         help="tell figures apart by tenant, namespace, rack and hour, or some of them: --by tenant,hour",
     )
+    # What is printed only; the output has the report as JSON and as Markdown in any case.
     add_format(parser, "table", "json", "markdown")
 
 

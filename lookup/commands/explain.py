@@ -159,8 +159,10 @@ def _answered_without_policy(request: LookupRequest) -> str | None:
 def _scene(
     settings: EvaluationFile, arguments: argparse.Namespace, properties: Mapping[str, str], usage: Mapping[str, float]
 ) -> _Scene:
+    # Checked in this order: a broker or a name can only be wrong for a cluster that is known.
     timelines = _timelines(settings)
     asked = _cluster(timelines, arguments.cluster)
+    # With brokers that belong to every cluster any name will do, and their timeline has none.
     registrations = timelines.get(asked, timelines.get("", ()))
     at_us = arguments.at
     if at_us is None:
@@ -170,7 +172,16 @@ def _scene(
     events = ClusterEvents(registrations=registrations, brokers=brokers)
     registry = build_timeline(events, first_us=at_us, last_us=at_us, tick_us=1).events[0].registry
     roster, registered = registry if registry is not None else (Roster(()), np.zeros(0, dtype=bool))
-    load = _load(roster, usage)
+    known = [broker.id for broker in roster]
+    for broker in usage:
+        if broker not in known:
+            raise SettingsError(f"--usage: there is no broker {broker!r}; {suggestion(broker, known)}")
+    load = Load.unknown(len(roster))
+    if usage:
+        # NaN for brokers that are not named: as in a replay, it means that a broker has not reported.
+        used = np.array([usage.get(broker, np.nan) for broker in known])
+        capacity = np.array([np.nan if broker.capacity is None else broker.capacity for broker in roster])
+        load = Load(used, used * capacity, load.topics, load.top_bundles)
     topic = TopicName.expand(arguments.topic)
     boundaries = namespace_policies(settings).boundaries_of(str(topic.namespace))
     labelled = label_client(client_rules(settings), arguments.client, properties)
@@ -204,20 +215,6 @@ def _cluster(timelines: Mapping[str, object], wanted: str | None) -> str:
     return wanted
 
 
-def _load(roster: Roster, usage: Mapping[str, float]) -> Load:
-    known = [broker.id for broker in roster]
-    for broker in usage:
-        if broker not in known:
-            raise SettingsError(f"--usage: there is no broker {broker!r}; {suggestion(broker, known)}")
-    figures = Load.unknown(len(roster))
-    if not usage:
-        return figures
-    # NaN for brokers that are not named: as in a replay, it means that a broker has not reported.
-    used = np.array([usage.get(broker, np.nan) for broker in known])
-    capacity = np.array([np.nan if broker.capacity is None else broker.capacity for broker in roster])
-    return Load(used, used * capacity, figures.topics, figures.top_bundles)
-
-
 def _print_request(console: Console, scene: _Scene) -> None:
     request = scene.request
     properties = ", ".join(f"{key}={value}" for key, value in sorted(request.properties.items())) or "none"
@@ -248,20 +245,16 @@ def _print_explanation(console: Console, explanation: Explanation) -> None:
             total = "" if vote.score is None else f"{vote.score:.4f}"
             rows.append((vote.broker, f"{vote.probability:.4f}", total, *scores))
         plain_table(console, ("broker", "odds", "score", *scorers), rows)
+    for line in _sentences(explanation):
+        # Soft: in a file or a pipe a reason stays one line, however long a plug-in words it.
+        console.print(plain(line), soft_wrap=not console.is_terminal)
+
+
+def _sentences(explanation: Explanation) -> Iterator[str]:
     for vote in explanation.votes:
         if vote.reason is not None:
             why = f"{vote.reason.value}: {vote.detail}" if vote.detail else vote.reason.value
-            _print_line(console, f"Rejected: {vote.broker} by {why}")
-    for line in _conclusion(explanation):
-        _print_line(console, line)
-
-
-def _print_line(console: Console, line: str) -> None:
-    # Soft: in a file or a pipe a reason stays one line, however long a plug-in words it.
-    console.print(plain(line), soft_wrap=not console.is_terminal)
-
-
-def _conclusion(explanation: Explanation) -> Iterator[str]:
+            yield f"Rejected: {vote.broker} by {why}"
     if explanation.failure:
         yield f"A part failed: {explanation.failure}"
     if explanation.declined is not None:

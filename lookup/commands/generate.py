@@ -44,8 +44,8 @@ _MEANINGS: Mapping[str, str] = {
     "logging_policy": f"how the logged brokers were chosen: {', '.join(LOGGING_POLICIES)}",
     "seed": "seed; the same seed and figures give the same rows",
 }
-#: A figure as the subject of a sentence about figures: "topics is 3, ...", "losses + leaves (5) ...". The lookahead
-#: leaves ordinary words like "brokers" in the rest of the sentence alone.
+#: A figure in a sentence about figures: "topics is 3", "losses + joins", "clusters times racks", "brokers (12)". The
+#: lookahead leaves ordinary words like "brokers" in the rest of the sentence alone.
 _FIGURE = re.compile(rf"\b(?:{'|'.join(_MEANINGS)})\b(?= is | \+ | times | \()")
 
 

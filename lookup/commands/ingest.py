@@ -23,6 +23,7 @@ __all__ = ["COMMAND", "add_arguments", "run"]
 
 def add_arguments(parser: Parser) -> None:
     """Add the flags of `lookup ingest`."""
+    # "*" and not "+": argparse would complain of a missing source before an unknown flag, which `need` does not.
     parser.need(
         "sources", nargs="*", metavar="SOURCE", help="log files, folders, globs or URIs; .gz, .bz2 and .zst too"
     )
@@ -36,6 +37,7 @@ def add_arguments(parser: Parser) -> None:
         "--mapping", metavar="FILE", help='TOML file with the parameters of the reader, and its name as use = "NAME"'
     )
     parser.add_argument("--cluster", type=cluster, metavar="NAME", help="cluster of rows whose source does not say it")
+    # No default here: the library has it, and importing that would import Spark.
     parser.add_argument(
         "--max-quarantine-ratio",
         type=ratio,

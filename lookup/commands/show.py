@@ -123,6 +123,7 @@ def _sources_of(settings: EvaluationFile) -> Comment:
 def _with_parts(values: dict[str, Any], settings: EvaluationFile) -> dict[str, Any]:
     """Write out the parts of policies that were read from a `broker.conf`, in place of its keys."""
     if any(policy.conf_file for policy in settings.policies):
+        # Only then: without such a policy settings can be shown though a plug-in cannot be loaded.
         registry = load_plugins(settings.plugin_files)
         conf, sources = load_manager_keys(settings), load_manager_sources(settings)
         values["policies"] = [
@@ -165,6 +166,7 @@ def _registered(settings: EvaluationFile) -> str:
 
 def _intervals(settings: EvaluationFile) -> Iterator[tuple[str | None, BrokerInterval]]:
     """Yield brokers by cluster; None stands for all clusters if no broker is tied to one."""
+    # A broker without clusters is listed in each of those that others name, and registers in all.
     clusters: list[str | None] = [*sorted({name for entry in settings.brokers for name in entry.clusters or ()})]
     for cluster in clusters or [None]:
         for interval in broker_intervals(settings, cluster or ""):

@@ -64,28 +64,24 @@ def run(arguments: argparse.Namespace) -> int:
     """
     registry = load_plugins(arguments.plugin_file)
     # All files are read before the first is run, so that a mistake in the last one does not come after minutes.
-    files = [_read(Path(path)) for path in arguments.scenarios]
+    files = []
+    for path in map(Path, arguments.scenarios):
+        if path.is_dir():
+            raise SettingsError(f"{path} is a folder; name the scenario files in it, like {path}/*.scenario")
+        files.append(read_scenario(path))
     if arguments.matrix and arguments.rewrite:
         arguments.parser.error("--matrix and --rewrite cannot be given together")
     for flag in ("selectors", "figures", "format"):
         if getattr(arguments, flag) is not None and not arguments.matrix:
             arguments.parser.error(f"--{flag} needs --matrix")
     if arguments.matrix:
-        selectors, figures = _selectors(registry, arguments.selectors), _figures(arguments.figures)
-        for file in files:
-            _print_matrix(file, _matrix(file.scenario, registry, selectors), figures, arguments.format or _FORMS[0])
+        _print_matrices(files, registry, arguments)
         return 0
     policies = [_built(file, registry) for file in files]
     codes = [
         _simulated(file, built, is_rewritten=arguments.rewrite) for file, built in zip(files, policies, strict=True)
     ]
     return max(codes, default=0)
-
-
-def _read(path: Path) -> ScenarioFile:
-    if path.is_dir():
-        raise SettingsError(f"{path} is a folder; name the scenario files in it, like {path}/*.scenario")
-    return read_scenario(path)
 
 
 def _built(file: ScenarioFile, registry: Registry) -> Sequence[Policy]:
@@ -117,21 +113,33 @@ def _simulated(file: ScenarioFile, policies: Sequence[Policy], *, is_rewritten: 
     return _FAILED if problems else 0
 
 
-def _selectors(registry: Registry, names: str | None) -> Sequence[str]:
-    """Return the selectors that are named, or all that are registered."""
-    if names is None:
-        return list(registry.classes["selectors"])
-    return [registry.find("selectors", name.strip()).name for name in names.split(",")]
-
-
-def _figures(names: str | None) -> Sequence[str]:
-    """Return the figures that are named; none stands for those a scenario asserts something of."""
-    figures = [] if names is None else [name.strip() for name in names.split(",")]
+def _print_matrices(files: Sequence[ScenarioFile], registry: Registry, arguments: argparse.Namespace) -> None:
+    """Print, for each file and figure, a table with a row per selector and a column per shedder."""
+    selectors = list(registry.classes["selectors"])
+    if arguments.selectors is not None:
+        selectors = [registry.find("selectors", name.strip()).name for name in arguments.selectors.split(",")]
+    figures = [] if arguments.figures is None else [name.strip() for name in arguments.figures.split(",")]
     known = list(get_args(FigureName))
     for figure in figures:
         if figure not in known:
             raise SettingsError(f"--figures: there is no figure {figure!r}; {suggestion(figure, known)}")
-    return figures
+    for file in files:
+        matrix = _matrix(file.scenario, registry, selectors)
+        asserted = list(dict.fromkeys(assertion.figure for assertion in file.scenario.assertions))
+        for figure in figures or asserted or _FIGURES:
+            shedders = [_NONE, *registry.classes["shedders"]]
+            rows = [
+                [selector, *(number_text(getattr(row[shedder], figure)) for shedder in shedders)]
+                for selector, row in matrix.items()
+            ]
+            if arguments.format == "markdown":
+                head = [["placement", *shedders], ["---"] * (len(shedders) + 1)]
+                cells = [*head, *([f"`{selector}`", *numbers] for selector, *numbers in rows)]
+                lines = [f"`{file.path.stem}`, `{figure}`:", "", *(f"| {' | '.join(row)} |" for row in cells), ""]
+                stdout().write("\n".join(lines) + "\n")
+            else:
+                stdout().write(f"scenario {file.path}\n")
+                plain_table(data_console(), (figure, *shedders), rows)
 
 
 def _matrix(scenario: Scenario, registry: Registry, selectors: Sequence[str]) -> Mapping[str, Mapping[str, Figures]]:
@@ -156,30 +164,6 @@ def _matrix(scenario: Scenario, registry: Registry, selectors: Sequence[str]) ->
                 raise InputError(f"selector {selector!r} or shedder {shedder!r} has no defaults: {error}") from None
             matrix[selector][shedder or _NONE] = run_policy(scenario, policy).figures
     return matrix
-
-
-def _print_matrix(
-    file: ScenarioFile, matrix: Mapping[str, Mapping[str, Figures]], figures: Sequence[str], form: str
-) -> None:
-    """Print a table for each figure: a row per selector, a column per shedder."""
-    asserted = list(dict.fromkeys(assertion.figure for assertion in file.scenario.assertions))
-    for figure in figures or asserted or _FIGURES:
-        shedders = list(next(iter(matrix.values()), {}))
-        rows = [
-            (selector, *(number_text(getattr(row[shedder], figure)) for shedder in shedders))
-            for selector, row in matrix.items()
-        ]
-        if form == "markdown":
-            cells = [
-                ["placement", *shedders],
-                ["---"] * (len(shedders) + 1),
-                *([f"`{row[0]}`", *row[1:]] for row in rows),
-            ]
-            lines = [f"`{file.path.stem}`, `{figure}`:", "", *(f"| {' | '.join(row)} |" for row in cells), ""]
-            stdout().write("\n".join(lines) + "\n")
-        else:
-            stdout().write(f"scenario {file.path}\n")
-            plain_table(data_console(), (figure, *shedders), rows)
 
 
 COMMAND = Command(

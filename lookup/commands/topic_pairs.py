@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from lookup.commands.catalogs import add_catalog, add_mode, opened, pairs_of, print_names, settings_of, topic_name
+from lookup.commands.catalogs import add_catalog, add_mode, opened, pairs_of, print_names, settings_of, topic
 from lookup.commands.options import Command, Parser, add_format
 from lookup.commands.streams import print_json, say, stdout
 from lookup.model.catalog import TopicEntry
@@ -51,7 +51,8 @@ def _set_command(kind: _Kind, *examples: tuple[str, str]) -> Command:
         add_catalog(parser)
 
     def run(arguments: argparse.Namespace) -> int:
-        name, pairs = topic_name(arguments.topic), pairs_of([*arguments.pairs, *arguments.again])
+        name, pairs = topic(arguments.topic), pairs_of([*arguments.pairs, *arguments.again])
+        # Either form will do: arguments, or the flag of PIP-451 or pulsar-admin.
         if not pairs:
             arguments.parser.error(f"KEY=VALUE or {kind.set_flags[0]} must be given")
         with opened(settings_of(arguments).topics) as catalog:
@@ -74,7 +75,7 @@ def _get_command(kind: _Kind, *examples: tuple[str, str]) -> Command:
     def run(arguments: argparse.Namespace) -> int:
         with opened(settings_of(arguments).topics) as catalog:
             # A partitioned topic means all its partitions, which have the same pairs.
-            pairs = kind.read(catalog.meant_by(topic_name(arguments.topic))[0])
+            pairs = kind.read(catalog.meant_by(topic(arguments.topic))[0])
         if arguments.format == "json":
             print_json(dict(sorted(pairs.items())))
         else:
@@ -95,8 +96,9 @@ def _remove_command(kind: _Kind, *examples: tuple[str, str]) -> Command:
         add_catalog(parser)
 
     def run(arguments: argparse.Namespace) -> int:
-        name = topic_name(arguments.topic)
+        name = topic(arguments.topic)
         keys = [*arguments.keys, *(key for text in arguments.again for key in parse_keys(text))]
+        # Neither would remove nothing, both leave it open what is meant.
         if bool(keys) == arguments.all:
             arguments.parser.error("either KEY or --all must be given")
         with opened(settings_of(arguments).topics) as catalog:
@@ -141,6 +143,7 @@ def _add_query(parser: Parser) -> None:
 
 
 def _query(arguments: argparse.Namespace) -> int:
+    # Parsed before the catalog is opened: a selector that is wrong is wrong for any catalog.
     settings, selector = settings_of(arguments).topics, parse(arguments.selector)
     namespaces, schemes = [checked_namespace(text) for text in arguments.namespace], schemes_of(arguments.mode)
     with opened(settings) as catalog:

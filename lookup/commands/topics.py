@@ -13,7 +13,7 @@ from lookup.commands.catalogs import (
     pairs_of,
     print_names,
     settings_of,
-    topic_name,
+    topic,
 )
 from lookup.commands.options import Command, Parser, add_format, whole
 from lookup.commands.streams import print_json, say
@@ -77,7 +77,7 @@ def _add_create(parser: Parser) -> None:
 
 def _create(arguments: argparse.Namespace) -> int:
     settings = settings_of(arguments).topics
-    name = topic_name(arguments.topic)
+    name = topic(arguments.topic)
     if not Path(settings.catalog).exists():
         # Tried in memory first: a topic that an empty catalog refuses must not leave a file behind.
         _put(name, arguments, Catalog(allowed_label_keys=settings.allowed_label_keys))
@@ -105,7 +105,7 @@ def _add_delete(parser: Parser) -> None:
 
 
 def _delete(arguments: argparse.Namespace) -> int:
-    name = topic_name(arguments.topic)
+    name = topic(arguments.topic)
     with opened(settings_of(arguments).topics) as catalog:
         catalog.delete(name)
     say(f"deleted {name}")

@@ -74,7 +74,7 @@ def lookup_register_scorers():
 
 @dataclass(frozen=True)
 class Ran:
-    """What a command left behind."""
+    """The exit code and the printed lines of a command."""
 
     code: int
     out: str

@@ -18,7 +18,7 @@ from tests.processes import HEEDING, awaited, is_gone, java_of
 
 @contextmanager
 def _process(*argv: object, **environment: str) -> Iterator[subprocess.Popen[str]]:
-    """Run a command; where its test fails, it is not left behind."""
+    """Run a command; if its test fails, it is not left behind."""
     with subprocess.Popen(
         [sys.executable, "-c", HEEDING, *map(str, argv)],
         stdout=subprocess.PIPE,
@@ -34,7 +34,7 @@ def _process(*argv: object, **environment: str) -> Iterator[subprocess.Popen[str
 
 
 def test_without_java_it_is_one_sentence(tmp_path: Path, log: Path) -> None:
-    """Where there is no Java the command says so and leaves nothing behind; as a process of its own."""
+    """Without Java the command says so and leaves nothing behind; as a process of its own."""
     config = evaluation_of(tmp_path, log)
 
     with _process("evaluate", "--config", config, "--output", tmp_path / "o", JAVA_HOME="/no/java") as process:

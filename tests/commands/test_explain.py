@@ -114,7 +114,7 @@ def test_a_broker_s_name_of_a_property_is_warned_of(lookup: Run, tmp_path: Path,
 
 
 def test_the_prefix_is_the_brokers_own(lookup: Run, tmp_path: Path) -> None:
-    """Where brokers publish under another prefix, that one is warned of as well."""
+    """If brokers publish under another prefix, that one is warned of as well."""
     broker = '[[brokers]]\nid = "p:1"\nprofile = { lookup_property_prefix = "my." }\n'
 
     ran = lookup("explain", "--config", evaluation(tmp_path, broker), "--topic", "t", "--property", "my.rack=a")
@@ -133,7 +133,7 @@ def test_rejections_are_reasoned(lookup: Run, tmp_path: Path) -> None:
 
 
 def test_ties_share_the_odds(lookup: Run, tmp_path: Path) -> None:
-    """Where all candidates have one score there is no margin, and all are chosen alike."""
+    """Candidates with one score have no margin, and all are chosen alike."""
     found = _policy(_asked(lookup, evaluation(tmp_path), "--at", AT), "stock")
 
     assert [broker["probability"] for broker in found["brokers"]] == [0.5, 0.5]
@@ -194,7 +194,7 @@ def test_topics_without_policy(lookup: Run, tmp_path: Path, topic: str, sentence
 
 
 def test_clusters_are_told_apart(lookup: Run, tmp_path: Path) -> None:
-    """Where brokers belong to clusters, one is asked for; a wrong name gets a suggestion."""
+    """If brokers belong to clusters, one must be named; a wrong name gets a suggestion."""
     config = evaluation(tmp_path, start=EVALUATION.replace("capacity = 100.0", 'clusters = ["east", "west"]', 1))
 
     assert lookup("explain", "--config", config, "--topic", "t").mistakes == [
@@ -277,7 +277,7 @@ def test_without_arrow_the_table_is_left_out(lookup: Run, tmp_path: Path, monkey
 def test_wrong_requests_are_one_sentence(
     lookup: Run, tmp_path: Path, flags: tuple[str, ...], sentence: str | None
 ) -> None:
-    """Whatever is wrong with the request ends in one sentence and exit code 2."""
+    """Any mistake in the request ends in one sentence and exit code 2."""
     mistakes = lookup("explain", "--config", evaluation(tmp_path), *flags).mistakes
 
     assert mistakes == [

@@ -1,8 +1,13 @@
-"""What is said of a Spark job that failed."""
+"""Spark jobs that failed or were cancelled, in sentences."""
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Iterable, Iterator
+
 import pytest
+from pyspark.sql import SparkSession
 
 from lookup.commands.failures import is_interruption, sentences_of_spark
 
@@ -31,7 +36,7 @@ SystemExit: 7
 
 
 class Py4JJavaError(Exception):
-    """What Py4J raises where Java does."""
+    """An error of Java, as Py4J raises it."""
 
     __module__ = "py4j.protocol"
 
@@ -60,7 +65,7 @@ def test_a_failed_job_is_one_sentence(text: str, sentence: str) -> None:
 
 
 def test_the_error_may_be_a_cause() -> None:
-    """What broke while Spark was stopped comes after the error that matters."""
+    """An error while Spark is stopped comes after the error that matters."""
     error = RuntimeError("stopping failed")
     error.__context__ = Py4JJavaError(RAISED)
 
@@ -71,3 +76,39 @@ def test_other_errors_are_not_spark_s() -> None:
     """A mistake of ours keeps its traceback."""
     assert sentences_of_spark(ZeroDivisionError("division by zero")) == []
     assert not is_interruption(ZeroDivisionError())
+
+
+@pytest.mark.spark
+def test_a_cancelled_job_is_an_interruption(spark: SparkSession) -> None:
+    """Spark still says of a cancelled job that all jobs were cancelled, which is how an interruption is recognised."""
+
+    def sleep(rows: Iterable[object]) -> Iterator[object]:
+        time.sleep(60)
+        yield from rows
+
+    def cancel() -> None:
+        tracker = spark.sparkContext.statusTracker()
+        while not tracker.getActiveJobsIds():
+            time.sleep(0.05)
+        spark.sparkContext.cancelAllJobs()
+
+    threading.Thread(target=cancel, daemon=True).start()
+    with pytest.raises(Exception, match="cancel") as caught:
+        spark.sparkContext.parallelize([1], 1).mapPartitions(sleep).collect()
+
+    assert is_interruption(caught.value)
+
+
+@pytest.mark.spark
+def test_a_sentence_of_a_task_is_found_in_the_error_of_its_job(spark: SparkSession) -> None:
+    """Spark still ends the traceback of a worker with class and sentence of the error that a task raised."""
+
+    def fail(rows: Iterable[object]) -> Iterator[object]:
+        from lookup.errors import InputError  # noqa: PLC0415  within the worker
+
+        raise InputError("row 7 has no topic")
+
+    with pytest.raises(Exception, match="row 7") as caught:
+        spark.sparkContext.parallelize([1], 1).mapPartitions(fail).collect()
+
+    assert sentences_of_spark(caught.value) == ["row 7 has no topic"]

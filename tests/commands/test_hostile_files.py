@@ -27,7 +27,7 @@ _DEEP = f"x = {'[' * 2_000}{']' * 2_000}\n"
 )
 @pytest.mark.parametrize("text", [_DEEP, f"x{'.a' * 2_000} = 1\n", f"x = {'[' * 65}{']' * 65}\n"])
 def test_a_file_that_is_nested_too_deep_is_one_sentence(lookup: Run, tmp_path: Path, words: str, text: str) -> None:
-    """Whatever the file is for, and whether brackets or dots make the depth."""
+    """For any kind of file, with brackets or with dots."""
     path = tmp_path / "deep.toml"
     path.write_text(text, encoding="utf-8")
 
@@ -108,7 +108,7 @@ def test_no_byte_of_a_file_rules_the_terminal(lookup: Run, tmp_path: Path) -> No
 
 
 def test_an_endless_key_makes_no_endless_line(lookup: Run, tmp_path: Path) -> None:
-    """What a sentence repeats in full is cut where it is printed, and says so."""
+    """A value that a sentence repeats in full is cut when it is printed, and the sentence says so."""
     path = evaluation(tmp_path, f"[topology.distance_ms]\n{'k' * 50_000} = '?'\n")
 
     ran = lookup("config", "check", "--config", path)

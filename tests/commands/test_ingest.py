@@ -113,7 +113,7 @@ def _everything(folder: Path) -> dict[str, str]:
     ],
 )
 def test_a_source_is_never_replaced(lookup: Run, tmp_path: Path, source: str, output: str, sentence: str) -> None:
-    """What lies where tables will be written, or holds that place, is no source, and nothing is touched."""
+    """A path where tables will be written, or a folder that holds it, is no source, and nothing is touched."""
     (tmp_path / "x" / "lookups").mkdir(parents=True)
     _files(tmp_path, **{"mapping": MAPPING, "x/lookups/a.tsv": LOG})
     (tmp_path / "alias").symlink_to(tmp_path / "x" / "lookups")

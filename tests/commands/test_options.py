@@ -83,7 +83,7 @@ def test_version(lookup: Run) -> None:
     ],
 )
 def test_a_wrong_command_line_is_one_sentence(lookup: Run, argv: tuple[str, ...], sentence: str) -> None:
-    """What is unknown, missing or wrong is named, with what was meant and where the help is; nothing is abbreviated."""
+    """A flag or value that is unknown, missing or wrong is named, with a suggestion; no flag is abbreviated."""
     assert lookup(*argv).mistakes == [sentence]
 
 

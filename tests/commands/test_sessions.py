@@ -1,7 +1,8 @@
-"""Sessions of commands: what a command hears of a JVM that ends under it."""
+"""Sessions of commands: the end of the JVM under a command is one sentence, and private names in use still exist."""
 
 from __future__ import annotations
 
+import inspect
 import os
 import shutil
 import subprocess
@@ -9,6 +10,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from py4j import java_gateway
+from pyspark import SparkContext
+from pyspark.core import context
+from pyspark.sql import SparkSession
+
+from lookup.commands.sessions import java_version
 
 #: The JVM is held still until a call lies unread in its socket: its end then breaks the call off in the middle.
 CUT_OFF = """
@@ -90,3 +97,24 @@ def test_the_end_of_the_jvm_may_be_told_late(tmp_path: Path) -> None:
 
     said = _said(LATE, JAVA_HOME=str(tmp_path))
     assert said == "Spark's Java process ended too early, with exit code 9; out of memory?\n"
+
+
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        (java_gateway, '"KeyboardInterrupt while sending command."'),
+        (java_gateway, '"Exception while sending command."'),
+        (context, '"Unable to cleanly shutdown Spark JVM process."'),
+    ],
+)
+def test_py4j_and_pyspark_still_word_it_so(module: object, text: str) -> None:
+    """Texts that sessions silence are those of the installed releases; another wording would let tracebacks through."""
+    assert text in inspect.getsource(module)  # type: ignore[arg-type]  # it is a module
+
+
+@pytest.mark.spark
+def test_private_names_of_pyspark_still_exist(spark: SparkSession) -> None:
+    """The process of the JVM, Java's functions and the server of accumulators are found under the names in use."""
+    assert SparkContext._gateway.proc.poll() is None  # type: ignore[union-attr]  # it is started
+    assert callable(spark.sparkContext._accumulatorServer.handle_error)  # type: ignore[attr-defined]  # of socketserver
+    assert int(java_version(spark).partition(".")[0]) >= 17

@@ -154,7 +154,7 @@ def test_check_names_the_shedder_that_cannot_act(lookup: Run, project: Path, log
 
 
 def test_check_waits_for_what_bundles_says(lookup: Run, project: Path, log: Path) -> None:
-    """Whether that table has bytes only `evaluate` reads, as of a log behind a URI; from that nothing is suggested."""
+    """A table behind a URI is read by `evaluate` alone, which then knows of its bytes; nothing is suggested from it."""
     (project.parent / "broker.conf").write_text(_MODULAR, encoding="latin-1")
     project.write_text(_EVALUATION + '[inputs]\nlookups = "absent"\n', encoding="utf-8")
     absent = lookup("config", "check", "--config", project).err

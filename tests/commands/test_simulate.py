@@ -34,7 +34,7 @@ def test_shipped_assertions_can_fail(path: Path) -> None:
 
 
 def test_scenarios_ship_as_data_of_a_package() -> None:
-    """Who installs the framework has them."""
+    """They come with the framework."""
     assert (files("lookup.configs") / "scenarios").is_dir()
 
 

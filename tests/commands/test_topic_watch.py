@@ -215,7 +215,7 @@ def test_more_changes_than_may_wait_are_told_as_the_whole_list(watch: Watch) -> 
 
 
 def test_a_list_that_cannot_be_looked_up_again_is_warned_of_once(watch: Watch) -> None:
-    """What was told holds meanwhile; when it works again the difference is told."""
+    """The list stays as it was meanwhile; when the lister works again the difference is printed."""
     ran = watch(
         *("--plugin-file", "mine.py", "--set", "topics.lister=loaded"),
         between=(
@@ -265,7 +265,7 @@ def test_an_unknown_namespace_is_a_mistake(lookup: Run, path: Path) -> None:
 
 
 def test_a_watch_by_labels_needs_no_patterns(watch: Watch) -> None:
-    """Where patterns are switched off, labels still work."""
+    """Labels still work if patterns are switched off."""
     assert watch("--labels", "tier", "--set", "topics.pattern_filtering=false").code == 0
 
 
@@ -279,7 +279,7 @@ def test_a_watch_ends_after_its_time(lookup: Run, path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "terminated"])
 def test_a_watch_follows_other_processes_until_it_is_interrupted(path: Path, number: signal.Signals) -> None:
-    """What another process writes is told while both run; Ctrl-C ends with 130, in silence."""
+    """Changes of another process are printed while both run; Ctrl-C ends with 130, in silence."""
     words = "topics watch public/default --every 0.05 --format json".split()
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", HEEDING, *words], stdout=pipe, stderr=pipe, text=True) as watching:

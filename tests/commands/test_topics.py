@@ -195,7 +195,7 @@ def test_a_mistake_is_a_sentence_and_exit_code_2(topics: Topics, words: str, sai
     ],
 )
 def test_a_topic_that_cannot_be_made_makes_no_catalog(topics: Topics, words: str, said: str) -> None:
-    """Where there is no file, none is left behind by a mistake."""
+    """A mistake leaves no file behind if there was none."""
     ran = topics(*words.split(), "--catalog", "new.db")
 
     assert ran.code == 2
@@ -325,7 +325,7 @@ def test_a_lister_that_exits_when_it_is_made_is_named(topics: Topics) -> None:
 
 @pytest.mark.parametrize("words", ["list public/default", "watch public/default --for 0"])
 def test_a_misspelt_interest_is_a_mistake_of_the_lister(topics: Topics, words: str) -> None:
-    """Whoever chooses it is told at once, and not by a watch that misses what happens."""
+    """Choosing it is a mistake at once, and not a watch that misses changes."""
     Path("mine.py").write_text(FROZEN.replace('"created"', '"createt"'), encoding="utf-8")
 
     ran = topics(*words.split(), "--plugin-file", "mine.py", "--set", "topics.lister=thawed")
@@ -345,7 +345,7 @@ def test_a_slash_in_a_name_belongs_to_the_topic(topics: Topics) -> None:
 
 
 def test_a_list_does_not_wait_for_a_writer(topics: Topics) -> None:
-    """What another process has not finished writing is not there yet."""
+    """A transaction that another process has not finished is not visible."""
     other = sqlite3.connect("topics.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     other.execute("DELETE FROM topics")

@@ -273,7 +273,7 @@ def test_a_place_is_compared_by_its_steps(one: str, other: str, expected: str | 
 
 
 def test_links_are_followed(tmp_path: Path) -> None:
-    """What a link leads to counts, not how it is called."""
+    """Links are compared by their targets, not by their names."""
     (tmp_path / "log").mkdir()
     (tmp_path / "alias").symlink_to(tmp_path / "log")
 
