@@ -251,8 +251,8 @@ def test_the_page_names_nothing_else() -> None:
     ],
 )
 def test_a_core_installation_works(tmp_path: Path, words: str, code: int, sentence: str) -> None:
-    """Without Spark, Arrow and pandas commands that need none of them work; the others say what to install."""
-    start = "import sys\nfor name in ('pyspark', 'pyarrow', 'pandas', 'py4j'): sys.modules[name] = None\n"
+    """Without Spark, Arrow, pandas and scipy commands that need none of them work; the others say what to install."""
+    start = "import sys\nfor name in ('pyspark', 'pyarrow', 'pandas', 'py4j', 'scipy'): sys.modules[name] = None\n"
     script = f"{start}from lookup.cli import main\nsys.exit(main(sys.argv[1:]))"
     argv = words.format(config=evaluation(tmp_path)).split()
 

@@ -12,7 +12,7 @@ from lookup.engine.plugins import Registry, load_plugins
 from lookup.engine.policy import Policy, shared_problems
 from lookup.errors import PluginError, SettingsError
 from lookup.replay.timeline import Registration
-from lookup.score.verdict import check_rules
+from lookup.score.rules import check_rules
 from lookup.settings import (
     EvaluationFile,
     Findings,

@@ -13,8 +13,9 @@ from lookup.model.quoting import quantity
 from lookup.model.time import moment_at
 from lookup.report.comparison import MARKS, NOTHING, OPEN_MARKS, label, number_text, policies_in_order
 from lookup.score.luck import LEVEL
+from lookup.score.rules import margin_of
 from lookup.score.scoring import Scored
-from lookup.score.verdict import Word, family, margin_of
+from lookup.score.verdict import Word, family
 
 __all__ = [
     "ABOUT_CYCLES",

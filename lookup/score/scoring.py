@@ -12,8 +12,9 @@ from scipy import special
 from lookup.hooks import Metric
 from lookup.replay.outcome import LOGGED, ReplayOutcome
 from lookup.score.luck import LEVEL, Estimate, estimate, layout_of
+from lookup.score.rules import check_measured, check_rules, default_primary
 from lookup.score.series import Series, series_of
-from lookup.score.verdict import Case, Verdict, check_measured, check_rules, default_primary, exit_code, judge
+from lookup.score.verdict import Case, Verdict, exit_code, judge
 from lookup.settings.evaluation import EvaluationSection, VerdictSection
 
 __all__ = ["Fidelity", "Plan", "Scored", "compare_with_log", "score"]

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from lookup.score.luck import Estimate, Sample
+from lookup.score.rules import Name
 from lookup.score.series import Series, series_of
-from lookup.score.verdict import Case, Name, Verdict, judge
+from lookup.score.verdict import Case, Verdict, judge
 from lookup.settings.evaluation import VerdictSection
 from tests.score.cases import METRICS, layout, ratios, spread
 

@@ -7,7 +7,7 @@ import pytest
 from lookup.errors import SettingsError
 from lookup.model.batch import TRANSIT_STATES
 from lookup.score.metrics.movement import CAUSES
-from lookup.score.verdict import Name, check_measured, check_rules, default_primary, margin_of, name_of, selects
+from lookup.score.rules import Name, check_measured, check_rules, default_primary, margin_of, name_of, selects
 from lookup.settings.evaluation import VerdictSection
 from tests.score.cases import METRICS, plan, ratios, scored
 

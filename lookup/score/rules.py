@@ -1,0 +1,96 @@
+"""Read and check the rules of a verdict that name figures: those that decide the exit code, and their margins.
+
+These are apart from `verdict`, which needs scipy: commands check an evaluation without the extra that brings it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from lookup.engine.measuring import every_key_of
+from lookup.errors import SettingsError
+from lookup.hooks import Metric
+from lookup.model.quoting import suggestion
+from lookup.settings.evaluation import VerdictSection
+
+__all__ = ["Name", "check_measured", "check_rules", "default_primary", "margin_of", "name_of", "selects"]
+
+#: Metric and key.
+Name = tuple[str, str | None]
+
+
+def default_primary(labels: Iterable[str]) -> tuple[str, ...]:
+    """Return the figures that decide if the settings name none.
+
+    They say whether clients are served, near, evenly and in peace: a short list, since every further comparison makes
+    it harder to find a difference in any.
+
+    Args:
+        labels: properties by which a policy places, or that settings give to clients.
+    """
+    return ("answered_ratio", *(f"match_ratio:{key}" for key in labels), "imbalance_max_mean", "moved_weight")
+
+
+def check_rules(rules: VerdictSection, metrics: Sequence[Metric]) -> None:
+    """Refuse primary metrics and margins that name no metric, or a key their metric never has.
+
+    Raises:
+        SettingsError: all wrong names together.
+    """
+    known = {metric.name: metric for metric in metrics}
+    problems = []
+    named_in = [("primary", name) for name in rules.primary or ()] + [("margins", name) for name in rules.margins]
+    for table, named in named_in:
+        metric, key = name_of(named)
+        if metric not in known:
+            problems.append(f"verdict.{table}: no metric is named {metric!r}; {suggestion(metric, sorted(known))}")
+            continue
+        keys = every_key_of(known[metric])
+        if key is not None and keys is not None and key not in keys:
+            right = suggestion(key, sorted(keys)) if keys else f"it is one figure, write {metric!r}"
+            problems.append(f"verdict.{table}: {named!r}: {metric} has no key {key!r}; {right}")
+    problems += [
+        f"verdict.primary: {named!r} has no direction and gets no verdict; a metric that goes up or down would be right"
+        for named in rules.primary or ()
+        if (metric := name_of(named)[0]) in known and known[metric].better == "info"
+    ]
+    if problems:
+        raise SettingsError(problems)
+
+
+def check_measured(rules: VerdictSection, metrics: Sequence[Metric], measured: Iterable[Name]) -> None:
+    """Refuse primary metrics whose key depends on the log if the log has no such key: no policy could fail on it.
+
+    Raises:
+        SettingsError: all such names together, with the keys there are.
+    """
+    closed = {metric.name for metric in metrics if every_key_of(metric) is not None}
+    measured = set(measured)
+    problems = []
+    for named in rules.primary or ():
+        metric, key = name_of(named)
+        if key is not None and metric not in closed and (metric, key) not in measured:
+            keys = sorted(f"{name}:{other}" for name, other in measured if name == metric and other is not None)
+            right = f"this log has {', '.join(keys)}" if keys else f"this log has no key of {metric}"
+            problems.append(f"verdict.primary: {named!r} could be measured for no policy; {right}")
+    if problems:
+        raise SettingsError(problems)
+
+
+def margin_of(name: Name, rules: VerdictSection, incumbent: float) -> float:
+    """Return what counts as no difference: relative to the incumbent's value, absolute if that is 0."""
+    metric, key = name
+    margin = rules.margins.get(f"{metric}:{key}", rules.margins.get(metric, rules.margin))
+    return margin * abs(incumbent) if incumbent else margin
+
+
+def name_of(named: str) -> Name:
+    """Return metric and key of a name in the settings."""
+    metric, colon, key = named.partition(":")
+    return metric, key if colon else None
+
+
+def selects(named: str, name: Name) -> bool:
+    """Return whether a name in the settings means a figure; without a key it means all of its metric."""
+    metric, key = name_of(named)
+    return metric == name[0] and key in (None, name[1])
