@@ -76,15 +76,15 @@ class BrokerGroup(Strict):
     id: str = Field(min_length=1)
     """Id; `{n}` stands for the number, from 1."""
     count: _Many = 1
-    """How many."""
+    """Number of brokers."""
     capacity: Above0
     """MiB per second at usage 1.0."""
     busy: Ratio = 0.0
     """Usage by other processes on the machine, which no bundle brings or takes along."""
     properties: Mapping[str, str] = {}
-    """What they publish, with the prefix: `"lookup.rack" = "a"`."""
+    """Lookup properties that they publish, with the prefix: `"lookup.rack" = "a"`."""
     present: Truth = True
-    """Whether they are registered from the start; else an event lets them join."""
+    """True if they are registered from the start; else an event lets them join."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -159,16 +159,16 @@ class Event(Strict):
 
 
 class Assertion(Strict):
-    """What a figure of a policy's trend should be."""
+    """Limits of a figure of a policy's trend."""
 
     figure: FigureName
-    """Which figure; see the page on scenarios."""
+    """Name of the figure; see the page on scenarios."""
     policy: str | None = None
     """Of which policy; absent: of every one that is not in `unlike`."""
     unlike: tuple[str, ...] = ()
     """Policies of which it must not be true; what is true of all of them says nothing about one."""
     because: str | None = None
-    """Where the limits come from; told where the assertion fails."""
+    """Source of the limits; printed if the assertion fails."""
     at_most: Number | None = None
     """The figure may be this or less."""
     at_least: Number | None = None
@@ -191,9 +191,9 @@ class Scenario(Strict):
     """A cluster, a load over time, events, policies, and what is asserted of them."""
 
     about: str
-    """What the scenario shows, in a sentence or two."""
+    """Purpose of the scenario, in a sentence or two."""
     minutes: _Many
-    """How long it runs."""
+    """Length of the run."""
     seed: Whole = 1
     """Of dice and jitter."""
     every: Positive = 10
@@ -201,25 +201,25 @@ class Scenario(Strict):
     window: Positive = 10
     """Minutes at the end over which balance and the highest usage are averaged."""
     reports: Literal["fresh", "published"] = "fresh"
-    """What others see of a broker's load: its figures of this minute, or what it last published by the policy's
+    """Load of a broker as others see it: its figures of this minute, or what it last published by the policy's
     cadence."""
     history: Ratio = 0.0
-    """Weight of the past in the usage brokers report, per minute or, where they publish, per five seconds (Pulsar:
+    """Weight of the past in the usage brokers report, per minute or, if they publish, per five seconds (Pulsar:
     loadBalancerHistoryResourcePercentage)."""
     properties: Mapping[str, str] = {}
-    """What every client sends with its lookups."""
+    """Lookup properties that every client sends."""
     owners: Mapping[str, Count] = {}
-    """How many bundles each broker owns at the start, in the order of bundles' names; the rest is looked up."""
+    """Number of bundles each broker owns at the start, in the order of bundles' names; the rest is looked up."""
     brokers: tuple[BrokerGroup, ...] = Field(min_length=1)
     """The cluster."""
     namespaces: tuple[NamespaceLoad, ...] = Field(min_length=1)
     """The load."""
     events: tuple[Event, ...] = ()
-    """What happens."""
+    """Changes of load and registry."""
     policies: tuple[PolicySpec, ...] = Field(min_length=1)
     """Each runs the whole scenario by itself."""
     assertions: tuple[Assertion, ...] = ()
-    """What should be true in the end."""
+    """Claims about the figures of the whole run."""
 
     @property
     def broker_ids(self) -> tuple[str, ...]:

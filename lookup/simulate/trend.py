@@ -39,9 +39,9 @@ class Sample:
     unowned: int
     #: registered brokers that serve nothing
     idle: int
-    #: share of the load on brokers that publish what clients send; NaN where they send nothing
+    #: share of the load on brokers that publish what clients send; NaN if they send nothing
     matched: float
-    #: by broker id, NaN where it is not registered
+    #: by broker id, NaN if it is not registered
     by_broker: Mapping[str, float]
 
     @property

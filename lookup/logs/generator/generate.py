@@ -32,7 +32,7 @@ _WRITING = 2
 
 @dataclass(frozen=True)
 class GenerateReport:
-    """What was written and where."""
+    """Summary of a written log."""
 
     output: Path
     #: rows by table

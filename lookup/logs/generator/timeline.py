@@ -1,7 +1,7 @@
 """Lay events over the time of one cluster: brokers that register, vanish and return, unloads, splits; cut it in pieces.
 
 A piece is a stretch in which no broker comes or goes and nothing is unloaded or split on purpose; load reports are due
-only where a piece begins.
+only at the beginning of a piece.
 """
 
 from __future__ import annotations

@@ -234,7 +234,7 @@ class _BrokerLog:
         text = match["result"]
         url = _BROKER_URL.search(text)
         broker = self.origin.id_of(url["url"] or url["bare"]) if url else None
-        # The type that a result prints tells a redirect from an answer; releases without it leave that open.
+        # Redirects and answers differ by the type that a result prints; releases without it leave that open.
         if "Redirect" in text or "redirect=true" in text:
             result = "redirect"
         elif url is None:

@@ -58,7 +58,7 @@ class CppClientReader(LogOrigin):
         if looks_like_pattern(topic):
             raise ValueError(f"{shown(topic)} is a regular expression of a topic list watcher, not a topic")
         connection = _CONNECTION.search(groups.get("cnx") or "")
-        # The client's port is another one in every run; without a port the whole address is the host.
+        # Without the port, which differs in every run.
         here = connection["here"].rpartition(":")[0] or connection["here"] if connection else None
         values = {
             "ts": ts,

@@ -212,13 +212,16 @@ def _field_map(reader: DelimitedReader) -> _FieldMap:
         result = label_rule(reader.result, "result")
         templates.append(result.source)
         makers["result"] = result.label
-    try:
-        conditions = tuple((column, re.compile(pattern)) for column, pattern in reader.only.items())
-    except re.error as error:
-        raise ValueError(f"only: {shown(error.pattern)} is no regular expression: {error}") from None
     # In the order of the mapping: a header that lacks several columns is refused for the first of them.
     needed = [*reader.only, *(column for template in templates for column in template.columns)]
-    return _FieldMap(tuple(dict.fromkeys(needed)), makers, conditions)
+    return _FieldMap(tuple(dict.fromkeys(needed)), makers, _conditions(reader.only))
+
+
+def _conditions(only: Mapping[str, str]) -> tuple[tuple[str, re.Pattern[str]], ...]:
+    try:
+        return tuple((column, re.compile(pattern)) for column, pattern in only.items())
+    except re.error as error:
+        raise ValueError(f"only: {shown(error.pattern)} is no regular expression: {error}") from None
 
 
 def _check_keys(table: Mapping[str, Any], keys: tuple[str, ...], where: str) -> None:

@@ -43,7 +43,7 @@ _DAY_IN_PATH = re.compile(r"(?<!\d)(\d{4})[-_.]?(\d\d)[-_.]?(\d\d)(?!\d)")
 _HALF_DAY_US = 12 * 3_600 * 1_000_000
 # Only "word=" after " {" starts a context map: `LookupData{brokerUrl=...}` has no blank before the brace.
 _ATTRIBUTES = re.compile(r"(?P<message>[^{]*)\s\{(?P<attributes>[A-Za-z_][\w.]*=.*)\}\s*\Z")
-# Values are unescaped; a comma inside one is told from a separator by the key that must follow.
+# Values are unescaped: a comma is a separator only if a key follows.
 _SEPARATOR = re.compile(r", (?=[A-Za-z_][\w.]*=)")
 _CONTINUATION = re.compile(r"\s*at\s+[\w.$/]+|\s*Caused by:|\s*\.\.\. \d+ |\s*Suppressed:|[\w.$]+(?:Exception|Error)\b")
 

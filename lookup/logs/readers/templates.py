@@ -142,7 +142,7 @@ def label_rule(given: Mapping[str, Any] | str, where: str) -> LabelRule:
         raise ValueError(f"{where}: rule {kind!r} needs the key {name!r}")
     if not isinstance(table.get("column"), str):
         raise ValueError(f"{where}: `column` must name a column, it is {shown(table.get('column'))}")
-    # The rule's own mistakes, also those of the types that TOML let pass, are told with the rule's key.
+    # Mistakes in the rule itself, wrong types of TOML included, get the rule's key in front.
     try:
         source, find, default = value_template(table["column"]), build(table), table.get("default")
     except (ValueError, TypeError, AttributeError) as error:

@@ -51,64 +51,53 @@ def canonical_values(table: str, given: Mapping[str, Any], ignored: tuple[str, .
         if name not in kinds:
             raise ValueError(f"table {table!r} has no column {shown(name)}; {suggestion(name, kinds)}, or `ignore` it")
         # CSV has no null: an empty field is a column that is absent.
-        if value is not None and value != "":
+        if value is None or value == "":
+            continue
+        if isinstance(value, str):
+            # A text in a column of JSON is taken to be JSON.
             convert = _CONVERSIONS.get(kinds[name])
             values[name] = value if convert is None else convert(value, name)
+        else:
+            values[name] = json.dumps(value, separators=(",", ":")) if kinds[name] == "json" else value
     return values
 
 
-def _time(value: Any, name: str) -> Any:
-    """Read an ISO time, UTC if it has no offset, or a count of µs as a number or text."""
-    if not isinstance(value, str):
-        return value
-    text = value.strip()
+def _time(text: str, name: str) -> int:
+    """Read an ISO time, UTC if it has no offset, or a count of µs."""
+    text = text.strip()
     # Twenty digits are more than any int64 of µs holds.
     return int(text) if text.isdecimal() and len(text) < 20 else parse_iso(text)
 
 
-def _integer(value: Any, name: str) -> Any:
-    if not isinstance(value, str):
-        return value
-    if not value.strip().removeprefix("-").isdecimal() or len(value) > 20:
-        raise ValueError(f"{name} {shown(value)} is no integer")
-    return int(value)
+def _integer(text: str, name: str) -> int:
+    # Checked beforehand: `int` takes underscores too, and its cost grows with the square of the digits.
+    if not text.strip().removeprefix("-").isdecimal() or len(text) > 20:
+        raise ValueError(f"{name} {shown(text)} is no integer")
+    return int(text)
 
 
-def _number(value: Any, name: str) -> Any:
-    return number_of(value, name) if isinstance(value, str) else value
+def _flag(text: str, name: str) -> bool:
+    if text.strip().lower() not in ("true", "false"):
+        raise ValueError(f"{name} {shown(text)} is neither true nor false")
+    return text.strip().lower() == "true"
 
 
-def _flag(value: Any, name: str) -> Any:
-    if not isinstance(value, str):
-        return value
-    if value.strip().lower() not in ("true", "false"):
-        raise ValueError(f"{name} {shown(value)} is neither true nor false")
-    return value.strip().lower() == "true"
-
-
-def _parsed(value: Any, name: str) -> Any:
-    """Read JSON if the column's value is text."""
-    if not isinstance(value, str):
-        return value
+def _parsed(text: str, name: str) -> Any:
+    """Read JSON; ValueError names the column."""
     try:
-        return json_value(value)
+        return json_value(text)
     except NestingError as error:
         raise ValueError(f"{name} {error}") from None
     except ValueError:
-        raise ValueError(f"{name} {shown(value)} is no JSON") from None
+        raise ValueError(f"{name} {shown(text)} is no JSON") from None
 
 
-def _json_text(value: Any, name: str) -> Any:
-    """Write an object as JSON; a text is taken to be JSON."""
-    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
-
-
-_CONVERSIONS: Mapping[Kind, Callable[[Any, str], Any]] = {
+#: By kind of column, what turns a text into its value; texts of other kinds stay as they are.
+_CONVERSIONS: Mapping[Kind, Callable[[str, str], Any]] = {
     "time": _time,
     "integer": _integer,
-    "number": _number,
+    "number": number_of,
     "flag": _flag,
-    "json": _json_text,
     "properties": _parsed,
     "texts": _parsed,
 }
