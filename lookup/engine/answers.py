@@ -1,4 +1,4 @@
-"""Checks of what parts say, and how often they fail: a breach of a protocol ends the run whatever `on_error` says."""
+"""Check the answers of parts and count their failures: a breach of a protocol ends the run whatever `on_error` says."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NUMERIC_KINDS = "biufO"
 
 @dataclass
 class Failures:
-    """How often parts failed, and what the first failure said."""
+    """Count of the failures of parts, and the message of the first."""
 
     count: int = 0
     first: str | None = None
@@ -75,8 +75,8 @@ def checked_odds(part: str, answer: Any, brokers: Candidates) -> Floats:
     odds = _numbers(part, "odds", answer, len(brokers))
     right = (odds >= 0.0) & (odds < np.inf)
     if np.count_nonzero(right) != len(right):
-        told = _first(odds, ~right, brokers)
-        raise ContractError(f"part {part!r} answered odds {told}, not a finite number of at least 0")
+        wrong = _first(odds, ~right, brokers)
+        raise ContractError(f"part {part!r} answered odds {wrong}, not a finite number of at least 0")
     return odds
 
 
@@ -84,11 +84,12 @@ def checked_mask(part: str, answers: Sequence[Any] | NDArray[Any], brokers: Cand
     """Return a filter's answers as a mask of shape (n_brokers,).
 
     Raises:
-        ContractError: where there are too many or too few, or one is neither true nor false.
+        ContractError: if there are too many or too few, or one is neither true nor false.
     """
     count = len(brokers)
     if len(answers) != count:
         raise ContractError(f"filter {part!r} gave {len(answers)} answers for {count} brokers")
+    # Lists of different lengths make no array; the comparison below then names the first that is no truth value.
     try:
         mask = np.asarray(answers)
     except ValueError:
@@ -100,14 +101,15 @@ def checked_mask(part: str, answers: Sequence[Any] | NDArray[Any], brokers: Cand
 
 
 def checked_reads(part: Any) -> frozenset[str]:
-    """Return what a part declares to read, everything where it declares nothing.
+    """Return what a part declares to read, everything if it declares nothing.
 
     Raises:
-        ContractError: where that is no set of names, or one of the names is unknown.
+        ContractError: if that is no set of names, or one of the names is unknown.
     """
     name, declared = getattr(part, "name", type(part).__name__), getattr(part, "reads", ALL_READS)
     if isinstance(declared, str) or not isinstance(declared, Iterable):
         raise ContractError(f"part {name!r} declares reads = {declared!r}, which is no set of names")
+    # An unknown name would make cached decisions wrong in silence, so a misspelt one ends the run.
     reads, known = frozenset(declared), ALL_READS | LOAD_DETAILS
     for entry in sorted(map(str, reads - ALL_READS - LOAD_DETAILS)):
         if not entry.removeprefix("properties.") or not entry.startswith("properties."):
@@ -132,15 +134,15 @@ def _numbers(part: str, what: str, answer: Any, count: int) -> Floats:
 
 
 def _first(values: Floats, wrong: Bools, brokers: Candidates) -> str:
-    place = int(np.argmax(wrong))
-    return f"{values[place]} for broker {brokers[place].id!r}"
+    first = int(np.argmax(wrong))
+    return f"{values[first]} for broker {brokers[first].id!r}"
 
 
 def one_by_one(part: str, answer: Any, count: int) -> Iterable[Any]:
     """Return what a filter answers, at most one more than there should be: too many are noticed and endless ones end.
 
     Raises:
-        ContractError: where the answer is none for each broker.
+        ContractError: if the answer is none for each broker.
     """
     if not isinstance(answer, Iterable):
         raise ContractError(f"filter {part!r} answered {answer!r}, not true or false for each broker")

@@ -33,20 +33,22 @@ _HUGE = 1e290
 
 
 class Kept(NamedTuple):
-    """Who is left after some filters."""
+    """The brokers that some filters have left, and those they have not."""
 
     brokers: Candidates
     #: how many each reason took
     rejected: Mapping[Reason, int]
     #: a filter failed, and the policy went on without its answer
     is_unsure: bool = False
+    #: a filter failed, and the policy declines for that
+    is_closed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Ballot:
-    """What a policy said to one decision key at one instant: a distribution over brokers, or why there is none."""
+    """A policy's answer to one decision key at one instant: a distribution over brokers, or why there is none."""
 
-    #: brokers with odds above 0, ascending by number; empty where the policy declined
+    #: brokers with odds above 0, ascending by number; empty if the policy declined
     numbers: tuple[int, ...] = ()
     cumulative: tuple[float, ...] = ()
     #: normalised odds by broker id
@@ -55,7 +57,7 @@ class Ballot:
     declined: Reason | None = None
     margin: float | None = None
     ties: int = 0
-    #: whom the filters left; only where a part observes that
+    #: the brokers that the filters left; only if a part observes that
     offered: Candidates | None = field(default=None, compare=False, repr=False)
 
     def after(self, rejected: Mapping[Reason, int]) -> Ballot:
@@ -67,6 +69,7 @@ class Ballot:
 
     def pick(self, rolled: float) -> int:
         """Return the number of the broker a roll in [0, 1] falls on."""
+        # The last sum may fall short of 1.0 by rounding; a roll beyond it is the last broker's.
         return self.numbers[min(bisect_right(self.cumulative, rolled), len(self.numbers) - 1)]
 
 
@@ -77,7 +80,7 @@ def tallied(
     *,
     are_scored: bool,
 ) -> Ballot:
-    """Make a ballot of what scorers and selector answered, arrays of shape (n_candidates,).
+    """Make a ballot of the answers of scorers and selector, arrays of shape (n_candidates,).
 
     Args:
         are_scored: whether the policy has scorers; without, there is no margin and all are tied.
@@ -87,7 +90,13 @@ def tallied(
         return Ballot(declined=Reason.NO_ODDS)
     if peak > _HUGE:
         odds = odds / peak
-    margin, ties = _margin(scores) if are_scored else (None, len(scores))
+    margin, ties = None, len(scores)
+    if are_scored:
+        # Sums of the same scores in another order differ in their last bits: such brokers are equals.
+        best = float(scores.max())
+        tied = scores >= best - TIED
+        ties = int(np.count_nonzero(tied))
+        margin = None if ties == len(scores) else best - float(scores[~tied].max())
     shares = odds / odds.sum()
     places = np.flatnonzero(shares)
     probabilities: list[float] = shares[places].tolist()
@@ -100,23 +109,16 @@ def tallied(
     )
 
 
-def _margin(scores: NDArray[np.float64]) -> tuple[float | None, int]:
-    best = float(scores.max())
-    tied = scores >= best - TIED
-    ties = int(np.count_nonzero(tied))
-    return (None if ties == len(scores) else best - float(scores[~tied].max())), ties
-
-
 #: Every resource counts in full but memory, which Pulsar leaves out.
 _WEIGHTS = (1.0, 0.0, 1.0, 1.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class SecondChoice:
-    """Whom a policy asks about instead: all whom its first few filters keep.
+    """The brokers a policy asks about instead: all that its first few filters keep.
 
-    It is made where the filters leave nobody, where one of them fails and `on_error = "skip"` lets the policy go on,
-    and as far as the first choice falls on a broker above a usage. Scorers and selector stay the same.
+    It is made if the filters leave no broker, if one of them fails and `on_error = "skip"` lets the policy go on, and
+    as far as the first choice falls on a broker above a usage. Scorers and selector stay the same.
     """
 
     name: ClassVar[str] = "second_choice"
@@ -130,26 +132,26 @@ class SecondChoice:
     def made(
         self, kept: Kept, view: ClusterView, first_among: Callable[[Kept], Ballot], second: Callable[[], Ballot]
     ) -> Ballot:
-        """Return the odds after the second choice; those of the first where it is somebody who is not overloaded.
+        """Return the odds after the second choice; those of the first if none of its brokers is overloaded.
 
         Args:
-            kept: whom all filters keep.
+            kept: the brokers that all filters keep.
             first_among: asks about these.
-            second: asks about those the first few filters keep; where nobody is chosen there, the first choice stands.
+            second: asks about those the first few filters keep; if none is chosen there, the first choice stands.
         """
         first = second() if kept.is_unsure or not len(kept.brokers) else first_among(kept)
-        usage = _usage(view)
+        load = view.load
+        usage = load.usage if load.max_usage is None else load.max_usage
+        if load.resources is not None:
+            usage = weighted_usage(load.resources, _WEIGHTS)
         full = [number for number in first.numbers if usage[number] > self.overloaded]
         if not full:
             return first
         other = second()
+        # A failure that closes the policy closes it here as well, although the first choice had its odds.
+        if other.declined is Reason.POLICY_ERROR:
+            return other
         return first if other.declined is not None else _mixed(first, other, frozenset(full))
-
-
-def _usage(view: ClusterView) -> NDArray[np.float64]:
-    if view.load.resources is not None:
-        return weighted_usage(view.load.resources, _WEIGHTS)
-    return view.load.usage if view.load.max_usage is None else view.load.max_usage
 
 
 def _mixed(first: Ballot, other: Ballot, full: frozenset[int]) -> Ballot:
@@ -159,13 +161,14 @@ def _mixed(first: Ballot, other: Ballot, full: frozenset[int]) -> Ballot:
         return other
     given = dict(zip(other.numbers, other.odds.items(), strict=True))
     share = sum(odds for number, (_, odds) in kept.items() if number in full)
-    found: dict[int, tuple[str, float]] = {}
+    mixed: dict[int, tuple[str, float]] = {}
+    # Ascending by number, as in every ballot, so that a roll means the same broker whichever choice it comes from.
     for number in sorted(kept.keys() - full | given.keys()):
         name = kept[number][0] if number in kept else given[number][0]
         own = 0.0 if number in full or number not in kept else kept[number][1]
-        found[number] = name, own + share * (given[number][1] if number in given else 0.0)
-    odds = dict(found.values())
-    return replace(other, numbers=tuple(found), cumulative=tuple(accumulate(odds.values())), odds=odds)
+        mixed[number] = name, own + share * (given[number][1] if number in given else 0.0)
+    odds = dict(mixed.values())
+    return replace(other, numbers=tuple(mixed), cumulative=tuple(accumulate(odds.values())), odds=odds)
 
 
 _STEPS = float(1 << 64)
@@ -202,7 +205,7 @@ class Draws:
         self._rolls: dict[str, int] = {}
 
     def decision(self, bundle: str, ballot: Ballot, roster: Roster, fingerprint: str) -> Decision:
-        """Draw an owner for a bundle and say how it came about."""
+        """Draw an owner for a bundle and record how it came about."""
         broker: str | None = None
         if len(ballot.numbers) == 1:
             broker = roster[ballot.numbers[0]].id

@@ -1,4 +1,4 @@
-"""From settings to policies: turns part specs into parts, checks every parameter, and writes parts back as settings.
+"""Build policies from settings: turn part specs into parts, check every parameter, and write parts back as settings.
 
 All mistakes of all policies are collected and reported together, each with its place.
 """
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, asdict, dataclass, fields
 from typing import Any, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, PydanticUserError, ValidationError, create_model
+from pydantic import ConfigDict, PydanticUserError, ValidationError, create_model
 
 from lookup.engine.answers import checked_reads
 from lookup.engine.ballots import SecondChoice
@@ -43,7 +43,7 @@ _STRICT = ConfigDict(extra="forbid", protected_namespaces=(), allow_inf_nan=Fals
 
 @dataclass(frozen=True, slots=True)
 class ChildSlot:
-    """What a wrapper's field takes: parts of a kind, one or a list of them."""
+    """A wrapper's field for its children: parts of one kind, one or a list of them."""
 
     kind: str
     is_many: bool = False
@@ -54,7 +54,7 @@ class _Given:
     """Values for a part's parameters."""
 
     values: Mapping[str, Any]
-    #: by parameter, the key of Pulsar's that its value comes from, where it comes from one
+    #: by parameter, the key of Pulsar's that its value comes from, if it comes from one
     keys: Mapping[str, str]
 
 
@@ -77,7 +77,7 @@ def build_policies(
         PartBuilder(registry, {**(conf or {}), **spec.broker_conf}, {**(sources or {}), **spec.conf_sources})
         for spec in specs
     ]
-    policies = [_policy(builder, spec) for builder, spec in zip(builders, specs, strict=True)]
+    policies = [builder.policy(spec) for builder, spec in zip(builders, specs, strict=True)]
     problems = [problem for builder in builders for problem in builder.problems]
     if problems:
         raise SettingsError(problems)
@@ -95,11 +95,38 @@ class PartBuilder:
         self._conf = conf or {}
         self._sources = sources or {}
 
+    def policy(self, spec: PolicySpec) -> Policy:
+        """Build a policy; parts that cannot be built are None, with problems noted."""
+        where = f"policy {shown(spec.name)}"
+        filters = [self.part("filters", part, f"{where} filters[{n}]") for n, part in enumerate(spec.filters)]
+        scorers = [self.part("scorers", part, f"{where} scorers[{n}]") for n, part in enumerate(spec.scorers)]
+        weights = [part.weight for part in spec.scorers]
+        selector = self.part("selectors", spec.selector, f"{where} selector")
+        shedder = None if spec.shedder is None else self.part("shedders", spec.shedder, f"{where} shedder")
+        splitter = None if spec.splitter is None else self.part("splitters", spec.splitter, f"{where} splitter")
+        grace_s = self.grace_s(spec)
+        cadence = self.cadence(spec.cadence, f"{where} cadence")
+        second_choice = None
+        if spec.second_choice is not None:
+            second_choice = self.second_choice(spec.second_choice, f"{where} second_choice", filters=len(filters))
+        return Policy(
+            name=spec.name,
+            selector=selector,
+            filters=tuple(filters),
+            scorers=tuple(WeightedScorer(scorer, weight) for scorer, weight in zip(scorers, weights, strict=True)),
+            shedder=shedder,
+            splitter=splitter,
+            on_error=spec.on_error,
+            grace_us=Policy.grace_us if grace_s is None else grace_s * 1_000_000,
+            cadence=cadence,
+            second_choice=second_choice,
+        )
+
     def part(self, kind: str, spec: PartSpec, where: str) -> Any:
-        """Build one part and its children; None, with problems noted, where it cannot be built."""
+        """Build one part and its children; None, with problems noted, if it cannot be built."""
         try:
-            found = self._registry.find(kind, spec.use)
-            children = child_kinds(found)
+            part_class = self._registry.find(kind, spec.use)
+            children = child_kinds(part_class)
         except PluginError as error:
             self.problems.append(f"{where}: {error}")
             return None
@@ -108,14 +135,27 @@ class PartBuilder:
             for name in children
             if name in spec.parameters
         }
-        given = self._given(found, {**spec.parameters, **built})
-        values = self._values(found, given, where)
+        given = self._given(part_class, {**spec.parameters, **built})
+        values = self._values(part_class, given, where)
         if values is None or None in built.values():
             return None
-        return self._instance(found, _Given(values | built, given.keys), where)
+        try:
+            part = part_class(**values, **built)
+            checked_reads(part)
+        except KeyboardInterrupt:
+            raise
+        except Exception as error:  # noqa: BLE001  a third party's class may raise anything
+            # A value out of `broker.conf` is not in the table the sentence points at, so its origin is named.
+            origins = [f"{name} comes from {self._key(key)}" for name, key in given.keys.items()]
+            self.problems.append("; ".join([f"{where}: {error}", *origins]))
+            return None
+        except BaseException as error:  # noqa: BLE001  one that exits says nothing by itself
+            self.problems.append(f"{where}: {part_class.name!r} could not be made: {raised(error)}")
+            return None
+        return part
 
     def grace_s(self, spec: PolicySpec) -> int | None:
-        """Return for how many seconds a policy leaves what it unloaded in peace, None where nothing says so."""
+        """Return the seconds for which a policy leaves an unloaded bundle in peace, None if no setting says so."""
         minutes = self._conf.get(_GRACE)
         if spec.grace_s is not None or minutes is None:
             return spec.grace_s
@@ -128,12 +168,12 @@ class PartBuilder:
         return minutes * 60
 
     def cadence(self, given: Mapping[str, Any], where: str) -> Cadence:
-        """Build what says how often brokers publish their load; the default, with problems noted, where it is wrong."""
+        """Build the rule how often brokers publish their load; the default, with problems noted, if it is wrong."""
         values = self._values(Cadence, self._given(Cadence, given), where)
         return Cadence() if values is None else Cadence(**values)
 
     def second_choice(self, given: Mapping[str, Any], where: str, *, filters: int) -> SecondChoice | None:
-        """Build what says whom a policy asks about instead; None, with problems noted, where it is wrong.
+        """Build the rule which brokers a policy asks about instead; None, with problems noted, if it is wrong.
 
         Args:
             filters: how many the policy has.
@@ -146,36 +186,30 @@ class PartBuilder:
             self.problems.append(f"{where}: filters = {built.filters}: the policy has only {filters}")
         return built
 
-    def _given(self, found: type[Any], written: Mapping[str, Any]) -> _Given:
-        """Complete what is written by the keys that parameters name."""
-        marks = {name: _conf_of(hint) for name, hint in _hints(found).items() if name not in written}
-        known = {name: mark for name, mark in marks.items() if mark is not None and mark.key in self._conf}
-        configured = {name: _scaled(self._conf[mark.key], mark.scale) for name, mark in known.items()}
-        return _Given({**configured, **written}, {name: mark.key for name, mark in known.items()})
+    def _given(self, part_class: type[Any], written: Mapping[str, Any]) -> _Given:
+        """Complete the written parameters by the `broker.conf` keys that the others name."""
+        configured: dict[str, Any] = {}
+        keys: dict[str, str] = {}
+        for name, hint in _hints(part_class).items():
+            marks = [mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, Conf)]
+            if name in written or not marks or marks[0].key not in self._conf:
+                continue
+            keys[name], value = marks[0].key, self._conf[marks[0].key]
+            # Divided as in Pulsar, so that 70 % is 0.7 to the last bit. A text stays one, and is refused further down.
+            if marks[0].scale != 1.0 and isinstance(value, int | float) and not isinstance(value, bool):
+                scale = marks[0].scale
+                value = value / (1.0 / scale) if scale < 1.0 else value * scale
+            configured[name] = value
+        return _Given({**configured, **written}, keys)
 
     def _key(self, key: str) -> str:
-        """Name a key of Pulsar's as it was written, with its file where that is known."""
+        """Name a key of Pulsar's as it was written, with its file if that is known."""
         source = self._sources.get(key)
         return f"{source}: {key} = {shown(self._conf[key])}" if source else f"{key} = {shown(self._conf[key])}"
 
-    def _instance(self, found: type[Any], given: _Given, where: str) -> Any:
-        try:
-            built = found(**given.values)
-            checked_reads(built)
-        except KeyboardInterrupt:
-            raise
-        except Exception as error:  # noqa: BLE001  a third party's class may raise anything
-            origins = [f"{name} comes from {self._key(key)}" for name, key in given.keys.items()]
-            self.problems.append("; ".join([f"{where}: {error}", *origins]))
-            return None
-        except BaseException as error:  # noqa: BLE001  one that exits says nothing by itself
-            self.problems.append(f"{where}: {found.name!r} could not be made: {raised(error)}")
-            return None
-        return built
-
     def _children(self, slot: ChildSlot, given: Any, where: str) -> Any:
         if slot.is_many and isinstance(given, list | tuple):
-            built = [self._child(slot.kind, entry, f"{where}[{place}]") for place, entry in enumerate(given)]
+            built = [self._child(slot.kind, entry, f"{where}[{n}]") for n, entry in enumerate(given)]
             return None if None in built else tuple(built)
         if slot.is_many or isinstance(given, list | tuple):
             self.problems.append(
@@ -195,25 +229,29 @@ class PartBuilder:
         return self.part(kind, spec, where)
 
     def _values(self, found: type[Any], given: _Given, where: str) -> dict[str, Any] | None:
-        known, children = [entry.name for entry in parameters_of(found)], child_kinds(found)
+        parameters, children, hints = parameters_of(found), child_kinds(found), _hints(found)
+        known = [entry.name for entry in parameters]
         unknown = [name for name in given.values if name not in known]
         for name in unknown:
             self.problems.append(f"{where}: {found.name!r} has no parameter {shown(name)}; {suggestion(name, known)}")
-        needed = [entry.name for entry in parameters_of(found) if _is_required(entry)]
+        needed = [e.name for e in parameters if e.default is MISSING and e.default_factory is MISSING]
         missing = [name for name in needed if name not in given.values]
         for name in missing:
             self.problems.append(f"{where}: {found.name!r} needs the parameter {name!r}")
         # JSON's strict mode is TOML's: an array may be a tuple, an integer a float, but "5" is no number.
         plain = {name: value for name, value in given.values.items() if name not in unknown and name not in children}
         try:
-            model = _model_of(found).model_validate_json(json.dumps(plain, default=str), strict=True)
+            # The default of None only says that a parameter may be left out: defaults are the part's own business.
+            definitions: dict[str, Any] = {name: (hints[name], None) for name in known if name not in children}
+            model = create_model(found.__name__, __config__=_STRICT, **definitions)
+            filled = model.model_validate_json(json.dumps(plain, default=str), strict=True)
         except ValidationError as error:
             self.problems.extend(self._sentence(where, entry, given.keys) for entry in error.errors())
             return None
         except PydanticUserError as error:
             self.problems.append(f"{where}: settings cannot fill {_title(found)}: {error.message}")
             return None
-        return None if unknown or missing else {name: getattr(model, name) for name in model.model_fields_set}
+        return None if unknown or missing else {name: getattr(filled, name) for name in filled.model_fields_set}
 
     def _sentence(self, where: str, entry: Any, keys: Mapping[str, str]) -> str:
         """Say what is wrong with a parameter; of one that a `broker.conf` fills, by the key that was written there."""
@@ -225,32 +263,6 @@ class PartBuilder:
         is_same = entry["input"] == self._conf[keys[name]]
         filled = name if is_same else f"{name} = {shown(entry['input'])}"
         return f"{self._key(keys[name])}: {said} ({filled} of {where})"
-
-
-def _policy(builder: PartBuilder, spec: PolicySpec) -> Policy:
-    where = f"policy {shown(spec.name)}"
-    filters = [builder.part("filters", part, f"{where} filters[{place}]") for place, part in enumerate(spec.filters)]
-    scorers = [builder.part("scorers", part, f"{where} scorers[{place}]") for place, part in enumerate(spec.scorers)]
-    weights = [part.weight for part in spec.scorers]
-    return Policy(
-        name=spec.name,
-        selector=builder.part("selectors", spec.selector, f"{where} selector"),
-        filters=tuple(filters),
-        scorers=tuple(WeightedScorer(scorer, weight) for scorer, weight in zip(scorers, weights, strict=True)),
-        shedder=None if spec.shedder is None else builder.part("shedders", spec.shedder, f"{where} shedder"),
-        splitter=None if spec.splitter is None else builder.part("splitters", spec.splitter, f"{where} splitter"),
-        on_error=spec.on_error,
-        grace_us=_grace_us(builder, spec),
-        cadence=builder.cadence(spec.cadence, f"{where} cadence"),
-        second_choice=None
-        if spec.second_choice is None
-        else builder.second_choice(spec.second_choice, f"{where} second_choice", filters=len(filters)),
-    )
-
-
-def _grace_us(builder: PartBuilder, spec: PolicySpec) -> int:
-    grace_s = builder.grace_s(spec)
-    return Policy.grace_us if grace_s is None else grace_s * 1_000_000
 
 
 def policy_table(policy: Policy) -> dict[str, Any]:
@@ -274,7 +286,7 @@ def child_kinds(found: type[Any]) -> Mapping[str, ChildSlot]:
     """Return the kind of part each child field of a wrapper takes, by the field's name.
 
     Raises:
-        PluginError: where the class's annotations cannot be read.
+        PluginError: if the class's annotations cannot be read.
     """
     hints = _hints(found)
     slots = {entry.name: _slot_in(hints[entry.name]) for entry in parameters_of(found)}
@@ -297,17 +309,6 @@ def _plain(value: Any) -> Any:
     return {key: _plain(entry) for key, entry in value.items()} if isinstance(value, Mapping) else value
 
 
-def _conf_of(annotation: Any) -> Conf | None:
-    return next((mark for mark in getattr(annotation, "__metadata__", ()) if isinstance(mark, Conf)), None)
-
-
-def _scaled(value: Any, scale: float) -> Any:
-    # Divided as in Pulsar, so that 70 % is 0.7 to the last bit. What is no number will be refused like any other value.
-    if scale == 1.0 or isinstance(value, bool) or not isinstance(value, int | float):
-        return value
-    return value / (1.0 / scale) if scale < 1.0 else value * scale
-
-
 def _slot_in(annotation: Any) -> ChildSlot | None:
     if annotation in _CHILD_KINDS:
         return ChildSlot(_CHILD_KINDS[annotation])
@@ -325,18 +326,6 @@ def _hints(found: type[Any]) -> dict[str, Any]:
 
 def _title(found: type[Any]) -> str:
     return f"{found.__module__}.{found.__qualname__}"
-
-
-def _is_required(entry: Field[Any]) -> bool:
-    return entry.default is MISSING and entry.default_factory is MISSING
-
-
-def _model_of(found: type[Any]) -> type[BaseModel]:
-    hints, children = _hints(found), child_kinds(found)
-    names = [entry.name for entry in parameters_of(found) if entry.name not in children]
-    # The default of None only says that a parameter may be left out: defaults are the part's own business.
-    definitions: dict[str, Any] = {name: (hints[name], None) for name in names}
-    return create_model(found.__name__, __config__=_STRICT, **definitions)
 
 
 def _sentence(where: str, entry: Any) -> str:

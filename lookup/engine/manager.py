@@ -382,7 +382,7 @@ class LoadManager:
         if number is None:
             self.counters.failure += 1
             raise StateError(f"broker {decision.broker} was chosen for {request.bundle} but has not been registered")
-        observed = self.policy.observe(self.memory, request, self.roster[number], (offered, instant))
+        observed = self.policy.observe(self.memory, request, self.roster[number], offered, instant)
         self._give(request.bundle, number, ts_us, decided=True, course=course)
         if self.policy.remember(self.memory, request, self.roster[number], self.failures) or observed:
             self._instant = None

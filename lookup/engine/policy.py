@@ -5,7 +5,7 @@ Nothing is rolled and nothing is remembered here; `manager.py` does both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -37,7 +37,7 @@ from lookup.model.view import ClusterView
 
 __all__ = ["Instant", "OnError", "Policy", "WeightedScorer", "memory_key", "shared_problems"]
 
-#: What every assignment may change.
+#: Parts of a view that every assignment may change.
 _UNSETTLED: Final = frozenset({"view.ownership", "view.memory"})
 
 OnError = Literal["stop", "fail-closed", "skip"]
@@ -56,13 +56,10 @@ class WeightedScorer:
 class _ClosedError(Exception):
     """A part failed and the policy fails closed; never leaves this module."""
 
-    #: what the filters before the failing part rejected
-    rejected: Mapping[Reason, int] = MappingProxyType({})
-
 
 @dataclass(frozen=True)
 class Policy:
-    """The thing with a name in a report."""
+    """Filters, scorers, a selector, a shedder and a splitter under the name that reports use."""
 
     name: str
     selector: Selector
@@ -73,9 +70,9 @@ class Policy:
     splitter: Splitter | None = None
     #: µs for which what the shedder unloaded is left in peace; loadBalancerSheddingGracePeriodMinutes, by default 30
     grace_us: int = 30 * 60 * 1_000_000
-    #: how brokers publish their load, where that is simulated
+    #: how brokers publish their load, if that is simulated
     cadence: Cadence = Cadence()
-    #: whom it asks about where the first choice is none, or overloaded
+    #: the brokers it asks about if the first choice is none, or overloaded
     second_choice: SecondChoice | None = None
 
     @cached_property
@@ -85,7 +82,7 @@ class Policy:
 
     @cached_property
     def reads(self) -> frozenset[str]:
-        """Return everything the deciding parts declare to read, and what a second choice goes by."""
+        """Return everything the deciding parts declare to read, and the load if there is a second choice."""
         own = frozenset[str]() if self.second_choice is None else frozenset({"view.load"})
         return own.union(*self.part_reads)
 
@@ -96,10 +93,10 @@ class Policy:
 
     @cached_property
     def part_reads(self) -> tuple[frozenset[str], ...]:
-        """Return what each of `parts` declares to read.
+        """Return the declared reads of each of `parts`.
 
         Raises:
-            ContractError: where a part declares something that does not exist.
+            ContractError: if a part declares something that does not exist.
         """
         return tuple(checked_reads(part) for part in self.parts)
 
@@ -123,6 +120,7 @@ class Policy:
         Args:
             changes: ownership changes since the tick began.
         """
+        # The coarsest instant at which nothing that is read has changed: fewer instants, fewer questions to parts.
         if "view.ownership" in self.reads:
             return f"{epoch_us}/{tick_us}/{changes}"
         if self.reads & {"view.load", "view.now", "view.memory"}:
@@ -133,46 +131,43 @@ class Policy:
         """State the odds of a request over the registered brokers.
 
         Raises:
-            PolicyError: where a part raises and `on_error` is stop.
-            ContractError: where a part breaks its protocol.
+            PolicyError: if a part raises and `on_error` is stop.
+            ContractError: if a part breaks its protocol.
         """
+        choice = self.second_choice
         try:
             kept = self._filtered(request, instant)
-            if self.second_choice is None:
+            if choice is None or kept.is_closed:
                 return self._among(request, instant, kept)
-            return self._second(self.second_choice, request, instant, kept)
-        except _ClosedError as closed:
-            return Ballot(rejected=closed.rejected, declined=Reason.POLICY_ERROR)
+            # The second choice begins with all brokers again: a filter it leaves out may have rejected the best.
+            fewer = partial(self._narrowed, range(choice.filters), request, Kept(instant.offered, {}), instant)
+            among = partial(self._among, request, instant)
+            return choice.made(kept, instant.view, among, lambda: among(fewer()))
         except ContractError as breach:
             raise type(breach)(f"policy {self.name!r}: {breach}") from breach
 
-    def _second(self, choice: SecondChoice, request: LookupRequest, instant: Instant, kept: Kept) -> Ballot:
-        few, everybody = range(choice.filters), Kept(instant.offered, {})
-        fewer = partial(self._narrowed, few, request, everybody, instant)
-        among = partial(self._among, request, instant)
-        return choice.made(kept, instant.view, among, lambda: among(fewer()))
-
     def _among(self, request: LookupRequest, instant: Instant, kept: Kept) -> Ballot:
+        """Ask scorers and selector about those the filters left; once per instant if only filters see changes."""
+        if kept.is_closed:
+            return Ballot(rejected=kept.rejected, declined=Reason.POLICY_ERROR)
         if not len(kept.brokers):
             return Ballot(rejected=kept.rejected, declined=Reason.NO_CANDIDATES)
         try:
-            chosen = self._chosen(request, kept.brokers, instant)
-        except _ClosedError as closed:
-            closed.rejected = kept.rejected
-            raise
+            if self._choice_reads is None:
+                chosen = self._choice(request, kept.brokers, instant)
+            else:
+                # The bytes of the index name a set of candidates at a fraction of the cost of a tuple of its numbers.
+                fields = tuple([field_of(request, name) for name in self._choice_reads])
+                key = fields, kept.brokers.index.tobytes()
+                if key not in instant.chosen:
+                    instant.chosen[key] = self._choice(request, kept.brokers, instant)
+                chosen = instant.chosen[key]
+        except _ClosedError:
+            # Nothing is kept of a failure: the next request asks, and counts, again.
+            return Ballot(rejected=kept.rejected, declined=Reason.POLICY_ERROR)
         if self._observers:
             chosen = replace(chosen, offered=kept.brokers)
         return chosen.after(kept.rejected) if kept.rejected else chosen
-
-    def _chosen(self, request: LookupRequest, brokers: Candidates, instant: Instant) -> Ballot:
-        """Ask scorers and selector about those the filters left; once per instant where only a filter sees changes."""
-        if self._choice_reads is None:
-            return self._choice(request, brokers, instant)
-        key = tuple([field_of(request, name) for name in self._choice_reads]), brokers.index.tobytes()
-        known = instant.chosen.get(key)
-        if known is None:
-            known = instant.chosen[key] = self._choice(request, brokers, instant)
-        return known
 
     def _choice(self, request: LookupRequest, brokers: Candidates, instant: Instant) -> Ballot:
         scores = self.scores(request, brokers, instant)
@@ -181,34 +176,36 @@ class Policy:
 
     @cached_property
     def _choice_reads(self) -> tuple[str, ...] | None:
-        """Return what scorers and selector read of a request; None where an assignment changes their answers.
+        """Return what scorers and selector read of a request; None if an assignment changes their answers.
 
-        Also None where it changes no filter's: then whole ballots are kept, by decision key.
+        Also None if it changes no filter's: then whole ballots are kept, by decision key.
         """
         reads = frozenset[str]().union(*self.part_reads[len(self.filters) :])
         keeps = self._settled < len(self.filters) and not reads & _UNSETTLED
         return fields_in(reads) if keeps else None
 
     def _filtered(self, request: LookupRequest, instant: Instant) -> Kept:
-        """Ask the filters in order, until one leaves nobody; once per instant those no assignment can change."""
+        """Ask the filters in order, until one leaves no broker; once per instant those no assignment can change."""
         known = self._settled
         key = tuple([field_of(request, name) for name in self._settled_reads])
         kept = instant.kept.get(key)
         if kept is None:
-            kept = instant.kept[key] = self._narrowed(range(known), request, Kept(instant.offered, {}), instant)
+            kept = self._narrowed(range(known), request, Kept(instant.offered, {}), instant)
+            if kept.is_closed:
+                return kept
+            instant.kept[key] = kept
         return self._narrowed(range(known, len(self.filters)), request, kept, instant)
 
     def _narrowed(self, places: Iterable[int], request: LookupRequest, kept: Kept, instant: Instant) -> Kept:
-        brokers, rejected, is_unsure = kept
+        brokers, rejected, is_unsure, _ = kept
         before = instant.failures.count
         for place in places:
             if not len(brokers):
                 break
             try:
                 mask = self.admitted(place, request, brokers, instant)
-            except _ClosedError as closed:
-                closed.rejected = rejected
-                raise
+            except _ClosedError:
+                return Kept(brokers, rejected, is_unsure, is_closed=True)
             refused = len(mask) - int(np.count_nonzero(mask))
             if refused:
                 reason = self.filters[place].reason
@@ -229,13 +226,14 @@ class Policy:
     def admitted(self, place: int, request: LookupRequest, brokers: Candidates, instant: Instant) -> NDArray[np.bool_]:
         """Ask one filter, by its place; return a mask of shape (n_candidates,)."""
         part, view = self.filters[place], instant.views[place]
+        # Kept outside the `try`: if a generator raises half way, `on_error = "skip"` keeps its answers, as Pulsar does.
         answers: list[Any] = []
         try:
             answer = part.admit(self._cuts[place](request), brokers, view)
             if isinstance(answer, np.ndarray) and answer.ndim:
                 return checked_mask(part.name, answer, brokers)
             for admitted in one_by_one(part.name, answer, len(brokers)):
-                answers.append(admitted)  # noqa: PERF402  a generator that raises half way keeps its answers so far
+                answers.append(admitted)  # noqa: PERF402  what was said before it raises must not be lost
         except (ContractError, KeyboardInterrupt):
             raise
         except BaseException as error:  # noqa: BLE001  a third party's code may raise anything; on_error decides
@@ -244,7 +242,7 @@ class Policy:
         return checked_mask(part.name, answers, brokers)
 
     def scores(self, request: LookupRequest, brokers: Candidates, instant: Instant) -> NDArray[np.float64]:
-        """Return the weighted sum of the scorers, shape (n_candidates,), all 1.0 where there are none."""
+        """Return the weighted sum of the scorers, shape (n_candidates,), all 1.0 if there are none."""
         if not self.scorers:
             return np.ones(len(brokers))
         total = np.zeros(len(brokers))
@@ -268,7 +266,7 @@ class Policy:
     ) -> NDArray[np.float64]:
         """Ask the selector; return its weights, shape (n_candidates,)."""
         selector = self.selector
-        # The margin is told from the same scores afterwards.
+        # The margin is computed from the same scores afterwards, so the selector must not change them.
         scores.setflags(write=False)
         answer = self._asked(
             selector.name,
@@ -281,19 +279,19 @@ class Policy:
     def remember(
         self, memory: dict[str, dict[str, Any]], request: LookupRequest, broker: Broker, failures: Failures
     ) -> bool:
-        """Let every part that keeps memory note an assignment; tell whether there is one.
+        """Let every part that keeps memory note an assignment; tell whether there is such a part.
 
-        The assignment stands when a part fails here, whatever `on_error` says, unless it says stop.
+        The assignment stands if a part fails here, whatever `on_error` says, unless it says stop.
 
         Args:
             memory: by `memory_key`, changed in place.
 
         Raises:
-            PolicyError: where a part raises and `on_error` is stop.
+            PolicyError: if a part raises and `on_error` is stop.
         """
         for part, cut in self._keepers:
             kept = memory.setdefault(memory_key(part), {})
-            self._told(part, request, failures, partial(part.remember, kept, cut(request), broker))
+            self._note(part, request, failures, partial(part.remember, kept, cut(request), broker))
         return bool(self._keepers)
 
     def observe(
@@ -301,29 +299,30 @@ class Policy:
         memory: dict[str, dict[str, Any]],
         request: LookupRequest,
         broker: Broker,
-        offer: tuple[Candidates | None, Instant],
+        offered: Candidates | None,
+        instant: Instant,
     ) -> bool:
-        """Let every part that observes note an assignment with what was offered; tell whether there is one.
+        """Let every part that observes note an assignment with what was offered; tell whether there is such a part.
 
         Args:
             memory: by `memory_key`, changed in place.
-            offer: whom the filters left, and the instant the decision was taken at.
+            offered: the brokers that the filters left; None if no part observes.
+            instant: that of the decision.
 
         Raises:
             PolicyError: as `remember` does.
         """
-        brokers, instant = offer
-        if brokers is None:
+        if offered is None:
             return False
         for place, part, cut in self._observers:
-            kept, offered = memory.setdefault(memory_key(part), {}), Offer(brokers, instant.views[place])
-            self._told(part, request, instant.failures, partial(part.observe, kept, cut(request), broker, offered))
+            kept, offer = memory.setdefault(memory_key(part), {}), Offer(offered, instant.views[place])
+            self._note(part, request, instant.failures, partial(part.observe, kept, cut(request), broker, offer))
         return bool(self._observers)
 
-    def _told(self, part: Any, request: LookupRequest, failures: Failures, tell: Callable[[], None]) -> None:
-        """Tell a part of an assignment, which stands when the part fails."""
+    def _note(self, part: Any, request: LookupRequest, failures: Failures, note: Callable[[], None]) -> None:
+        """Let a part note an assignment, which stands if the part fails."""
         try:
-            tell()
+            note()
         except (ContractError, KeyboardInterrupt):
             raise
         except BaseException as error:  # noqa: BLE001  a third party's code may raise anything; on_error decides
@@ -348,7 +347,7 @@ class Policy:
         return tuple(request_facet(part.name, reads) for part, reads in named)
 
     def __getstate__(self) -> dict[str, Any]:
-        # The cuts are closures, which do not pickle; they are made again where they are needed.
+        # The cuts are closures, which do not pickle; a worker makes them again if it needs them.
         return {name: value for name, value in self.__dict__.items() if name not in {"_cuts", "_keepers", "_observers"}}
 
     def _asked(self, part: str, request: LookupRequest, instant: Instant, ask: Callable[[], Any]) -> Any:
@@ -371,7 +370,7 @@ class Policy:
 
 
 class Instant:
-    """One view prepared for one policy: who is offered, and each part's own cut of the view."""
+    """One view prepared for one policy: the brokers on offer, and each part's own cut of the view."""
 
     __slots__ = ("chosen", "failures", "kept", "offered", "view", "views")
 
@@ -385,9 +384,9 @@ class Instant:
             for part, reads in zip(policy.parts, policy.part_reads, strict=True)
         ]
         self.failures = Failures() if failures is None else failures
-        #: what the filters that no assignment can change have left, by what they read of the request
+        #: brokers left by the filters that no assignment can change, by the fields these read of the request
         self.kept: dict[tuple[Hashable, ...], Kept] = {}
-        #: what scorers and selector said, by what they read of the request and whom they were asked about
+        #: ballots of scorers and selector, by the fields these read of the request and the candidates
         self.chosen: dict[Hashable, Ballot] = {}
 
 
@@ -397,23 +396,18 @@ def memory_key(part: object) -> str:
 
 
 def shared_problems(policies: Iterable[Policy]) -> list[str]:
-    """Return why policies cannot be replayed under shared ownership, a sentence each; empty where they can."""
-    return [
-        f'policy {policy.name!r} cannot be replayed under ownership = "shared": it {reason}'
-        for policy in policies
-        for reason in _needs(policy)
-    ]
-
-
-def _needs(policy: Policy) -> list[str]:
-    needs = []
-    if policy.shedder is not None:
-        needs.append(f"has a shedder, {policy.shedder.name!r}, and no bundle has an owner to be taken from")
-    if policy.is_stateful:
-        needs.append("keeps memory between decisions, whose order is not defined")
-    readers = [
-        part.name for part, reads in zip(policy.parts, policy.part_reads, strict=True) if "view.ownership" in reads
-    ]
-    if readers:
-        needs.append(f"reads view.ownership ({', '.join(readers)}), and nobody owns anything")
-    return needs
+    """Return why policies cannot be replayed under shared ownership, a sentence each; empty if they can."""
+    problems: list[str] = []
+    for policy in policies:
+        needs = []
+        if policy.shedder is not None:
+            needs.append(f"has a shedder, {policy.shedder.name!r}, and no bundle has an owner to be taken from")
+        if policy.is_stateful:
+            needs.append("keeps memory between decisions, whose order is not defined")
+        declared = zip(policy.parts, policy.part_reads, strict=True)
+        readers = [part.name for part, reads in declared if "view.ownership" in reads]
+        if readers:
+            needs.append(f"reads view.ownership ({', '.join(readers)}), and nobody owns anything")
+        beginning = f'policy {policy.name!r} cannot be replayed under ownership = "shared": it '
+        problems.extend(beginning + need for need in needs)
+    return problems
