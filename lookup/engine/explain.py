@@ -1,4 +1,4 @@
-"""Why a policy answers a request as it does: what every filter and every scorer said about every broker.
+"""Explain why a policy answers a request as it does: the answers of every filter and scorer about every broker.
 
 The same parts are asked through the same facets as in a decision; nothing is rolled, remembered or counted.
 """
@@ -15,7 +15,6 @@ from lookup.engine.facets import request_facet
 from lookup.engine.policy import Instant, Policy
 from lookup.hooks.protocols import reads_of
 from lookup.hooks.raised import raised
-from lookup.model.broker import Candidates
 from lookup.model.decision import BrokerVote, Reason
 from lookup.model.request import LookupRequest
 
@@ -47,14 +46,15 @@ class Explanation:
 
 
 def explain(policy: Policy, request: LookupRequest, instant: Instant) -> Explanation:
-    """Ask a policy about a request and keep what every part says.
+    """Ask a policy about a request and keep the answer of every part.
 
     Args:
         instant: as a decision would see it; its counts of failures stay as they are.
 
     Raises:
-        PolicyError: where a decision would raise it.
+        PolicyError: if a decision would raise it.
     """
+    # An instant of its own: answers that are cached or counted there must not leak into later decisions.
     ballot = policy.ballot(request, Instant(policy, instant.view))
     walk = _Walk(policy, request, instant)
     walk.ask_filters()
@@ -85,7 +85,14 @@ class _Walk:
             if not len(self.kept) or (self._closes and self._failures.count):
                 return
             mask = self._policy.admitted(place, self._request, self.kept, self._instant)
-            self._reject(place, self.kept.subset(~mask))
+            part, view = self._policy.filters[place], self._instant.views[place]
+            cut = request_facet(part.name, reads_of(part))(self._request)
+            for broker in self.kept.subset(~mask):
+                try:
+                    detail = str(part.detail(cut, broker, view)) if hasattr(part, "detail") else None
+                except (Exception, SystemExit) as error:  # noqa: BLE001  words of a third party; failing to find them rejects nobody
+                    detail = f"(its detail raised {raised(error)})"
+                self._rejected[broker.id] = BrokerVote(broker.id, reason=part.reason, detail=detail)
             self.kept = self.kept.subset(mask)
 
     def ask_scorers(self) -> None:
@@ -98,37 +105,24 @@ class _Walk:
         self._totals = dict(zip(self.kept.ids, totals.tolist(), strict=True))
 
     def explanation(self, ballot: Ballot) -> Explanation:
-        """Put together what was said, with the odds of the decision itself."""
+        """Put the answers together with the odds of the decision itself."""
+        votes = []
+        for broker in self._instant.offered.ids:
+            probability = ballot.odds.get(broker, 0.0)
+            if broker in self._rejected:
+                # A second choice may fall on a broker that a filter rejected at the first.
+                votes.append(replace(self._rejected[broker], probability=probability))
+            else:
+                score, scores = self._totals.get(broker), self._scores.get(broker, {})
+                votes.append(BrokerVote(broker, score=score, scores=scores, probability=probability))
         return Explanation(
             policy=self._policy.name,
-            votes=tuple(self._vote(broker, ballot) for broker in self._instant.offered.ids),
+            votes=tuple(votes),
             declined=ballot.declined,
             margin=ballot.margin,
             ties=ballot.ties,
             weights={name: term.weight for name, term in zip(self._names, self._policy.scorers, strict=True)},
             failure=self._failures.first,
-        )
-
-    def _reject(self, place: int, brokers: Candidates) -> None:
-        part = self._policy.filters[place]
-        cut, view = request_facet(part.name, reads_of(part))(self._request), self._instant.views[place]
-        for broker in brokers:
-            try:
-                detail = str(part.detail(cut, broker, view)) if hasattr(part, "detail") else None
-            except (Exception, SystemExit) as error:  # noqa: BLE001  words of a third party; failing to find them rejects nobody
-                detail = f"(its detail raised {raised(error)})"
-            self._rejected[broker.id] = BrokerVote(broker.id, reason=part.reason, detail=detail)
-
-    def _vote(self, broker: str, ballot: Ballot) -> BrokerVote:
-        rejected = self._rejected.get(broker)
-        if rejected is not None:
-            # A second choice may fall on somebody whom a filter rejected at the first.
-            return replace(rejected, probability=ballot.odds.get(broker, 0.0))
-        return BrokerVote(
-            broker,
-            score=self._totals.get(broker),
-            scores=self._scores.get(broker, {}),
-            probability=ballot.odds.get(broker, 0.0),
         )
 
 

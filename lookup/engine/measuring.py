@@ -1,6 +1,6 @@
-"""The door to metrics: every call of one is made here, and what it answers is held to its protocol.
+"""Call metrics: every call of one is made here, and its answer is held to its protocol.
 
-Built-in metrics are asked like everybody's. Where batches come from and what becomes of values is not known here.
+Built-in metrics are called like those of plug-ins.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _REAL = "biuf"
 
 
 def every_key_of(metric: Metric) -> tuple[str, ...] | None:
-    """Return the keys a metric may have, None where they depend on the log."""
+    """Return the keys a metric may have, None if they depend on the log."""
     return getattr(metric, "every_key", None)
 
 
@@ -42,14 +42,28 @@ def keys_of(metric: Metric, batches: Iterable[Batch]) -> tuple[str | None, ...]:
     """Ask a metric for its keys in some batches; each is named once, in the order of their first appearance.
 
     Raises:
-        PluginError: where it raises, or answers something else than texts and None, or a key it says it never has.
+        PluginError: if it raises, or answers something else than texts and None, or a key it says it never has.
     """
-    return tuple(dict.fromkeys(key for batch in batches for key in _keys(metric, batch)))
+    keys: dict[str | None, None] = {}
+    every = every_key_of(metric)
+    for batch in batches:
+        with guarded(f"metric {metric.name!r} raised "):
+            answer: Any = metric.keys(batch)
+            # A text is iterable as well, but its letters are no keys.
+            given = tuple(answer) if isinstance(answer, Iterable) and not isinstance(answer, str | bytes) else None
+        if given is None or not all(key is None or _is_text(key) for key in given):
+            right = "a sequence of texts or None is asked for, (None,) for one number"
+            raise _breach(metric, f"{shown(answer)} for its keys; {right}")
+        unknown = [key for key in given if key is not None and every is not None and key not in every]
+        if unknown:
+            raise _breach(metric, f"the key {unknown[0]!r}, which is not in its every_key, {every}")
+        keys |= dict.fromkeys(given)
+    return tuple(keys)
 
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """What a metric answered for some batches, finite."""
+    """A metric's sums for some batches, finite."""
 
     #: added up over the batches, shape (n_units, k)
     total: FloatArray
@@ -61,11 +75,11 @@ def sums_of(metric: Metric, batches: Sequence[Batch], key: str | None) -> Sums:
     """Ask a metric for its sums in each of some batches, at least one, and add them up in their order.
 
     Raises:
-        PluginError: where it raises, or answers something else than finite real numbers of that shape.
+        PluginError: if it raises, or answers something else than finite real numbers of that shape.
     """
     total = _sums(metric, batches[0], key).astype(np.float64)
     by_batch = [total.sum(axis=0)]
-    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is told below
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused below
         for batch in batches[1:]:
             sums = _sums(metric, batch, key)
             if sums.shape != total.shape:
@@ -85,10 +99,10 @@ def value_of(metric: Metric, sums: FloatArray) -> FloatArray:
     """Ask a metric for the values of totals of shape (..., k), or for that of all rows if these are no units.
 
     Returns:
-        Shape (...), or () of a metric whose rows are no units; finite, or NaN where there is nothing to measure.
+        Shape (...), or () of a metric whose rows are no units; finite, or NaN if there is nothing to measure.
 
     Raises:
-        PluginError: where it raises, or answers something else than that.
+        PluginError: if it raises, or answers something else than that.
     """
     # A metric that divides by nothing gets the NaN that stands for nothing to measure; a warning would say no more.
     with guarded(f"metric {metric.name!r} raised "), np.errstate(all="ignore"):
@@ -103,20 +117,6 @@ def value_of(metric: Metric, sums: FloatArray) -> FloatArray:
     return values.astype(np.float64, copy=False)
 
 
-def _keys(metric: Metric, batch: Batch) -> tuple[str | None, ...]:
-    with guarded(f"metric {metric.name!r} raised "):
-        answer: Any = metric.keys(batch)
-        keys = tuple(answer) if isinstance(answer, Iterable) and not isinstance(answer, str | bytes) else None
-    if keys is None or not all(key is None or _is_text(key) for key in keys):
-        right = "a sequence of texts or None is asked for, (None,) for one number"
-        raise _breach(metric, f"{shown(answer)} for its keys; {right}")
-    every = every_key_of(metric)
-    unknown = [key for key in keys if key is not None and every is not None and key not in every]
-    if unknown:
-        raise _breach(metric, f"the key {unknown[0]!r}, which is not in its every_key, {every}")
-    return keys
-
-
 def _is_text(key: object) -> bool:
     """Tell a text that can be written down from half of a surrogate pair, and from anything else."""
     return isinstance(key, str) and key == key.encode(errors="ignore").decode()
@@ -127,7 +127,10 @@ def _sums(metric: Metric, batch: Batch, key: str | None) -> NDArray[Any]:
     with guarded(f"metric {metric.name!r} raised "):
         answer = metric.accumulate(batch, key)
         sums = _array(answer)
-    rows = _rows(metric, batch)
+    rows: int | None = len(batch.bundles) + (len(batch.events) if metric.resample == "event" else 0)
+    if metric.resample in ("time", "none"):
+        # If intervals do not vary its rows, their number is the metric's own business.
+        rows = len(batch.cells.start) if metric.resample == "time" else None
     if sums.dtype.kind not in _REAL or sums.ndim != 2 or not sums.shape[1] or rows not in (None, len(sums)):
         right = f"real numbers of shape ({'n' if rows is None else rows}, k) would be right"
         raise _breach(metric, f"{_shown(answer)} for its sums of key {key!r}; {right}, {_ROWS[metric.resample]}")
@@ -143,17 +146,8 @@ _ROWS = {
 }
 
 
-def _rows(metric: Metric, batch: Batch) -> int | None:
-    """Return how many rows a metric's sums have, None where it is the metric's own business."""
-    if metric.resample == "none":
-        return None
-    if metric.resample == "time":
-        return len(batch.cells.start)
-    return len(batch.bundles) + (len(batch.events) if metric.resample == "event" else 0)
-
-
 def _array(answer: Any) -> NDArray[Any]:
-    """Return an answer as an array, one object where it is none; what is masked is not there, NaN."""
+    """Return an answer as an array, of one object if it is none; masked entries are NaN."""
     if isinstance(answer, np.ma.MaskedArray) and answer.dtype.kind in _REAL:
         return np.asarray(np.ma.filled(answer.astype(np.float64), np.nan))
     try:

@@ -1,4 +1,4 @@
-"""The door: finds plug-ins, installed ones by entry point and plain files by path, and collects their classes.
+"""Find plug-ins, installed ones by entry point and plain files by path, and collect their classes.
 
 Built-ins enter here like everybody else. Hooks are called once; nothing on the path of a decision comes through here.
 """
@@ -8,9 +8,9 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
@@ -46,7 +46,7 @@ _HOOKS = tuple(f"lookup_register_{kind}" for kind in KINDS)
 
 @dataclass(frozen=True, slots=True)
 class PluginSource:
-    """Where a plug-in came from: an installed distribution, or a file."""
+    """The origin of a plug-in: an installed distribution, or a file."""
 
     name: str
     #: "distribution 1.0", or the file's path
@@ -80,14 +80,31 @@ def load_plugins(files: Sequence[Path | str] = ()) -> Registry:
         files: plain Python files that hold hook implementations, beside the installed distributions.
 
     Raises:
-        PluginError: naming the plug-in, where one cannot be imported, misspells a hook or implements none, or registers
+        PluginError: naming the plug-in, if one cannot be imported, misspells a hook or implements none, or registers
             a class that is no frozen dataclass with a name or whose name is taken.
     """
     manager = pluggy.PluginManager(PROJECT)
     manager.add_hookspecs(specs)
-    sources = [_enter(manager, point) for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=_by_name)]
-    sources += [_enter_file(manager, Path(file)) for file in files]
-    _refuse_misspelt(manager)
+    sources = []
+    # Sorted, since the order in which a machine lists its distributions must not decide what is refused first.
+    for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: (point.name, point.value)):
+        origin = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
+        with guarded(f"plug-in {point.name!r} of {origin} cannot be loaded: "):
+            module = point.load()
+        _register(manager, module, point.name, origin)
+        sources.append(PluginSource(point.name, origin))
+    for path in map(Path, files):
+        if manager.has_plugin(path.stem):
+            taken = f"would be called {path.stem!r}, as another plug-in is; rename the file"
+            raise PluginError(f"plug-in file {path} {taken}")
+        _register(manager, _module_of(path), path.stem, str(path))
+        sources.append(PluginSource(path.stem, str(path)))
+    try:
+        manager.check_pending()
+    except pluggy.PluginValidationError as error:
+        hooks = (caller.name for caller in manager.get_hookcallers(error.plugin) or () if not caller.has_spec())
+        plugin, hook = manager.get_name(error.plugin), next(hooks, "")
+        raise PluginError(f"plug-in {plugin!r} has the unknown hook {hook!r}; {suggestion(hook, _HOOKS)}") from None
     return Registry({kind: _collected(kind, _registered(manager, kind)) for kind in KINDS}, tuple(sources))
 
 
@@ -113,25 +130,6 @@ def registry_of(classes: Mapping[str, Iterable[Any]]) -> Registry:
     return Registry({kind: _collected(kind, classes.get(kind, ())) for kind in KINDS})
 
 
-def _by_name(point: EntryPoint) -> tuple[str, str]:
-    return point.name, point.value
-
-
-def _enter(manager: pluggy.PluginManager, point: EntryPoint) -> PluginSource:
-    origin = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
-    with guarded(f"plug-in {point.name!r} of {origin} cannot be loaded: "):
-        module = point.load()
-    _register(manager, module, point.name, origin)
-    return PluginSource(point.name, origin)
-
-
-def _enter_file(manager: pluggy.PluginManager, path: Path) -> PluginSource:
-    if manager.has_plugin(path.stem):
-        raise PluginError(f"plug-in file {path} would be called {path.stem!r}, as another plug-in is; rename the file")
-    _register(manager, _module_of(path), path.stem, str(path))
-    return PluginSource(path.stem, str(path))
-
-
 def _register(manager: pluggy.PluginManager, module: object, name: str, origin: str) -> None:
     if manager.has_plugin(name):
         raise PluginError(f"plug-in {name!r} of {origin} has the name of another plug-in; names are given once")
@@ -142,12 +140,20 @@ def _register(manager: pluggy.PluginManager, module: object, name: str, origin: 
         # A module entered under two names, or a hook marked as what no hook of ours is.
         why = " ".join(str(error).split())
         raise PluginError(f"plug-in {name!r} of {origin} cannot be registered: {why}") from None
-    found = {caller.name for caller in manager.get_hookcallers(module) or ()}
-    _refuse_undecorated(module, found, f"{name!r} of {origin}")
+    implemented = {caller.name for caller in manager.get_hookcallers(module) or ()}
+    # Pluggy passes over a hook without its decorator in silence, and nobody would miss the classes it registers.
+    for hook in _HOOKS:
+        if hook not in implemented and callable(getattr(module, hook, None)):
+            title = f"{name!r} of {origin}"
+            raise PluginError(f"plug-in {title} has {hook} without @hookimpl before it, so nobody would ever call it")
+    if not implemented:
+        hint = "put @hookimpl before a function like lookup_register_scorers"
+        raise PluginError(f"plug-in {name!r} of {origin} implements no hook; {hint}")
 
 
 def _refuse_arguments(module: object, title: str) -> None:
-    """Complain of hooks that cannot be called as they are, without arguments."""
+    """Refuse hooks that cannot be called as they are, without arguments."""
+    # Pluggy would pass what a hook asks for by name, and complain only when it is called.
     for hook in _HOOKS:
         function = getattr(module, hook, None)
         if not inspect.isroutine(function) or not hasattr(function, f"{PROJECT}_impl"):
@@ -162,17 +168,6 @@ def _refuse_arguments(module: object, title: str) -> None:
             ) from None
 
 
-def _refuse_undecorated(module: object, found: Collection[str], title: str) -> None:
-    """Complain of hooks that pluggy would pass over without a word, for want of their decorator."""
-    for hook in _HOOKS:
-        if hook not in found and callable(getattr(module, hook, None)):
-            raise PluginError(f"plug-in {title} has {hook} without @hookimpl before it, so nobody would ever call it")
-    if not found:
-        raise PluginError(
-            f"plug-in {title} implements no hook; put @hookimpl before a function like lookup_register_scorers"
-        )
-
-
 def _module_of(path: Path) -> ModuleType:
     # Spark workers unpickle classes by module name, so the name must be the same on both sides: it comes from the file.
     name = f"lookup_plugin_{path.stem}"
@@ -180,19 +175,11 @@ def _module_of(path: Path) -> ModuleType:
     if spec is None or spec.loader is None or not path.is_file():
         raise PluginError(f"plug-in file {path} is not a Python file that can be read")
     module = importlib.util.module_from_spec(spec)
+    # Entered before it runs: dataclasses look up the module of their annotations there.
     sys.modules[name] = module
     with guarded(f"plug-in file {path} cannot be loaded: "):
         spec.loader.exec_module(module)
     return module
-
-
-def _refuse_misspelt(manager: pluggy.PluginManager) -> None:
-    try:
-        manager.check_pending()
-    except pluggy.PluginValidationError as error:
-        hooks = (caller.name for caller in manager.get_hookcallers(error.plugin) or () if not caller.has_spec())
-        plugin, hook = manager.get_name(error.plugin), next(hooks, "")
-        raise PluginError(f"plug-in {plugin!r} has the unknown hook {hook!r}; {suggestion(hook, _HOOKS)}") from None
 
 
 def _registered(manager: pluggy.PluginManager, kind: str) -> Iterator[Any]:
@@ -201,6 +188,7 @@ def _registered(manager: pluggy.PluginManager, kind: str) -> Iterator[Any]:
         plugin = f"plug-in {implementation.plugin_name!r}"
         with guarded(f"{plugin} failed in {hook}: "):
             answer = implementation.function()
+            # A generator runs here, so that what it raises is the plug-in's failure.
             classes = list(answer) if isinstance(answer, Iterable) else None
         if classes is None:
             right = "an iterable of classes would be right, () where there is none"
@@ -208,9 +196,9 @@ def _registered(manager: pluggy.PluginManager, kind: str) -> Iterator[Any]:
         yield from classes
 
 
-def _collected(kind: str, found: Iterable[Any]) -> Mapping[str, type[Any]]:
+def _collected(kind: str, registered: Iterable[Any]) -> Mapping[str, type[Any]]:
     classes: dict[str, type[Any]] = {}
-    for entry in found:
+    for entry in registered:
         name = checked_name(kind, entry)
         if name in classes:
             taken = title_of(classes[name])

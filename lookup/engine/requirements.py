@@ -1,4 +1,4 @@
-"""What a class must be to be registered: a frozen dataclass with a name that can be called as its protocol says.
+"""Check registered classes: each is a frozen dataclass with a name, and can be called as its protocol says.
 
 How classes are found is the business of `plugins`; what parts answer is checked where they are asked.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, get_args
 
 from lookup.errors import PluginError
@@ -46,7 +46,7 @@ PROTOCOLS: Mapping[str, type[Any]] = {
     "log_readers": LogReader,
     "metrics": Metric,
 }
-#: What a class of a kind has besides its name and its protocol's methods.
+#: Attributes that a class of a kind has besides its name and its protocol's methods.
 _ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
     "filters": ("reason",),
     "listers": ("interests",),
@@ -55,7 +55,7 @@ _ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
 #: Kinds that settings write as tables, and the keys of those tables that are no parameters.
 _PARTS = ("filters", "scorers", "selectors", "shedders", "splitters", "split_algorithms", "listers")
 _RESERVED = ("use", "weight")
-#: What a metric may say of itself.
+#: Declarations of a metric that have a closed list of values.
 _CHOICES = {"better": get_args(Better), "grain": get_args(Grain), "resample": get_args(Resample)}
 
 
@@ -96,7 +96,14 @@ def checked_name(kind: str, found: Any) -> str:
     if missing:
         raise PluginError(f"{where} has no `{missing[0]}`, which its protocol asks for")
     _refuse_signatures(kind, found, where)
-    _refuse_values(kind, found, where)
+    reason = getattr(found, "reason", None)
+    if kind == "filters" and not isinstance(reason, Reason):
+        raise PluginError(f"{where} rejects by reason {reason!r}; Reason.FILTERED is there for all plug-ins")
+    reserved = [entry.name for entry in dataclasses.fields(found) if entry.name in _RESERVED]
+    if reserved and kind in _PARTS:
+        raise PluginError(f"{where} has a parameter {reserved[0]!r}, which settings keep for themselves")
+    if kind == "metrics":
+        _refuse_declarations(found, where)
     return name
 
 
@@ -106,48 +113,33 @@ def title_of(found: type[Any]) -> str:
 
 
 def _refuse_signatures(kind: str, found: type[Any], where: str) -> None:
-    """Complain of methods that could not be called, which nobody would notice before the first decision."""
+    """Refuse methods that cannot be called: without this, a run would notice them at its first decision."""
     fields = {entry.name for entry in dataclasses.fields(found)}
+    # Every call site passes arguments by position, so a binding of that many decides.
     for name, arguments in {**_METHODS[kind], **_OPTIONAL.get(kind, {})}.items():
         member = inspect.getattr_static(found, name, None)
         if member is None or name in fields:  # an instance has its own
             continue
         if not callable(member) and not hasattr(type(member), "__get__"):
             raise PluginError(f"{where} has {shown(member)} for its `{name}`, which must be a method")
-        taken = _refused_parameters(member, len(arguments))
-        if taken is not None:
+        own = 0 if isinstance(member, staticmethod) else 1
+        function = member.__func__ if isinstance(member, staticmethod | classmethod) else member
+        # Of other callables, C functions among them, the parameters may be unknown: they get the benefit of the doubt.
+        if not inspect.isfunction(function):
+            continue
+        # A decorator's own parameters count, not those of what it wraps.
+        signature = inspect.signature(function, follow_wrapped=False)
+        try:
+            signature.bind(*[None] * (own + len(arguments)))
+        except TypeError:
+            taken = f"`{name}({', '.join(list(signature.parameters)[own:])})`"
             right = f"`{name}({', '.join(arguments)})`, as its protocol has it"
-            raise PluginError(f"{where} has `{name}({', '.join(taken)})`, which cannot be called as {right}")
-
-
-def _refused_parameters(member: Any, count: int) -> Collection[str] | None:
-    """Return the parameters of a method that cannot take so many arguments; None where it can, or nobody knows."""
-    own = 0 if isinstance(member, staticmethod) else 1
-    function = member.__func__ if isinstance(member, staticmethod | classmethod) else member
-    if not inspect.isfunction(function):
-        return None
-    # A decorator's own parameters count, not those of what it wraps.
-    signature = inspect.signature(function, follow_wrapped=False)
-    try:
-        signature.bind(*[None] * (own + count))
-    except TypeError:
-        return list(signature.parameters)[own:]
-    return None
-
-
-def _refuse_values(kind: str, found: type[Any], where: str) -> None:
-    reason = getattr(found, "reason", None)
-    if kind == "filters" and not isinstance(reason, Reason):
-        raise PluginError(f"{where} rejects by reason {reason!r}; Reason.FILTERED is there for all plug-ins")
-    reserved = [entry.name for entry in dataclasses.fields(found) if entry.name in _RESERVED]
-    if reserved and kind in _PARTS:
-        raise PluginError(f"{where} has a parameter {reserved[0]!r}, which settings keep for themselves")
-    if kind == "metrics":
-        _refuse_declarations(found, where)
+            raise PluginError(f"{where} has {taken}, which cannot be called as {right}") from None
 
 
 def _refuse_declarations(found: type[Any], where: str) -> None:
-    """Complain of a metric that cannot be made, or says of itself what has no meaning."""
+    """Refuse a metric that cannot be made, or whose declarations have no meaning."""
+    # Declarations may be properties, so they are read from an instance, in the same guard.
     with guarded(f"{where} cannot be made without parameters: "):
         metric = found()
         names = ("name", "unit", *_CHOICES, "every_key", "luck")

@@ -1,4 +1,4 @@
-"""Limits of shedders in bytes and messages per second: what a run has to know for them to mean anything.
+"""Limits of shedders in bytes and messages per second, and the rates that a run has to know for them to mean anything.
 
 Parts declare such limits by `Unit`. Load that is the weight of lookups becomes bytes here and nowhere else, in the view
 of the shedders that need it; everything else goes on in weight (`docs/decisions/bytes-and-weights.md`).
@@ -42,7 +42,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Which rates a run knows of bundles and brokers."""
+    """The rates that a run knows of bundles and brokers."""
 
     has_bytes: bool
     has_messages: bool
@@ -61,6 +61,7 @@ def limits_of(part: Any) -> tuple[Limit, ...]:
         unit: Unit | None = marks.get(Unit)
         if unit is None or (unit.switch is not None and not getattr(part, unit.switch)):
             continue
+        # Written back in Pulsar's own unit, so that users find the number in their `broker.conf`.
         value, conf = getattr(part, name), marks.get(Conf)
         key = None if conf is None else f"{conf.key} = {value / conf.scale:.10g}"
         quantity: Literal["bytes", "messages"] = "messages" if unit.name == "messages/s" else "bytes"
@@ -69,7 +70,7 @@ def limits_of(part: Any) -> tuple[Limit, ...]:
 
 
 def goes_by_bytes(part: Any) -> bool:
-    """Return whether a part has a limit in bytes per second above 0."""
+    """Tell whether a part has a limit in bytes per second above 0."""
     return any(limit.quantity == "bytes" and limit.value > 0 for limit in limits_of(part))
 
 
@@ -117,10 +118,13 @@ def cannot_act(
         mean_load: returns what a broker carries on average, weight per second, None if that is unknown; only called if
             there is something to say.
     """
+    known = {"bytes": rates.has_bytes, "messages": rates.has_messages}
     return {
         policy.name: _sentence(policy.shedder, limits, rates, mean_load())
         for policy in policies
-        if policy.shedder is not None and (limits := limits_of(policy.shedder)) and not _acts(limits, rates)
+        if policy.shedder is not None and (limits := limits_of(policy.shedder))
+        # A limit of 0 bytes is met by any load, so nothing has to be known of it.
+        if not any(known[limit.quantity] or (limit.quantity == "bytes" and not limit.value) for limit in limits)
     }
 
 
@@ -131,7 +135,7 @@ def act_warnings(sentences: Mapping[str, str], incumbent: str) -> list[str]:
 
 
 class _ScaledBundles(Sequence[Sequence[BundleLoad]]):
-    """Top bundles by broker number, their loads multiplied when they are read."""
+    """Top bundles by broker number, their loads multiplied when they are read: most shedders read few of them."""
 
     def __init__(self, bundles: Sequence[Sequence[BundleLoad]], factor: float) -> None:
         self._bundles, self._factor = bundles, factor
@@ -143,27 +147,16 @@ class _ScaledBundles(Sequence[Sequence[BundleLoad]]):
         return tuple(entry._replace(load=entry.load * self._factor) for entry in self._bundles[broker])
 
 
-def _acts(limits: Sequence[Limit], rates: Rates) -> bool:
-    known = {"bytes": rates.has_bytes, "messages": rates.has_messages}
-    return any(known[limit.quantity] or (limit.quantity == "bytes" and not limit.value) for limit in limits)
-
-
 def _sentence(shedder: Shedder, limits: Sequence[Limit], rates: Rates, mean_load: float | None) -> str:
     remedy = rates.remedy
-    suggested = _suggested(limits, mean_load) if rates.is_stated else None
-    if suggested is not None:
+    least = min((limit.value for limit in limits if limit.quantity == "bytes"), default=None)
+    if rates.is_stated and least is not None and mean_load:
+        # Rounded up to two digits: a user writes it down, and a smaller value would not reach the limit.
+        exact = least / (_LEAST_SHARE * mean_load)
+        step = 10.0 ** (math.floor(math.log10(exact)) - 1)
+        suggested = math.ceil(exact / step) * step
         number = f"{suggested:.0f}" if suggested >= 100 else f"{suggested:.2g}"  # it has two digits
         share = f"{_LEAST_SHARE:.0%} of what a broker of this log carries on average"
         remedy += f"; {number} is suggested, the smallest with which {share} reaches the limit"
     rule = " or ".join(map(str, limits))
     return f"its shedder {shedder.name!r} cannot act: it goes by {rule}, but {rates.why}; {remedy}"
-
-
-def _suggested(limits: Iterable[Limit], mean_load: float | None) -> float | None:
-    """Return the least `bytes_per_weight` with which a small share of the mean load reaches a limit, in two digits."""
-    least = min((limit.value for limit in limits if limit.quantity == "bytes"), default=None)
-    if least is None or not mean_load:
-        return None
-    exact = least / (_LEAST_SHARE * mean_load)
-    step = 10.0 ** (math.floor(math.log10(exact)) - 1)
-    return math.ceil(exact / step) * step
