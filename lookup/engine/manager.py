@@ -1,7 +1,7 @@
 """The load manager: one policy at work in one cluster, without I/O, the same object in tests, replay and gateway.
 
-It keeps owners, memory, dice and counters. What happens in the world is told to it (`set_registry`, `set_load`,
-`begin_tick`); what it did is read from `take_decisions` and `take_changes`.
+It keeps owners, memory, dice and counters. Callers report events (`set_registry`, `set_load`, `begin_tick`) and read
+the results from `take_decisions` and `take_changes`.
 
 Source: `docs/pulsar/load-managers.md`.
 """
@@ -52,7 +52,7 @@ __all__ = ["Conditions", "LoadManager"]
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What holds in a cluster whatever policy is at work there."""
+    """Circumstances of a cluster that are the same whatever policy is at work there."""
 
     #: who re-assigns the bundles of a lost broker: the next lookup, or the leader at once
     owner_loss: OwnerLoss = "next-lookup"
@@ -79,7 +79,7 @@ class LoadManager:
     Args:
         roster: every broker that will ever be registered; none is registered before `set_registry`.
         seed: of the dice.
-        conditions: what holds in the cluster whatever the policy is.
+        conditions: circumstances of the cluster that do not depend on the policy.
     """
 
     def __init__(
@@ -94,7 +94,10 @@ class LoadManager:
         self.registered: NDArray[np.bool_] = np.zeros(len(roster), dtype=bool)
         self._conditions = conditions
         #: bytes that 1.0 of a broker's load and of a bundle's stands for, None if the shedder does not go by them
-        self._bytes = _bytes_for(policy, conditions)
+        self._bytes: tuple[float, float] | None = None
+        factors = conditions.broker_bytes, conditions.bundle_bytes
+        if factors != (1.0, 1.0) and policy.shedder is not None and goes_by_bytes(policy.shedder):
+            self._bytes = factors
         self._draws = Draws(policy.name, cluster, seed)
         self._book = OwnerBook(self.ownership, handover_us=conditions.handover_us)
         self._load = Load.unknown(len(roster)).read_only()
@@ -108,7 +111,7 @@ class LoadManager:
         self._ballots: dict[Hashable, Ballot] = {}
         self._declined: dict[Hashable, Decided] = {}
 
-    # What the world tells.
+    # Events of the world.
 
     def begin_tick(self, start_us: int) -> None:
         """Start a tick: the view's clock stands at its start until the next."""
@@ -125,12 +128,14 @@ class LoadManager:
             roster: the same brokers under the same numbers, with the lookup data of this epoch.
             registered: shape (n_brokers,).
         """
+        # By number and not by id: the roster is the same for the whole run, only its lookup data may differ.
         lost = np.flatnonzero(self.registered & ~registered).tolist()
         self.roster, self.registered = roster, registered.copy()
         self.registered.flags.writeable = False
         self.capacity = capacities(roster, self._conditions.assumed_capacity)
         self._epoch_us = self._tick_us
         self._forget_answers()
+        # Sorted, so that a leader re-selects in the same order wherever the sets of bundles came from.
         orphans = sorted({bundle for number in lost for bundle in self._book.orphans_of(number, self._tick_us)})
         for bundle in orphans:
             self._take(bundle, "forced", self._tick_us)
@@ -150,6 +155,7 @@ class LoadManager:
         """Take over owners from before the run; those that are not registered are left out, and pinned bundles."""
         for bundle, broker in sorted(owners.items()):
             number = self._registered_number(broker)
+            # The owner of a pinned bundle is in its name; an owner in the book would outlive its registration.
             if number is not None and pinned_broker(bundle.rpartition("/")[0]) is None:
                 self._give(bundle, number, self._tick_us, decided=False)
         self._changes_in_tick = 0
@@ -174,11 +180,11 @@ class LoadManager:
             ts_us: when the lookup came; the start of the tick by default.
 
         Returns:
-            None where nobody serves it: no candidate, all odds zero, read-only and unowned, or being released to nobody
-            in particular.
+            None if no broker serves it: no candidate, all odds zero, read-only and unowned, or being released without
+            a destination.
 
         Raises:
-            PolicyError: where a part fails and the policy says stop, or breaks its protocol.
+            PolicyError: if a part fails and the policy says stop, or breaks its protocol.
         """
         options = options or LookupOptions()
         if topic is not None and is_internal_topic(topic):
@@ -196,12 +202,12 @@ class LoadManager:
         return self._answer(self.ownership.owner(bundle), decision)
 
     def select(self, request: LookupRequest, ts_us: int, *, course: Course = ASSIGNMENT) -> Decision | None:
-        """Decide who is to own an unowned bundle that is not in flight, and book it; None where nobody is registered.
+        """Choose an owner for an unowned bundle that is not in flight, and book it; None if no broker is registered.
 
         A decision key that was declined for this bundle under the same fingerprint is not asked again, only counted.
 
         Args:
-            course: what the bundle goes through before it is owned; where the leader re-selects, nothing.
+            course: the states the bundle goes through before it is owned; none if the leader re-selects.
         """
         if not len(self._prepared().offered):
             return None
@@ -223,11 +229,12 @@ class LoadManager:
         return decision
 
     def decide(self, request: LookupRequest) -> tuple[Ballot, str]:
-        """Return what the policy says to a request now, and the fingerprint that holds under; nothing is booked."""
+        """Return the policy's ballot on a request now, and the fingerprint under which it holds; nothing is booked."""
         return self._decided(request, self.policy.decision_key(request))
 
     def _decided(self, request: LookupRequest, key: Hashable) -> tuple[Ballot, str]:
         instant = self._prepared()
+        # Every assignment may change what is remembered, so such a ballot holds for one request only.
         if "view.memory" in self.policy.reads:
             return self.policy.ballot(request, instant), self._fingerprint
         known = self._ballots.get(key)
@@ -246,7 +253,7 @@ class LoadManager:
     def leader(self) -> int | None:
         """Return the number of the broker that serves the load manager's own topics: the first registered one.
 
-        Pulsar elects a leader; which broker that was, no log of lookups tells.
+        Pulsar elects a leader; a log of lookups does not say which broker that was.
         """
         numbers = np.flatnonzero(self.registered)
         return int(numbers[0]) if len(numbers) else None
@@ -254,7 +261,7 @@ class LoadManager:
     # Bundles.
 
     def in_flight(self, bundle: str, ts_us: int | None = None) -> ServiceUnitState | None:
-        """Return the state of a bundle that is being handed over, None where it is not.
+        """Return the state of a bundle that is being handed over, None if it is not.
 
         Args:
             ts_us: the start of the tick by default.
@@ -265,8 +272,8 @@ class LoadManager:
         """Take a bundle from its owner on an administrator's behalf, and give it to `dest` if that is named.
 
         Raises:
-            InputError: where nobody owns the bundle, or `dest` owns it already or is not registered.
-            StateError: where the bundle is in flight.
+            InputError: if no broker owns the bundle, or `dest` owns it already or is not registered.
+            StateError: if the bundle is in flight.
         """
         if pinned_broker(bundle.rpartition("/")[0]) is not None:
             return
@@ -285,20 +292,21 @@ class LoadManager:
         """Replace a bundle by its children, which keep its owner and its past.
 
         Returns:
-            What the children go through until they are owned as such; None where that takes no time.
+            The states the children go through until they are owned as such; None if that takes no time.
 
         Raises:
-            StateError: where the bundle is in flight.
+            StateError: if the bundle is in flight.
         """
         self._book.hand_overs.require_settled(bundle, self._tick_us, "split")
         begun = self._book.split(bundle, children, self._tick_us)
+        # The grace period is the parent's: a split must not be a way round it.
         if bundle in self._unloaded:
             self._unloaded.update(dict.fromkeys(children, self._unloaded[bundle]))
         self._changed()
         return begun
 
     def shed(self, *, registry_known: bool = True) -> CycleReport[Unload] | None:
-        """Run one cycle of the policy's shedder; None where it has none.
+        """Run one cycle of the policy's shedder; None if it has none.
 
         Args:
             registry_known: false where reading the registry failed, and with it the cycle.
@@ -308,17 +316,18 @@ class LoadManager:
         if not registry_known:
             return FAILED_CYCLE
         memory, instant = self._memory_of(self.policy.shedder), self._prepared()
+        # Only a shedder with limits in bytes sees bytes; for all others the weight of lookups is the load.
         shown = in_bytes(instant.view, *self._bytes) if self._bytes is not None else None
         return run_sheds(self.policy, instant, memory, self._carry_out, in_flight=self.in_flight, shown=shown)
 
     def split_bundles(self) -> CycleReport[Split] | None:
-        """Run one cycle of the policy's splitter; None where it has none."""
+        """Run one cycle of the policy's splitter; None if it has none."""
         if self.policy.splitter is None:
             return None
         memory = self._memory_of(self.policy.splitter)
         return run_splits(self.policy, self._prepared(), memory, self.split, in_flight=self.in_flight)
 
-    # What was done.
+    # Results.
 
     def take_decisions(self) -> list[Decided]:
         """Return the decisions since the last call; a declined one is still counted up until its fingerprint ends."""
@@ -335,7 +344,23 @@ class LoadManager:
 
     def _prepared(self) -> Instant:
         if self._instant is None:
-            self._instant = Instant(self.policy, self._view(), self.failures)
+            # Ownership, memory and unloads in the view are live: an assignment changes them without a new view.
+            view = ClusterView(
+                cluster=self.cluster,
+                brokers=self.roster,
+                registered=self.registered,
+                capacity=self.capacity,
+                epoch_us=self._epoch_us,
+                now_us=self._tick_us,
+                load=self._load,
+                ownership=self.ownership,
+                unloaded=MappingProxyType(self._unloaded),
+                memory=MappingProxyType(self.memory),
+                namespaces=self._conditions.namespaces,
+                topology=self._conditions.topology,
+                salt=self._conditions.salt,
+            )
+            self._instant = Instant(self.policy, view, self.failures)
             self._refresh_fingerprint()
         return self._instant
 
@@ -343,32 +368,16 @@ class LoadManager:
         key = memory_key(part)
         if key not in self.memory:
             self.memory[key] = {}
-            # What was prepared before shows an empty memory that nobody will ever write to.
+            # A view that was prepared before shows an empty memory that will never be written to.
             self._instant = None
         return self.memory[key]
-
-    def _view(self) -> ClusterView:
-        return ClusterView(
-            cluster=self.cluster,
-            brokers=self.roster,
-            registered=self.registered,
-            capacity=self.capacity,
-            epoch_us=self._epoch_us,
-            now_us=self._tick_us,
-            load=self._load,
-            ownership=self.ownership,
-            unloaded=MappingProxyType(self._unloaded),
-            memory=MappingProxyType(self.memory),
-            namespaces=self._conditions.namespaces,
-            topology=self._conditions.topology,
-            salt=self._conditions.salt,
-        )
 
     def _forget_answers(self) -> None:
         self._instant = None
         self._ballots, self._declined = {}, {}
 
     def _refresh_fingerprint(self) -> None:
+        # Answers are kept as long as all that the policy reads stays the same, however many ticks that is.
         fingerprint = self.policy.fingerprint(self._epoch_us, self._tick_us, self._changes_in_tick)
         if fingerprint != self._fingerprint:
             self._fingerprint = fingerprint
@@ -379,9 +388,11 @@ class LoadManager:
     ) -> None:
         self.counters.success += 1
         number, instant = self._registered_number(str(decision.broker)), self._prepared()
+        # The policy was offered registered brokers only: this happens if the registry changed within a decision.
         if number is None:
             self.counters.failure += 1
             raise StateError(f"broker {decision.broker} was chosen for {request.bundle} but has not been registered")
+        # Observed before the bundle is given away: the view must be the one the decision was taken on.
         observed = self.policy.observe(self.memory, request, self.roster[number], offered, instant)
         self._give(request.bundle, number, ts_us, decided=True, course=course)
         if self.policy.remember(self.memory, request, self.roster[number], self.failures) or observed:
@@ -419,9 +430,3 @@ class LoadManager:
     def _registered_number(self, broker: str) -> int | None:
         number = self.roster.number(broker)
         return number if number is not None and self.registered[number] else None
-
-
-def _bytes_for(policy: Policy, conditions: Conditions) -> tuple[float, float] | None:
-    factors = conditions.broker_bytes, conditions.bundle_bytes
-    is_needed = factors != (1.0, 1.0) and policy.shedder is not None and goes_by_bytes(policy.shedder)
-    return factors if is_needed else None

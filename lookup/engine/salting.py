@@ -1,4 +1,4 @@
-"""The salt probe: which parts of a policy tell equal brokers apart by their names, and alike under every salt.
+"""Probe policies for salt: find the parts that tell equal brokers apart by their names, and alike under every salt.
 
 A placement by hash is one draw of luck, like a roll of dice. Every replicate of a replay has a salt of its own, which a
 part that hashes mixes in; a part that does not has the same luck in every replicate, and it looks like merit. The probe
@@ -115,9 +115,7 @@ def probe_requests(bundles: Sequence[str], properties: Sequence[Mapping[str, str
 
 def _kinds(brokers: Sequence[Broker]) -> list[Broker]:
     """Return one broker of each kind: they differ in labels, in place, or in whether their capacity is known."""
-    kinds = {
-        (tuple(sorted(one.lookup_data.properties.items())), one.location, one.capacity is None): one for one in brokers
-    }
+    kinds = {(tuple(sorted(b.lookup_data.properties.items())), b.location, b.capacity is None): b for b in brokers}
     return _spread(list(kinds.values()), _KINDS)
 
 
@@ -148,6 +146,7 @@ def _renamed(broker: Broker, name: str) -> Broker:
 
 def _asked_of(broker: Broker, requests: Sequence[LookupRequest]) -> list[LookupRequest]:
     """Return the requests, and some of clients that send the labels of a broker."""
+    # A part that compares labels is even until a client asks for just these.
     prefix, published = broker.property_prefix, broker.lookup_data.properties
     labels = {key.removeprefix(prefix): value for key, value in published.items() if key.startswith(prefix)}
     return [*requests, *(replace(request, properties=labels) for request in requests[:_LABELLED] if labels)]
@@ -155,8 +154,12 @@ def _asked_of(broker: Broker, requests: Sequence[LookupRequest]) -> list[LookupR
 
 def _pieces(part: Any) -> Iterator[Any]:
     """Yield a part with even children in place of its own, then each child in the same way."""
-    named = {entry.name: getattr(part, entry.name) for entry in fields(part)} if is_dataclass(part) else {}
-    children = {name: value for name, value in named.items() if _is_part(value) or _are_parts(value)}
+    children = {}
+    for entry in fields(part) if is_dataclass(part) else ():
+        value = getattr(part, entry.name)
+        if _is_part(value) or (isinstance(value, tuple | list) and value and all(map(_is_part, value))):
+            children[entry.name] = value
+    # With children of its own, a wrapper that ignores the salt would be taken for salted if one child mixes it in.
     try:
         evened = {name: _EVEN if _is_part(value) else tuple(_EVEN for _ in value) for name, value in children.items()}
         yield replace(part, **evened) if children else part
@@ -169,10 +172,6 @@ def _pieces(part: Any) -> Iterator[Any]:
 
 def _is_part(value: Any) -> bool:
     return isinstance(value, Filter | Scorer | Selector)
-
-
-def _are_parts(value: Any) -> bool:
-    return isinstance(value, tuple | list) and bool(value) and all(map(_is_part, value))
 
 
 def _goes_by_place(part: Any) -> bool:
@@ -191,19 +190,19 @@ def _alone(part: Any) -> Policy:
 def _is_unsalted(policy: Policy, scenes: Sequence[tuple[Sequence[ClusterView], Sequence[LookupRequest]]]) -> bool:
     """Tell whether a policy's odds over equal brokers are uneven, and the same under every salt."""
     try:
-        return any(_is_unsalted_in(policy, views, requests) for views, requests in scenes)
+        for views, requests in scenes:
+            # Requests with one decision key have the same odds, so a policy that reads little is asked little.
+            asked = list({policy.decision_key(request): request for request in requests}.values())
+            first = list(_odds(policy, asked, views[0]))
+            if all(max(odds) - min(odds) <= _CLOSE for odds in first):
+                continue
+            # Lazily: most parts that mix the salt in differ under the second salt, and the others need not be asked.
+            pairs = (pair for view in views[1:] for pair in zip(first, _odds(policy, asked, view), strict=True))
+            if all(abs(a - b) <= _CLOSE for odds in pairs for a, b in zip(*odds, strict=True)):
+                return True
     except PulsarLookupError:
         return False
-
-
-def _is_unsalted_in(policy: Policy, views: Sequence[ClusterView], requests: Sequence[LookupRequest]) -> bool:
-    # Requests with one decision key have the same odds, so a policy that reads little is asked little.
-    asked = list({policy.decision_key(request): request for request in requests}.values())
-    first = list(_odds(policy, asked, views[0]))
-    if all(max(odds) - min(odds) <= _CLOSE for odds in first):
-        return False
-    pairs = (pair for view in views[1:] for pair in zip(first, _odds(policy, asked, view), strict=True))
-    return all(abs(one - other) <= _CLOSE for odds in pairs for one, other in zip(*odds, strict=True))
+    return False
 
 
 def _odds(policy: Policy, requests: Sequence[LookupRequest], view: ClusterView) -> Iterator[list[float]]:
