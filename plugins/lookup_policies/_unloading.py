@@ -49,12 +49,14 @@ def measured_usage(view: ClusterView) -> NDArray[np.float64]:
 
 def reported(view: ClusterView, column: NDArray[np.float64]) -> Figures:
     """Return a column of the view by broker number, without brokers that are gone or have not reported."""
+    # A broker that has gone may still have its last report on the board.
     numbers = np.flatnonzero(view.registered & ~np.isnan(column))
     return dict(zip(numbers.tolist(), column[numbers].tolist(), strict=True))
 
 
 def average_of(usage: Figures) -> float:
     """Return the mean, added up one by one in the order of brokers as in Pulsar; there must be a figure."""
+    # Not sum(), which compensates for round-off in newer versions of Python: Java adds one by one.
     total = 0.0
     for figure in usage.values():
         total += figure
@@ -82,6 +84,7 @@ def give_up(view: ClusterView, number: int, needed: float) -> Generator[Unload, 
         ruling = yield Unload(entry.bundle, view.brokers[number].id)
         if ruling.accepted:
             accepted, moved = accepted + 1, moved + entry.load
+            # After the bundle, not before: at least one goes, even if it is larger than what is needed.
             if moved >= needed:
                 break
     return accepted
@@ -113,6 +116,7 @@ def ended(
     average = average_of(usage) if usage else None
     deviation = None if average is None else math.sqrt(average_of({n: (u - average) ** 2 for n, u in usage.items()}))
     label = CycleLabel.SUCCESS if accepted else CycleLabel.SKIP
+    # Without any unload the reason is why: nobody was over, or those who were had nothing to give.
     if not accepted:
         reason = idle if (over if acting is None else acting) else CycleReason.HIT_COUNT
     return CycleOutcome(label, reason, average, deviation, over=len(over), excess=max([0.0, *over.values()]))

@@ -61,6 +61,7 @@ class AntiAffinity:
             # Candidates only: a domain whose brokers the filters before this one dropped cannot be the emptiest.
             least = min(totals.values())
             kept = np.array([totals[domain] == least for domain in domains], dtype=np.bool_)
+        # The least within the emptiest domains, though brokers of other domains may own as few.
         fewest: NDArray[np.bool_] = counts == counts[kept].min()
         return kept & fewest
 
@@ -79,6 +80,7 @@ class AntiAffinity:
         group = _group_of(request, view.namespaces)
         if not group:
             return True
+        # Over all brokers of the run: the owner itself need not be among the candidates.
         counts = _counts(group, view)
         least = int(counts[brokers.index].min(initial=_NOBODY))
         number = view.brokers.number(owner.id)

@@ -160,10 +160,12 @@ class Avg:
         accepted = 0
         for entry in descending(load.top_bundles[giver], traffic):
             carried = traffic(entry)
+            # What does not fit is passed over, since a smaller bundle further down may.
             if not 0 < carried <= needed:
                 continue
             ruling = yield Unload(entry.bundle, view.brokers[giver].id)
             if ruling.accepted:
+                # The unload names no destination: Pulsar's shedder cannot, so its placement has to remember.
                 memory.setdefault("bound", {})[entry.bundle] = view.brokers[taker].id
                 accepted, needed = accepted + 1, needed - carried
         return accepted

@@ -47,8 +47,10 @@ class LoadManagerClass:
 
     def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> NDArray[np.bool_]:
         """Compare every candidate's class with the expected one."""
-        mask: NDArray[np.bool_] = _running(view.brokers, self._expected(view))[brokers.index]
-        return mask
+        expected = self._expected(view)
+        # Once per roster and class, since a filter is asked at every assignment.
+        mask = brokers.column((self.name, expected), lambda broker: expected is None or _class_of(broker) == expected)
+        return mask.astype(np.bool_)
 
     def detail(self, request: LookupRequest, broker: Broker, view: ClusterView) -> str:
         """Name both classes."""
@@ -66,12 +68,8 @@ def _class_of(broker: Broker) -> str | None:
 def _majority(roster: Roster, registered: bytes) -> str | None:
     classes = map(_class_of, compress(roster, registered))
     named = Counter(cls for cls in classes if cls)
+    # By name among equals: the order of brokers must not decide.
     return min(named, key=lambda cls: (-named[cls], cls), default=None)
-
-
-@lru_cache(maxsize=64)
-def _running(roster: Roster, class_name: str | None) -> NDArray[np.bool_]:
-    return np.array([class_name is None or _class_of(broker) == class_name for broker in roster], dtype=np.bool_)
 
 
 @dataclass(frozen=True)
@@ -94,6 +92,7 @@ class MaxTopics:
 
     def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> NDArray[np.bool_]:
         """Compare every candidate's topics with the limit."""
+        # Without a report topics are 0, so a broker that has just joined is kept.
         mask: NDArray[np.bool_] = view.load.topics[brokers.index] < self.max_topics
         return mask
 
@@ -150,6 +149,7 @@ class Version:
         if ranks.min() < 0 and self.unreadable == "fail":
             odd = brokers[int(np.argmin(ranks))]
             raise InputError(f"broker {odd.id} has version {odd.lookup_data.broker_version!r}, which is not semantic")
+        # One version that cannot be compared keeps everybody: dropping its broker would be a guess.
         mask: NDArray[np.bool_] = (ranks == ranks.max()) | (ranks.min() < 0)
         return mask
 
@@ -161,20 +161,19 @@ class Version:
 @lru_cache(maxsize=64)
 def _ranks(roster: Roster) -> NDArray[np.int64]:
     # Shape (n_brokers,): equal versions have equal ranks, later ones higher; -1 where there is nothing to compare.
-    orders = [_order(broker.lookup_data.broker_version or "") for broker in roster]
+    orders: list[_Order | None] = []
+    for broker in roster:
+        match = _SEMANTIC.fullmatch(broker.lookup_data.broker_version or "")
+        if match is None:
+            orders.append(None)
+            continue
+        words = match[4].split(".") if match[4] else ()
+        # Numbers sort before words, and numerically among themselves.
+        pre = tuple((False, int(word), "") if word.isdigit() else (True, 0, word) for word in words)
+        orders.append(((int(match[1]), int(match[2]), int(match[3])), not pre, pre))
     ascending = sorted({order for order in orders if order is not None})
     places = {order: place for place, order in enumerate(ascending)}
     return np.array([-1 if order is None else places[order] for order in orders], dtype=np.int64)
-
-
-def _order(version: str) -> _Order | None:
-    found = _SEMANTIC.fullmatch(version)
-    if found is None:
-        return None
-    words = found[4].split(".") if found[4] else ()
-    # Numbers sort before words, and numerically among themselves.
-    pre = tuple((False, int(word), "") if word.isdigit() else (True, 0, word) for word in words)
-    return (int(found[1]), int(found[2]), int(found[3])), not pre, pre
 
 
 @dataclass(frozen=True)

@@ -147,6 +147,7 @@ class DefaultSplit:
             return None
         reason = self._excess(stats)
         if reason is None:
+            # Hits count in a row: one cycle within the limits starts them anew.
             turn.hits.pop(name, None)
             return None
         turn.hits[name] = turn.hits.get(name, 0) + 1
@@ -156,12 +157,14 @@ class DefaultSplit:
             boundaries = tuple(self.algorithm.boundaries(bundle, turn.view.load.traffic.topics_of(name), None))
         except InputError:
             boundaries = ()
+        # Pulsar's strategy divides in two only, whatever number of children an algorithm would make.
         if len(boundaries) == 1:
             return Split(name, turn.broker, boundaries, reason)
         turn.tally.failures += 1
         return None
 
     def _excess(self, stats: NamespaceBundleStats) -> CycleReason | None:
+        # Pulsar asks in this order, so the first limit that is exceeded is the reason.
         if stats.topics > self.max_topics:
             return CycleReason.TOPICS
         if 0 < self.max_sessions < stats.producer_count + stats.consumer_count:
@@ -178,10 +181,11 @@ class DefaultSplit:
         if count is None:
             turn.tally.failures += 1
             return False
+        # The count is that of the cycle's start, so what this broker has decided since is added.
         if count + turn.decided[namespace] >= self.max_bundles:
             return False
-        touches = _touches_as_text if self.quirks == "upstream" else _touches
-        return not any(touches(name, splitting) for splitting in turn.view.load.traffic.splitting)
+        as_text = self.quirks == "upstream"
+        return not any(_touches(name, splitting, as_text=as_text) for splitting in turn.view.load.traffic.splitting)
 
 
 def _by_owner(view: ClusterView) -> dict[str, dict[str, NamespaceBundleStats]]:
@@ -198,14 +202,14 @@ def _namespace(bundle: str) -> str:
     return bundle.rpartition("/")[0]
 
 
-def _touches_as_text(bundle: str, splitting: str) -> bool:
-    namespace, _, own = bundle.rpartition("/")
-    other_namespace, _, other = splitting.rpartition("/")
-    lower, _, upper = own.partition("_")
-    return other_namespace.startswith(namespace) and (other.startswith(lower) or other.endswith(upper))
-
-
-def _touches(bundle: str, splitting: str) -> bool:
-    own, other = NamespaceBundle.parse(bundle), NamespaceBundle.parse(splitting)
-    shares_an_end = own.range.lower == other.range.lower or own.range.upper == other.range.upper
-    return own.namespace == other.namespace and shares_an_end
+def _touches(bundle: str, splitting: str, *, as_text: bool) -> bool:
+    if as_text:
+        # Pulsar looks for parts of names in names, which also finds namespaces that begin alike.
+        namespace, _, own = bundle.rpartition("/")
+        other_namespace, _, other = splitting.rpartition("/")
+        lower, _, upper = own.partition("_")
+        return other_namespace.startswith(namespace) and (other.startswith(lower) or other.endswith(upper))
+    parsed, parsed_other = NamespaceBundle.parse(bundle), NamespaceBundle.parse(splitting)
+    own_range, other_range = parsed.range, parsed_other.range
+    shares_an_end = own_range.lower == other_range.lower or own_range.upper == other_range.upper
+    return parsed.namespace == parsed_other.namespace and shares_an_end

@@ -81,6 +81,7 @@ class Explore(ChildAsking):
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
         """Mix the child's distribution with the uniform one."""
         shares = shares_of(self.child, request, brokers, scores, view)
+        # A child that declines is not explored around: nobody may be meant to serve the request.
         if not shares.any():
             return shares
         return (1.0 - self.epsilon) * shares + self.epsilon / len(brokers)

@@ -91,6 +91,7 @@ class Fallback:
 
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
         """Return the odds of the first child that states any."""
+        # Shares, not the child's own odds, so that an answer is checked like that of a selector on its own.
         for child in self.children:
             shares = shares_of(child, request, brokers, scores, view)
             if shares.any():

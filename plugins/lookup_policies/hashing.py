@@ -76,6 +76,7 @@ class Rendezvous:
     weight_property: str | None = None
 
     def __post_init__(self) -> None:
+        # When settings are read: a misspelt field would make every request hash its bundle, unnoticed.
         field, _, rest = self.key.partition(".")
         if field not in REQUEST_READS or (field == "properties") != bool(rest):
             known = ", ".join(entry for entry in REQUEST_READS if entry != "properties")
@@ -149,6 +150,7 @@ class BoundedConsistentHash:
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
         """Return 1 for the first candidate with room."""
         counts = view.ownership.bundles()[brokers.index]
+        # One more than there are: the bundle to assign counts, so somebody always has room.
         cap = math.ceil((1.0 + self.epsilon) * (int(counts.sum()) + 1) / len(brokers))
         roomy = np.zeros(len(view.brokers), dtype=np.bool_)
         roomy[brokers.index[counts < cap]] = True

@@ -78,7 +78,11 @@ def _allowed(request: LookupRequest, brokers: Candidates, view: ClusterView) -> 
             if np.count_nonzero(primary) < policy.min_limit:
                 allowed |= _matching(view.brokers, policy.secondary)[brokers.index]
         return allowed
-    serving: BoolArray = _serving(view.brokers, request.domain == "non-persistent")[brokers.index]
+    is_persistent = request.domain != "non-persistent"
+    field = "persistent_topics_enabled" if is_persistent else "non_persistent_topics_enabled"
+    serving: BoolArray = brokers.column(
+        (Isolation.name, field), lambda broker: getattr(broker.lookup_data, field)
+    ).astype(np.bool_)
     claimed = _primaries(view.namespaces.isolation)
     return serving & ~_matching(view.brokers, claimed)[brokers.index] if claimed else serving
 
@@ -95,9 +99,3 @@ def _matching(roster: Roster, patterns: tuple[str, ...]) -> BoolArray:
 
 def _matches(broker: Broker, patterns: Iterable[str]) -> bool:
     return any(re.fullmatch(pattern, broker.host) for pattern in patterns)
-
-
-@lru_cache(maxsize=64)
-def _serving(roster: Roster, non_persistent: bool) -> BoolArray:
-    field = "non_persistent_topics_enabled" if non_persistent else "persistent_topics_enabled"
-    return np.array([getattr(broker.lookup_data, field) for broker in roster], dtype=np.bool_)

@@ -124,13 +124,16 @@ class TenantScope(Lister):
         tenant = properties.get(self.key, "")
         if self.required and not tenant:
             raise ArgumentError(f"namespace {namespace} is listed by tenant; send the property {self.key!r}")
+        # The child would look for topics with the tenant's property, and drop those that have none of their own.
         others = {key: value for key, value in properties.items() if key != self.key}
-        found = self.child.list_topics(namespace, mode, others, catalog)
+        listing = self.child.list_topics(namespace, mode, others, catalog)
         if not tenant:
-            return found
+            return listing
         own = namespace.partition("/")[0]
-        topics = [topic for topic in found.topics if self._tenant_of(topic, catalog, own) == tenant]
-        return Listing(topics, found.partial)
+        entries = [(topic, catalog.entry(topic)) for topic in listing.topics]
+        tenants = [(topic, own if entry is None else entry.properties.get(self.key, own)) for topic, entry in entries]
+        # A list that is partial stays so: leaving topics out of it does not make the rest complete.
+        return Listing([topic for topic, owner in tenants if owner == tenant], listing.partial)
 
     def initialize(self, catalog: CatalogView) -> None:
         """Prepare the child."""
@@ -139,7 +142,3 @@ class TenantScope(Lister):
     def close(self) -> None:
         """Close the child."""
         self.child.close()
-
-    def _tenant_of(self, topic: str, catalog: CatalogView, own: str) -> str:
-        entry = catalog.entry(topic)
-        return own if entry is None else entry.properties.get(self.key, own)

@@ -55,6 +55,7 @@ class RoundRobin:
 
     def observe(self, memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker, offer: Offer) -> None:
         """Keep the list of candidates this turn went by."""
+        # Here and not in `remember`, which does not see the candidates.
         memory["brokers"] = list(_turn(offer.brokers.ids, memory)[1])
 
     def remember(self, memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker) -> None:

@@ -40,6 +40,7 @@ class Best:
         top = scores.max()
         if top < self.min_score:
             return np.zeros(len(scores))
+        # Weighted sums that should be equal differ in their last bits.
         tied: NDArray[np.bool_] = scores >= top - _TIED
         return tied.astype(np.float64)
 
@@ -114,5 +115,6 @@ class Softmax:
         self, request: LookupRequest, brokers: Candidates, scores: NDArray[np.float64], view: ClusterView
     ) -> NDArray[np.float64]:
         """Exponentiate the scores' distances from the highest one."""
+        # Distances are at most 0, so nothing overflows however low the temperature is; ratios of odds stay the same.
         odds: NDArray[np.float64] = np.exp((scores - scores.max()) / self.temperature)
         return odds

@@ -62,6 +62,7 @@ class PropertyMatch:
         # In sorted order: equal parts score equally to the last bit, however their keys are listed.
         terms = [weight * self._matches(key, request, brokers) for key, weight in sorted(self.keys.items())]
         means: FloatArray = np.sum(terms, axis=0) / sum(self.keys[key] for key in sorted(self.keys))
+        # Round-off may lift the mean of ones above 1.0, which the engine would refuse.
         return np.minimum(means, 1.0)
 
     def _matches(self, key: str, request: LookupRequest, brokers: Candidates) -> FloatArray:
@@ -69,6 +70,7 @@ class PropertyMatch:
         if wanted is None:
             return np.full(len(brokers), self.unasked)
         scores: FloatArray = np.equal(brokers.labels(key), wanted).astype(np.float64)
+        # A label of None equals no text, so brokers without one have 0.0 already, which is the default.
         if self.unlabelled:
             bare = brokers.column((self.name, key), lambda broker: broker.property_of(key) is None)
             scores[bare.astype(np.bool_)] = self.unlabelled
@@ -116,6 +118,7 @@ class TopologyDistance:
             distance = view.topology.distance(place, broker.location)
             return self.unknown if distance is None else 1.0 - distance / (_greatest(topology) or 1.0)
 
+        # Once per roster and place: clients come from few places, and distances are slow to work out.
         scores = brokers.column((self, place, topology), closeness).astype(np.float64)
         return np.maximum(scores, 0.0)
 
@@ -163,6 +166,7 @@ class Headroom:
     def score(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> NDArray[np.float64]:
         """Turn every candidate's usage into a score."""
         usage = view.load.usage[brokers.index]
+        # Usage may exceed 1.0, since capacities are stated, not measured; NaN passes through both bounds.
         room = 1.0 - np.minimum(np.maximum(usage, 0.0), 1.0)
         return np.where(np.isnan(usage), self.unreported, room)
 
@@ -186,5 +190,6 @@ class FewestBundles:
     def score(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> NDArray[np.float64]:
         """Compare every candidate's bundles with the most."""
         counts = view.ownership.bundles()[brokers.index]
+        # At least 1: where no candidate owns a bundle all are to score 1.0.
         scores: NDArray[np.float64] = 1.0 - counts / max(1, int(counts.max()))
         return scores

@@ -112,6 +112,7 @@ class SpecifiedPositionsDivide:
         Raises:
             InputError: where no position is given.
         """
+        # Before topics are counted, as in Pulsar: an empty bundle does not hide that positions were forgotten.
         if not positions:
             raise InputError(f"to split {bundle} at specified positions, at least one position has to be given")
         if len(topics) <= 1:
@@ -163,6 +164,7 @@ class FlowOrQpsEquallyDivide:
     ) -> Sequence[int]:
         """Return the cuts, ascending."""
         loaded = topics[(topics["rate"] > 0) | (topics["throughput"] > 0)]
+        # Idle topics do not count, neither for how many there are nor as neighbours of a cut.
         factor, most = 1.0 + self.difference, self.max_bandwidth_mib * _MIB
         sums = float(loaded["rate"].sum()), float(loaded["throughput"].sum())
         if len(loaded) < 2 or not (sums[0] >= self.max_msg_rate * factor or sums[1] >= most * factor):
@@ -179,6 +181,7 @@ class FlowOrQpsEquallyDivide:
             rate, throughput = rate + topic_rate, throughput + topic_throughput
             if rate > self.max_msg_rate or throughput > most:
                 cuts.append(middle)
+                # The topic that exceeded the limit is the first of the next child.
                 rate, throughput = topic_rate, topic_throughput
         if self.quirks == "upstream":
             return cuts

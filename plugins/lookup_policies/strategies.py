@@ -50,6 +50,7 @@ class LeastResourceUsage:
         """Return 1 for the brokers clearly below the average, or for all."""
         usage = view.load.usage[brokers.index]
         everyone = np.ones(len(usage))
+        # Of candidates, in the order of ids whatever order they came in: the last bits of the mean depend on it.
         ordered = view.load.usage[np.sort(brokers.index)]
         reported = ordered[~np.isnan(ordered)]
         if not len(reported):
@@ -104,6 +105,7 @@ class LeastResourceUsageWithWeight:
             mean = np.add.accumulate(usage[np.argsort(brokers.index)])[-1] / len(usage)
             below = usage + self.difference <= mean
             return below.astype(np.float64) if below.any() else np.ones(len(usage))
+        # Overloaded ones tie behind all others, so if all are, any of them will do.
         usage[usage > self.overloaded] = np.inf
         least: NDArray[np.bool_] = usage == usage.min()
         return least.astype(np.float64)
@@ -111,6 +113,7 @@ class LeastResourceUsageWithWeight:
     def observe(self, memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker, offer: Offer) -> None:
         """Move smoothed usage on for everybody who was a candidate."""
         moved = self._smoothed(memory, offer.brokers, offer.view)
+        # Brokers that were no candidates keep their past: this selection says nothing of them.
         memory["usage"] = {**memory.get("usage", {}), **dict(moved)}
 
     def _smoothed(self, memory: Mapping[str, Any], brokers: Candidates, view: ClusterView) -> list[tuple[str, float]]:
@@ -161,6 +164,7 @@ class LeastLongTermMessageRate:
         given = _given(view.memory, view.now_us)
         expected = [math.fsum(given.get(broker_id, {}).values()) for broker_id in brokers.ids]
         rates = np.nan_to_num(reported[brokers.index]) + expected
+        # Infinite, not left out: where every candidate is overloaded they tie, and one of them is chosen all the same.
         rates[measured_usage(view)[brokers.index] > self.overloaded] = np.inf
         least: NDArray[np.bool_] = rates == rates.min()
         return least.astype(np.float64)
@@ -168,6 +172,7 @@ class LeastLongTermMessageRate:
     def observe(self, memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker, offer: Offer) -> None:
         """Count the bundle's rate for its new owner until the next report."""
         now_us = offer.view.now_us
+        # A new report makes an end of what was given before: it shows that traffic itself.
         given = dict(_given(memory, now_us))
         rate = offer.view.load.long_term_bundle_rates.get(request.bundle, self.unknown_rate)
         given[broker.id] = {**given.get(broker.id, {}), request.bundle: rate}

@@ -86,6 +86,7 @@ class Threshold:
         limit = average + self.threshold
         over = {number: used - limit for number, used in usage.items() if average and used >= limit}
         reason, accepted = CycleReason.OVERLOADED, 0
+        # Before anything is proposed: what one broker gives up does not change what the next one should.
         needed = {
             number: self._needed(view, number, usage[number] - average - self.threshold + _EXTRA) for number in over
         }
@@ -100,6 +101,7 @@ class Threshold:
                 load = self._needed(view, number, self.threshold * _LOWER_BOUNDARY_SHARE)
                 if load is not None:
                     accepted += yield from give_up(view, number, load)
+        # Told apart, so that a report shows which limit stood in the way.
         is_enough = any(load is not None for load in needed.values())
         idle = CycleReason.NO_BUNDLES if is_enough else CycleReason.TOO_LITTLE
         return ended(usage, accepted, over=over, reason=reason, idle=idle)
@@ -119,6 +121,7 @@ class Threshold:
 
     def _smoothed(self, view: ClusterView, now: Figures, memory: MutableMapping[str, Any]) -> Figures:
         ids, before, share = view.brokers.ids, memory.get("usage", {}), 1.0 - self.history
+        # A broker that comes, or comes back, starts with what it has: its past is not 0.
         after: Figures = {}
         for number, used in now.items():
             past: float | None = before.get(ids[number])
@@ -178,6 +181,7 @@ class Overload:
         accepted = 0
         for number in over:
             needed = float(view.load.throughput[number]) * (usage[number] - self.threshold + _EXTRA)
+            # A broker may report its usage and no throughput; a share of that is unknown too.
             if not math.isnan(needed):
                 accepted += yield from give_up(view, number, needed)
         return ended(usage, accepted, over=over, reason=CycleReason.OVERLOADED)

@@ -143,6 +143,7 @@ class Transfer:
             counted.append(number)
         if not counted:
             return [], [], CycleReason.OUT_DATED_DATA if listed else CycleReason.NO_BROKERS
+        # A broker that has not reported yet could be the emptiest: nothing is moved before it has.
         if np.isnan(view.load.usage[view.registered]).any():
             return [], [], CycleReason.NO_LOAD_DATA
         return counted if self.quirks == "intended" else listed, counted, None
@@ -194,6 +195,7 @@ class _Cycle:
         emptiest, fullest = self.order[self.low], self.order[self.high]
         if self.stats.deviation > part.target_std:
             return CycleReason.OVERLOADED
+        # Bounded as in Pulsar: a target above 1 would otherwise call any broker a little below the average underloaded.
         factor = min(0.5, max(0.0, part.target_std / 2.0))
         smoothed = self.reports.smoothed
         if usage[emptiest] < self.stats.average * factor or smoothed[emptiest] < smoothed[fullest] * factor:
@@ -246,8 +248,13 @@ class _Pair:
 
     def proposals(self) -> _Proposals:
         """Offer bundles of the source until half of the difference is moved or one is left."""
-        target, remaining = self._target(), len(self.top)
+        full, empty = self.usage
+        # Java divides by a usage of 0 without noticing, and nothing exceeds the NaN or infinity it gets.
+        idle_target = math.inf if self.part.quirks == "upstream" else -math.inf
+        target = self.load[0] * ((full - empty) / 2.0) / full if full else idle_target
+        remaining = len(self.top)
         for offered in self.top:
+            # Only what has left counts: a refused bundle is one that stays.
             if remaining <= 1:
                 break
             there = Unload(offered.bundle, self.source, self.destination, self.reason)
@@ -271,13 +278,6 @@ class _Pair:
     def modelled(self, stats: LoadStats) -> LoadStats:
         """Return the figures after what this pair moved."""
         return stats.moved(*self.usage, self._moved_usage(self.out - self.gain))
-
-    def _target(self) -> float:
-        # How much load is to leave the source. Java divides by a usage of 0 without noticing, and nothing exceeds NaN.
-        full, empty = self.usage
-        if not full:
-            return math.inf if self.part.quirks == "upstream" else -math.inf
-        return self.load[0] * ((full - empty) / 2.0) / full
 
     def _moved_usage(self, load: float) -> float:
         return load * self.usage[0] / self.load[0] if self.load[0] else 0.0

@@ -86,7 +86,8 @@ class Uniform:
         if not throughput:
             return no_figures(view)
         rates = {} if view.load.rates is None else reported(view, view.load.rates)
-        excess = self._of_messages(rates) or self._of_throughput(throughput)
+        excess = self._excess(rates, throughput)
+        # A broker keeps its last bundle: taking it away would only move the load to another broker.
         accepted, idle = 0, CycleReason.NO_BUNDLES
         if excess is not None and excess.required < excess.minimum:
             idle = CycleReason.TOO_LITTLE
@@ -105,22 +106,20 @@ class Uniform:
         usage = reported(view, measured_usage(view))
         return ended(usage, accepted, over=over, reason=CycleReason.OVERLOADED, idle=idle)
 
-    def _of_messages(self, rates: Figures) -> _Excess | None:
-        if not rates or not self.rate_difference:
-            return None
-        busiest, most, least = self._extremes(rates)
-        if (most - least) * 100 / least <= self.rate_difference * 100:
-            return None
-        ahead = (most - least) / least - self.rate_difference
-        return _Excess(busiest, self._whole((most - least) * self.max_share), self.min_rate, attrgetter("rate"), ahead)
-
-    def _of_throughput(self, throughput: Figures) -> _Excess | None:
+    def _excess(self, rates: Figures, throughput: Figures) -> _Excess | None:
+        # Messages come first; throughput counts only if they are not known, or no broker is ahead by them.
+        if rates and self.rate_difference:
+            busiest, most, least = self._extremes(rates)
+            if (most - least) * 100 / least > self.rate_difference * 100:
+                required = self._whole((most - least) * self.max_share)
+                ahead = (most - least) / least - self.rate_difference
+                return _Excess(busiest, required, self.min_rate, attrgetter("rate"), ahead)
         busiest, most, least = self._extremes(throughput)
         if not self.throughput_multiple or most / least <= self.throughput_multiple:
             return None
-        ahead = most / least - self.throughput_multiple
+        required = self._whole((most - least) * self.max_share)
         return _Excess(
-            busiest, self._whole((most - least) * self.max_share), self.min_throughput, attrgetter("load"), ahead
+            busiest, required, self.min_throughput, attrgetter("load"), most / least - self.throughput_multiple
         )
 
     def _extremes(self, figures: Figures) -> tuple[int, float, float]:
@@ -128,6 +127,7 @@ class Uniform:
         busiest = max(figures, key=lambda number: figures[number])
         least = min(figures.values())
         if self.quirks == "upstream":
+            # Pulsar looks for the least from an int's greatest value down.
             least = min(least, float(_MAX_INT))
         return busiest, figures[busiest], 1.0 if abs(least) <= _EPSILON else least
 

@@ -65,23 +65,21 @@ class ZoneSpill(ChildAsking):
         if len(brokers) < self.min_cluster_size or not origin or local is None or local not in set(zones.tolist()):
             return shares_of(self.child, request, brokers, scores, view)
         odds = np.zeros(len(brokers))
-        for zone, share in _spill(local, origin, _capacity(brokers, zones, view)).items():
+        capacity = view.capacity[brokers.index]
+        if np.isnan(capacity).any():
+            # With one capacity unknown the others cannot be compared with it: brokers count alike.
+            capacity = np.ones(len(brokers))
+        room: _Shares = {}
+        # Sums in one order, whatever the order of the candidates, are the same to the last bit.
+        pairs = sorted(zip(zones.tolist(), capacity.tolist(), strict=True), key=lambda pair: (pair[0] or "", pair[1]))
+        for zone, amount in pairs:
+            room[zone] = room.get(zone, 0.0) + amount
+        whole = sum(room.values())
+        shares = _spill(local, origin, {zone: amount / whole for zone, amount in room.items()})
+        for zone, share in shares.items():
             inside: BoolArray = np.equal(zones, np.array(zone, dtype=object))
             odds[inside] = share * shares_of(self.child, request, brokers.subset(inside), scores[inside], view)
         return odds
-
-
-def _capacity(brokers: Candidates, zones: NDArray[np.object_], view: ClusterView) -> _Shares:
-    capacity = view.capacity[brokers.index]
-    if np.isnan(capacity).any():
-        capacity = np.ones(len(brokers))
-    sums: _Shares = {}
-    # Sums in one order, whatever the order of the candidates, are the same to the last bit.
-    pairs = sorted(zip(zones.tolist(), capacity.tolist(), strict=True), key=lambda pair: (pair[0] or "", pair[1]))
-    for zone, amount in pairs:
-        sums[zone] = sums.get(zone, 0.0) + amount
-    total = sum(sums.values())
-    return {zone: amount / total for zone, amount in sums.items()}
 
 
 def _spill(local: str, origin: _Shares, capacity: _Shares) -> _Shares:
@@ -91,6 +89,7 @@ def _spill(local: str, origin: _Shares, capacity: _Shares) -> _Shares:
     stay = capacity[local] / origin[local]
     room = {zone: max(0.0, share - origin.get(zone, 0.0)) for zone, share in capacity.items() if zone != local}
     total = sum(room.values())
+    # No other zone has room: the local one is overfull, but so would any other be.
     if total <= 0.0:
         return {local: 1.0}
     return {local: stay} | {zone: (1.0 - stay) * spare / total for zone, spare in room.items() if spare > 0.0}
