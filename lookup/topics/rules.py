@@ -44,7 +44,7 @@ class WatchRules(ListLimits):
     """The limits of a server's watchers, beside those of listings.
 
     A listing leaves a pattern that is too long, or any pattern if they are off, to its client; a watch is refused
-    for it. The length of a watched pattern leaves its scheme aside.
+    for it. The length of a watched pattern is counted without its scheme.
     """
 
     #: off: nothing is watched (Pulsar: enableBrokerTopicListWatcher)

@@ -2,7 +2,7 @@
 
 `k1=v1,k2=v2` or `k1:v1,k2:v2` is read and written as PIP-451 and PIP-452 have it; of a key that is given twice the last
 value counts, as in a map that is filled. Limits are checked before anything is stored. Around a key or value only the
-blank of the keyboard is left aside: any other white space there is invisible, and is refused.
+blank of the keyboard is stripped: any other white space there is invisible, and is refused.
 
 Source: PIP-451 and PIP-452 for the separators; the limits are this catalog's own.
 """

@@ -202,7 +202,7 @@ class Feed:
         return self._replace(topics)
 
     def failed(self, now_us: int) -> None:
-        """Note that a poll came to nothing; the list stays as it is."""
+        """Note that a poll failed; the list stays as it is."""
         self._end_request(now_us)
         self.due_us = now_us + self._pace.retry_us
 

@@ -81,7 +81,7 @@ class Subscriber:
             feed.disconnected()
 
     def received(self, message: Message, now_us: int) -> None:
-        """Take in a message about a watcher; one that belongs to no request of this connection is left aside."""
+        """Take in a message about a watcher; one that belongs to no request of this connection is ignored."""
         if isinstance(message, Closed):
             return
         for feed in self._feeds:
@@ -90,7 +90,7 @@ class Subscriber:
         self.tick(now_us)
 
     def answered(self, answer: Listed, now_us: int) -> None:
-        """Take in the answer to a poll; one that comes too late is left aside.
+        """Take in the answer to a poll; one that comes too late is ignored.
 
         Raises:
             NotSupportedError: if the answer to a selector was not filtered; nothing is subscribed to, and the server
@@ -108,7 +108,7 @@ class Subscriber:
         self.tick(now_us)
 
     def failed(self, request_id: int, now_us: int) -> None:
-        """Note that a poll came to nothing; it is tried again soon."""
+        """Note that a poll failed; it is tried again soon."""
         for feed in self._feeds:
             if feed.awaits(request_id):
                 feed.failed(now_us)

@@ -289,7 +289,7 @@ class QueryTopics:
         return True
 
     def failed(self) -> None:
-        """Note that the listing under way came to nothing; it is tried again after `free` or `want`."""
+        """Note that the listing under way failed; it is tried again after `free` or `want`."""
         self.ticket = None
         self._is_wanted = self._is_held = True
 

@@ -102,7 +102,7 @@ class TopicListService:
             served.watchers[request.watcher_id] = watcher
             self._watchers[topics][watcher] = served
         watcher.ask(request)
-        # A refresh is a client's doubt in its list, so the one at hand does not answer it.
+        # A refresh is a client's doubt in its list, so the list that is known does not answer it.
         if watcher.topics.is_current and not is_refresh:
             watcher.answer()
             self._mark(watcher, served)
@@ -227,7 +227,7 @@ class TopicListService:
         return tuple(begun)
 
     def listed(self, ticket: int, listing: Listing, *, revision: int | None = None) -> None:
-        """Take in a listing; one that no watcher waits for any more is left aside.
+        """Take in a listing; one that no watcher waits for any more is ignored.
 
         A partial one is never sent as complete: requests that wait are refused for now, watchers keep their lists.
 
@@ -246,7 +246,7 @@ class TopicListService:
         self._settle(topics)
 
     def failed(self, ticket: int, reason: str = "") -> None:
-        """Note that a listing came to nothing: requests that wait are refused for now, watchers keep their lists.
+        """Note that a listing failed: requests that wait are refused for now, watchers keep their lists.
 
         Args:
             reason: the text of the refusals.
@@ -316,7 +316,7 @@ class TopicListService:
 
 
 def carry_out(service: TopicListService, catalog: CatalogView, lister: TopicLister | None = None) -> tuple[str, ...]:
-    """Carry out the listings that a service wants, from a catalog at hand; return why some came to nothing.
+    """Carry out the listings that a service wants, from a catalog in memory; return why some failed.
 
     A refusal by the catalog or the lister goes to the clients that wait, in its own words. Those that do not wait keep
     their lists, and only the caller hears of it.
