@@ -1,4 +1,4 @@
-"""From counts to the batches metrics see: the whole demand of a replay, and the parts of it that `--by` asks for."""
+"""Turn counts into the batches metrics see: the whole demand of a replay, and the parts of it that `by` asks for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lookup.replay.tally import ChangeRecord
 
 __all__ = ["BY_DIMENSIONS", "By", "Counted", "check_by"]
 
-#: What `--by` can tell demand apart by.
+#: The dimensions by which demand can be told apart.
 BY_DIMENSIONS = ("tenant", "namespace", "rack", "hour")
 By = tuple[tuple[str, str], ...]
 Floats = NDArray[np.float64]
@@ -28,7 +28,7 @@ _HOUR_US = 3_600_000_000
 
 
 def check_by(by: Sequence[str], balance_us: int) -> None:
-    """Refuse what demand cannot be told apart by.
+    """Refuse dimensions by which demand cannot be told apart.
 
     Raises:
         SettingsError: naming the dimension and what would be right.
@@ -48,6 +48,19 @@ class _Part:
     clients: Mask | None = None
     hour: int | None = None
 
+    def of(self, group: Groups) -> Groups | None:
+        """Return the counts of a group that belong to the part, None if its cell is of another hour."""
+        if self.hour is not None:
+            return group if group.cell_us // _HOUR_US == self.hour else None
+        if self.units is not None:
+            mask = self.units[group.unit]
+        elif self.clients is not None:
+            mask = self.clients[group.client]
+        else:
+            return group
+        names = ("unit", "broker", "client", "lookups", "weight")
+        return replace(group, **{name: getattr(group, name)[mask] for name in names})
+
 
 @dataclass(frozen=True)
 class Counted:
@@ -66,7 +79,7 @@ class Counted:
     agreed: Floats
     #: whether usage means something: capacities are given
     has_usage: bool
-    #: lookups in transit, where the place of a state stands for the broker; None where bundles change hands at once
+    #: lookups in transit, the number of a state in place of the broker; None if bundles change hands at once
     moving: Sequence[Groups] | None = None
 
     def batches(self) -> list[Batch]:
@@ -74,129 +87,108 @@ class Counted:
         return self._batches(_Part())
 
     def parts(self) -> Iterator[tuple[By, list[Batch]]]:
-        """Yield the whole demand, then every part `--by` asks for, with its name."""
+        """Yield the whole demand, then every part `by` asks for, with its name."""
         yield (), self.batches()
         for dimension in self.run.by:
             for value, part in self._parts_by(dimension):
                 yield ((dimension, value),), self._batches(part)
 
     def _parts_by(self, dimension: str) -> Iterator[tuple[str, _Part]]:
+        """Yield the parts of one dimension, sorted by their names; what has no value is in no part."""
         if dimension == "hour":
             for hour in sorted({group.cell_us // _HOUR_US for group in self.groups}):
                 at = moment_at(hour * 3600 * US_PER_S)
                 yield at.strftime("%Y-%m-%dT%H:00Z"), _Part(hour=hour)
             return
-        names = self._names_by(dimension)
+        namespaces = [name.rpartition("/")[0] for name in self.cluster.units[0]]
+        names: list[str | None]
+        if dimension == "rack":
+            names = [client.properties.get("rack") for client in self.cluster.clients]
+        else:
+            names = [name.partition("/")[0] if dimension == "tenant" else name for name in namespaces]
         for value in sorted({name for name in names if name is not None}):
             mask = np.array([name == value for name in names])
             yield value, (_Part(clients=mask) if dimension == "rack" else _Part(units=mask))
 
-    def _names_by(self, dimension: str) -> list[str | None]:
-        if dimension == "rack":
-            return [client.properties.get("rack") for client in self.cluster.clients]
-        namespaces = [name.rpartition("/")[0] for name in self.cluster.units[0]]
-        return [name.partition("/")[0] if dimension == "tenant" else name for name in namespaces]
-
     def _batches(self, part: _Part) -> list[Batch]:
-        groups = [kept for group in self.groups if (kept := _kept(group, part)) is not None]
+        groups = [kept for group in self.groups if (kept := part.of(group)) is not None]
+        # Usage is a broker's as a whole: no part of its bundles or clients has one.
         cells = self.cells.cells(groups, is_known=self.has_usage and part.units is None and part.clients is None)
         if part.hour is not None:
             cells = _of_hour(cells, part.hour)
+        nothing = np.zeros_like(cells.served)
+        no_usage = None if cells.known_s is None else nothing
+        no_cells = Cells(cells.start, nothing, np.zeros_like(cells.registered), no_usage, no_usage)
+        # Agreement is counted by bundle only: there is none to report by rack and by hour.
+        is_compared = part.clients is None and part.hour is None
+        every = np.ones(len(self.logged), dtype=bool) if part.units is None else part.units
+        batches = []
         epochs = sorted({group.epoch for group in groups}) or [0]
-        return [self._batch(part, groups, cells, (epoch, epoch == epochs[-1])) for epoch in epochs]
-
-    def _batch(self, part: _Part, groups: Sequence[Groups], cells: Cells, place: tuple[int, bool]) -> Batch:
-        epoch, is_last = place
-        kept = self._units_kept(part) if is_last else np.zeros(len(self.logged), dtype=bool)
-        return Batch(
-            cluster=self.cluster.name,
-            brokers=self.rosters[epoch],
-            bundles=self.cluster.units[0],
-            clients=self.cluster.clients,
-            served=_served([group for group in groups if group.epoch == epoch]),
-            logged=np.where(kept, self.logged, 0.0),
-            agreed=np.where(kept, self.agreed, 0.0),
-            changes=self._changes(part, is_last=is_last),
-            cells=cells if is_last else _empty_like(cells),
-            topology=self.run.topology,
-            bytes_per_weight=self.run.bytes_per_weight,
-            window_s=self.run.window_s,
-            transitions=self._transitions(part, epoch),
-            events=self.cluster.timeline.event_causes,
-            epoch=epoch,
-        )
+        for epoch in epochs:
+            # Cells, changes and agreement are counted over all epochs: the last batch brings them, once.
+            is_last = epoch == epochs[-1]
+            compared = every & (is_last and is_compared)
+            batches.append(
+                Batch(
+                    cluster=self.cluster.name,
+                    brokers=self.rosters[epoch],
+                    bundles=self.cluster.units[0],
+                    clients=self.cluster.clients,
+                    served=_served([group for group in groups if group.epoch == epoch]),
+                    logged=np.where(compared, self.logged, 0.0),
+                    agreed=np.where(compared, self.agreed, 0.0),
+                    changes=self._changes(part, is_last=is_last),
+                    cells=cells if is_last else no_cells,
+                    topology=self.run.topology,
+                    bytes_per_weight=self.run.bytes_per_weight,
+                    window_s=self.run.window_s,
+                    transitions=self._transitions(part, epoch),
+                    events=self.cluster.timeline.event_causes,
+                    epoch=epoch,
+                )
+            )
+        return batches
 
     def _transitions(self, part: _Part, epoch: int) -> Transitions | None:
         if self.moving is None:
             return None
-        found = _served(
-            [kept for group in self.moving if group.epoch == epoch and (kept := _kept(group, part)) is not None]
-        )
-        return Transitions(found.bundle, found.broker, found.client, found.lookups, found.weight)
-
-    def _units_kept(self, part: _Part) -> Mask:
-        # Agreement is counted by bundle only: nothing is said about racks and hours.
-        nothing = part.clients is not None or part.hour is not None
-        every = np.ones(len(self.logged), dtype=bool) if part.units is None else part.units
-        return every & (not nothing)
+        groups = [kept for group in self.moving if group.epoch == epoch and (kept := part.of(group)) is not None]
+        served = _served(groups)
+        return Transitions(served.bundle, served.broker, served.client, served.lookups, served.weight)
 
     def _changes(self, part: _Part, *, is_last: bool) -> OwnerChanges | None:
+        """Return the changes of owner in a part, None if it is one of clients: bundles have owners, clients do not."""
         if self.changes is None or part.clients is not None:
             return None
-        found = self.changes if is_last else ()
+        changes = self.changes if is_last else ()
         if part.units is not None:
-            found = [change for change in found if part.units[change.unit]]
+            changes = [change for change in changes if part.units[change.unit]]
         if part.hour is not None:
-            found = [change for change in found if change.ts_us // _HOUR_US == part.hour]
-        return _columns(found)
-
-
-def _kept(group: Groups, part: _Part) -> Groups | None:
-    if part.hour is not None:
-        return group if group.cell_us // _HOUR_US == part.hour else None
-    if part.units is None and part.clients is None:
-        return group
-    mask = part.units[group.unit] if part.units is not None else _chosen(part.clients, group)
-    names = ("unit", "broker", "client", "lookups", "weight")
-    return replace(group, **{name: getattr(group, name)[mask] for name in names})
-
-
-def _chosen(clients: Mask | None, group: Groups) -> Mask:
-    return np.ones(len(group.client), dtype=bool) if clients is None else clients[group.client]
+            changes = [change for change in changes if change.ts_us // _HOUR_US == part.hour]
+        # Names of bundles become numbers, in order of their first change.
+        numbers = {path: number for number, path in enumerate(dict.fromkeys(change.path for change in changes))}
+        return OwnerChanges(
+            bundle=np.array([change.unit for change in changes], dtype=np.int64),
+            ts=np.array([change.ts_us for change in changes], dtype=np.int64),
+            source=np.array([change.source for change in changes], dtype=np.int64),
+            broker=np.array([change.broker for change in changes], dtype=np.int64),
+            cause=np.array([change.cause for change in changes], dtype=object),
+            decided=np.array([change.decided for change in changes], dtype=bool),
+            weight=np.array([change.weight for change in changes], dtype=np.float64),
+            path=np.array([numbers[change.path] for change in changes], dtype=np.int64),
+            event=np.array([change.event for change in changes], dtype=np.int64),
+        )
 
 
 def _served(groups: Sequence[Groups]) -> Served:
     if not groups:
-        nobody, nothing = np.empty(0, np.int64), np.empty(0)
-        return Served(nobody, nobody, nobody, nothing, nothing)
+        no_codes, nothing = np.empty(0, np.int64), np.empty(0)
+        return Served(no_codes, no_codes, no_codes, nothing, nothing)
     total = added_up(groups)
     return Served(total.unit, total.broker, total.client, total.lookups, total.weight / MICRO)
 
 
-def _columns(changes: Sequence[ChangeRecord]) -> OwnerChanges:
-    numbers = {path: number for number, path in enumerate(dict.fromkeys(change.path for change in changes))}
-    return OwnerChanges(
-        bundle=np.array([change.unit for change in changes], dtype=np.int64),
-        ts=np.array([change.ts_us for change in changes], dtype=np.int64),
-        source=np.array([change.source for change in changes], dtype=np.int64),
-        broker=np.array([change.broker for change in changes], dtype=np.int64),
-        cause=np.array([change.cause for change in changes], dtype=object),
-        decided=np.array([change.decided for change in changes], dtype=bool),
-        weight=np.array([change.weight for change in changes], dtype=np.float64),
-        path=np.array([numbers[change.path] for change in changes], dtype=np.int64),
-        event=np.array([change.event for change in changes], dtype=np.int64),
-    )
-
-
 def _of_hour(cells: Cells, hour: int) -> Cells:
     kept = cells.start // _HOUR_US == hour
-    known = (
-        None if cells.known_s is None or cells.overloaded_s is None else (cells.known_s[kept], cells.overloaded_s[kept])
-    )
-    return Cells(cells.start[kept], cells.served[kept], cells.registered[kept], *(known or (None, None)))
-
-
-def _empty_like(cells: Cells) -> Cells:
-    zero = np.zeros_like(cells.served)
-    known = None if cells.known_s is None else zero
-    return Cells(cells.start, zero, np.zeros_like(cells.registered), known, known)
+    known, overloaded = (None if column is None else column[kept] for column in (cells.known_s, cells.overloaded_s))
+    return Cells(cells.start[kept], cells.served[kept], cells.registered[kept], known, overloaded)

@@ -1,4 +1,4 @@
-"""Replays one policy over one cluster under exclusive ownership, tick by tick, by asking the engine where Pulsar would.
+"""Replay one policy over one cluster under exclusive ownership: ask the engine, tick by tick, whenever Pulsar would.
 
 Only lookups of bundles without owner reach the engine; all others are hits and are counted by `tally.py`. The result
 equals, row for row, a loop that calls `LoadManager.assign` once per lookup.
@@ -7,6 +7,7 @@ equals, row for row, a loop that calls `LoadManager.assign` once per lookup.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,106 +16,122 @@ from lookup.engine.ballots import Decided
 from lookup.engine.ledger import MICRO
 from lookup.engine.ownership import OwnerChange
 from lookup.engine.policy import Policy
-from lookup.replay.atoms import BundleMap
-from lookup.replay.cells import CellLedger
 from lookup.replay.counted import Counted
-from lookup.replay.counts import occurring
 from lookup.replay.days import DayRows
+from lookup.replay.grouping import occurring
 from lookup.replay.loads import AtomLoads, BrokerLoads, Demand
-from lookup.replay.plan import ClusterPlan, RunPlan, new_manager
-from lookup.replay.published import Publications
+from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.records import Cycle, OwnerInterval, OwnerIntervals
-from lookup.replay.requests import RequestMaker
 from lookup.replay.tally import ChangeRecord, OwnerTally
-from lookup.replay.walk import Registry, Tick
+from lookup.replay.walk import PolicyWalk, Tick
 from lookup.replay.work import WorkDir
 
 __all__ = ["ExclusiveReplay"]
 
 #: Before every instant of a log, which may begin before 1970.
-_EVER = np.iinfo(np.int64).min
+_EVER = int(np.iinfo(np.int64).min)
 
 
-class ExclusiveReplay:
+class _AtomStates:
+    """The owner of each atom at this moment, and whether a lookup of it makes the policy choose; shapes (n_atoms,)."""
+
+    def __init__(self, cluster: ClusterPlan) -> None:
+        self.owners = np.full(cluster.words.atoms.count, -1, dtype=np.int32)
+        #: not pinned to a broker
+        self.is_free = cluster.pinned == -1
+        #: a lookup makes the policy choose, but not before `opens_us`
+        self.is_open = self.is_free.copy()
+        self.opens_us = np.full(len(self.owners), _EVER, dtype=np.int64)
+        #: no atom opens after that
+        self.last_opening_us = _EVER
+
+    def set_owner(self, atoms: slice, owner: int) -> None:
+        """Give atoms to a broker, -1 for none."""
+        self.owners[atoms] = owner
+        self.is_open[atoms] = self.is_free[atoms] if owner < 0 else False
+
+    def open_at(self, atoms: slice, ts_us: int) -> None:
+        """Let no lookup of atoms make the policy choose before an instant."""
+        self.opens_us[atoms] = ts_us
+        self.last_opening_us = max(self.last_opening_us, ts_us)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _GridInstant:
+    """A grid instant whose load was not asked for yet."""
+
+    now_us: int
+    #: owner of each atom then
+    owners: NDArray[np.int32]
+    #: of the cell before
+    demand: Demand
+
+
+class ExclusiveReplay(PolicyWalk):
     """One policy, cluster and seed."""
 
     def __init__(self, cluster: ClusterPlan, run: RunPlan, policy: Policy, *, seed: int, work: WorkDir) -> None:
-        timeline, n_brokers = cluster.timeline, len(cluster.timeline.roster)
-        self.manager = new_manager(cluster, run, policy, seed)
+        super().__init__(cluster, run, policy, seed=seed)
         self.decisions: list[Decided] = []
-        self.intervals = OwnerIntervals(timeline.roster)
-        #: what came of every cycle of the policy's shedder
+        self.intervals = OwnerIntervals(cluster.timeline.roster)
+        #: the cycles of the policy's shedder
         self.cycles: list[Cycle] = []
-        self._cluster, self._run = cluster, run
-        self._bundles = BundleMap(cluster.words.atoms, timeline.initial_splits)
-        self._owners = np.full(cluster.words.atoms.count, -1, dtype=np.int32)
-        self._is_free = cluster.pinned == -1
-        #: whether a lookup of the atom makes the policy choose, shape (n_atoms,), but not before the other says, µs
-        self._is_open = self._is_free.copy()
-        self._opens_us = np.full(len(self._owners), _EVER, dtype=np.int64)
-        #: no atom opens after that
-        self._last_opening_us = int(_EVER)
-        self._requests = RequestMaker(cluster, self._bundles)
-        self._registry = Registry(timeline.roster)
+        #: splits that waited for a hand-over to end, and unloads that a hand-over stood against
+        self.late_splits = self.refused_unloads = 0
+        #: splits that still wait
+        self._late: list[tuple[str, tuple[str, ...]]] = []
+        self._atoms = _AtomStates(cluster)
         self._loads = AtomLoads(cluster, run, work)
         self._brokers = BrokerLoads(cluster, self._loads, self._bundles, work)
-        self._reports = Publications(cluster, run, policy)
-        self._usage = np.full(n_brokers, np.nan)
-        #: usage means something, and is counted in every tick
-        self._has_usage = cluster.assumed_capacity is None
-        #: a decision may ask for load; every grid instant's load is wanted, whether one asks or not
+        #: a decision may ask for load
         self._sees_load = "view.load" in policy.reads
+        #: every grid instant's load is wanted, whether a decision asks or not
         self._settles_at_once = self._has_usage or self._reports.is_kept or policy.shedder is not None
-        #: a grid instant whose figures nobody has asked for: when, each atom's owner then, and the demand before
-        self._instant: tuple[int, NDArray[np.int32], Demand] | None = None
+        self._instant: _GridInstant | None = None
+        #: rows since the last grid instant
         self._spans: list[tuple[DayRows, int, int]] = []
-        self._cells = CellLedger(run, n_brokers)
         self._tally = OwnerTally(cluster, run, self._cells)
         self._changes: list[ChangeRecord] = []
         #: number of the event that took a bundle from its last owner, by bundle; -1 if the policy's shedder did
         self._taken_by: dict[str, int] = {}
         self._tick_number = 0
-        #: splits that wait for a hand-over to end; how many there were, and how many unloads a hand-over stood against
-        self._late: list[tuple[str, tuple[str, ...]]] = []
-        self.late_splits = self.refused_unloads = 0
-        self._scored_from = int(timeline.bounds[0]) + run.warmup_us
-        #: whether the current tick counts
+        #: whether the current tick is after the warm-up
         self._is_scored = False
 
     def day(self, ticks: Sequence[Tick]) -> None:
         """Replay the ticks of one day."""
         for tick in ticks:
-            self._tick(tick)
+            self._tick_number = tick.number
+            self._is_scored = tick.start_us >= self._scored_from
+            self._take_events(tick)
+            if tick.is_grid:
+                self._grid_instant(tick)
+            if self._is_scored:
+                self._tally.begin(tick.rows, tick.start_us, self._registry.epoch)
+            self._take_lookups(tick)
+            self._loads.add(tick.rows, tick.low, tick.high)
+            self._spans.append((tick.rows, tick.low, tick.high))
+            if self._is_scored:
+                self._add_time(tick)
+                self._tally.end(tick.low, tick.high)
+            self.decisions.extend(self.manager.take_decisions())
         self._tally.end_day(ticks[-1].rows)
 
-    def _tick(self, tick: Tick) -> None:
-        self._tick_number = tick.number
-        self._is_scored = tick.start_us >= self._scored_from
-        self._events(tick)
-        if tick.is_grid:
-            self._grid_instant(tick)
-        if self._is_scored:
-            self._tally.begin(tick.rows, tick.start_us, self._registry.epoch)
-        self._lookups(tick)
-        self._loads.add(tick.rows, tick.low, tick.high)
-        self._spans.append((tick.rows, tick.low, tick.high))
-        if self._is_scored:
-            usage = self._usage if self._has_usage else None
-            self._cells.add(tick.start_us, tick.end_us, self._registry.registered, usage)
-            self._tally.end(tick.low, tick.high)
-        self.decisions.extend(self.manager.take_decisions())
-
-    def _events(self, tick: Tick) -> None:
+    def _take_events(self, tick: Tick) -> None:
+        """Take in what happens at the start of a tick, in the order that `timeline.py` gives."""
         events = tick.events
+        # Load of the last grid instant goes by the brokers and bundles of that instant: settled before they change.
         if events.registry is not None or events.splits or events.unloads or self._late:
             self._settle_load()
         self.manager.begin_tick(tick.start_us)
         if events.registry is not None:
-            self._registry.apply(events.registry)
-            self.manager.set_registry(*events.registry)
-            self._reports.leave(~self._registry.registered, tick.start_us)
+            self._begin_epoch(tick, events.registry)
             self._follow(tick.low)
-            self._pin(tick.low)
+            # Bundles of heartbeat and SLA namespaces belong to the broker in their name while it is registered.
+            for atom in np.flatnonzero(~self._atoms.is_free).tolist():
+                number = int(self._cluster.pinned[atom])
+                owner = number if number >= 0 and self._registry.registered[number] else -1
+                self._set_owner(slice(atom, atom + 1), owner, tick.low)
         if events.splits or self._late:
             self._split(tick)
         for bundle in events.unloads:
@@ -131,29 +148,27 @@ class ExclusiveReplay:
     def _split(self, tick: Tick) -> None:
         """Split what the log says; what is in flight is split at the start of the first tick that finds it settled."""
         n_late, due, self._late = len(self._late), [*self._late, *tick.events.splits], []
+        # Children of a split that waits do not exist yet, so that their own splits wait as well.
         unborn: set[str] = set()
-        for place, (parent, children) in enumerate(due):
+        for number, (parent, children) in enumerate(due):
             if parent in unborn or self.manager.in_flight(parent) is not None:
                 self._late.append((parent, children))
                 unborn.update(children)
-                self.late_splits += place >= n_late
+                self.late_splits += number >= n_late
             elif self._bundles.split(parent, children):
-                self._divide(parent, children, tick)
-
-    def _divide(self, parent: str, children: Sequence[str], tick: Tick) -> None:
-        begun = self.manager.split(parent, children)
-        if parent in self._taken_by:
-            self._taken_by.update(dict.fromkeys(children, self._taken_by[parent]))
-        self.intervals.split(parent, children, tick.start_us, begun)
-        if begun is not None:
-            for child in filter(self._bundles.__contains__, children):
-                self._tally.transits.begin(self._bundles.atoms_of(child), begun, tick.low)
+                begun = self.manager.split(parent, children)
+                if parent in self._taken_by:
+                    self._taken_by.update(dict.fromkeys(children, self._taken_by[parent]))
+                self.intervals.split(parent, children, tick.start_us, begun)
+                if begun is not None:
+                    for child in filter(self._bundles.__contains__, children):
+                        self._tally.transits.begin(self._bundles.atoms_of(child), begun, tick.low)
 
     def _grid_instant(self, tick: Tick) -> None:
         self._loads.close_cell(tick.start_us)
         if self._sees_load or self._settles_at_once:
             demand = Demand(self._cluster, self._spans, self._run.tick_us / MICRO)
-            self._instant = tick.start_us, self._owners.copy(), demand
+            self._instant = _GridInstant(tick.start_us, self._atoms.owners.copy(), demand)
         self._spans = []
         if self._settles_at_once:
             self._settle_load()
@@ -163,37 +178,40 @@ class ExclusiveReplay:
             self._follow(tick.low)
 
     def _settle_load(self) -> None:
-        """Put the figures of the last grid instant into the view, if they are not there: few ticks need any."""
+        """Put the load of the last grid instant into the view, if it is not there: few ticks need any."""
         if self._instant is not None:
-            (now_us, owners, demand), self._instant = self._instant, None
+            instant, self._instant = self._instant, None
             figures = self._brokers.at(
-                now_us,
-                owners,
+                instant.now_us,
+                instant.owners,
                 capacity=self.manager.capacity,
                 registered=self._registry.registered,
-                demand=demand,
+                demand=instant.demand,
             )
             self._usage = figures.usage
-            self.manager.set_load(self._reports.shown(figures, self.manager.ownership.bundles(), now_us))
+            self.manager.set_load(self._reports.shown(figures, self.manager.ownership.bundles(), instant.now_us))
 
-    def _lookups(self, tick: Tick) -> None:
-        """Let the engine decide where a bundle has no owner."""
+    def _take_lookups(self, tick: Tick) -> None:
+        """Let the engine decide about bundles without owner."""
         if tick.low == tick.high:
             return
-        span = slice(tick.low, tick.high)
+        span, states = slice(tick.low, tick.high), self._atoms
         atoms = tick.rows.column("atom", span)
-        met = tick.rows.once(("atoms", tick.low, tick.high), lambda: occurring(atoms))
-        if not np.count_nonzero(self._is_open[met]):
+        # Cheapest question first: in most ticks no atom that occurs is open, and which ones occur is the same for all
+        # policies.
+        present = tick.rows.once(("atoms", tick.low, tick.high), lambda: occurring(atoms))
+        if not np.count_nonzero(states.is_open[present]):
             return
-        is_open = self._is_open[atoms]
-        if self._last_opening_us > tick.start_us:
-            is_open &= tick.rows.ts[span] >= self._opens_us[atoms]
+        is_open = states.is_open[atoms]
+        if states.last_opening_us > tick.start_us:
+            is_open &= tick.rows.ts[span] >= states.opens_us[atoms]
         if not is_open.any():
             return
         self._settle_load()
         may_assign = is_open & (tick.rows.column("read_only", span) == 0)
         for place in np.flatnonzero(may_assign).tolist():
-            if self._is_open[atoms[place]]:
+            # A decision of this tick may have closed it.
+            if states.is_open[atoms[place]]:
                 row = tick.low + place
                 self.manager.select(self._requests.request(tick.rows, row), int(tick.rows.ts[row]))
                 self._follow(row)
@@ -204,30 +222,37 @@ class ExclusiveReplay:
             if change.bundle not in self._bundles:
                 continue
             atoms = self._bundles.atoms_of(change.bundle)
-            had_owner = self._owners[atoms.start] >= 0
+            had_owner = self._atoms.owners[atoms.start] >= 0
             self._set_owner(atoms, -1 if change.broker is None else change.broker, row)
             self.intervals.note(change)
             # A release that is cut short takes the bundle from no broker: what began it did.
             if change.broker is None and had_owner:
                 self._taken_by[change.bundle] = self._event_of(change)
             if self._run.handover_us:
-                self._hand_over(change, atoms, row)
+                # What the bundle went through has ended; what it goes through now holds from this row on.
+                self._tally.transits.end(atoms, change.ts_us)
+                self._atoms.opens_us[atoms] = _EVER
+                if change.hand_over is not None:
+                    self._tally.transits.begin(atoms, change.hand_over, row)
+                    if change.broker is None:
+                        self._atoms.open_at(atoms, change.hand_over.until_us)
             if change.broker is not None and self._is_scored:
-                self._changes.append(self._record(change, change.broker, atoms))
-
-    def _hand_over(self, change: OwnerChange, atoms: slice, row: int) -> None:
-        """Note what a bundle goes through from a row of the day on; what it went through has ended."""
-        self._tally.transits.end(atoms, change.ts_us)
-        self._opens_us[atoms] = _EVER
-        if change.hand_over is not None:
-            self._tally.transits.begin(atoms, change.hand_over, row)
-            if change.broker is None:
-                self._opens_us[atoms] = change.hand_over.until_us
-                self._last_opening_us = max(self._last_opening_us, change.hand_over.until_us)
+                self._changes.append(
+                    ChangeRecord(
+                        unit=int(self._cluster.units[1][atoms.start]),
+                        ts_us=change.ts_us,
+                        source=-1 if change.source is None else change.source,
+                        broker=change.broker,
+                        cause=change.cause,
+                        decided=change.decided,
+                        weight=self._loads.weight_of(atoms),
+                        path=change.bundle,
+                        event=self._taken_by.get(change.bundle, -1),
+                    )
+                )
 
     def _set_owner(self, atoms: slice, owner: int, row: int) -> None:
-        self._owners[atoms] = owner
-        self._is_open[atoms] = self._is_free[atoms] if owner < 0 else False
+        self._atoms.set_owner(atoms, owner)
         self._tally.set_owner(atoms, owner, row)
 
     def _event_of(self, change: OwnerChange) -> int:
@@ -236,26 +261,6 @@ class ExclusiveReplay:
         source = "" if change.source is None else timeline.roster[change.source].id
         name = source if change.cause == "forced" else change.bundle
         return timeline.event_numbers.get((self._tick_number, change.cause, name), -1)
-
-    def _record(self, change: OwnerChange, broker: int, atoms: slice) -> ChangeRecord:
-        return ChangeRecord(
-            unit=int(self._cluster.units[1][atoms.start]),
-            ts_us=change.ts_us,
-            source=-1 if change.source is None else change.source,
-            broker=broker,
-            cause=change.cause,
-            decided=change.decided,
-            weight=self._loads.weight_of(atoms),
-            path=change.bundle,
-            event=self._taken_by.get(change.bundle, -1),
-        )
-
-    def _pin(self, row: int) -> None:
-        """Give the bundles of heartbeat and SLA namespaces to the broker in their name while it is registered."""
-        for atom in np.flatnonzero(~self._is_free).tolist():
-            number = int(self._cluster.pinned[atom])
-            owner = number if number >= 0 and self._registry.registered[number] else -1
-            self._set_owner(slice(atom, atom + 1), owner, row)
 
     @property
     def owners(self) -> list[OwnerInterval]:

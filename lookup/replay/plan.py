@@ -1,4 +1,4 @@
-"""What the tasks of a replay are told: the run's settings in numbers, and everything about one cluster but its rows.
+"""Plan a replay for its tasks: the run's settings in numbers, and everything about one cluster but its rows.
 
 Plain and picklable; policies and metrics travel as settings and are built again where they are needed, since a class
 from a plug-in file does not unpickle elsewhere.
@@ -51,8 +51,12 @@ class RunPlan:
     topology: Topology
     #: how long each state of a hand-over lasts; 0: bundles change hands at once
     handover_us: int = 0
-    #: dimensions of `--by`
+    #: dimensions by which figures are also told apart
     by: tuple[str, ...] = ()
+
+    def cell_of(self, ts_us: int) -> int:
+        """Return the start of the balance cell of an instant, µs."""
+        return ts_us // self.balance_us * self.balance_us
 
 
 @dataclass(frozen=True)
@@ -65,11 +69,11 @@ class ClusterPlan:
     timeline: Timeline
     #: parts of each day that has rows, by day since the epoch; in order of the log's files
     days: Mapping[int, Sequence[Part]]
-    #: weight per second at usage 1.0 of every broker where no broker of the cluster has one; None: their own
+    #: weight per second at usage 1.0 of every broker if no broker of the cluster has one; None: their own
     assumed_capacity: float | None
     #: lookups whose logged broker is one of the cluster's
     logged: int = 0
-    #: names of the work files of LOADS and BUNDLES, None where the run has none
+    #: names of the work files of LOADS and BUNDLES, None if the run has none
     loads: str | None = None
     bundle_loads: str | None = None
 
@@ -82,9 +86,8 @@ class ClusterPlan:
     def units(self) -> tuple[tuple[str, ...], Ints]:
         """Return the units that intervals vary, the bundles at the beginning, and the unit of each atom, (n_atoms,)."""
         starts, names = BundleMap(self.words.atoms, self.timeline.initial_splits).ordered()
-        return tuple(names.tolist()), np.repeat(
-            np.arange(len(starts)), np.diff(np.append(starts, self.words.atoms.count))
-        )
+        sizes = np.diff(np.append(starts, self.words.atoms.count))
+        return tuple(names.tolist()), np.repeat(np.arange(len(starts)), sizes)
 
     @cached_property
     def clients(self) -> tuple[ClientClass, ...]:
@@ -107,7 +110,7 @@ class ClusterPlan:
 
 
 def new_manager(cluster: ClusterPlan, run: RunPlan, policy: Policy, seed: int) -> LoadManager:
-    """Put a policy in charge of a cluster; nothing has happened yet. Under shared ownership nobody loses an owner."""
+    """Put a policy in charge of a cluster to which nothing has happened yet."""
     per_weight = run.bytes_per_weight or 1.0
     conditions = Conditions(
         owner_loss=run.owner_loss,

@@ -1,4 +1,4 @@
-"""Replays one policy over one cluster under shared ownership: every lookup is decided alone, and counted by its odds.
+"""Replay one policy over one cluster under shared ownership: every lookup is decided alone, and counted by its odds.
 
 Nothing is rolled: a key's lookups are spread over the brokers by the odds it was given, so every figure is an
 expectation.
@@ -7,24 +7,20 @@ expectation.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.engine.ballots import Ballot
 from lookup.engine.ledger import MICRO
 from lookup.engine.policy import Policy
-from lookup.replay.atoms import BundleMap
-from lookup.replay.cells import CellLedger
+from lookup.model.broker import Roster
+from lookup.replay.cells import Groups, GroupSums
 from lookup.replay.counted import Counted
-from lookup.replay.days import DayRows
-from lookup.replay.expected import ExpectedTally
 from lookup.replay.loads import SharedLoads
-from lookup.replay.plan import ClusterPlan, RunPlan, new_manager
-from lookup.replay.published import Publications
+from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.records import KeyDecision
-from lookup.replay.requests import KeyCoder, RequestMaker, key_text
+from lookup.replay.requests import KeyCoder, key_text
 from lookup.replay.stretches import (
     Classes,
     KeyDemand,
@@ -34,17 +30,86 @@ from lookup.replay.stretches import (
     count_clients,
     count_stretch,
     demand_by_key,
-)
-from lookup.replay.walk import Registry, Tick
+)  # fmt: skip
+from lookup.replay.walk import PolicyWalk, Tick
 from lookup.replay.work import WorkDir
 
-__all__ = ["SharedReplay"]
+__all__ = ["ExpectedTally", "SharedReplay"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-class SharedReplay:
+class ExpectedTally:
+    """Adds up expectations over the stretches of one replay.
+
+    If `by` asks for nothing, brokers with the same lookup properties in the same place are counted under the first of
+    them: no metric of lookups can tell them apart, and there are far fewer.
+    """
+
+    def __init__(self, n_units: int, run: RunPlan) -> None:
+        self.groups = GroupSums(run)
+        self.logged, self.agreed = np.zeros(n_units), np.zeros(n_units)
+        self._merges_brokers = not run.by
+
+    def add(self, stretch: Stretch, classes: Classes, counts: StretchCounts, odds: Floats, roster: Roster) -> None:
+        """Add a stretch.
+
+        Args:
+            odds: by key and broker, the last column for no answer, shape (n_keys, n_brokers + 1).
+        """
+        keys, logged = classes.key[counts.logged_class], counts.logged_broker
+        answered = (1.0 - odds[keys, -1]) * counts.logged
+        same = np.where(logged >= 0, odds[keys, logged], 0.0) * counts.logged
+        self.logged += np.bincount(counts.logged_unit, weights=answered, minlength=len(self.logged))
+        self.agreed += np.bincount(counts.logged_unit, weights=same, minlength=len(self.agreed))
+        brokers = np.append(np.arange(odds.shape[1] - 1), -1)
+        if self._merges_brokers:
+            odds, brokers = _merged(odds, roster)
+        keys = classes.key[counts.klass]
+        row, column = np.nonzero(odds[keys])
+        share = odds[keys[row], column]
+        self.groups.add(
+            Groups(
+                stretch.cell_us,
+                stretch.epoch,
+                unit=counts.unit[row],
+                broker=brokers[column],
+                client=classes.client[counts.klass[row]],
+                lookups=counts.lookups[row] * share,
+                weight=counts.weight[row] * share,
+            )
+        )
+
+
+def _merged(odds: Floats, roster: Roster) -> tuple[Floats, Ints]:
+    """Return odds by class of alike brokers, and the number of each class's first broker; -1 for no answer."""
+    class_of: dict[object, int] = {}
+    classes = []
+    for broker in roster:
+        properties = tuple(sorted(broker.lookup_data.properties.items()))
+        looks = properties, broker.property_prefix, broker.location
+        classes.append(class_of.setdefault(looks, len(class_of)))
+    merged = np.zeros((len(odds), len(class_of) + 1))
+    # In the order of the roster, so that sums of floats are the same in every run.
+    for number, klass in enumerate([*classes, len(class_of)]):
+        merged[:, klass] += odds[:, number]
+    return merged, np.array([*(classes.index(klass) for klass in range(len(class_of))), -1])
+
+
+@dataclass(frozen=True, eq=False)
+class _Question:
+    """One stretch as a policy is asked about it: its classes with the policy's keys, their counts and demand."""
+
+    stretch: Stretch
+    classes: Classes
+    counts: StretchCounts
+    demand: KeyDemand
+    #: keys of the policy are below it; behind them come those of brokers that answer for pinned bundles
+    n_keys: int
+
+
+class SharedReplay(PolicyWalk):
     """One policy, cluster and seed.
 
     Ticks are taken together as long as nothing happens and no key's odds can change; a policy that reads load or time
@@ -52,25 +117,16 @@ class SharedReplay:
     """
 
     def __init__(self, cluster: ClusterPlan, run: RunPlan, policy: Policy, *, seed: int, work: WorkDir) -> None:
-        timeline, n_brokers = cluster.timeline, len(cluster.timeline.roster)
-        self.manager = new_manager(cluster, run, policy, seed)
+        super().__init__(cluster, run, policy, seed=seed)
         self.decisions: list[KeyDecision] = []
-        self._cluster, self._run, self._policy = cluster, run, policy
-        self._bundles = BundleMap(cluster.words.atoms, timeline.initial_splits)
-        self._requests = RequestMaker(cluster, self._bundles)
+        self._policy = policy
         self._keys = KeyCoder(cluster, policy, self._bundles)
+        #: text of each key that was asked about, by code
         self._texts: dict[int, str] = {}
-        self._registry = Registry(timeline.roster)
         self._loads = SharedLoads(cluster, run, work)
-        self._reports = Publications(cluster, run, policy)
-        self._usage = np.full(n_brokers, np.nan)
-        #: usage means something, and is counted in every tick
-        self._has_usage = cluster.assumed_capacity is None
         self._tally = ExpectedTally(len(cluster.units[0]), run)
-        self._cells = CellLedger(run, n_brokers)
-        self._has_pinned = bool((cluster.pinned != -1).any())
         self._asks_every_tick = bool(policy.reads & {"view.load", "view.now"})
-        self._scored_from = int(timeline.bounds[0]) + run.warmup_us
+        #: ticks that are taken together
         self._held: list[Tick] = []
 
     def day(self, ticks: Sequence[Tick]) -> None:
@@ -80,129 +136,117 @@ class SharedReplay:
                 self._settle()
             if not self._held:
                 self.manager.begin_tick(tick.start_us)
-            self._events(tick)
+            if tick.events.registry is not None:
+                self._begin_epoch(tick, tick.events.registry)
+            # Every split is applied, whatever came of the one before.
+            changed = [self._bundles.split(parent, children) for parent, children in tick.events.splits]
+            if any(changed):
+                self._keys.refresh()
+                self._texts = {}
             self._held.append(tick)
         self._settle()
         self._tally.groups.settle()
 
     def _is_cut(self, last: Tick, tick: Tick) -> bool:
-        """Tell whether a tick cannot be taken together with those before it."""
-        events = tick.events
+        """Return whether a tick cannot be taken together with those before it."""
+        events, cell_of = tick.events, self._run.cell_of
         return (
             self._asks_every_tick
             or events.registry is not None
             or bool(events.splits)
             or (last.start_us >= self._scored_from) != (tick.start_us >= self._scored_from)
-            or (bool(self._run.by) and self._cell(last) != self._cell(tick))
+            or (bool(self._run.by) and cell_of(last.start_us) != cell_of(tick.start_us))
         )
-
-    def _events(self, tick: Tick) -> None:
-        if tick.events.registry is not None:
-            self._registry.apply(tick.events.registry)
-            self.manager.set_registry(*tick.events.registry)
-            self._reports.leave(~self._registry.registered, tick.start_us)
-        split = [self._bundles.split(parent, children) for parent, children in tick.events.splits]
-        if any(split):
-            self._keys.refresh()
-            self._texts = {}
 
     def _settle(self) -> None:
         """Replay the held ticks: load, decisions, counts."""
         ticks, self._held = self._held, []
         if not ticks:
             return
+        registered = self._registry.registered
         if ticks[0].is_grid and self._asks_every_tick:
-            figures = self._loads.figures(ticks[0], self.manager.capacity, self._registry.registered)
-            nothing = np.zeros(len(self._registry.registered), dtype=np.int64)
-            self.manager.set_load(self._reports.shown(figures, nothing, ticks[0].start_us))
-        served = np.zeros((len(ticks), len(self._registry.registered)))
+            load = self._loads.figures(ticks[0], self.manager.capacity, registered)
+            # No broker owns a bundle.
+            self.manager.set_load(self._reports.shown(load, np.zeros(len(registered), np.int64), ticks[0].start_us))
+        served = np.zeros((len(ticks), len(registered)))
         if ticks[-1].high > ticks[0].low:
-            served = self._lookups(Stretch(ticks, self._cell(ticks[0]), self._registry.epoch))
-        self._follow(ticks, served)
+            served = self._decide(Stretch(ticks, self._run.cell_of(ticks[0].start_us), self._registry.epoch))
+        for tick, micro in zip(ticks, served, strict=True):
+            if self._has_usage or self._asks_every_tick:
+                if tick.is_grid:
+                    self._usage = self._loads.usage(tick, self.manager.capacity, registered)
+                self._loads.serve(tick, micro)
+            if tick.start_us >= self._scored_from:
+                self._add_time(tick)
+                if not self._run.by:
+                    self._cells.serve(tick.start_us, micro)
 
-    def _lookups(self, stretch: Stretch) -> Floats:
+    def _decide(self, stretch: Stretch) -> Floats:
         """Decide every key of a stretch; return the weight each broker serves in each tick, in micro-units."""
-        classes, counts, n_keys = self._classes(stretch)
-        if self._has_pinned:
-            classes = self._with_pinned(classes, n_keys)
-        demand = demand_by_key(counts, classes.key, len(stretch.ticks))
+        question = self._question(stretch)
+        classes, counts, demand, n_keys = question.classes, question.counts, question.demand, question.n_keys
         n_brokers = len(self._registry.registered)
         odds = np.vstack([np.zeros((n_keys, n_brokers + 1)), np.eye(n_brokers + 1)])
-        asked = self._asked(stretch, demand, _first_rows(classes, counts, len(odds)), n_keys)
-        for code, row in asked.items():
-            odds[code] = self._decided(stretch, (self._texts[code], row), demand, demand.places[code])
+        asked: list[int] = []
+        if self._registry.registered.any():
+            asked = self._ask(question, odds)
         odds[:n_keys, -1] = 1.0 - odds[:n_keys, :-1].any(axis=1)
         served = np.zeros((len(stretch.ticks), n_brokers))
         for code in [*asked, *(code for code in demand.places if code >= n_keys)]:
             places = demand.places[code]
             served[demand.tick[places]] += demand.micro[places, None] * odds[code, :-1]
         if stretch.ticks[0].start_us >= self._scored_from:
-            self._tally.add(stretch, counts, (classes.key, classes.client), odds, self.manager.roster)
+            self._tally.add(stretch, classes, counts, odds, self.manager.roster)
         return served
 
-    def _classes(self, stretch: Stretch) -> tuple[Classes, StretchCounts, int]:
-        """Return what a stretch's rows are told apart by, how many there are of each, and how many keys there are."""
+    def _question(self, stretch: Stretch) -> _Question:
+        """Tell the rows of a stretch apart, and count them."""
         by_client = self._keys.by_client
         if by_client is not None:
             classes, counts = count_clients(self._cluster, stretch)
-            return replace(classes, key=by_client[classes.client]), counts, int(by_client.max()) + 1
-        codes, bound = self._keys.codes(stretch.rows, stretch.low, stretch.high)
-        classes = classes_of(self._cluster, stretch, codes)
-        return classes, count_stretch(self._cluster, stretch, classes), bound
+            classes, n_keys = replace(classes, key=by_client[classes.client]), int(by_client.max()) + 1
+        else:
+            codes, n_keys = self._keys.codes(stretch.rows, stretch.low, stretch.high)
+            classes = classes_of(self._cluster, stretch, codes)
+            counts = count_stretch(self._cluster, stretch, classes)
+        if (classes.pinned != -1).any():
+            # A broker that answers without a policy has a key of its own, behind those of the policy: answer b has the
+            # key behind by b, answer -1, no broker, the one behind all brokers.
+            pinned, registered = classes.pinned, np.append(self._registry.registered, False)
+            answers = np.where((pinned >= 0) & registered[np.maximum(pinned, -1)], pinned, -1).astype(np.int64)
+            behind = n_keys + answers % len(registered)
+            classes = replace(classes, key=np.where(pinned == -1, classes.key, behind))
+        return _Question(stretch, classes, counts, demand_by_key(counts, classes.key, len(stretch.ticks)), n_keys)
 
-    def _with_pinned(self, classes: Classes, n_keys: int) -> Classes:
-        """Give each broker that answers without a policy a key of its own, behind those of the policy."""
-        # Answer b has the key behind by b, answer -1, nobody, the one behind all brokers.
-        answers = self._answers(classes.pinned) % (len(self._registry.registered) + 1)
-        return replace(classes, key=np.where(classes.pinned == -1, classes.key, n_keys + answers))
+    def _ask(self, question: _Question, odds: Floats) -> list[int]:
+        """Ask the policy about every key; write its odds, note its decisions, and return the keys.
 
-    def _asked(self, stretch: Stretch, demand: KeyDemand, firsts: Ints, n_keys: int) -> dict[int, int]:
-        """Return the first row of each key a policy is asked about.
-
-        They come in order of their texts, so that sums of floats do not depend on how keys are numbered.
+        Args:
+            odds: by key and broker, the last column for no answer; rows of the policy's keys are written.
         """
-        if not self._registry.registered.any():
-            return {}
-        held = {code: int(firsts[code]) for code in demand.places if code < n_keys}
-        return {code: held[code] for code in sorted(held, key=lambda code: self._text(stretch.rows, code, held[code]))}
-
-    def _text(self, rows: DayRows, code: int, row: int) -> str:
-        known = self._texts.get(code)
-        if known is None:
-            known = self._texts[code] = key_text(self._policy, self._requests.request(rows, row))
-        return known
-
-    def _decided(self, stretch: Stretch, key: tuple[str, int], demand: KeyDemand, places: slice) -> Floats:
-        """Decide one key, given by its text and first row; note its decision in every tick that has lookups of it."""
-        text, row = key
-        ballot, fingerprint = self.manager.decide(self._requests.request(stretch.rows, row))
-        starts, weight = stretch.starts[demand.tick[places]], demand.micro[places] / MICRO
-        self.decisions.append(KeyDecision(starts, text, ballot, fingerprint, demand.lookups[places], weight))
-        return _spread(ballot, len(self._registry.registered))
-
-    def _answers(self, pinned: NDArray[np.int32]) -> Ints:
-        """Return who answers for bundles that are pinned: the broker itself while registered, else -1, nobody."""
-        registered = np.append(self._registry.registered, False)
-        return np.where((pinned >= 0) & registered[np.maximum(pinned, -1)], pinned, -1).astype(np.int64)
-
-    def _follow(self, ticks: Sequence[Tick], served: Floats) -> None:
-        """Keep the books of load and of the balance cells, tick by tick."""
-        for place, tick in enumerate(ticks):
-            if self._has_usage or self._asks_every_tick:
-                self._follow_load(tick, served[place])
-            if tick.start_us >= self._scored_from:
-                usage = self._usage if self._has_usage else None
-                self._cells.add(tick.start_us, tick.end_us, self._registry.registered, usage)
-                if not self._run.by:
-                    self._cells.serve(tick.start_us, served[place])
-
-    def _follow_load(self, tick: Tick, served: Floats) -> None:
-        if tick.is_grid:
-            self._usage = self._loads.usage(tick, self.manager.capacity, self._registry.registered)
-        self._loads.serve(tick, served)
-
-    def _cell(self, tick: Tick) -> int:
-        return tick.start_us // self._run.balance_us * self._run.balance_us
+        rows, demand = question.stretch.rows, question.demand
+        firsts = np.full(len(odds), np.iinfo(np.int64).max)
+        np.minimum.at(firsts, question.classes.key, question.counts.firsts)
+        asked = {
+            code: self._requests.request(rows, int(firsts[code])) for code in demand.places if code < question.n_keys
+        }
+        for code, request in asked.items():
+            if code not in self._texts:
+                self._texts[code] = key_text(self._policy, request)
+        # In the order of their texts, so that sums of floats do not depend on how keys are numbered.
+        codes = sorted(asked, key=self._texts.__getitem__)
+        for code in codes:
+            ballot, fingerprint = self.manager.decide(asked[code])
+            places = demand.places[code]
+            starts, weight = question.stretch.starts[demand.tick[places]], demand.micro[places] / MICRO
+            self.decisions.append(
+                KeyDecision(starts, self._texts[code], ballot, fingerprint, demand.lookups[places], weight)
+            )
+            if ballot.numbers:
+                odds[code, list(ballot.numbers)] = list(ballot.odds.values())
+            else:
+                odds[code, -1] = 1.0
+        return codes
 
     def counted(self) -> Counted:
         """Return what was counted."""
@@ -217,20 +261,3 @@ class SharedReplay:
             agreed=self._tally.agreed,
             has_usage=self._has_usage,
         )
-
-
-def _first_rows(classes: Classes, counts: StretchCounts, n_keys: int) -> Ints:
-    """Return the first row of each key, shape (n_keys,); keys without a row have some number behind all rows."""
-    firsts = np.full(n_keys, np.iinfo(np.int64).max)
-    np.minimum.at(firsts, classes.key, counts.firsts)
-    return firsts
-
-
-def _spread(ballot: Ballot, n_brokers: int) -> Floats:
-    """Return the odds by broker number; the last column is that of no answer."""
-    odds = np.zeros(n_brokers + 1)
-    if ballot.numbers:
-        odds[list(ballot.numbers)] = list(ballot.odds.values())
-    else:
-        odds[-1] = 1.0
-    return odds

@@ -1,7 +1,7 @@
-"""Counts of the rows of a stretch of ticks by tick, bundle, class and logged broker, for shared ownership.
+"""Count the rows of a stretch of ticks by tick, bundle, class and logged broker, for shared ownership.
 
-A class is what a policy's odds and the metrics can tell lookups apart by. Where that is the client class alone, the
-counts do not depend on the policy: they are kept with the rows, for the next policy.
+Lookups of one class are alike to a policy's odds and to the metrics. If it is the client class alone, the counts do not
+depend on the policy: they are kept with the rows, for the next policy.
 """
 
 from __future__ import annotations
@@ -9,25 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.replay.counts import compacted, grouped, summed, weights_of
+from lookup.replay.cells import weights_of
 from lookup.replay.days import DayRows
+from lookup.replay.grouping import column_keys
 from lookup.replay.plan import ClusterPlan
 from lookup.replay.walk import Tick
 
 __all__ = [
-    "Classes",
-    "KeyDemand",
-    "Stretch",
-    "StretchCounts",
-    "classes_of",
-    "count_clients",
-    "count_stretch",
-    "demand_by_key",
-]
+    "Classes", "KeyDemand", "Stretch", "StretchCounts", "classes_of", "count_clients", "count_stretch", "demand_by_key",
+]  # fmt: skip
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -73,24 +68,25 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Classes:
-    """What the classes of a stretch are, arrays of shape (n_classes,), and which class each row has."""
+    """The classes of a stretch, arrays of shape (n_classes,), and the class of each row."""
 
     #: broker a bundle is pinned to, -1: a policy is asked, -2: to a broker the roster does not know
     pinned: NDArray[np.int32]
     #: client class
     client: Ints
-    #: decision key, 0 where classes were made without a policy
+    #: decision key, 0 if classes were made without a policy
     key: Ints
     #: of each row, shape (n_rows,)
-    codes: Ints
+    codes: NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True, eq=False)
 class StretchCounts:
     """Lookups and weight, in micro-units, of a stretch."""
 
-    #: by class and tick, in this order, columns of shape (n_pairs,); a pair is class x n_ticks + tick
-    pair: Ints
+    #: by class and tick, in this order, columns of shape (n_pairs,)
+    tick_class: Ints
+    tick: Ints
     counts: Floats
     micro: Floats
     #: by unit and class, columns of shape (n_groups,)
@@ -111,7 +107,7 @@ class StretchCounts:
 class KeyDemand:
     """Lookups and weight, in micro-units, of a stretch by key and tick; columns of shape (n_pairs,)."""
 
-    #: which pairs each key has, in order of their ticks; keys without lookups are not there
+    #: the pairs of each key, in order of their ticks; keys without lookups are absent
     places: Mapping[int, slice]
     #: place of the tick in the stretch
     tick: Ints
@@ -127,12 +123,14 @@ def classes_of(cluster: ClusterPlan, stretch: Stretch, keys: Ints | None = None)
     """
     span = slice(stretch.low, stretch.high)
     n_clients, width = max(len(cluster.clients), 1), len(cluster.timeline.roster) + 2
-    codes = stretch.rows.column("properties", span).astype(np.int64)
-    by_atom = (cluster.pinned.astype(np.int64) + 2) * n_clients
-    codes += by_atom[stretch.rows.column("atom", span)] if (cluster.pinned != -1).any() else n_clients
-    found, places = compacted(codes if keys is None else keys * (width * n_clients) + codes)
-    pinned = (found // n_clients % width - 2).astype(np.int32)
-    return Classes(pinned, found % n_clients, found // n_clients // width, places)
+    # Without decision keys, and in most clusters without pinned bundles, one number stands for all rows.
+    pinned: Ints | np.int64 = np.int64(-1)
+    if (cluster.pinned != -1).any():
+        pinned = cluster.pinned.astype(np.int64)[stretch.rows.column("atom", span)]
+    before = column_keys(np.zeros(1, np.int64) if keys is None else keys).by(np.asarray(pinned), size=width, low=-2)
+    rows = before.by(stretch.rows.column("properties", span), size=n_clients).compacted()
+    key, of_pinned, client = rows.columns(np.arange(rows.bound or 0))
+    return Classes(of_pinned.astype(np.int32), client, key, rows.rows)
 
 
 def count_clients(cluster: ClusterPlan, stretch: Stretch) -> tuple[Classes, StretchCounts]:
@@ -148,52 +146,51 @@ def count_clients(cluster: ClusterPlan, stretch: Stretch) -> tuple[Classes, Stre
 
 def count_stretch(cluster: ClusterPlan, stretch: Stretch, classes: Classes) -> StretchCounts:
     """Count the rows of a stretch."""
-    return _counted(cluster, stretch, classes.codes, len(classes.key))
+    span, sizes, n_classes = slice(stretch.low, stretch.high), stretch.sizes, len(classes.key)
+    weights, width = weights_of(stretch.rows, span), len(cluster.timeline.roster) + 2
+    ticks = np.repeat(np.arange(len(sizes)), sizes)
+    by_tick = column_keys(classes.codes, size=n_classes).by(ticks, size=len(sizes))
+    (tick_class, tick), counts, micro = by_tick.counted(weights, sparse=_SPARSE)
+    # A bundle meets few brokers in a stretch: only the pairs that occur are told apart by class.
+    units = cluster.units[1][stretch.rows.column("atom", span)]
+    pairs = column_keys(units).by(stretch.rows.column("broker", span), size=width, low=-2)
+    by_class = pairs.compacted().by(classes.codes, size=n_classes)
+    (unit, broker, klass), lookups, weight = by_class.counted(weights)
+    (group_unit, group_class), (group_lookups, group_weight) = (
+        column_keys(unit).by(klass, size=n_classes).summed(lookups, weight)
+    )
+    named = broker != -1
+    firsts = np.zeros(n_classes, dtype=np.int64)
+    # The last assignment to an index wins, so rows are assigned backwards.
+    firsts[classes.codes[::-1]] = np.arange(stretch.high - 1, stretch.low - 1, -1)
+    return StretchCounts(
+        tick_class=tick_class,
+        tick=tick,
+        counts=counts,
+        micro=micro,
+        unit=group_unit,
+        klass=group_class,
+        lookups=group_lookups,
+        weight=group_weight,
+        logged_unit=unit[named],
+        logged_class=klass[named],
+        logged_broker=broker[named],
+        logged=lookups[named],
+        firsts=firsts,
+    )
 
 
 def demand_by_key(counts: StretchCounts, keys: Ints, n_ticks: int) -> KeyDemand:
-    """Add up what a stretch was asked for by keys and ticks.
+    """Add up the demand of a stretch by keys and ticks.
 
     Args:
         keys: of each class, shape (n_classes,).
         n_ticks: of the stretch.
     """
-    klass, tick = np.divmod(counts.pair, n_ticks)
-    found, (lookups, micro) = summed(keys[klass] * n_ticks + tick, counts.counts, counts.micro)
-    key, tick = np.divmod(found, n_ticks)
-    held, starts = np.unique(key, return_index=True)
+    pairs = column_keys(keys[counts.tick_class]).by(counts.tick, size=n_ticks)
+    (key, tick), (lookups, micro) = pairs.summed(counts.counts, counts.micro)
+    # Pairs ascend, so those of a key are neighbours.
+    distinct, starts = np.unique(key, return_index=True)
     bounds = [*starts.tolist(), len(key)]
-    places = dict(zip(held.tolist(), map(slice, bounds, bounds[1:]), strict=True))
+    places = dict(zip(distinct.tolist(), map(slice, bounds, bounds[1:]), strict=True))
     return KeyDemand(places, tick, lookups.astype(np.int64), micro)
-
-
-def _counted(cluster: ClusterPlan, stretch: Stretch, codes: Ints, n_classes: int) -> StretchCounts:
-    span, sizes = slice(stretch.low, stretch.high), stretch.sizes
-    weights, width = weights_of(stretch.rows, span), len(cluster.timeline.roster) + 2
-    in_ticks = codes * len(sizes) + np.repeat(np.arange(len(sizes)), sizes)
-    by_tick = grouped(in_ticks, weights, len(sizes) * n_classes, sparse=_SPARSE)
-    # -1 for none and -2 for an unknown broker come first, so that columns start at 0. A bundle meets few brokers in a
-    # stretch: only the pairs that occur are told apart by class.
-    logged = (cluster.units[1] * width)[stretch.rows.column("atom", span)] + stretch.rows.column("broker", span) + 2
-    pairs, pair = compacted(logged)
-    found, lookups, weight = grouped(pair * n_classes + codes, weights, len(pairs) * n_classes)
-    pair, klass = pairs[found // n_classes], found % n_classes
-    keys, (by_class, weight) = summed(pair // width * n_classes + klass, lookups, weight)
-    named = pair % width != 1
-    return StretchCounts(
-        *by_tick,
-        keys // n_classes,
-        keys % n_classes,
-        by_class,
-        weight,
-        *(pair[named] // width, klass[named], pair[named] % width - 2, lookups[named]),
-        stretch.low + _first_rows(codes, n_classes),
-    )
-
-
-def _first_rows(codes: Ints, bound: int) -> Ints:
-    """Return the place of the first row of each code, shape (bound,)."""
-    firsts = np.zeros(bound, dtype=np.int64)
-    # The last assignment to an index wins, so rows are assigned backwards.
-    firsts[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-    return firsts

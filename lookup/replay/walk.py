@@ -1,4 +1,4 @@
-"""What all walks over a cluster share: its ticks with their rows, day by day, and the registry.
+"""Walk over a cluster tick by tick, and keep the books that every walk keeps: registry, balance cells, warm-up.
 
 Days without lookups have ticks too: time does not stop for a quiet cluster.
 """
@@ -12,13 +12,19 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.engine.policy import Policy
+from lookup.engine.reporting import ReportBoard
 from lookup.model.broker import Roster
+from lookup.model.load import Load
+from lookup.replay.atoms import BundleMap
+from lookup.replay.cells import CellLedger
 from lookup.replay.days import DAY_US, DayRows, day_rows
-from lookup.replay.plan import ClusterPlan, RunPlan
+from lookup.replay.plan import ClusterPlan, RunPlan, new_manager
+from lookup.replay.requests import RequestMaker
 from lookup.replay.timeline import TickEvents
 from lookup.replay.work import WorkDir
 
-__all__ = ["Registry", "Tick", "Walker", "walk_days", "walk_together"]
+__all__ = ["ClusterWalk", "PolicyWalk", "Publications", "Registry", "Tick", "Walker", "walk_days", "walk_together"]
 
 _NOTHING = TickEvents()
 _NO_ROWS = DayRows({"ts": np.empty(0, np.int64)}, {})
@@ -61,10 +67,10 @@ class Registry:
 
 
 class Walker(Protocol):
-    """Somebody who wants to see every day of a cluster, in order."""
+    """A walk over the days of a cluster, in order."""
 
     def day(self, ticks: Sequence[Tick]) -> None:
-        """See the ticks of one day, of which there is at least one."""
+        """Take in the ticks of one day, of which there is at least one."""
 
 
 def walk_together(walkers: Sequence[Walker], cluster: ClusterPlan, run: RunPlan, work: WorkDir) -> None:
@@ -78,12 +84,13 @@ def walk_days(cluster: ClusterPlan, run: RunPlan, work: WorkDir) -> Iterator[lis
     """Yield the ticks of each day in order; one day's rows are held at a time."""
     timeline = cluster.timeline
     starts = timeline.bounds[:-1]
+    # As rows were put into days when they were coded: a tick belongs to the day in which its cell of the grid begins.
     days = starts // run.tick_us * run.tick_us // DAY_US
     for day in np.unique(days).tolist():
         parts = cluster.days.get(day)
         rows = _NO_ROWS if parts is None else day_rows(work, parts)
         first, stop = np.searchsorted(days, [day, day + 1]).tolist()
-        places = np.searchsorted(rows.ts, timeline.bounds[first : stop + 1]).tolist()
+        borders = np.searchsorted(rows.ts, timeline.bounds[first : stop + 1]).tolist()
         yield [
             Tick(
                 number,
@@ -92,8 +99,77 @@ def walk_days(cluster: ClusterPlan, run: RunPlan, work: WorkDir) -> Iterator[lis
                 bool(timeline.is_grid[number]),
                 timeline.events.get(number, _NOTHING),
                 rows,
-                places[number - first],
-                places[number - first + 1],
+                borders[number - first],
+                borders[number - first + 1],
             )
             for number in range(first, stop)
         ]
+
+
+class ClusterWalk:
+    """The books of any walk over a cluster: its registry, and broker-time in the balance cells after the warm-up."""
+
+    def __init__(self, cluster: ClusterPlan, run: RunPlan) -> None:
+        self._cluster, self._run = cluster, run
+        self._registry = Registry(cluster.timeline.roster)
+        self._cells = CellLedger(run, len(cluster.timeline.roster))
+        #: ticks from here on are scored; those before warm up
+        self._scored_from = int(cluster.timeline.bounds[0]) + run.warmup_us
+
+
+class Publications:
+    """The load reports of one cluster under one policy; passes load on as it is if reports are instant.
+
+    Policies then see simulated load as brokers last published it, at the policy's cadence; the arithmetic is the
+    engine's. The ledger itself, and with it every metric, stays what was measured.
+
+    Source: `docs/decisions/load-reports.md`; `docs/pulsar/load-managers.md`.
+    """
+
+    def __init__(self, cluster: ClusterPlan, run: RunPlan, policy: Policy) -> None:
+        timeline = cluster.timeline
+        board = ReportBoard(len(timeline.roster), int(timeline.bounds[0]), policy.cadence)
+        self._board = board if run.is_published else None
+
+    @property
+    def is_kept(self) -> bool:
+        """Return whether every grid instant has to be shown: reports depend on those before."""
+        return self._board is not None
+
+    def leave(self, gone: NDArray[np.bool_], now_us: int) -> None:
+        """Note which brokers are not registered, shape (n_brokers,)."""
+        if self._board is not None:
+            self._board.leave(gone, now_us)
+
+    def shown(self, load: Load, bundles: NDArray[np.int64], now_us: int) -> Load:
+        """Return what policies see at a grid instant at which brokers measure some load.
+
+        Args:
+            bundles: how many bundles each broker owns, shape (n_brokers,).
+        """
+        return load if self._board is None else self._board.shown(load, bundles, now_us)
+
+
+class PolicyWalk(ClusterWalk):
+    """The books of a walk with a policy in charge: its load manager, the bundles, and load as it was reported."""
+
+    def __init__(self, cluster: ClusterPlan, run: RunPlan, policy: Policy, *, seed: int) -> None:
+        super().__init__(cluster, run)
+        self.manager = new_manager(cluster, run, policy, seed)
+        self._bundles = BundleMap(cluster.words.atoms, cluster.timeline.initial_splits)
+        self._requests = RequestMaker(cluster, self._bundles)
+        self._reports = Publications(cluster, run, policy)
+        self._usage = np.full(len(cluster.timeline.roster), np.nan)
+        #: usage means something, since capacities are given, and is counted in every tick
+        self._has_usage = cluster.assumed_capacity is None
+
+    def _begin_epoch(self, tick: Tick, registry: tuple[Roster, NDArray[np.bool_]]) -> None:
+        """Take in a change of the registry at the start of a tick."""
+        self._registry.apply(registry)
+        self.manager.set_registry(*registry)
+        self._reports.leave(~self._registry.registered, tick.start_us)
+
+    def _add_time(self, tick: Tick) -> None:
+        """Add the broker-time of a tick that is scored."""
+        usage = self._usage if self._has_usage else None
+        self._cells.add(tick.start_us, tick.end_us, self._registry.registered, usage)

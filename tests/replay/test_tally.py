@@ -1,51 +1,21 @@
-"""Counting rows by bundle, broker and client class."""
+"""Counting rows by bundle, broker and client class, and by the state of a bundle in flight."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+import pytest
 
-from lookup.replay.cells import CellLedger, Groups, GroupSums, added_up
-from lookup.replay.counts import compacted, grouped, occurring
-from lookup.replay.tally import OwnerTally
+from lookup.engine.ownership import ASSIGNMENT, TRANSFER, HandOver, HandOvers
+from lookup.model.batch import TRANSIT_STATES
+from lookup.replay.cells import CellLedger, Groups
+from lookup.replay.tally import OwnerTally, Transits
 from tests.replay.plans import NOON, Planned, lookup, planned
 from tests.replay.worlds import MICRO
 
 _COLUMNS = ("unit", "broker", "client", "lookups", "weight")
-
-
-@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 9)), min_size=1), st.sampled_from([51, 1 << 24]))
-def test_groups_are_counted_alike_however_many_keys_there_may_be(rows: list[tuple[int, int]], bound: int) -> None:
-    """Dense and sparse counting give the same keys, counts and sums."""
-    keys, weights = (np.array(column, dtype=np.float64) for column in zip(*rows, strict=True))
-    found, counts, sums = grouped(keys.astype(np.int64), weights, bound)
-
-    expected, weight = Counter(key for key, _ in rows), Counter[int]()
-    for key, each in rows:
-        weight[key] += each
-    assert dict(zip(found.tolist(), counts.tolist(), strict=True)) == dict(expected)
-    assert sums.tolist() == [weight[key] for key in found.tolist()]
-
-
-@given(st.lists(st.integers(0, 30), min_size=1))
-def test_compacted_codes_number_what_occurs(codes: list[int]) -> None:
-    """The codes that occur ascend, and each row's number leads back to its code."""
-    found, numbers = compacted(np.array(codes))
-
-    assert found.tolist() == sorted(set(codes))
-    assert found[numbers].tolist() == codes
-
-
-@given(st.lists(st.integers(0, 30), min_size=1), st.sampled_from([0, 1 << 24]))
-def test_codes_that_occur_ascend(codes: list[int], largest: int) -> None:
-    """Few codes and many possible ones are found alike."""
-    assert occurring(np.array([*codes, largest])).tolist() == sorted({*codes, largest})
 
 
 def _tally(plan: Planned) -> OwnerTally:
@@ -113,72 +83,84 @@ def test_agreement_is_about_answered_lookups_with_a_logged_broker(tmp_path: Path
     assert (tally.logged.tolist(), tally.agreed.tolist()) == ([3.0], [1.0])
 
 
-def test_broker_time_is_known_only_with_a_usage(tmp_path: Path) -> None:
-    """Time counts for registered brokers with a usage, and as overloaded strictly above the threshold."""
-    plan = planned(tmp_path, [lookup()], evaluation={"overload_threshold": 0.5})
-    ledger = CellLedger(plan.run, 3)
-    ledger.add(NOON, NOON + 60 * MICRO, np.array([True, True, False]), np.array([0.5, 0.6, 9.0]))
-    ledger.add(NOON + 60 * MICRO, NOON + 90 * MICRO, np.array([True, True, True]), np.array([0.6, np.nan, np.nan]))
-    cells = ledger.cells((), is_known=True)
-    assert cells.known_s is not None
-    assert cells.overloaded_s is not None
-
-    assert cells.registered.tolist() == [[True, True, True]]
-    assert (cells.known_s.tolist(), cells.overloaded_s.tolist()) == ([[90.0, 60.0, 0.0]], [[30.0, 60.0, 0.0]])
+WHOLE = slice(0, 1)
 
 
-def _groups(cell_us: int, epoch: int, broker: int) -> Groups:
-    one = np.array([1])
-    return Groups(cell_us, epoch, np.array([0]), np.array([broker]), np.array([0]), one * 1.0, one * 2e6)
+def _course(second: float, step_s: float, *states: str) -> HandOver:
+    course = {1: ASSIGNMENT, 2: TRANSFER}[len(states)]
+    begun = HandOvers(round(step_s * MICRO)).begin("x", course, NOON + round(second * MICRO), 0)
+    assert begun is not None
+    return begun
 
 
-def test_groups_of_a_day_are_added_up_by_roster_epoch(tmp_path: Path) -> None:
-    """Three cells of one epoch leave one group for each bundle, broker and client; another epoch stays apart."""
-    sums = GroupSums(planned(tmp_path, [lookup()]).run)
-    for group in (_groups(NOON, 0, 1), _groups(NOON + 1, 0, -1), _groups(NOON + 2, 0, 1), _groups(NOON + 2, 1, 1)):
-        sums.add(group)
-        sums.settle()
+@pytest.fixture
+def plan(tmp_path: Path) -> Planned:
+    """Return ten lookups of one bundle, a second apart and of weight 2."""
+    return planned(tmp_path, [lookup(second, weight=2.0) for second in range(10)])
 
-    assert [(group.epoch, group.broker.tolist(), group.lookups.tolist()) for group in sums.all] == [
-        (0, [-1, 1], [1.0, 2.0]),
-        (1, [1], [1.0]),
+
+def _counted(transits: Transits, plan: Planned, low: int = 0, high: int = 10) -> dict[str, tuple[float, float]]:
+    found = transits.count(plan.rows, slice(low, high))
+    if found is None:
+        return {}
+    _, states, _, lookups, micro = found
+    names = [TRANSIT_STATES[state] for state in states]
+    return {name: (count, weight / MICRO) for name, count, weight in zip(names, lookups, micro, strict=True)}
+
+
+def test_states_hold_from_their_start_to_the_instant_before_their_end(plan: Planned) -> None:
+    """A transfer at 2 s whose states last 3 s: lookups at 2, 3, 4 meet it Releasing, those at 5, 6, 7 Assigning."""
+    transits = Transits(plan.cluster)
+    transits.begin(WHOLE, _course(2, 3, "Releasing", "Assigning"), 2)
+
+    assert _counted(transits, plan) == {"Releasing": (3.0, 6.0), "Assigning": (3.0, 6.0)}
+
+
+def test_lookups_of_the_first_instant_that_came_before_do_not_count(plan: Planned) -> None:
+    """A hand-over begins with a row, not with its microsecond."""
+    transits = Transits(plan.cluster)
+    transits.begin(WHOLE, _course(2, 3, "Assigning"), 4)
+
+    assert _counted(transits, plan) == {"Assigning": (1.0, 2.0)}
+
+
+def test_an_early_end_cuts_every_state(plan: Planned) -> None:
+    """What is cut at 4 s does not reach its second state."""
+    transits = Transits(plan.cluster)
+    transits.begin(WHOLE, _course(2, 3, "Releasing", "Assigning"), 2)
+    transits.end(WHOLE, NOON + 4 * MICRO)
+
+    assert _counted(transits, plan) == {"Releasing": (2.0, 4.0)}
+
+
+def test_spans_are_counted_one_after_the_other(plan: Planned) -> None:
+    """Each row once, also by a state that begins in one span and ends in another; what is over is forgotten."""
+    transits = Transits(plan.cluster)
+    transits.begin(WHOLE, _course(2, 3, "Releasing", "Assigning"), 2)
+    spans = ((0, 2), (2, 4), (4, 9), (9, 10))
+
+    assert [_counted(transits, plan, *span) for span in spans] == [
+        {},
+        {"Releasing": (2.0, 4.0)},
+        {"Assigning": (3.0, 6.0), "Releasing": (1.0, 2.0)},
+        {},
     ]
+    assert transits.count(plan.rows, slice(0, 10)) is None
 
 
-def test_what_is_held_does_not_grow_with_a_day(tmp_path: Path) -> None:
-    """Many rows are added up before the day ends, to the same sums, also where these are no whole numbers."""
-    sums, each = GroupSums(planned(tmp_path, [lookup()]).run), np.arange(1 << 16)
-    cells = [Groups(NOON + cell, 0, each, each % 7, each % 3, each * 0.1, each * 0.7 + cell) for cell in range(8)]
-    held = []
-    for group in cells:
-        sums.add(group)
-        held.append(len(sums.all))
-    sums.settle()
+def test_other_bundles_are_left_alone(tmp_path: Path) -> None:
+    """Only rows of the atoms in flight count."""
+    plan = planned(tmp_path, [lookup(0), lookup(1, topic="persistent://t/o/x"), lookup(2)])
+    transits = Transits(plan.cluster)
+    transits.begin(slice(1, 2), _course(0, 60, "Assigning"), 0)
 
-    assert held == [1, 2, 1, 2, 3, 1, 2, 3]
-    expected = added_up(cells)
-    assert [getattr(sums.all[0], name).tolist() for name in _COLUMNS] == [
-        getattr(expected, name).tolist() for name in _COLUMNS
-    ]
+    assert _counted(transits, plan, 0, 3) == {"Assigning": (1.0, 1.0)}
 
 
-def test_many_sums_are_gone_through_seldom(tmp_path: Path) -> None:
-    """Where hardly two rows are of one bundle, sums are added to when as many rows again have come."""
-    sums, each = GroupSums(planned(tmp_path, [lookup()]).run), np.arange(1 << 17)
-    held = []
-    for number in range(8):
-        unit, nothing = each + number * len(each), np.zeros_like(each)
-        sums.add(Groups(NOON, 0, unit, nothing, nothing, each * 1.0, each * 1.0))
-        held.append(len(sums.all))
+def test_on_another_day_it_holds_from_the_first_row_on(plan: Planned) -> None:
+    """Rows are numbered anew every day."""
+    transits = Transits(plan.cluster)
+    transits.begin(WHOLE, _course(-3600, 3605, "Assigning"), 7)
+    transits.end_day()
 
-    assert held == [1, 1, 2, 3, 1, 2, 3, 4]
-
-
-def test_groups_keep_their_cells_where_demand_is_told_apart(tmp_path: Path) -> None:
-    """`--by` needs every cell's groups."""
-    sums = GroupSums(replace(planned(tmp_path, [lookup()]).run, by=("hour",)))
-    for cell in (NOON, NOON + 1):
-        sums.add(_groups(cell, 0, 1))
-        sums.settle()
-
-    assert [group.cell_us for group in sums.all] == [NOON, NOON + 1]
+    assert _counted(transits, plan) == {"Assigning": (5.0, 10.0)}

@@ -1,15 +1,22 @@
-"""Ticks with their rows."""
+"""Ticks with their rows, and load as brokers published it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 
 from lookup.model.broker import Broker, BrokerLookupData, Roster
-from lookup.replay.walk import Registry, walk_days
-from tests.replay.plans import lookup, planned
-from tests.replay.worlds import MICRO
+from lookup.model.load import Load
+from lookup.replay.exclusive import ExclusiveReplay
+from lookup.replay.walk import Publications, Registry, walk_days
+from tests.replay.plans import NOON, TOPIC, Planned, lookup, planned, policy
+from tests.replay.serial import SerialSession
+from tests.replay.test_exact import _prove
+from tests.replay.worlds import MICRO, World, world_of
 
 
 def test_every_row_is_in_the_tick_of_its_time(tmp_path: Path) -> None:
@@ -55,3 +62,134 @@ def test_every_change_of_the_registry_begins_an_epoch() -> None:
 
     registry.apply((Roster([Broker("a", BrokerLookupData(properties={"lookup.rack": "x"}))]), np.array([True])))
     assert registry.epoch == 2
+
+
+OTHER = "persistent://t/o/x"
+_PUBLISHED = {"load_reports": "published"}
+#: Policies that go by load, each at a cadence of its own.
+_LOADED: tuple[dict[str, Any], ...] = (
+    {"scorers": ["headroom"], "selector": "best"},
+    {"selector": "least-resource-usage", "cadence": {"min_interval_ms": 60_000, "history": 0.0}},
+    {"selector": {"use": "power-of-two", "by": "usage"}, "cadence": {"min_interval_ms": 7_000, "max_interval_ms": 0}},
+)
+_SHEDDERS: tuple[dict[str, Any] | None, ...] = (
+    {"use": "threshold", "threshold": 0.01, "history": 0.0},
+    {"use": "transfer", "hit_count": 0, "target_std": 0.01},
+    None,
+)
+
+
+def _loaded(seed: int, mode: str) -> World:
+    """Return a world in which every policy goes by published load."""
+    world = world_of(seed, 100, mode)
+    section = {**world.settings["evaluation"], **_PUBLISHED, "load": "simulated", "warmup_s": 0, "seeds": [1]}
+    shedders = _SHEDDERS if mode == "exclusive" else (None,) * len(_LOADED)
+    policies = [
+        {"name": f"p{number}", **parts, **({} if shedder is None else {"shedder": shedder})}
+        for number, (parts, shedder) in enumerate(zip(_LOADED, shedders, strict=True))
+    ]
+    tables = {name: rows for name, rows in world.tables.items() if name != "loads"}
+    return replace(world, settings={**world.settings, "evaluation": section, "policies": policies}, tables=tables)
+
+
+@pytest.mark.parametrize("seed", [2, 10, 11, 14, 23, 24, 31, 32])
+@pytest.mark.parametrize("mode", ["exclusive", "shared"])
+def test_the_replay_equals_a_loop_where_load_is_published(seed: int, mode: str) -> None:
+    """Row for row, with shedders, with brokers that leave and come back, and from however many tasks."""
+    _prove(SerialSession(), _loaded(seed, mode), partitions=(1, 8), whole=True)
+
+
+def _replayed(plan: Planned, **parts: Any) -> ExclusiveReplay:
+    made = policy(scorers=["headroom"], **parts)
+    return plan.shown_to(ExclusiveReplay(plan.cluster, plan.run, made, seed=1, work=plan.work))
+
+
+#: A bundle that is busy in the first minute only; three minutes later another one looks for an owner.
+_ROWS = [lookup(0, weight=60.0), lookup(1, topic=OTHER, weight=0.001), lookup(200, topic="persistent://t/late/x")]
+
+
+@pytest.mark.parametrize(("reports", "choices"), [("instant", 2), ("published", 1)])
+def test_what_was_published_outlives_the_load(tmp_path: Path, reports: str, choices: int) -> None:
+    """At once, both brokers are idle again; as published, who was busy still looks so, asked for or not meanwhile."""
+    replay = _replayed(planned(tmp_path, _ROWS, evaluation={"load_reports": reports}))
+    late = replay.decisions[-1].decision
+
+    assert len(late.odds) == choices
+    if choices == 1:
+        assert late.broker != replay.decisions[0].decision.broker
+
+
+def test_who_was_away_for_a_moment_starts_afresh(tmp_path: Path) -> None:
+    """Between two instants of the grid both brokers left and came back: what they published before is forgotten."""
+    away, back = "2026-01-01T12:01:10Z", "2026-01-01T12:01:20Z"
+    brokers = [{"id": name, **when} for name in ("a:1", "b:1") for when in ({"until": away}, {"from": back})]
+    replay = _replayed(planned(tmp_path, _ROWS, evaluation=_PUBLISHED, brokers=brokers))
+
+    assert len(replay.decisions[-1].decision.odds) == 2
+
+
+def test_metrics_go_by_the_load_itself(tmp_path: Path) -> None:
+    """What is published late does not change who was overloaded."""
+    brokers = [{"id": name, "capacity": 0.5} for name in ("a:1", "b:1")]
+    overloaded = []
+    for reports in ("instant", "published"):
+        folder = tmp_path / reports
+        plan = planned(folder, _ROWS, evaluation={"load_reports": reports}, brokers=brokers)
+        cells = _replayed(plan).counted().parts()
+        overloaded.append([batch.cells.overloaded_s for _, batches in cells for batch in batches])
+
+    assert overloaded[0][0] is not None
+    assert overloaded[0][0].sum() > 0
+    np.testing.assert_array_equal(overloaded[0], overloaded[1])
+
+
+def _figures(usage: list[float], rate: list[float] | None = None) -> Load:
+    known = np.array(usage)
+    rates = None if rate is None else np.array(rate)
+    topics = np.array([3, 4])
+    return Load(known, known * 10.0, topics, [(), ()], {"rack": {"a": 1.0}}, rates=rates)
+
+
+def _reports(folder: Path, **cadence: Any) -> Publications:
+    plan = planned(folder, [lookup(0, topic=TOPIC)], evaluation=_PUBLISHED)
+    return Publications(plan.cluster, plan.run, policy(cadence=cadence))
+
+
+def test_the_view_shows_what_was_published(tmp_path: Path) -> None:
+    """Usage smoothed and as measured, throughput likewise, topics, rates and when it was measured."""
+    reports, none = _reports(tmp_path, history=0.5), np.zeros(2, dtype=np.int64)
+    reports.shown(_figures([0.2, 0.2], [1.0, 1.0]), none, NOON)
+    seen = reports.shown(_figures([0.6, 0.21], [1.0, 1.01]), none, NOON + 5 * MICRO)
+
+    assert seen.usage.tolist() == pytest.approx([0.4, 0.2])
+    assert seen.max_usage is not None
+    assert seen.max_usage.tolist() == [0.6, 0.2]
+    assert seen.throughput.tolist() == [6.0, 2.0]
+    assert seen.smoothed_throughput is not None
+    assert seen.smoothed_throughput.tolist() == pytest.approx([4.0, 2.0])
+    assert seen.updated_us is not None
+    assert seen.updated_us.tolist() == [NOON + 5 * MICRO, NOON]
+    assert seen.rates is not None
+    assert seen.rates.tolist() == [1.0, 1.0]
+    assert (seen.topics.tolist(), seen.demand) == ([3, 4], {"rack": {"a": 1.0}})
+
+
+def test_a_count_that_goes_on_changing_is_noticed(tmp_path: Path) -> None:
+    """The number of bundles is compared with what it was, though the array is the one the books are kept in."""
+    reports, books = _reports(tmp_path), np.array([1, 1])
+    reports.shown(_figures([0.2, 0.2]), books, NOON)
+    books[0] = 2
+    seen = reports.shown(_figures([0.2, 0.2]), books, NOON + 5 * MICRO)
+
+    assert seen.updated_us is not None
+    assert seen.updated_us.tolist() == [NOON + 5 * MICRO, NOON]
+
+
+def test_instant_reports_are_what_was_measured(tmp_path: Path) -> None:
+    """Nothing is kept from one instant to the next."""
+    plan = planned(tmp_path, [lookup(0)])
+    reports, figures = Publications(plan.cluster, plan.run, policy()), _figures([0.2, 0.2])
+    reports.leave(np.array([True, True]), NOON)
+
+    assert reports.shown(figures, np.zeros(2, dtype=np.int64), NOON) is figures
+    assert not reports.is_kept

@@ -1,0 +1,135 @@
+"""Group rows by several integer columns at once: pack the columns into one key per row, add up by key, unpack again.
+
+Numpy counts by one integer per row (`bincount`), so columns are packed as digits of a number. Weights of a key are
+added in the order of the rows: sums of floats then do not depend on how keys were packed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["RowKeys", "column_keys", "compacted", "occurring", "ranges"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+#: Keys are counted into an array if that has at most this many times as many entries as there are rows.
+_SPARSE = 16
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class RowKeys:
+    """One key per row that stands for some integer columns; keys ascend with the first column, then the second, ...
+
+    Example:
+        >>> keys = column_keys(np.array([1, 0, 1])).by(np.array([-1, 4, -1]), size=6, low=-1)
+        >>> columns, (sums,) = keys.summed(np.array([1.0, 2.0, 4.0]))
+        >>> [column.tolist() for column in columns], sums.tolist()
+        ([[0, 1], [4, -1]], [2.0, 5.0])
+    """
+
+    #: shape (n_rows,), 0 or more
+    rows: NDArray[np.integer[Any]]
+    #: keys are below it; None: not known
+    bound: int | None
+    #: returns the columns that some keys stand for
+    columns: Callable[[Ints], tuple[Ints, ...]]
+
+    def by(self, column: NDArray[np.integer[Any]], *, size: int, low: int = 0) -> RowKeys:
+        """Tell rows apart by one more column.
+
+        Args:
+            column: shape (n_rows,), in [low, low + size).
+        """
+        before = self.columns
+        # Codes are narrow integers, which a product would overflow.
+        keys = self.rows * np.int64(size) + column
+        if low:
+            keys -= low
+        bound = None if self.bound is None else self.bound * size
+        return RowKeys(keys, bound, lambda keys: (*before(keys // size), keys % size + low))
+
+    def compacted(self) -> RowKeys:
+        """Number the keys that occur, if few of the possible ones do: what is counted by them stays small."""
+        before = self.columns
+        present, numbers = compacted(self.rows)
+        return RowKeys(numbers, len(present), lambda numbers: before(present[numbers]))
+
+    def counted(self, weights: Floats | float, *, sparse: int = _SPARSE) -> tuple[tuple[Ints, ...], Floats, Floats]:
+        """Return the columns of each key that occurs, ascending, how often it does, and the sum of its weights.
+
+        Args:
+            weights: shape (n_rows,), or one number for every row.
+            sparse: keys are counted into an array of at most so many entries per row.
+        """
+        bound = int(self.rows.max()) + 1 if self.bound is None else self.bound
+        keys, present = self.rows, None
+        # An array of all possible keys is the fastest way to count, unless most of it would be empty.
+        if bound > sparse * max(len(keys), 1 << 16):
+            present, keys = np.unique(keys, return_inverse=True)
+            bound = len(present)
+        counts = np.bincount(keys, minlength=bound)
+        # Equal weights need no second pass over the rows.
+        by_row = not isinstance(weights, float)
+        sums = (np.bincount(keys, weights=weights, minlength=bound) if by_row else counts * weights).astype(np.float64)
+        if present is None:
+            present = np.flatnonzero(counts)
+            counts, sums = counts[present], sums[present]
+        return self.columns(present), counts.astype(np.float64), sums
+
+    def summed(self, *values: Floats) -> tuple[tuple[Ints, ...], list[Floats]]:
+        """Return the columns of each key that occurs, ascending, and the sums of some values of the rows, at least one.
+
+        Args:
+            values: each of shape (n_rows,).
+        """
+        present, numbers = compacted(self.rows)
+        sums = [np.bincount(numbers, weights=column).astype(np.float64) for column in values]
+        return self.columns(present), sums
+
+
+def column_keys(column: NDArray[np.integer[Any]], *, size: int | None = None) -> RowKeys:
+    """Return keys that stand for one column alone.
+
+    Args:
+        column: shape (n_rows,), 0 or more.
+        size: values are below it; None: not known.
+    """
+    return RowKeys(column, size, lambda keys: (keys,))
+
+
+def occurring(codes: NDArray[np.integer[Any]]) -> Ints:
+    """Return the codes that occur, ascending; there is at least one."""
+    if int(codes.max()) > _SPARSE * max(len(codes), 1 << 16):
+        return np.unique(codes)
+    occurs = np.zeros(int(codes.max()) + 1, dtype=bool)
+    occurs[codes] = True
+    return np.flatnonzero(occurs)
+
+
+def compacted(codes: NDArray[np.integer[Any]]) -> tuple[Ints, Ints]:
+    """Number the codes that occur; return these codes, ascending, and each row's number."""
+    if int(codes.max()) > _SPARSE * max(len(codes), 1 << 16):
+        present, numbers = np.unique(codes, return_inverse=True)
+        return present, numbers
+    # Three passes without a sort.
+    occurs = np.zeros(int(codes.max()) + 1, dtype=bool)
+    occurs[codes] = True
+    numbers = np.cumsum(occurs) - 1
+    return np.flatnonzero(occurs), numbers.take(codes)
+
+
+def ranges(starts: Ints, sizes: Ints) -> Ints:
+    """Return the numbers of some ranges one after another, shape (sum of sizes,).
+
+    Example:
+        >>> ranges(np.array([5, 0]), np.array([2, 3])).tolist()
+        [5, 6, 0, 1, 2]
+    """
+    # Counted through, and set back at each range by what the ranges before it took.
+    numbers: Ints = np.arange(sizes.sum()) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
+    return numbers
