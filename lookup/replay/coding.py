@@ -131,7 +131,14 @@ class TopicCodes:
             self.reasons[text] = str(error)
             code = self.BAD
         else:
-            code = self.INTERNAL if parsed is None else self._atom_code(parsed)
+            code = self.INTERNAL
+            if parsed is not None:
+                namespace = parsed.namespace
+                if namespace not in self.bases:
+                    self._boundaries[namespace] = self._rule.boundaries(namespace)
+                    self.bases[namespace] = self._next
+                    self._next += len(self._boundaries[namespace]) - 1
+                code = self.bases[namespace] + self._rule.place(parsed.hashed, self._boundaries[namespace])
         self._codes[topic] = code
         return code
 
@@ -157,13 +164,6 @@ class TopicCodes:
         """Take over which topics of the last dictionary were demanded."""
         dictionary, noted = self._last
         self._demanded.update(filter(None, texts_of(dictionary.filter(pa.array(noted[:-1])))))
-
-    def _atom_code(self, topic: _Topic) -> int:
-        if topic.namespace not in self.bases:
-            boundaries = self._boundaries[topic.namespace] = self._rule.boundaries(topic.namespace)
-            self.bases[topic.namespace] = self._next
-            self._next += len(boundaries) - 1
-        return self.bases[topic.namespace] + self._rule.place(topic.hashed, self._boundaries[topic.namespace])
 
 
 class _Topic(NamedTuple):

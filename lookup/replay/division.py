@@ -1,4 +1,4 @@
-"""Divides the runs of an evaluation among tasks.
+"""Divide the runs of an evaluation among tasks.
 
 Every task puts the days of its cluster together once, counts their rows once, and shows them to all its runs: few tasks
 do the least work, more keep all cores busy.
@@ -20,7 +20,7 @@ _HALVINGS = 20
 
 @dataclass(frozen=True, slots=True)
 class TaskRuns:
-    """What one task does: some runs over one cluster, and perhaps the facts about it."""
+    """One task: some runs over one cluster, and perhaps the facts about it."""
 
     #: place of the cluster among the run's
     cluster: int
@@ -30,9 +30,9 @@ class TaskRuns:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """About how long things take, by unit of a cluster's size."""
+    """Estimates of time, by unit of a cluster's size."""
 
-    #: what every task does before its first run
+    #: preparation of a task before its first run
     task: float
     #: one run of each policy
     policies: Sequence[float]
@@ -49,7 +49,7 @@ _Share = tuple[int, list[PolicyRun]]
 def divide(clusters: Sequence[int], costs: Costs, seeds: Sequence[int], *, cores: int) -> tuple[TaskRuns, ...]:
     """Return the tasks for every policy and seed in every cluster, the longest first.
 
-    Clusters stay whole, or, where all is done earlier so, fill one core after another: runs that are too much for a
+    Clusters stay whole, or, if all is done earlier so, fill one core after another: runs that are too much for a
     core are left to the next, so that few clusters are prepared twice.
 
     Args:
@@ -61,9 +61,16 @@ def divide(clusters: Sequence[int], costs: Costs, seeds: Sequence[int], *, cores
     every = [(policy, seed) for policy in range(len(costs.policies)) for seed in seeds]
     runs = sorted(every, key=lambda run: (-costs.of(run), run))
     whole: list[_Share] = [(place, runs) for place in range(len(clusters))]
-    ways = [_longest_first(shares, clusters, costs) for shares in (whole, _wrapped(clusters, costs, runs, cores))]
-    best = min(ways, key=lambda tasks: _makespan([length for length, _ in tasks], cores))
-    return tuple(task for _, task in best)
+    ways = []
+    for shares in (whole, _wrapped(clusters, costs, runs, cores)):
+        tasks = _longest_first(shares, clusters, costs)
+        # When the last core is done if each takes the next task as soon as it is free.
+        free = [0.0] * cores
+        for length, _ in tasks:
+            free[free.index(min(free))] += length
+        ways.append((max(free), [task for _, task in tasks]))
+    # Of equal ways the first: whole clusters are prepared once.
+    return tuple(min(ways, key=lambda way: way[0])[1])
 
 
 def _wrapped(clusters: Sequence[int], costs: Costs, runs: Sequence[PolicyRun], cores: int) -> list[_Share]:
@@ -87,46 +94,31 @@ def _filled(clusters: Sequence[int], costs: Costs, runs: Sequence[PolicyRun], li
     for place, size in enumerate(clusters):
         left = list(runs)
         while left:
-            # A long run that is too much for this core may leave room for a short one.
-            held, ends = _fitting(left, costs, size, busy=busy, limit=limit)
-            if held:
-                shares.append((place, held))
-            taken = set(held)
-            left = [run for run in left if run not in taken]
+            taken: list[PolicyRun] = []
+            ends = busy + size * costs.task
+            for run in left:
+                cost = size * costs.of(run)
+                # A long run that is too much for this core may leave room for a short one. An idle core takes one in
+                # any case: else no limit would be enough for it.
+                if ends + cost <= limit or not (busy or taken):
+                    taken.append(run)
+                    ends += cost
+            if taken:
+                shares.append((place, taken))
+            done = set(taken)
+            left = [run for run in left if run not in done]
             used, busy = (used + 1, 0.0) if left else (used, ends)
     return shares, used
-
-
-def _fitting(
-    runs: Sequence[PolicyRun], costs: Costs, size: int, *, busy: float, limit: float
-) -> tuple[list[PolicyRun], float]:
-    """Return the runs of a cluster that a core still has time for, at least one if it is idle, and when it is done."""
-    held: list[PolicyRun] = []
-    ends = busy + size * costs.task
-    for run in runs:
-        cost = size * costs.of(run)
-        if ends + cost <= limit or not (busy or held):
-            held.append(run)
-            ends += cost
-    return held, ends
 
 
 def _longest_first(shares: Sequence[_Share], clusters: Sequence[int], costs: Costs) -> list[tuple[float, TaskRuns]]:
     """Return tasks with their lengths; the first of each cluster gathers its facts."""
     first = {place: number for number, (place, _) in reversed(list(enumerate(shares)))}
-    found = [
+    tasks = [
         (
-            clusters[place] * (costs.task + sum(map(costs.of, held))),
-            TaskRuns(place, tuple(sorted(held)), with_facts=first[place] == number),
+            clusters[place] * (costs.task + sum(map(costs.of, runs))),
+            TaskRuns(place, tuple(sorted(runs)), with_facts=first[place] == number),
         )
-        for number, (place, held) in enumerate(shares)
+        for number, (place, runs) in enumerate(shares)
     ]
-    return sorted(found, key=lambda entry: -entry[0])
-
-
-def _makespan(lengths: Sequence[float], cores: int) -> float:
-    """Return when the last core is done where each takes the next task as soon as it is free."""
-    free = [0.0] * cores
-    for length in lengths:
-        free[free.index(min(free))] += length
-    return max(free)
+    return sorted(tasks, key=lambda entry: -entry[0])

@@ -1,10 +1,11 @@
-"""Load at grid instants: simulated from the log's weights, or reported by LOADS and BUNDLES."""
+"""Measure load at grid instants: simulated from the log's weights, or reported by LOADS and BUNDLES."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ Floats = NDArray[np.float64]
 
 
 class _Cell:
-    """The lookups of one cell of the grid; what each atom weighed is summed when somebody asks."""
+    """The lookups of one cell of the grid; the weight of each atom is summed when a policy asks."""
 
     def __init__(self, n_atoms: int) -> None:
         self.spans: list[tuple[DayRows, int, int]] = []
@@ -37,19 +38,15 @@ class _Cell:
         if self._micro is None:
             self._micro = np.zeros(self._n_atoms, dtype=np.int64)
             for rows, low, high in self.spans:
-                self._micro += _weights(rows, low, high, self._n_atoms)
+                sums = partial(_summed_weights, rows, slice(low, high), self._n_atoms)
+                # Kept for other policies if that is no more than the rows are.
+                self._micro += sums() if high - low < self._n_atoms else rows.once(("weights", low, high), sums)
             self.spans = []
         return self._micro
 
 
-def _weights(rows: DayRows, low: int, high: int, n_atoms: int) -> Ints:
-    """Return the weight of each atom in some rows; kept for other policies where that is no more than the rows are."""
-    if high - low < n_atoms:
-        return _summed_weights(rows, slice(low, high), n_atoms)
-    return rows.once(("weights", low, high), lambda: _summed_weights(rows, slice(low, high), n_atoms))
-
-
 def _summed_weights(rows: DayRows, span: slice, n_atoms: int) -> Ints:
+    """Return the weight of each atom in some rows, micro-units, shape (n_atoms,)."""
     constant = rows.constant("weight")
     atoms = rows.column("atom", span)
     if constant is not None:
@@ -58,7 +55,7 @@ def _summed_weights(rows: DayRows, span: slice, n_atoms: int) -> Ints:
 
 
 class AtomLoads:
-    """What each atom weighed in the last `session_s` before a grid instant."""
+    """The weight of each atom in the last `session_s` before a grid instant."""
 
     def __init__(self, cluster: ClusterPlan, run: RunPlan, work: WorkDir) -> None:
         self._n_atoms = n_atoms = cluster.words.atoms.count
@@ -101,7 +98,7 @@ class AtomLoads:
 
     @property
     def rates(self) -> Ints | None:
-        """Return the messages of each atom at the last grid instant, millionths per second; None where unknown."""
+        """Return the messages of each atom at the last grid instant, millionths per second; None if unknown."""
         if self._rates is None and self._rated is not None and self._instant_us is not None:
             self._rates = self._rated.at(self._instant_us)
         return self._rates
@@ -135,7 +132,7 @@ class ReportedLoads:
         self._current = {name: np.full(n_brokers, np.nan) for name in names}
 
     def at(self, now_us: int) -> Mapping[str, Floats]:
-        """Return every column that LOADS has by broker, NaN where nothing is known; instants must not go back."""
+        """Return every column that LOADS has by broker, NaN if nothing is known; instants must not go back."""
         stop = int(np.searchsorted(self._columns["ts"], now_us, side="right"))
         for row in range(self._next, stop):
             broker = self._columns["broker"][row]
@@ -148,20 +145,20 @@ class ReportedLoads:
         """Return what the view shows at an instant; instants must not go back.
 
         Args:
-            known: what is not from LOADS: top bundles, demand, and topics where LOADS tells none.
+            known: what is not from LOADS: top bundles, demand, and topics if LOADS has none.
         """
-        told = self.at(now_us)
-        topics = np.nan_to_num(told["topics"]).astype(np.int64) if "topics" in told else known.topics
+        columns = self.at(now_us)
+        topics = np.nan_to_num(columns["topics"]).astype(np.int64) if "topics" in columns else known.topics
         return replace(
             known,
-            usage=told["usage"],
-            throughput=told["load"],
+            usage=columns["usage"],
+            throughput=columns["load"],
             topics=topics,
             source="reported",
-            max_usage=told.get("max_usage"),
-            smoothed_throughput=told.get("smoothed_throughput"),
-            resources=np.stack([told[name] for name in RESOURCES], axis=1) if RESOURCES[0] in told else None,
-            rates=told.get("rate"),
+            max_usage=columns.get("max_usage"),
+            smoothed_throughput=columns.get("smoothed_throughput"),
+            resources=np.stack([columns[name] for name in RESOURCES], axis=1) if RESOURCES[0] in columns else None,
+            rates=columns.get("rate"),
         )
 
 
@@ -225,7 +222,7 @@ class _Steps:
 
 
 class BrokerLoads:
-    """What each broker carries at grid instants, under exclusive ownership."""
+    """The load of each broker at grid instants, under exclusive ownership."""
 
     def __init__(self, cluster: ClusterPlan, loads: AtomLoads, bundles: BundleMap, work: WorkDir) -> None:
         self._topics_by_atom = cluster.words.topics
@@ -269,7 +266,7 @@ class BrokerLoads:
 
 
 class SharedLoads:
-    """What each broker carries at grid instants, under shared ownership: the weight it was expected to serve."""
+    """The load of each broker at grid instants, under shared ownership: the weight it was expected to serve."""
 
     def __init__(self, cluster: ClusterPlan, run: RunPlan, work: WorkDir) -> None:
         self._cluster, self._run = cluster, run
@@ -316,7 +313,7 @@ class _BundleLoads:
     """Loads of the bundles of one broker as they stood at an instant.
 
     Args:
-        windows: load of each atom in micro-units, and its messages in millionths per second, None where unknown.
+        windows: load of each atom in micro-units, and its messages in millionths per second, None if unknown.
     """
 
     def __init__(
@@ -359,7 +356,7 @@ class _BundleLoads:
 
 
 class _BundleRates(Mapping[str, float]):
-    """What stands in for rates of the long run by bundle; written out when first asked."""
+    """Stand-ins for rates of the long run by bundle; written out when first asked."""
 
     def __init__(self, rates: Callable[[], Iterator[tuple[str, float]]]) -> None:
         self._written = rates

@@ -1,7 +1,7 @@
-"""The Spark session of a run: every setting that is not Spark's own, with its reason.
+"""Start the Spark session of a run: every setting that is not Spark's own, with its reason.
 
-What runs inside a session lives in the other modules of `replay` and `score`. An active session, a notebook's or a
-`spark-submit`'s, is used as it is.
+The code that runs inside a session lives in the other modules of `replay` and `score`. An active session, a notebook's
+or a `spark-submit`'s, is used as it is.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _EVERYWHERE = {
     "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
     "spark.executorEnv.MALLOC_MMAP_MAX_": "0",
     "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(16 * 1024**3),
-    # Nobody looks at the page of a batch command, and its port may be taken.
+    # A batch command needs no page, and its port may be taken.
     "spark.ui.enabled": "false",
     # Spark's bar writes over the lines of the command line's own progress.
     "spark.ui.showConsoleProgress": "false",
@@ -81,21 +81,26 @@ def create_session(
         settings: more of Spark's settings, over those of this module.
 
     Raises:
-        SettingsError: where there is no Java to start Spark with, or Spark refuses to start.
+        SettingsError: if there is no Java to start Spark with, or Spark refuses to start.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
     _require_java()
     conf = SparkConf(loadDefaults=False).setAppName(app_name).setAll(list(_settings(master, settings or {}).items()))
-    _prepare_environment(is_local=_is_local(master))
+    if _is_local(master):
+        # Workers must be this interpreter: the path's `python3` may have no pyarrow.
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        # Without it Spark warns that the host's name resolves to a loopback address.
+        os.environ["SPARK_LOCAL_IP"] = _LOOPBACK
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     return SparkSession(_start(conf))
 
 
 def local_cores(master: str) -> int:
     """Return how many tasks a local master runs at a time."""
-    found = _LOCAL.match(master)
-    wanted = found[1] if found else None
+    match = _LOCAL.match(master)
+    wanted = match[1] if match else None
     if wanted == "*":
         return os.cpu_count() or 1
     return int(wanted or 1)
@@ -121,16 +126,6 @@ def _settings(master: str | None, extra: Mapping[str, str]) -> dict[str, str]:
             "spark.driver.memory": "2g",
         }
     return chosen | dict(extra)
-
-
-def _prepare_environment(*, is_local: bool) -> None:
-    """Set what Spark takes from environment variables only."""
-    if is_local:
-        # Workers must be this interpreter: the path's `python3` may have no pyarrow.
-        os.environ["PYSPARK_PYTHON"] = sys.executable
-        # Without it Spark warns that the host's name resolves to a loopback address.
-        os.environ["SPARK_LOCAL_IP"] = _LOOPBACK
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 
 def _require_java() -> None:
@@ -162,11 +157,11 @@ def _start(conf: SparkConf) -> SparkContext:
 
 
 def _context(conf: SparkConf, gateway: Any) -> SparkContext:
-    """Start the context; where somebody has a handler of Ctrl-C, pyspark's own does not stay in its place."""
+    """Start the context; if the caller has a handler of Ctrl-C, pyspark's own does not stay in its place."""
     before = signal.getsignal(signal.SIGINT)
     context = SparkContext(conf=conf, gateway=gateway)
-    is_somebodys = before not in (signal.default_int_handler, None)
-    if is_somebodys and threading.current_thread() is threading.main_thread():
+    is_callers = before not in (signal.default_int_handler, None)
+    if is_callers and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, before)
     return context
 

@@ -1,4 +1,4 @@
-"""What happened to a cluster from outside, cut into ticks: registry changes, splits, admin unloads.
+"""Cut what happened to a cluster from outside into ticks: registry changes, splits, admin unloads.
 
 A tick is [start, end): a cell of a regular grid, cut wherever something happens. Everything at a tick's start happens
 before its lookups, in the order registry (`unregistered`, `updated`, `registered`; ties by broker id), splits,
@@ -44,13 +44,13 @@ class Registration:
     broker: str
     #: "registered", "updated" or "unregistered"
     event: str
-    #: None where the log does not say: what is known of the broker stays
+    #: None if the log does not say: what is known of the broker stays
     lookup_data: BrokerLookupData | None = None
     #: the broker as settings describe it from now on
     described: Broker | None = None
 
     def applied_to(self, broker: Broker) -> Broker:
-        """Return a broker after this; where settings do not place it, its labels say where it stands."""
+        """Return a broker after this; if settings do not place it, its labels do."""
         if self.described is not None or self.lookup_data is None:
             return self.described or broker
         changed = replace(broker, lookup_data=self.lookup_data)
@@ -145,13 +145,13 @@ class Timeline:
 
 def registrations_of(intervals: Iterable[BrokerInterval]) -> list[Registration]:
     """Return the registry's timeline that broker profiles describe."""
-    found: list[Registration] = []
+    timeline: list[Registration] = []
     for interval in intervals:
         start = np.iinfo(np.int64).min if interval.from_us is None else interval.from_us
-        found.append(Registration(int(start), interval.broker.id, "registered", described=interval.broker))
+        timeline.append(Registration(int(start), interval.broker.id, "registered", described=interval.broker))
         if interval.until_us is not None:
-            found.append(Registration(interval.until_us, interval.broker.id, "unregistered"))
-    return found
+            timeline.append(Registration(interval.until_us, interval.broker.id, "unregistered"))
+    return timeline
 
 
 def cut_points(event: OwnershipEvent) -> tuple[int, ...]:
@@ -176,68 +176,46 @@ def build_timeline(events: ClusterEvents, *, first_us: int, last_us: int, tick_u
         tick_us: cell of the grid, whole multiples since the Unix epoch.
     """
     start, end = first_us // tick_us * tick_us, (last_us // tick_us + 1) * tick_us
-    exogenous = [event for event in events.ownership if _is_exogenous(event)]
-    later = _by_instant(event for event in exogenous if first_us < event.ts_us < end)
-    registrations = sorted((event for event in events.registrations if event.ts_us < end), key=_registry_order)
+    # A policy's own unloads are what a replay decides anew; splits and an admin's unloads happen to any policy.
+    splits = [event for event in events.ownership if event.event == "split"]
+    unloads = [event for event in events.ownership if event.event == "unloaded" and event.by == "admin"]
+    later: dict[int, TickEvents] = {}
+    for event in (event for event in splits if first_us < event.ts_us < end):
+        before = later.get(event.ts_us, TickEvents())
+        later[event.ts_us] = replace(before, splits=(*before.splits, (event.bundle, children_of(event))))
+    for event in (event for event in unloads if first_us < event.ts_us < end):
+        before = later.get(event.ts_us, TickEvents())
+        later[event.ts_us] = replace(before, unloads=(*before.unloads, event.bundle))
+    registrations = sorted(
+        (event for event in events.registrations if event.ts_us < end),
+        key=lambda event: (event.ts_us, _REGISTRY_ORDER[event.event], event.broker),
+    )
     cuts = {*later, *(event.ts_us for event in registrations if event.ts_us >= start)}
     starts = np.array(sorted({*range(start, end, tick_us), *cuts}), dtype=np.int64)
     registry = _epochs(registrations, events.brokers, starts)
-    return Timeline(
-        bounds=np.append(starts, end),
-        is_grid=starts % tick_us == 0,
-        events={
-            tick: _tick_events(registry.get(tick), later.get(int(starts[tick]), [])) for tick in _busy(starts, cuts)
-        },
-        roster=registry[0][0],
-        initial_splits=tuple(
-            _split(event) for event in exogenous if event.event == "split" and event.ts_us <= first_us
-        ),
-        owners=_initial_owners(events.ownership, first_us),
-        restore_tick=int(np.searchsorted(starts, first_us, side="right")) - 1,
-        ignored_unloads=sum(event.event == "unloaded" and event.by != "admin" for event in events.ownership),
-    )
-
-
-def _busy(starts: NDArray[np.int64], cuts: set[int]) -> list[int]:
-    return sorted({0, *np.searchsorted(starts, sorted(cuts)).tolist()})
-
-
-def _by_instant(events: Iterable[OwnershipEvent]) -> dict[int, list[OwnershipEvent]]:
-    grouped: dict[int, list[OwnershipEvent]] = {}
-    for event in events:
-        grouped.setdefault(event.ts_us, []).append(event)
-    return grouped
-
-
-def _tick_events(registry: tuple[Roster, NDArray[np.bool_]] | None, events: Sequence[OwnershipEvent]) -> TickEvents:
-    return TickEvents(
-        registry=registry,
-        splits=tuple(_split(event) for event in events if event.event == "split"),
-        unloads=tuple(event.bundle for event in events if event.event == "unloaded"),
-    )
-
-
-def _split(event: OwnershipEvent) -> tuple[str, tuple[str, ...]]:
-    return event.bundle, children_of(event)
-
-
-def _is_exogenous(event: OwnershipEvent) -> bool:
-    return event.event == "split" or (event.event == "unloaded" and event.by == "admin")
-
-
-def _registry_order(event: Registration) -> tuple[int, int, str]:
-    return event.ts_us, _REGISTRY_ORDER[event.event], event.broker
-
-
-def _initial_owners(events: Iterable[OwnershipEvent], first_us: int) -> dict[str, str]:
     owners: dict[str, str] = {}
-    for event in sorted((event for event in events if event.ts_us <= first_us), key=lambda event: event.ts_us):
+    for event in sorted(
+        (event for event in events.ownership if event.ts_us <= first_us), key=lambda event: event.ts_us
+    ):
         owner = owners.pop(event.bundle, None)
         if event.event == "owned" and event.broker is not None:
             owners[event.bundle] = event.broker
         elif event.event == "split" and owner is not None:
             owners.update(dict.fromkeys(children_of(event), owner))
-    return owners
+    # Tick 0 has the registry of the beginning, events or not.
+    busy = sorted({0, *np.searchsorted(starts, sorted(cuts)).tolist()})
+    return Timeline(
+        bounds=np.append(starts, end),
+        is_grid=starts % tick_us == 0,
+        events={
+            tick: replace(later.get(int(starts[tick]), TickEvents()), registry=registry.get(tick)) for tick in busy
+        },
+        roster=registry[0][0],
+        initial_splits=tuple((event.bundle, children_of(event)) for event in splits if event.ts_us <= first_us),
+        owners=owners,
+        restore_tick=int(np.searchsorted(starts, first_us, side="right")) - 1,
+        ignored_unloads=sum(event.event == "unloaded" and event.by != "admin" for event in events.ownership),
+    )
 
 
 def _epochs(
