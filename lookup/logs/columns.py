@@ -1,8 +1,8 @@
 """Columns of the canonical tables: type, unit, rule and meaning of each, once, and the check of a row against them.
 
-Everything else is derived from here: the Arrow schemas (`schema.py`), what the readers of text accept
-(`readers/values.py`), what `ingest` and a replay refuse, and the table in `docs/getting-lookups.md`. Readers
-import it, and they must load without Arrow.
+Everything else is derived from here: the Arrow schemas (`schema.py`), the columns that readers of text accept
+(`readers/values.py`), the rows that `ingest` and a replay refuse, and the table in `docs/getting-lookups.md`. Readers
+import this module, and they must load without Arrow.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Column:
     check: Callable[[Any], Any]
     #: meaning, unit and range, in Markdown
     meaning: str
-    #: what stands for an absent or null value, in Markdown; of a required column: where else it may come from
+    #: meaning of an absent or null value, in Markdown; of a required column: from what else it may come
     absent: str = ""
     #: a row for which nothing gives a value is refused
     is_required: bool = False
@@ -203,32 +203,19 @@ def _json(value: Any) -> str:
     return str(value)
 
 
-def _topic(value: Any) -> str:
-    problem = _topic_problem(_text(value))
-    if problem:
-        raise ValueError(problem)
-    return str(value)
+def _parsed(parse: Callable[[str], str], most: int) -> Callable[[Any], str]:
+    """Return the check of a text that `parse` accepts; the latest `most` texts are remembered."""
+    # Parsing a name takes longer than all other checks of a row together, and a log repeats its names.
+    remembered = lru_cache(maxsize=most)(parse)
+    return lambda value: remembered(_text(value))
 
 
-# Parsing a name takes longer than all other checks of a row together, and a log repeats its topics.
-@lru_cache(maxsize=1 << 18)
-def _topic_problem(topic: str) -> str | None:
+def _topic(topic: str) -> str:
     if looks_like_pattern(topic):
-        return f"{shown(topic)} is a regular expression of a topic list watcher, not a topic"
-    try:
-        TopicName.parse(topic)
-    except InvalidNameError as error:
-        return str(error)
-    return None
-
-
-def _bundle(value: Any) -> str:
-    return _one_spelling(_text(value))
-
-
-@lru_cache(maxsize=1 << 16)
-def _one_spelling(bundle: str) -> str:
-    return str(NamespaceBundle.parse(bundle))
+        raise ValueError(f"{shown(topic)} is a regular expression of a topic list watcher, not a topic")
+    TopicName.parse(topic)
+    # As it was written: a replay counts topics by their text.
+    return topic
 
 
 def _boundaries(value: Any) -> list[str]:
@@ -253,7 +240,14 @@ _CLUSTER = Column(
     is_required=True,
 )
 _BROKER = Column("broker", "text", _text, "broker, as `host:port`", is_required=True)
-_BUNDLE = Column("bundle", "text", _bundle, "bundle, as `tenant/namespace/0x00000000_0x40000000`", is_required=True)
+# In one spelling: Pulsar's tools also write hashes in upper case and without leading zeros.
+_BUNDLE = Column(
+    "bundle",
+    "text",
+    _parsed(lambda text: str(NamespaceBundle.parse(text)), 1 << 16),
+    "bundle, as `tenant/namespace/0x00000000_0x40000000`",
+    is_required=True,
+)
 
 #: Columns of each canonical table, in the order of its files.
 TABLES: Mapping[str, tuple[Column, ...]] = {
@@ -267,7 +261,9 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
             "the order of files and rows; a DataFrame must have it",
         ),
         _CLUSTER,
-        Column("topic", "text", _topic, "full name, with domain, tenant and namespace", is_required=True),
+        Column(
+            "topic", "text", _parsed(_topic, 1 << 18), "full name, with domain, tenant and namespace", is_required=True
+        ),
         Column("client", "text", _text, "address or name of the client"),
         Column(
             "properties",

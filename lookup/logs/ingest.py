@@ -54,7 +54,7 @@ _SHOWN_REASONS = 3
 
 @dataclass(frozen=True)
 class IngestReport:
-    """What an ingest read and wrote."""
+    """The counts of an ingest: lines read, rows written, records in quarantine."""
 
     #: the sources, in the order that breaks ties of time
     files: tuple[str, ...]
@@ -140,12 +140,18 @@ def ingest(  # noqa: PLR0913  the flags of the command, by keyword
         raise InputError(f"--cluster: {problem}")
     # Absolute, so that a path means the same in every worker.
     files = list_files([source if "://" in source else locate(source)[1] for source in map(str, sources)])
+
+    def read(job: SourceJob, shipped: PluginContents) -> SourceReport:
+        """Read one source, on a worker."""
+        _load_shipped(shipped)
+        return read_source(job)
+
     with draft(str(output), (*CANONICAL, QUARANTINE_TABLE), force=force) as target:
         stage = f"{target.path}/.stage"
         packed = pickle.dumps(reader)
-        jobs = [SourceJob(path, place, packed, cluster, stage) for place, path in enumerate(files)]
+        jobs = [SourceJob(path, number, packed, cluster, stage) for number, path in enumerate(files)]
         # Python's collector stays on: a plug-in's reader may create cycles, as many as its source has lines.
-        reports = run_tasks(spark.sparkContext, jobs, contents_of(plugin_files), _read_shipped, pauses_collector=False)
+        reports = run_tasks(spark.sparkContext, jobs, contents_of(plugin_files), read, pauses_collector=False)
         _require_readable(reports, reader, max_quarantine_ratio)
         staged = [file for report in reports for file in report.staged]
         run_tasks(spark.sparkContext, list(_parts(staged, target.path)), None, lambda part, _: write_part(part))
@@ -156,11 +162,6 @@ def ingest(  # noqa: PLR0913  the flags of the command, by keyword
         system, inner = locate(stage)
         system.delete_dir(inner)
     return _summary(files, reports, str(output))
-
-
-def _read_shipped(job: SourceJob, plugin_files: PluginContents) -> SourceReport:
-    _load_shipped(plugin_files)
-    return read_source(job)
 
 
 @lru_cache(maxsize=1)
@@ -236,10 +237,10 @@ def _runs(minutes: Mapping[int, int]) -> Iterator[tuple[int, int]]:
     """Group minutes, first and last of each group, so that a group has at most `ROWS_PER_FILE` rows or one minute."""
     ordered = sorted(minutes)
     first, rows = 0, 0
-    for place, minute in enumerate(ordered):
+    for index, minute in enumerate(ordered):
         if rows and rows + minutes[minute] > ROWS_PER_FILE:
-            yield ordered[first], ordered[place - 1]
-            first, rows = place, 0
+            yield ordered[first], ordered[index - 1]
+            first, rows = index, 0
         rows += minutes[minute]
     if ordered:
         yield ordered[first], ordered[-1]

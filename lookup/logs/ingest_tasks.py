@@ -1,7 +1,7 @@
 """Runs the Spark tasks of an ingest: reads one source into staged tables, and writes one part of a table.
 
 Nothing in here knows Spark; the jobs are put together in `ingest.py`. A staged file holds the rows of one piece of one
-source, sorted, with `_order`, the row's place among all: that of its source in sorted order, then its own in it.
+source, sorted, with `_order`, the row's number among all: that of its source in sorted order, then its own in it.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ MINUTE_US = 60_000_000
 _STAGED_ROWS = 100_000
 #: Row groups of staged files are small: a part reads only those that overlap its minutes.
 _STAGED_GROUP = 32_768
-#: Bits of `_order` and `seq` below the place of the source: 2^40 rows per source, 2^23 sources.
+#: Bits of `_order` and `seq` below the number of the source: 2^40 rows per source, 2^23 sources.
 _ROW_BITS = 40
 #: Lines whose beginnings are kept for the quarantine; a reader that pairs lines reports some of them late.
 _KEPT_LINES = 5_000
 _TEXT_LENGTH = 200
 #: Characters of a reason that a sentence repeats.
 _REASON_LENGTH = 300
-#: What makes two reasons differ that are one: quoted values and numbers.
+#: Values within reasons: quoted texts and numbers.
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 _DIGITS = re.compile(r"\d+")
 #: Clauses about what a user of `ingest` can do, by the reason that a row is refused.
@@ -67,8 +67,8 @@ class SourceJob:
     """One source to read."""
 
     path: str
-    #: place of the source among all sources, sorted
-    place: int
+    #: number of the source among all sources, sorted
+    number: int
     #: the reader, pickled: its class may come from a plug-in file that a worker must load first
     reader: bytes
     cluster: str | None
@@ -78,7 +78,7 @@ class SourceJob:
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """Rows of one table, sorted by cluster, ts and place."""
+    """Rows of one table, sorted by cluster, ts and their order in the source."""
 
     table: str
     path: str
@@ -97,7 +97,7 @@ class StagedFile:
 
 @dataclass
 class SourceReport:
-    """What became of one source."""
+    """The counts of one source, and the staged files that hold its rows."""
 
     path: str
     lines: int = 0
@@ -217,13 +217,14 @@ class _Stage:
         self._job = job
         self._rows: dict[str, list[dict[str, Any]]] = {}
         self._bad: list[dict[str, Any]] = []
-        self._held = 0
+        self._unwritten = 0
         self._taken = 0
         self._last_line = 0
         self.report = SourceReport(job.path)
 
     def take(self, entry: Row | Unreadable, lines: _Lines) -> None:
         """Take one answer of the reader."""
+        # A line of which a reader makes several records counts once.
         self.report.used_lines += entry.line != self._last_line
         self._last_line = entry.line
         if isinstance(entry, Unreadable):
@@ -237,28 +238,30 @@ class _Stage:
             )
             return
         self._taken += 1
-        row["_order"] = self._job.place << _ROW_BITS | self._taken
+        row["_order"] = self._job.number << _ROW_BITS | self._taken
         if entry.table == "lookups":
             row.setdefault("seq", row["_order"])
         self._rows.setdefault(entry.table, []).append(row)
         self.report.rows[entry.table] += 1
-        self._hold()
+        self._count_one()
 
     def flush(self) -> None:
-        """Stage what is held."""
+        """Stage the rows and refusals since the last flush."""
         for table, rows in self._rows.items():
+            # Sorted like the parts, so that the filter of a part skips whole row groups.
             rows.sort(key=lambda row: (row["cluster"], row["ts"], row.get("seq", 0), row["_order"]))
-            path = f"{self._job.stage}/{table}/{self._job.place:07}-{len(self.report.staged):05}.parquet"
+            path = f"{self._job.stage}/{table}/{self._job.number:07}-{len(self.report.staged):05}.parquet"
             _write(pa.Table.from_pylist(rows, schema=CANONICAL[table].append(pa.field("_order", pa.int64()))), path)
             cells = Counter((row["cluster"], row["ts"] // MINUTE_US) for row in rows)
             self.report.staged.append(StagedFile(table, path, dict(cells)))
         if self._bad:
-            path = f"{self._job.stage}/quarantine/{self._job.place:07}-{len(self.report.quarantine):05}.parquet"
+            path = f"{self._job.stage}/quarantine/{self._job.number:07}-{len(self.report.quarantine):05}.parquet"
             _write(pa.Table.from_pylist(self._bad, schema=QUARANTINE), path)
             self.report.quarantine.append(path)
-        self._rows, self._bad, self._held = {}, [], 0
+        self._rows, self._bad, self._unwritten = {}, [], 0
 
     def _refuse(self, table: str | None, line: int, reason: str, text: str) -> None:
+        # Half of a surrogate pair, which a reader may have made, cannot be written.
         clean = text.encode(errors="replace").decode()
         reason = reason.encode(errors="replace").decode()
         self._bad.append({"table": table, "source": self._job.path, "line": line, "reason": reason, "text": clean})
@@ -272,11 +275,12 @@ class _Stage:
         self.report.wordings.setdefault(kind, sentence)
         if len(self.report.examples) < _EXAMPLES:
             self.report.examples.append(f"{self._job.path}:{line}: {sentence}")
-        self._hold()
+        self._count_one()
 
-    def _hold(self) -> None:
-        self._held += 1
-        if self._held >= _STAGED_ROWS:
+    def _count_one(self) -> None:
+        """Count a row or refusal; stage all of them if a task should hold no more."""
+        self._unwritten += 1
+        if self._unwritten >= _STAGED_ROWS:
             self.flush()
 
 

@@ -1,4 +1,8 @@
-"""Rows of LOOKUPS as they are read: columns by name with their defaults, and which rows cannot be used."""
+"""Reads batches of LOOKUPS column by column, with the defaults of `columns.py`, and refuses rows that break its rules.
+
+The rules are those of `check_row`, for arrays: a replay reads hundreds of millions of rows, and a call for each would
+take longer than everything else.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +34,7 @@ class LogBatch:
     source: str
     first_row: int
     cluster: str | None
-    #: number of each row in its source, from 1, where they are not consecutive
+    #: number of each row in its source, from 1, if they are not consecutive
     lines: Ints | None = None
 
     @property
@@ -62,11 +66,16 @@ class Checks:
         wrong = wrong & self.usable
         if not wrong.any():
             return
-        names = self._batch.rows.schema.names
-        lines = self._batch.line_numbers
+        rows, lines = self._batch.rows, self._batch.line_numbers
         for row in np.flatnonzero(wrong).tolist():
-            value = _value(self._batch.rows.column(column), row) if column in names else None
-            text = None if value is None else str(value)
+            text = None
+            if column in rows.schema.names:
+                cell = rows.column(column).slice(row, 1)
+                if pa.types.is_timestamp(cell.type):
+                    # As a number: Python has no name for instants beyond its calendar.
+                    cell = cell.cast(pa.int64())
+                (value,) = texts_of(cell.dictionary_decode() if pa.types.is_dictionary(cell.type) else cell)
+                text = None if value is None else str(value)
             self.quarantined.append(Quarantined(self._batch.source, int(lines[row]), reason(text), (text or "")[:200]))
         self.usable &= ~wrong
 
@@ -74,6 +83,7 @@ class Checks:
         """Return when each row was logged, µs since the epoch, and refuse rows that do not say."""
         column = self._batch.rows.column("ts")
         if pa.types.is_timestamp(column.type):
+            # Not safe: nanoseconds are cut off, and what overflows lies beyond the calendar and is refused below.
             column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
         values: Ints = pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
         beyond = (values < FIRST_US) | (values > LAST_US)
@@ -83,7 +93,7 @@ class Checks:
         return values
 
     def weights(self) -> Ints:
-        """Return each row's weight in micro-units, one where it has none, and refuse those that are no weight."""
+        """Return each row's weight in micro-units, one if it has none, and refuse those that are no weight."""
         names = self._batch.rows.schema.names
         if "weight" not in names or self._batch.rows.column("weight").null_count == self._batch.rows.num_rows:
             return np.full(self._batch.rows.num_rows, MICRO, dtype=np.int64)
@@ -99,7 +109,7 @@ class Checks:
 
 
 def sequence(rows: pa.RecordBatch) -> Ints:
-    """Return each row's number among those of its instant; one below all others where it has none."""
+    """Return each row's number among those of its instant; one below all others if it has none."""
     # A row without number comes first at its instant, whatever file it is in; file and row break the tie.
     if "seq" not in rows.schema.names or rows.column("seq").null_count == rows.num_rows:
         return np.full(rows.num_rows, _UNNUMBERED)
@@ -108,7 +118,7 @@ def sequence(rows: pa.RecordBatch) -> Ints:
 
 
 def flags(rows: pa.RecordBatch, name: str) -> NDArray[np.bool_]:
-    """Return a column of truth values, false where absent."""
+    """Return a column of truth values, false if absent."""
     if name not in rows.schema.names or rows.column(name).null_count == rows.num_rows:
         return np.zeros(rows.num_rows, dtype=bool)
     values: NDArray[np.bool_] = pc.fill_null(rows.column(name), False).to_numpy(zero_copy_only=False)
@@ -126,18 +136,10 @@ def texts_of(column: pa.Array) -> list[str | None]:
 
 
 def text_column(rows: pa.RecordBatch, name: str) -> pa.DictionaryArray | None:
-    """Return a column of texts as a dictionary, None where the batch has none."""
+    """Return a column of texts as a dictionary, None if the batch has none."""
     if name not in rows.schema.names:
         return None
     column = rows.column(name)
     if column.null_count == rows.num_rows and rows.num_rows:
         return None
     return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-
-
-def _value(column: pa.Array, row: int) -> object:
-    one = column.slice(row, 1)
-    if pa.types.is_timestamp(one.type):
-        # As a number: Python has no name for instants beyond its calendar.
-        one = one.cast(pa.int64())
-    return texts_of(one.dictionary_decode() if pa.types.is_dictionary(one.type) else one)[0]

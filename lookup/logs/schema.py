@@ -35,7 +35,7 @@ CANONICAL: Mapping[str, pa.Schema] = {
     table: pa.schema([(column.name, _TYPES[column.kind]) for column in columns]) for table, columns in TABLES.items()
 }
 
-#: What could not be used: where it stood, why, and the beginning of the record.
+#: Records that could not be used: their source and line, the reason, and the beginning of the record.
 QUARANTINE = pa.schema(
     [
         ("table", pa.string()),
@@ -69,7 +69,7 @@ DECISIONS = pa.schema(
     ]
 )
 
-#: Intervals of ownership, `to` null where it outlasts the log.
+#: Intervals of ownership, `to` null if it outlasts the log.
 OWNERS = pa.schema(
     [
         ("cluster", pa.string()),

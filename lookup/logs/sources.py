@@ -158,8 +158,16 @@ def list_log(path: str, table: TableName = "lookups") -> tuple[LogFile, ...]:
     info = system.get_file_info(root)
     if info.type == arrow_fs.FileType.NotFound:
         raise InputError(f"{path}: there is no such file or directory")
-    # A file that is named may have any name; of a folder, Spark's markers and hidden files are left out.
-    names = [root] if info.is_file else _data_files(system, root)
+    names = [root]
+    if not info.is_file:
+        # A file that is given may have any name; of a folder, Spark's markers and hidden files are left out.
+        listed = system.get_file_info(arrow_fs.FileSelector(root, recursive=True))
+        inner = {entry.path: f"/{entry.path[len(root) :]}" for entry in listed if entry.is_file}
+        names = sorted(
+            path
+            for path, steps in inner.items()
+            if path.endswith(".parquet") and "/_" not in steps and "/." not in steps
+        )
     if not names:
         raise InputError(f"{path}: holds no Parquet file; `lookup ingest` makes them from other formats")
     files = tuple(_described(prefix + name, name[len(root) :], table) for name in names)
@@ -167,12 +175,6 @@ def list_log(path: str, table: TableName = "lookups") -> tuple[LogFile, ...]:
     if table == "lookups" and not sum(file.rows for file in files):
         raise InputError(f"{path}: the table {table} has no row")
     return files
-
-
-def _data_files(system: arrow_fs.FileSystem, root: str) -> list[str]:
-    listed = system.get_file_info(arrow_fs.FileSelector(root, recursive=True))
-    paths = sorted(info.path for info in listed if info.is_file and info.path.endswith(".parquet"))
-    return [path for path in paths if not any(step.startswith(("_", ".")) for step in path[len(root) :].split("/"))]
 
 
 def _described(path: str, inner: str, table: TableName) -> LogFile:
@@ -195,25 +197,23 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(plain) or pa.types.is_large_string(plain) or pa.types.is_string_view(plain))
 
 
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind)) and _is_text(kind.value_type)
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind))
-
-
 _TEXTS = _is_text, "texts"
 #: By kind of column: the types that can hold it, more than `ingest` writes, and how to say so.
 _READABLE: Mapping[Kind, tuple[Callable[[pa.DataType], bool], str]] = {
     "time": (lambda kind: pa.types.is_timestamp(kind) or pa.types.is_int64(kind), "timestamps"),
     "integer": (pa.types.is_integer, "whole numbers"),
-    "number": (_is_number, "numbers"),
+    "number": (
+        lambda kind: pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind),
+        "numbers",
+    ),
     "flag": (pa.types.is_boolean, "true or false"),
     "text": _TEXTS,
     "json": _TEXTS,
     "properties": _TEXTS,
-    "texts": (_is_list, "lists of texts"),
+    "texts": (
+        lambda kind: (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and _is_text(kind.value_type),
+        "lists of texts",
+    ),
 }
 
 
