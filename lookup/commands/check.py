@@ -6,10 +6,10 @@ import argparse
 from importlib.util import find_spec
 from pathlib import Path
 
-from lookup.commands.catalogs import lister_of
 from lookup.commands.options import Command, add_config, settings_flags
 from lookup.commands.selection import ANY_SETTINGS, examine, is_about_topics, registrations_in
 from lookup.commands.streams import say, stdout, warn
+from lookup.commands.topics import lister_of
 from lookup.engine.units import act_warnings, cannot_act, rates_without
 from lookup.errors import InputError, SettingsError
 from lookup.model.quoting import quantity

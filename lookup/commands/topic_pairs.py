@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from lookup.commands.catalogs import add_catalog, add_mode, opened, pairs_of, print_names, settings_of, topic
 from lookup.commands.options import Command, Parser, add_format
 from lookup.commands.streams import print_json, say, stdout
+from lookup.commands.topics import add_catalog, add_mode, opened, pairs_of, print_names, settings_of, topic
 from lookup.model.catalog import TopicEntry
 from lookup.topics.catalog import Catalog
 from lookup.topics.catalog.naming import checked_namespace, schemes_of
 from lookup.topics.catalog.pairs import pairs_text, parse_keys
 from lookup.topics.listing.selectors import parse, selected_in
 
-__all__ = ["COMMANDS"]
+__all__ = ["COMMANDS", "add_list_arguments", "add_query_arguments", "run_list", "run_query"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +110,20 @@ def _remove_command(kind: _Kind, *examples: tuple[str, str]) -> Command:
     return Command(f"topics {kind.name} remove", summary, examples, add_arguments, run)
 
 
-def _add_list(parser: Parser) -> None:
+def add_list_arguments(parser: Parser) -> None:
+    """Add the flags of `lookup topics labels list`."""
     parser.need("namespace", nargs="?", metavar="NAMESPACE", help="tenant/namespace")
     add_catalog(parser)
     add_format(parser, "text", "json")
 
 
-def _list(arguments: argparse.Namespace) -> int:
+def run_list(arguments: argparse.Namespace) -> int:
+    """Print every key and value of the labels of a namespace, and return 0.
+
+    Raises:
+        InvalidNameError, ArgumentError: for a namespace that is malformed.
+        InputError: if the catalog does not exist.
+    """
     with opened(settings_of(arguments).topics) as catalog:
         labels = catalog.labels_in(checked_namespace(arguments.namespace))
     if arguments.format == "json":
@@ -126,7 +133,8 @@ def _list(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _add_query(parser: Parser) -> None:
+def add_query_arguments(parser: Parser) -> None:
+    """Add the flags of `lookup topics labels query`."""
     parser.need(
         "selector", nargs="?", metavar="SELECTOR", help="conditions that must all hold: k=v, k:v, k in (a,b), k"
     )
@@ -142,7 +150,13 @@ def _add_query(parser: Parser) -> None:
     add_format(parser, "text", "json")
 
 
-def _query(arguments: argparse.Namespace) -> int:
+def run_query(arguments: argparse.Namespace) -> int:
+    """Print the topics that a selector of labels fits, and return 0.
+
+    Raises:
+        InvalidNameError, ArgumentError: for a selector or namespace that is malformed.
+        InputError: if the catalog does not exist.
+    """
     # Parsed before the catalog is opened: a selector that is wrong is wrong for any catalog.
     settings, selector = settings_of(arguments).topics, parse(arguments.selector)
     namespaces, schemes = [checked_namespace(text) for text in arguments.namespace], schemes_of(arguments.mode)
@@ -190,8 +204,8 @@ COMMANDS = (
         name="topics labels list",
         summary="list every key and value that labels of a namespace have",
         examples=(("lookup topics labels list public/default", "one key=value per line"),),
-        add_arguments=_add_list,
-        run=_list,
+        add_arguments=add_list_arguments,
+        run=run_list,
     ),
     Command(
         name="topics labels query",
@@ -200,8 +214,8 @@ COMMANDS = (
             ("lookup topics labels query 'env=prod,tier in (gold,silver)' --mode all", "in one's own namespace"),
             ("lookup topics labels query team --namespace acme/eu --namespace public/default", "in two namespaces"),
         ),
-        add_arguments=_add_query,
-        run=_query,
+        add_arguments=add_query_arguments,
+        run=run_query,
     ),
     _set_command(
         _PROPERTIES,

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from lookup.commands.catalogs import add_catalog, add_lister, lister_of, opened, pairs_of, settings_of
 from lookup.commands.options import Command, Parser, add_format, number
 from lookup.commands.streams import stdout, warn
+from lookup.commands.topics import add_catalog, add_lister, lister_of, opened, pairs_of, settings_of
 from lookup.errors import SettingsError, StateError
 from lookup.topics.catalog import Catalog
 from lookup.topics.catalog.naming import checked_namespace

@@ -1,33 +1,167 @@
-"""Carry out `lookup topics list`, `create` and `delete`, the commands for the topics of a catalog."""
+"""Carry out `lookup topics list`, `create` and `delete`, and share flags, settings and catalog with their sisters."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from itertools import chain
 from pathlib import Path
 
-from lookup.commands.catalogs import (
-    add_catalog,
-    add_lister,
-    lister_of,
-    opened,
-    pairs_of,
-    print_names,
-    settings_of,
-    topic,
-)
-from lookup.commands.options import Command, Parser, add_format, whole
-from lookup.commands.streams import print_json, say
-from lookup.errors import NotFoundError, SettingsError
-from lookup.topics.catalog import Catalog
-from lookup.topics.catalog.naming import checked_namespace, namespace_of
+from lookup.commands.options import Command, Parser, add_format, add_plugin_files, add_set, settings_flags, whole
+from lookup.commands.streams import print_json, say, stdout, warn
+from lookup.engine.build import PartBuilder
+from lookup.engine.plugins import load_plugins
+from lookup.errors import ArgumentError, NotFoundError, SettingsError
+from lookup.hooks import Lister
+from lookup.model.names import TopicName
+from lookup.model.quoting import shown, unseen
+from lookup.settings import TopicsFile, TopicsSection, load_topics
+from lookup.topics.catalog import Catalog, SqliteStorage
+from lookup.topics.catalog.naming import MODES, checked_name, checked_namespace, namespace_of
+from lookup.topics.catalog.pairs import parse_each
 from lookup.topics.listing import ListRequest, TopicLister, topics_hash
+from lookup.topics.listing.listers import interests_of
 from lookup.topics.listing.selectors import parse
 from lookup.topics.rules import rules_of
 
-__all__ = ["COMMANDS", "CREATE", "DELETE"]
+__all__ = ["COMMANDS", "CREATE", "DELETE", "add_catalog", "add_lister", "add_mode", "lister_of", "opened", "pairs_of"]
+__all__ += ["add_create_arguments", "add_delete_arguments", "add_list_arguments", "print_names", "run_create"]
+__all__ += ["run_delete", "run_list", "settings_of", "topic"]
 
 
-def _add_list(parser: Parser) -> None:
+# Flags
+
+
+def add_catalog(parser: Parser) -> None:
+    """Add `--catalog`, `--config` and `--set`, which every command about topics has."""
+    parser.add_argument("--catalog", metavar="FILE", help="the SQLite file that holds the topics; default: topics.db")
+    parser.add_argument("--config", metavar="FILE", help="settings: a TOML file with [topics], or a broker.conf")
+    add_set(parser, "topics.lister=indexed")
+
+
+def add_lister(parser: Parser) -> None:
+    """Add the flags of a listing: properties, pattern, labels, mode, and plug-ins with listers."""
+    parser.add_argument(
+        "-p",
+        "--properties",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="property the lister filters by, KEY=VALUE or KEY:VALUE, several separated by commas; repeatable",
+    )
+    parser.add_argument(
+        "--pattern", type=_pattern, metavar="RE", help="regular expression over tenant/namespace/topic, whole name"
+    )
+    parser.add_argument(
+        "--labels", metavar="SELECTOR", help="only topics whose labels fit, like 'env=prod,tier in (a,b),team'"
+    )
+    add_mode(parser)
+    add_plugin_files(parser, "a lister")
+
+
+def add_mode(parser: Parser) -> None:
+    """Add `--mode`."""
+    parser.add_argument(
+        "--mode",
+        choices=MODES,
+        default=MODES[0],
+        help="which topics: persistent (default), non-persistent or all",
+    )
+
+
+# Values
+
+
+def topic(text: str) -> str:
+    """Return the full name of a topic, which may be given short.
+
+    Raises:
+        InvalidNameError, ArgumentError: if it is not written as Pulsar writes it, or too long.
+    """
+    return str(checked_name(str(TopicName.expand(text))))
+
+
+def _pattern(text: str) -> str:
+    """Read a pattern; an empty one, as of a variable that is not set, is a mistake and does not mean everything."""
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty and matches no topic; leave it out to list every topic")
+    return text
+
+
+def pairs_of(texts: Iterable[str]) -> dict[str, str]:
+    """Read all pairs of some texts.
+
+    Raises:
+        ArgumentError: naming the first piece that is no pair or holds invisible characters, or the first key with two
+            values, since either may be the intended one.
+    """
+    values: dict[str, str] = {}
+    for key, value in chain.from_iterable(map(parse_each, texts)):
+        # Of a key with invisible characters no later command could find the pair.
+        for what, text in (("key", key), ("value", value)):
+            fault = unseen(text)
+            if fault is not None:
+                raise ArgumentError(f"{shown(f'{key}={value}')}: the {what} {fault}")
+        if values.setdefault(key, value) != value:
+            raise ArgumentError(f"{shown(key)} is given twice, as {shown(values[key])} and as {shown(value)}")
+    return values
+
+
+def settings_of(arguments: argparse.Namespace) -> TopicsFile:
+    """Return the settings of topics that flags, environment and files give.
+
+    Raises:
+        SettingsError: all mistakes together.
+    """
+    # `--catalog` wins over `--set`, being the shorter way to say the same; None leaves the key as it is.
+    return load_topics(arguments.config, {**settings_flags(arguments), "topics.catalog": arguments.catalog})
+
+
+@contextmanager
+def opened(settings: TopicsSection, *, create: bool = False) -> Iterator[Catalog]:
+    """Open the catalog that the settings name, and close it in the end.
+
+    Raises:
+        InputError: if there is none and `create` is false, or the file is no catalog.
+    """
+    with closing(SqliteStorage(settings.catalog, must_exist=not create)) as storage:
+        yield Catalog(storage, allowed_label_keys=settings.allowed_label_keys)
+
+
+def lister_of(settings: TopicsFile, plugin_files: Sequence[str], properties: Mapping[str, str] | None = None) -> Lister:
+    """Build the lister that the settings choose, and warn if it ignores the properties it is to filter by.
+
+    Raises:
+        PluginError: for a plug-in that cannot be loaded.
+        SettingsError: for a lister that is not registered, or whose parameters are wrong.
+        ContractError: for one whose interests are no kinds of events.
+    """
+    builder = PartBuilder(load_plugins([*settings.plugin_files, *plugin_files]))
+    lister: Lister | None = builder.part("listers", settings.topics.lister, "topics.lister")
+    if lister is None or builder.problems:
+        raise SettingsError(builder.problems)
+    # Asked for in any case: a lister that breaks its contract is refused before a catalog is opened.
+    interests = interests_of(lister)
+    if properties and "properties" not in interests:
+        use = "--set topics.lister=property-filter or indexed"
+        warn(f"lister {lister.name!r} does not look at properties and lists every topic; {use} filters by them")
+    return lister
+
+
+def print_names(names: Sequence[str], form: str) -> None:
+    """Print names, one per line or as a JSON list."""
+    if form == "json":
+        print_json(list(names))
+    else:
+        stdout().writelines(f"{name}\n" for name in names)
+
+
+# The commands
+
+
+def add_list_arguments(parser: Parser) -> None:
+    """Add the flags of `lookup topics list`."""
     parser.need("namespace", nargs="?", metavar="NAMESPACE", help="tenant/namespace")
     add_lister(parser)
     parser.add_argument("--include-system", action="store_true", help="show Pulsar's own topics as well")
@@ -35,7 +169,14 @@ def _add_list(parser: Parser) -> None:
     add_format(parser, "text", "json")
 
 
-def _list(arguments: argparse.Namespace) -> int:
+def run_list(arguments: argparse.Namespace) -> int:
+    """Print the topics of a namespace and return 0.
+
+    Raises:
+        SettingsError: for mistakes in settings, or a pattern that would not be applied.
+        InvalidNameError, ArgumentError: for a namespace, property or selector that is malformed.
+        InputError: if the catalog does not exist.
+    """
     settings = settings_of(arguments)
     request = ListRequest(
         checked_namespace(arguments.namespace),
@@ -66,7 +207,8 @@ def _list(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _add_create(parser: Parser) -> None:
+def add_create_arguments(parser: Parser) -> None:
+    """Add the flags of `lookup topics create`."""
     parser.need("topic", nargs="?", metavar="TOPIC", help="name; a short one means persistent://public/default/NAME")
     parser.add_argument("--partitions", type=whole, metavar="N", help="make a partitioned topic of N partitions")
     parser.add_argument("-p", "--properties", action="append", default=[], metavar="KEY=VALUE", help="repeatable")
@@ -75,7 +217,14 @@ def _add_create(parser: Parser) -> None:
     add_catalog(parser)
 
 
-def _create(arguments: argparse.Namespace) -> int:
+def run_create(arguments: argparse.Namespace) -> int:
+    """Put a topic into the catalog, which is made if it does not exist, and return 0.
+
+    Raises:
+        InvalidNameError, ArgumentError: for a name, property or label that is malformed.
+        NotFoundError: if the namespace does not exist and is not to be made.
+        StateError: if the topic exists.
+    """
     settings = settings_of(arguments).topics
     name = topic(arguments.topic)
     if not Path(settings.catalog).exists():
@@ -99,12 +248,18 @@ def _put(name: str, arguments: argparse.Namespace, catalog: Catalog) -> None:
             raise NotFoundError(f"{error}; with --create-namespace it is made") from None
 
 
-def _add_delete(parser: Parser) -> None:
+def add_delete_arguments(parser: Parser) -> None:
+    """Add the flags of `lookup topics delete`."""
     parser.need("topic", nargs="?", metavar="TOPIC", help="name, of a partitioned topic without partition")
     add_catalog(parser)
 
 
-def _delete(arguments: argparse.Namespace) -> int:
+def run_delete(arguments: argparse.Namespace) -> int:
+    """Take a topic out of the catalog and return 0.
+
+    Raises:
+        NotFoundError: if the catalog has no such topic.
+    """
     name = topic(arguments.topic)
     with opened(settings_of(arguments).topics) as catalog:
         catalog.delete(name)
@@ -121,8 +276,8 @@ LIST = Command(
         ("lookup topics list public/default --pattern 'public/default/orders-.*'", "by name"),
         ("lookup topics list public/default --labels 'env=prod,tier in (gold,silver)' --mode all", "by labels"),
     ),
-    add_arguments=_add_list,
-    run=_list,
+    add_arguments=add_list_arguments,
+    run=run_list,
 )
 CREATE = Command(
     name="topics create",
@@ -131,15 +286,15 @@ CREATE = Command(
         ("lookup topics create orders --create-namespace --labels env=prod -p team=billing", "the first topic of all"),
         ("lookup topics create persistent://acme/eu/orders --partitions 4 --create-namespace", "partitioned"),
     ),
-    add_arguments=_add_create,
-    run=_create,
+    add_arguments=add_create_arguments,
+    run=run_create,
 )
 DELETE = Command(
     name="topics delete",
     summary="take a topic out of the catalog",
     examples=(("lookup topics delete persistent://acme/eu/orders", "with all its partitions"),),
-    add_arguments=_add_delete,
-    run=_delete,
+    add_arguments=add_delete_arguments,
+    run=run_delete,
 )
 #: In the order of the help.
 COMMANDS = (LIST, CREATE, DELETE)

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lookup.hooks import hookimpl
-from lookup.model.records import Row
+from lookup.model import Row
 
 
 @dataclass(frozen=True)
