@@ -75,9 +75,9 @@ def outcomes(scored: Scored) -> list[str]:
         verdicts = [verdict for verdict in scored.verdicts if verdict.policy == policy]
         counts = Counter(verdict.verdict for verdict in verdicts)
         sentence = ", ".join(f"{counts[word]} {word}" for word in MARKS if counts[word]) or "no verdict"
-        if any(one.holds_for == "placement" and one.verdict in ("better", "worse") for one in verdicts):
+        if any(v.holds_for == "placement" and v.verdict in ("better", "worse") for v in verdicts):
             sentence += ", for this placement only"
-        worse = [label(one.metric, one.key) for one in verdicts if one.primary and one.verdict == "worse"]
+        worse = [label(v.metric, v.key) for v in verdicts if v.primary and v.verdict == "worse"]
         sentences.append(f"{policy}: {sentence}" + (f"; worse on primary {', '.join(worse)}" if worse else ""))
     return sentences
 
@@ -187,13 +187,15 @@ def _about_fidelity(scored: Scored) -> Iterator[str]:
         reason = scored.fidelity[0].reason
         yield f"Fidelity is unknown: {reason}. Whether the replayed incumbent is what really happened was not checked."
     strange = [
-        one for one in scored.fidelity if one.gap > margin_of((one.metric, one.key), scored.plan.rules, one.resimulated)
+        figure
+        for figure in scored.fidelity
+        if figure.gap > margin_of((figure.metric, figure.key), scored.plan.rules, figure.resimulated)
     ]
     if strange:
         figures = ", ".join(
-            f"{label(one.metric, one.key)} ({number_text(one.logged)} logged, {number_text(one.low)} to "
-            f"{number_text(one.high)} replayed)"
-            for one in strange
+            f"{label(figure.metric, figure.key)} ({number_text(figure.logged)} logged, {number_text(figure.low)} to "
+            f"{number_text(figure.high)} replayed)"
+            for figure in strange
         )
         yield (
             f"The log was not written by {scored.plan.evaluation.incumbent}: no replicate of it would show {figures}. "

@@ -67,9 +67,9 @@ class BrokerProfile(Strict):
     load_manager_class_name: str = EXTENSIBLE_MANAGER
     """`loadManagerClassName`; a broker.conf without it means Pulsar's default, the modular manager."""
     advertised_address: str | None = None
-    """`advertisedAddress`: host of the broker's id, where an entry gives none."""
+    """`advertisedAddress`: host of the broker's id, if an entry gives none."""
     web_service_port: PortNumber | None = 8080
-    """`webServicePort`: port of the broker's id, where an entry gives none."""
+    """`webServicePort`: port of the broker's id, if an entry gives none."""
     web_service_port_tls: PortNumber | None = None
     """`webServicePortTls`."""
     broker_service_port: PortNumber | None = 6650
@@ -89,7 +89,7 @@ class BrokerProfile(Strict):
     protocols: Mapping[str, str] = {}
     """Protocol handlers' addresses by protocol; TOML only."""
     capacity: Above0 | None = None
-    """Weight per second at usage 1.0, where an entry gives none; TOML only."""
+    """Weight per second at usage 1.0, if an entry gives none; TOML only."""
     load_balancer: Mapping[str, Scalar] = {}
     """Keys of the load manager under Pulsar's own names, like loadBalancerBrokerMaxTopics."""
 
@@ -176,9 +176,9 @@ class BrokerEntry(Strict):
     until: Moment | None = None
     """Registered until just before then; absent: to the end."""
     capacity: Above0 | None = None
-    """Weight per second at usage 1.0; absent: the profile's, or assumed where no broker of the cluster has one."""
+    """Weight per second at usage 1.0; absent: the profile's, or assumed if no broker of the cluster has one."""
     location: LocationEntry | None = None
-    """Where the broker stands; default: from its lookup properties region, zone and rack."""
+    """Location of the broker; default: from its lookup properties region, zone and rack."""
     profile: Annotated[
         BrokerProfile | None, BeforeValidator(lambda given: given, json_schema_input_type=str | BrokerProfile | None)
     ] = None

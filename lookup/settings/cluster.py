@@ -102,7 +102,7 @@ def parse_boundaries(texts: Sequence[str]) -> tuple[int, ...]:
 
 
 class ClientMatch(Strict):
-    """Which clients are meant: by network, or by a glob over the client's name."""
+    """A choice of clients: by network, or by a glob over the client's name."""
 
     cidr: str | None = None
     """A network like 10.1.0.0/16; meets clients that are addresses, with or without port."""
@@ -125,7 +125,7 @@ class ClientEntry(Strict):
     """Labels for some clients; the first entry that matches counts, and properties of the log win over its own."""
 
     match: ClientMatch
-    """Which clients."""
+    """Clients that get the properties."""
     properties: Mapping[str, str] = Field(min_length=1)
     """Lookup properties, without prefix."""
 

@@ -68,26 +68,26 @@ _Seeds = Annotated[
 
 
 class EvaluationSection(Strict):
-    """How the log is replayed."""
+    """Rules of the replay."""
 
     incumbent: str
     """Name of the policy the others are compared with."""
     ownership: Ownership = "exclusive"
     """A bundle has one owner (Pulsar's bundles), or each lookup is decided alone."""
     owner_loss: OwnerLoss = "next-lookup"
-    """Who assigns a lost broker's bundles: the next lookup (modular manager) or the leader at once (extensible)."""
+    """Assigner of a lost broker's bundles: the next lookup (modular manager) or the leader at once (extensible)."""
     handover_s: ShareS = 0.0
     """Seconds that a bundle which changes hands is Releasing, Assigning or Splitting, each; 0: it is so at once.
 
     Else a microsecond, 1e-6, at least."""
     load: LoadSource = "simulated"
-    """Whose load the policies see: what the replay itself placed, or the LOADS table (`inputs.loads`)."""
+    """Load that the policies see: that of the replay's own placement, or the LOADS table (`inputs.loads`)."""
     load_reports: LoadReports = "instant"
-    """Whether policies see simulated load at once, or what each broker last published at its policy's cadence."""
+    """Policies see simulated load at once, or what each broker last published at its policy's cadence."""
     tick_s: PositiveS = 60
     """Seconds of a grid cell, in which the load that policies see is fixed."""
     session_s: PositiveS = 60
-    """How many seconds a session's weight lasts; a multiple of `tick_s`."""
+    """Seconds for which a session's weight lasts; a multiple of `tick_s`."""
     balance_s: PositiveS = 3600
     """Seconds of a cell of the balance metrics; a multiple of `tick_s`."""
     warmup_s: CountS = 0
@@ -129,7 +129,7 @@ class EvaluationSection(Strict):
 
 
 class VerdictSection(Strict):
-    """How the comparison with the incumbent is judged."""
+    """Rules of the comparison with the incumbent."""
 
     primary: tuple[str, ...] | None = None
     """Metrics, `name` or `name:key`, that decide the exit code; absent: answers, locality, imbalance, moved weight."""
@@ -138,9 +138,9 @@ class VerdictSection(Strict):
     margins: Mapping[str, Share] = {}
     """Margins of single metrics."""
     require_decision: Truth = False
-    """Whether an inconclusive primary metric makes the exit code 4."""
+    """If true, an inconclusive primary metric makes the exit code 4."""
     accept_placement: Truth = False
-    """Whether verdicts that hold for one placement only (a hash without salt, one seed) may decide the exit code."""
+    """If true, verdicts that hold for one placement only (a hash without salt, one seed) may decide the exit code."""
     resamples: Positive | None = None
     """No longer used: intervals are calculated, nothing is drawn."""
     block_s: PositiveS = 3600
@@ -182,15 +182,15 @@ class EvaluationFile(WholeFile):
     """Everything an evaluation needs, with all files it names read into it."""
 
     evaluation: EvaluationSection
-    """How the log is replayed."""
+    """Rules of the replay."""
     verdict: VerdictSection = VerdictSection()
-    """How the comparison is judged."""
+    """Rules of the comparison."""
     inputs: InputsSection = InputsSection()
-    """Where the tables are; each may be given on the command line."""
+    """Paths of the tables; each may be given on the command line."""
     topology: TopologySection = TopologySection()
-    """How far apart places are."""
+    """Distances between locations."""
     brokers: tuple[BrokerEntry, ...] = ()
-    """Who is registered when, where there is no BROKERS table; one id may recur with disjoint intervals."""
+    """Brokers and their times, if there is no BROKERS table; one id may recur with disjoint intervals."""
     namespaces: tuple[NamespaceEntry, ...] = ()
     """Bundles, isolation and anti-affinity by namespace."""
     failure_domains: Mapping[str, tuple[str, ...]] = {}

@@ -87,28 +87,28 @@ class PolicySpec(Strict):
     name: str
     """Name in reports; unique within an evaluation."""
     filters: tuple[PartSpec, ...] = ()
-    """Which brokers may serve a request at all, asked in this order."""
+    """Parts that say which brokers may serve a request at all, asked in this order."""
     scorers: tuple[PartSpec, ...] = ()
-    """How good each broker is; a weighted sum. None: all brokers score 1.0."""
+    """Parts that say how good each broker is; a weighted sum. None: all brokers score 1.0."""
     selector: PartSpec
-    """With which odds a broker is chosen."""
+    """Part that states the odds by which a broker is chosen."""
     shedder: PartSpec | None = None
-    """Which bundles an owner should give up, once per tick; absent: none."""
+    """Part that names bundles an owner should give up, once per tick; absent: none."""
     splitter: PartSpec | None = None
-    """Which bundles are divided, and where, in scenarios and live; a replay honours logged splits; absent: none."""
+    """Part that divides bundles, in scenarios and live; a replay honours logged splits; absent: none."""
     grace_s: CountS | None = None
     """Seconds for which a bundle that the shedder unloaded is left in peace; absent: what a `broker.conf` says in
     loadBalancerSheddingGracePeriodMinutes, else 1800."""
     on_error: OnError = "stop"
-    """What follows when a part raises: end the run, decline the request, or go on without the part."""
+    """Consequence if a part raises: end the run, decline the request, or go on without the part."""
     from_broker_conf: str | None = None
     """Path of a `broker.conf` that the policy is read from; keys written beside it count before what it says."""
     pulsar: Release | None = None
-    """Release whose defaults count where that file says nothing; absent: 4.x."""
+    """Release whose defaults count if that file says nothing; absent: 4.x."""
     second_choice: Mapping[str, Any] | None = None
-    """Whom to ask about where the filters leave nobody or the choice is overloaded, as the modular manager does."""
+    """Filters for another choice if they leave no broker or the choice is overloaded, as in the modular manager."""
     cadence: Mapping[str, Any] = {}
-    """How often brokers publish their load where `evaluation.load_reports = "published"`; absent keys: Pulsar's."""
+    """Pace at which brokers publish load if `evaluation.load_reports = "published"`; absent keys: Pulsar's."""
     broker_conf: Mapping[str, Scalar] = {}
     """Keys of a `broker.conf` for the parameters of this policy's parts, before those of the brokers' profiles."""
 
@@ -128,7 +128,7 @@ class PolicySpec(Strict):
 
     @property
     def conf_sources(self) -> Mapping[str, str]:
-        """Return for every key of `broker_conf` that came from a file its path, and else where it was written."""
+        """Return for every key of `broker_conf` that came from a file its path, else the place it was written in."""
         own = f"policy {shown(self.name)} broker_conf"
         return {key: self._conf_sources.get(key, own) for key in self.broker_conf}
 

@@ -36,20 +36,20 @@ _Pause = Annotated[float, Field(strict=True, ge=0.001, le=86_400)]
 
 
 class TopicsSection(Strict):
-    """How topics are listed, labelled and watched."""
+    """Rules by which topics are listed, labelled and watched."""
 
     catalog: _Text = "topics.db"
     """Path of the SQLite file that holds the topics."""
     namespace: _Text = "public/default"
-    """Namespace that is meant where a query names none: one's own."""
+    """Namespace of a query that names none: one's own."""
     lister: PartSpec = PartSpec(use="default")
-    """Which lister answers; Pulsar: `pulsarResourcesExtendedClassName`."""
+    """Lister that answers; Pulsar: `pulsarResourcesExtendedClassName`."""
     pattern_filtering: Truth = True
-    """Whether patterns are applied here as well; Pulsar: `enableBrokerSideSubscriptionPatternEvaluation`."""
+    """If true, patterns are applied here as well; Pulsar: `enableBrokerSideSubscriptionPatternEvaluation`."""
     pattern_max_length: Positive = 50
     """Length above which a pattern is left to the client; Pulsar: `subscriptionPatternMaxLength`."""
     topic_list_watcher: Truth = True
-    """Whether clients may watch the list of topics; Pulsar: `enableBrokerTopicListWatcher`."""
+    """If true, clients may watch the list of topics; Pulsar: `enableBrokerTopicListWatcher`."""
     allowed_label_keys: tuple[_Text, ...] | None = None
     """Keys that labels may have; absent: any. Pulsar: `allowedCustomLabelKeys`, as PIP-451 has it."""
     max_properties: Positive = 64
@@ -65,11 +65,11 @@ class TopicsSection(Strict):
     scatter_owners: Positive = 256
     """Owners that one query asks in all; what others own is reported as missing."""
     poll_s: _Pause = 60.0
-    """How often a subscription client looks at a namespace, also beside a watch: seconds."""
+    """Seconds between a subscription client's looks at a namespace, also beside a watch."""
     retry_s: _Pause = 1.0
-    """How long it waits before it tries again what failed: seconds."""
+    """Seconds it waits before it repeats a request that failed."""
     grace_s: ShareS = 60.0
-    """How long it keeps the subscription of a topic that is no longer listed: seconds."""
+    """Seconds for which it keeps the subscription of a topic that is no longer listed."""
     from_broker_conf: str | None = None
     """Path of a `broker.conf` whose keys fill what is not written here."""
 
@@ -84,7 +84,7 @@ class TopicsFile(WholeFile):
     """A file about topics."""
 
     topics: TopicsSection = TopicsSection()
-    """How topics are listed, labelled and watched."""
+    """Rules by which topics are listed, labelled and watched."""
     plugin_files: tuple[str, ...] = ()
     """Paths of Python files that register listers through the hooks."""
 

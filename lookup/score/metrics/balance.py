@@ -74,7 +74,7 @@ class OverloadRatio(CellQuotient):
 
 @dataclass(frozen=True)
 class LoadVariation(CellQuotient):
-    """How much the load of brokers swings from cell to cell, against its trend, as a ratio of the load.
+    """Swing of the load of brokers from cell to cell, against its trend, as a ratio of the load.
 
     It is 0.0 if load only ever grows, or only ever shrinks. The discount is `lookup.model.churn`'s.
     """
