@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lookup.engine.plugins import PluginSource, Registry
+from lookup.engine.plugins import Registry
 from lookup.logs.sources import list_files, locate
 
 __all__ = ["SCHEMA", "RunFacts", "fingerprint", "manifest", "manifest_json"]
@@ -66,6 +66,12 @@ def manifest(facts: RunFacts, registry: Registry | None = None) -> dict[str, Any
             versions[package] = version(package)
         except PackageNotFoundError:
             continue  # of an extra that is not installed
+    plugins = []
+    for source in registry.sources if registry else ():
+        file = Path(source.origin)
+        # A file has no version: its digest stands for one.
+        digest = hashlib.blake2b(file.read_bytes(), digest_size=16).hexdigest() if file.is_file() else None
+        plugins.append({"name": source.name, "origin": source.origin, "blake2b": digest})
     return {
         "schema": SCHEMA,
         "command": ["lookup", *facts.command],
@@ -75,7 +81,7 @@ def manifest(facts: RunFacts, registry: Registry | None = None) -> dict[str, Any
         "sources": dict(facts.sources),
         "seeds": list(facts.seeds),
         "inputs": {name: dict(description) for name, description in facts.inputs.items()},
-        "plugins": [_plugin(source) for source in registry.sources] if registry else [],
+        "plugins": plugins,
         "wall_clock": dict(facts.wall_clock),
     }
 
@@ -83,13 +89,6 @@ def manifest(facts: RunFacts, registry: Registry | None = None) -> dict[str, Any
 def manifest_json(facts: RunFacts, registry: Registry | None = None) -> bytes:
     """Write the manifest as JSON text in UTF-8."""
     return (json.dumps(manifest(facts, registry), indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
-
-
-def _plugin(source: PluginSource) -> dict[str, str | None]:
-    """Describe a plug-in; of a file also its digest, since it has no version."""
-    file = Path(source.origin)
-    digest = hashlib.blake2b(file.read_bytes(), digest_size=16).hexdigest() if file.is_file() else None
-    return {"name": source.name, "origin": source.origin, "blake2b": digest}
 
 
 def fingerprint(path: str) -> dict[str, Any]:

@@ -128,11 +128,10 @@ def floors(scored: Scored) -> list[str]:
 def caveats(scored: Scored) -> list[str]:
     """Say what a reader should know before trusting the figures."""
     # The most likely to make all figures void comes first.
-    sections = (_about_log, _about_policies, _about_inputs, _about_fidelity)
-    return [sentence for section in sections for sentence in section(scored)]
+    return [*_about_replay(scored), *_about_inputs(scored), *_about_fidelity(scored)]
 
 
-def _about_log(scored: Scored) -> Iterator[str]:
+def _about_replay(scored: Scored) -> Iterator[str]:
     best: dict[str, float] = {}
     for figure in scored.estimates:
         if figure.series.metric.name == "answered_ratio" and figure.cluster is not None and not figure.series.by:
@@ -147,9 +146,6 @@ def _about_log(scored: Scored) -> Iterator[str]:
     if isinstance(first, int) and 0 < first < _EARLY_US:
         began = moment_at(first)
         yield f"The log begins in {began:%B %Y}. Whole numbers in `ts` are taken for µs: are they ms or seconds?"
-
-
-def _about_policies(scored: Scored) -> Iterator[str]:
     for policy, reason in scored.cannot_act.items():
         yield f"{policy} is not what it says: {reason}"
     policies: dict[str, list[str]] = {}

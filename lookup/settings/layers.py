@@ -172,20 +172,20 @@ class _NamedSource(EnvSettingsSource):
         layers: dict[tuple[str, ...], Tree | Sourced] = {}
         too_deep = []
         for loc, name in names.items():
-            teller = source.format(name=name)
+            origin = source.format(name=name)
             annotation: object = model
             for index, step in enumerate(loc):
                 inner = descend(annotation, step)
                 if inner is None:
                     hint = suggestion(step, choices_at(model, loc[:index]))
-                    self.problems.append(f"{teller}: there is no setting {key_path(loc)}; {hint}")
+                    self.problems.append(f"{origin}: there is no setting {key_path(loc)}; {hint}")
                     break
                 annotation = inner
             else:
                 try:
-                    layers[loc] = _layer(loc, given[name], teller, is_text=annotation in (str, str | None))
+                    layers[loc] = _layer(loc, given[name], origin, is_text=annotation in (str, str | None))
                 except NestingError as error:
-                    too_deep.append(f"{teller}: {key_path(loc)}: {error}")
+                    too_deep.append(f"{origin}: {key_path(loc)}: {error}")
         self.problems += too_deep
         # A value for a whole table that is no table would hide the keys given beside it.
         self.env_vars = {
