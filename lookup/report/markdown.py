@@ -20,16 +20,7 @@ from lookup.report.comparison import (
     signed_text,
     value_text,
 )
-from lookup.report.wording import (
-    ABOUT_CYCLES,
-    MEANINGS,
-    caveats,
-    comparisons,
-    conclusion,
-    cycles_of,
-    legend,
-    outcomes,
-)
+from lookup.report.wording import ABOUT_CYCLES, MEANINGS, caveats, comparisons, conclusion, cycles_of, legend, outcomes
 from lookup.score.scoring import Scored
 
 __all__ = ["markdown_report"]
