@@ -243,7 +243,7 @@ class _UnloadJudge:
         self._placeable: set[str] = set()
 
     def objection(self, unload: Unload) -> Reason | None:
-        """Return the first rule an unload breaks; None where it breaks none."""
+        """Return the first rule an unload breaks; None if it breaks none."""
         view = self._instant.view
         source = view.brokers.number(unload.source)
         if is_system_bundle(unload.bundle):
@@ -361,7 +361,7 @@ class _SplitJudge:
         self._divided: set[str] = set()
 
     def objection(self, split: Split) -> Reason | None:
-        """Return the first rule a split breaks; None where it breaks none."""
+        """Return the first rule a split breaks; None if it breaks none."""
         # A bundle that was split has no owner any more, so this rule comes before the one on ownership.
         if split.bundle in self._divided:
             return Reason.SPLIT_THIS_CYCLE

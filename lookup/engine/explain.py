@@ -28,9 +28,9 @@ class Explanation:
     policy: str
     #: one per registered broker, in order of their ids
     votes: tuple[BrokerVote, ...]
-    #: why no broker was chosen; None where there are odds
+    #: why no broker was chosen; None if there are odds
     declined: Reason | None
-    #: best score minus the best that is not tied with it; None where all are tied
+    #: best score minus the best that is not tied with it; None if all are tied
     margin: float | None
     #: how many candidates share the best score
     ties: int

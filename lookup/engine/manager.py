@@ -58,7 +58,7 @@ class Conditions:
     owner_loss: OwnerLoss = "next-lookup"
     namespaces: NamespacePolicies = field(default_factory=NamespacePolicies)
     topology: Topology = field(default_factory=Topology)
-    #: weight per second at usage 1.0 of every broker, where no broker's own is known
+    #: weight per second at usage 1.0 of every broker, if no broker's own is known
     assumed_capacity: float | None = None
     #: µs for which a bundle that changes hands is Releasing, Assigning or Splitting, each; lookups of it get the state
     #: channel's answer meanwhile
@@ -101,7 +101,7 @@ class LoadManager:
         self._draws = Draws(policy.name, cluster, seed)
         self._book = OwnerBook(self.ownership, handover_us=conditions.handover_us)
         self._load = Load.unknown(len(roster)).read_only()
-        #: weight per second at usage 1.0, shape (n_brokers,), NaN where unknown
+        #: weight per second at usage 1.0, shape (n_brokers,), NaN if unknown
         self.capacity = capacities(roster, conditions.assumed_capacity)
         self._epoch_us = self._tick_us = self._changes_in_tick = 0
         self._unloaded: dict[str, int] = {}
@@ -309,7 +309,7 @@ class LoadManager:
         """Run one cycle of the policy's shedder; None if it has none.
 
         Args:
-            registry_known: false where reading the registry failed, and with it the cycle.
+            registry_known: false if reading the registry failed, and with it the cycle.
         """
         if self.policy.shedder is None:
             return None

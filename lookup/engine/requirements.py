@@ -1,6 +1,6 @@
 """Check registered classes: each is a frozen dataclass with a name, and can be called as its protocol says.
 
-How classes are found is the business of `plugins`; what parts answer is checked where they are asked.
+`plugins` finds the classes; `answers` checks what parts answer.
 """
 
 from __future__ import annotations

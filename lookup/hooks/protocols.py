@@ -117,7 +117,7 @@ ALL_READS = frozenset(
 
 
 #: What a part may declare beside `view.load`, to say that it goes by figures which not every replay knows: rates of
-#: messages, single resources, topics. Where they are unknown, that is said before the run; nothing is hidden from the
+#: messages, single resources, topics. If they are unknown, that is said before the run; nothing is hidden from the
 #: part.
 LOAD_DETAILS = frozenset({"view.load.rates", "view.load.resources", "view.load.topics"})
 
@@ -128,7 +128,7 @@ Grain = Literal["lookup", "change", "cell"]
 #: What a row of a metric's sums is, and what intervals vary: a bundle, a cell of time (taken in blocks), a bundle or
 #: (rows behind the bundles') an event that took bundles from their owners, or nothing that could be varied.
 Resample = Literal["bundle", "time", "event", "none"]
-#: Where luck in a figure comes from: which lookups came, where dice and hashes put bundles, which brokers were lost.
+#: Sources of luck in a figure: the lookups that came, the places that dice and hashes gave bundles, the brokers lost.
 Luck = Literal["demand", "placement", "events"]
 
 
@@ -141,7 +141,7 @@ class Part(Protocol):
 
 @runtime_checkable
 class Filter(Part, Protocol):
-    """Says of each broker whether it may serve the request at all."""
+    """Admits brokers to a request or rejects them."""
 
     #: why it rejects
     reason: ClassVar[Reason]
@@ -152,34 +152,34 @@ class Filter(Part, Protocol):
         `brokers` are those the filters before this one kept; never empty. A list, an array or a generator will do; of a
         generator that raises half way, `on_error = "skip"` keeps the rejections so far, as Pulsar does. A filter that
         wants to explain itself also has `detail(request, broker, view) -> str`, called only for `lookup explain`. One
-        that knows when nobody would gain by a bundle's leaving its owner also has `should_unload(request, owner,
+        that knows when no broker would gain if a bundle left its owner also has `should_unload(request, owner,
         brokers, view) -> bool`, asked about unloads without destination; `brokers` are those left before it.
         """
 
 
 @runtime_checkable
 class Scorer(Part, Protocol):
-    """Says how good each broker is."""
+    """Scores each broker for a request."""
 
     def score(
         self, request: LookupRequest, brokers: Candidates, view: ClusterView
     ) -> Sequence[float] | NDArray[np.float64]:
         """Return one number in [0, 1] per broker, in order; the engine adds them up by weight in listed order.
 
-        A request of the engine itself has no properties: where one is missing, all brokers get the same number.
+        A request of the engine itself has no properties: if one is missing, all brokers get the same number.
         """
 
 
 @runtime_checkable
 class Selector(Part, Protocol):
-    """Says with which odds each broker is chosen; the engine rolls the dice."""
+    """States the odds with which each broker is chosen; the engine rolls the dice."""
 
     def odds(
         self, request: LookupRequest, brokers: Candidates, scores: NDArray[np.float64], view: ClusterView
     ) -> Sequence[float] | NDArray[np.float64]:
         """Return one weight >= 0 per broker, in order; the engine normalises; all zero declines the request.
 
-        Scores have shape (n_candidates,) and are all 1.0 where the policy has no scorers. The odds must not depend on
+        Scores have shape (n_candidates,) and are all 1.0 if the policy has no scorers. The odds must not depend on
         the order of the candidates; a selector that cannot help it says `order_sensitive = True`. A wrapper passes
         the same candidates and scores, or a subset of both, to its children.
         """
@@ -197,7 +197,7 @@ class Remembering(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a part was asked about when an assignment was decided: the brokers the filters left, and its own view."""
+    """The brokers that the filters left when an assignment was decided, and the part's own view of that moment."""
 
     brokers: Candidates
     view: ClusterView
@@ -215,7 +215,7 @@ class Observing(Protocol):
 
 @runtime_checkable
 class Shedder(Part, Protocol):
-    """Says which bundles their owners should give up, once per grid instant."""
+    """Proposes bundles that their owners should give up, once per grid instant."""
 
     def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Proposal, Ruling, CycleOutcome]:
         """Yield proposals; each is judged at once and answered: `ruling = yield Unload(bundle, source)`.
@@ -230,32 +230,32 @@ class Shedder(Part, Protocol):
 
 @runtime_checkable
 class SplitAlgorithm(Part, Protocol):
-    """Says where a bundle is cut."""
+    """Chooses the hashes at which a bundle is cut."""
 
     def boundaries(
         self, bundle: NamespaceBundle, topics: NDArray[np.void], positions: Sequence[int] | None
     ) -> Sequence[int]:
-        """Return hashes strictly inside the bundle, ascending; none where it should stay whole.
+        """Return hashes strictly inside the bundle, ascending; none if it should stay whole.
 
         Args:
             topics: the topics in the bundle, an array of `TOPIC_TRAFFIC` (hash, rate, throughput), in any order.
             positions: hashes an administrator asked for; None in a splitter's cycle.
 
         Raises:
-            InputError: where the algorithm cannot work with `positions`; a splitter takes it for a failure.
+            InputError: if the algorithm cannot work with `positions`; a splitter takes it for a failure.
         """
 
 
 @runtime_checkable
 class Splitter(Part, Protocol):
-    """Says which bundles are to be divided, once per grid instant; its child `algorithm` says where.
+    """Proposes bundles to divide, once per grid instant; its child `algorithm` chooses the hashes.
 
     Scenarios and live brokers split; a replay does not, it honours the splits of the log.
     """
 
     @property
     def algorithm(self) -> SplitAlgorithm:
-        """Return the part that says where a bundle is cut."""
+        """Return the part that chooses the hashes at which a bundle is cut."""
 
     def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Split, Ruling, CycleOutcome]:
         """Yield splits; each is judged at once and answered: `ruling = yield Split(bundle, source, boundaries)`.
@@ -268,7 +268,7 @@ class Splitter(Part, Protocol):
 
 @runtime_checkable
 class Lister(Part, Protocol):
-    """Says which topics of a namespace a client is told of: PIP-452's `PulsarResourcesExtended`.
+    """Lists the topics of a namespace for a client: PIP-452's `PulsarResourcesExtended`.
 
     A frozen dataclass like every part; one that inherits from this protocol has an empty `initialize` and `close`. The
     framework removes system topics, applies the client's pattern and computes the hash: a lister need not.
@@ -286,7 +286,7 @@ class Lister(Part, Protocol):
             catalog: the topics there are, at one instant; it can only be read, and so can what it answers.
 
         Returns:
-            The names; `partial=True` where some could not be had, which the framework tells as a failure, since clients
+            The names; `partial=True` if some could not be had, which the framework reports as a failure, since clients
             drop subscriptions on topics that a list lacks.
         """
 
@@ -331,24 +331,24 @@ class Metric(Part, Protocol):
     resample: ClassVar[Resample]
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return the keys the metric is told apart by, `(None,)` for one number; empty where it cannot be computed."""
+        """Return the keys the metric is told apart by, `(None,)` for one number; empty if it cannot be computed."""
 
     def accumulate(self, batch: Batch, key: str | None) -> NDArray[np.float64]:
         """Return finite sums of shape (n_units, k), one row per bundle or cell; sums of several batches add up.
 
-        k is at least 1 and the same for all batches. Where `resample` is "event", rows are the batch's bundles and,
+        k is at least 1 and the same for all batches. If `resample` is "event", rows are the batch's bundles and,
         behind them, its events: a change that an event caused counts for the event.
         """
 
     def value(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Turn totals of shape (..., k) into values of shape (...), NaN where there is nothing to measure, never inf.
+        """Turn totals of shape (..., k) into values of shape (...), NaN if there is nothing to measure, never inf.
 
-        Where `resample` is none nothing is totalled first: the argument is the whole (n_units, k) array, whose rows
+        If `resample` is none, nothing is totalled first: the argument is the whole (n_units, k) array, whose rows
         then mean what the metric likes, and the answer one number.
         """
 
 
 def reads_of(part: object) -> frozenset[str]:
-    """Return what a part declares to read, everything where it declares nothing."""
+    """Return the declared reads of a part, everything if it declares nothing."""
     declared = getattr(part, "reads", ALL_READS)
     return frozenset(declared)

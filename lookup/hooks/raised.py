@@ -1,4 +1,4 @@
-"""What a third party's code has raised, in one line that says where.
+"""Report what a third party's code has raised, in one line with the place in its file.
 
 The command line prints no tracebacks; the author of a plug-in still has to find the line.
 """
@@ -17,7 +17,7 @@ from lookup.errors import PluginError
 
 __all__ = ["guarded", "in_one_line", "raised"]
 
-#: Folders of what calls third parties' code; a frame below is none of theirs.
+#: Folders of the code that calls third parties; frames in these are not theirs.
 _CALLERS = tuple(f"{PurePath(file).parent}{os.sep}" for file in (PurePath(__file__).parent, pluggy.__file__))
 
 
@@ -37,26 +37,23 @@ def guarded(beginning: str) -> Iterator[None]:
 
 
 def raised(error: BaseException) -> str:
-    """Return an error's name, what it says, and file and line of the code that was called, where that has any."""
-    place = None if isinstance(error, SyntaxError) else _place(error)  # whose own text has it
-    return in_one_line(error) if place is None else f"{in_one_line(error)} ({place})"
+    """Return an error's name, what it says, and file and line of the code that was called, if that has any."""
+    if isinstance(error, SyntaxError):  # whose own text has file and line
+        return in_one_line(error)
+    frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    theirs = [(file, line) for file, line in frames if not file.startswith((*_CALLERS, "<"))]
+    if not theirs:
+        return in_one_line(error)
+    # The last line that was reached in the file that was called first: libraries it uses may be deeper.
+    first = theirs[0][0]
+    line = [line for file, line in theirs if file == first][-1]
+    return f"{in_one_line(error)} ({PurePath(first).name}, line {line})"
 
 
 def in_one_line(error: BaseException) -> str:
     """Return an error's name and what it says, however many lines a third party's error has."""
-    return ": ".join(filter(None, (type(error).__name__, " ".join(_said(error).split()))))
-
-
-def _said(error: BaseException) -> str:
     try:
-        return str(error)
+        message = str(error)
     except Exception:  # noqa: BLE001  a third party's error may be broken itself
-        return ""
-
-
-def _place(error: BaseException) -> str | None:
-    """Return the last line that was reached in the file that was called first: what it uses itself may be deeper."""
-    frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-    theirs = [(file, line) for file, line in frames if not file.startswith((*_CALLERS, "<"))]
-    lines = [line for file, line in theirs if file == theirs[0][0]]
-    return f"{PurePath(theirs[0][0]).name}, line {lines[-1]}" if lines else None
+        message = ""
+    return ": ".join(filter(None, (type(error).__name__, " ".join(message.split()))))

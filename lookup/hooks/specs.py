@@ -67,13 +67,13 @@ def lookup_register_splitters() -> Iterable[type[Splitter]]:
 
 @hookspec
 def lookup_register_split_algorithms() -> Iterable[type[SplitAlgorithm]]:
-    """Return split algorithm classes, which say where a bundle is cut; they are children of splitters."""
+    """Return split algorithm classes, which choose the hashes at which a bundle is cut; children of splitters."""
     return ()
 
 
 @hookspec
 def lookup_register_listers() -> Iterable[type[Lister]]:
-    """Return lister classes, which say which topics of a namespace a client is told of; `[topics]` chooses one."""
+    """Return lister classes, which list the topics of a namespace for a client; `[topics]` chooses one."""
     return ()
 
 

@@ -1,4 +1,4 @@
-"""What a metric is handed: one replay's outcome in small columns, so grouped that the log's length no longer matters.
+"""Batches, which metrics get: a replay's outcome in small columns, grouped so that they do not grow with the log.
 
 Batches add up. A replay yields one for every registry epoch, a stretch in which no broker came, left or changed its
 lookup data; ownership changes and cells stand in the last of them, the others have empty ones. Units and clients are
@@ -28,7 +28,7 @@ TRANSIT_STATES = ("Assigning", "Releasing", "Splitting")
 
 
 class _Columns:
-    """What a record of arrays does once it is made: its columns become views that cannot be written into."""
+    """Base of records of arrays: once one is made, its columns become views that cannot be written into."""
 
     def __post_init__(self) -> None:
         for name, value in list(vars(self).items()):
@@ -40,7 +40,7 @@ class _Columns:
 
 @dataclass(frozen=True, slots=True)
 class ClientClass:
-    """Clients nobody can tell apart: their lookup properties (logged or from `[[clients]]`) and where they stand."""
+    """Clients that cannot be told apart: their lookup properties (logged or from `[[clients]]`) and location."""
 
     properties: Mapping[str, str] = field(default_factory=dict)
     location: Location = Location()
@@ -93,9 +93,9 @@ class OwnerChanges(_Columns):
     bundle: IndexArray
     #: µs since the Unix epoch
     ts: IndexArray
-    #: owner before, -1 where the bundle never had one
+    #: owner before, -1 if the bundle never had one
     source: IndexArray
-    #: owner after; equal to `source` where a bundle went back to the owner it had last
+    #: owner after; equal to `source` if a bundle went back to the owner it had last
     broker: IndexArray
     #: why the bundle lost the owner before: "first", "forced" (owner left), "shed", "admin", "split"
     cause: NDArray[np.object_]
@@ -120,7 +120,7 @@ class Cells(_Columns):
     #: whether the broker was registered at any time in the cell
     registered: NDArray[np.bool_]
     #: seconds registered with a known usage, and seconds of these above the overload threshold;
-    #: None where capacities are assumed
+    #: None if capacities are assumed
     known_s: FloatArray | None
     overloaded_s: FloatArray | None
 
@@ -147,7 +147,7 @@ class Batch(_Columns):
     bytes_per_weight: float | None = None
     #: for redundant_moves, seconds
     window_s: int = 3600
-    #: None where bundles change hands at once
+    #: None if bundles change hands at once
     transitions: Transitions | None = None
     #: what came from outside and took bundles from their owners, in order of time, the same for all policies: "forced"
     #: for a broker that left, "admin" for a bundle that an administrator unloaded, "split" for a bundle that was split

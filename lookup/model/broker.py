@@ -1,4 +1,4 @@
-"""Brokers: what a broker registers (`BrokerLookupData`), where it stands, and the numbered roster of a cluster.
+"""Brokers: their registered data (`BrokerLookupData`), their locations, and the numbered roster of a cluster.
 
 A broker carries no load; figures that change live in columns of `ClusterView`, addressed by the broker's number.
 
@@ -62,7 +62,7 @@ class BrokerLookupData:
     persistent_topics_enabled: bool = True
     non_persistent_topics_enabled: bool = True
     load_manager_class_name: str | None = None
-    #: ms since the epoch; 0 where an old broker did not say
+    #: ms since the epoch; 0 if an old broker did not say
     start_timestamp: int = 0
     broker_version: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -72,9 +72,10 @@ class BrokerLookupData:
         """Read Pulsar's JSON; keys an older broker does not write take their defaults, unknown keys are ignored.
 
         Raises:
-            InputError: where the text is no JSON object, or a key's value is not what Pulsar writes there.
+            InputError: if the text is no JSON object, or a key's value is not what Pulsar writes there.
         """
         record = parsed_object(source, "broker lookup data")
+        # Null and absent mean the same: brokers of different versions write one or the other.
         given = ((name, key, record.get(key)) for name, key in _JSON_KEYS.items())
         return cls(**{name: _READERS[name](value, key) for name, key, value in given if value is not None})
 
@@ -121,15 +122,16 @@ _LISTENER_KEYS = {
 
 
 def _listeners(value: object, key: str) -> dict[str, AdvertisedListener]:
-    return {name: _listener(entry, f"{key}.{name}") for name, entry in mapping(value, key).items()}
+    listeners = {}
+    for name, entry in mapping(value, key).items():
+        where = f"{key}.{name}"
+        given = ((field, part, mapping(entry, where).get(part)) for field, part in _LISTENER_KEYS.items())
+        urls = {field: text(url, f"{where}.{part}") for field, part, url in given if url is not None}
+        listeners[name] = AdvertisedListener(**urls)
+    return listeners
 
 
-def _listener(value: object, key: str) -> AdvertisedListener:
-    given = ((name, part, mapping(value, key).get(part)) for name, part in _LISTENER_KEYS.items())
-    return AdvertisedListener(**{name: text(url, f"{key}.{part}") for name, part, url in given if url is not None})
-
-
-#: What each field has to be, absent or null apart.
+#: The reader of each field; Pulsar writes null for what it does not know, which counts as absent.
 _READERS: Mapping[str, Callable[[object, str], Any]] = {
     **dict.fromkeys(_JSON_KEYS, text),
     "advertised_listeners": _listeners,
@@ -143,7 +145,7 @@ _READERS: Mapping[str, Callable[[object, str], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A place in the topology, outermost level first; None where unknown."""
+    """A place in the topology, outermost level first; None if unknown."""
 
     region: str | None = None
     zone: str | None = None
@@ -155,11 +157,11 @@ class Location:
 
 @dataclass(frozen=True)
 class Broker:
-    """One broker: its id (`host:port`), what it registered, how much it can carry and where it stands."""
+    """One broker: its id (`host:port`), its registered data, its capacity and its location."""
 
     id: str
     lookup_data: BrokerLookupData = field(default_factory=BrokerLookupData)
-    #: weight per second at usage 1.0; None where nobody said
+    #: weight per second at usage 1.0; None if unknown
     capacity: float | None = None
     location: Location = Location()
     #: prefix under which the broker publishes lookup properties (Pulsar: lookupPropertyPrefix)
@@ -184,6 +186,7 @@ class Roster:
     __slots__ = ("_brokers", "_columns", "_ids", "_labels", "_numbers")
 
     def __init__(self, brokers: Sequence[Broker]) -> None:
+        # By id and not by arrival: numbers, and so figures, must not depend on the order of a table's rows.
         self._brokers = tuple(sorted(brokers, key=lambda broker: broker.id))
         self._ids = tuple(broker.id for broker in self._brokers)
         self._numbers = {name: number for number, name in enumerate(self._ids)}
@@ -209,9 +212,10 @@ class Roster:
         return self._ids
 
     def labels(self, key: str) -> LabelArray:
-        """Return every broker's value of a client property, shape (n_brokers,), None where it has none."""
+        """Return every broker's value of a client property, shape (n_brokers,), None if it has none."""
         known = self._labels.get(key)
         if known is None:
+            # Once per roster: filters and scorers ask for the same labels in every decision.
             known = self._labels[key] = np.array([b.property_of(key) for b in self._brokers], dtype=object)
             known.flags.writeable = False
         return known
@@ -223,6 +227,7 @@ class Roster:
         """
         known = self._columns.get(key)
         if known is None:
+            # Filled afterwards: `np.array` would make a second axis of values that are sequences themselves.
             known = np.empty(len(self), dtype=object)
             known[:] = [compute(broker) for broker in self._brokers]
             known.flags.writeable = False
@@ -262,7 +267,7 @@ class Candidates:
         return tuple([ids[number] for number in self.index[places].tolist()])
 
     def labels(self, key: str) -> LabelArray:
-        """Return each candidate's value of a client property, shape (n_candidates,), None where it has none."""
+        """Return each candidate's value of a client property, shape (n_candidates,), None if it has none."""
         labels: LabelArray = self._roster.labels(key)[self.index]
         return labels
 
@@ -272,5 +277,5 @@ class Candidates:
         return values
 
     def subset(self, kept: BoolArray) -> Candidates:
-        """Return the candidates where a mask of shape (n_candidates,) is true."""
+        """Return the candidates for which a mask of shape (n_candidates,) is true."""
         return Candidates(self._roster, self.index[kept])

@@ -43,7 +43,7 @@ FULL_RANGE = (0, HASH_END)
 
 @dataclass(frozen=True, slots=True, order=True)
 class BundleRange:
-    """Hashes in [lower, upper), or [lower, upper] where upper is the end of the circle."""
+    """Hashes in [lower, upper), or [lower, upper] if upper is the end of the circle."""
 
     lower: int
     upper: int
@@ -53,7 +53,7 @@ class BundleRange:
         """Read `0x00000000_0x40000000`, in either case.
 
         Raises:
-            InvalidNameError: where it is not two hexadecimal numbers in ascending order.
+            InvalidNameError: if it is not two hexadecimal numbers in ascending order.
         """
         lower, _, upper = text.partition("_")
         try:
@@ -66,12 +66,12 @@ class BundleRange:
 
     @property
     def is_upper_closed(self) -> bool:
-        """Whether the upper end belongs to the range: it is the end of the circle."""
+        """Tell whether the upper end belongs to the range: it is the end of the circle."""
         return self.upper == HASH_END
 
     @property
     def can_split(self) -> bool:
-        """Whether there is room for a boundary between the ends."""
+        """Tell whether there is room for a boundary between the ends."""
         return self.upper - self.lower > 1
 
     def __contains__(self, hashed: int) -> bool:
@@ -93,7 +93,7 @@ class NamespaceBundle:
         """Read a bundle's name: all before the last slash is the namespace.
 
         Raises:
-            InvalidNameError: where there is no slash, or the range or the namespace is malformed.
+            InvalidNameError: if there is no slash, or the range or the namespace is malformed.
         """
         namespace, bounds = bundle_name_parts(text)
         return cls(NamespaceName.parse(namespace), BundleRange.parse(bounds))
@@ -131,8 +131,8 @@ class NamespaceBundles:
         """Return the bundle of a topic, by its complete name.
 
         Raises:
-            ArgumentError: where the topic belongs to another namespace.
-            NotFoundError: where no bundle holds its hash.
+            ArgumentError: if the topic belongs to another namespace.
+            NotFoundError: if no bundle holds its hash.
         """
         name = TopicName.parse(topic)
         # A namespace of version 1 has its cluster in the middle, which the name of a topic counts to the local part.
@@ -144,7 +144,7 @@ class NamespaceBundles:
         """Return the bundle that holds a hash.
 
         Raises:
-            NotFoundError: where the hash lies below the first boundary or above the last, or equals the last and
+            NotFoundError: if the hash lies below the first boundary or above the last, or equals the last and
                 `quirks` is upstream.
         """
         first, last = self.boundaries[0], self.boundaries[-1]
@@ -157,10 +157,11 @@ class NamespaceBundles:
         """Divide one bundle into `count` of equal width; the last takes the remainder.
 
         Raises:
-            NotFoundError: where there is no bundle of that index.
-            ArgumentError: where `count` is below 2 or the bundle too narrow for it.
+            NotFoundError: if there is no bundle of that index.
+            ArgumentError: if `count` is below 2 or the bundle too narrow for it.
         """
         whole = self._range(index)
+        # Pulsar divides integers, so the last child may be wider by up to `count` - 1 hashes.
         width = (whole.upper - whole.lower) // count if count > 1 else 0
         if width < 1:
             raise ArgumentError(f"bundle {self.namespace}/{whole} cannot be split into {count}")
@@ -170,8 +171,8 @@ class NamespaceBundles:
         """Divide one bundle at positions, in any order.
 
         Raises:
-            NotFoundError: where there is no bundle of that index.
-            ArgumentError: where there is no position, or one does not lie strictly between the bundle's ends.
+            NotFoundError: if there is no bundle of that index.
+            ArgumentError: if there is no position, or one does not lie strictly between the bundle's ends.
         """
         whole, cuts = self._range(index), sorted(set(positions))
         if not cuts or not whole.lower < cuts[0] <= cuts[-1] < whole.upper:
@@ -188,7 +189,7 @@ def bundle_name_parts(text: str) -> tuple[str, str]:
     """Take a bundle's name apart at its last slash: namespace and range, both as they are written.
 
     Raises:
-        InvalidNameError: where there is no slash.
+        InvalidNameError: if there is no slash.
     """
     namespace, slash, bounds = text.rpartition("/")
     if not slash:
@@ -203,6 +204,7 @@ def topic_hash(topic: str) -> int:
 
 def equal_boundaries(count: int) -> tuple[int, ...]:
     """Divide the circle as Pulsar does for a new namespace: steps of 2**32 // count, the last bundle to the end."""
+    # 2**32 and not 2**32 - 1 hashes: with the latter, boundaries of powers of two would be off by one.
     step = (HASH_END + 1) // count
     return (*(index * step for index in range(count)), HASH_END)
 
@@ -213,6 +215,7 @@ def bundle_index(hashed: int, boundaries: Sequence[int]) -> int:
     Pulsar fails for the one hash that equals the end of the circle (it finds the last boundary); here that hash belongs
     to the last bundle, as the closed range of that bundle says.
     """
+    # Ranges include their lower end, hence `bisect_right`.
     return min(bisect_right(boundaries, hashed) - 1, len(boundaries) - 2)
 
 
@@ -229,7 +232,7 @@ def bundle_of(topic: str, boundaries: Sequence[int]) -> BundleRange:
 
 @dataclass(frozen=True, slots=True)
 class IsolationPolicy:
-    """Which hosts a namespace may use: primary ones, and secondary ones when too few primaries are left.
+    """The hosts that a namespace may use: primary ones, and secondary ones if too few primaries are left.
 
     Both are regular expressions that must match a whole host name.
     """
@@ -242,7 +245,7 @@ class IsolationPolicy:
 
 @dataclass(frozen=True)
 class NamespacePolicies:
-    """Everything configured by namespace; a namespace that is not named has the defaults."""
+    """Settings of namespaces; a namespace that is not named has the defaults."""
 
     isolation: Mapping[str, tuple[IsolationPolicy, ...]] = field(default_factory=dict)
     #: group by namespace; groups compare without regard to case

@@ -31,7 +31,7 @@ __all__ = [
 #: Which topics a listing is about, by their domain.
 Mode = Literal["persistent", "non-persistent", "all"]
 
-#: What may happen to a topic; "labels" and "properties" are sent only where something is different afterwards.
+#: What may happen to a topic; "labels" and "properties" are sent only if something is different afterwards.
 EventKind = Literal["created", "deleted", "labels", "properties", "loaded", "unloaded"]
 
 
@@ -129,10 +129,10 @@ def selects(selector: Selector, labels: Mapping[str, str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a lister answers: names in the order it likes, and whether there may be more."""
+    """The answer of a lister: names in any order, and whether there may be more."""
 
     topics: Sequence[str]
-    #: True where some source did not answer; a partial list is never taken for the complete one
+    #: True if some source did not answer; a partial list is never taken for the complete one
     partial: bool = False
 
 
@@ -153,7 +153,7 @@ class CatalogView(Protocol):
         """Return every topic of a namespace, sorted: system topics too, partitions one by one."""
 
     def entry(self, topic: str) -> TopicEntry | None:
-        """Return one topic, None where there is no such topic."""
+        """Return one topic, None if there is no such topic."""
 
     def with_properties(self, namespace: str, mode: Mode, properties: Mapping[str, str]) -> Sequence[str]:
         """Return the topics that have all of these properties, sorted, from an index; all topics for none."""

@@ -29,17 +29,18 @@ def on_cycles(source: IndexArray, target: IndexArray) -> BoolArray:
         source: number of the broker each move leaves, >= 0, shape (n_moves,), in order of time.
         target: number of the broker it goes to, another one, shape (n_moves,).
 
-    Source: TiKV's `pd-analysis`, transfer counter. It follows ways depth first, which takes time that grows with the
-    number of ways; here the shortest cycle goes first, which takes time that grows with the moves.
+    Source: TiKV's `pd-analysis`, transfer counter. It follows paths depth first, which takes time that grows with the
+    number of paths; here the shortest cycle goes first, which takes time that grows with the moves.
     """
     size = int(max(source.max(initial=0), target.max(initial=0))) + 1
     edges = source * size + target
     flow = np.bincount(edges, minlength=size * size)
     necessary = _without_cycles(flow.reshape(size, size)).ravel()
     order = np.argsort(edges, kind="stable")
-    place = np.arange(len(source)) - np.searchsorted(edges[order], edges[order])
+    # The rank of each move among those between the same two brokers; a stable sort keeps the order of time.
+    rank = np.arange(len(source)) - np.searchsorted(edges[order], edges[order])
     marks = np.zeros(len(source), dtype=np.bool_)
-    marks[order] = place >= necessary[edges[order]]
+    marks[order] = rank >= necessary[edges[order]]
     return marks
 
 
@@ -53,6 +54,7 @@ def _without_cycles(flow: IndexArray) -> IndexArray:
     for start in np.flatnonzero(rest.any(axis=1)).tolist():
         while (cycle := _shortest_cycle(rest, start)) is not None:
             steps = cycle, np.roll(cycle, -1)
+            # As often as the rarest step allows: one pass for a thousand moves to and fro.
             rest[steps] -= rest[steps].min()
     return rest
 
@@ -65,21 +67,17 @@ def _shortest_cycle(flow: IndexArray, start: int) -> IndexArray | None:
     while len(level):
         closing = level[flow[level, start] > 0]
         if len(closing):
-            return _way(came_from, int(closing[0]))
+            path = [int(closing[0])]
+            while came_from[path[-1]] != path[-1]:
+                path.append(int(came_from[path[-1]]))
+            return np.array(path[::-1])
         reached = (flow[level] > 0) & (came_from < 0)
-        found = np.flatnonzero(reached.any(axis=0))
-        # whoever comes first in a level is where a way goes on, so that ways stay in the order of their numbers
-        parent = reached[:, found].argmax(axis=0)
-        came_from[found] = level[parent]
-        level = found[np.lexsort((found, parent))]
+        following = np.flatnonzero(reached.any(axis=0))
+        # A path goes on from the first broker of a level that reaches the next: equal paths stay in order of numbers.
+        parent = reached[:, following].argmax(axis=0)
+        came_from[following] = level[parent]
+        level = following[np.lexsort((following, parent))]
     return None
-
-
-def _way(came_from: IndexArray, end: int) -> IndexArray:
-    way = [end]
-    while came_from[way[-1]] != way[-1]:
-        way.append(int(came_from[way[-1]]))
-    return np.array(way[::-1])
 
 
 def discounted(steps: FloatArray) -> FloatArray:
@@ -98,5 +96,5 @@ def discounted(steps: FloatArray) -> FloatArray:
     lesser, greater = np.minimum(up, down), np.maximum(up, down)
     share = np.divide(lesser, greater, out=np.zeros_like(lesser), where=greater > 0) ** _TREND_EXPONENT
     against = np.where(up <= down, ups, downs)
-    found: FloatArray = share * (ups + downs) + (1.0 - share) * against
-    return found
+    variation: FloatArray = share * (ups + downs) + (1.0 - share) * against
+    return variation

@@ -1,4 +1,4 @@
-"""What policies and the engine say: reasons, decisions, a shedder's proposals and the engine's rulings.
+"""Reasons, decisions, proposals of shedders and splitters, and the engine's rulings on them.
 
 A rejection is data, never an exception; `Reason` is the closed list of them.
 """
@@ -30,7 +30,7 @@ __all__ = [
 
 
 class Reason(StrEnum):
-    """Why a broker was not offered, a request not answered or a proposal not accepted."""
+    """Reasons why a broker is not offered, a request not answered or a proposal not accepted."""
 
     #: the broker runs another load manager class
     LOAD_MANAGER_CLASS = "load-manager-class"
@@ -74,7 +74,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BrokerVote:
-    """What happened to one broker in a decision: rejected with a reason, or scored and given a probability."""
+    """One broker in a decision: rejected with a reason, or scored and given a probability."""
 
     broker: str
     #: None for a broker that passed every filter
@@ -95,11 +95,11 @@ class Decision:
 
     policy: str
     bundle: str
-    #: None where the policy declined
+    #: None if the policy declined
     broker: str | None
-    #: why it declined; None where it did not
+    #: why it declined; None if it did not
     declined: Reason | None
-    #: probability of the chosen broker; None where the policy declined
+    #: probability of the chosen broker; None if the policy declined
     propensity: float | None
     #: normalised odds by broker id, only those above 0, sorted by id
     odds: Mapping[str, float]
@@ -115,7 +115,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """The answer of `LoadManager.assign`: the owner, and the decision that made it owner if one was taken."""
+    """The answer of `LoadManager.assign`: the owner, and the decision that made it the owner if one was taken."""
 
     broker: str
     lookup_data: BrokerLookupData
@@ -129,7 +129,7 @@ class Unload:
     bundle: str
     source: str
     destination: str | None = None
-    #: why, in Pulsar's words, where the shedder tells its unloads apart
+    #: why, in Pulsar's words, if the shedder distinguishes its unloads
     reason: CycleReason | None = None
     #: whether it goes in exchange for a bundle that comes; the grace period does not spare such (Pulsar:
     #: TransferShedder looks at recently unloaded bundles of the fuller broker only)
@@ -151,12 +151,12 @@ class Ruling:
     """The engine's answer to a proposal."""
 
     accepted: bool
-    #: None where accepted
+    #: None if accepted
     reason: Reason | None = None
 
 
 class CycleLabel(StrEnum):
-    """How a cycle of a shedder or a splitter ended (Pulsar: UnloadDecision.Label, SplitDecision.Label)."""
+    """Outcome of a cycle of a shedder or a splitter (Pulsar: UnloadDecision.Label, SplitDecision.Label)."""
 
     SUCCESS = "success"
     SKIP = "skip"
@@ -164,7 +164,7 @@ class CycleLabel(StrEnum):
 
 
 class CycleReason(StrEnum):
-    """Why a cycle ended so, or a bundle is split (Pulsar: UnloadDecision.Reason, SplitDecision.Reason)."""
+    """Reasons why a cycle ended so, or a bundle is split (Pulsar: UnloadDecision.Reason, SplitDecision.Reason)."""
 
     OVERLOADED = "overloaded"
     UNDERLOADED = "underloaded"
@@ -201,7 +201,7 @@ class Split:
         """Return the names of the bundles that take its place, lower hashes first.
 
         Raises:
-            InvalidNameError: where `bundle` is no name of a bundle.
+            InvalidNameError: if `bundle` is no name of a bundle.
         """
         parent = NamespaceBundle.parse(self.bundle)
         ends = (parent.range.lower, *self.boundaries, parent.range.upper)
@@ -210,11 +210,11 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class CycleOutcome:
-    """What a shedder returns at the end of its cycle: label, reason and the usage figures it worked with."""
+    """The result that a shedder returns at the end of its cycle: label, reason and the usage figures it worked with."""
 
     label: CycleLabel
     reason: CycleReason
-    #: mean usage over the brokers with load data, ratio; None where there was none
+    #: mean usage over the brokers with load data, ratio; None if there was none
     average: float | None = None
     #: population standard deviation of usage before and, as modelled, after the accepted unloads
     deviation: float | None = None

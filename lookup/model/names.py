@@ -39,7 +39,7 @@ INTERNAL_TOPICS = (
 _MOST_CLUSTER_BYTES = 255 - len("cluster=")
 _DOMAINS = ("persistent", "non-persistent")
 _PART = re.compile(r"[-=:.\w]+\Z", re.ASCII)
-# A watcher's lookup carries a regular expression in the topic's place (protocol.md section 9): these never occur in
+# A watcher's lookup carries a regular expression in the topic's place (`docs/pulsar/protocol.md`): these never occur in
 # names that people give to topics, while ".", "$" and "-" do.
 _PATTERN_CHARACTERS = re.compile(r"[*+?\[\]{}()|^\\]")
 _HEARTBEAT = re.compile(r"pulsar/(?:[^/]+/)?([^/:]+:\d+)\Z")
@@ -61,7 +61,7 @@ class NamespaceName:
         """Read `tenant/namespace`.
 
         Raises:
-            InvalidNameError: where there is no slash, or a part has characters Pulsar forbids.
+            InvalidNameError: if there is no slash, or a part has characters Pulsar forbids.
         """
         tenant, slash, local = text.partition("/")
         if not slash or not all(_PART.match(part) for part in (tenant, *local.split("/"))):
@@ -120,8 +120,8 @@ def is_internal_topic(topic: str) -> bool:
 @lru_cache(maxsize=1 << 16)
 def pinned_broker(namespace: str) -> str | None:
     """Return the broker a heartbeat or SLA-monitor namespace names, None for every other namespace."""
-    found = _HEARTBEAT.match(namespace) or _SLA_MONITOR.match(namespace)
-    return found[1] if found else None
+    match = _HEARTBEAT.match(namespace) or _SLA_MONITOR.match(namespace)
+    return match[1] if match else None
 
 
 def is_system_namespace(namespace: str) -> bool:
@@ -145,6 +145,7 @@ def cluster_problem(name: str) -> str | None:
         return f"cluster {shown(name)} {hidden}"
     if name in (".", ".."):
         return f"cluster {shown(name)} can name no folder"
+    # As the folder has it: a character outside ASCII takes up to twelve bytes when it is quoted.
     length = len(quote(name, safe=""))
     if length > _MOST_CLUSTER_BYTES:
         return f"cluster {shown(name)} takes {length} bytes in the name of a folder; {_MOST_CLUSTER_BYTES} would do"

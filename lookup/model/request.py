@@ -1,4 +1,4 @@
-"""What a client asks and what it is answered.
+"""Requests of clients, and the answers they get.
 
 Source: `docs/pulsar/load-managers.md`, PIP-368.
 """
@@ -25,7 +25,7 @@ class LookupOptions:
 
 @dataclass(frozen=True, slots=True)
 class LookupRequest:
-    """What a policy is asked about.
+    """A request, as policies see it.
 
     Requests the engine makes itself (shedding, a leader's re-selection) have a bundle and its namespace but no topic,
     domain, client, listener or properties.
@@ -64,6 +64,7 @@ def request_of(topic: str | None, bundle: str, options: LookupOptions, client: s
         topic: complete name, or None for a request of the engine itself.
         bundle: complete name, `tenant/namespace/0x00000000_0x40000000`.
     """
+    # The bundle has its namespace in its name, even if a topic is unknown; topics of version 1 are longer.
     namespace = bundle.rpartition("/")[0]
     return LookupRequest(
         tenant=namespace.partition("/")[0],

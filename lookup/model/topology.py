@@ -1,4 +1,4 @@
-"""Where clients and brokers stand, how far apart that is in milliseconds and what a gigabyte costs on the way."""
+"""Distances between the locations of clients and brokers: milliseconds, and the price of a gigabyte on the way."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Topology:
-    """Distances by the first level that differs, and links that replace them where they are given.
+    """Distances by the first level that differs, and links that replace them if they are given.
 
     `distance_ms` and `price_per_gb` map `same` and the levels to figures; a level that is absent costs what the next
     inner level costs (0 below `same`).
@@ -41,11 +41,11 @@ class Topology:
     edges: Sequence[Edge] = ()
 
     def distance(self, a: Location, b: Location) -> float | None:
-        """Return milliseconds between two places, None where they share no known level to compare."""
+        """Return milliseconds between two places, None if they share no known level to compare."""
         return self._between(a, b, "ms", self.distance_ms)
 
     def price(self, a: Location, b: Location) -> float | None:
-        """Return the price of a gigabyte between two places, None where they share no known level to compare."""
+        """Return the price of a gigabyte between two places, None if they share no known level to compare."""
         return self._between(a, b, "price_per_gb", self.price_per_gb)
 
     @cached_property
@@ -62,14 +62,12 @@ class Topology:
         differing = next((level for level in compared if getattr(a, level) != getattr(b, level)), None)
         if differing is None:
             return _figure(figures, "same")
-        linked = self._linked(getattr(a, differing), getattr(b, differing), weight)
-        return _figure(figures, differing) if linked is None else linked
-
-    def _linked(self, a: str, b: str, weight: str) -> float | None:
+        # Links replace a level's distance even if the way leads over other places, as traffic does.
         try:
-            return float(nx.shortest_path_length(self.graph, a, b, weight=weight))
+            ends = getattr(a, differing), getattr(b, differing)
+            return float(nx.shortest_path_length(self.graph, *ends, weight=weight))
         except (nx.NodeNotFound, nx.NetworkXNoPath):
-            return None
+            return _figure(figures, differing)
 
 
 def _figure(figures: Mapping[str, float], level: str) -> float:
