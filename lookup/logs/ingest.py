@@ -37,7 +37,7 @@ from lookup.logs.schema import CANONICAL, ROWS_PER_FILE, partition_of
 from lookup.logs.sources import list_files, locate
 from lookup.model.names import cluster_problem
 from lookup.model.quoting import shown
-from lookup.model.time import moment_at
+from lookup.model.time import LAST_US, moment_at
 from lookup.settings.files import read_toml
 from lookup.settings.policy import PartSpec
 
@@ -110,7 +110,7 @@ def load_reader(
     return reader
 
 
-def ingest(  # noqa: PLR0913  the flags of the command, by keyword
+def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
     spark: SparkSession,
     sources: Sequence[str],
     reader: LogReader,
@@ -268,6 +268,7 @@ def _summary(files: Sequence[str], reports: Sequence[SourceReport], output: str)
         clusters=tuple(sorted({cluster for cluster, _ in cells})),
         quarantined={wordings[kind]: count for kind, count in reasons.most_common()},
         first_us=min(minutes) * MINUTE_US,
-        last_us=(max(minutes) + 1) * MINUTE_US,
+        # The minute after the last of the calendar has no date.
+        last_us=min((max(minutes) + 1) * MINUTE_US, LAST_US),
         output=output,
     )

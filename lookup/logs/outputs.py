@@ -25,9 +25,9 @@ __all__ = ["Draft", "Relation", "create_file", "draft", "named_refusals", "relat
 
 Relation = Literal["is", "lies in", "holds"]
 
-#: What Arrow puts before the system's own words: "Cannot create directory 'x'. Detail: [errno 30] Read-only ...".
+#: Arrow's words before the system's own: "Cannot create directory 'x'. Detail: [errno 30] Read-only ...".
 _ARROW_PREFIX = re.compile(r".*\. Detail: (?:\[errno \d+\] )?", re.DOTALL)
-#: What would be right in place of an output that can be no folder.
+#: Advice at the end of a refusal.
 _RIGHT = "name a folder that does not exist or is empty"
 
 

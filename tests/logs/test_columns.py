@@ -35,7 +35,7 @@ def test_a_sound_row_gets_the_defaults() -> None:
 
 
 def test_half_a_surrogate_pair_is_replaced() -> None:
-    """What UTF-8 cannot hold does not reach a file."""
+    """A file holds only text that UTF-8 can hold."""
     row = check_row("lookups", {**_ROW, "client": "c\ud800"}, None)
     assert isinstance(row, dict)
     assert row["client"] == "c?"
@@ -154,7 +154,7 @@ def test_bundles_and_boundaries_are_written_one_way() -> None:
 
 @given(st.sampled_from(sorted(CANONICAL)), st.dictionaries(_COLUMNS, _VALUES))
 def test_any_row_is_sound_or_has_a_reason_and_sound_rows_can_be_written(table: str, values: dict[str, Any]) -> None:
-    """Whatever a reader yields, the answer is a reason or a row that Arrow takes."""
+    """For any row of a reader, the answer is a reason or a row that Arrow takes."""
     answer = check_row(table, values, "east")
     if isinstance(answer, dict):
         assert pa.Table.from_pylist([answer], schema=CANONICAL[table]).num_rows == 1
@@ -169,7 +169,7 @@ def test_equal_properties_have_equal_texts(properties: dict[str, str]) -> None:
 
 
 def test_json_that_is_nested_too_deep_is_refused_with_its_column() -> None:
-    """What brokers registered or reported has the limit that every file has."""
+    """JSON that brokers registered or reported has the limit of every file."""
     row = {"ts": 7, "cluster": "east", "broker": "b:1", "event": "registered"}
     deep = f'{{"x": {"[" * 64}{"]" * 64}}}'
 

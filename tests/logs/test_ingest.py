@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from lookup.logs import ingest as module
 from lookup.logs.ingest import ingest
 from lookup.logs.readers import DelimitedReader, JsonLinesReader, PulsarBrokerReader
 from lookup.logs.schema import CANONICAL, QUARANTINE
+from lookup.model.time import FIRST_US, LAST_US
 
 pytestmark = pytest.mark.spark
 
@@ -125,7 +127,7 @@ def test_every_table_a_reader_finds_is_written(spark: SparkSession, tmp_path: Pa
 
 
 def test_rows_that_break_the_schema_go_to_quarantine_with_their_line(spark: SparkSession, tmp_path: Path) -> None:
-    """What the reader lets pass is still checked: topic, weight and cluster; the text of the line is kept."""
+    """Rows that the reader lets pass are still checked: topic, weight and cluster; the text of the line is kept."""
     good = _line(1) * 20
     (path,) = _files(tmp_path, a=good + _line(2, weight=-1) + '{"ts":3,"topic":"orders"}\n')
     report = ingest(spark, [path], JsonLinesReader(), str(tmp_path / "out"), cluster="east", max_quarantine_ratio=0.1)
@@ -175,8 +177,33 @@ def test_the_number_of_workers_does_not_matter(
     assert [path.read_bytes() for path in many] == [path.read_bytes() for path in one]
 
 
+def test_a_log_may_begin_and_end_with_the_calendar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of the years 1 to 9999 get the folder of their day; a later one goes to quarantine. No session is needed."""
+    monkeypatch.setattr(
+        module, "run_tasks", lambda _, items, shared, task, **options: [task(item, shared) for item in items]
+    )
+    (path,) = _files(tmp_path, a="".join(_line(ts, seq=-1) for ts in (FIRST_US, -1, LAST_US, LAST_US + 1)))
+
+    session = SimpleNamespace(sparkContext=None)
+    report = ingest(
+        session,  # type: ignore[arg-type]  # only handed on to the runner
+        [path],
+        JsonLinesReader(),
+        str(tmp_path / "out"),
+        cluster="c",
+        max_quarantine_ratio=0.5,
+    )
+
+    assert (report.first_us, report.last_us, report.rows) == (FIRST_US, LAST_US, {"lookups": 3})
+    assert sorted(folder.name for folder in (tmp_path / "out" / "lookups" / "cluster=c").iterdir()) == [
+        "date=0001-01-01",
+        "date=1969-12-31",
+        "date=9999-12-31",
+    ]
+
+
 def test_a_position_the_log_brings_is_kept(spark: SparkSession, tmp_path: Path) -> None:
-    """Where a row has `seq`, it decides among equal times."""
+    """If a row has `seq`, it decides among equal times."""
     (path,) = _files(tmp_path, a=_line(1, "x", seq=9) + _line(1, "y", seq=3))
     ingest(spark, [path], JsonLinesReader(), str(tmp_path / "out"), cluster="c")
     assert [(row["seq"], row["topic"][-1]) for row in _table(tmp_path / "out" / "lookups")] == [(3, "y"), (9, "x")]
@@ -210,7 +237,7 @@ def test_input_that_cannot_be_used_is_a_sentence_and_leaves_nothing(
 def test_a_log_without_any_row_is_a_sentence_whatever_share_may_be_unreadable(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Where every record may be unreadable and every record is, there is no table to write."""
+    """If every record may be unreadable and every record is, there is no table to write."""
     (path,) = _files(tmp_path, a="garbage\n" * 2)
     with pytest.raises(InputError, match=r"none of the 2 records can be read, .*; for instance .*a\.jsonl:1: the line"):
         ingest(spark, [path], JsonLinesReader(), str(tmp_path / "out"), cluster="c", max_quarantine_ratio=1.0)
@@ -286,7 +313,7 @@ def test_an_output_in_use_needs_force_and_keeps_other_files(spark: SparkSession,
 
 
 def test_a_failure_under_force_leaves_the_old_tables(spark: SparkSession, tmp_path: Path) -> None:
-    """What was there stays as it was when the new log cannot be used."""
+    """Earlier tables stay as they were if the new log cannot be used."""
     good, bad = _files(tmp_path, a=_line(1, "old"), b="garbage")
     out = str(tmp_path / "out")
     ingest(spark, [good], JsonLinesReader(), out, cluster="c")

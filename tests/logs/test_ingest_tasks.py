@@ -62,7 +62,7 @@ def _read(folder: Path, reader: LogReader, text: str) -> SourceReport:
     [(Apart(), (3, 3)), (Apart(rows=2), (3, 1)), (Apart(rows=7), (3, 0)), (Impatient(), (3, 2))],
 )
 def test_lines_are_counted_whoever_reads_them(tmp_path: Path, reader: LogReader, counts: tuple[int, int]) -> None:
-    """What a reader leaves counts as passed over; more records than lines leave none, and never fewer."""
+    """Lines that a reader leaves count as passed over; more records than lines leave none, and never fewer."""
     report = _read(tmp_path, reader, "a\nb\nc\n")
 
     assert (report.lines, report.skipped) == counts

@@ -53,7 +53,7 @@ def _fail_half_way(output: Path, error: type[BaseException]) -> None:
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, SystemExit])
 def test_a_failure_removes_the_draft(tmp_path: Path, error: type[BaseException]) -> None:
-    """Whatever ends the body, the draft is gone and the output as it was."""
+    """After any failure of the body the draft is gone and the output as it was."""
     (tmp_path / "o").mkdir()
     (tmp_path / "o" / "report.md").write_text("old")
 
@@ -98,7 +98,7 @@ def test_a_file_is_refused(tmp_path: Path, force: bool) -> None:
 
 
 def test_other_file_systems_move_file_by_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where folders cannot be moved, their files are, with the same result."""
+    """If folders cannot be moved, their files are, with the same result."""
     system = arrow_fs.SubTreeFileSystem(str(tmp_path), arrow_fs.LocalFileSystem())
     monkeypatch.setattr(outputs, "locate", lambda path: (system, path.removeprefix("store://")))
     (tmp_path / "bucket").mkdir()

@@ -32,7 +32,7 @@ def test_absent_truths_are_false() -> None:
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", None])
 def test_timestamps_of_every_unit_are_microseconds(unit: str, zone: str | None) -> None:
-    """Whatever unit and zone a column has, instants are µs since the epoch; without zone they are UTC."""
+    """For any unit and zone of a column, instants are µs since the epoch; without zone they are UTC."""
     ts = pa.array([5], pa.timestamp("s")).cast(pa.timestamp(unit)).view(pa.timestamp(unit, tz=zone))
 
     assert Checks(_batch(ts=ts)).timestamps().tolist() == [5 * MICRO]
@@ -62,7 +62,7 @@ def test_a_row_is_refused_once_with_its_line() -> None:
 
 
 def test_bytes_that_are_no_text_are_replaced() -> None:
-    """What is no UTF-8 becomes U+FFFD, nothing stays nothing."""
+    """Bytes that are no UTF-8 become U+FFFD, nulls stay null."""
     raw = pa.array([b"a\xff", None, b"b"], pa.binary())
     texts = pa.StringArray.from_buffers(3, raw.buffers()[1], raw.buffers()[2], raw.buffers()[0])
 

@@ -163,7 +163,7 @@ def test_what_cannot_be_read_twice_is_no_table(
     st.integers(1, 9),
 )
 def test_shares_cover_all_row_groups_once_and_in_order(files: list[list[int]], tasks: int) -> None:
-    """Whatever the number of tasks, the shares one after the other are the log, and none is empty."""
+    """For any number of tasks, the shares one after the other are the log, and none is empty."""
     log = [LogFile(f"f{number}", tuple(groups), ()) for number, groups in enumerate(files)]
     shares = share_out(log, tasks)
 
