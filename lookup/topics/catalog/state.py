@@ -123,7 +123,7 @@ class Announcer:
                         continue
                     try:
                         listener(event)
-                    except Exception as error:  # noqa: BLE001  a listener may raise anything; the others must hear the event
+                    except Exception as error:  # noqa: BLE001  it may raise anything; the others must hear the event
                         errors.append(error)
         finally:
             self._is_announcing = False
