@@ -1,4 +1,4 @@
-"""Lets `python -m lookup` do what `lookup` does; all of it is in `cli.py`."""
+"""Run the command line for `python -m lookup`; all of it is in `cli.py`."""
 
 from __future__ import annotations
 

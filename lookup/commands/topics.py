@@ -1,4 +1,7 @@
-"""Carry out `lookup topics list`, `create` and `delete`, and share flags, settings and catalog with their sisters."""
+"""Carry out `lookup topics list`, `create` and `delete`, the commands for the topics of a catalog.
+
+Flags, settings, catalog and lister are shared with the other commands about topics.
+"""
 
 from __future__ import annotations
 
