@@ -101,6 +101,7 @@ class _Walk:
             answer = self._policy.score(place, self._request, self.kept, self._instant)
             for broker, score in zip(self.kept.ids, answer.tolist(), strict=True):
                 self._scores.setdefault(broker, {})[name] = score
+        # Asked again instead of added up here, so that the sum is rounded as it is in a decision.
         totals = self._policy.scores(self._request, self.kept, self._instant)
         self._totals = dict(zip(self.kept.ids, totals.tolist(), strict=True))
 

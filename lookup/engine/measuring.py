@@ -77,6 +77,7 @@ def sums_of(metric: Metric, batches: Sequence[Batch], key: str | None) -> Sums:
     Raises:
         PluginError: if it raises, or answers something else than finite real numbers of that shape.
     """
+    # A copy, since totals are added up in place and batches' sums may be views of the metric's own arrays.
     total = _sums(metric, batches[0], key).astype(np.float64)
     by_batch = [total.sum(axis=0)]
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused below

@@ -200,6 +200,7 @@ class Policy:
         brokers, rejected, is_unsure, _ = kept
         before = instant.failures.count
         for place in places:
+            # As in Pulsar: a filter is never asked about no brokers, and reasons stay those of the filters before it.
             if not len(brokers):
                 break
             try:
@@ -216,6 +217,7 @@ class Policy:
     @cached_property
     def _settled(self) -> int:
         """Return how many filters come before the first whose answer an assignment can change."""
+        # Filters keep their order, so one that an assignment can change makes all behind it be asked again.
         reads = [bool(part & _UNSETTLED) for part in self.part_reads[: len(self.filters)]]
         return reads.index(True) if True in reads else len(reads)
 
@@ -245,6 +247,7 @@ class Policy:
         """Return the weighted sum of the scorers, shape (n_candidates,), all 1.0 if there are none."""
         if not self.scorers:
             return np.ones(len(brokers))
+        # Added up in listed order: another order would round differently and turn ties into preferences.
         total = np.zeros(len(brokers))
         for place in range(len(self.scorers)):
             total += self.scorers[place].weight * self.score(place, request, brokers, instant)
@@ -377,6 +380,7 @@ class Instant:
     def __init__(self, policy: Policy, view: ClusterView, failures: Failures | None = None) -> None:
         self.view = view
         index = np.flatnonzero(view.registered)
+        # Parts share the candidates; one that wrote into their index would move the others' brokers.
         index.setflags(write=False)
         self.offered = Candidates(view.brokers, index)
         self.views = [

@@ -81,6 +81,7 @@ def in_bytes(view: ClusterView, brokers: float, bundles: float) -> ClusterView:
         brokers: bytes that 1.0 of a broker's load stands for.
         bundles: bytes that 1.0 of a bundle's load stands for.
     """
+    # Usage and capacity are ratios of each other and stay; only what is compared with a limit in bytes is scaled.
     load = view.load
     smoothed = None if load.smoothed_throughput is None else load.smoothed_throughput * brokers
     scaled = replace(

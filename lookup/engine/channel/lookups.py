@@ -77,6 +77,7 @@ class Assigns:
                 return answer
             self._open.add(unit)
             return Selecting(unit, options)
+        # Counted as skipped even if the caller has to wait: the unit has, or is about to have, an owner.
         self.counters.skip += 1
         if isinstance(answer, Waiting):
             self._open.add(unit)
@@ -124,6 +125,7 @@ def lookup_result(broker: str, data: BrokerLookupData, options: LookupOptions) -
     Raises:
         NotFoundError: if the broker does not have the listener.
     """
+    # A blank name is no name: clients that have none configured send an empty one.
     binary = data.pulsar_service_url, data.pulsar_service_url_tls
     name = options.advertised_listener_name
     if name is not None and name.strip():

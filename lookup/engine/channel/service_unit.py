@@ -130,6 +130,7 @@ class ServiceUnitStateData:
     version_id: int = FIRST_VERSION
 
     def __post_init__(self) -> None:
+        # Free alone may name no broker: a unit can be given up whose last owner is unknown.
         if self.state is not ServiceUnitState.FREE and is_blank(self.dst_broker) and is_blank(self.source_broker):
             raise ArgumentError(f"a service unit's record in state {self.state} names no broker")
 
@@ -190,6 +191,7 @@ def state_of(data: ServiceUnitStateData | None) -> ServiceUnitState:
 
 def next_version(data: ServiceUnitStateData | None) -> int:
     """Return the version of the record to follow; after the largest comes the smallest."""
+    # A tombstone removes the version as well, so a unit that is used again begins anew.
     if data is None:
         return FIRST_VERSION
     return VERSION_MIN if data.version_id == VERSION_MAX else data.version_id + 1
