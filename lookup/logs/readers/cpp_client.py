@@ -47,27 +47,27 @@ class CppClientReader(LogOrigin):
                 layout.pass_over(line)
                 continue
             try:
-                yield self._row(number, answer, layout.time_before(line, answer.start()), source)
+                ts = layout.time_before(line, answer.start())
             except ValueError as error:
                 yield unreadable(number, str(error), line)
-
-    def _row(self, number: int, answer: re.Match[str], ts: int, source: str) -> Row:
-        groups = answer.groupdict()
-        topic = answer["topic"]
-        # Watchers of the client look their pattern up as if it were a topic.
-        if looks_like_pattern(topic):
-            raise ValueError(f"{shown(topic)} is a regular expression of a topic list watcher, not a topic")
-        connection = _CONNECTION.search(groups.get("cnx") or "")
-        # Without the port, which differs in every run.
-        here = connection["here"].rpartition(":")[0] or connection["here"] if connection else None
-        values = {
-            "ts": ts,
-            "topic": topic,
-            "client": self.client or here,
-            "properties": dict(self.properties),
-            "asked_broker": self.id_of(f"pulsar://{connection['there']}") if connection else None,
-            "broker": self.id_of(groups.get("broker") or ""),
-            "result": "failed" if "result" in groups else "unknown",
-            **self.cluster_of(source),
-        }
-        return Row("lookups", number, {name: value for name, value in values.items() if value is not None})
+                continue
+            topic, groups = answer["topic"], answer.groupdict()
+            # Watchers of the client look their pattern up as if it were a topic.
+            if looks_like_pattern(topic):
+                reason = f"{shown(topic)} is a regular expression of a topic list watcher, not a topic"
+                yield unreadable(number, reason, line)
+                continue
+            connection = _CONNECTION.search(groups.get("cnx") or "")
+            # Without the port, which differs in every run.
+            here = connection["here"].rpartition(":")[0] or connection["here"] if connection else None
+            values = {
+                "ts": ts,
+                "topic": topic,
+                "client": self.client or here,
+                "properties": dict(self.properties),
+                "asked_broker": self.id_of(f"pulsar://{connection['there']}") if connection else None,
+                "broker": self.id_of(groups.get("broker") or ""),
+                "result": "failed" if "result" in groups else "unknown",
+                **self.cluster_of(source),
+            }
+            yield Row("lookups", number, {name: value for name, value in values.items() if value is not None})

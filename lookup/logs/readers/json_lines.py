@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from json import JSONDecodeError
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from lookup.logs.readers.values import canonical_values, require_table, unreadable
 from lookup.model.documents import NestingError, Row, TableName, Unreadable, json_value
@@ -35,19 +35,16 @@ class JsonLinesReader:
             if not line.strip():
                 continue
             try:
-                yield Row(self.table, number, canonical_values(self.table, _object(line), self.ignore))
+                record = json_value(line)
+                if isinstance(record, dict):
+                    yield Row(self.table, number, canonical_values(self.table, record, self.ignore))
+                else:
+                    reason = f"a JSON {type(record).__name__} stands where an object was expected"
+                    yield unreadable(number, reason, line)
+            # Two kinds of ValueError, each with words of its own.
+            except NestingError as error:
+                yield unreadable(number, f"the line {error}", line)
+            except JSONDecodeError as error:
+                yield unreadable(number, f"the line is no JSON: {error.msg} at character {error.colno}", line)
             except ValueError as error:
                 yield unreadable(number, str(error), line)
-
-
-def _object(line: str) -> dict[str, Any]:
-    """Read a line; ValueError if it is no JSON object."""
-    try:
-        record = json_value(line)
-    except NestingError as error:
-        raise ValueError(f"the line {error}") from None
-    except JSONDecodeError as error:
-        raise ValueError(f"the line is no JSON: {error.msg} at character {error.colno}") from None
-    if not isinstance(record, dict):
-        raise ValueError(f"a JSON {type(record).__name__} stands where an object was expected")
-    return record
