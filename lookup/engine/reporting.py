@@ -37,7 +37,7 @@ Publication = Literal["forced", "interval", "change"]
 
 @dataclass(frozen=True, slots=True)
 class Cadence:
-    """How often a broker looks at its load and what makes it publish; the defaults are Pulsar's."""
+    """Intervals and thresholds by which a broker samples and publishes its load; the defaults are Pulsar's."""
 
     name: ClassVar[str] = "cadence"
 
@@ -55,10 +55,10 @@ class Cadence:
     def reason(
         self, published: BrokerLoadData, current: BrokerLoadData, now_ms: int, *, forced: bool = False
     ) -> Publication | None:
-        """Say why the current figures are to be published, None where they are not.
+        """Return why the current figures are to be published, None if they are not.
 
         Args:
-            published: what was published last; a fresh `BrokerLoadData` where nothing was.
+            published: what was published last; a fresh `BrokerLoadData` if nothing was.
             now_ms: ms since the epoch.
             forced: a role changed, or an operator asks.
         """
@@ -93,9 +93,9 @@ def largest_change(published: BrokerLoadData, current: BrokerLoadData) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What the brokers of a cluster measure from one instant on; arrays of shape (n_brokers,)."""
+    """Figures that the brokers of a cluster measure from one instant on; arrays of shape (n_brokers,)."""
 
-    #: the fullest resource, which is the weighted one as well, 1.0 is full; NaN where unknown
+    #: the fullest resource, which is the weighted one as well, 1.0 is full; NaN if unknown
     usage: Floats
     #: bytes, or weight, per second; NaN for a broker that is not there
     throughput: Floats
@@ -107,12 +107,12 @@ class Measured:
 
 @dataclass(frozen=True, eq=False)
 class Published:
-    """What everybody sees of the brokers of a cluster; arrays of shape (n_brokers,).
+    """Load reports of the brokers of a cluster; arrays of shape (n_brokers,).
 
-    Where there is no report, throughput is NaN, counts and times are 0.
+    If there is no report, throughput is NaN, counts and times are 0.
     """
 
-    #: smoothed (Pulsar: weightedMaxEMA), 1.0 is full; NaN where unknown
+    #: smoothed (Pulsar: weightedMaxEMA), 1.0 is full; NaN if unknown
     usage: Floats
     #: as measured (Pulsar: maxResourceUsage)
     max_usage: Floats
@@ -184,7 +184,7 @@ class ReportBoard:
         return self.published
 
     def shown(self, figures: Load, bundles: Ints, now_us: int) -> Load:
-        """Return what everybody sees at an instant at which the brokers measure some figures.
+        """Return the published load at an instant at which the brokers measure some figures.
 
         What is not part of a load report stays as it is: top bundles, what topics carry, rates in the long run.
 
@@ -193,7 +193,7 @@ class ReportBoard:
             now_us: µs since the Unix epoch, not before that of the last call.
         """
         load = figures.throughput
-        # Where no rate of messages is known, the load's changes are its changes.
+        # If no rate of messages is known, the load's changes are its changes.
         rate = load if figures.rates is None else figures.rates
         seen = self.measure(Measured(figures.usage, load, rate, bundles, figures.topics), now_us)
         return replace(
@@ -236,7 +236,7 @@ class ReportBoard:
             self._next_us += count * self.cadence.min_interval_ms * 1000
 
     def _last_publication(self, count: int) -> Ints:
-        """Return which of the next samples is published last, from 1; 0 where none is, shape (n_brokers,)."""
+        """Return which of the next samples is published last, from 1; 0 if none is, shape (n_brokers,)."""
         step_us, longest_us = self.cadence.min_interval_ms * 1000, self.cadence.max_interval_ms * 1000
         is_new = np.isnan(self.published.throughput)
         # The first sample later than the longest interval after the last report; samples are numbered from 1.

@@ -58,7 +58,7 @@ class ResourceUsage:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What a broker uses of each of its resources."""
+    """Usage of each resource of a broker."""
 
     #: percent of all cores
     cpu: ResourceUsage = ResourceUsage()
@@ -117,7 +117,7 @@ class NamespaceBundleStats:
 
     @property
     def rank(self) -> tuple[int, int, int, int, int]:
-        """What Pulsar orders bundles by: the first figure that differs decides, and close ones do not differ.
+        """Rank by which Pulsar orders bundles: the first figure that differs decides, and close ones do not differ.
 
         Steps of 100 kB/s inbound, then outbound, of 100 messages/s, of 500 things connected, of 100 kB cached. Inbound
         comes first, so a bundle with huge outbound traffic ranks below one with a little more inbound.
@@ -150,7 +150,7 @@ def broker_load_from_json(source: str) -> BrokerLoadData:
     """Read `BrokerLoadData` from Pulsar's JSON; absent keys take their defaults.
 
     Raises:
-        InputError: where the text is no JSON object or a figure is no finite number.
+        InputError: if the text is no JSON object or a figure is no finite number.
     """
     return _filled(BrokerLoadData, parsed_object(source, "broker load data"))
 
@@ -164,7 +164,7 @@ def bundle_stats_from_json(source: str) -> NamespaceBundleStats:
     """Read `NamespaceBundleStats` from Pulsar's JSON; absent keys take their defaults.
 
     Raises:
-        InputError: where the text is no JSON object or a figure is no finite number.
+        InputError: if the text is no JSON object or a figure is no finite number.
     """
     return _filled(NamespaceBundleStats, parsed_object(source, "bundle stats"))
 
@@ -212,7 +212,7 @@ def _camel(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ResourceWeights:
-    """How much each resource counts in a broker's weighted usage, and how much of it is history.
+    """Weights of the resources in a broker's weighted usage, and the share of history in it.
 
     In all of them the defaults are Pulsar's.
     """
@@ -234,7 +234,7 @@ class ResourceWeights:
 
 @dataclass(frozen=True, slots=True)
 class SystemResourceUsage(Resources):
-    """What a broker uses of each resource at one moment; printed as Pulsar logs it, `cpu: 10.00%, memory: ...`."""
+    """Usage of each resource at one moment; printed as Pulsar logs it, `cpu: 10.00%, memory: ...`."""
 
     @property
     def max_usage(self) -> float:
@@ -287,7 +287,7 @@ def updated_load(
 ) -> BrokerLoadData:
     """Return the report after one more sample, as `BrokerLoadData.update` leaves it.
 
-    The first sample, where `before.updated_at` is 0, starts the averages; each later one is mixed in. When it was
+    The first sample, if `before.updated_at` is 0, starts the averages; each later one is mixed in. When it was
     reported stays as it was.
 
     Args:

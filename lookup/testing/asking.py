@@ -75,7 +75,7 @@ def classes_of(policy: Policy) -> dict[str, list[type[Any]]]:
 
 
 def worlds_of(policy: Policy, worlds: Iterable[World]) -> Iterator[World]:
-    """Yield the worlds with the labels the policy reads, and again after some assignments where it keeps memory."""
+    """Yield the worlds with the labels the policy reads, and again after some assignments if it keeps memory."""
     for world in worlds:
         labelled = labelled_for(policy, world)
         yield labelled
@@ -122,10 +122,10 @@ def answer_of(part: Any, world: World) -> Any:
 
 
 def proposals_in(shedder: Shedder | Splitter, world: World) -> list[Proposal | Split | CycleOutcome]:
-    """Return what a shedder or splitter proposes where everything is accepted, and what it ends with.
+    """Return what a shedder or splitter proposes if everything is accepted, and what it ends with.
 
     Raises:
-        AssertionError: where it does not end.
+        AssertionError: if it does not end.
     """
     said: list[Proposal | Split | CycleOutcome] = []
     view = _own_view(shedder, world.view)

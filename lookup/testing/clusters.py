@@ -28,13 +28,13 @@ CountArray = NDArray[np.int64]
 
 
 class Figures(TypedDict, total=False):
-    """What may be said of a cluster besides its brokers; everything has a default."""
+    """Figures of a cluster besides its brokers; everything has a default."""
 
     #: ids of the registered brokers; default: all
     registered: Collection[str]
     #: load / capacity by broker; default: what throughput and capacity give, else no report
     usage: Mapping[str, float]
-    #: weight per second by broker; default: the sum of its bundles' loads, where any load is given, else no report
+    #: weight per second by broker; default: the sum of its bundles' loads, if any load is given, else no report
     throughput: Mapping[str, float]
     #: topics by broker; default: 0
     topics: Mapping[str, int]
@@ -54,7 +54,7 @@ class Figures(TypedDict, total=False):
     traffic: Traffic
     #: percentages by broker, then resource (`lookup.model.RESOURCES`), absent ones 0; default: unknown
     resources: Mapping[str, Mapping[str, float]]
-    #: usage by broker as it was measured, where `usage` is smoothed; default: `usage` is
+    #: usage by broker as it was measured, if `usage` is smoothed; default: `usage` is
     max_usage: Mapping[str, float]
     #: messages per second by broker; default: unknown
     rates: Mapping[str, float]
@@ -77,7 +77,7 @@ class OwnedBundles:
     owners: Mapping[str, int] = field(default_factory=dict)
 
     def owner(self, bundle: str) -> int | None:
-        """Return the number of the bundle's owner, None where it has none."""
+        """Return the number of the bundle's owner, None if it has none."""
         return self.owners.get(bundle)
 
     def bundles(self) -> CountArray:

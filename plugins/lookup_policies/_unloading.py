@@ -1,4 +1,4 @@
-"""What the shedders of Pulsar's modular load manager share: usage by broker, giving up bundles, the end of a cycle.
+"""Helps the shedders of Pulsar's modular load manager: usage by broker, giving up bundles, the end of a cycle.
 
 No part lives here. Bundles come from `view.load.top_bundles`, which leaves out idle ones and those of system
 namespaces; Pulsar would also unload idle ones once nothing else is left, which moves no load.
@@ -33,7 +33,7 @@ Figures = dict[int, float]
 def usage_by(view: ClusterView, weights: Sequence[float]) -> NDArray[np.float64]:
     """Return the largest weighted usage of each broker, shape (n_brokers,), NaN without report.
 
-    Where single resources are not known it is the view's one usage, which has its weights in it: as measured, since the
+    If single resources are not known it is the view's one usage, which has its weights in it: as measured, since the
     modular manager's brokers do not smooth what they report.
 
     Args:
@@ -65,8 +65,8 @@ def average_of(usage: Figures) -> float:
 
 def no_figures(view: ClusterView) -> CycleOutcome:
     """Return how a cycle ends in which no broker can be judged."""
-    nobody = CycleReason.NO_LOAD_DATA if view.registered.any() else CycleReason.NO_BROKERS
-    return CycleOutcome(CycleLabel.SKIP, nobody)
+    reason = CycleReason.NO_LOAD_DATA if view.registered.any() else CycleReason.NO_BROKERS
+    return CycleOutcome(CycleLabel.SKIP, reason)
 
 
 def give_up(view: ClusterView, number: int, needed: float) -> Generator[Unload, Ruling, int]:
@@ -116,7 +116,7 @@ def ended(
     average = average_of(usage) if usage else None
     deviation = None if average is None else math.sqrt(average_of({n: (u - average) ** 2 for n, u in usage.items()}))
     label = CycleLabel.SUCCESS if accepted else CycleLabel.SKIP
-    # Without any unload the reason is why: nobody was over, or those who were had nothing to give.
+    # Without any unload the reason is why: no broker was over, or those who were had nothing to give.
     if not accepted:
         reason = idle if (over if acting is None else acting) else CycleReason.HIT_COUNT
     return CycleOutcome(label, reason, average, deviation, over=len(over), excess=max([0.0, *over.values()]))

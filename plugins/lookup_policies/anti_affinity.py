@@ -18,7 +18,7 @@ CountArray = NDArray[np.int64]
 #: Domain of a broker that is in none.
 _DEFAULT_DOMAIN = ""
 #: More than any count; the least of no counts.
-_NOBODY = 2**62
+_ABOVE_ANY_COUNT = 2**62
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class AntiAffinity:
         return kept & fewest
 
     def should_unload(self, request: LookupRequest, owner: Broker, brokers: Candidates, view: ClusterView) -> bool:
-        """Tell whether a bundle may leave its owner for the group's sake; asked before it is shed to nobody knows whom.
+        """Return whether a bundle may leave its owner, as the group sees it; asked if a shedder names no destination.
 
         So the modular manager does, whose shedders name no destination. The extensible one does not ask.
 
@@ -74,15 +74,15 @@ class AntiAffinity:
             brokers: whom the bundle could go to, usually its owner among them.
 
         Returns:
-            False only where every candidate owns as many of the group as the owner, and some at that: nobody would
-            gain.
+            False only where every candidate owns as many of the group as the owner, and some at that: no broker
+            would gain.
         """
         group = _group_of(request, view.namespaces)
         if not group:
             return True
         # Over all brokers of the run: the owner itself need not be among the candidates.
         counts = _counts(group, view)
-        least = int(counts[brokers.index].min(initial=_NOBODY))
+        least = int(counts[brokers.index].min(initial=_ABOVE_ANY_COUNT))
         number = view.brokers.number(owner.id)
         owned = 0 if number is None else int(counts[number])
         return least == 0 or owned > least or bool((counts[brokers.index] != least).any())

@@ -83,7 +83,7 @@ class Avg:
     min_rate: Annotated[float, Ge(0), Conf("minUnloadMessage"), Unit("messages/s")] = 1000.0
     #: throughput not worth moving
     min_throughput: Annotated[float, Ge(0), Conf("minUnloadMessageThroughput"), Unit("bytes/s")] = 1_048_576.0
-    #: weights of the resources, where these are known
+    #: weights of the resources if these are known
     cpu_weight: Annotated[float, Ge(0), Conf("loadBalancerCPUResourceWeight")] = 1.0
     direct_memory_weight: Annotated[float, Ge(0), Conf("loadBalancerDirectMemoryResourceWeight")] = 0.0
     bandwidth_in_weight: Annotated[float, Ge(0), Conf("loadBalancerBandwidthInResourceWeight")] = 1.0

@@ -125,7 +125,7 @@ class Version:
     Match -> Result -> Reason:
         * `prefer_later` is off -> all kept
         * a candidate's version is missing or not semantic, `unreadable = "keep"` -> all kept
-        * such a version, `unreadable = "fail"` -> the filter fails, nobody is rejected
+        * such a version, `unreadable = "fail"` -> the filter fails, no broker is rejected
         * the version is the highest of the candidates -> kept
         * a candidate has a higher version -> rejected -> `version`
 
@@ -149,7 +149,7 @@ class Version:
         if ranks.min() < 0 and self.unreadable == "fail":
             odd = brokers[int(np.argmin(ranks))]
             raise InputError(f"broker {odd.id} has version {odd.lookup_data.broker_version!r}, which is not semantic")
-        # One version that cannot be compared keeps everybody: dropping its broker would be a guess.
+        # One version that cannot be compared keeps all brokers: dropping its broker would be a guess.
         mask: NDArray[np.bool_] = (ranks == ranks.max()) | (ranks.min() < 0)
         return mask
 
@@ -160,7 +160,7 @@ class Version:
 
 @lru_cache(maxsize=64)
 def _ranks(roster: Roster) -> NDArray[np.int64]:
-    # Shape (n_brokers,): equal versions have equal ranks, later ones higher; -1 where there is nothing to compare.
+    # Shape (n_brokers,): equal versions have equal ranks, later ones higher; -1 if there is nothing to compare.
     orders: list[_Order | None] = []
     for broker in roster:
         match = _SEMANTIC.fullmatch(broker.lookup_data.broker_version or "")

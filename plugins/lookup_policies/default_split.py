@@ -34,7 +34,7 @@ _Hits = dict[str, int]
 
 @dataclass
 class _Tally:
-    """What one cycle of all brokers came to."""
+    """Result of one cycle of all brokers."""
 
     accepted: int = 0
     failures: int = 0
@@ -105,7 +105,7 @@ class DefaultSplit:
     hit_threshold: Annotated[int, Ge(0), Conf("loadBalancerNamespaceBundleSplitConditionHitCountThreshold")] = 3
     #: where a bundle is cut (Pulsar: `defaultNamespaceBundleSplitAlgorithm`)
     algorithm: SplitAlgorithm = RangeEquallyDivide()
-    #: how bundles that are being split are told to touch another
+    #: how bundles that are being split are found to touch another
     quirks: Literal["upstream", "intended"] = "upstream"
 
     def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Split, Ruling, CycleOutcome]:

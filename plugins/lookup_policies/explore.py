@@ -1,4 +1,4 @@
-"""The wrapper `explore`: now and then anybody, so that logs can judge other policies later.
+"""The wrapper `explore`: now and then any broker, so that logs can judge other policies later.
 
 With it, what wrappers around one child have in common.
 """
@@ -24,14 +24,14 @@ FloatArray = NDArray[np.float64]
 
 
 class ChildAsking:
-    """A selector with one child: it is order sensitive, and keeps something, where its child does."""
+    """A selector with one child: it is order sensitive, and keeps something if its child does."""
 
     #: declared by the wrapper, with its default
     child: Selector
 
     @property
     def order_sensitive(self) -> bool:
-        """Tell whether the child is."""
+        """Return whether the child is."""
         return getattr(self.child, "order_sensitive", False)
 
     @property
@@ -39,7 +39,7 @@ class ChildAsking:
         """Return the child's own `remember`; the memory it is handed is the wrapper's.
 
         Raises:
-            AttributeError: where the child has none, so that the wrapper does not seem to keep anything.
+            AttributeError: if the child has none, so that the wrapper does not seem to keep anything.
         """
         return cast("Remembering", self.child).remember
 
@@ -48,7 +48,7 @@ class ChildAsking:
         """Return the child's own `observe`; memory and offer it is handed are the wrapper's.
 
         Raises:
-            AttributeError: where the child has none.
+            AttributeError: if the child has none.
         """
         return cast("Observing", self.child).observe
 
@@ -90,11 +90,11 @@ class Explore(ChildAsking):
 def shares_of(
     child: Selector, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView
 ) -> FloatArray:
-    """Ask a wrapper's child for its odds and normalise them, shape (n_candidates,); all zero where it declines.
+    """Ask a wrapper's child for its odds and normalise them, shape (n_candidates,); all zero if it declines.
 
     Raises:
-        ContractError: where the child answers too many or too few odds, negative ones, NaN or infinity; in the mixture
-            the engine could not tell any more.
+        ContractError: if the child answers too many or too few odds, negative ones, NaN or infinity; in the mixture
+            the engine could not notice any more.
     """
     odds = np.asarray(child.odds(request, brokers, scores, view), dtype=np.float64)
     if odds.shape != (len(brokers),):

@@ -50,44 +50,44 @@ class Fallback:
 
     @property
     def order_sensitive(self) -> bool:
-        """Tell whether one of the children is."""
+        """Return whether one of the children is."""
         return any(getattr(child, "order_sensitive", False) for child in self.children)
 
     @property
     def remember(self) -> Callable[[MutableMapping[str, Any], LookupRequest, Broker], None]:
-        """Return what tells every child that keeps something; the memory is the wrapper's and shared.
+        """Return a function by which every child that keeps something does so; the memory is the wrapper's and shared.
 
         Raises:
-            AttributeError: where no child keeps anything, so that the wrapper does not seem to.
+            AttributeError: if no child keeps anything, so that the wrapper does not seem to.
         """
         remembering = [cast("Remembering", child) for child in self.children if hasattr(child, "remember")]
         if not remembering:
             raise AttributeError("no child of this fallback keeps anything")
 
-        def tell(memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker) -> None:
-            """Tell every child that keeps something of a new owner."""
+        def remember_all(memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker) -> None:
+            """Let every child that keeps something note a new owner."""
             for child in remembering:
                 child.remember(memory, request, broker)
 
-        return tell
+        return remember_all
 
     @property
     def observe(self) -> Callable[[MutableMapping[str, Any], LookupRequest, Broker, Offer], None]:
-        """Return what shows every child that observes an assignment, whoever's odds it came from.
+        """Return a function that lets every child observe that does, whichever child's odds an assignment came from.
 
         Raises:
-            AttributeError: where no child observes anything.
+            AttributeError: if no child observes anything.
         """
         observing = [cast("Observing", child) for child in self.children if hasattr(child, "observe")]
         if not observing:
             raise AttributeError("no child of this fallback observes anything")
 
-        def show(memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker, offer: Offer) -> None:
+        def observe_all(memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker, offer: Offer) -> None:
             """Show every child that observes what was offered."""
             for child in observing:
                 child.observe(memory, request, broker, offer)
 
-        return show
+        return observe_all
 
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
         """Return the odds of the first child that states any."""

@@ -106,7 +106,7 @@ class Rendezvous:
             return weights.astype(np.float64)
         capacity = view.capacity[brokers.index]
         known = view.capacity[~np.isnan(view.capacity)]
-        # Over all brokers of the run, so that nobody's weight changes when another broker comes or goes.
+        # Over all brokers of the run, so that no broker's weight changes when another broker comes or goes.
         return np.where(np.isnan(capacity), math.fsum(known.tolist()) / len(known) if len(known) else 1.0, capacity)
 
 
@@ -133,7 +133,7 @@ class BoundedConsistentHash:
     Match -> Result -> Reason:
         * the first candidate clockwise with room -> always
         * a candidate that is full -> passed over
-        * otherwise -> never; somebody always has room
+        * otherwise -> never; some broker always has room
 
     Source: Mirrokni, Thorup and Zadimoghaddam, Consistent Hashing with Bounded Loads, SODA 2018;
     page "Policies" of the documentation.
@@ -150,7 +150,7 @@ class BoundedConsistentHash:
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
         """Return 1 for the first candidate with room."""
         counts = view.ownership.bundles()[brokers.index]
-        # One more than there are: the bundle to assign counts, so somebody always has room.
+        # One more than there are: the bundle to assign counts, so some broker always has room.
         cap = math.ceil((1.0 + self.epsilon) * (int(counts.sum()) + 1) / len(brokers))
         roomy = np.zeros(len(view.brokers), dtype=np.bool_)
         roomy[brokers.index[counts < cap]] = True

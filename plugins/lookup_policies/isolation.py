@@ -80,9 +80,8 @@ def _allowed(request: LookupRequest, brokers: Candidates, view: ClusterView) -> 
         return allowed
     is_persistent = request.domain != "non-persistent"
     field = "persistent_topics_enabled" if is_persistent else "non_persistent_topics_enabled"
-    serving: BoolArray = brokers.column(
-        (Isolation.name, field), lambda broker: getattr(broker.lookup_data, field)
-    ).astype(np.bool_)
+    enabled = brokers.column((Isolation.name, field), lambda broker: getattr(broker.lookup_data, field))
+    serving: BoolArray = enabled.astype(np.bool_)
     claimed = _primaries(view.namespaces.isolation)
     return serving & ~_matching(view.brokers, claimed)[brokers.index] if claimed else serving
 

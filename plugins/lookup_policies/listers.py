@@ -88,7 +88,7 @@ class Indexed(Lister):
 class TenantScope(Lister):
     """List only topics of the tenant that the client says it belongs to.
 
-    A topic belongs to the tenant its own property `key` names, and to the tenant of its namespace where it has no such
+    A topic belongs to the tenant its own property `key` names, and to the tenant of its namespace if it has no such
     property. So a namespace that several tenants share shows each its own. What a client says of itself is no proof:
     this narrows what consumers see, it keeps no secrets.
 

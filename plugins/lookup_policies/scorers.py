@@ -30,7 +30,7 @@ class PropertyMatch:
         * both have it, values equal -> 1.0
         * both have it, values differ -> 0.0
         * the client sent it, the broker has none -> `unlabelled`
-        * the client sent none, whatever the broker has -> `unasked` for every broker, so the key prefers nobody
+        * the client sent none, whatever the broker has -> `unasked` for every broker, so the key prefers no broker
 
     Source: PIP-368; its worked example compares a client's `rack` with a broker's `lookup.rack`.
     """
@@ -43,7 +43,7 @@ class PropertyMatch:
     keys: Mapping[str, Annotated[float, Gt(0)]] = field(default_factory=dict)
     #: score of a broker that lacks what the client sent; 0.5 treats it as neither match nor mismatch
     unlabelled: Annotated[float, Ge(0), Le(1)] = 0.0
-    #: score of every broker where the client sent nothing
+    #: score of every broker if the client sent nothing
     unasked: Annotated[float, Ge(0), Le(1)] = 0.5
 
     def __post_init__(self) -> None:
@@ -190,6 +190,6 @@ class FewestBundles:
     def score(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> NDArray[np.float64]:
         """Compare every candidate's bundles with the most."""
         counts = view.ownership.bundles()[brokers.index]
-        # At least 1: where no candidate owns a bundle all are to score 1.0.
+        # At least 1: if no candidate owns a bundle all are to score 1.0.
         scores: NDArray[np.float64] = 1.0 - counts / max(1, int(counts.max()))
         return scores

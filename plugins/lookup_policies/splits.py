@@ -53,7 +53,7 @@ class TopicCountEquallyDivide:
         * otherwise -> a + (b - a) // 2 of the hashes a and b of the two topics in the middle
         * with `quirks = "intended"`, a boundary at the lower end of the bundle -> none
 
-    Quirk: where both middle topics have the hash at the lower end of the bundle, the boundary is that end, and the
+    Quirk: if both middle topics have the hash at the lower end of the bundle, the boundary is that end, and the
     split fails when it is carried out (NamespaceBundleFactory: positions lie strictly inside). Effect: the
     attempt counts as made and nothing changes. "intended" leaves the bundle whole.
 
@@ -89,7 +89,7 @@ class SpecifiedPositionsDivide:
     Match -> Result -> Reason:
         * no positions -> an error -> an administrator forgot them
         * at most one topic -> no boundary -> there is nothing to divide
-        * otherwise -> the positions strictly inside, ascending; none where none is inside
+        * otherwise -> the positions strictly inside, ascending; none if none is inside
 
     Quirk: a position given twice is returned twice, and the split fails when it is carried out, as boundaries have to
     ascend. Effect: nothing is split. "intended" returns it once.
@@ -110,7 +110,7 @@ class SpecifiedPositionsDivide:
         """Return the positions inside the bundle, ascending.
 
         Raises:
-            InputError: where no position is given.
+            InputError: if no position is given.
         """
         # Before topics are counted, as in Pulsar: an empty bundle does not hide that positions were forgotten.
         if not positions:
@@ -136,7 +136,7 @@ class FlowOrQpsEquallyDivide:
           the sums begin again with its own load
         * the first topic alone exceeds a limit -> a cut half way between it and the next
 
-    Quirk: where the first topic alone exceeds a limit, the second exceeds it again with the same neighbours, and the
+    Quirk: if the first topic alone exceeds a limit, the second exceeds it again with the same neighbours, and the
     same cut is returned twice. Effect: `default-split`, which takes exactly one boundary, counts a failure and leaves
     the bundle whole; the engine would refuse boundaries that do not ascend. "intended" returns each cut once, and only
     those strictly inside the bundle.

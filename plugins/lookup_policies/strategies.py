@@ -88,7 +88,7 @@ class LeastResourceUsageWithWeight:
 
     #: weight of the past in smoothed usage, in [0, 1]
     history: Annotated[float, Ge(0), Le(1), Conf("loadBalancerHistoryResourcePercentage")] = 0.9
-    #: smoothed usage above which a broker is chosen only where all are, as a ratio of its capacity
+    #: smoothed usage above which a broker is chosen only if all are, as a ratio of its capacity
     overloaded: Annotated[float, Ge(0), Conf("loadBalancerBrokerOverloadedThresholdPercentage", scale=0.01)] = 0.85
     #: how far below the mean a broker must be, as a ratio of its capacity
     difference: Annotated[
@@ -111,7 +111,7 @@ class LeastResourceUsageWithWeight:
         return least.astype(np.float64)
 
     def observe(self, memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker, offer: Offer) -> None:
-        """Move smoothed usage on for everybody who was a candidate."""
+        """Move smoothed usage on for every broker that was a candidate."""
         moved = self._smoothed(memory, offer.brokers, offer.view)
         # Brokers that were no candidates keep their past: this selection says nothing of them.
         memory["usage"] = {**memory.get("usage", {}), **dict(moved)}
@@ -135,7 +135,7 @@ class LeastLongTermMessageRate:
     """Choose the broker with the least messages per second in the long run, overloaded ones last.
 
     A broker's rate is the one it reported plus those of the bundles it was given since, whose traffic no report shows
-    yet. Where rates of the long run are not known the present ones count, else the load; every grid instant is a
+    yet. If rates of the long run are not known the present ones count, else the load; every grid instant is a
     report. A broker without report has rate and usage 0. Scores do not matter.
 
     Match -> Result -> Reason:
@@ -149,7 +149,7 @@ class LeastLongTermMessageRate:
     name: ClassVar[str] = "least-long-term-message-rate"
     reads: ClassVar[frozenset[str]] = frozenset({"bundle", "view.load", "view.load.rates", "view.now", "view.memory"})
 
-    #: usage above which a broker is chosen only where all are, as a ratio of its capacity
+    #: usage above which a broker is chosen only if all are, as a ratio of its capacity
     overloaded: Annotated[float, Ge(0), Conf("loadBalancerBrokerOverloadedThresholdPercentage", scale=0.01)] = 0.85
     #: messages per second, in + out, of a bundle nothing is known of; Pulsar takes 50 of each. Any number above 0 makes
     #: bundles that come in one go spread out
@@ -164,7 +164,7 @@ class LeastLongTermMessageRate:
         given = _given(view.memory, view.now_us)
         expected = [math.fsum(given.get(broker_id, {}).values()) for broker_id in brokers.ids]
         rates = np.nan_to_num(reported[brokers.index]) + expected
-        # Infinite, not left out: where every candidate is overloaded they tie, and one of them is chosen all the same.
+        # Infinite, not left out: if every candidate is overloaded they tie, and one of them is chosen all the same.
         rates[measured_usage(view)[brokers.index] > self.overloaded] = np.inf
         least: NDArray[np.bool_] = rates == rates.min()
         return least.astype(np.float64)

@@ -31,7 +31,7 @@ _MIB = 1024.0 * 1024.0
 class Threshold:
     """Unload the most loaded bundles of brokers whose smoothed usage exceeds the average by a threshold.
 
-    Usage is the largest weighted one of a broker's resources, or the view's one usage where these are not known; above
+    Usage is the largest weighted one of a broker's resources, or the view's one usage if these are not known; above
     1.0 only resources up to 100 % count. It is smoothed by broker: `history` * before + (1 - `history`) * now. An
     overloaded broker gives up bundles, most loaded first, until their load reaches its load times
     (usage - average - `threshold` + 0.05); a refused bundle is passed over for the next. Where they go is decided by
@@ -67,7 +67,7 @@ class Threshold:
     ] = 0.0
     #: whether the busiest broker also gives up bundles to one that is far below the average
     lower_boundary: Annotated[bool, Conf("lowerBoundarySheddingEnabled")] = False
-    #: weights of the resources, where these are known
+    #: weights of the resources if these are known
     cpu_weight: Annotated[float, Ge(0), Conf("loadBalancerCPUResourceWeight")] = 1.0
     memory_weight: Annotated[float, Ge(0), Conf("loadBalancerMemoryResourceWeight")] = 0.0
     direct_memory_weight: Annotated[float, Ge(0), Conf("loadBalancerDirectMemoryResourceWeight")] = 0.0
@@ -135,7 +135,7 @@ class Threshold:
         return None if math.isnan(needed) or needed < self.min_offload else needed
 
     def _busiest(self, view: ClusterView, usage: Figures) -> Sequence[int]:
-        # One number, or none: nobody is far below the average, or nobody busy has a bundle to spare.
+        # One number, or none: no broker is far below the average, or no busy one has a bundle to spare.
         average, counts = average_of(usage), view.ownership.bundles()
         if min(usage.values()) >= average - self.threshold:
             return ()
@@ -152,16 +152,16 @@ class Overload:
     """Unload the most loaded bundles of brokers whose usage has reached a threshold.
 
     Usage is the largest one of a broker's resources without memory, unweighted and not smoothed, or the view's one
-    usage where resources are not known. An overloaded broker gives up bundles, most loaded first, until their load
+    usage if resources are not known. An overloaded broker gives up bundles, most loaded first, until their load
     reaches its load times (usage - `threshold` + 0.05), at least one; a refused bundle is passed over for the next.
-    Where they go is decided by the next lookup, which may well be to another overloaded broker: where all are above the
+    Where they go is decided by the next lookup, which may well be to another overloaded broker: if all are above the
     threshold, all give up bundles in every cycle.
 
     Match -> Result -> Reason:
         * no registered broker, none with a report -> nothing -> `no-brokers`, `no-load-data`
         * usage >= `threshold`, more than one bundle -> unloads -> `overloaded`
-        * somebody has reached the threshold but nothing could be unloaded -> nothing -> `no-bundles`
-        * nobody has -> nothing -> `hit-count`, the condition is not met
+        * a broker has reached the threshold but nothing could be unloaded -> nothing -> `no-bundles`
+        * no broker has -> nothing -> `hit-count`, the condition is not met
 
     Source: OverloadShedder.
     """

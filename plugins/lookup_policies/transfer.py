@@ -48,7 +48,7 @@ class Transfer:
     Match -> Result -> Reason:
         * some broker unloaded in the last `cool_down_s` before it measured its load -> nothing -> `cool-down`
         * all reports are older than `ttl_s` -> nothing -> `out-dated-data`
-        * nobody reports -> nothing -> `no-brokers`; a registered broker does not -> nothing -> `no-load-data`
+        * no broker reports -> nothing -> `no-brokers`; a registered broker does not -> nothing -> `no-load-data`
         * balanced, or not `hit_count` times out of balance before -> nothing -> `hit-count`
         * deviation above `target_std`, or the fullest broker overloaded -> unloads -> `overloaded`
         * else the emptiest broker underloaded -> unloads -> `underloaded`
@@ -60,7 +60,7 @@ class Transfer:
         * brokers with outdated reports are left out of the average but may be paired. Intended: they are not.
         * reports of brokers that are no longer registered count and may be paired. Intended: they do not.
         * a source with usage 0 but some load gives up all bundles but one. Intended: none.
-        * swaps are weighed by load alone, so where usage does not go with load they can raise the modelled deviation.
+        * swaps are weighed by load alone, so if usage does not go with load they can raise the modelled deviation.
           Intended: such a swap is not made.
         * a bundle may come back in a swap though it was unloaded within the grace period. Intended: it stays.
 
@@ -150,7 +150,7 @@ class Transfer:
 
 
 class _Reports:
-    """What brokers reported, by number; no load counts as 0, as in Pulsar's reports."""
+    """Reports of brokers, by number; no load counts as 0, as in Pulsar's reports."""
 
     def __init__(self, part: Transfer, view: ClusterView) -> None:
         self.ids: Sequence[str] = view.brokers.ids
@@ -190,7 +190,7 @@ class _Cycle:
         self.high = len(self.order) - 1
 
     def reason(self) -> CycleReason | None:
-        """Return why the brokers at both ends are to be paired, None where they are balanced."""
+        """Return why the brokers at both ends are to be paired, None if they are balanced."""
         part, usage = self.part, self.reports.usage
         emptiest, fullest = self.order[self.low], self.order[self.high]
         if self.stats.deviation > part.target_std:
@@ -283,7 +283,7 @@ class _Pair:
         return load * self.usage[0] / self.load[0] if self.load[0] else 0.0
 
     def _swapped(self, offered: float) -> Generator[Unload | Probe, Ruling, Sequence[BundleLoad]]:
-        # The bundles of the destination that come back for one that is too large, none where that does not help.
+        # The bundles of the destination that come back for one that is too large, none if that does not help.
         whole, other = self.load
         here, there = whole - self.out + self.gain - offered, other + self.out - self.gain + offered
         back: list[BundleLoad] = []

@@ -21,7 +21,7 @@ _EPSILON = 1e-6
 
 @dataclass(frozen=True)
 class _Excess:
-    """What the busiest broker has to give up."""
+    """Traffic that the busiest broker has to give up."""
 
     broker: int
     #: most the bundles given up may carry together, in the unit of `traffic`
@@ -41,9 +41,9 @@ class Uniform:
     `rate_difference` above the least busy one, as a ratio of that one's. Else the busiest by throughput (the view's
     load) is ahead with more than `throughput_multiple` times the least. It gives up bundles, most busy first, each
     with at most what remains of `max_share` of the difference; a refused one is passed over. Where they go is decided
-    by the next lookup. Where messages per second are not known only throughput counts.
+    by the next lookup. If messages per second are not known only throughput counts.
 
-    Quirks: with `quirks = "upstream"` a broker above 2^31 - 1 (2.1 GB/s) is never the least busy, and where all are
+    Quirks: with `quirks = "upstream"` a broker above 2^31 - 1 (2.1 GB/s) is never the least busy, and if all are
     above it that number stands for it, so a busy cluster looks uneven; what is required is a whole number of at most
     2^31 - 1, each bundle reduces it by the whole part of its traffic only, and bundles without any are taken as well.
     With `"intended"` the least is the least, all figures are exact and bundles without traffic stay.

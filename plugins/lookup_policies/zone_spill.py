@@ -28,7 +28,7 @@ class ZoneSpill(ChildAsking):
     A zone's origin share is its part of the demand, in weight of the last grid cell by the clients' property; its
     capacity share is its part of the candidates' capacity, or of their number where one of them has no known capacity.
     Brokers that publish no zone form one together. Inside a zone the child selector chooses among that zone's
-    candidates; where it declines, the other zones take over that zone's share.
+    candidates; if it declines, the other zones take over that zone's share.
 
     Match -> Result -> Reason:
         * fewer candidates than `min_cluster_size` -> the child's odds over all candidates
