@@ -182,7 +182,7 @@ def _why_no_broker(inputs: SmallInputs) -> str:
     unusable = inputs.brokers.quarantined
     if not unusable:
         return "the BROKERS table has no row of it"
-    # The quarantine table goes with the output of a run that fails, so the first row is told here.
+    # The quarantine table goes with the output of a run that fails, so the sentence has the first row.
     first = unusable[0]
     count = quantity(len(unusable), "row that cannot be used", "rows that cannot be used")
     where = f"{first.source}, row {first.line}"

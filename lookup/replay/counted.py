@@ -115,7 +115,9 @@ class Counted:
         # Usage is a broker's as a whole: no part of its bundles or clients has one.
         cells = self.cells.cells(groups, is_known=self.has_usage and part.units is None and part.clients is None)
         if part.hour is not None:
-            cells = _of_hour(cells, part.hour)
+            of_hour = cells.start // _HOUR_US == part.hour
+            times = (None if column is None else column[of_hour] for column in (cells.known_s, cells.overloaded_s))
+            cells = Cells(cells.start[of_hour], cells.served[of_hour], cells.registered[of_hour], *times)
         nothing = np.zeros_like(cells.served)
         no_usage = None if cells.known_s is None else nothing
         no_cells = Cells(cells.start, nothing, np.zeros_like(cells.registered), no_usage, no_usage)
@@ -128,6 +130,11 @@ class Counted:
             # Cells, changes and agreement are counted over all epochs: the last batch brings them, once.
             is_last = epoch == epochs[-1]
             compared = every & (is_last and is_compared)
+            transitions = None
+            if self.moving is not None:
+                of_epoch = (group for group in self.moving if group.epoch == epoch)
+                moving = _served([kept for group in of_epoch if (kept := part.of(group)) is not None])
+                transitions = Transitions(moving.bundle, moving.broker, moving.client, moving.lookups, moving.weight)
             batches.append(
                 Batch(
                     cluster=self.cluster.name,
@@ -142,19 +149,12 @@ class Counted:
                     topology=self.run.topology,
                     bytes_per_weight=self.run.bytes_per_weight,
                     window_s=self.run.window_s,
-                    transitions=self._transitions(part, epoch),
+                    transitions=transitions,
                     events=self.cluster.timeline.event_causes,
                     epoch=epoch,
                 )
             )
         return batches
-
-    def _transitions(self, part: _Part, epoch: int) -> Transitions | None:
-        if self.moving is None:
-            return None
-        groups = [kept for group in self.moving if group.epoch == epoch and (kept := part.of(group)) is not None]
-        served = _served(groups)
-        return Transitions(served.bundle, served.broker, served.client, served.lookups, served.weight)
 
     def _changes(self, part: _Part, *, is_last: bool) -> OwnerChanges | None:
         """Return the changes of owner in a part, None if it is one of clients: bundles have owners, clients do not."""
@@ -186,9 +186,3 @@ def _served(groups: Sequence[Groups]) -> Served:
         return Served(no_codes, no_codes, no_codes, nothing, nothing)
     total = added_up(groups)
     return Served(total.unit, total.broker, total.client, total.lookups, total.weight / MICRO)
-
-
-def _of_hour(cells: Cells, hour: int) -> Cells:
-    kept = cells.start // _HOUR_US == hour
-    known, overloaded = (None if column is None else column[kept] for column in (cells.known_s, cells.overloaded_s))
-    return Cells(cells.start[kept], cells.served[kept], cells.registered[kept], known, overloaded)

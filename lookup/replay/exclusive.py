@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from lookup.engine.ballots import Decided
 from lookup.engine.ledger import MICRO
-from lookup.engine.ownership import OwnerChange
 from lookup.engine.policy import Policy
 from lookup.replay.counted import Counted
 from lookup.replay.days import DayRows
@@ -218,6 +217,7 @@ class ExclusiveReplay(PolicyWalk):
 
     def _follow(self, row: int) -> None:
         """Note the changes of ownership the manager made, which hold from a row of the day on."""
+        timeline = self._cluster.timeline
         for change in self.manager.take_changes():
             if change.bundle not in self._bundles:
                 continue
@@ -227,7 +227,11 @@ class ExclusiveReplay(PolicyWalk):
             self.intervals.note(change)
             # A release that is cut short takes the bundle from no broker: what began it did.
             if change.broker is None and had_owner:
-                self._taken_by[change.bundle] = self._event_of(change)
+                source = "" if change.source is None else timeline.roster[change.source].id
+                # A broker that leaves is the event of all it owned; unloads and splits are events of one bundle.
+                name = source if change.cause == "forced" else change.bundle
+                event = timeline.event_numbers.get((self._tick_number, change.cause, name), -1)
+                self._taken_by[change.bundle] = event
             if self._run.handover_us:
                 # What the bundle went through has ended; what it goes through now holds from this row on.
                 self._tally.transits.end(atoms, change.ts_us)
@@ -254,13 +258,6 @@ class ExclusiveReplay(PolicyWalk):
     def _set_owner(self, atoms: slice, owner: int, row: int) -> None:
         self._atoms.set_owner(atoms, owner)
         self._tally.set_owner(atoms, owner, row)
-
-    def _event_of(self, change: OwnerChange) -> int:
-        """Return the number of the event of this tick that took a bundle from its owner, -1 if none did."""
-        timeline = self._cluster.timeline
-        source = "" if change.source is None else timeline.roster[change.source].id
-        name = source if change.cause == "forced" else change.bundle
-        return timeline.event_numbers.get((self._tick_number, change.cause, name), -1)
 
     @property
     def owners(self) -> list[OwnerInterval]:

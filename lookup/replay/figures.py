@@ -112,7 +112,12 @@ def mean_load(settings: EvaluationFile) -> float | None:
                     instants.append(int(micros))
         clusters |= {file.cluster} if file.cluster is not None else set()
     seconds = (max(instants) - min(instants)) / MICRO if instants else 0.0
-    brokers = _broker_count(settings, clusters)
+    # Those of a BROKERS table are all of them, whatever clusters the log has.
+    if settings.inputs.brokers is not None:
+        rows = registrations(settings.inputs.brokers).rows
+        brokers = len({(cluster, row["value"].broker) for cluster, entries in rows.items() for row in entries})
+    else:
+        brokers = sum(len({interval.broker.id for interval in broker_intervals(settings, name)}) for name in clusters)
     return weight / seconds / brokers if seconds and brokers and weight else None
 
 
@@ -131,11 +136,3 @@ def _statistics(parquet: pq.ParquetFile, names: Collection[str]) -> Iterable[tup
         for column in map(rows.column, range(rows.num_columns)):
             if column.path_in_schema in names and column.statistics is not None and column.statistics.has_min_max:
                 yield column.path_in_schema, column.statistics
-
-
-def _broker_count(settings: EvaluationFile, clusters: Iterable[str]) -> int:
-    """Return how many brokers the clusters of a log have; those of a BROKERS table are all of them."""
-    if settings.inputs.brokers is not None:
-        rows = registrations(settings.inputs.brokers).rows
-        return len({(cluster, row["value"].broker) for cluster, entries in rows.items() for row in entries})
-    return sum(len({interval.broker.id for interval in broker_intervals(settings, name)}) for name in clusters)

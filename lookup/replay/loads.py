@@ -110,7 +110,7 @@ class AtomLoads:
 
     @property
     def seconds(self) -> float:
-        """Return over how many seconds the window's weight came; 1.0 where it is reported per second."""
+        """Return over how many seconds the window's weight came; 1.0 if it is reported per second."""
         return self._session_s if self._reported is None else 1.0
 
     def weight_of(self, atoms: slice) -> float:
@@ -380,7 +380,7 @@ class _BundleRates(Mapping[str, float]):
 def _with_bundle_rates(figures: Load, bundles: _BundleLoads | None) -> Load:
     """Return figures with what stands in for rates of the long run, brokers' and bundles' in the same unit.
 
-    A broker's rate of messages counts for shedding only where those of bundles are known as well: bundles that seem
+    A broker's rate of messages counts for shedding only if those of bundles are known as well: bundles that seem
     idle would be moved for nothing.
     """
     if figures.rates is None:

@@ -1,6 +1,6 @@
 """Plan a replay for its tasks: the run's settings in numbers, and everything about one cluster but its rows.
 
-Plain and picklable; policies and metrics travel as settings and are built again where they are needed, since a class
+Plain and picklable; policies and metrics travel as settings and are built again by each worker, since a class
 from a plug-in file does not unpickle elsewhere.
 """
 
@@ -33,7 +33,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What holds for every cluster, policy and seed; times in µs."""
+    """The settings of a run for every cluster, policy and seed; times in µs."""
 
     tick_us: int
     session_us: int
@@ -61,7 +61,7 @@ class RunPlan:
 
 @dataclass(frozen=True)
 class ClusterPlan:
-    """One cluster: what its codes mean, what happened to it, where its rows are."""
+    """One cluster: the meaning of its codes, the events that happened to it, the files with its rows."""
 
     #: place among the sorted clusters of the run
     place: int

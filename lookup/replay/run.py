@@ -156,7 +156,6 @@ class _Run:
                 **_about_runs(replayed, self.settings),
             },
             logged_reason=_why_no_log(clusters),
-            # After the tasks, which name a part that fails, with the request it was asked about.
             unsalted=_unsalted(policies, clusters, run),
             cannot_act=idle,
         )
@@ -269,7 +268,10 @@ def _why_no_log(clusters: Sequence[ClusterPlan]) -> str | None:
 
 
 def _unsalted(policies: Sequence[Policy], clusters: Sequence[ClusterPlan], run: RunPlan) -> dict[str, tuple[str, ...]]:
-    """Return the parts that ignore the salt, by policy; policies without any are left out."""
+    """Return the parts that ignore the salt, by policy; policies without any are left out.
+
+    Called after the tasks: these name a part that fails, with the request it was asked about.
+    """
     brokers = [broker for cluster in clusters for broker in cluster.timeline.roster]
     bundles = [bundle for cluster in clusters for bundle, _ in cluster.words.atoms.bundles]
     requests = probe_requests(bundles, [sent for cluster in clusters for sent in cluster.words.properties])

@@ -60,7 +60,7 @@ _EVERYWHERE = {
 _STARTUP_NOISE = (
     # The JVM itself, about a module that Spark's launcher always adds.
     "WARNING: Using incubator modules",
-    # Spark's logging tells that nobody configured it, and how one would in a shell.
+    # Spark's logging reports that it is not configured, and how to do so in a shell.
     "Using Spark's default log4j profile",
     "Setting default log level to",
     "To adjust logging level use",

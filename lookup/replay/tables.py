@@ -1,4 +1,4 @@
-"""The small tables of a run, read on the driver: BROKERS and OWNERSHIP as events, LOADS and BUNDLES as numbers."""
+"""Read the small tables of a run, on the driver: BROKERS and OWNERSHIP as events, LOADS and BUNDLES as numbers."""
 
 from __future__ import annotations
 
@@ -57,13 +57,23 @@ def _read_small(path: str | None, table: TableName, convert: Callable[[dict[str,
         convert: turns a row into what `value` of the kept row will hold, or raises.
 
     Raises:
-        InputError: where the path holds no such table.
+        InputError: if the path holds no such table.
     """
-    found = SmallTable()
+    small = SmallTable()
     for file in list_log(path, table) if path is not None else ():
         names = [name for name in CANONICAL[table].names if name in file.columns]
         with open_parquet(file.path) as parquet:
-            rows = _records(file.path, parquet.read(columns=names, use_threads=False))
+            read = parquet.read(columns=names, use_threads=False)
+        ts = read.column("ts")
+        # Nanoseconds are cut off: a replay counts in µs.
+        if pa.types.is_timestamp(ts.type):
+            ts = ts.cast(pa.timestamp("us", ts.type.tz), safe=False)
+        try:
+            rows: list[dict[str, Any]] = read.set_column(
+                read.column_names.index("ts"), "ts", ts.cast(pa.int64())
+            ).to_pylist()
+        except UnicodeDecodeError as error:
+            raise InputError(f"{file.path}: holds bytes that are no text in UTF-8: {error}") from None
         for line, row in enumerate(rows, start=1):
             row["cluster"] = row.get("cluster") if file.cluster is None else file.cluster
             # JSON is parsed by `convert`, which knows its keys as well.
@@ -76,10 +86,10 @@ def _read_small(path: str | None, table: TableName, convert: Callable[[dict[str,
                 except (InputError, InvalidNameError) as error:
                     reason = str(error)
                 else:
-                    found.rows.setdefault(checked["cluster"], []).append(checked)
+                    small.rows.setdefault(checked["cluster"], []).append(checked)
                     continue
-            found.quarantined.append(Quarantined(file.path, line, reason, str(row)[:200]))
-    return found
+            small.quarantined.append(Quarantined(file.path, line, reason, str(row)[:200]))
+    return small
 
 
 def registrations(path: str | None) -> SmallTable:
@@ -147,23 +157,23 @@ def bundle_rows(path: str | None) -> SmallTable:
 
 
 def broker_numbers(rows: Iterable[dict[str, Any]], roster: Roster) -> Mapping[str, NDArray[Any]]:
-    """Return LOADS in columns: ts, broker (number), usage, load (bytes per second), and what else any row tells.
+    """Return LOADS in columns: ts, broker (number), usage, load (bytes per second), and what else any row gives.
 
     That may be max_usage, smoothed_throughput, rate (messages per second), topics and, by their names, percentages of
-    resources; NaN in rows that do not tell it.
+    resources; NaN in rows that do not give it.
     """
     known = [(row["ts"], roster.number(row["broker"]), row["value"]) for row in rows]
     kept = [(ts, number, reported) for ts, number, reported in known if number is not None]
-    told = [reported for _, _, reported in kept]
+    reports = [reported for _, _, reported in kept]
     columns: dict[str, NDArray[Any]] = {
         "ts": np.array([ts for ts, _, _ in kept], dtype=np.int64),
         "broker": np.array([number for _, number, _ in kept], dtype=np.int64),
-        "usage": np.array([reported.record.weighted_max_ema for reported in told], dtype=np.float64),
-        "load": np.array([reported.record.msg_throughput for reported in told], dtype=np.float64),
+        "usage": np.array([reported.record.weighted_max_ema for reported in reports], dtype=np.float64),
+        "load": np.array([reported.record.msg_throughput for reported in reports], dtype=np.float64),
     }
     for name, (keys, figure) in _FIGURES.items():
-        if any(reported.tells(keys) for reported in told):
-            values = [figure(reported.record) if reported.tells(keys) else np.nan for reported in told]
+        if any(reported.tells(keys) for reported in reports):
+            values = [figure(reported.record) if reported.tells(keys) else np.nan for reported in reports]
             columns[name] = np.array(values, dtype=np.float64)
     return columns
 
@@ -172,7 +182,7 @@ def _percent(resource: str) -> Callable[[BrokerLoadData], float]:
     return lambda load: float(getattr(load, resource).percent_usage)
 
 
-#: What a row of LOADS may tell besides: the keys that do, and the figure. Of resources any one tells of all.
+#: Figures that a row of LOADS may give besides, with their keys. If one resource is given all count as given.
 _FIGURES: Mapping[str, tuple[Iterable[str], Callable[[BrokerLoadData], float]]] = {
     "max_usage": (("maxResourceUsage",), lambda load: load.max_resource_usage),
     "smoothed_throughput": (("msgThroughputEMA",), lambda load: load.msg_throughput_ema),
@@ -185,19 +195,19 @@ _FIGURES: Mapping[str, tuple[Iterable[str], Callable[[BrokerLoadData], float]]] 
 def bundle_numbers(rows: Iterable[dict[str, Any]], atoms: Atoms) -> Mapping[str, NDArray[Any]]:
     """Return BUNDLES in columns: ts, first and stop (atoms), micro (micro-units of load per second).
 
-    Where any row tells rates of messages there is also `rate`, in millionths per second; 0 in rows that do not.
+    If any row gives rates of messages there is also `rate`, in millionths per second; 0 in rows that do not.
     """
     known = [(row["ts"], atoms.slice_of(row["bundle"]), row["value"]) for row in rows]
-    kept = [(ts, place, reported) for ts, place, reported in known if place is not None]
+    kept = [(ts, span, reported) for ts, span, reported in known if span is not None]
     stats = [reported.record for _, _, reported in kept]
     columns: dict[str, NDArray[Any]] = {
         "ts": np.array([ts for ts, _, _ in kept], dtype=np.int64),
-        "first": np.array([place.start for _, place, _ in kept], dtype=np.int64),
-        "stop": np.array([place.stop for _, place, _ in kept], dtype=np.int64),
-        "micro": _micro(one.msg_throughput_in + one.msg_throughput_out for one in stats),
+        "first": np.array([span.start for _, span, _ in kept], dtype=np.int64),
+        "stop": np.array([span.stop for _, span, _ in kept], dtype=np.int64),
+        "micro": _micro(each.msg_throughput_in + each.msg_throughput_out for each in stats),
     }
     if any(reported.tells(DETAILS["rates"]) for _, _, reported in kept):
-        columns["rate"] = _micro(one.msg_rate_in + one.msg_rate_out for one in stats)
+        columns["rate"] = _micro(each.msg_rate_in + each.msg_rate_out for each in stats)
     return columns
 
 
@@ -208,19 +218,3 @@ def _micro(figures: Iterable[float]) -> NDArray[np.int64]:
 def _given_in(text: str) -> frozenset[str]:
     """Return the keys that a JSON object gives a value."""
     return frozenset(key for key, value in json.loads(text).items() if value is not None)
-
-
-def _records(path: str, rows: pa.Table) -> list[dict[str, Any]]:
-    try:
-        records: list[dict[str, Any]] = _with_integer_ts(rows).to_pylist()
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: holds bytes that are no text in UTF-8: {error}") from None
-    return records
-
-
-def _with_integer_ts(table: pa.Table) -> pa.Table:
-    place = table.column_names.index("ts")
-    column = table.column("ts")
-    if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
-    return table.set_column(place, "ts", column.cast(pa.int64()))

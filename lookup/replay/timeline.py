@@ -74,7 +74,7 @@ class OwnershipEvent:
 
 @dataclass(frozen=True)
 class ClusterEvents:
-    """What the logs and the settings say about one cluster, before it is cut into ticks."""
+    """All that logs and settings say about one cluster, before it is cut into ticks."""
 
     registrations: Sequence[Registration] = ()
     ownership: Sequence[OwnershipEvent] = ()
@@ -84,7 +84,7 @@ class ClusterEvents:
 
 @dataclass(frozen=True)
 class TickEvents:
-    """What happens at the start of one tick."""
+    """The events at the start of one tick."""
 
     #: roster and mask of a registry epoch that begins here
     registry: tuple[Roster, NDArray[np.bool_]] | None = None

@@ -56,7 +56,15 @@ class WorkDir:
             with system.open_input_file(source) as stream:
                 table = pa.ipc.open_file(stream).read_all()
         note = json.loads(table.schema.metadata[b"note"])
-        return {key: _numpy(table.column(key)) for key in table.column_names}, note
+        columns: dict[str, NDArray[Any]] = {}
+        for key in table.column_names:
+            column = table.column(key)
+            chunks = [
+                chunk.to_numpy(zero_copy_only=chunk.null_count == 0 and not pa.types.is_string(chunk.type))
+                for chunk in column.chunks
+            ] or [np.empty(0, dtype=column.type.to_pandas_dtype())]
+            columns[key] = chunks[0] if len(chunks) == 1 else np.concatenate(chunks)
+        return columns, note
 
     def leave(self, name: str, left: object) -> str:
         """Write an object for the driver; return the name by which it finds it."""
@@ -75,16 +83,6 @@ class WorkDir:
         system, root = locate(self.root)
         if system.get_file_info(root).type != pafs.FileType.NotFound:
             system.delete_dir(root)
-
-
-def _numpy(column: pa.ChunkedArray) -> NDArray[Any]:
-    chunks = [
-        chunk.to_numpy(zero_copy_only=chunk.null_count == 0 and not pa.types.is_string(chunk.type))
-        for chunk in column.chunks
-    ]
-    if not chunks:
-        return np.empty(0, dtype=column.type.to_pandas_dtype())
-    return chunks[0] if len(chunks) == 1 else np.concatenate(chunks)
 
 
 def write_table(table: pa.Table, folder: str, file: str) -> None:
