@@ -212,3 +212,18 @@ def test_a_wrong_second_choice_is_a_sentence(table: dict[str, Any], sentence: st
         _built(second_choice=table)
 
     assert list(raised.value.problems) == [sentence]
+
+
+def test_a_failure_at_the_second_choice_closes_the_policy() -> None:
+    """The odds of the first choice do not outlive it where a policy fails closed."""
+
+    def alone_or_broken(brokers: Candidates) -> list[float]:
+        if len(brokers) > 1:
+            raise KeyError("x")
+        return [1.0]
+
+    selector = Odds(answer=alone_or_broken)
+    closed = _ballot(Keep(("b1",)), selector, usage={"b1": 0.9}, on_error="fail-closed")
+
+    assert closed == Ballot(rejected={Reason.ISOLATION: 1}, declined=Reason.POLICY_ERROR)
+    assert dict(_ballot(Keep(("b1",)), selector, usage={"b1": 0.9}, on_error="skip").odds) == {"b1": 1.0}

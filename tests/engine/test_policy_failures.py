@@ -117,3 +117,12 @@ def test_a_part_that_fails_to_remember_fails_like_any_other(on_error: str, raise
     else:
         assert tested.remember({}, ASKED, Broker("b1"), failures)
         assert failures.count == 1
+
+
+def test_every_request_that_meets_a_failure_counts_it() -> None:
+    """What a part left before it failed is kept for no other request."""
+    tested: Policy = policy(Keep(answer=raising(KeyError("x"))), on_error="fail-closed")
+    prepared = instant(tested, VIEW)
+
+    assert tested.ballot(ASKED, prepared) == tested.ballot(ASKED, prepared)
+    assert prepared.failures.count == 2
