@@ -141,6 +141,7 @@ def test_rates_of_brokers_and_bundles_are_in_one_unit(
     assert (_first(found.rates), _first(found.long_term_rates)) == (rates, long_term_rates)
     assert dict(found.long_term_bundle_rates) == bundles
     assert list(found.top_bundles[0]) == [BundleLoad(WHOLE, 5.0, given.get("rate", 0.0))]
+    assert found.bundle_unit == "bytes/s"
 
 
 def test_demand_is_told_by_the_values_of_a_label(tmp_path: Path) -> None:
@@ -172,3 +173,4 @@ def test_a_broker_carries_what_its_bundles_weigh(tmp_path: Path) -> None:
     assert np.isnan(figures.throughput[1])
     assert figures.topics.tolist() == [2, 0]
     assert [entry.load for entry in figures.top_bundles[0]] == [pytest.approx(0.1), pytest.approx(0.2)]
+    assert figures.bundle_unit == "weight/s"
