@@ -22,20 +22,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 __all__ = [
-    "ArgumentError",
-    "ContractError",
-    "InputError",
-    "InvalidNameError",
-    "NotFoundError",
-    "NotSupportedError",
-    "PatternError",
-    "PluginError",
-    "PolicyError",
-    "PulsarLookupError",
-    "ReadsError",
-    "SettingsError",
-    "StateError",
-]
+    "ArgumentError", "ContractError", "InputError", "InvalidNameError", "NotFoundError", "NotSupportedError",
+    "PatternError", "PluginError", "PolicyError", "PulsarLookupError", "ReadsError", "SettingsError", "StateError",
+]  # fmt: skip
 
 
 class PulsarLookupError(Exception):

@@ -16,14 +16,8 @@ from lookup.model.broker import Candidates
 from lookup.model.quoting import suggestion
 
 __all__ = [
-    "Failures",
-    "checked_mask",
-    "checked_odds",
-    "checked_reads",
-    "checked_scores",
-    "listed",
-    "one_by_one",
-]
+    "Failures", "checked_mask", "checked_odds", "checked_reads", "checked_scores", "listed", "one_by_one",
+]  # fmt: skip
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

@@ -33,18 +33,9 @@ from lookup.model.request import LookupOptions, LookupRequest, request_of
 from lookup.model.view import ClusterView
 
 __all__ = [
-    "FAILED",
-    "FAILED_CYCLE",
-    "Books",
-    "CycleReport",
-    "Judge",
-    "Proposer",
-    "Turn",
-    "ask_shedder",
-    "exhausted",
-    "run_sheds",
-    "run_splits",
-]
+    "FAILED", "FAILED_CYCLE", "Books", "CycleReport", "Judge", "Proposer", "Turn", "ask_shedder", "exhausted",
+    "run_sheds", "run_splits",
+]  # fmt: skip
 
 #: What a part yields, and what of it takes place: a probe is a proposal, but no change.
 _Proposed = TypeVar("_Proposed")

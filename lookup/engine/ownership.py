@@ -30,22 +30,9 @@ from lookup.engine.channel.service_unit import ServiceUnitState
 from lookup.errors import StateError
 
 __all__ = [
-    "ASSIGNMENT",
-    "AT_ONCE",
-    "RELEASE",
-    "SPLIT",
-    "TRANSFER",
-    "Cause",
-    "Course",
-    "HandOver",
-    "HandOvers",
-    "InFlight",
-    "OwnerBook",
-    "OwnerChange",
-    "Ownership",
-    "Phase",
-    "never",
-]
+    "ASSIGNMENT", "AT_ONCE", "RELEASE", "SPLIT", "TRANSFER", "Cause", "Course", "HandOver", "HandOvers", "InFlight",
+    "OwnerBook", "OwnerChange", "Ownership", "Phase", "never",
+]  # fmt: skip
 
 _S = ServiceUnitState
 

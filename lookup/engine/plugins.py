@@ -26,15 +26,9 @@ from lookup.hooks.raised import guarded
 from lookup.model.quoting import shown, suggestion
 
 __all__ = [
-    "KINDS",
-    "PluginContents",
-    "PluginSource",
-    "Registry",
-    "contents_of",
-    "load_contents",
-    "load_plugins",
+    "KINDS", "PluginContents", "PluginSource", "Registry", "contents_of", "load_contents", "load_plugins",
     "registry_of",
-]
+]  # fmt: skip
 
 #: Name and content of each plug-in file.
 PluginContents = tuple[tuple[str, bytes], ...]

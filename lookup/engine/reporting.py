@@ -19,14 +19,8 @@ from lookup.model.load import Load
 from lookup.model.load_data import BrokerLoadData, ResourceWeights
 
 __all__ = [
-    "Cadence",
-    "Measured",
-    "Publication",
-    "Published",
-    "ReportBoard",
-    "largest_change",
-    "percent_change",
-]
+    "Cadence", "Measured", "Publication", "Published", "ReportBoard", "largest_change", "percent_change",
+]  # fmt: skip
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

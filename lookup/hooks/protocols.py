@@ -32,37 +32,10 @@ from lookup.model.request import LookupRequest
 from lookup.model.view import ClusterView
 
 __all__ = [
-    "ALL_READS",
-    "ENTRY_POINT_GROUP",
-    "LOAD_DETAILS",
-    "PROJECT",
-    "Better",
-    "Conf",
-    "Filter",
-    "Ge",
-    "Grain",
-    "Gt",
-    "Le",
-    "Lister",
-    "LogReader",
-    "Lt",
-    "Luck",
-    "Metric",
-    "Observing",
-    "Offer",
-    "Part",
-    "Remembering",
-    "Resample",
-    "Scorer",
-    "Selector",
-    "Shedder",
-    "SplitAlgorithm",
-    "Splitter",
-    "Unit",
-    "hookimpl",
-    "hookspec",
-    "reads_of",
-]
+    "ALL_READS", "ENTRY_POINT_GROUP", "LOAD_DETAILS", "PROJECT", "Better", "Conf", "Filter", "Ge", "Grain", "Gt", "Le",
+    "Lister", "LogReader", "Lt", "Luck", "Metric", "Observing", "Offer", "Part", "Remembering", "Resample", "Scorer",
+    "Selector", "Shedder", "SplitAlgorithm", "Splitter", "Unit", "hookimpl", "hookspec", "reads_of",
+]  # fmt: skip
 
 
 #: Name under which pluggy keeps the project's hooks apart from those of others.

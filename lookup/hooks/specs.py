@@ -23,16 +23,10 @@ from lookup.hooks.protocols import (
 )
 
 __all__ = [
-    "lookup_register_filters",
-    "lookup_register_listers",
-    "lookup_register_log_readers",
-    "lookup_register_metrics",
-    "lookup_register_scorers",
-    "lookup_register_selectors",
-    "lookup_register_shedders",
-    "lookup_register_split_algorithms",
-    "lookup_register_splitters",
-]
+    "lookup_register_filters", "lookup_register_listers", "lookup_register_log_readers", "lookup_register_metrics",
+    "lookup_register_scorers", "lookup_register_selectors", "lookup_register_shedders",
+    "lookup_register_split_algorithms", "lookup_register_splitters",
+]  # fmt: skip
 
 
 @hookspec

@@ -23,16 +23,8 @@ from lookup.model.quoting import shown, suggestion
 from lookup.model.time import FIRST_US, LAST_US
 
 __all__ = [
-    "LOOKUP_DEFAULTS",
-    "MAX_WEIGHT",
-    "REQUIRED",
-    "RESULTS",
-    "TABLES",
-    "Column",
-    "Kind",
-    "canonical_json",
-    "check_row",
-]
+    "LOOKUP_DEFAULTS", "MAX_WEIGHT", "REQUIRED", "RESULTS", "TABLES", "Column", "Kind", "canonical_json", "check_row",
+]  # fmt: skip
 
 #: Greatest weight of a lookup, and greatest load of a bundle per second: in micro-units, hundreds of them still add up
 #: in 64 bits.

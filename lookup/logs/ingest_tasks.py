@@ -27,15 +27,8 @@ from lookup.model.documents import Row, Unreadable
 from lookup.model.quoting import printable
 
 __all__ = [
-    "MINUTE_US",
-    "PartJob",
-    "SourceJob",
-    "SourceReport",
-    "StagedFile",
-    "read_source",
-    "stitch_quarantine",
-    "write_part",
-]
+    "MINUTE_US", "PartJob", "SourceJob", "SourceReport", "StagedFile", "read_source", "stitch_quarantine", "write_part",
+]  # fmt: skip
 
 #: µs of the cells in which rows are counted, so that parts of equal size can be cut without looking at rows again.
 MINUTE_US = 60_000_000

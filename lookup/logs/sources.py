@@ -26,16 +26,8 @@ from lookup.logs.columns import REQUIRED, TABLES, Kind
 from lookup.model.documents import TableName, special_kind
 
 __all__ = [
-    "LogFile",
-    "Split",
-    "check_types",
-    "list_files",
-    "list_log",
-    "locate",
-    "open_lines",
-    "open_parquet",
-    "share_out",
-]
+    "LogFile", "Split", "check_types", "list_files", "list_log", "locate", "open_lines", "open_parquet", "share_out",
+]  # fmt: skip
 
 _WILDCARDS = frozenset("*?[")
 

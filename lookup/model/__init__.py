@@ -77,5 +77,5 @@ __all__ = [
     "Ruling", "Split", "SystemResourceUsage", "Term", "TopBundlesLoadData", "TopicEntry", "TopicEvent", "TopicName",
     "Topology", "Traffic", "Unload", "Unreadable", "bundle_of", "may_be_shed", "selects", "topic_traffic",
     "updated_load", "weighted_usage",
-]
+]  # fmt: skip
 # fmt: on

@@ -18,15 +18,9 @@ from numpy.typing import NDArray
 from lookup.model.documents import flag, mapping, parsed_object, text, texts, whole_number
 
 __all__ = [
-    "EXTENSIBLE_MANAGER",
-    "AdvertisedListener",
-    "Broker",
-    "BrokerLookupData",
-    "Candidates",
-    "Location",
-    "Roster",
+    "EXTENSIBLE_MANAGER", "AdvertisedListener", "Broker", "BrokerLookupData", "Candidates", "Location", "Roster",
     "published_properties",
-]
+]  # fmt: skip
 
 BoolArray = NDArray[np.bool_]
 IndexArray = NDArray[np.intp]

@@ -20,20 +20,10 @@ from lookup.model.names import NamespaceName, TopicName, pinned_broker
 from lookup.model.quoting import shown
 
 __all__ = [
-    "FULL_RANGE",
-    "HASH_END",
-    "BundleRange",
-    "IsolationPolicy",
-    "NamespaceBundle",
-    "NamespaceBundles",
-    "NamespacePolicies",
-    "bundle_index",
-    "bundle_name_parts",
-    "bundle_of",
-    "bundle_ranges",
-    "equal_boundaries",
+    "FULL_RANGE", "HASH_END", "BundleRange", "IsolationPolicy", "NamespaceBundle", "NamespaceBundles",
+    "NamespacePolicies", "bundle_index", "bundle_name_parts", "bundle_of", "bundle_ranges", "equal_boundaries",
     "topic_hash",
-]
+]  # fmt: skip
 
 #: Last value of the hash circle and end of the last bundle of a namespace.
 HASH_END = 0xFFFFFFFF

@@ -14,19 +14,9 @@ from typing import Literal, Protocol, TypeAlias
 from lookup.errors import ArgumentError
 
 __all__ = [
-    "CatalogView",
-    "Equals",
-    "EventKind",
-    "Exists",
-    "In",
-    "Listing",
-    "Mode",
-    "Selector",
-    "Term",
-    "TopicEntry",
-    "TopicEvent",
-    "selects",
-]
+    "CatalogView", "Equals", "EventKind", "Exists", "In", "Listing", "Mode", "Selector", "Term", "TopicEntry",
+    "TopicEvent", "selects",
+]  # fmt: skip
 
 #: Which topics a listing is about, by their domain.
 Mode = Literal["persistent", "non-persistent", "all"]

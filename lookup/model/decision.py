@@ -14,19 +14,9 @@ from lookup.model.broker import BrokerLookupData
 from lookup.model.bundles import BundleRange, NamespaceBundle
 
 __all__ = [
-    "Assigned",
-    "BrokerVote",
-    "CycleLabel",
-    "CycleOutcome",
-    "CycleReason",
-    "Decision",
-    "Probe",
-    "Proposal",
-    "Reason",
-    "Ruling",
-    "Split",
-    "Unload",
-]
+    "Assigned", "BrokerVote", "CycleLabel", "CycleOutcome", "CycleReason", "Decision", "Probe", "Proposal", "Reason",
+    "Ruling", "Split", "Unload",
+]  # fmt: skip
 
 
 class Reason(StrEnum):

@@ -24,23 +24,9 @@ from lookup.errors import InputError
 from lookup.model.quoting import shown
 
 __all__ = [
-    "MAX_DEPTH",
-    "NestingError",
-    "Row",
-    "TableName",
-    "Unreadable",
-    "flag",
-    "is_device",
-    "json_value",
-    "mapping",
-    "number",
-    "parsed_object",
-    "special_kind",
-    "text",
-    "texts",
-    "toml_table",
-    "whole_number",
-]
+    "MAX_DEPTH", "NestingError", "Row", "TableName", "Unreadable", "flag", "is_device", "json_value", "mapping",
+    "number", "parsed_object", "special_kind", "text", "texts", "toml_table", "whole_number",
+]  # fmt: skip
 
 #: Tables and lists that may stand inside one another.
 MAX_DEPTH = 64

@@ -22,19 +22,9 @@ from lookup.model.load_data import NamespaceBundleStats, Resources, TopBundlesLo
 from lookup.model.names import is_system_bundle, is_system_namespace
 
 __all__ = [
-    "NO_TRAFFIC",
-    "RESOURCES",
-    "TOPIC_TRAFFIC",
-    "BundleLoad",
-    "Load",
-    "LoadStats",
-    "Traffic",
-    "ascending",
-    "may_be_shed",
-    "top_bundles",
-    "topic_traffic",
-    "weighted_usage",
-]
+    "NO_TRAFFIC", "RESOURCES", "TOPIC_TRAFFIC", "BundleLoad", "Load", "LoadStats", "Traffic", "ascending",
+    "may_be_shed", "top_bundles", "topic_traffic", "weighted_usage",
+]  # fmt: skip
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -20,20 +20,10 @@ import numpy as np
 from lookup.model.documents import mapping, number, parsed_object, whole_number
 
 __all__ = [
-    "BrokerLoadData",
-    "LoadSample",
-    "NamespaceBundleStats",
-    "ResourceUsage",
-    "ResourceWeights",
-    "Resources",
-    "SystemResourceUsage",
-    "TopBundlesLoadData",
-    "broker_load_from_json",
-    "broker_load_to_json",
-    "bundle_stats_from_json",
-    "smoothed",
-    "updated_load",
-]
+    "BrokerLoadData", "LoadSample", "NamespaceBundleStats", "ResourceUsage", "ResourceWeights", "Resources",
+    "SystemResourceUsage", "TopBundlesLoadData", "broker_load_from_json", "broker_load_to_json",
+    "bundle_stats_from_json", "smoothed", "updated_load",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

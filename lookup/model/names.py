@@ -17,16 +17,9 @@ from lookup.errors import InvalidNameError
 from lookup.model.quoting import shown, unseen
 
 __all__ = [
-    "INTERNAL_TOPICS",
-    "NamespaceName",
-    "TopicName",
-    "cluster_problem",
-    "is_internal_topic",
-    "is_system_bundle",
-    "is_system_namespace",
-    "looks_like_pattern",
-    "pinned_broker",
-]
+    "INTERNAL_TOPICS", "NamespaceName", "TopicName", "cluster_problem", "is_internal_topic", "is_system_bundle",
+    "is_system_namespace", "looks_like_pattern", "pinned_broker",
+]  # fmt: skip
 
 #: Topics of the extensible load manager itself; served by the channel owner, never assigned, not demand.
 INTERNAL_TOPICS = (

@@ -12,18 +12,9 @@ from itertools import islice
 from reprlib import Repr
 
 __all__ = [
-    "BREAKING",
-    "HIDDEN",
-    "closest",
-    "forbidden_character",
-    "listed",
-    "one_line",
-    "printable",
-    "quantity",
-    "shown",
-    "suggestion",
-    "unseen",
-]
+    "BREAKING", "HIDDEN", "closest", "forbidden_character", "listed", "one_line", "printable", "quantity", "shown",
+    "suggestion", "unseen",
+]  # fmt: skip
 
 #: Categories of what breaks a list of names: control characters, halves of surrogate pairs (no UTF-8), separators of
 #: lines and paragraphs.

@@ -14,20 +14,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from lookup.model.quoting import shown
 
 __all__ = [
-    "FIRST_US",
-    "LAST_US",
-    "US_PER_S",
-    "TimeParser",
-    "is_in_calendar",
-    "moment_at",
-    "parse_access_time",
-    "parse_iso",
-    "parse_time_of_day",
-    "time_parser",
-    "time_text",
-    "to_us",
-    "zone_of",
-]
+    "FIRST_US", "LAST_US", "US_PER_S", "TimeParser", "is_in_calendar", "moment_at", "parse_access_time", "parse_iso",
+    "parse_time_of_day", "time_parser", "time_text", "to_us", "zone_of",
+]  # fmt: skip
 
 #: Turns a timestamp's text into µs; raises ValueError with a clause that says what is wrong.
 TimeParser = Callable[[str], int]

@@ -25,17 +25,9 @@ from lookup.replay.atoms import Atoms
 from lookup.replay.timeline import OwnershipEvent, Registration
 
 __all__ = [
-    "DETAILS",
-    "THROUGHPUT",
-    "Reported",
-    "SmallTable",
-    "broker_numbers",
-    "bundle_numbers",
-    "bundle_rows",
-    "load_rows",
-    "ownership_events",
-    "registrations",
-]
+    "DETAILS", "THROUGHPUT", "Reported", "SmallTable", "broker_numbers", "bundle_numbers", "bundle_rows", "load_rows",
+    "ownership_events", "registrations",
+]  # fmt: skip
 
 
 @dataclass

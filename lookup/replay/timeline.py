@@ -21,16 +21,9 @@ from lookup.model.topology import LEVELS
 from lookup.settings.resolve import BrokerInterval
 
 __all__ = [
-    "ClusterEvents",
-    "OwnershipEvent",
-    "Registration",
-    "TickEvents",
-    "Timeline",
-    "build_timeline",
-    "children_of",
-    "cut_points",
-    "registrations_of",
-]
+    "ClusterEvents", "OwnershipEvent", "Registration", "TickEvents", "Timeline", "build_timeline", "children_of",
+    "cut_points", "registrations_of",
+]  # fmt: skip
 
 #: In this order events of one instant take place.
 _REGISTRY_ORDER = {"unregistered": 0, "updated": 1, "registered": 2}

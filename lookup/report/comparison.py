@@ -13,22 +13,9 @@ from lookup.score.scoring import Scored
 from lookup.score.verdict import Verdict, Word
 
 __all__ = [
-    "MARKS",
-    "NOTHING",
-    "OPEN_MARKS",
-    "Cell",
-    "Line",
-    "Scope",
-    "interval_text",
-    "label",
-    "lines",
-    "mark_of",
-    "number_text",
-    "parts",
-    "policies_in_order",
-    "signed_text",
-    "value_text",
-]
+    "MARKS", "NOTHING", "OPEN_MARKS", "Cell", "Line", "Scope", "interval_text", "label", "lines", "mark_of",
+    "number_text", "parts", "policies_in_order", "signed_text", "value_text",
+]  # fmt: skip
 
 #: Stands for a figure that could not be computed.
 NOTHING = "–"

@@ -18,18 +18,9 @@ from lookup.score.scoring import Scored
 from lookup.score.verdict import Word, family
 
 __all__ = [
-    "ABOUT_CYCLES",
-    "MEANINGS",
-    "PolicyCycles",
-    "caveats",
-    "comparisons",
-    "conclusion",
-    "cycles_of",
-    "floors",
-    "idle_shedders",
-    "legend",
-    "outcomes",
-]
+    "ABOUT_CYCLES", "MEANINGS", "PolicyCycles", "caveats", "comparisons", "conclusion", "cycles_of", "floors",
+    "idle_shedders", "legend", "outcomes",
+]  # fmt: skip
 
 MEANINGS: Mapping[Word, str] = {
     "better": "the whole interval of the difference is on the good side",

@@ -24,18 +24,8 @@ from lookup.replay.outcome import MetricSums
 from lookup.score.series import Series
 
 __all__ = [
-    "LEVEL",
-    "Estimate",
-    "Layout",
-    "Sample",
-    "Spread",
-    "Stratum",
-    "estimate",
-    "layout_of",
-    "minus",
-    "sample",
-    "spread",
-]
+    "LEVEL", "Estimate", "Layout", "Sample", "Spread", "Stratum", "estimate", "layout_of", "minus", "sample", "spread",
+]  # fmt: skip
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]

@@ -25,26 +25,9 @@ from pydantic import (
 from lookup.model.time import is_in_calendar
 
 __all__ = [
-    "Above0",
-    "Count",
-    "CountS",
-    "Cycling",
-    "Moment",
-    "Number",
-    "PortNumber",
-    "Positive",
-    "PositiveS",
-    "Ratio",
-    "Share",
-    "ShareS",
-    "Strict",
-    "Truth",
-    "Whole",
-    "WholeFile",
-    "is_numbered",
-    "numbered",
-    "refuse",
-]
+    "Above0", "Count", "CountS", "Cycling", "Moment", "Number", "PortNumber", "Positive", "PositiveS", "Ratio", "Share",
+    "ShareS", "Strict", "Truth", "Whole", "WholeFile", "is_numbered", "numbered", "refuse",
+]  # fmt: skip
 
 
 class Strict(BaseModel):

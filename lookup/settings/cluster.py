@@ -17,15 +17,9 @@ from lookup.model.quoting import shown
 from lookup.settings.base import Count, Positive, Share, Strict, refuse
 
 __all__ = [
-    "ClientEntry",
-    "ClientMatch",
-    "EdgeEntry",
-    "IsolationEntry",
-    "NamespaceEntry",
-    "TopologyFile",
-    "TopologySection",
+    "ClientEntry", "ClientMatch", "EdgeEntry", "IsolationEntry", "NamespaceEntry", "TopologyFile", "TopologySection",
     "parse_boundaries",
-]
+]  # fmt: skip
 
 Level = Literal["region", "zone", "rack"]
 Difference = Literal["same", "rack", "zone", "region"]

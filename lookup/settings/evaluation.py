@@ -28,16 +28,9 @@ from lookup.settings.policy import PolicySpec
 from lookup.settings.problems import Loc, place
 
 __all__ = [
-    "EvaluationFile",
-    "EvaluationSection",
-    "InputsSection",
-    "LoadReports",
-    "LoadSource",
-    "OwnerLoss",
-    "Ownership",
-    "VerdictSection",
-    "cross_problems",
-]
+    "EvaluationFile", "EvaluationSection", "InputsSection", "LoadReports", "LoadSource", "OwnerLoss", "Ownership",
+    "VerdictSection", "cross_problems",
+]  # fmt: skip
 
 Ownership = Literal["exclusive", "shared"]
 OwnerLoss = Literal["next-lookup", "leader"]

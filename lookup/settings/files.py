@@ -21,15 +21,9 @@ from lookup.settings.policy import PolicyFile, PolicySpec
 from lookup.settings.problems import place, problems_of
 
 __all__ = [
-    "absent_files",
-    "anchored",
-    "load_broker_profile",
-    "load_policies",
-    "load_topology",
-    "parsed_toml",
-    "read_text",
+    "absent_files", "anchored", "load_broker_profile", "load_policies", "load_topology", "parsed_toml", "read_text",
     "read_toml",
-]
+]  # fmt: skip
 
 Model = TypeVar("Model", bound=Strict)
 

@@ -26,19 +26,9 @@ from lookup.settings.problems import Loc, choices_at, descend, key_path, known_k
 from lookup.settings.topics import TopicsFile
 
 __all__ = [
-    "FileSource",
-    "FlagSource",
-    "Sourced",
-    "TopologyFileSource",
-    "Tree",
-    "VariableSource",
-    "joined",
-    "leaves",
-    "origin_at",
-    "origins_of",
-    "sourced",
-    "values_of",
-]
+    "FileSource", "FlagSource", "Sourced", "TopologyFileSource", "Tree", "VariableSource", "joined", "leaves",
+    "origin_at", "origins_of", "sourced", "values_of",
+]  # fmt: skip
 
 #: Variables that begin so are settings; two underscores go one table down.
 _PREFIX = "LOOKUP_"

@@ -36,15 +36,9 @@ from lookup.settings.problems import Loc, key_path, place, place_meant, problems
 from lookup.settings.topics import TopicsFile, read_topics_conf
 
 __all__ = [
-    "Findings",
-    "describe",
-    "examine_evaluation",
-    "load_evaluation",
-    "load_topics",
-    "named_policies",
-    "right_values",
+    "Findings", "describe", "examine_evaluation", "load_evaluation", "load_topics", "named_policies", "right_values",
     "sound_tables",
-]
+]  # fmt: skip
 
 Content = TypeVar("Content")
 

@@ -15,17 +15,9 @@ from pydantic_core import ErrorDetails
 from lookup.model.quoting import shown, suggestion
 
 __all__ = [
-    "Loc",
-    "choices_at",
-    "descend",
-    "key_path",
-    "known_keys",
-    "place",
-    "place_meant",
-    "problems_of",
-    "unknown_keys",
+    "Loc", "choices_at", "descend", "key_path", "known_keys", "place", "place_meant", "problems_of", "unknown_keys",
     "without",
-]
+]  # fmt: skip
 
 #: Place of a value: keys and positions from the top of the settings.
 Loc = tuple[str | int, ...]

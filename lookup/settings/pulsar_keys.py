@@ -13,15 +13,9 @@ from pydantic import PlainValidator
 from lookup.model.quoting import closest, shown
 
 __all__ = [
-    "IMPL",
-    "LOAD_MANAGER_KEYS",
-    "MODULAR_MANAGER",
-    "PULSAR_DEFAULTS",
-    "Release",
-    "Scalar",
-    "is_load_manager_key",
+    "IMPL", "LOAD_MANAGER_KEYS", "MODULAR_MANAGER", "PULSAR_DEFAULTS", "Release", "Scalar", "is_load_manager_key",
     "near_miss",
-]
+]  # fmt: skip
 
 
 def _scalar(written: object) -> object:

@@ -22,17 +22,9 @@ from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.pulsar_keys import Scalar
 
 __all__ = [
-    "BrokerInterval",
-    "ClientRule",
-    "broker_intervals",
-    "client_rules",
-    "label_client",
-    "load_manager_keys",
-    "load_manager_sources",
-    "lookup_data",
-    "namespace_policies",
-    "topology",
-]
+    "BrokerInterval", "ClientRule", "broker_intervals", "client_rules", "label_client", "load_manager_keys",
+    "load_manager_sources", "lookup_data", "namespace_policies", "topology",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)

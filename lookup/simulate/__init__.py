@@ -8,14 +8,6 @@ from lookup.simulate.scenario import Scenario, ScenarioFile, read_scenario
 from lookup.simulate.trend import Figures, Sample, Trend
 
 __all__ = [
-    "Figures",
-    "Finding",
-    "Sample",
-    "Scenario",
-    "ScenarioFile",
-    "Trend",
-    "findings",
-    "read_scenario",
-    "run_policy",
+    "Figures", "Finding", "Sample", "Scenario", "ScenarioFile", "Trend", "findings", "read_scenario", "run_policy",
     "trends_text",
-]
+]  # fmt: skip

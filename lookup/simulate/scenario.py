@@ -35,15 +35,8 @@ from lookup.settings.policy import PolicySpec
 from lookup.settings.problems import place, problems_of
 
 __all__ = [
-    "Assertion",
-    "BrokerGroup",
-    "Event",
-    "FigureName",
-    "NamespaceLoad",
-    "Scenario",
-    "ScenarioFile",
-    "read_scenario",
-]
+    "Assertion", "BrokerGroup", "Event", "FigureName", "NamespaceLoad", "Scenario", "ScenarioFile", "read_scenario",
+]  # fmt: skip
 
 #: The line between a scenario and what it prints.
 _RULE = "----"

@@ -27,19 +27,9 @@ from lookup.testing.clusters import OwnedBundles
 from lookup.testing.worlds import World, labelled_for
 
 __all__ = [
-    "all_parts",
-    "answer_of",
-    "ballot_in",
-    "classes_of",
-    "kind_of",
-    "manager_in",
-    "offered_in",
-    "proposals_in",
-    "to_toml",
-    "worlds_of",
-    "writable",
-    "written_out",
-]
+    "all_parts", "answer_of", "ballot_in", "classes_of", "kind_of", "manager_in", "offered_in", "proposals_in",
+    "to_toml", "worlds_of", "writable", "written_out",
+]  # fmt: skip
 
 _KINDS: Mapping[str, type[Any]] = {
     "filters": Filter,

@@ -63,28 +63,13 @@ from lookup.testing.cycles import (
 from lookup.testing.worlds import WORLDS, World, changed_elsewhere, labelled_for
 
 __all__ = [
-    "CHECKS",
-    "check_admitted_at_the_door",
-    "check_answers_are_sound",
-    "check_deciding_changes_nothing",
-    "check_empty_cluster_is_declined",
-    "check_memory_is_json",
-    "check_nobody_is_preferred_without_properties",
-    "check_only_offered_brokers",
-    "check_order_does_not_matter",
-    "check_reads_are_honest",
-    "check_rejections_are_explained",
-    "check_repr_rebuilds",
-    "check_salt_is_mixed_in",
-    "check_same_answer_twice",
-    "check_shedding_repeats",
-    "check_splits_are_sound",
-    "check_splitting_repeats",
-    "check_survives_pickle",
-    "check_toml_round_trip",
-    "parametrize_with_policies",
-    "policy_of",
-]
+    "CHECKS", "check_admitted_at_the_door", "check_answers_are_sound", "check_deciding_changes_nothing",
+    "check_empty_cluster_is_declined", "check_memory_is_json", "check_nobody_is_preferred_without_properties",
+    "check_only_offered_brokers", "check_order_does_not_matter", "check_reads_are_honest",
+    "check_rejections_are_explained", "check_repr_rebuilds", "check_salt_is_mixed_in", "check_same_answer_twice",
+    "check_shedding_repeats", "check_splits_are_sound", "check_splitting_repeats", "check_survives_pickle",
+    "check_toml_round_trip", "parametrize_with_policies", "policy_of",
+]  # fmt: skip
 
 #: Sums in another order differ in their last bits.
 _CLOSE = 1e-9

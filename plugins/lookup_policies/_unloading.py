@@ -15,16 +15,8 @@ from numpy.typing import NDArray
 from lookup.model import BundleLoad, ClusterView, CycleLabel, CycleOutcome, CycleReason, Ruling, Unload, weighted_usage
 
 __all__ = [
-    "Figures",
-    "average_of",
-    "descending",
-    "ended",
-    "give_up",
-    "measured_usage",
-    "no_figures",
-    "reported",
-    "usage_by",
-]
+    "Figures", "average_of", "descending", "ended", "give_up", "measured_usage", "no_figures", "reported", "usage_by",
+]  # fmt: skip
 
 #: One ratio by broker number, only of registered brokers with a report, in order of their numbers.
 Figures = dict[int, float]

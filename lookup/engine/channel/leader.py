@@ -25,16 +25,8 @@ from lookup.engine.channel.service_unit import (
 from lookup.model.names import is_system_bundle
 
 __all__ = [
-    "STUCK_MS",
-    "TOMBSTONE_MS",
-    "Cleanup",
-    "Connection",
-    "Select",
-    "clean_up",
-    "clean_up_delay",
-    "monitor",
-    "override",
-]
+    "STUCK_MS", "TOMBSTONE_MS", "Cleanup", "Connection", "Select", "clean_up", "clean_up_delay", "monitor", "override",
+]  # fmt: skip
 
 _S = ServiceUnitState
 

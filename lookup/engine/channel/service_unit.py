@@ -24,21 +24,9 @@ from lookup.errors import ArgumentError
 from lookup.model.documents import flag, mapping, parsed_object, text, whole_number
 
 __all__ = [
-    "ACTIVE",
-    "FIRST_VERSION",
-    "IN_FLIGHT",
-    "SEMI_TERMINAL",
-    "VERSION_MAX",
-    "VERSION_MIN",
-    "ServiceUnitState",
-    "ServiceUnitStateData",
-    "Storage",
-    "is_blank",
-    "next_states",
-    "next_version",
-    "should_keep_left",
-    "state_of",
-]
+    "ACTIVE", "FIRST_VERSION", "IN_FLIGHT", "SEMI_TERMINAL", "VERSION_MAX", "VERSION_MIN", "ServiceUnitState",
+    "ServiceUnitStateData", "Storage", "is_blank", "next_states", "next_version", "should_keep_left", "state_of",
+]  # fmt: skip
 
 #: Version of a service unit's first record.
 FIRST_VERSION = 1

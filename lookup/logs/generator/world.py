@@ -18,17 +18,9 @@ from lookup.logs.generator.settings import GenerateSettings
 from lookup.model.broker import EXTENSIBLE_MANAGER, AdvertisedListener, BrokerLookupData
 
 __all__ = [
-    "HEARTBEAT_SHARE",
-    "POPULARITY_BITS",
-    "BrokerSite",
-    "Clients",
-    "Topics",
-    "cluster_names",
-    "make_brokers",
-    "make_clients",
-    "make_topics",
-    "rack_name",
-]
+    "HEARTBEAT_SHARE", "POPULARITY_BITS", "BrokerSite", "Clients", "Topics", "cluster_names", "make_brokers",
+    "make_clients", "make_topics", "rack_name",
+]  # fmt: skip
 
 Ints = NDArray[np.int32]
 

@@ -11,14 +11,9 @@ from lookup.logs.readers.jetty_access import JettyAccessReader
 from lookup.logs.readers.json_lines import JsonLinesReader
 
 __all__ = [
-    "CppClientReader",
-    "CsvReader",
-    "DelimitedReader",
-    "JettyAccessReader",
-    "JsonLinesReader",
-    "PulsarBrokerReader",
+    "CppClientReader", "CsvReader", "DelimitedReader", "JettyAccessReader", "JsonLinesReader", "PulsarBrokerReader",
     "lookup_register_log_readers",
-]
+]  # fmt: skip
 
 
 @hookimpl

@@ -13,27 +13,11 @@ from lookup.score.metrics.movement import Assignments, CycleMoves, MovedWeight, 
 from lookup.score.metrics.network import NetworkCost, NetworkCoveredRatio, NetworkMsMean, NetworkMsP95
 
 __all__ = [
-    "AgreementRatio",
-    "AnsweredRatio",
-    "Assignments",
-    "CycleMoves",
-    "ImbalanceCv",
-    "ImbalanceMaxMean",
-    "InTransition",
-    "InTransitionWeight",
-    "LoadVariation",
-    "MatchRatio",
-    "MovedWeight",
-    "Moves",
-    "NecessaryMoves",
-    "NetworkCost",
-    "NetworkCoveredRatio",
-    "NetworkMsMean",
-    "NetworkMsP95",
-    "OverloadRatio",
-    "RedundantMoves",
+    "AgreementRatio", "AnsweredRatio", "Assignments", "CycleMoves", "ImbalanceCv", "ImbalanceMaxMean", "InTransition",
+    "InTransitionWeight", "LoadVariation", "MatchRatio", "MovedWeight", "Moves", "NecessaryMoves", "NetworkCost",
+    "NetworkCoveredRatio", "NetworkMsMean", "NetworkMsP95", "OverloadRatio", "RedundantMoves",
     "lookup_register_metrics",
-]
+]  # fmt: skip
 
 
 @hookimpl

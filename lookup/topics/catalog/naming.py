@@ -20,22 +20,10 @@ from lookup.model.names import NamespaceName, TopicName
 from lookup.model.quoting import BREAKING, forbidden_character, shown, unseen
 
 __all__ = [
-    "MODES",
-    "checked_name",
-    "checked_namespace",
-    "checked_new_name",
-    "fault_of",
-    "is_system_topic",
-    "names_of",
-    "namespace_of",
-    "partition_names",
-    "partition_number",
-    "prefixes_of",
-    "schemes_of",
-    "without_partition",
-    "without_scheme",
-    "without_system_topics",
-]
+    "MODES", "checked_name", "checked_namespace", "checked_new_name", "fault_of", "is_system_topic", "names_of",
+    "namespace_of", "partition_names", "partition_number", "prefixes_of", "schemes_of", "without_partition",
+    "without_scheme", "without_system_topics",
+]  # fmt: skip
 
 #: The modes of a listing.
 MODES: tuple[Mode, ...] = get_args(Mode)

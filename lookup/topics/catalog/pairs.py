@@ -18,24 +18,10 @@ from lookup.errors import ArgumentError
 from lookup.model.quoting import forbidden_character, shown, suggestion
 
 __all__ = [
-    "LABEL_KEY_SIGNS",
-    "LABEL_SIGNS",
-    "MAX_LENGTH",
-    "MAX_PAIRS",
-    "Pairs",
-    "checked_keys",
-    "checked_pairs",
-    "decoded",
-    "encoded_pairs",
-    "merged_pairs",
-    "pairs_text",
-    "pairs_without",
-    "parse_each",
-    "parse_encoded_pairs",
-    "parse_keys",
-    "parse_pairs",
-    "refuse_other_keys",
-]
+    "LABEL_KEY_SIGNS", "LABEL_SIGNS", "MAX_LENGTH", "MAX_PAIRS", "Pairs", "checked_keys", "checked_pairs", "decoded",
+    "encoded_pairs", "merged_pairs", "pairs_text", "pairs_without", "parse_each", "parse_encoded_pairs", "parse_keys",
+    "parse_pairs", "refuse_other_keys",
+]  # fmt: skip
 
 #: Characters of a key or a value.
 MAX_LENGTH = 256

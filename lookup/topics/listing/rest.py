@@ -35,20 +35,9 @@ from lookup.topics.catalog.naming import checked_namespace
 from lookup.topics.catalog.pairs import decoded, encoded_pairs, parse_encoded_pairs
 
 __all__ = [
-    "Call",
-    "GetLabels",
-    "GetProperties",
-    "ListTopics",
-    "Operation",
-    "RemoveLabels",
-    "RemoveProperty",
-    "SetLabels",
-    "SetProperties",
-    "parse_call",
-    "print_call",
-    "print_map",
-    "print_topics",
-]
+    "Call", "GetLabels", "GetProperties", "ListTopics", "Operation", "RemoveLabels", "RemoveProperty", "SetLabels",
+    "SetProperties", "parse_call", "print_call", "print_map", "print_topics",
+]  # fmt: skip
 
 _ROOT = "/admin/v2/"
 _MODES: Mapping[str, Mode] = {"PERSISTENT": "persistent", "NON_PERSISTENT": "non-persistent", "ALL": "all"}

@@ -27,14 +27,8 @@ from lookup.topics.catalog.naming import prefixes_of, without_system_topics
 from lookup.topics.rules import ScatterLimits
 
 __all__ = [
-    "Ask",
-    "Failure",
-    "Gathered",
-    "Gathering",
-    "OwnerAnswer",
-    "ScatterQuery",
-    "loaded_topics",
-]
+    "Ask", "Failure", "Gathered", "Gathering", "OwnerAnswer", "ScatterQuery", "loaded_topics",
+]  # fmt: skip
 
 #: Why topics are missing; `moved`: the bundle changed hands while it was asked for; `unowned`: it has no owner yet.
 Failure: TypeAlias = Literal["failed", "timed out", "not asked", "moved", "unowned"]

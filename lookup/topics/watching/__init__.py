@@ -6,14 +6,6 @@ from lookup.topics.watching.messages import Closed, Message, Refused, Resync, Sn
 from lookup.topics.watching.service import TopicListService, carry_out
 
 __all__ = [
-    "Closed",
-    "Message",
-    "Refused",
-    "Resync",
-    "Snapshot",
-    "TopicListService",
-    "Update",
-    "WatchQuery",
-    "WatchRequest",
+    "Closed", "Message", "Refused", "Resync", "Snapshot", "TopicListService", "Update", "WatchQuery", "WatchRequest",
     "carry_out",
-]
+]  # fmt: skip

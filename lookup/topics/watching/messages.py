@@ -16,17 +16,9 @@ from lookup.errors import ArgumentError
 from lookup.model.catalog import Mode, Selector
 
 __all__ = [
-    "Closed",
-    "Connection",
-    "Message",
-    "Refused",
-    "Resync",
-    "ServerError",
-    "Snapshot",
-    "Update",
-    "WatchQuery",
+    "Closed", "Connection", "Message", "Refused", "Resync", "ServerError", "Snapshot", "Update", "WatchQuery",
     "WatchRequest",
-]
+]  # fmt: skip
 
 #: The server's name for a connection.
 Connection: TypeAlias = Hashable
