@@ -3,8 +3,6 @@
 The public names of the model and of the hooks are here; engine, replay and score are imported from their rooms.
 """
 
-from __future__ import annotations
-
 from lookup import hooks as _hooks
 from lookup import model as _model
 from lookup.hooks import *

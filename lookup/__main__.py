@@ -1,7 +1,5 @@
 """Run the command line for `python -m lookup`; all of it is in `cli.py`."""
 
-from __future__ import annotations
-
 import sys
 
 from lookup.cli import main

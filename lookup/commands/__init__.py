@@ -5,6 +5,4 @@ So `evaluate` and `ingest` declare their flags in one file and do their work in 
 which they import when they run.
 """
 
-from __future__ import annotations
-
 __all__: list[str] = []

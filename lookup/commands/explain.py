@@ -25,12 +25,10 @@ from lookup.engine.explain import Explanation, explain
 from lookup.engine.manager import Conditions, LoadManager
 from lookup.engine.policy import Instant, Policy
 from lookup.errors import SettingsError
-from lookup.model.broker import Roster
-from lookup.model.bundles import bundle_of
-from lookup.model.load import Load
-from lookup.model.names import TopicName, is_internal_topic, pinned_broker
+from lookup.model import Load, LookupOptions, LookupRequest, Roster, TopicName, bundle_of
+from lookup.model.names import is_internal_topic, pinned_broker
 from lookup.model.quoting import suggestion
-from lookup.model.request import LookupOptions, LookupRequest, request_of
+from lookup.model.request import request_of
 from lookup.model.time import time_text
 from lookup.replay.timeline import ClusterEvents, Registration, build_timeline, registrations_of
 from lookup.settings import EvaluationFile, broker_intervals, client_rules, label_client, namespace_policies, topology

@@ -19,10 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.hooks.protocols import Conf, Ge
-from lookup.model.broker import Candidates, Roster
-from lookup.model.decision import Decision, Reason
-from lookup.model.load import weighted_usage
-from lookup.model.view import ClusterView
+from lookup.model import Candidates, ClusterView, Decision, Reason, Roster, weighted_usage
 
 __all__ = ["TIED", "Ballot", "Decided", "Draws", "Kept", "SecondChoice", "roll", "tallied"]
 

@@ -15,8 +15,7 @@ from lookup.engine.facets import request_facet
 from lookup.engine.policy import Instant, Policy
 from lookup.hooks.protocols import reads_of
 from lookup.hooks.raised import raised
-from lookup.model.decision import BrokerVote, Reason
-from lookup.model.request import LookupRequest
+from lookup.model import BrokerVote, LookupRequest, Reason
 
 __all__ = ["Explanation", "explain"]
 

@@ -14,9 +14,8 @@ from typing import Any, NoReturn, cast
 
 from lookup.errors import ReadsError
 from lookup.hooks.protocols import ALL_READS
-from lookup.model.load import Load
-from lookup.model.request import LookupRequest
-from lookup.model.view import REQUEST_READS, VIEW_READS, ClusterView
+from lookup.model import ClusterView, Load, LookupRequest
+from lookup.model.view import REQUEST_READS, VIEW_READS
 
 __all__ = ["field_of", "fields_in", "request_facet", "view_facet"]
 

@@ -30,10 +30,7 @@ from lookup.engine.reporting import Cadence
 from lookup.errors import ContractError, PolicyError
 from lookup.hooks.protocols import Filter, Offer, Scorer, Selector, Shedder, Splitter
 from lookup.hooks.raised import raised
-from lookup.model.broker import Broker, Candidates
-from lookup.model.decision import Reason
-from lookup.model.request import LookupRequest
-from lookup.model.view import ClusterView
+from lookup.model import Broker, Candidates, ClusterView, LookupRequest, Reason
 
 __all__ = ["Instant", "OnError", "Policy", "WeightedScorer", "memory_key", "shared_problems"]
 

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.hooks.protocols import Conf, Ge, Le
-from lookup.model.load import Load
-from lookup.model.load_data import BrokerLoadData, ResourceWeights
+from lookup.model import BrokerLoadData, Load, ResourceWeights
 
 __all__ = [
     "Cadence", "Measured", "Publication", "Published", "ReportBoard", "largest_change", "percent_change",

@@ -10,24 +10,8 @@ import inspect
 from collections.abc import Mapping
 from typing import Any, get_args
 
+from lookup import hooks
 from lookup.errors import PluginError
-from lookup.hooks import (
-    Better,
-    Filter,
-    Grain,
-    Lister,
-    LogReader,
-    Luck,
-    Metric,
-    Observing,
-    Remembering,
-    Resample,
-    Scorer,
-    Selector,
-    Shedder,
-    SplitAlgorithm,
-    Splitter,
-)
 from lookup.hooks.raised import guarded
 from lookup.model.decision import Reason
 from lookup.model.quoting import shown
@@ -36,15 +20,15 @@ __all__ = ["PROTOCOLS", "checked_name", "title_of"]
 
 #: The protocol of each kind of classes that a plug-in can register.
 PROTOCOLS: Mapping[str, type[Any]] = {
-    "filters": Filter,
-    "scorers": Scorer,
-    "selectors": Selector,
-    "shedders": Shedder,
-    "splitters": Splitter,
-    "split_algorithms": SplitAlgorithm,
-    "listers": Lister,
-    "log_readers": LogReader,
-    "metrics": Metric,
+    "filters": hooks.Filter,
+    "scorers": hooks.Scorer,
+    "selectors": hooks.Selector,
+    "shedders": hooks.Shedder,
+    "splitters": hooks.Splitter,
+    "split_algorithms": hooks.SplitAlgorithm,
+    "listers": hooks.Lister,
+    "log_readers": hooks.LogReader,
+    "metrics": hooks.Metric,
 }
 #: Attributes that a class of a kind has besides its name and its protocol's methods.
 _ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
@@ -56,7 +40,7 @@ _ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
 _PARTS = ("filters", "scorers", "selectors", "shedders", "splitters", "split_algorithms", "listers")
 _RESERVED = ("use", "weight")
 #: Declarations of a metric that have a closed list of values.
-_CHOICES = {"better": get_args(Better), "grain": get_args(Grain), "resample": get_args(Resample)}
+_CHOICES = {"better": get_args(hooks.Better), "grain": get_args(hooks.Grain), "resample": get_args(hooks.Resample)}
 
 
 def _methods_of(protocol: type[Any]) -> dict[str, tuple[str, ...]]:
@@ -69,7 +53,7 @@ def _methods_of(protocol: type[Any]) -> dict[str, tuple[str, ...]]:
 
 
 _METHODS = {kind: _methods_of(protocol) for kind, protocol in PROTOCOLS.items()}
-_MEMORY = _methods_of(Remembering) | _methods_of(Observing)
+_MEMORY = _methods_of(hooks.Remembering) | _methods_of(hooks.Observing)
 #: Methods that a class may leave out.
 _OPTIONAL: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "filters": {"detail": ("request", "broker", "view"), "should_unload": ("request", "owner", "brokers", "view")},
@@ -157,7 +141,7 @@ def _refuse_declarations(found: type[Any], where: str) -> None:
     if every is not None and not (isinstance(every, tuple) and all(isinstance(key, str) for key in every)):
         right = "a tuple of texts, or None where keys depend on the log, would be right"
         raise PluginError(f"{where} has {shown(every)} for its `every_key`; {right}")
-    luck, sources = said["luck"], get_args(Luck)
+    luck, sources = said["luck"], get_args(hooks.Luck)
     if luck is not None and not (isinstance(luck, tuple) and set(map(str, luck)) <= {*sources}):
         right = f"a tuple of {', '.join(map(repr, sources[:-1]))} and {sources[-1]!r}, or some of them, would be right"
         raise PluginError(f"{where} has {shown(luck)} for its `luck`; {right}")

@@ -21,11 +21,8 @@ from lookup.engine.manager import Conditions, LoadManager
 from lookup.engine.policy import Instant, Policy, WeightedScorer
 from lookup.errors import PulsarLookupError
 from lookup.hooks.protocols import Filter, Scorer, Selector
-from lookup.model.broker import Broker, Candidates, Roster
-from lookup.model.decision import Reason
-from lookup.model.request import LookupOptions, LookupRequest, request_of
-from lookup.model.topology import Topology
-from lookup.model.view import ClusterView
+from lookup.model import Broker, Candidates, ClusterView, LookupOptions, LookupRequest, Reason, Roster, Topology
+from lookup.model.request import request_of
 
 __all__ = ["probe_requests", "unsalted_parts"]
 

@@ -13,8 +13,7 @@ from typing import Any, Literal, get_type_hints
 
 from lookup.engine.policy import Policy
 from lookup.hooks.protocols import Conf, Shedder, Unit
-from lookup.model.load import BundleLoad
-from lookup.model.view import ClusterView
+from lookup.model import BundleLoad, ClusterView
 from lookup.settings.evaluation import EvaluationFile
 
 __all__ = ["Limit", "Rates", "act_warnings", "cannot_act", "goes_by_bytes", "in_bytes", "limits_of", "rates_without"]

@@ -34,7 +34,7 @@ from lookup.model.view import ClusterView
 __all__ = [
     "ALL_READS", "ENTRY_POINT_GROUP", "LOAD_DETAILS", "PROJECT", "Better", "Conf", "Filter", "Ge", "Grain", "Gt", "Le",
     "Lister", "LogReader", "Lt", "Luck", "Metric", "Observing", "Offer", "Part", "Remembering", "Resample", "Scorer",
-    "Selector", "Shedder", "SplitAlgorithm", "Splitter", "Unit", "hookimpl", "hookspec", "reads_of",
+    "Selector", "Shedder", "SplitAlgorithm", "Splitter", "Unit", "hookimpl", "reads_of",
 ]  # fmt: skip
 
 

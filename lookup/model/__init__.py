@@ -1,7 +1,5 @@
 """Plain frozen data in Pulsar's words: names, bundles, brokers, requests, views and decisions."""
 
-from __future__ import annotations
-
 from lookup.model.broker import AdvertisedListener, Broker, BrokerLookupData, Candidates, Location, Roster
 from lookup.model.bundles import (
     BundleRange,

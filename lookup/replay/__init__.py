@@ -1,5 +1,3 @@
 """From canonical tables to decisions on Spark: codes and orders a log, walks its ticks, writes what was decided."""
 
-from __future__ import annotations
-
 __all__: list[str] = []

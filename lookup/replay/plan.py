@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 
 from lookup.engine.manager import Conditions, LoadManager
 from lookup.engine.policy import Policy
+from lookup.model import Location, NamespacePolicies, Topology
 from lookup.model.batch import ClientClass
-from lookup.model.broker import Location
-from lookup.model.bundles import NamespacePolicies
 from lookup.model.names import pinned_broker
-from lookup.model.topology import LEVELS, Topology
+from lookup.model.topology import LEVELS
 from lookup.replay.atoms import BundleMap
 from lookup.replay.days import Part
 from lookup.replay.timeline import Timeline

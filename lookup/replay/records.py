@@ -19,8 +19,7 @@ from lookup.engine.channel.service_unit import ServiceUnitState
 from lookup.engine.cycles import CycleReport
 from lookup.engine.ownership import HandOver, OwnerChange
 from lookup.logs.schema import CYCLES, DECISIONS, OWNERS
-from lookup.model.broker import Roster
-from lookup.model.decision import Decision, Unload
+from lookup.model import Decision, Roster, Unload
 
 __all__ = [
     "Cycle", "KeyDecision", "OwnerInterval", "OwnerIntervals", "RunName", "cycle_table", "decision_table",

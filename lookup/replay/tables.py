@@ -17,10 +17,9 @@ from lookup.logs.columns import MAX_WEIGHT, check_row
 from lookup.logs.rows import Quarantined
 from lookup.logs.schema import CANONICAL
 from lookup.logs.sources import list_log, open_parquet
-from lookup.model.broker import BrokerLookupData, Roster
+from lookup.model import RESOURCES, BrokerLoadData, BrokerLookupData, Roster
 from lookup.model.documents import TableName
-from lookup.model.load import RESOURCES
-from lookup.model.load_data import BrokerLoadData, broker_load_from_json, bundle_stats_from_json
+from lookup.model.load_data import broker_load_from_json, bundle_stats_from_json
 from lookup.replay.atoms import Atoms
 from lookup.replay.timeline import OwnershipEvent, Registration
 

@@ -15,8 +15,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.model.broker import Broker, BrokerLookupData, Location, Roster
-from lookup.model.bundles import BundleRange
+from lookup.model import Broker, BrokerLookupData, BundleRange, Location, Roster
 from lookup.model.topology import LEVELS
 from lookup.settings.resolve import BrokerInterval
 

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from lookup.engine.policy import Policy
 from lookup.engine.reporting import ReportBoard
-from lookup.model.broker import Roster
-from lookup.model.load import Load
+from lookup.model import Load, Roster
 from lookup.replay.atoms import BundleMap
 from lookup.replay.cells import CellLedger
 from lookup.replay.days import DAY_US, DayRows, day_rows

@@ -1,7 +1,5 @@
 """Read and check what users write: evaluations, policies, brokers; from TOML, broker.conf, environment and flags."""
 
-from __future__ import annotations
-
 from lookup.settings.advice import obstacles_of, policy_warnings, warnings_of
 from lookup.settings.broker import BrokerEntry, BrokerProfile, LocationEntry
 from lookup.settings.broker_conf import read_broker_conf

@@ -1,7 +1,5 @@
 """Run scenarios in closed loop: a cluster under load, minute by minute, against policies, with a trend for each."""
 
-from __future__ import annotations
-
 from lookup.simulate.judge import Finding, findings, trends_text
 from lookup.simulate.loop import run_policy
 from lookup.simulate.scenario import Scenario, ScenarioFile, read_scenario

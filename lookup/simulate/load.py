@@ -16,10 +16,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.model.bundles import HASH_END, NamespaceBundle, bundle_ranges, equal_boundaries
-from lookup.model.decision import Split
-from lookup.model.load import Traffic, topic_traffic
-from lookup.model.load_data import NamespaceBundleStats
+from lookup.model import NamespaceBundle, NamespaceBundleStats, Split, Traffic, topic_traffic
+from lookup.model.bundles import HASH_END, bundle_ranges, equal_boundaries
 from lookup.simulate.scenario import Event, NamespaceLoad
 
 __all__ = ["MIB", "BundleTable", "MinuteLoad", "TopicLoads"]

@@ -17,9 +17,7 @@ from lookup.engine.ledger import LazyTopBundles
 from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Policy
 from lookup.engine.reporting import ReportBoard
-from lookup.model.broker import Broker, BrokerLookupData, Roster
-from lookup.model.load import BundleLoad, Load
-from lookup.model.request import LookupOptions
+from lookup.model import Broker, BrokerLookupData, BundleLoad, Load, LookupOptions, Roster
 from lookup.simulate.load import MIB, BundleTable, MinuteLoad
 from lookup.simulate.scenario import Scenario
 from lookup.simulate.trend import Sample, Trend

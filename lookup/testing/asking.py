@@ -20,9 +20,8 @@ from lookup.engine.cycles import exhausted
 from lookup.engine.manager import Conditions, LoadManager
 from lookup.engine.policy import Instant, Policy, memory_key
 from lookup.hooks.protocols import Filter, Scorer, Selector, Shedder, SplitAlgorithm, Splitter
-from lookup.model.broker import Candidates
-from lookup.model.decision import CycleOutcome, Proposal, Ruling, Split
-from lookup.model.view import ClusterView
+from lookup.model import Candidates, ClusterView, CycleOutcome, Ruling, Split
+from lookup.model.decision import Proposal
 from lookup.testing.clusters import OwnedBundles
 from lookup.testing.worlds import World, labelled_for
 

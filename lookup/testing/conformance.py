@@ -34,11 +34,7 @@ from lookup.engine.policy import Instant, Policy, WeightedScorer
 from lookup.engine.salting import probe_requests, unsalted_parts
 from lookup.errors import ReadsError
 from lookup.hooks.protocols import Filter, Scorer, Selector, Shedder, SplitAlgorithm, Splitter
-from lookup.model.broker import Candidates
-from lookup.model.decision import Reason
-from lookup.model.request import LookupRequest
-from lookup.model.topology import Topology
-from lookup.model.view import ClusterView
+from lookup.model import Candidates, ClusterView, LookupRequest, Reason, Topology
 from lookup.settings.policy import PartSpec
 from lookup.testing.asking import (
     all_parts,

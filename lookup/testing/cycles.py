@@ -14,9 +14,7 @@ from lookup.engine.cycles import CycleReport
 from lookup.engine.policy import Policy
 from lookup.errors import InputError
 from lookup.hooks.protocols import Shedder, SplitAlgorithm, Splitter
-from lookup.model.bundles import NamespaceBundle
-from lookup.model.decision import CycleLabel, CycleOutcome, CycleReason, Ruling, Split
-from lookup.model.view import ClusterView
+from lookup.model import ClusterView, CycleLabel, CycleOutcome, CycleReason, NamespaceBundle, Ruling, Split
 from lookup.testing.asking import manager_in, proposals_in
 from lookup.testing.worlds import WORLDS, World, changed_elsewhere
 

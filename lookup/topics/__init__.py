@@ -30,6 +30,4 @@ above them, and `rules.py`, which has the limits of all and says how `[topics]` 
 Listers themselves are policies, in `lookup_policies`; commands are in `lookup.commands`, settings in `lookup.settings`.
 """
 
-from __future__ import annotations
-
 __all__: list[str] = []

@@ -7,6 +7,4 @@ Pure state machines: messages and times come in as arguments, effects go out; no
 Source: `docs/pulsar/load-managers.md`, `docs/service-units.md`.
 """
 
-from __future__ import annotations
-
 __all__: list[str] = []

@@ -13,8 +13,7 @@ from typing import TypeAlias
 
 from lookup.engine.channel.broker import Channel, Message, Settled, Waiting
 from lookup.errors import NotFoundError, StateError
-from lookup.model.broker import BrokerLookupData
-from lookup.model.request import LookupOptions, LookupResult
+from lookup.model import BrokerLookupData, LookupOptions, LookupResult
 
 __all__ = ["RESULT_TYPE", "Assigns", "Counters", "Joined", "Selecting", "lookup_result"]
 

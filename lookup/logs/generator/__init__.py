@@ -3,6 +3,4 @@
 All of it is numpy and pyarrow, no Spark.
 """
 
-from __future__ import annotations
-
 __all__: list[str] = []

@@ -1,7 +1,5 @@
 """Keep topics with their labels and properties by namespace, with revisions and events, in memory or in a file."""
 
-from __future__ import annotations
-
 from lookup.topics.catalog.catalog import Catalog, CatalogSnapshot
 from lookup.topics.catalog.following import Follower
 from lookup.topics.catalog.sqlite import SqliteStorage

@@ -15,8 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import get_args
 
 from lookup.errors import ArgumentError, InvalidNameError
-from lookup.model.catalog import Mode
-from lookup.model.names import NamespaceName, TopicName
+from lookup.model import Mode, NamespaceName, TopicName
 from lookup.model.quoting import BREAKING, forbidden_character, shown, unseen
 
 __all__ = [

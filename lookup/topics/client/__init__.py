@@ -1,7 +1,5 @@
 """Keep a consumer's subscriptions equal to a set of topics, by watching or by polling."""
 
-from __future__ import annotations
-
 from lookup.topics.client.actions import Listed, Poll, ServerFeatures, Subscribe, TopicSet, Unsubscribe, Unwatch
 from lookup.topics.client.subscriber import Subscriber
 

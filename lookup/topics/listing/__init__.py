@@ -1,7 +1,5 @@
 """Answer requests for the topics of a namespace: patterns, selectors, hashes, custom listers, REST and many owners."""
 
-from __future__ import annotations
-
 from lookup.topics.listing.topic_list import TopicsPattern, topics_hash
 from lookup.topics.listing.topic_lister import ListAnswer, ListRequest, TopicLister
 

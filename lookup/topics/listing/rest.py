@@ -28,8 +28,7 @@ from typing import Literal, TypeAlias
 from urllib.parse import quote, unquote
 
 from lookup.errors import ArgumentError
-from lookup.model.catalog import Mode
-from lookup.model.names import TopicName
+from lookup.model import Mode, TopicName
 from lookup.model.quoting import shown
 from lookup.topics.catalog.naming import checked_namespace
 from lookup.topics.catalog.pairs import decoded, encoded_pairs, parse_encoded_pairs

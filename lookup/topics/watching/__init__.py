@@ -1,7 +1,5 @@
 """Serve watchers of topic lists (PIP-145): the messages, the service, and one list per query kept right by events."""
 
-from __future__ import annotations
-
 from lookup.topics.watching.messages import Closed, Message, Refused, Resync, Snapshot, Update, WatchQuery, WatchRequest
 from lookup.topics.watching.service import TopicListService, carry_out
 
