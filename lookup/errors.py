@@ -68,7 +68,7 @@ class StateError(PulsarLookupError):
 
 
 class NotFoundError(PulsarLookupError):
-    """What an operation asks for is not there: an index outside all ranges, a name nobody carries."""
+    """Something an operation asks for is not there: an index outside all ranges, a name that nothing has."""
 
 
 class NotSupportedError(PulsarLookupError):

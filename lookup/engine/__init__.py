@@ -1,3 +1,3 @@
-"""What runs policies: the registry of parts, decisions, ownership, shedding."""
+"""Run policies: the registry of parts, decisions, ownership, shedding."""
 
 __all__: list[str] = []

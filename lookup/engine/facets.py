@@ -1,4 +1,4 @@
-"""What a part is handed: the request and the view with only the fields it declared in `reads`.
+"""Cut request and view down to the fields that a part has declared in `reads`.
 
 A facet looks like the original; whatever was not declared raises `ReadsError` naming the field and the part, because an
 undeclared read would make a cached decision wrong in silence. A name that the original lacks as well is an ordinary

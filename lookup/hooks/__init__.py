@@ -1,4 +1,4 @@
-"""What a plug-in author imports: the `hookimpl` marker, the parts' protocols, the markers of their parameters."""
+"""Names for authors of plug-ins: the `hookimpl` marker, the parts' protocols, the markers of their parameters."""
 
 from lookup.hooks import protocols as _protocols
 from lookup.hooks.protocols import *

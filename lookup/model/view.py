@@ -36,7 +36,7 @@ VIEW_READS: Mapping[str, str] = {
 
 
 class OwnershipView(Protocol):
-    """Who owns what at this moment; it follows every assignment at once."""
+    """Owners of bundles at this moment; they follow every assignment at once."""
 
     def owner(self, bundle: str) -> int | None:
         """Return the number of the bundle's owner, None if it has none."""
