@@ -7,6 +7,7 @@ a day are in order of time: it is a span of rows of some atoms.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -42,7 +43,7 @@ class ChangeRecord(NamedTuple):
     event: int = -1
 
 
-class CellTally:
+class CellTally(ABC):
     """Holds the rows of one balance cell and registry epoch, and has them counted at once."""
 
     def __init__(self, cluster: ClusterPlan, run: RunPlan, cells: CellLedger) -> None:
@@ -78,8 +79,9 @@ class CellTally:
         self.flush(rows)
         self.groups.settle()
 
+    @abstractmethod
     def _count(self, rows: DayRows, span: slice) -> None:
-        raise NotImplementedError
+        """Count a span of rows of one day, all of one cell and epoch."""
 
     def _add(self, unit: Ints, broker: Ints, client: Ints, lookups: Floats, weight: Floats) -> None:
         group = Groups(self._cell, self._epoch, unit, broker, client, lookups, weight)

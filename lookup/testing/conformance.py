@@ -299,8 +299,8 @@ def check_memory_is_json(policy: Policy, worlds: Sequence[World] = WORLDS) -> No
 def check_rejections_are_explained(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
     """Check that a filter with `detail` has a sentence for every broker it rejects."""
     for world in worlds_of(policy, worlds):
-        told = explain(policy, world.request, Instant(policy, world.view))
-        for vote in told.votes:
+        explanation = explain(policy, world.request, Instant(policy, world.view))
+        for vote in explanation.votes:
             said = vote.detail
 
             assert said is None or said.strip(), f"{policy.name} says {said!r} about {vote.broker}: {world.name}"
