@@ -78,8 +78,6 @@ def select(config: str, flags: Mapping[str, object]) -> Selection:
         raise SettingsError(examined.problems)
     for sentence in policy_warnings(settings.policies):
         warn(sentence)
-    if settings.verdict.resamples is not None:
-        warn("verdict.resamples is no longer used: intervals are calculated and nothing is drawn; leave it out")
     return Selection(settings, examined.registry, examined.policies)
 
 

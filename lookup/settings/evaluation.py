@@ -134,8 +134,6 @@ class VerdictSection(Strict):
     """If true, an inconclusive primary metric makes the exit code 4."""
     accept_placement: Truth = False
     """If true, verdicts that hold for one placement only (a hash without salt, one seed) may decide the exit code."""
-    resamples: Positive | None = None
-    """No longer used: intervals are calculated, nothing is drawn."""
     block_s: PositiveS = 3600
     """Seconds of a block of neighbouring cells that count as one observation of the demand."""
     min_units: Positive = 20

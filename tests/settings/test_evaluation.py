@@ -102,7 +102,6 @@ def test_seeds_are_a_number_or_a_list(seeds: object, expected: tuple[int, ...]) 
         {"block_s": _CENTURY_S + 1},
         {"margin": -0.1},
         {"margins": {"moves": "x"}},
-        {"resamples": 0},
         {"min_units": 0},
         {"min_events": 0},
         {"accept_placement": "yes"},

@@ -44,7 +44,6 @@ def test_the_least_evaluation_has_every_default(tmp_path: Path) -> None:
         "margins": {},
         "require_decision": False,
         "accept_placement": False,
-        "resamples": None,
         "block_s": 3600,
         "min_units": 20,
         "min_events": 5,
@@ -67,13 +66,6 @@ def test_a_variable_gives_seeds_as_a_number_or_a_list(tmp_path: Path, text: str,
     path = write(tmp_path, "e.toml", MINIMAL)
 
     assert load_evaluation(path, {}, {"LOOKUP_EVALUATION__SEEDS": text}).evaluation.seeds == expected
-
-
-def test_resamples_are_still_accepted(tmp_path: Path) -> None:
-    """Settings of earlier versions go on working; the number is no longer used."""
-    path = write(tmp_path, "e.toml", "[verdict]\nresamples = 2000\n" + MINIMAL)
-
-    assert load_evaluation(path, {}, {}).verdict.resamples == 2000
 
 
 def test_a_value_knows_its_source(tmp_path: Path) -> None:
