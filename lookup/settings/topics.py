@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from lookup.errors import SettingsError
 from lookup.model.quoting import shown
-from lookup.settings.base import Positive, ShareS, Strict, Truth, WholeFile, refuse
+from lookup.settings.base import Positive, Strict, Truth, WholeFile, refuse
 from lookup.settings.broker_conf import conf_values
 from lookup.settings.policy import PartSpec
 
@@ -31,8 +31,6 @@ PULSAR_KEYS: Mapping[str, str] = {
 #: Pulsar's own class, and the lister that does the same.
 _CLASSES = {"org.apache.pulsar.broker.DefaultPulsarResourcesExtended": "default"}
 _Text = Annotated[str, Field(min_length=1)]
-#: seconds of a client's pace, from a millisecond to a day
-_Pause = Annotated[float, Field(strict=True, ge=0.001, le=86_400)]
 
 
 class TopicsSection(Strict):
@@ -60,16 +58,6 @@ class TopicsSection(Strict):
     """Changes that may wait for a slow watcher before it is sent the whole list, events that may wait for a listing."""
     watchers_max: Positive = 10_000
     """Watchers that one connection may have."""
-    scatter_at_once: Positive = 16
-    """Owners of bundles that one query asks at the same time."""
-    scatter_owners: Positive = 256
-    """Owners that one query asks in all; what others own is reported as missing."""
-    poll_s: _Pause = 60.0
-    """Seconds between a subscription client's looks at a namespace, also beside a watch."""
-    retry_s: _Pause = 1.0
-    """Seconds it waits before it repeats a request that failed."""
-    grace_s: ShareS = 60.0
-    """Seconds for which it keeps the subscription of a topic that is no longer listed."""
     from_broker_conf: str | None = None
     """Path of a `broker.conf` whose keys fill what is not written here."""
 

@@ -1,7 +1,7 @@
-"""The limits of listings, watches, queries of owners and clients, and how `[topics]` sets them.
+"""The limits of listings, watches, queries of owners and clients; `[topics]` sets those of listings and watches.
 
-Each field is named as its setting. All defaults are those of the settings, so that a caller who gives no limits
-gets those of an empty `[topics]`.
+Each of these is named as its setting and has its default, so that a caller who gives no limits gets those of an empty
+`[topics]`. Queries of owners and clients run in programs built on the library, which give their limits as arguments.
 
 Source: `docs/pulsar/protocol.md` for Pulsar's own limits.
 """
@@ -93,12 +93,10 @@ class TopicRules:
 
     listing: ListLimits = ListLimits()
     watching: WatchRules = WatchRules()
-    scatter: ScatterLimits = ScatterLimits()
-    pace: Pace = Pace()
 
 
 def rules_of(settings: TopicsSection) -> TopicRules:
-    """Return the limits that settings stand for; durations in s become integers of µs, rounded."""
+    """Return the limits that settings stand for."""
     listing = ListLimits(
         pattern_filtering=settings.pattern_filtering,
         pattern_max_length=settings.pattern_max_length,
@@ -114,11 +112,4 @@ def rules_of(settings: TopicsSection) -> TopicRules:
         queue_max=settings.queue_max,
         watchers_max=settings.watchers_max,
     )
-    # Rounded and not cut: 1.001 s times a million is 1,000,999.9999999999 in floating point.
-    poll_us, retry_us, grace_us = (round(s * 1_000_000) for s in (settings.poll_s, settings.retry_s, settings.grace_s))
-    return TopicRules(
-        listing,
-        watching,
-        ScatterLimits(at_once=settings.scatter_at_once, owners=settings.scatter_owners),
-        Pace(poll_us=poll_us, retry_us=retry_us, grace_us=grace_us),
-    )
+    return TopicRules(listing, watching)

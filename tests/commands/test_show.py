@@ -30,7 +30,7 @@ _TOPICS = """
 [topics]
 lister = { use = "tenant-scope", key = "owner" }
 queue_max = 5
-poll_s = 2.5
+max_properties = 7
 from_broker_conf = "broker.conf"
 """
 
@@ -102,11 +102,13 @@ def test_shown_settings_of_topics_read_back(lookup: Run, topics: Path, flags: tu
 
 def test_resolved_shows_every_setting_of_topics_with_what_set_it(lookup: Run, topics: Path) -> None:
     """A file, a `broker.conf`, a flag, or its default."""
-    lines = lookup("config", "show", "--config", topics, "--resolved", "--set", "topics.grace_s=3").out.splitlines()
+    lines = lookup(
+        "config", "show", "--config", topics, "--resolved", "--set", "topics.max_properties=3"
+    ).out.splitlines()
 
     assert f'lister = {{ use = "tenant-scope", key = "owner" }}  # {topics}' in lines
     assert f"pattern_max_length = 80  # {topics.with_name('broker.conf')}" in lines
-    assert "grace_s = 3.0  # command line" in lines
+    assert "max_properties = 3  # command line" in lines
     assert "watchers_max = 10000  # default" in lines
     shown = {line.partition(" = ")[0] for line in lines}
     assert shown >= set(TopicsSection.model_fields) - {"allowed_label_keys"}

@@ -122,11 +122,8 @@ def test_a_broker_conf_that_is_given_counts_over_one_that_is_named(tmp_path: Pat
         ("[topics]\npattern_max_lenght = 1", "there is no such key; did you mean 'pattern_max_length'?"),
         ("[topics]\nqueue_max = 0", "topics.queue_max: should be greater than or equal to 1, not 0"),
         ('[topics]\nwatchers_max = "many"', "topics.watchers_max: should be a whole number, not 'many'"),
-        ("[topics]\nscatter_owners = true", "topics.scatter_owners: should be a whole number, not true"),
-        ("[topics]\nscatter_at_once = 1.5", "topics.scatter_at_once: should be a whole number"),
-        ("[topics]\npoll_s = 0", "topics.poll_s: should be greater than or equal to 0.001, not 0"),
-        ("[topics]\nretry_s = inf", "topics.retry_s: should be a finite number, not inf"),
-        ("[topics]\ngrace_s = 86401", "topics.grace_s: should be less than or equal to 86400, not 86401"),
+        ("[topics]\nmax_properties = true", "topics.max_properties: should be a whole number, not true"),
+        ("[topics]\nmax_property_length = 1.5", "topics.max_property_length: should be a whole number"),
         ("[topics]\npattern_max_length = 0", "topics.pattern_max_length: should be greater than or equal to 1, not 0"),
         ('[topics]\npattern_filtering = "no"', "topics.pattern_filtering: should be true or false, not 'no'"),
         ("[topics]\nlister = 7", "topics.lister: should be a part's name or a table"),
@@ -207,13 +204,13 @@ def test_what_set_a_value_is_known(tmp_path: Path) -> None:
     conf = write(tmp_path, "broker.conf", "subscriptionPatternMaxLength=80")
     path = write(tmp_path, "topics.toml", '[topics]\nfrom_broker_conf = "broker.conf"\nqueue_max = 5')
 
-    found = load_topics(path, {"topics.grace_s": 3}, {"LOOKUP_TOPICS__POLL_S": "5"})
+    found = load_topics(path, {"topics.max_properties": 3}, {"LOOKUP_TOPICS__MAX_PROPERTY_LENGTH": "5"})
 
     assert found.sources == {
         "topics.from_broker_conf": str(path),
         "topics.queue_max": str(path),
         "topics.pattern_max_length": str(conf),
-        "topics.grace_s": "command line",
-        "topics.poll_s": "environment variable LOOKUP_TOPICS__POLL_S",
+        "topics.max_properties": "command line",
+        "topics.max_property_length": "environment variable LOOKUP_TOPICS__MAX_PROPERTY_LENGTH",
     }
     assert ("topics.watchers_max", 10_000, "default") in describe(found)

@@ -1,4 +1,4 @@
-"""Every rule about topics has a setting, and every setting reaches its rule."""
+"""Every rule of listings and watches has a setting, and every setting reaches its rule."""
 
 from __future__ import annotations
 
@@ -21,11 +21,6 @@ _SET = {
     "topic_list_watcher": (False, [("watching", "topic_list_watcher", False)]),
     "queue_max": (9, [("watching", "queue_max", 9)]),
     "watchers_max": (9, [("watching", "watchers_max", 9)]),
-    "scatter_at_once": (9, [("scatter", "at_once", 9)]),
-    "scatter_owners": (9, [("scatter", "owners", 9)]),
-    "poll_s": (0.001, [("pace", "poll_us", 1_000)]),
-    "retry_s": (2.5, [("pace", "retry_us", 2_500_000)]),
-    "grace_s": (0.0, [("pace", "grace_us", 0)]),
 }
 
 
@@ -46,7 +41,7 @@ def test_a_setting_changes_its_rule_and_no_other(name: str) -> None:
 
 
 def test_every_rule_has_a_setting() -> None:
-    """No bound is left that only code can set."""
+    """No bound of a command is left that only code can set."""
     reached = {(rule, field) for _, places in _SET.values() for rule, field, _ in places}
 
     assert reached == {(rule, field) for rule, fields in asdict(TopicRules()).items() for field in fields}
