@@ -25,6 +25,7 @@ from lookup.model.bundles import NamespacePolicies, topic_hash
 from lookup.model.names import NamespaceName, TopicName, is_internal_topic, looks_like_pattern
 from lookup.replay.atoms import AtomRule
 from lookup.replay.days import PartWriter, WrittenPart, narrowed
+from lookup.replay.grouping import column_keys
 from lookup.replay.work import WorkDir
 from lookup.settings.resolve import ClientRule
 
@@ -303,18 +304,19 @@ class Coder:
             matching = (place for place, rule in enumerate(rules) if client is not None and rule.matches(client))
             return next(matching, len(rules))
 
-        width = len(rules) + 1
         by_rule = self._coded(batch, "client", first_rule, memo="rules")
-        pairs, inverse = np.unique(logged.astype(np.int64) * width + by_rule, return_inverse=True)
+        # Merged once per pair of properties and rule, of which there are few.
+        pairs = column_keys(logged, size=len(words.codes) + 1, low=-1).by(by_rule, size=len(rules) + 1)
+        (codes, matched), of_row = pairs.numbered()
         texts, labelled = words.values, []
-        for code, rule in (divmod(pair, width) for pair in pairs.tolist()):
+        for code, rule in zip(codes.tolist(), matched.tolist(), strict=True):
             if code < 0 or rule == len(rules):
                 labelled.append(code)
             else:
                 # What a client sent itself wins over what a rule says of it.
                 both = {**rules[rule].properties, **json.loads(texts[code])}
                 labelled.append(words.code(properties_text(both)))
-        return np.array(labelled, dtype=np.int32)[inverse]
+        return np.array(labelled, dtype=np.int32)[of_row]
 
     def _coded(
         self, batch: LogBatch, name: str, code: Callable[[str | None], int], *, memo: str | None = None

@@ -40,7 +40,7 @@ class RowKeys:
     columns: Callable[[Ints], tuple[Ints, ...]]
 
     def by(self, column: NDArray[np.integer[Any]], *, size: int, low: int = 0) -> RowKeys:
-        """Tell rows apart by one more column.
+        """Return keys that stand for one more column, the last one.
 
         Args:
             column: shape (n_rows,), in [low, low + size).
@@ -58,6 +58,11 @@ class RowKeys:
         before = self.columns
         present, numbers = compacted(self.rows)
         return RowKeys(numbers, len(present), lambda numbers: before(present[numbers]))
+
+    def numbered(self) -> tuple[tuple[Ints, ...], Ints]:
+        """Return the columns of each key that occurs, ascending, and the number of each row's key among these."""
+        present, numbers = compacted(self.rows)
+        return self.columns(present), numbers
 
     def counted(self, weights: Floats | float, *, sparse: int = _SPARSE) -> tuple[tuple[Ints, ...], Floats, Floats]:
         """Return the columns of each key that occurs, ascending, how often it does, and the sum of its weights.
@@ -87,37 +92,39 @@ class RowKeys:
         Args:
             values: each of shape (n_rows,).
         """
-        present, numbers = compacted(self.rows)
-        sums = [np.bincount(numbers, weights=column).astype(np.float64) for column in values]
-        return self.columns(present), sums
+        columns, numbers = self.numbered()
+        return columns, [np.bincount(numbers, weights=column).astype(np.float64) for column in values]
 
 
-def column_keys(column: NDArray[np.integer[Any]], *, size: int | None = None) -> RowKeys:
+def column_keys(column: NDArray[np.integer[Any]], *, size: int | None = None, low: int = 0) -> RowKeys:
     """Return keys that stand for one column alone.
 
     Args:
-        column: shape (n_rows,), 0 or more.
-        size: values are below it; None: not known.
+        column: shape (n_rows,), in [low, low + size).
+        size: None: not known.
     """
-    return RowKeys(column, size, lambda keys: (keys,))
+    # Codes are narrow integers, which a difference would overflow.
+    return RowKeys(column - np.int64(low) if low else column, size, lambda keys: (keys + low,))
 
 
 def occurring(codes: NDArray[np.integer[Any]]) -> Ints:
-    """Return the codes that occur, ascending; there is at least one."""
-    if int(codes.max()) > _SPARSE * max(len(codes), 1 << 16):
+    """Return the codes that occur, ascending."""
+    largest = int(codes.max(initial=0))
+    if largest > _SPARSE * max(len(codes), 1 << 16):
         return np.unique(codes)
-    occurs = np.zeros(int(codes.max()) + 1, dtype=bool)
+    occurs = np.zeros(largest + 1, dtype=bool)
     occurs[codes] = True
     return np.flatnonzero(occurs)
 
 
 def compacted(codes: NDArray[np.integer[Any]]) -> tuple[Ints, Ints]:
     """Number the codes that occur; return these codes, ascending, and each row's number."""
-    if int(codes.max()) > _SPARSE * max(len(codes), 1 << 16):
+    largest = int(codes.max(initial=0))
+    if largest > _SPARSE * max(len(codes), 1 << 16):
         present, numbers = np.unique(codes, return_inverse=True)
         return present, numbers
     # Three passes without a sort.
-    occurs = np.zeros(int(codes.max()) + 1, dtype=bool)
+    occurs = np.zeros(largest + 1, dtype=bool)
     occurs[codes] = True
     numbers = np.cumsum(occurs) - 1
     return np.flatnonzero(occurs), numbers.take(codes)

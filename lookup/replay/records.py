@@ -20,6 +20,7 @@ from lookup.engine.cycles import CycleReport
 from lookup.engine.ownership import HandOver, OwnerChange
 from lookup.logs.schema import CYCLES, DECISIONS, OWNERS
 from lookup.model import Decision, Roster, Unload
+from lookup.replay.grouping import ranges
 
 __all__ = [
     "Cycle", "KeyDecision", "OwnerInterval", "OwnerIntervals", "RunName", "cycle_table", "decision_table",
@@ -243,7 +244,6 @@ def _maps(mappings: Sequence[Mapping[Any, Any]], kind: pa.MapType) -> pa.Array:
     starts = np.array([spans[id(mapping)][0] for mapping in mappings], dtype=np.int64)
     sizes = np.array([spans[id(mapping)][1] for mapping in mappings], dtype=np.int64)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
-    # The entries of each row: its mapping's span, counted on from where the row begins.
-    entries = pa.array(np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], sizes))
+    entries = pa.array(ranges(starts, sizes))
     names, items = pa.array(keys, pa.string()).take(entries), pa.array(values, kind.item_type).take(entries)
     return pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), names, items)

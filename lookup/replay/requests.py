@@ -16,6 +16,7 @@ from lookup.model.request import LookupRequest
 from lookup.replay.atoms import BundleMap
 from lookup.replay.coding import EXTRA_FIELDS
 from lookup.replay.days import DayRows
+from lookup.replay.grouping import column_keys, compacted
 from lookup.replay.plan import ClusterPlan
 
 __all__ = ["KeyCoder", "RequestMaker", "key_text"]
@@ -60,8 +61,11 @@ class KeyCoder:
             else tuple(properties.get(name.partition(".")[2]) for name in labels)
             for properties in cluster.words.properties
         )
-        self._extras = [name for name in EXTRA_FIELDS if name in self._reads]
-        self._sizes = [len(cluster.words.extras.get(name, ())) or 1 for name in self._extras]
+        #: how many texts each coded field has that the policy reads
+        self._extras = {
+            name: len(cluster.words.extras.get(name, ())) or 1 for name in EXTRA_FIELDS if name in self._reads
+        }
+        #: number of each key so far, if there may be too many to use the packed codes themselves
         self._seen: dict[int, int] = {}
         self.refresh()
 
@@ -84,20 +88,18 @@ class KeyCoder:
     def codes(self, rows: DayRows, low: int, high: int) -> tuple[Ints, int]:
         """Return the key of each row, shape (n_rows,), and a bound above all keys so far."""
         span = slice(low, high)
-        codes, size = np.zeros(high - low, dtype=np.int64), 1
-        for numbers, column in ((self._by_properties, "properties"), (self._by_atom, "atom")):
+        keys = column_keys(np.zeros(high - low, dtype=np.int64), size=1)
+        for name, numbers in (("properties", self._by_properties), ("atom", self._by_atom)):
             if numbers.size and numbers.max():
-                codes = codes * (int(numbers.max()) + 1) + numbers[rows.column(column, span)]
-                size *= int(numbers.max()) + 1
-        for name, words in zip(self._extras, self._sizes, strict=True):
-            codes = codes * words + rows.column(name, span)
-            size *= words
-        if size <= _SMALL:
-            return codes, size
+                keys = keys.by(numbers[rows.column(name, span)], size=int(numbers.max()) + 1)
+        for name, size in self._extras.items():
+            keys = keys.by(rows.column(name, span), size=size)
+        if keys.bound is not None and keys.bound <= _SMALL:
+            return keys.rows.astype(np.int64, copy=False), keys.bound
         # Topics and clients make millions of combinations, of which few occur: odds are a table by key.
-        occurring, inverse = np.unique(codes, return_inverse=True)
+        occurring, of_row = compacted(keys.rows)
         numbers = np.array([self._seen.setdefault(code, len(self._seen)) for code in occurring.tolist()], np.int64)
-        return numbers[inverse], len(self._seen)
+        return numbers[of_row], len(self._seen)
 
 
 def key_text(policy: Policy, request: LookupRequest) -> str:

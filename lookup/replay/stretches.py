@@ -128,9 +128,9 @@ def classes_of(cluster: ClusterPlan, stretch: Stretch, keys: Ints | None = None)
     if (cluster.pinned != -1).any():
         pinned = cluster.pinned.astype(np.int64)[stretch.rows.column("atom", span)]
     before = column_keys(np.zeros(1, np.int64) if keys is None else keys).by(np.asarray(pinned), size=width, low=-2)
-    rows = before.by(stretch.rows.column("properties", span), size=n_clients).compacted()
-    key, of_pinned, client = rows.columns(np.arange(rows.bound or 0))
-    return Classes(of_pinned.astype(np.int32), client, key, rows.rows)
+    rows = before.by(stretch.rows.column("properties", span), size=n_clients)
+    (key, of_pinned, client), codes = rows.numbered()
+    return Classes(of_pinned.astype(np.int32), client, key, codes)
 
 
 def count_clients(cluster: ClusterPlan, stretch: Stretch) -> tuple[Classes, StretchCounts]:

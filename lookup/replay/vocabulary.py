@@ -53,7 +53,8 @@ def merge_words(cluster: str, rule: AtomRule, shares: Sequence[Share]) -> Cluste
     by_broker: Counter[str] = Counter()
     for share in shares:
         by_broker.update(dict(zip(share.brokers, share.by_broker, strict=True)))
-    # One topic may be in the shares of several tasks: it counts once, by its digest.
+    # One topic may be in the shares of several tasks: it counts once, by its digest. Digests fill 64 bits, so RowKeys
+    # has no room to pack the atom with them.
     digests = [np.stack([share.topics[:, 0], _atom_map(atoms, share)[share.topics[:, 1]]], axis=1) for share in shares]
     distinct = np.unique(np.concatenate(digests), axis=0)
     return ClusterWords(

@@ -60,6 +60,17 @@ def test_labels_of_the_first_rule_fill_what_the_client_did_not_send(tmp_path: Pa
     assert sorted(texts) == ['{"rack":"own","zone":"z"}', '{"rack":"x","zone":"z"}', '{"rack":"y"}', "{}"]
 
 
+def test_rules_meet_rows_that_cannot_be_used_and_batches_without_rows(tmp_path: Path) -> None:
+    """No rule labels a row whose properties are no JSON: it is refused; a batch may be empty."""
+    coder = _coder(tmp_path, _plan(rules=(ClientRule(None, "*", {"rack": "x"}),)))
+    batch = _batch(client=["web", "web"], properties=["[1]", "{}"])
+    coder.add(LogBatch(batch.rows.slice(0, 0), "file", 0, "east"))
+    coder.add(batch)
+
+    assert [text for text in coder.finish().properties if text is not None] == ['{"rack":"x"}']
+    assert [row.reason for row in coder.quarantined] == ["properties is not a JSON object of texts"]
+
+
 def test_hops_and_internal_topics_are_counted_apart(tmp_path: Path) -> None:
     """Redirects and lookups of the load manager's own topics are no demand; failed lookups are."""
     internal = "persistent://pulsar/system/loadbalancer-service-unit-state"

@@ -39,11 +39,11 @@ def test_codes_that_occur_ascend(codes: list[int], largest: int) -> None:
     assert occurring(np.array([*codes, largest])).tolist() == sorted({*codes, largest})
 
 
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(-2, 3), st.integers(0, 4)), min_size=1))
+@given(st.lists(st.tuples(st.integers(-1, 126), st.integers(-2, 3), st.integers(0, 4)), min_size=1))
 def test_columns_come_back_in_the_order_of_the_columns(rows: list[tuple[int, int, int]]) -> None:
     """Packed, numbered in between or not, groups are those of the tuples, sorted, with their sums."""
     first, second, third = (np.array(column, dtype=np.int8) for column in zip(*rows, strict=True))
-    pairs = column_keys(first, size=6).by(second, size=6, low=-2)
+    pairs = column_keys(first, size=128, low=-1).by(second, size=6, low=-2)
     for keys in (pairs.by(third, size=5), pairs.compacted().by(third, size=5)):
         columns, lookups, weight = keys.counted(2.0)
         again, (sums,) = keys.summed(np.ones(len(rows)))
@@ -52,3 +52,14 @@ def test_columns_come_back_in_the_order_of_the_columns(rows: list[tuple[int, int
         assert [column.tolist() for column in again] == [column.tolist() for column in columns]
         assert lookups.tolist() == sums.tolist() == [rows.count(row) for row in sorted(set(rows))]
         assert weight.tolist() == [2.0 * count for count in lookups.tolist()]
+
+
+@given(st.lists(st.tuples(st.integers(-1, 127), st.integers(0, 4))), st.sampled_from([5, 1 << 40]))
+def test_the_number_of_a_row_leads_to_its_columns(rows: list[tuple[int, int]], size: int) -> None:
+    """Distinct keys ascend and each row's number is that of its own key, many possible keys or few, rows or none."""
+    first, second = (np.array([row[column] for row in rows], dtype=np.int8) for column in (0, 1))
+    columns, numbers = column_keys(first, size=129, low=-1).by(second, size=size).numbered()
+
+    distinct = list(zip(*(column.tolist() for column in columns), strict=True))
+    assert distinct == sorted(set(rows))
+    assert [distinct[number] for number in numbers.tolist()] == rows
