@@ -7,8 +7,6 @@ from lookup_policies.anti_affinity import AntiAffinity
 from lookup_policies.avg import Avg, AvgPlacement
 from lookup_policies.broker_filters import EvenDistribution, LoadManagerClass, MaxTopics, Version
 from lookup_policies.default_split import DefaultSplit
-from lookup_policies.explore import Explore
-from lookup_policies.fallback import Fallback
 from lookup_policies.hashing import BoundedConsistentHash, Rendezvous
 from lookup_policies.isolation import Isolation
 from lookup_policies.listers import Default, Indexed, PropertyFilter, TenantScope
@@ -26,7 +24,7 @@ from lookup_policies.strategies import LeastLongTermMessageRate, LeastResourceUs
 from lookup_policies.threshold import Overload, Threshold
 from lookup_policies.transfer import Transfer
 from lookup_policies.uniform import Uniform
-from lookup_policies.zone_spill import ZoneSpill
+from lookup_policies.wrappers import Explore, Fallback, ZoneSpill
 
 __all__ = ["FILTERS", "LISTERS", "SCORERS", "SELECTORS", "SHEDDERS", "SPLITTERS", "SPLIT_ALGORITHMS"]
 

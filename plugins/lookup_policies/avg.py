@@ -1,4 +1,4 @@
-"""Evens out pairs of brokers: a shedder takes bundles away, and a placement gives them where they are bound.
+"""Evens out pairs of brokers: a shedder unloads bundles and binds them to brokers, a placement assigns them there.
 
 Source: "Load managers" in the documentation (AvgShedder, which is Pulsar's shedder and placement in one).
 """
@@ -6,7 +6,7 @@ Source: "Load managers" in the documentation (AvgShedder, which is Pulsar's shed
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Mapping, MutableMapping
+from collections.abc import Generator, Mapping, MutableMapping
 from dataclasses import dataclass
 from functools import cmp_to_key
 from operator import attrgetter
@@ -16,17 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.hooks import Conf, Ge, Unit
-from lookup.model import (
-    Broker,
-    BundleLoad,
-    Candidates,
-    ClusterView,
-    CycleOutcome,
-    CycleReason,
-    LookupRequest,
-    Ruling,
-    Unload,
-)
+from lookup.model import Broker, Candidates, ClusterView, CycleOutcome, CycleReason, LookupRequest, Ruling, Unload
 from lookup_policies._unloading import Figures, descending, ended, no_figures, reported, usage_by
 
 __all__ = ["Avg", "AvgPlacement"]
@@ -39,16 +29,16 @@ _Pair = tuple[int, int]
 class Avg:
     """Pair the least with the most loaded broker, the next with the next, and even out pairs that stay far apart.
 
-    A broker's score is its largest weighted usage times 100, without memory (the view's one usage where resources are
-    not known). Whoever is in a pair at least `low_threshold` points apart is counted, at least `high_threshold`
-    points apart twice over, in two counts; a pair acts when a count of either broker reaches its limit, and the
-    counts of both start anew. To act, the busier one gives up bundles, most busy first, each with at most what
-    remains of `max_share` of the difference: in messages per second where that is more than `min_rate`, else in
-    throughput where it is more than `min_throughput`. A refused bundle is passed over. Each is bound to the other
-    broker of its pair; the placement `avg` sends it there at the next lookup.
+    A broker's score is its largest weighted usage times 100, without memory (the view's one usage if resources are
+    not known). Two counts are kept of each broker: the cycles in which its pair was at least `low_threshold` points
+    apart, and those in which it was at least `high_threshold` points apart. A pair acts when a count of either broker
+    reaches its limit, and the counts of both start anew. To act, the busier one gives up bundles, most busy first,
+    each with at most what remains of `max_share` of the difference: in messages per second if that is more than
+    `min_rate`, else in throughput if that is more than `min_throughput`. A refused bundle is passed over. Each is
+    bound to the other broker of its pair; the placement `avg-placement` sends it there at the next lookup.
 
-    Quirk: with `quirks = "upstream"` scores less than one point apart compare as equal, which is no order: among
-    several close ones who is paired with whom depends on the order in which brokers are listed. With `"intended"`
+    Quirk: with `quirks = "upstream"` scores less than one point apart compare as equal, which is no order: the
+    pairing of several close ones depends on the order in which brokers are listed. With `"intended"`
     scores are compared exactly.
 
     Match -> Result -> Reason:
@@ -97,7 +87,7 @@ class Avg:
         usage = reported(view, usage_by(view, weights))
         if not usage:
             return no_figures(view)
-        over, acting = self._acting(view, {number: used * 100.0 for number, used in usage.items()}, memory)
+        over, acting = self._acting(view, {number: ratio * 100.0 for number, ratio in usage.items()}, memory)
         accepted, idle = 0, CycleReason.TOO_LITTLE
         for pair in acting:
             moved = yield from self._even_out(view, pair, memory)
@@ -111,10 +101,17 @@ class Avg:
     ) -> tuple[Figures, list[_Pair]]:
         """Count the pairs that are apart; return how far each giver is, as a ratio, and the pairs that act now."""
         high, low = dict(memory.get("high", {})), dict(memory.get("low", {}))
-        ids, order = view.brokers.ids, self._ascending(scores)
+
+        def whole_points(first: int, second: int) -> int:
+            """Compare as Java does, which cuts the difference down to a whole number; its sort is of the same kind."""
+            return int(scores[first] - scores[second])
+
+        ids, is_exact = view.brokers.ids, self.quirks == "intended"
+        order = sorted(scores, key=scores.__getitem__ if is_exact else cmp_to_key(whole_points))
         apart: dict[_Pair, float] = {}
         # From both ends inward; the middle one of an odd number is its own partner.
-        for taker, giver in [(order[place], order[-1 - place]) for place in range(math.ceil(len(order) / 2))]:
+        for rank in range(math.ceil(len(order) / 2)):
+            taker, giver = order[rank], order[-1 - rank]
             difference = scores[giver] - scores[taker]
             for counts, limit in ((low, self.low_threshold), (high, max(self.low_threshold, self.high_threshold))):
                 for broker in (ids[taker], ids[giver]):
@@ -125,33 +122,23 @@ class Avg:
         for pair in apart:
             brokers = [ids[number] for number in pair]
             if any(high[broker] >= self.high_hits or low[broker] >= self.low_hits for broker in brokers):
-                # A pair that may act starts counting anew, whether it then finds something to unload or not.
+                # A pair that acts starts counting anew, even if nothing can be unloaded.
                 high.update(dict.fromkeys(brokers, 0))
                 low.update(dict.fromkeys(brokers, 0))
                 acting.append(pair)
-        # In a cycle without any pair apart, brokers that have gone are forgotten too.
+        # If no pair is apart all counts are 0, so those of brokers that have gone are dropped too.
         memory["high"] = {broker: hits for broker, hits in high.items() if hits and apart}
         memory["low"] = {broker: hits for broker, hits in low.items() if hits and apart}
         return {giver: ahead for (_, giver), ahead in apart.items()}, acting
-
-    def _ascending(self, scores: Figures) -> list[int]:
-        if self.quirks == "intended":
-            return sorted(scores, key=lambda number: scores[number])
-
-        def compared(one: int, other: int) -> int:
-            """Compare as Java does, which cuts the difference down to a whole number; its sort is of the same kind."""
-            return int(scores[one] - scores[other])
-
-        return sorted(scores, key=cmp_to_key(compared))
 
     def _even_out(
         self, view: ClusterView, pair: _Pair, memory: MutableMapping[str, Any]
     ) -> Generator[Unload, Ruling, int | None]:
         """Move traffic within a pair; return how many bundles went, None if the difference is not worth moving."""
         load, (taker, giver) = view.load, pair
-        traffic: Callable[[BundleLoad], float] = attrgetter("rate")
+        traffic = attrgetter("rate")
         needed = 0.0 if load.rates is None else float(load.rates[giver] - load.rates[taker]) * self.max_share
-        # A difference that is NaN is above no limit, so throughput is asked then, as if messages were not known.
+        # A difference of NaN exceeds no limit, so throughput decides, as if messages were not known.
         if not needed > self.min_rate:
             traffic = attrgetter("load")
             needed = float(load.throughput[giver] - load.throughput[taker]) * self.max_share
@@ -160,7 +147,7 @@ class Avg:
         accepted = 0
         for entry in descending(load.top_bundles[giver], traffic):
             carried = traffic(entry)
-            # What does not fit is passed over, since a smaller bundle further down may.
+            # A bundle that does not fit is passed over, since a smaller one further down may.
             if not 0 < carried <= needed:
                 continue
             ruling = yield Unload(entry.bundle, view.brokers[giver].id)
@@ -173,11 +160,11 @@ class Avg:
 
 @dataclass(frozen=True)
 class AvgPlacement:
-    """Give a bundle to the broker it is bound to, else to any, and bind it there.
+    """Assign a bundle to the broker it is bound to, else to any, and bind it there.
 
-    Load does not matter here: who is to get a bundle was decided by the shedder `avg` when it took the bundle away, and
-    the two share their memory, `{"bound": {bundle: broker}}` under the key `avg`. Pulsar draws among the others by the
-    CRC-32 of a random number; that is as good as equal odds. Scores do not matter.
+    Load does not matter here: the shedder `avg` chose the new owner when it unloaded the bundle, and the two share
+    their memory, `{"bound": {bundle: broker}}` under the key `avg`. Pulsar draws among the others by the CRC-32 of a
+    random number, which is as good as equal odds. Scores do not matter.
 
     Match -> Result -> Reason:
         * the broker the bundle is bound to is a candidate -> always
@@ -195,8 +182,8 @@ class AvgPlacement:
     ) -> NDArray[np.float64]:
         """Return 1 for the broker the bundle is bound to, or for all."""
         bound: Mapping[str, str] = view.memory.get("bound", {})
-        owed = bound.get(request.bundle)
-        odds = np.array([broker_id == owed for broker_id in brokers.ids], dtype=np.float64)
+        destination = bound.get(request.bundle)
+        odds = np.array([broker_id == destination for broker_id in brokers.ids], dtype=np.float64)
         return odds if odds.any() else np.ones(len(brokers))
 
     def remember(self, memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker) -> None:

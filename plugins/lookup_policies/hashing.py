@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.hooks import Ge, Gt
-from lookup.model import Broker, Candidates, ClusterView, LookupRequest, Roster
+from lookup.model import Broker, Candidates, ClusterView, LookupRequest
 from lookup.model.view import REQUEST_READS
 
 __all__ = ["BoundedConsistentHash", "Rendezvous", "digest", "mixed"]
 
+FloatArray = NDArray[np.float64]
 Digests = NDArray[np.uint64]
 
 
@@ -33,9 +34,9 @@ def digest(text: str, salt: str = "") -> int:
 
 
 def mixed(digests: Digests, key: int) -> Digests:
-    """Mix a 64-bit key into digests: other numbers for each key, as good as independent of one another.
+    """Mix a 64-bit key into digests; the results for different keys are as good as independent of one another.
 
-    A digest of every pair would do as well and take thirty times as long.
+    Hashing every pair would do as well and take thirty times as long.
 
     Source: the finalizer of SplitMix64, Steele, Lea and Flood, OOPSLA 2014.
     """
@@ -44,9 +45,6 @@ def mixed(digests: Digests, key: int) -> Digests:
     sums = (sums ^ (sums >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     sums ^= sums >> np.uint64(31)
     return sums
-
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,7 @@ class Rendezvous:
     weight_property: str | None = None
 
     def __post_init__(self) -> None:
-        # When settings are read: a misspelt field would make every request hash its bundle, unnoticed.
+        # Refused when settings are read: a misspelt field would silently make every request hash its bundle.
         field, _, rest = self.key.partition(".")
         if field not in REQUEST_READS or (field == "properties") != bool(rest):
             known = ", ".join(entry for entry in REQUEST_READS if entry != "properties")
@@ -118,17 +116,17 @@ def _labelled_weight(broker: Broker, key: str) -> float:
     return weight if 0.0 < weight < math.inf else 1.0
 
 
-#: Places of the points on the ring, ascending, and the number of the broker each belongs to; shape (n_points,).
+#: Positions of the points on the ring, ascending, and the number of each point's broker; both of shape (n_points,).
 _Ring = tuple[NDArray[np.uint64], NDArray[np.intp]]
 
 
 @dataclass(frozen=True)
 class BoundedConsistentHash:
-    """Choose the first broker clockwise of the bundle's place on a hash ring that has room.
+    """Choose the first broker with room clockwise of the bundle's position on a hash ring.
 
     With m bundles owned by the n candidates, the one to assign included, a broker has room while it owns fewer than
     ceil((1 + `epsilon`) * m / n). A small `epsilon` balances better and moves more. Another salt is another ring, and
-    another place of each bundle on it. Scores do not matter.
+    another position of each bundle on it. Scores do not matter.
 
     Match -> Result -> Reason:
         * the first candidate clockwise with room -> always
@@ -154,8 +152,8 @@ class BoundedConsistentHash:
         cap = math.ceil((1.0 + self.epsilon) * (int(counts.sum()) + 1) / len(brokers))
         roomy = np.zeros(len(view.brokers), dtype=np.bool_)
         roomy[brokers.index[counts < cap]] = True
-        places, owners = _ring(view.brokers, self.points, view.salt)
-        start = int(np.searchsorted(places, np.uint64(digest(request.bundle, view.salt))))
+        positions, owners = _ring(view.brokers.ids, self.points, view.salt)
+        start = int(np.searchsorted(positions, np.uint64(digest(request.bundle, view.salt))))
         # The first point with room from the start on, or, past the end of the ring, from its beginning.
         ahead = np.flatnonzero(roomy[owners[start:]])
         winner = owners[start + ahead[0]] if len(ahead) else owners[np.flatnonzero(roomy[owners])[0]]
@@ -163,23 +161,18 @@ class BoundedConsistentHash:
         return chosen.astype(np.float64)
 
 
-@lru_cache(maxsize=64)
-def _ring(roster: Roster, points: int, salt: str) -> _Ring:
-    # Brokers keep their ids when they change their lookup data, so a ring outlives the roster it was made for.
-    return _ring_of(roster.ids, points, salt)
-
-
 @lru_cache(maxsize=32)
-def _ring_of(broker_ids: tuple[str, ...], points: int, salt: str) -> _Ring:
-    places = _digests(broker_ids, points)
+def _ring(broker_ids: tuple[str, ...], points: int, salt: str) -> _Ring:
+    # By ids, not by roster: brokers keep their ids when they change their lookup data.
+    positions = _digests(broker_ids, points)
     if salt:
-        places = mixed(places, digest("", salt))
-    order = np.argsort(places, kind="stable")
-    return places[order], np.repeat(np.arange(len(broker_ids)), points)[order]
+        positions = mixed(positions, digest("", salt))
+    order = np.argsort(positions, kind="stable")
+    return positions[order], np.repeat(np.arange(len(broker_ids)), points)[order]
 
 
 @lru_cache(maxsize=16)
 def _digests(broker_ids: tuple[str, ...], points: int) -> NDArray[np.uint64]:
     # Hashed once for all salts: mixing takes a hundredth of the time.
-    places = [digest(f"{broker_id}\0{point}") for broker_id in broker_ids for point in range(points)]
-    return np.array(places, dtype=np.uint64)
+    positions = [digest(f"{broker_id}\0{point}") for broker_id in broker_ids for point in range(points)]
+    return np.array(positions, dtype=np.uint64)

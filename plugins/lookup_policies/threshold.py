@@ -6,7 +6,7 @@ Source: "Load managers" in the documentation (ThresholdShedder, OverloadShedder)
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, MutableMapping, Sequence
+from collections.abc import Generator, MutableMapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -34,10 +34,10 @@ class Threshold:
     Usage is the largest weighted one of a broker's resources, or the view's one usage if these are not known; above
     1.0 only resources up to 100 % count. It is smoothed by broker: `history` * before + (1 - `history`) * now. An
     overloaded broker gives up bundles, most loaded first, until their load reaches its load times
-    (usage - average - `threshold` + 0.05); a refused bundle is passed over for the next. Where they go is decided by
-    the next lookup.
+    (usage - average - `threshold` + 0.05); a refused bundle is passed over for the next. The next lookup of each
+    decides its new owner.
 
-    Quirk: looking for a broker far below the average works the average out anew, so smoothed usage moves on twice in
+    Quirk: the search for a broker far below the average computes the average anew, so smoothed usage moves on twice in
     that cycle and a cluster with nothing to unload forgets its past twice as fast. `quirks = "intended"` does not.
 
     Match -> Result -> Reason:
@@ -61,7 +61,7 @@ class Threshold:
     threshold: Annotated[float, Ge(0), Conf("loadBalancerBrokerThresholdShedderPercentage", scale=0.01)] = 0.1
     #: weight of the past in smoothed usage, in [0, 1]
     history: Annotated[float, Ge(0), Le(1), Conf("loadBalancerHistoryResourcePercentage")] = 0.9
-    #: load below which moving is not worth while; Pulsar's 10 MiB/s mean nothing unless load is in bytes
+    #: load below which unloading is not worth while; Pulsar's 10 MiB/s mean nothing unless load is in bytes
     min_offload: Annotated[
         float, Ge(0), Conf("loadBalancerBundleUnloadMinThroughputThreshold", scale=_MIB), Unit("bytes/s")
     ] = 0.0
@@ -86,7 +86,7 @@ class Threshold:
         limit = average + self.threshold
         over = {number: used - limit for number, used in usage.items() if average and used >= limit}
         reason, accepted = CycleReason.OVERLOADED, 0
-        # Before anything is proposed: what one broker gives up does not change what the next one should.
+        # Before anything is proposed: bundles given up by one broker do not change the load another should give up.
         needed = {
             number: self._needed(view, number, usage[number] - average - self.threshold + _EXTRA) for number in over
         }
@@ -96,12 +96,15 @@ class Threshold:
         if not accepted and average and self.lower_boundary:
             if self.quirks == "upstream":
                 usage = self._smoothed(view, now, memory)
-            reason = CycleReason.UNDERLOADED
-            for number in self._busiest(view, usage):
-                load = self._needed(view, number, self.threshold * _LOWER_BOUNDARY_SHARE)
+            reason, lower = CycleReason.UNDERLOADED, average_of(usage) - self.threshold
+            bundles = view.ownership.bundles()
+            able = [number for number, ratio in usage.items() if bundles[number] > 1 and ratio > lower]
+            if able and min(usage.values()) < lower:
+                busiest = max(able, key=usage.__getitem__)
+                load = self._needed(view, busiest, self.threshold * _LOWER_BOUNDARY_SHARE)
                 if load is not None:
-                    accepted += yield from give_up(view, number, load)
-        # Told apart, so that a report shows which limit stood in the way.
+                    accepted += yield from give_up(view, busiest, load)
+        # Two reasons, so that a report shows which limit stood in the way.
         is_enough = any(load is not None for load in needed.values())
         idle = CycleReason.NO_BUNDLES if is_enough else CycleReason.TOO_LITTLE
         return ended(usage, accepted, over=over, reason=reason, idle=idle)
@@ -130,17 +133,9 @@ class Threshold:
         return after
 
     def _needed(self, view: ClusterView, number: int, share: float) -> float | None:
-        # Load that a share of the broker's is; None if that is not worth while.
+        # A share of the broker's load; None if that is not worth while.
         needed = float(view.load.throughput[number]) * share
         return None if math.isnan(needed) or needed < self.min_offload else needed
-
-    def _busiest(self, view: ClusterView, usage: Figures) -> Sequence[int]:
-        # One number, or none: no broker is far below the average, or no busy one has a bundle to spare.
-        average, counts = average_of(usage), view.ownership.bundles()
-        if min(usage.values()) >= average - self.threshold:
-            return ()
-        able = [number for number in usage if counts[number] > 1 and usage[number] > average - self.threshold]
-        return sorted(able, key=lambda number: (-usage[number], number))[:1]
 
 
 #: Every resource counts in full but memory, which Pulsar leaves out.
@@ -154,7 +149,7 @@ class Overload:
     Usage is the largest one of a broker's resources without memory, unweighted and not smoothed, or the view's one
     usage if resources are not known. An overloaded broker gives up bundles, most loaded first, until their load
     reaches its load times (usage - `threshold` + 0.05), at least one; a refused bundle is passed over for the next.
-    Where they go is decided by the next lookup, which may well be to another overloaded broker: if all are above the
+    The next lookup of each decides its new owner, which may be another overloaded broker: if all are above the
     threshold, all give up bundles in every cycle.
 
     Match -> Result -> Reason:

@@ -20,11 +20,10 @@ from lookup.model import Candidates, ClusterView, LookupRequest
 from lookup.settings.policy import PartSpec, PolicySpec
 from lookup.testing.asking import to_toml
 from lookup_policies.broker_filters import LoadManagerClass, MaxTopics
-from lookup_policies.explore import Explore
-from lookup_policies.fallback import Fallback
 from lookup_policies.score_selectors import Best, Softmax
 from lookup_policies.scorers import Headroom, PropertyMatch
 from lookup_policies.threshold import Threshold
+from lookup_policies.wrappers import Explore, Fallback
 
 REGISTRY = load_plugins()
 _GRACE = "loadBalancerSheddingGracePeriodMinutes"

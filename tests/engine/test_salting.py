@@ -18,12 +18,11 @@ from lookup.model import Broker, Candidates, ClusterView, LookupRequest
 from lookup.model.topology import Topology
 from lookup.testing import broker
 from lookup_policies import FILTERS, SCORERS, SELECTORS
-from lookup_policies.explore import Explore
-from lookup_policies.fallback import Fallback
 from lookup_policies.hashing import Rendezvous
 from lookup_policies.round_robin import RoundRobin
 from lookup_policies.score_selectors import Best, Random, Softmax
 from lookup_policies.scorers import Headroom
+from lookup_policies.wrappers import Explore, Fallback
 from tests.engine.hashing import FirstName, HashFilter, HashScorer, HashSelector, HashWrapper, unit
 from tests.engine.parts import Keep, Odds, Score, policy, raising
 

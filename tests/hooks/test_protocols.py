@@ -6,8 +6,8 @@ import pytest
 
 import lookup_policies
 from lookup.hooks import ALL_READS, Conf, Filter, Ge, Le, Remembering, Scorer, Selector, Shedder, reads_of
-from lookup_policies.explore import Explore
 from lookup_policies.scorers import Headroom, PropertyMatch
+from lookup_policies.wrappers import Explore
 
 
 @pytest.mark.parametrize(

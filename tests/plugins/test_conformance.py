@@ -10,8 +10,6 @@ from lookup.testing import parametrize_with_policies
 from lookup_policies.anti_affinity import AntiAffinity
 from lookup_policies.broker_filters import LoadManagerClass, MaxTopics, Version
 from lookup_policies.default_split import DefaultSplit
-from lookup_policies.explore import Explore
-from lookup_policies.fallback import Fallback
 from lookup_policies.hashing import BoundedConsistentHash, Rendezvous
 from lookup_policies.isolation import Isolation
 from lookup_policies.power_of_two import PowerOfTwo
@@ -22,7 +20,7 @@ from lookup_policies.splits import FlowOrQpsEquallyDivide, TopicCountEquallyDivi
 from lookup_policies.strategies import LeastLongTermMessageRate, LeastResourceUsage, LeastResourceUsageWithWeight
 from lookup_policies.threshold import Threshold
 from lookup_policies.transfer import Transfer
-from lookup_policies.zone_spill import ZoneSpill
+from lookup_policies.wrappers import Explore, Fallback, ZoneSpill
 
 _CLASSES: list[type[Any]] = [
     *lookup_policies.FILTERS,

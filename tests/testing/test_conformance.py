@@ -31,11 +31,11 @@ from lookup.model import (
 )
 from lookup.testing import CHECKS, WORLDS, conformance, parametrize_with_policies, policy_of
 from lookup.testing.asking import to_toml
-from lookup_policies.explore import Explore
 from lookup_policies.hashing import Rendezvous
 from lookup_policies.round_robin import RoundRobin
 from lookup_policies.score_selectors import Best, Random
 from lookup_policies.scorers import Headroom
+from lookup_policies.wrappers import Explore
 from tests.engine.hashing import HashFilter, HashScorer, HashSelector, HashWrapper
 
 _NOTHING: frozenset[str] = frozenset()

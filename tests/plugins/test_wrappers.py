@@ -1,21 +1,134 @@
-"""The wrapper `zone-spill`."""
+"""The wrappers `explore`, `fallback` and `zone-spill`, and how the answer of a child is read."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import pytest
 
+from lookup.errors import ContractError
 from lookup.hooks import reads_of
 from lookup.model import ClusterView
 from lookup.testing import broker, candidates, cluster, engine_request, request
 from lookup_policies.hashing import Rendezvous
 from lookup_policies.round_robin import RoundRobin
 from lookup_policies.score_selectors import Best, Random
-from lookup_policies.zone_spill import ZoneSpill
+from lookup_policies.strategies import LeastResourceUsage
+from lookup_policies.wrappers import Explore, Fallback, ZoneSpill
 from tests.plugins.worlds import shares
 
+VIEW = cluster("b1", "b2", "b3", "b4")
+SCORES = {"b1": 0.9, "b2": 0.1, "b3": 0.1, "b4": 0.9}
+TWO = cluster("b1", "b2", usage={"b1": 0.9, "b2": 0.1})
 FROM_X = request(properties={"zone": "x"})
+
+
+@dataclass(frozen=True)
+class Says:
+    """A selector that answers what it is told to."""
+
+    name: ClassVar[str] = "says"
+    answer: tuple[float, ...]
+
+    def odds(self, *_: object) -> Sequence[float]:
+        """Return the answer."""
+        return self.answer
+
+
+def test_explore_gives_a_share_of_the_decisions_to_any_broker() -> None:
+    """The child's distribution and the uniform one are mixed."""
+    expected = {"b1": 0.45, "b2": 0.05, "b3": 0.05, "b4": 0.45}
+
+    assert shares(Explore(epsilon=0.2), VIEW, scores=SCORES) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("epsilon", "expected"), [(0.0, {"b1": 0.5, "b4": 0.5}), (1.0, dict.fromkeys(SCORES, 0.25))])
+def test_explore_at_the_ends_of_its_range(epsilon: float, expected: dict[str, float]) -> None:
+    """0 is the child, 1 is anybody."""
+    assert shares(Explore(epsilon=epsilon), VIEW, scores=SCORES) == pytest.approx(expected)
+
+
+def test_explore_normalises_the_childs_weights_first() -> None:
+    """A child that answers large weights does not drown exploration."""
+    assert shares(Explore(0.4, Says((30.0, 10.0, 0.0, 0.0))), VIEW) == pytest.approx(
+        {"b1": 0.55, "b2": 0.25, "b3": 0.1, "b4": 0.1}
+    )
+
+
+def test_explore_declines_what_its_child_declines() -> None:
+    """Exploration does not answer where the child would not."""
+    assert shares(Explore(child=Best(min_score=0.95)), VIEW, scores=SCORES) == {}
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ((1.0,), r"selector says answered odds of shape \(1,\) for 4 brokers"),
+        ((1.0, -1.0, 0.0, 1.0), "selector says answered odds .*; odds are finite and not negative"),
+        ((1.0, float("nan"), 0.0, 1.0), "selector says answered odds .*; odds are finite and not negative"),
+    ],
+)
+def test_a_childs_breach_is_not_hidden_by_the_mixture(answer: tuple[float, ...], sentence: str) -> None:
+    """Wrong lengths, negative odds and NaN of a child end the run as they would without the wrapper."""
+    with pytest.raises(ContractError, match=sentence):
+        shares(Explore(child=Says(answer)), VIEW)
+
+
+def test_explore_reads_what_its_child_reads() -> None:
+    """A wrapper declares its child's reads and order."""
+    assert reads_of(Explore(child=LeastResourceUsage())) == {"view.load"}
+    assert Explore(child=RoundRobin()).order_sensitive
+    assert not Explore().order_sensitive
+
+
+def test_explore_keeps_its_childs_memory() -> None:
+    """A stateful child remembers through the wrapper; without one the wrapper has nothing to remember."""
+    memory: dict[str, Any] = {}
+    Explore(child=RoundRobin()).remember(memory, request(), candidates(VIEW)[0])
+
+    assert memory == {"counter": 1}
+    assert not hasattr(Explore(), "remember")
+
+
+@pytest.mark.parametrize(
+    ("top", "expected"), [(0.8, {"b1": 1.0}), (0.4, {"b2": 1.0})], ids=["first-answers", "second-answers"]
+)
+def test_fallback_follows_the_first_that_answers(top: float, expected: dict[str, float]) -> None:
+    """By default: the best if it is good enough, else Pulsar's choice by load."""
+    assert shares(Fallback(), TWO, scores={"b1": top, "b2": 0.0}) == expected
+
+
+def test_fallback_declines_if_no_child_answers() -> None:
+    """All children declining is a decline."""
+    part = Fallback((Best(min_score=0.5), Best(min_score=0.6)))
+
+    assert shares(part, TWO, scores={"b1": 0.1, "b2": 0.1}) == {}
+
+
+def test_fallback_reads_what_any_child_reads() -> None:
+    """Reads and order are those of all children together."""
+    part = Fallback((Rendezvous(key="topic"), RoundRobin()))
+
+    assert reads_of(part) == {"topic", "bundle", "view.memory", "view.salt"}
+    assert part.order_sensitive
+    assert not Fallback().order_sensitive
+
+
+def test_fallback_lets_its_children_remember() -> None:
+    """A stateful child remembers through the wrapper; without one the wrapper has nothing to remember."""
+    memory: dict[str, Any] = {}
+    Fallback((Random(), RoundRobin())).remember(memory, request(), candidates(TWO)[0])
+
+    assert memory == {"counter": 1}
+    assert not hasattr(Fallback(), "remember")
+
+
+def test_fallback_without_children_is_refused() -> None:
+    """A fallback without children could only decline."""
+    with pytest.raises(ValueError, match="fallback has no children; name at least one selector"):
+        Fallback(())
 
 
 def _view(demand: dict[str, float], zones: str = "xxyyzz", **figures: Any) -> ClusterView:
@@ -94,7 +207,7 @@ def test_the_child_chooses_inside_a_zone() -> None:
     ],
     ids=["small-cluster", "no-zone", "nobody-in-it", "no-demand", "demand-of-zero"],
 )
-def test_otherwise_zones_do_not_matter(view: ClusterView, asked: Any) -> None:
+def test_zone_spill_otherwise_disregards_zones(view: ClusterView, asked: Any) -> None:
     """Where the rule cannot be applied the child chooses among all."""
     assert len(set(shares(ZoneSpill(child=Random()), view, asked=asked).values())) == 1
     assert len(shares(ZoneSpill(child=Random()), view, asked=asked)) == len(view.brokers)
@@ -108,7 +221,7 @@ def test_a_zone_whose_child_declines_hands_on() -> None:
     assert odds == {"y2": 0.5, "y3": 0.5}
 
 
-def test_it_reads_the_zone_the_demand_and_what_the_child_reads() -> None:
+def test_zone_spill_reads_the_zone_the_demand_and_what_its_child_reads() -> None:
     """Reads, order and memory are those of rule and child together."""
     part = ZoneSpill(key="az", child=Rendezvous())
 
@@ -117,7 +230,7 @@ def test_it_reads_the_zone_the_demand_and_what_the_child_reads() -> None:
     assert not part.order_sensitive
 
 
-def test_a_childs_memory_is_kept() -> None:
+def test_zone_spill_keeps_its_childs_memory() -> None:
     """A stateful child remembers through the wrapper; without one the wrapper has nothing to remember."""
     memory: dict[str, Any] = {}
     ZoneSpill(child=RoundRobin()).remember(memory, FROM_X, candidates(_view({}))[0])

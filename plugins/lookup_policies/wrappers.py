@@ -1,0 +1,264 @@
+"""Wraps other selectors: explores besides one, takes the first of several that answers, asks one zone by zone.
+
+With them, what they share: `shares_of` asks a child, `ChildAsking` is a wrapper around one child.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, MutableMapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.errors import ContractError
+from lookup.hooks import Ge, Le, Observing, Offer, Remembering, Selector, reads_of
+from lookup.model import Broker, Candidates, ClusterView, LookupRequest
+from lookup_policies.score_selectors import Best
+from lookup_policies.strategies import LeastResourceUsage
+
+__all__ = ["ChildAsking", "Explore", "Fallback", "ZoneSpill", "shares_of"]
+
+FloatArray = NDArray[np.float64]
+
+
+def shares_of(
+    child: Selector, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView
+) -> FloatArray:
+    """Ask a wrapper's child for its odds and normalise them, shape (n_candidates,); all zero if it declines.
+
+    Raises:
+        ContractError: if the child answers too many or too few odds, negative ones, NaN or infinity; in the mixture
+            the engine could not notice any more.
+    """
+    odds = np.asarray(child.odds(request, brokers, scores, view), dtype=np.float64)
+    if odds.shape != (len(brokers),):
+        raise ContractError(f"selector {child.name} answered odds of shape {odds.shape} for {len(brokers)} brokers")
+    if not np.isfinite(odds).all() or (odds < 0).any():
+        raise ContractError(f"selector {child.name} answered odds {odds.tolist()}; odds are finite and not negative")
+    # fsum: the shares do not depend on the order of the candidates.
+    total = math.fsum(odds.tolist())
+    return odds / total if total > 0 else odds
+
+
+class ChildAsking:
+    """A selector with one child: it is order sensitive, and keeps something if its child does."""
+
+    #: declared by the wrapper, with its default
+    child: Selector
+
+    @property
+    def order_sensitive(self) -> bool:
+        """Return whether the child is."""
+        return getattr(self.child, "order_sensitive", False)
+
+    @property
+    def remember(self) -> Callable[[MutableMapping[str, Any], LookupRequest, Broker], None]:
+        """Return the child's own `remember`; the memory it is handed is the wrapper's.
+
+        Raises:
+            AttributeError: if the child has none, so that the wrapper does not seem to keep anything.
+        """
+        return cast("Remembering", self.child).remember
+
+    @property
+    def observe(self) -> Callable[[MutableMapping[str, Any], LookupRequest, Broker, Offer], None]:
+        """Return the child's own `observe`; memory and offer it is handed are the wrapper's.
+
+        Raises:
+            AttributeError: if the child has none.
+        """
+        return cast("Observing", self.child).observe
+
+
+@dataclass(frozen=True)
+class Explore(ChildAsking):
+    """Follow a child selector, except for a share of the decisions that any candidate gets with equal odds.
+
+        odds = (1 - epsilon) * child + epsilon / number of candidates
+
+    Match -> Result -> Reason:
+        * the child declines -> declines -> `no-odds`
+        * otherwise -> every candidate has at least `epsilon` / number of candidates
+
+    Source: epsilon-greedy, Sutton and Barto, Reinforcement Learning, section 2.2 (second edition).
+    """
+
+    name: ClassVar[str] = "explore"
+
+    #: share of the decisions that explore
+    epsilon: Annotated[float, Ge(0), Le(1)] = 0.05
+    #: the selector to follow otherwise
+    child: Selector = Best()
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """Return what the child reads."""
+        return reads_of(self.child)
+
+    def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
+        """Mix the child's distribution with the uniform one."""
+        shares = shares_of(self.child, request, brokers, scores, view)
+        # A child that declines is not explored around: nobody may be meant to serve the request.
+        if not shares.any():
+            return shares
+        return (1.0 - self.epsilon) * shares + self.epsilon / len(brokers)
+
+
+@dataclass(frozen=True)
+class Fallback:
+    """Ask child selectors in order and follow the first that does not decline.
+
+    `best` with a `min_score` in front of another selector makes a preference: this rack if it has a broker, else the
+    least loaded one.
+
+    Match -> Result -> Reason:
+        * a child gives some candidate odds above 0 -> its odds, those after it are not asked
+        * every child declines -> declines -> `no-odds`
+
+    Source: chains of responsibility; the custom manager in PIP-368's own test falls back to Pulsar's default selection.
+    """
+
+    name: ClassVar[str] = "fallback"
+
+    #: the selectors, first choice first
+    children: tuple[Selector, ...] = (Best(min_score=0.5), LeastResourceUsage())
+
+    def __post_init__(self) -> None:
+        if not self.children:
+            raise ValueError("fallback has no children; name at least one selector")
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """Return what any of the children reads."""
+        return frozenset[str]().union(*map(reads_of, self.children))
+
+    @property
+    def order_sensitive(self) -> bool:
+        """Return whether one of the children is."""
+        return any(getattr(child, "order_sensitive", False) for child in self.children)
+
+    @property
+    def remember(self) -> Callable[[MutableMapping[str, Any], LookupRequest, Broker], None]:
+        """Return a function by which every child that keeps something does so; the memory is the wrapper's and shared.
+
+        Raises:
+            AttributeError: if no child keeps anything, so that the wrapper does not seem to.
+        """
+        remembering = [cast("Remembering", child) for child in self.children if hasattr(child, "remember")]
+        if not remembering:
+            raise AttributeError("no child of this fallback keeps anything")
+
+        def remember_all(memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker) -> None:
+            """Let every child that keeps something note a new owner."""
+            for child in remembering:
+                child.remember(memory, request, broker)
+
+        return remember_all
+
+    @property
+    def observe(self) -> Callable[[MutableMapping[str, Any], LookupRequest, Broker, Offer], None]:
+        """Return a function that lets every child observe that does, whichever child's odds an assignment came from.
+
+        Raises:
+            AttributeError: if no child observes anything.
+        """
+        observing = [cast("Observing", child) for child in self.children if hasattr(child, "observe")]
+        if not observing:
+            raise AttributeError("no child of this fallback observes anything")
+
+        def observe_all(memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker, offer: Offer) -> None:
+            """Show every child that observes what was offered."""
+            for child in observing:
+                child.observe(memory, request, broker, offer)
+
+        return observe_all
+
+    def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
+        """Return the odds of the first child that states any."""
+        # Shares, not the child's own odds, so that an answer is checked like that of a selector on its own.
+        for child in self.children:
+            shares = shares_of(child, request, brokers, scores, view)
+            if shares.any():
+                return shares
+        return np.zeros(len(brokers))
+
+
+#: Share by zone, in [0, 1]; None is the zone of brokers that publish none.
+_Shares = dict[str | None, float]
+
+
+@dataclass(frozen=True)
+class ZoneSpill(ChildAsking):
+    """Keep clients in their zone as far as its share of capacity covers its share of demand.
+
+    A zone's origin share is its part of the demand, in weight of the last grid cell by the clients' property; its
+    capacity share is its part of the candidates' capacity, or of their number where one of them has no known capacity.
+    Brokers that publish no zone form one together. Inside a zone the child selector chooses among that zone's
+    candidates; if it declines, the other zones take over that zone's share.
+
+    Match -> Result -> Reason:
+        * fewer candidates than `min_cluster_size` -> the child's odds over all candidates
+        * the client sent no zone, no candidate is in it, or no demand is known -> the child's odds over all candidates
+        * origin share of the client's zone <= its capacity share -> all to the zone
+        * otherwise -> capacity share / origin share to the zone; the rest to the other zones in proportion to what
+          their capacity share exceeds their origin share by
+
+    Source: Envoy, zone aware routing; page "Policies" of the documentation.
+    """
+
+    name: ClassVar[str] = "zone-spill"
+
+    #: the client property that names a zone, without prefix
+    key: str = "zone"
+    #: candidates below which zones are too small to be told apart (Envoy: min_cluster_size)
+    min_cluster_size: Annotated[int, Ge(1)] = 6
+    #: the selector inside a zone
+    child: Selector = Best()
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """Return the client's zone, the demand, and what the child reads."""
+        return reads_of(self.child) | {f"properties.{self.key}", "view.load"}
+
+    def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
+        """Spread the request over zones, and in each as the child says."""
+        zones = brokers.labels(self.key)
+        local = request.property_of(self.key)
+        demand = view.load.demand.get(self.key, {})
+        total = sum(demand.values())
+        # Empty if no demand is known.
+        origin: _Shares = {zone: weight / total for zone, weight in demand.items()} if total > 0 else {}
+        if len(brokers) < self.min_cluster_size or not origin or local is None or local not in set(zones.tolist()):
+            return shares_of(self.child, request, brokers, scores, view)
+        odds = np.zeros(len(brokers))
+        capacity = view.capacity[brokers.index]
+        if np.isnan(capacity).any():
+            # With one capacity unknown the others cannot be compared with it: brokers count alike.
+            capacity = np.ones(len(brokers))
+        room: _Shares = {}
+        # Sums in one order, whatever the order of the candidates, are the same to the last bit.
+        pairs = sorted(zip(zones.tolist(), capacity.tolist(), strict=True), key=lambda pair: (pair[0] or "", pair[1]))
+        for zone, amount in pairs:
+            room[zone] = room.get(zone, 0.0) + amount
+        whole = sum(room.values())
+        shares = _spill(local, origin, {zone: amount / whole for zone, amount in room.items()})
+        for zone, share in shares.items():
+            inside: NDArray[np.bool_] = np.equal(zones, np.array(zone, dtype=object))
+            odds[inside] = share * shares_of(self.child, request, brokers.subset(inside), scores[inside], view)
+        return odds
+
+
+def _spill(local: str, origin: _Shares, capacity: _Shares) -> _Shares:
+    # Share of the client's requests by zone, summing to 1.
+    if origin.get(local, 0.0) <= capacity[local]:
+        return {local: 1.0}
+    stay = capacity[local] / origin[local]
+    room = {zone: max(0.0, share - origin.get(zone, 0.0)) for zone, share in capacity.items() if zone != local}
+    total = sum(room.values())
+    # No other zone has room: the local one is overfull, but so would any other be.
+    if total <= 0.0:
+        return {local: 1.0}
+    return {local: stay} | {zone: (1.0 - stay) * spare / total for zone, spare in room.items() if spare > 0.0}
