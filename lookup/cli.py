@@ -6,6 +6,7 @@ commands themselves are in `lookup.commands`.
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import sys
@@ -68,9 +69,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     # SIGTERM and SIGHUP unwind as Ctrl-C does, so that half-written output is removed. A SIGHUP that is ignored, as
     # under nohup, stays so: the run is meant to outlive its terminal.
     ending = [number for number in ENDING if number == signal.SIGTERM or signal.getsignal(number) != signal.SIG_IGN]
+    parser = root_parser()
     try:
         with handled_by(signal.default_int_handler, ending):
-            return _run(sys.argv[1:] if argv is None else argv)
+            arguments = _parsed(parser, sys.argv[1:] if argv is None else argv)
+            if arguments is None:
+                return 0
+            parser = arguments.parser
+            with prints_apart():
+                code: int = arguments.run(arguments)
+            # Within the `try`: a pipe that is closed may be noticed only now.
+            sys.stdout.flush()
+            return code
     except (KeyboardInterrupt, Exception) as error:
         if is_interruption(error):
             say("interrupted; nothing was written")
@@ -84,7 +94,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if sentences is None:
             raise
         for sentence in sentences:
-            say(f"error: {sentence}")
+            say(f"error: {parser.in_flags(sentence)}")
         return 2
 
 
@@ -93,25 +103,22 @@ def _sentences_of(error: BaseException) -> Sequence[str] | None:
     if isinstance(error, SettingsError):
         return error.problems
     if isinstance(error, PulsarLookupError):
-        return [str(error)]
+        # Not `str(error)`, which would not know any more which of its words are arguments.
+        return error.args
     return sentences_of_spark(error) or sentences_of_system(error) or None
 
 
-def _run(argv: Sequence[str]) -> int:
-    root = root_parser()
+def _parsed(root: Parser, argv: Sequence[str]) -> argparse.Namespace | None:
+    """Parse the command line; return None if it asks for a help text or the version, which are then printed."""
     try:
         arguments = parsed(root, argv)
-        arguments.argv = list(argv)
-    except SystemExit as done:  # argparse exits once it has printed --help or --version
-        return int(done.code or 0)
+    except SystemExit:  # argparse exits once it has printed --help or --version
+        return None
     if not hasattr(arguments, "run"):
         reached: Parser = getattr(arguments, "parser", root)
         reached.error("no command is given")
-    with prints_apart():
-        code: int = arguments.run(arguments)
-    # Within `main`'s try: a pipe that is closed may be noticed only now.
-    sys.stdout.flush()
-    return code
+    arguments.argv = list(argv)
+    return arguments
 
 
 def root_parser() -> Parser:

@@ -270,14 +270,12 @@ def test_what_spark_makes_of_an_interruption_is_one(
 ) -> None:
     """A job that Spark's own handler of Ctrl-C has cancelled, or a failure on the way out of it, exits with 130."""
 
-    def fail(argv: object) -> int:
+    def fail(arguments: argparse.Namespace) -> int:
         try:
             if said is None:
                 raise KeyboardInterrupt
         finally:
             raise RuntimeError(said or "the connection to Java is gone")
 
-    monkeypatch.setattr(cli, "_run", fail)
-
-    assert cli.main([]) == 130
+    assert _main(monkeypatch, fail) == 130
     assert capsys.readouterr().err == "interrupted; nothing was written\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import configparser
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -148,6 +149,28 @@ def test_module_says_what_it_holds(path: Path) -> None:
 
 def _targets(node: ast.Assign | ast.AnnAssign) -> list[ast.expr]:
     return node.targets if isinstance(node, ast.Assign) else [node.target]
+
+
+#: A flag in a text: two dashes that no word or dash precedes.
+_FLAG = re.compile(r"(?<![\w-])--[a-z]")
+
+
+def test_no_text_of_the_library_names_a_flag() -> None:
+    """Who calls a function knows its arguments; flags are named by the command line alone."""
+    command_line = {ROOT / "lookup" / "cli.py", *(ROOT / "lookup" / "commands").glob("*.py")}
+    nodes = [
+        (path, node)
+        for path in _modules()
+        if path not in command_line
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+
+    flags = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path, node in nodes
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _FLAG.search(node.value)
+    ]
+    assert flags == []
 
 
 # Imports

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -12,7 +11,6 @@ from typing import Any, get_type_hints
 
 from lookup.commands.options import Command, Parser, add_format, add_output, number, require_extra, whole
 from lookup.commands.streams import data_console, plain_table, print_json, progress
-from lookup.errors import SettingsError
 from lookup.logs.generator.settings import LOGGING_POLICIES, GenerateSettings
 
 __all__ = ["COMMAND", "add_arguments", "run"]
@@ -44,13 +42,6 @@ _MEANINGS: Mapping[str, str] = {
     "logging_policy": f"how the logged brokers were chosen: {', '.join(LOGGING_POLICIES)}",
     "seed": "seed; the same seed and figures give the same rows",
 }
-#: A figure in a sentence about figures: "topics is 3", "losses + joins", "clusters times racks", "brokers (12)". The
-#: lookahead leaves ordinary words like "brokers" in the rest of the sentence alone.
-_FIGURE = re.compile(rf"\b(?:{'|'.join(_MEANINGS)})\b(?= is | \+ | times | \()")
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
 
 
 def _start(text: str) -> datetime:
@@ -78,7 +69,9 @@ def add_arguments(parser: Parser) -> None:
         shown = default.isoformat() if isinstance(default, datetime) else default
         reader, metavar = _VALUES[types[name]]
         # No default for argparse: only figures that were given are passed on, and the dataclass has the defaults.
-        parser.add_argument(_flag(name), type=reader, metavar=metavar, help=f"{meaning} (default: {shown})")
+        parser.add_argument(
+            f"--{name.replace('_', '-')}", type=reader, metavar=metavar, help=f"{meaning} (default: {shown})"
+        )
     add_format(parser, "table", "json")
 
 
@@ -90,12 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
         InputError: if the output is a file, or not empty without force.
     """
     given = {name: getattr(arguments, name) for name in _MEANINGS if getattr(arguments, name) is not None}
-    try:
-        settings = GenerateSettings(**given)
-    except SettingsError as error:
-        # The library speaks of figures, users know them as flags.
-        problems = [_FIGURE.sub(lambda figure: _flag(figure[0]), problem) for problem in error.problems]
-        raise SettingsError(problems) from None
+    settings = GenerateSettings(**given)
     require_extra("generate", "pyarrow")
     # Arrow is an extra, which neither the help nor a core installation may need.
     from lookup.logs.generator.generate import generate  # noqa: PLC0415

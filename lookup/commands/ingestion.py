@@ -43,7 +43,7 @@ def ingest_files(arguments: argparse.Namespace) -> int:
     began, started = time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
     sources, plugin_files, output = tuple(arguments.sources), tuple(arguments.plugin_file), arguments.output
     registry = load_plugins(plugin_files)
-    reader = load_reader(registry, name=arguments.reader, mapping=arguments.mapping)
+    reader = load_reader(registry, reader=arguments.reader, mapping=arguments.mapping)
     # Before Spark, which takes seconds to start.
     files = list_files(sources)
     _require_apart(dict.fromkeys([*sources, *files]), output)

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 from lookup.errors import SettingsError
 from lookup.model.names import cluster_problem
 from lookup.model.quoting import suggestion
+from lookup.model.sentences import Sentence
 from lookup.model.time import is_in_calendar, to_us
 
 __all__ = ["Command", "Parser", "add_config", "add_format", "add_output", "add_plugin_files", "add_set", "cluster"]
@@ -59,6 +60,26 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise a mistake as a sentence that ends with the command for help."""
         raise SettingsError(f"{message.removeprefix('argument ')}; see `{self.prog} --help`")
+
+    def in_flags(self, sentence: str) -> str:
+        """Return a sentence of the library with the flags of this command in place of the arguments it names.
+
+        An argument's flag is the one whose value the parser keeps under the argument's name.
+        """
+        if not isinstance(sentence, Sentence):
+            return sentence
+        flags = {action.dest: action for action in self._actions if action.option_strings}
+        words = []
+        for part in sentence.parts:
+            if isinstance(part, str) or part.name not in flags:
+                words.append(str(part))
+                continue
+            action = flags[part.name]
+            words.append(action.option_strings[-1])
+            # A switch, which takes no value, is given by its name alone.
+            if part.value is not None and action.nargs != 0:
+                words.append(f" {part.value}")
+        return "".join(words)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         # argparse offers no public place to word this message; tests/commands/test_options.py pins the result.

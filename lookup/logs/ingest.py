@@ -37,6 +37,7 @@ from lookup.logs.schema import CANONICAL, ROWS_PER_FILE, partition_of
 from lookup.logs.sources import list_files, locate
 from lookup.model.names import cluster_problem
 from lookup.model.quoting import shown
+from lookup.model.sentences import Argument, Sentence
 from lookup.model.time import LAST_US, moment_at
 from lookup.settings.files import read_toml
 from lookup.settings.policy import PartSpec
@@ -80,34 +81,37 @@ class IngestReport:
 
 
 def load_reader(
-    registry: Registry, *, name: str | None = None, mapping: str | os.PathLike[str] | None = None
+    registry: Registry, *, reader: str | None = None, mapping: str | os.PathLike[str] | None = None
 ) -> LogReader:
     """Build a reader by its name, by a mapping file, or by both.
 
     Args:
         registry: of all plug-ins, files of the user included.
-        name: may be left out if the mapping says `use`, and must agree with it.
+        reader: its name; may be left out if the mapping says `use`, and must agree with it.
         mapping: a TOML file with the reader's parameters; without it they have their defaults.
 
     Raises:
         SettingsError: all mistakes together, each with the file and the key.
     """
     parameters = {} if mapping is None else dict(read_toml(Path(mapping)))
-    where = "--reader" if mapping is None else str(mapping)
+    where = Argument("reader") if mapping is None else str(mapping)
     use = parameters.pop("use", None)
     if use is not None and not isinstance(use, str):
         raise SettingsError(f"{where}: use = {shown(use)} is not the name of a log reader")
-    if name and use and name != use:
-        raise SettingsError(f"{where} says use = {shown(use)}, but --reader says {shown(name)}; leave one out")
-    chosen = name or use
+    if reader and use and reader != use:
+        says = f" says {shown(reader)}; leave one out"
+        raise SettingsError(Sentence(where, f" says use = {shown(use)}, but ", Argument("reader"), says))
+    chosen = reader or use
     if not chosen:
-        raise SettingsError('which log reader? give --reader NAME, or a --mapping file that says use = "NAME"')
+        either, says = Argument("reader", "NAME"), ' file that says use = "NAME"'
+        raise SettingsError(Sentence("which log reader? give ", either, ", or a ", Argument("mapping"), says))
     builder = PartBuilder(registry)
     # `weight` is a parameter of a reader, not the factor that it is beside a scorer.
-    reader: LogReader = builder.part("log_readers", PartSpec(use=chosen, parameters=parameters), where)
+    built: LogReader = builder.part("log_readers", PartSpec(use=chosen, parameters=parameters), str(where))
     if builder.problems:
-        raise SettingsError(builder.problems)
-    return reader
+        # The builder puts the place before each problem, as text.
+        raise SettingsError([Sentence(where, problem.removeprefix(str(where))) for problem in builder.problems])
+    return built
 
 
 def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
@@ -137,7 +141,7 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
     """
     problem = None if cluster is None else cluster_problem(cluster)
     if problem is not None:
-        raise InputError(f"--cluster: {problem}")
+        raise InputError(Sentence(Argument("cluster"), f": {problem}"))
     # Absolute, so that a path means the same in every worker.
     files = list_files([source if "://" in source else locate(source)[1] for source in map(str, sources)])
 
@@ -185,9 +189,13 @@ def _require_readable(reports: Sequence[SourceReport], reader: LogReader, most: 
         raise InputError(_nothing_found(reports, reader))
     examples = "; ".join([example for report in reports for example in report.examples][:_SHOWN_REASONS])
     if bad > most * (good + bad):
+        allowed = Argument("max_quarantine_ratio", most)
         raise InputError(
-            f"{bad} of {good + bad} records cannot be read, more than --max-quarantine-ratio {most:g} allows; "
-            f"for instance {examples}"
+            Sentence(
+                f"{bad} of {good + bad} records cannot be read, more than ",
+                allowed,
+                f" allows; for instance {examples}",
+            )
         )
     if not good:
         raise InputError(f"none of the {bad} records can be read, so there is no row to write; for instance {examples}")

@@ -48,7 +48,7 @@ _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 _DIGITS = re.compile(r"\d+")
 #: Clauses about what a user of `ingest` can do, by the reason that a row is refused.
 _HINTS = {
-    "cluster is missing": "; name one with --cluster",
+    "cluster is missing": "; give ingest the name of one",
     "an `owned` row names no broker": "; tell the reader whose log it is",
 }
 #: Examples of unreadable records that a message may show.

@@ -20,6 +20,7 @@ from pyarrow import fs as arrow_fs
 from lookup.errors import InputError
 from lookup.logs.sources import locate
 from lookup.model.documents import special_kind
+from lookup.model.sentences import Argument, Sentence
 
 __all__ = ["Draft", "Relation", "create_file", "draft", "named_refusals", "relation", "require_free", "write_beside"]
 
@@ -85,10 +86,11 @@ def require_free(output: str, *, force: bool) -> None:
     folder = _nearest_folder(output, target) if is_local else target
     info = system.get_file_info(target)
     if info.is_file:
-        raise InputError(f"--output: {output} is a file; {_RIGHT}")
+        raise InputError(Sentence(Argument("output"), f": {output} is a file; {_RIGHT}"))
     if info.type is arrow_fs.FileType.Directory and not force and system.get_file_info(arrow_fs.FileSelector(target)):
+        advice = "name another folder, or replace earlier results with "
         raise InputError(
-            f"--output: {output} is not empty; name another folder, or replace earlier results with --force"
+            Sentence(Argument("output"), f": {output} is not empty; {advice}", Argument("force", value=True))
         )
     if is_local:
         with named_refusals(output):
@@ -108,7 +110,8 @@ def named_refusals(output: str) -> Iterator[None]:
         yield
     except OSError as error:
         reason = _ARROW_PREFIX.sub("", str(error.strerror or error))
-        raise InputError(f"--output: {output} cannot be written: {reason}; name a folder that can") from error
+        sentence = Sentence(Argument("output"), f": {output} cannot be written: {reason}; name a folder that can")
+        raise InputError(sentence) from error
 
 
 def write_beside(output: str, name: str, content: bytes) -> None:
@@ -152,7 +155,7 @@ def _nearest_folder(output: str, target: str) -> str:
             kind = "" if path.is_dir() else special_kind(str(path)) or "a file"
     if kind:
         position = "" if str(path) == target else f"lies under {path}, which "
-        raise InputError(f"--output: {output} {position}is {kind}; {_RIGHT}")
+        raise InputError(Sentence(Argument("output"), f": {output} {position}is {kind}; {_RIGHT}"))
     return str(path)
 
 

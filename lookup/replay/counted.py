@@ -12,6 +12,7 @@ from lookup.engine.ledger import MICRO
 from lookup.errors import SettingsError
 from lookup.model.batch import Batch, Cells, OwnerChanges, Served, Transitions
 from lookup.model.broker import Roster
+from lookup.model.sentences import Argument, Sentence
 from lookup.model.time import US_PER_S, moment_at
 from lookup.replay.cells import CellLedger, Groups, added_up
 from lookup.replay.plan import ClusterPlan, RunPlan
@@ -35,9 +36,11 @@ def check_by(by: Sequence[str], balance_us: int) -> None:
     """
     for name in by:
         if name not in BY_DIMENSIONS:
-            raise SettingsError(f"--by {name}: demand can be told apart by {', '.join(BY_DIMENSIONS)}")
+            known = f": demand can be told apart by {', '.join(BY_DIMENSIONS)}"
+            raise SettingsError(Sentence(Argument("by", name), known))
     if "hour" in by and _HOUR_US % balance_us:
-        raise SettingsError(f"--by hour: needs evaluation.balance_s to divide 3600; it is {balance_us // MICRO}")
+        needed = f": needs evaluation.balance_s to divide 3600; it is {balance_us // MICRO}"
+        raise SettingsError(Sentence(Argument("by", "hour"), needed))
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from lookup.errors import InputError, SettingsError
 from lookup.logs.jobs import run_tasks
 from lookup.logs.sources import Split, list_log, share_out
 from lookup.model.quoting import quantity
+from lookup.model.sentences import Argument, Sentence
 from lookup.replay.clusters import SmallInputs, plan_cluster, read_small_inputs, require_scored
 from lookup.replay.coding import EXTRA_FIELDS, CodingPlan, Share
 from lookup.replay.counted import check_by
@@ -181,7 +182,7 @@ class _Run:
 
     def _code_files(self, plan: CodingPlan, quarantine: str) -> list[Coded]:
         if self.settings.inputs.lookups is None:
-            raise InputError("no log is named: set inputs.lookups, or give --lookups")
+            raise InputError(Sentence("no log is named: set inputs.lookups, or give ", Argument("lookups")))
         files = list_log(self.settings.inputs.lookups)
         rows = sum(file.rows for file in files)
         # As many tasks for each core, so that none waits for another.

@@ -150,7 +150,7 @@ class InputsSection(Strict):
     """The tables; paths of files or folders, or URIs. Only lookups are needed."""
 
     lookups: Path | None = None
-    """LOOKUPS: what clients asked; `--lookups` does the same."""
+    """LOOKUPS: what clients asked."""
     brokers: Path | None = None
     """BROKERS: who was registered when; absent: from `[[brokers]]`."""
     loads: Path | None = None

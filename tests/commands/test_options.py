@@ -11,6 +11,7 @@ import pytest
 from lookup.cli import COMMANDS, root_parser
 from lookup.commands.options import Command, moment, number, pairs, parsed, ratio, whole
 from lookup.errors import SettingsError
+from lookup.model.sentences import Argument, Sentence
 from tests.commands.projects import Run
 
 
@@ -85,6 +86,33 @@ def test_version(lookup: Run) -> None:
 def test_a_wrong_command_line_is_one_sentence(lookup: Run, argv: tuple[str, ...], sentence: str) -> None:
     """A flag or value that is unknown, missing or wrong is named, with a suggestion; no flag is abbreviated."""
     assert lookup(*argv).mistakes == [sentence]
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence", "said"),
+    [
+        (
+            "ingest",
+            Sentence(Argument("output"), ": o; give ", Argument("force", value=True)),
+            "--output: o; give --force",
+        ),
+        ("ingest", Sentence("give ", Argument("reader", "NAME")), "give --reader NAME"),
+        (
+            "ingest",
+            Sentence("more than ", Argument("max_quarantine_ratio", 0.05)),
+            "more than --max-quarantine-ratio 0.05",
+        ),
+        ("evaluate", Sentence(Argument("by", "city"), ": no"), "--by city: no"),
+        ("evaluate", Sentence("give ", Argument("partitions", 4)), "give partitions=4"),
+        ("ingest", Sentence(Argument("output"), ": output/force is full"), "--output: output/force is full"),
+        ("ingest", "output: force=True is a text", "output: force=True is a text"),
+    ],
+)
+def test_sentences_of_the_library_are_said_in_flags(command: str, sentence: str, said: str) -> None:
+    """An argument that the command has a flag for is named as the flag; what a user wrote stays as it is."""
+    parser = root_parser().parse_known_args([command])[0].parser
+
+    assert parser.in_flags(sentence) == said
 
 
 def test_pairs_keep_what_follows_the_first_equals_sign() -> None:

@@ -219,7 +219,7 @@ def test_a_position_the_log_brings_is_kept(spark: SparkSession, tmp_path: Path) 
         ("\n\n", r"a\.jsonl: none of the 2 lines is a record that log reader 'jsonl' knows"),
         (
             "garbage\n" * 9,
-            r"9 of 9 records cannot be read, more than --max-quarantine-ratio 0\.05 allows; .*a\.jsonl:1: the line",
+            r"9 of 9 records cannot be read, more than max_quarantine_ratio=0\.05 allows; .*a\.jsonl:1: the line",
         ),
         (_line(1) * 9 + "x", r"1 of 10 records cannot be read"),
     ],
@@ -303,9 +303,9 @@ def test_an_output_in_use_needs_force_and_keeps_other_files(spark: SparkSession,
     out = tmp_path / "out"
     (out / "loads").mkdir(parents=True)
     (out / "notes.txt").write_text("mine")
-    with pytest.raises(InputError, match=r"^--output: .* is not empty; .* with --force\Z"):
+    with pytest.raises(InputError, match=r"^output: .* is not empty; .* with force=True\Z"):
         ingest(spark, [path], JsonLinesReader(), str(out), cluster="c")
-    with pytest.raises(InputError, match=r"^--output: .* is a file; name a folder"):
+    with pytest.raises(InputError, match=r"^output: .* is a file; name a folder"):
         ingest(spark, [path], JsonLinesReader(), str(out / "notes.txt"), cluster="c")
 
     ingest(spark, [path], JsonLinesReader(), str(out), cluster="c", force=True)

@@ -21,8 +21,8 @@ def registry() -> Registry:
 
 
 def test_a_name_alone_builds_a_reader_with_its_defaults(registry: Registry) -> None:
-    """`--reader jsonl` needs no file."""
-    assert load_reader(registry, name="jsonl") == JsonLinesReader()
+    """A reader whose parameters all have defaults needs no file."""
+    assert load_reader(registry, reader="jsonl") == JsonLinesReader()
 
 
 def test_a_mapping_brings_parameters_and_may_bring_the_name(registry: Registry, tmp_path: Path) -> None:
@@ -34,16 +34,16 @@ def test_a_mapping_brings_parameters_and_may_bring_the_name(registry: Registry, 
         topic="persistent://t/ns/{page}", timestamp={"column": "time"}, weight={"column": "bytes"}
     )
 
-    assert load_reader(registry, name="delimited", mapping=bare) == expected
+    assert load_reader(registry, reader="delimited", mapping=bare) == expected
     assert load_reader(registry, mapping=named) == expected
-    assert load_reader(registry, name="delimited", mapping=named) == expected
+    assert load_reader(registry, reader="delimited", mapping=named) == expected
 
 
 @pytest.mark.parametrize(
     ("name", "text", "sentence"),
     [
-        (None, _MAPPING, "which log reader\\? give --reader NAME"),
-        ("jsonl", f'use = "delimited"\n{_MAPPING}', "says use = 'delimited', but --reader says 'jsonl'"),
+        (None, _MAPPING, "which log reader\\? give reader='NAME', or a mapping file that says use"),
+        ("jsonl", f'use = "delimited"\n{_MAPPING}', "says use = 'delimited', but reader says 'jsonl'"),
         ("delimitd", _MAPPING, "no log reader named 'delimitd'; did you mean 'delimited'"),
         ("delimited", f"{_MAPPING}hedaer = true", "has no parameter 'hedaer'; did you mean 'header'"),
         ("delimited", _MAPPING.replace("{page}", ""), "topic template .* is not of the form"),
@@ -59,10 +59,10 @@ def test_a_mistake_is_a_sentence_with_the_file(
     path = tmp_path / "mapping.toml"
     path.write_text(text)
     with pytest.raises(SettingsError, match=sentence):
-        load_reader(registry, name=name, mapping=path)
+        load_reader(registry, reader=name, mapping=path)
 
 
 def test_a_missing_mapping_is_named(registry: Registry, tmp_path: Path) -> None:
     """A file that is not there is a settings error with its path."""
     with pytest.raises(SettingsError, match=r"nowhere\.toml"):
-        load_reader(registry, name="delimited", mapping=tmp_path / "nowhere.toml")
+        load_reader(registry, reader="delimited", mapping=tmp_path / "nowhere.toml")

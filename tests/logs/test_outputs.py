@@ -131,7 +131,7 @@ def test_an_output_that_the_system_refuses_is_named(tmp_path: Path) -> None:
         pass
 
     assert str(caught.value) == (
-        f"--output: {output} lies under {tmp_path}/file, which is a file; name a folder that does not exist or is empty"
+        f"output: {output} lies under {tmp_path}/file, which is a file; name a folder that does not exist or is empty"
     )
 
 
@@ -177,7 +177,7 @@ def test_a_draft_of_a_relative_path_is_absolute(tmp_path: Path, monkeypatch: pyt
 def test_the_root_is_no_working_folder() -> None:
     """A slash alone is the root, with or without more slashes behind it."""
     for output in ("/", "//"):
-        with pytest.raises(InputError, match=f"^--output: {output} is not empty; "):
+        with pytest.raises(InputError, match=f"^output: {output} is not empty; "):
             require_free(output, force=False)
 
 
@@ -190,7 +190,7 @@ def test_what_the_system_refuses_is_told_with_the_output(tmp_path: Path, maker: 
     with pytest.raises(InputError) as caught, named_refusals(str(output)):
         _DISK.create_dir(str(output)) if maker == "arrow" else output.mkdir()
 
-    assert str(caught.value) == f"--output: {output} cannot be written: Not a directory; name a folder that can"
+    assert str(caught.value) == f"output: {output} cannot be written: Not a directory; name a folder that can"
 
 
 @pytest.fixture
@@ -229,7 +229,7 @@ def test_what_cannot_become_a_folder_is_refused(oddities: Path, output: str, say
     with pytest.raises(InputError) as caught:
         require_free(output, force=force)
 
-    assert str(caught.value) == f"--output: {output} {says}; name a folder that does not exist or is empty"
+    assert str(caught.value) == f"output: {output} {says}; name a folder that does not exist or is empty"
     assert sorted(oddities.iterdir()) == before
 
 
@@ -241,7 +241,7 @@ def test_a_folder_that_the_system_refuses_is_found_by_a_trial(tmp_path: Path, ou
     with pytest.raises(InputError) as caught:
         require_free(output, force=False)
 
-    assert str(caught.value).startswith(f"--output: {output} cannot be written: ")
+    assert str(caught.value).startswith(f"output: {output} cannot be written: ")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from lookup.errors import SettingsError
 from lookup.model.quoting import closest
+from lookup.model.sentences import Argument, Sentence
 from lookup.model.time import US_PER_S, moment_at, to_us
 
 __all__ = ["LOGGING_POLICIES", "GenerateSettings"]
@@ -99,7 +100,7 @@ class GenerateSettings:
 
     def __post_init__(self) -> None:
         problems = [
-            f"{name} is {getattr(self, name)}, it must lie between {least} and {most}"
+            Sentence(Argument(name), f" is {getattr(self, name)}, it must lie between {least} and {most}")
             for name, (least, most) in _RANGES.items()
             if not least <= getattr(self, name) <= most
         ]
@@ -107,12 +108,11 @@ class GenerateSettings:
         if not any(problem.startswith("hours ") for problem in problems):
             latest = _LAST_END - timedelta(seconds=math.ceil(self.hours * 3600))
             if not to_us(_FIRST_START) <= self.start_us <= to_us(latest):
-                problems.append(
-                    f"start is {self.start.isoformat()}, it must lie between {_text(_FIRST_START)} and {_text(latest)},"
-                    f" so that the log (hours: {self.hours:g}) ends within the year 9999"
-                )
+                limits = f"{_text(_FIRST_START)} and {_text(latest)}"
+                said = f"must lie between {limits}, so that the log (hours: {self.hours:g}) ends within the year 9999"
+                problems.append(Sentence(Argument("start"), f" is {self.start.isoformat()}, it {said}"))
             elif self.start.microsecond:
-                problems.append(f"start is {self.start.isoformat()}, it must be a whole second")
+                problems.append(Sentence(Argument("start"), f" is {self.start.isoformat()}, it must be a whole second"))
         problems += self._contradictions()
         if problems:
             raise SettingsError(problems)
@@ -128,29 +128,33 @@ class GenerateSettings:
         """Return the end of the log, µs since the Unix epoch; the last lookup comes before it."""
         return self.start_us + round(self.hours * 3_600_000_000)
 
-    def _contradictions(self) -> Iterator[str]:
+    def _contradictions(self) -> Iterator[Sentence]:
         if self.logging_policy not in LOGGING_POLICIES:
             near = closest(self.logging_policy, LOGGING_POLICIES)
             hint = f"did you mean {near!r}?" if near is not None else f"known: {', '.join(LOGGING_POLICIES)}"
-            yield f"logging_policy is {self.logging_policy!r}, which does not exist; {hint}"
+            yield Sentence(Argument("logging_policy"), f" is {self.logging_policy!r}, which does not exist; {hint}")
         moving = self.losses + self.joins + self.leaves + self.updates
         if moving > self.brokers or moving - self.updates >= self.brokers:
-            yield (
-                f"losses + joins + leaves + updates is {moving}, it must not exceed brokers ({self.brokers}):"
-                " each befalls another broker, and one at least has to stay"
-            )
-        if self.racks > self.brokers:
-            yield f"racks is {self.racks}, it must not exceed brokers ({self.brokers}): every rack has one"
-        if self.racks > self.clients:
-            yield f"racks is {self.racks}, it must not exceed clients ({self.clients}): every rack has one"
+            losses, joins, leaves, updates = map(Argument, ("losses", "joins", "leaves", "updates"))
+            total, brokers = f" is {moving}, it must not exceed ", Argument("brokers")
+            why = f" ({self.brokers}): each befalls another broker, and one at least has to stay"
+            yield Sentence(losses, " + ", joins, " + ", leaves, " + ", updates, total, brokers, why)
+        for name, limit in (
+            ("racks", "brokers"),
+            ("racks", "clients"),
+            ("tenants", "namespaces"),
+            ("namespaces", "topics"),
+        ):
+            value, most = getattr(self, name), getattr(self, limit)
+            if value > most:
+                why = f" ({most}): every {name.removesuffix('s')} has one"
+                yield Sentence(Argument(name), f" is {value}, it must not exceed ", Argument(limit), why)
         if self.clusters * self.racks > 200:
-            yield f"clusters times racks is {self.clusters * self.racks}, it must not exceed 200"
-        if self.tenants > self.namespaces:
-            yield f"tenants is {self.tenants}, it must not exceed namespaces ({self.namespaces}): every tenant has one"
-        if self.namespaces > self.topics:
-            yield f"namespaces is {self.namespaces}, it must not exceed topics ({self.topics}): every namespace has one"
+            product = f" is {self.clusters * self.racks}, it must not exceed 200"
+            yield Sentence(Argument("clusters"), " times ", Argument("racks"), product)
         if 0 < self.lookups < self.clusters:
-            yield f"lookups is {self.lookups}, it must not be below clusters ({self.clusters})"
+            below, least = f" is {self.lookups}, it must not be below ", f" ({self.clusters})"
+            yield Sentence(Argument("lookups"), below, Argument("clusters"), least)
 
 
 def _text(moment: datetime) -> str:
