@@ -1,4 +1,4 @@
-"""Reads log files into canonical tables: a Spark job with one task per source, then one task per part of a table.
+"""Read log files into canonical tables: a Spark job with one task per source, then one task per part of a table.
 
 What a task does is in `ingest_tasks.py`, what a row must be in `columns.py`, how files are laid out in `schema.py`. The
 result is the same whatever the number of workers: rows are ordered by (ts, seq); `seq` is the source's place and the
@@ -59,7 +59,7 @@ class IngestReport:
 
     #: the sources, in the order that breaks ties of time
     files: tuple[str, ...]
-    #: lines of all sources, and those that were none of the reader's business
+    #: lines of all sources, and how many of them the reader passed over
     lines: int
     skipped: int
     #: rows written, by table

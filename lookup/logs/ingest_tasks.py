@@ -1,4 +1,4 @@
-"""Runs the Spark tasks of an ingest: reads one source into staged tables, and writes one part of a table.
+"""Run the Spark tasks of an ingest: read one source into staged tables, and write one part of a table.
 
 Nothing in here knows Spark; the jobs are put together in `ingest.py`. A staged file holds the rows of one piece of one
 source, sorted, with `_order`, the row's number among all: that of its source in sorted order, then its own in it.
@@ -94,7 +94,7 @@ class SourceReport:
 
     path: str
     lines: int = 0
-    #: lines behind rows and quarantined records; the others are none of the reader's business
+    #: lines that rows and quarantined records were made of; the reader passed over the others
     used_lines: int = 0
     #: rows by table
     rows: Counter[str] = field(default_factory=Counter)
@@ -153,15 +153,15 @@ def read_source(job: SourceJob) -> SourceReport:
 def write_part(job: PartJob) -> None:
     """Write the rows of a part, ordered by (ts, seq), into one file or, of a minute with very many rows, several."""
     moment = CANONICAL[job.table].field("ts").type
-    wanted = (pc.field("ts") >= pa.scalar(job.from_us, moment)) & (pc.field("ts") < pa.scalar(job.until_us, moment))
+    is_inside = (pc.field("ts") >= pa.scalar(job.from_us, moment)) & (pc.field("ts") < pa.scalar(job.until_us, moment))
     if job.cluster:
-        wanted &= pc.field("cluster") == job.cluster
+        is_inside &= pc.field("cluster") == job.cluster
     pieces = []
     for path in job.staged:
         system, inner = locate(path)
         # Without partitioning: Arrow would take a folder `x=y` above the output for a column.
-        pieces.append(pq.read_table(inner, filesystem=system, filters=wanted, partitioning=None))
-    # Sources that bring no `seq` of their own got `_order` for it; it also decides where two rows bring the same.
+        pieces.append(pq.read_table(inner, filesystem=system, filters=is_inside, partitioning=None))
+    # Sources that bring no `seq` of their own got `_order` for it; it also decides between rows with one `seq`.
     order = ("ts", "seq", "_order") if job.table == "lookups" else ("ts", "_order")
     rows = pa.concat_tables(pieces).sort_by([(name, "ascending") for name in order]).select(CANONICAL[job.table].names)
     for number, start in enumerate(range(0, rows.num_rows, ROWS_PER_FILE)):
@@ -216,7 +216,7 @@ class _Stage:
         self.report = SourceReport(job.path)
 
     def take(self, entry: Row | Unreadable, lines: _Lines) -> None:
-        """Take one answer of the reader."""
+        """Check one record of the reader, and keep it as a row or as a refusal."""
         # A line of which a reader makes several records counts once.
         self.report.used_lines += entry.line != self._last_line
         self._last_line = entry.line

@@ -1,4 +1,4 @@
-"""Runs Spark jobs: one task per item, answers in the order of the items, a user's mistake in a task as a value.
+"""Run Spark jobs: one task per item, answers in the order of the items, a user's mistake in a task as a value.
 
 An exception that leaves a task reaches the driver as a Java stack trace, after Spark has tried the task again. A user's
 mistake is therefore returned, and raised again on the driver.

@@ -1,4 +1,4 @@
-"""Writes output that appears whole or not at all: into a hidden folder first, which is then moved to its place.
+"""Write output that appears whole or not at all: into a hidden folder first, which is then moved to its place.
 
 Works on every file system Arrow knows; on a local one each move is a single step. Every file of the program that is not
 a single report goes through here, so that all commands refuse an output in the same words.
@@ -47,7 +47,7 @@ class Draft:
 
 @contextmanager
 def draft(output: str, names: Sequence[str], *, force: bool) -> Iterator[Draft]:
-    """Hand out a hidden folder; when the body ends well its content moves to `output`, else it is removed.
+    """Yield a hidden folder; its content moves to `output` if the body succeeds, else it is removed.
 
     Args:
         output: path or URI.

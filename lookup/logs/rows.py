@@ -1,4 +1,4 @@
-"""Reads batches of LOOKUPS column by column, with the defaults of `columns.py`, and refuses rows that break its rules.
+"""Read batches of LOOKUPS column by column, with the defaults of `columns.py`, and refuse rows that break its rules.
 
 The rules are those of `check_row`, for arrays: a replay reads hundreds of millions of rows, and a call for each would
 take longer than everything else.
@@ -28,7 +28,7 @@ _UNNUMBERED = np.iinfo(np.int64).min
 
 @dataclass(frozen=True)
 class LogBatch:
-    """Some rows of LOOKUPS, where they come from, and the cluster if the path says it."""
+    """Some rows of LOOKUPS, their source, and their cluster if the path names it."""
 
     rows: pa.RecordBatch
     source: str
@@ -80,7 +80,7 @@ class Checks:
         self.usable &= ~wrong
 
     def timestamps(self) -> Ints:
-        """Return when each row was logged, µs since the epoch, and refuse rows that do not say."""
+        """Return when each row was logged, µs since the epoch, and refuse rows without a usable time."""
         column = self._batch.rows.column("ts")
         if pa.types.is_timestamp(column.type):
             # Not safe: nanoseconds are cut off, and what overflows lies beyond the calendar and is refused below.
@@ -93,7 +93,7 @@ class Checks:
         return values
 
     def weights(self) -> Ints:
-        """Return each row's weight in micro-units, one if it has none, and refuse those that are no weight."""
+        """Return each row's weight in micro-units, that of 1.0 if it has none, and refuse weights out of range."""
         names = self._batch.rows.schema.names
         if "weight" not in names or self._batch.rows.column("weight").null_count == self._batch.rows.num_rows:
             return np.full(self._batch.rows.num_rows, MICRO, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Finds and opens what is read: the lines of log files, compressed or not, and the row groups of canonical Parquet.
+"""Find and open what is read: the lines of log files, compressed or not, and the row groups of canonical Parquet.
 
 Files may lie on any file system Arrow knows. Of Parquet only footers are read here, to divide a table among Spark
 tasks. Order matters: if rows carry no `seq`, the sorted path and the place in the file decide.
@@ -231,7 +231,7 @@ def share_out(files: Sequence[LogFile], tasks: int) -> tuple[tuple[Split, ...], 
     for file in files:
         first_row = 0
         for group, rows in enumerate(file.row_groups):
-            # A group belongs where its middle lies, so that no share is longer than another by more than a group.
+            # A group goes to the share its middle lies in: no share is longer than another by more than a group.
             share = shares[min((2 * rows_before + rows) * len(shares) // (2 * total), len(shares) - 1)]
             last = share[-1] if share else None
             if last is not None and last.file is file:

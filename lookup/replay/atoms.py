@@ -86,8 +86,8 @@ class Atoms:
         if namespace not in self.base:
             return None
         ends = BundleRange.parse(bounds)
-        known = self._starts[namespace]
-        return self._slice(namespace, ends.lower, ends.upper) if {ends.lower, ends.upper} <= known.keys() else None
+        starts = self._starts[namespace]
+        return self._slice(namespace, ends.lower, ends.upper) if {ends.lower, ends.upper} <= starts.keys() else None
 
     @cached_property
     def _starts(self) -> Mapping[str, Mapping[int, int]]:
@@ -98,8 +98,8 @@ class Atoms:
         }
 
     def _slice(self, namespace: str, low: int, high: int) -> slice:
-        known = self._starts[namespace]
-        return slice(known[low], known[high])
+        starts = self._starts[namespace]
+        return slice(starts[low], starts[high])
 
 
 @lru_cache(maxsize=64)

@@ -32,7 +32,7 @@ from lookup.settings.resolve import broker_intervals
 
 __all__ = ["SmallInputs", "broker_names", "plan_cluster", "read_small_inputs", "require_scored"]
 
-#: Time does not stop while nothing is asked, so one timestamp that is wrong by millennia would take years to walk to.
+#: Quiet times have ticks too, so a replay would walk for years to one timestamp that is wrong by millennia.
 _MOST_TICKS = 5_000_000
 
 
@@ -97,7 +97,7 @@ def plan_cluster(
     """Put together everything about one cluster but its rows.
 
     Raises:
-        InputError: if nothing says which brokers the cluster has, or the log spans more time than can be.
+        InputError: if neither a table nor the settings give the cluster a broker, or the log spans too many ticks.
     """
     words = merge_words(cluster, AtomRule(run.namespaces, inputs.cuts().get(cluster, {})), shares)
     intervals = broker_intervals(inputs.settings, cluster)
@@ -162,17 +162,17 @@ def require_scored(clusters: Sequence[ClusterPlan], warmup_us: int) -> None:
 
 
 def broker_names(timeline: Timeline) -> dict[str, int]:
-    """Return roster numbers by everything a log may call a broker: its id and the addresses it ever had."""
+    """Return roster numbers by every name that a log may have for a broker: its id and the addresses it ever had."""
     names = {broker.id: number for number, broker in enumerate(timeline.roster)}
     rosters = [events.registry[0] for events in timeline.events.values() if events.registry is not None]
     for roster in rosters:
         for number, broker in enumerate(roster):
             data = broker.lookup_data
             web = data.web_service_url, data.web_service_url_tls
-            for name in (data.pulsar_service_url, data.pulsar_service_url_tls, *web):
+            for url in (data.pulsar_service_url, data.pulsar_service_url_tls, *web):
                 # The first broker keeps an address that a later one takes over.
-                if name is not None:
-                    names.setdefault(name, number)
+                if url is not None:
+                    names.setdefault(url, number)
     return names
 
 

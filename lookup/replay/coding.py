@@ -1,7 +1,7 @@
 """Code the rows of a log: each task reads its share and writes what a replay needs as small integers.
 
-Strings are met once per dictionary, not once per row. What cannot be used goes to quarantine here; `logs.rows` and, for
-topics, `TopicCodes` say why it cannot. Codes are the task's own; `days.py` makes them the cluster's.
+Strings are coded once per dictionary, not once per row. Rows that cannot be used go to quarantine here; `logs.rows`
+and, for topics, `TopicCodes` give the reasons. Codes are the task's own; `days.py` makes them the cluster's.
 """
 
 from __future__ import annotations
@@ -89,10 +89,7 @@ class _Vocabulary:
 
     def code(self, value: str | None) -> int:
         """Return a string's code, the next one if it is new."""
-        known = self.codes.get(value)
-        if known is None:
-            known = self.codes[value] = len(self.codes)
-        return known
+        return self.codes.setdefault(value, len(self.codes))
 
     @property
     def values(self) -> list[Any]:
@@ -144,7 +141,7 @@ class TopicCodes:
         return code
 
     def note(self, topics: pa.DictionaryArray | None, usable: NDArray[np.bool_]) -> None:
-        """Note the topics of rows that are demand: a dictionary also holds those of other rows."""
+        """Record the topics of rows that are demand: a dictionary also holds those of other rows."""
         if topics is None:
             return
         if not self._last[0].equals(topics.dictionary):
@@ -162,7 +159,7 @@ class TopicCodes:
         return np.column_stack([np.fromiter(values, dtype=np.int64) for values in (digests.values(), codes)])
 
     def _fold(self) -> None:
-        """Take over which topics of the last dictionary were demanded."""
+        """Add the topics of the last dictionary that rows of demand have."""
         dictionary, noted = self._last
         self._demanded.update(filter(None, texts_of(dictionary.filter(pa.array(noted[:-1])))))
 
@@ -172,7 +169,7 @@ class _Topic(NamedTuple):
 
     namespace: str
     hashed: int
-    #: 64 bits that tell it from all others
+    #: 64-bit hash that identifies the topic
     digest: int
 
 
@@ -293,15 +290,15 @@ class Coder:
         return columns, usable & (atoms >= 0) & ~is_redirect
 
     def _property_codes(self, batch: LogBatch) -> Codes:
-        """Return the code of each row's properties, among them those that rules give to clients; -1 if it has none."""
+        """Return the code of each row's properties, completed by the rules for clients; -1 if they are unusable."""
         words, rules = self._properties, self._plan.client_rules
         logged = self._coded(batch, "properties", lambda text: _canonical_code(text, words))
         if not rules or "client" not in batch.rows.schema.names:
             return logged
 
         def first_rule(client: str | None) -> int:
-            """Return the place of the first rule that matches a client, that behind all rules if none does."""
-            matching = (place for place, rule in enumerate(rules) if client is not None and rule.matches(client))
+            """Return the index of the first rule that matches a client, the number of rules if none does."""
+            matching = (index for index, rule in enumerate(rules) if client is not None and rule.matches(client))
             return next(matching, len(rules))
 
         by_rule = self._coded(batch, "client", first_rule, memo="rules")
@@ -314,8 +311,8 @@ class Coder:
                 labelled.append(code)
             else:
                 # What a client sent itself wins over what a rule says of it.
-                both = {**rules[rule].properties, **json.loads(texts[code])}
-                labelled.append(words.code(properties_text(both)))
+                merged = {**rules[rule].properties, **json.loads(texts[code])}
+                labelled.append(words.code(properties_text(merged)))
         return np.array(labelled, dtype=np.int32)[of_row]
 
     def _coded(

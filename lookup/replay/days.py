@@ -172,7 +172,7 @@ class DayRows:
         return self._constants.get(name)
 
     def once(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
-        """Return what was made of these rows under a key, made now if it was not asked before: policies share a day."""
+        """Return the result of `make`, kept under a key: the policies that share a day share it as well."""
         if key not in self._made:
             self._made[key] = make()
         return cast("_Made", self._made[key])

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 __all__ = ["Costs", "PolicyRun", "TaskRuns", "divide"]
 
-#: Place of a policy among the evaluation's, and a seed.
+#: Index of a policy among the evaluation's, and a seed.
 PolicyRun = tuple[int, int]
 
 #: How often the time by which all cores are to be done is narrowed down by half.
@@ -22,7 +22,7 @@ _HALVINGS = 20
 class TaskRuns:
     """One task: some runs over one cluster, and perhaps the facts about it."""
 
-    #: place of the cluster among the run's
+    #: index of the cluster among the run's
     cluster: int
     runs: tuple[PolicyRun, ...]
     with_facts: bool
@@ -42,44 +42,44 @@ class Costs:
         return self.policies[run[0]]
 
 
-#: A cluster, by its place, and some of its runs.
+#: Index of a cluster, and some of its runs.
 _Share = tuple[int, list[PolicyRun]]
 
 
-def divide(clusters: Sequence[int], costs: Costs, seeds: Sequence[int], *, cores: int) -> tuple[TaskRuns, ...]:
+def divide(sizes: Sequence[int], costs: Costs, seeds: Sequence[int], *, cores: int) -> tuple[TaskRuns, ...]:
     """Return the tasks for every policy and seed in every cluster, the longest first.
 
-    Clusters stay whole, or, if all is done earlier so, fill one core after another: runs that are too much for a
-    core are left to the next, so that few clusters are prepared twice.
+    Each cluster is one task, or, if the whole is done earlier that way, clusters fill one core after another: runs that
+    are too much for a core are left to the next, so that few clusters are prepared twice.
 
     Args:
-        clusters: size of each, in any unit to which time is proportional.
+        sizes: size of each cluster, in any unit to which time is proportional.
 
     Source: McNaughton's wrap-around rule, here with a cost of preparing and runs that cannot be cut; which of them fit
     a core is decided the longest first (Coffman, Garey, Johnson: MULTIFIT).
     """
-    every = [(policy, seed) for policy in range(len(costs.policies)) for seed in seeds]
-    runs = sorted(every, key=lambda run: (-costs.of(run), run))
-    whole: list[_Share] = [(place, runs) for place in range(len(clusters))]
-    ways = []
-    for shares in (whole, _wrapped(clusters, costs, runs, cores)):
-        tasks = _longest_first(shares, clusters, costs)
-        # When the last core is done if each takes the next task as soon as it is free.
-        free = [0.0] * cores
+    runs = [(policy, seed) for policy in range(len(costs.policies)) for seed in seeds]
+    runs.sort(key=lambda run: (-costs.of(run), run))
+    whole: list[_Share] = [(cluster, runs) for cluster in range(len(sizes))]
+    candidates = []
+    for shares in (whole, _wrapped(sizes, costs, runs, cores)):
+        tasks = _longest_first(shares, sizes, costs)
+        # Each core takes the next task as soon as it is free.
+        busy_until = [0.0] * cores
         for length, _ in tasks:
-            free[free.index(min(free))] += length
-        ways.append((max(free), [task for _, task in tasks]))
-    # Of equal ways the first: whole clusters are prepared once.
-    return tuple(min(ways, key=lambda way: way[0])[1])
+            busy_until[busy_until.index(min(busy_until))] += length
+        candidates.append((max(busy_until), [task for _, task in tasks]))
+    # If both end at the same time the first: whole clusters are prepared once.
+    return tuple(min(candidates, key=lambda candidate: candidate[0])[1])
 
 
-def _wrapped(clusters: Sequence[int], costs: Costs, runs: Sequence[PolicyRun], cores: int) -> list[_Share]:
+def _wrapped(sizes: Sequence[int], costs: Costs, runs: Sequence[PolicyRun], cores: int) -> list[_Share]:
     """Fill cores one after another, all up to the earliest time by which that many are enough."""
-    early, late = 0.0, sum(size * (costs.task + sum(map(costs.of, runs))) for size in clusters)
-    shares, _ = _filled(clusters, costs, runs, late)
+    early, late = 0.0, sum(size * (costs.task + sum(map(costs.of, runs))) for size in sizes)
+    shares, _ = _filled(sizes, costs, runs, late)
     for _ in range(_HALVINGS):
         limit = (early + late) / 2
-        filled, used = _filled(clusters, costs, runs, limit)
+        filled, used = _filled(sizes, costs, runs, limit)
         if used <= cores:
             shares, late = filled, limit
         else:
@@ -87,16 +87,16 @@ def _wrapped(clusters: Sequence[int], costs: Costs, runs: Sequence[PolicyRun], c
     return shares
 
 
-def _filled(clusters: Sequence[int], costs: Costs, runs: Sequence[PolicyRun], limit: float) -> tuple[list[_Share], int]:
-    """Fill cores up to a limit, beyond it with a single run at most; return what they do, and how many there are."""
+def _filled(sizes: Sequence[int], costs: Costs, runs: Sequence[PolicyRun], limit: float) -> tuple[list[_Share], int]:
+    """Fill cores up to a limit, beyond it with a single run at most; return the shares and the number of cores."""
     shares: list[_Share] = []
     used, busy = 1, 0.0
-    for place, size in enumerate(clusters):
-        left = list(runs)
-        while left:
+    for cluster, size in enumerate(sizes):
+        remaining = list(runs)
+        while remaining:
             taken: list[PolicyRun] = []
             ends = busy + size * costs.task
-            for run in left:
+            for run in remaining:
                 cost = size * costs.of(run)
                 # A long run that is too much for this core may leave room for a short one. An idle core takes one in
                 # any case: else no limit would be enough for it.
@@ -104,21 +104,21 @@ def _filled(clusters: Sequence[int], costs: Costs, runs: Sequence[PolicyRun], li
                     taken.append(run)
                     ends += cost
             if taken:
-                shares.append((place, taken))
+                shares.append((cluster, taken))
             done = set(taken)
-            left = [run for run in left if run not in done]
-            used, busy = (used + 1, 0.0) if left else (used, ends)
+            remaining = [run for run in remaining if run not in done]
+            used, busy = (used + 1, 0.0) if remaining else (used, ends)
     return shares, used
 
 
-def _longest_first(shares: Sequence[_Share], clusters: Sequence[int], costs: Costs) -> list[tuple[float, TaskRuns]]:
+def _longest_first(shares: Sequence[_Share], sizes: Sequence[int], costs: Costs) -> list[tuple[float, TaskRuns]]:
     """Return tasks with their lengths; the first of each cluster gathers its facts."""
-    first = {place: number for number, (place, _) in reversed(list(enumerate(shares)))}
+    first = {cluster: number for number, (cluster, _) in reversed(list(enumerate(shares)))}
     tasks = [
         (
-            clusters[place] * (costs.task + sum(map(costs.of, runs))),
-            TaskRuns(place, tuple(sorted(runs)), with_facts=first[place] == number),
+            sizes[cluster] * (costs.task + sum(map(costs.of, runs))),
+            TaskRuns(cluster, tuple(sorted(runs)), with_facts=first[cluster] == number),
         )
-        for number, (place, runs) in enumerate(shares)
+        for number, (cluster, runs) in enumerate(shares)
     ]
     return sorted(tasks, key=lambda entry: -entry[0])

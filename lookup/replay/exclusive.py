@@ -75,7 +75,7 @@ class ExclusiveReplay(PolicyWalk):
         self.intervals = OwnerIntervals(cluster.timeline.roster)
         #: the cycles of the policy's shedder
         self.cycles: list[Cycle] = []
-        #: splits that waited for a hand-over to end, and unloads that a hand-over stood against
+        #: how many splits waited for a hand-over to end, and how many unloads were refused during one
         self.late_splits = self.refused_unloads = 0
         #: splits that still wait
         self._late: list[tuple[str, tuple[str, ...]]] = []
@@ -119,7 +119,7 @@ class ExclusiveReplay(PolicyWalk):
     def _take_events(self, tick: Tick) -> None:
         """Take in what happens at the start of a tick, in the order that `timeline.py` gives."""
         events = tick.events
-        # Load of the last grid instant goes by the brokers and bundles of that instant: settled before they change.
+        # The load of the last grid instant is that of its brokers and bundles, so it is settled before they change.
         if events.registry is not None or events.splits or events.unloads or self._late:
             self._settle_load()
         self.manager.begin_tick(tick.start_us)
@@ -145,11 +145,11 @@ class ExclusiveReplay(PolicyWalk):
             self._follow(tick.low)
 
     def _split(self, tick: Tick) -> None:
-        """Split what the log says; what is in flight is split at the start of the first tick that finds it settled."""
-        n_late, due, self._late = len(self._late), [*self._late, *tick.events.splits], []
+        """Apply the log's splits; a bundle in flight is split at the start of the first tick in which it is settled."""
+        n_late, splits, self._late = len(self._late), [*self._late, *tick.events.splits], []
         # Children of a split that waits do not exist yet, so that their own splits wait as well.
         unborn: set[str] = set()
-        for number, (parent, children) in enumerate(due):
+        for number, (parent, children) in enumerate(splits):
             if parent in unborn or self.manager.in_flight(parent) is not None:
                 self._late.append((parent, children))
                 unborn.update(children)
@@ -177,7 +177,7 @@ class ExclusiveReplay(PolicyWalk):
             self._follow(tick.low)
 
     def _settle_load(self) -> None:
-        """Put the load of the last grid instant into the view, if it is not there: few ticks need any."""
+        """Show the policy the load of the last grid instant, if it has not seen it yet: few ticks need any."""
         if self._instant is not None:
             instant, self._instant = self._instant, None
             figures = self._brokers.at(
@@ -208,10 +208,10 @@ class ExclusiveReplay(PolicyWalk):
             return
         self._settle_load()
         may_assign = is_open & (tick.rows.column("read_only", span) == 0)
-        for place in np.flatnonzero(may_assign).tolist():
+        for offset in np.flatnonzero(may_assign).tolist():
             # A decision of this tick may have closed it.
-            if states.is_open[atoms[place]]:
-                row = tick.low + place
+            if states.is_open[atoms[offset]]:
+                row = tick.low + offset
                 self.manager.select(self._requests.request(tick.rows, row), int(tick.rows.ts[row]))
                 self._follow(row)
 
@@ -233,7 +233,7 @@ class ExclusiveReplay(PolicyWalk):
                 event = timeline.event_numbers.get((self._tick_number, change.cause, name), -1)
                 self._taken_by[change.bundle] = event
             if self._run.handover_us:
-                # What the bundle went through has ended; what it goes through now holds from this row on.
+                # The hand-over before this change has ended; one that begins now holds from this row on.
                 self._tally.transits.end(atoms, change.ts_us)
                 self._atoms.opens_us[atoms] = _EVER
                 if change.hand_over is not None:

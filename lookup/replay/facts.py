@@ -66,7 +66,7 @@ class FactsWalk(ClusterWalk):
         self._induced = self._demand = 0
 
     def day(self, ticks: Sequence[Tick]) -> None:
-        """Take in the ticks of one day."""
+        """Gather the facts of one day."""
         for tick in ticks:
             if tick.events.registry is not None:
                 self._registry.apply(tick.events.registry)
@@ -101,7 +101,7 @@ class FactsWalk(ClusterWalk):
 
     def facts(self) -> ClusterFacts:
         """Return the facts."""
-        logged, nothing = None, np.zeros(len(self._cluster.units[0]))
+        logged, zeros = None, np.zeros(len(self._cluster.units[0]))
         if self._logged is not None:
             logged = Counted(
                 cluster=self._cluster,
@@ -110,8 +110,8 @@ class FactsWalk(ClusterWalk):
                 groups=self._logged.groups.all,
                 cells=self._cells,
                 changes=None,
-                logged=nothing,
-                agreed=nothing,
+                logged=zeros,
+                agreed=zeros,
                 has_usage=False,
             )
         return ClusterFacts(

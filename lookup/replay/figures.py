@@ -1,7 +1,7 @@
-"""Find out before a run which figures of load it can know, and the mean load of a broker as a yardstick.
+"""Determine before a run which figures of load its tables give, and the mean load of a broker as a yardstick.
 
-A sentence names each figure that a policy's part goes by although no table gives it. The stand-in is the part's own
-business, and documented there: a replay never makes figures up.
+A warning names each figure that a part of a policy reads and no table gives. The part documents what it uses instead: a
+replay never makes figures up.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lookup.settings.resolve import broker_intervals
 
 __all__ = ["known_figures", "known_rates", "mean_load", "unknown_figures"]
 
-#: Figures that a part may go by and a run may lack, with the reason.
+#: Figures that a part may read and a run may lack, in the words of a warning.
 _GAPS = {
     "view.load.rates": (
         "rates of messages, which are known where BUNDLES, and with reported load LOADS too, gives msgRateIn or "
@@ -67,11 +67,11 @@ def known_rates(run: RunPlan, inputs: SmallInputs) -> Rates:
 
 def _gives(table: SmallTable, keys: Collection[str]) -> bool:
     """Return whether any row of LOADS or BUNDLES gives one of some keys."""
-    return any(row["value"].tells(keys) for rows in table.rows.values() for row in rows)
+    return any(row["value"].gives(keys) for rows in table.rows.values() for row in rows)
 
 
 def unknown_figures(policies: Sequence[Policy], known: Collection[str]) -> list[str]:
-    """Return a sentence for each policy's part that goes by figures the run does not know."""
+    """Return a warning for each figure that a part of a policy reads and the run does not know."""
     sentences = []
     for policy in policies:
         reads = [(part.name, reads) for part, reads in zip(policy.parts, policy.part_reads, strict=True)]
@@ -86,7 +86,7 @@ def unknown_figures(policies: Sequence[Policy], known: Collection[str]) -> list[
 
 
 def mean_load(settings: EvaluationFile) -> float | None:
-    """Return the weight per second that a broker serves on average over a log; None if it cannot be made out.
+    """Return the weight per second that a broker serves on average over a log; None if it cannot be computed.
 
     Not exact, and cheap: it takes footers and one column of the log. Redirects count, quarantined rows too, and a
     broker counts for the whole time of the log.

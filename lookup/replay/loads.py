@@ -75,7 +75,7 @@ class AtomLoads:
             self._open.spans.append((rows, low, high))
 
     def close_cell(self, now_us: int) -> None:
-        """Note a grid instant."""
+        """Close the open cell at a grid instant."""
         if self._instant_us is not None and self._reported is None:
             self._cells.append(self._open)
             self._open = _Cell(self._n_atoms)
@@ -141,16 +141,16 @@ class ReportedLoads:
         self._next = max(stop, self._next)
         return {name: current.copy() for name, current in self._current.items()}
 
-    def figures(self, now_us: int, known: Load) -> Load:
+    def figures(self, now_us: int, base: Load) -> Load:
         """Return what the view shows at an instant; instants must not go back.
 
         Args:
-            known: what is not from LOADS: top bundles, demand, and topics if LOADS has none.
+            base: load whose other figures are kept: top bundles, demand, and topics if LOADS has none.
         """
         columns = self.at(now_us)
-        topics = np.nan_to_num(columns["topics"]).astype(np.int64) if "topics" in columns else known.topics
+        topics = np.nan_to_num(columns["topics"]).astype(np.int64) if "topics" in columns else base.topics
         return replace(
-            known,
+            base,
             usage=columns["usage"],
             throughput=columns["load"],
             topics=topics,
@@ -325,13 +325,13 @@ class _BundleLoads:
 
     def __call__(self, broker: int) -> Iterator[BundleLoad]:
         owners, micro, rates = self._figures()
-        places = np.flatnonzero((owners == broker) & (micro > 0))
-        loads = micro[places] / (MICRO * self._seconds)
-        return map(BundleLoad, self._names[places].tolist(), loads.tolist(), rates[places].tolist())
+        owned = np.flatnonzero((owners == broker) & (micro > 0))
+        loads = micro[owned] / (MICRO * self._seconds)
+        return map(BundleLoad, self._names[owned].tolist(), loads.tolist(), rates[owned].tolist())
 
     @property
     def has_rates(self) -> bool:
-        """Tell whether rates of messages are known."""
+        """Return whether rates of messages are known."""
         return self._windows[1] is not None
 
     def loads(self) -> Iterator[tuple[str, float]]:
@@ -343,8 +343,8 @@ class _BundleLoads:
         return self._above_0(self._figures()[2])
 
     def _above_0(self, figures: Floats) -> Iterator[tuple[str, float]]:
-        places = np.flatnonzero(figures > 0)
-        return zip(self._names[places].tolist(), figures[places].tolist(), strict=True)
+        positive = np.flatnonzero(figures > 0)
+        return zip(self._names[positive].tolist(), figures[positive].tolist(), strict=True)
 
     def _figures(self) -> tuple[NDArray[np.int32], Ints, Floats]:
         if self._known is None:
@@ -356,10 +356,10 @@ class _BundleLoads:
 
 
 class _BundleRates(Mapping[str, float]):
-    """Stand-ins for rates of the long run by bundle; written out when first asked."""
+    """Substitutes for the long-term rate of each bundle, computed when first asked for."""
 
     def __init__(self, rates: Callable[[], Iterator[tuple[str, float]]]) -> None:
-        self._written = rates
+        self._compute = rates
         self._known: dict[str, float] | None = None
 
     def __getitem__(self, bundle: str) -> float:
@@ -373,12 +373,12 @@ class _BundleRates(Mapping[str, float]):
 
     def _rates(self) -> dict[str, float]:
         if self._known is None:
-            self._known = dict(self._written())
+            self._known = dict(self._compute())
         return self._known
 
 
 def _with_bundle_rates(figures: Load, bundles: _BundleLoads | None) -> Load:
-    """Return figures with what stands in for rates of the long run, brokers' and bundles' in the same unit.
+    """Return load figures with substitutes for long-term rates, for brokers and bundles in the same unit.
 
     A broker's rate of messages counts for shedding only if those of bundles are known as well: bundles that seem
     idle would be moved for nothing.

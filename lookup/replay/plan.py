@@ -100,16 +100,16 @@ class ClusterPlan:
     def pinned(self) -> NDArray[np.int32]:
         """Return the broker each atom is pinned to, shape (n_atoms,): -1 for none, -2 for an unknown one."""
         pinned = np.full(self.words.atoms.count, -1, dtype=np.int32)
-        for name, place in self.words.atoms.bundles:
-            broker = pinned_broker(name.rpartition("/")[0])
+        for bundle, atoms in self.words.atoms.bundles:
+            broker = pinned_broker(bundle.rpartition("/")[0])
             if broker is not None:
                 number = self.timeline.roster.number(broker)
-                pinned[place] = -2 if number is None else number
+                pinned[atoms] = -2 if number is None else number
         return pinned
 
 
 def new_manager(cluster: ClusterPlan, run: RunPlan, policy: Policy, seed: int) -> LoadManager:
-    """Put a policy in charge of a cluster to which nothing has happened yet."""
+    """Return a load manager that runs a policy over a cluster, as it is before the first event."""
     per_weight = run.bytes_per_weight or 1.0
     conditions = Conditions(
         owner_loss=run.owner_loss,

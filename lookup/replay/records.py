@@ -128,7 +128,7 @@ class OwnerIntervals:
             self._open[child] = (*begun, after)
 
     def _end(self, bundle: str, ts_us: int, ended_by: str) -> tuple[OwnerInterval, ...]:
-        """End what holds at an instant, and make void what was to come after."""
+        """End the interval of a bundle that holds at an instant, and void those that were to follow."""
         ended = self._open.pop(bundle, ())
         for interval in ended:
             if interval.from_us > ts_us:
@@ -148,17 +148,17 @@ def _in_transit(bundle: str, broker: str | None, hand_over: HandOver | None) -> 
 
 def decision_table(name: RunName, decisions: Sequence[Decided]) -> pa.Table:
     """Return DECISIONS of a replay under exclusive ownership, one row per decision."""
-    made = [entry.decision for entry in decisions]
+    answers = [entry.decision for entry in decisions]
     columns = {
         "ts": [entry.ts_us for entry in decisions],
-        "bundle": [decision.bundle for decision in made],
-        "broker": [decision.broker for decision in made],
-        "propensity": [decision.propensity for decision in made],
+        "bundle": [answer.bundle for answer in answers],
+        "broker": [answer.broker for answer in answers],
+        "propensity": [answer.propensity for answer in answers],
         "count": [entry.count for entry in decisions],
-        "fingerprint": [decision.fingerprint for decision in made],
-        **_reasons(made),
+        "fingerprint": [answer.fingerprint for answer in answers],
+        **_reasons(answers),
     }
-    return _table(DECISIONS, name, len(made), columns)
+    return _table(DECISIONS, name, len(answers), columns)
 
 
 def key_decision_table(name: RunName, decisions: Sequence[KeyDecision]) -> pa.Table:
@@ -206,14 +206,14 @@ def cycle_table(name: RunName, cycles: Sequence[Cycle]) -> pa.Table:
     return _table(CYCLES, name, len(cycles), columns)
 
 
-def _reasons(made: Sequence[Decision | Ballot]) -> dict[str, Any]:
+def _reasons(answers: Sequence[Decision | Ballot]) -> dict[str, Any]:
     """Return the columns about how policies decided, the same for a decision and for a ballot."""
     return {
-        "declined": [answer.declined for answer in made],
-        "odds": _maps([answer.odds for answer in made], DECISIONS.field("odds").type),
-        "rejected": _maps([answer.rejected for answer in made], DECISIONS.field("rejected").type),
-        "margin": [answer.margin for answer in made],
-        "ties": [answer.ties for answer in made],
+        "declined": [answer.declined for answer in answers],
+        "odds": _maps([answer.odds for answer in answers], DECISIONS.field("odds").type),
+        "rejected": _maps([answer.rejected for answer in answers], DECISIONS.field("rejected").type),
+        "margin": [answer.margin for answer in answers],
+        "ties": [answer.ties for answer in answers],
     }
 
 

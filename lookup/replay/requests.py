@@ -54,7 +54,7 @@ class KeyCoder:
         self._reads = policy.request_reads
         self._bundles = bundles
         labels = [name for name in self._reads if name.startswith("properties")]
-        # "properties" is read as a whole, "properties.rack" one label of it; the whole tells all labels apart.
+        # "properties" stands for all labels, "properties.rack" for one of them.
         self._by_properties = _numbered(
             tuple(sorted(properties.items()))
             if "properties" in labels

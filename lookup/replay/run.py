@@ -233,8 +233,8 @@ class _Run:
             cores=self.spark.sparkContext.defaultParallelism,
         )
         runs = sum(len(task.runs) for task in tasks)
-        compared, where = quantity(len(policies), "policy", "policies"), quantity(len(clusters), "cluster")
-        self.progress(f"replaying {compared} over {where} in {quantity(runs, 'run')}")
+        n_policies, n_clusters = quantity(len(policies), "policy", "policies"), quantity(len(clusters), "cluster")
+        self.progress(f"replaying {n_policies} over {n_clusters} in {quantity(runs, 'run')}")
         marks = [
             induced_marks(cluster, inputs.ownership_events(cluster.name), inputs.registrations(cluster.name))
             for cluster in clusters
@@ -247,17 +247,17 @@ class _Run:
             cluster = clusters[task.cluster]
             facts = FactsWalk(cluster, run, marks[task.cluster], reconnect_us, has_log) if task.with_facts else None
             results = replay_runs(cluster, run, recipe, task, facts=facts, output=output)
-            return output.work.leave("scored/{}-{}-{}".format(task.cluster, *task.runs[0]), results)
+            return output.work.dump("scored/{}-{}-{}".format(task.cluster, *task.runs[0]), results)
 
         replayed: dict[tuple[PolicyRun, int], Replayed] = {}
         gathered: dict[int, Gathered] = {}
         for task, name in zip(tasks, run_tasks(self.spark.sparkContext, tasks, clusters, replay), strict=True):
-            results, facts = self.work.find(name)
+            results, facts = self.work.load(name)
             replayed |= {(of, task.cluster): result for of, result in zip(task.runs, results, strict=True)}
             if facts is not None:
                 gathered[task.cluster] = facts
         # Sorted: neither figures nor their order may depend on how runs were divided among tasks.
-        return [replayed[key] for key in sorted(replayed)], [gathered[place] for place in sorted(gathered)]
+        return [replayed[key] for key in sorted(replayed)], [gathered[cluster] for cluster in sorted(gathered)]
 
 
 def _why_no_log(clusters: Sequence[ClusterPlan]) -> str | None:
@@ -297,24 +297,24 @@ def _about_log(clusters: Sequence[ClusterPlan], coded: Sequence[Coded], inputs: 
 
 
 def _about_facts(clusters: Sequence[ClusterPlan], facts: Sequence[ClusterFacts]) -> dict[str, object]:
-    """Return what is known of the clusters whatever the policy, facts in the order of the clusters."""
-    demand, known = sum(fact.demand for fact in facts), list(zip(clusters, facts, strict=True))
+    """Return the facts of the clusters that no policy changes, given in the order of the clusters."""
+    demand, pairs = sum(fact.demand for fact in facts), list(zip(clusters, facts, strict=True))
     return {
-        "bundles": {cluster.name: fact.bundles for cluster, fact in known},
-        "ticks": {cluster.name: fact.ticks for cluster, fact in known},
+        "bundles": {cluster.name: fact.bundles for cluster, fact in pairs},
+        "ticks": {cluster.name: fact.ticks for cluster, fact in pairs},
         "first_us": min(cluster.words.first_us for cluster in clusters),
         "last_us": max(cluster.words.last_us for cluster in clusters),
         "induced_ratio": sum(fact.induced for fact in facts) / demand if demand else None,
         "ignored_unloads": sum(cluster.timeline.ignored_unloads for cluster in clusters),
         "capacity": "assumed" if any(cluster.assumed_capacity is not None for cluster in clusters) else "given",
         "imbalance_floor": {
-            cluster.name: fact.floor[0] / fact.floor[1] if fact.floor[1] else None for cluster, fact in known
+            cluster.name: fact.floor[0] / fact.floor[1] if fact.floor[1] else None for cluster, fact in pairs
         },
     }
 
 
 def _about_runs(replayed: Sequence[Replayed], settings: EvaluationFile) -> dict[str, object]:
-    """Return what is known of the runs, added up by policy over clusters and seeds."""
+    """Return counts of the runs, added up by policy over clusters and seeds."""
     failures, late_splits, refused_unloads = Counter[str](), Counter[str](), Counter[str]()
     for run in replayed:
         failures[run.policy] += run.failures

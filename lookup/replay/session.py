@@ -100,10 +100,10 @@ def create_session(
 def local_cores(master: str) -> int:
     """Return how many tasks a local master runs at a time."""
     match = _LOCAL.match(master)
-    wanted = match[1] if match else None
-    if wanted == "*":
+    cores = match[1] if match else None
+    if cores == "*":
         return os.cpu_count() or 1
-    return int(wanted or 1)
+    return int(cores or 1)
 
 
 def _is_local(master: str | None) -> bool:
@@ -145,9 +145,9 @@ def _start(conf: SparkConf) -> SparkContext:
         return _context(conf, SparkContext._gateway)
     # A session of its own: Ctrl-C goes to everything in front of the terminal, and workers that it ends print
     # tracebacks. The JVM ends when its stdin does, with this process, however that ends.
-    how: dict[str, Any] = {"stderr": subprocess.PIPE, "start_new_session": True}
+    isolated: dict[str, Any] = {"stderr": subprocess.PIPE, "start_new_session": True}
     try:
-        gateway = launch_gateway(conf, popen_kwargs={} if "PYSPARK_GATEWAY_PORT" in os.environ else how)
+        gateway = launch_gateway(conf, popen_kwargs={} if "PYSPARK_GATEWAY_PORT" in os.environ else isolated)
         process = getattr(gateway, "proc", None)
         if process is not None and process.stderr is not None:
             threading.Thread(target=_forward, args=(process.stderr,), daemon=True).start()

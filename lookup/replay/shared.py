@@ -44,7 +44,7 @@ class ExpectedTally:
     """Adds up expectations over the stretches of one replay.
 
     If `by` asks for nothing, brokers with the same lookup properties in the same place are counted under the first of
-    them: no metric of lookups can tell them apart, and there are far fewer.
+    them: to metrics of lookups they are the same, and there are far fewer.
     """
 
     def __init__(self, n_units: int, run: RunPlan) -> None:
@@ -126,24 +126,24 @@ class SharedReplay(PolicyWalk):
         self._loads = SharedLoads(cluster, run, work)
         self._tally = ExpectedTally(len(cluster.units[0]), run)
         self._asks_every_tick = bool(policy.reads & {"view.load", "view.now"})
-        #: ticks that are taken together
-        self._held: list[Tick] = []
+        #: ticks to be replayed together
+        self._pending: list[Tick] = []
 
     def day(self, ticks: Sequence[Tick]) -> None:
         """Replay the ticks of one day."""
         for tick in ticks:
-            if self._held and self._is_cut(self._held[-1], tick):
+            if self._pending and self._is_cut(self._pending[-1], tick):
                 self._settle()
-            if not self._held:
+            if not self._pending:
                 self.manager.begin_tick(tick.start_us)
             if tick.events.registry is not None:
                 self._begin_epoch(tick, tick.events.registry)
-            # Every split is applied, whatever came of the one before.
+            # In a list: `any` over a generator would skip the splits after the first that changed something.
             changed = [self._bundles.split(parent, children) for parent, children in tick.events.splits]
             if any(changed):
                 self._keys.refresh()
                 self._texts = {}
-            self._held.append(tick)
+            self._pending.append(tick)
         self._settle()
         self._tally.groups.settle()
 
@@ -159,8 +159,8 @@ class SharedReplay(PolicyWalk):
         )
 
     def _settle(self) -> None:
-        """Replay the held ticks: load, decisions, counts."""
-        ticks, self._held = self._held, []
+        """Replay the pending ticks: load, decisions, counts."""
+        ticks, self._pending = self._pending, []
         if not ticks:
             return
         registered = self._registry.registered
@@ -192,15 +192,15 @@ class SharedReplay(PolicyWalk):
             asked = self._ask(question, odds)
         odds[:n_keys, -1] = 1.0 - odds[:n_keys, :-1].any(axis=1)
         served = np.zeros((len(stretch.ticks), n_brokers))
-        for code in [*asked, *(code for code in demand.places if code >= n_keys)]:
-            places = demand.places[code]
-            served[demand.tick[places]] += demand.micro[places, None] * odds[code, :-1]
+        for code in [*asked, *(code for code in demand.pairs if code >= n_keys)]:
+            pairs = demand.pairs[code]
+            served[demand.tick[pairs]] += demand.micro[pairs, None] * odds[code, :-1]
         if stretch.ticks[0].start_us >= self._scored_from:
             self._tally.add(stretch, classes, counts, odds, self.manager.roster)
         return served
 
     def _question(self, stretch: Stretch) -> _Question:
-        """Tell the rows of a stretch apart, and count them."""
+        """Divide the rows of a stretch into classes, and count them."""
         by_client = self._keys.by_client
         if by_client is not None:
             classes, counts = count_clients(self._cluster, stretch)
@@ -219,7 +219,7 @@ class SharedReplay(PolicyWalk):
         return _Question(stretch, classes, counts, demand_by_key(counts, classes.key, len(stretch.ticks)), n_keys)
 
     def _ask(self, question: _Question, odds: Floats) -> list[int]:
-        """Ask the policy about every key; write its odds, note its decisions, and return the keys.
+        """Ask the policy about every key; write its odds, record its decisions, and return the keys.
 
         Args:
             odds: by key and broker, the last column for no answer; rows of the policy's keys are written.
@@ -228,7 +228,7 @@ class SharedReplay(PolicyWalk):
         firsts = np.full(len(odds), np.iinfo(np.int64).max)
         np.minimum.at(firsts, question.classes.key, question.counts.firsts)
         asked = {
-            code: self._requests.request(rows, int(firsts[code])) for code in demand.places if code < question.n_keys
+            code: self._requests.request(rows, int(firsts[code])) for code in demand.pairs if code < question.n_keys
         }
         for code, request in asked.items():
             if code not in self._texts:
@@ -237,10 +237,10 @@ class SharedReplay(PolicyWalk):
         codes = sorted(asked, key=self._texts.__getitem__)
         for code in codes:
             ballot, fingerprint = self.manager.decide(asked[code])
-            places = demand.places[code]
-            starts, weight = question.stretch.starts[demand.tick[places]], demand.micro[places] / MICRO
+            pairs = demand.pairs[code]
+            starts, weight = question.stretch.starts[demand.tick[pairs]], demand.micro[pairs] / MICRO
             self.decisions.append(
-                KeyDecision(starts, self._texts[code], ballot, fingerprint, demand.lookups[places], weight)
+                KeyDecision(starts, self._texts[code], ballot, fingerprint, demand.lookups[pairs], weight)
             )
             if ballot.numbers:
                 odds[code, list(ballot.numbers)] = list(ballot.odds.values())

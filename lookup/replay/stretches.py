@@ -108,18 +108,18 @@ class KeyDemand:
     """Lookups and weight, in micro-units, of a stretch by key and tick; columns of shape (n_pairs,)."""
 
     #: the pairs of each key, in order of their ticks; keys without lookups are absent
-    places: Mapping[int, slice]
-    #: place of the tick in the stretch
+    pairs: Mapping[int, slice]
+    #: number of the tick in the stretch
     tick: Ints
     lookups: Ints
     micro: Floats
 
 
 def classes_of(cluster: ClusterPlan, stretch: Stretch, keys: Ints | None = None) -> Classes:
-    """Tell the rows of a stretch apart by client class, by the broker their bundle is pinned to, and by decision key.
+    """Divide the rows of a stretch into classes: by client class, the broker their bundle is pinned to, decision key.
 
     Args:
-        keys: decision key of each row; None: not told apart.
+        keys: decision key of each row; None: the same for all.
     """
     span = slice(stretch.low, stretch.high)
     n_clients, width = max(len(cluster.clients), 1), len(cluster.timeline.roster) + 2
@@ -151,7 +151,7 @@ def count_stretch(cluster: ClusterPlan, stretch: Stretch, classes: Classes) -> S
     ticks = np.repeat(np.arange(len(sizes)), sizes)
     by_tick = column_keys(classes.codes, size=n_classes).by(ticks, size=len(sizes))
     (tick_class, tick), counts, micro = by_tick.counted(weights, sparse=_SPARSE)
-    # A bundle meets few brokers in a stretch: only the pairs that occur are told apart by class.
+    # A bundle meets few brokers in a stretch: only the pairs that occur are divided by class.
     units = cluster.units[1][stretch.rows.column("atom", span)]
     pairs = column_keys(units).by(stretch.rows.column("broker", span), size=width, low=-2)
     by_class = pairs.compacted().by(classes.codes, size=n_classes)
@@ -187,10 +187,10 @@ def demand_by_key(counts: StretchCounts, keys: Ints, n_ticks: int) -> KeyDemand:
         keys: of each class, shape (n_classes,).
         n_ticks: of the stretch.
     """
-    pairs = column_keys(keys[counts.tick_class]).by(counts.tick, size=n_ticks)
-    (key, tick), (lookups, micro) = pairs.summed(counts.counts, counts.micro)
+    by_tick = column_keys(keys[counts.tick_class]).by(counts.tick, size=n_ticks)
+    (key, tick), (lookups, micro) = by_tick.summed(counts.counts, counts.micro)
     # Pairs ascend, so those of a key are neighbours.
     distinct, starts = np.unique(key, return_index=True)
     bounds = [*starts.tolist(), len(key)]
-    places = dict(zip(distinct.tolist(), map(slice, bounds, bounds[1:]), strict=True))
-    return KeyDemand(places, tick, lookups.astype(np.int64), micro)
+    pairs = dict(zip(distinct.tolist(), map(slice, bounds, bounds[1:]), strict=True))
+    return KeyDemand(pairs, tick, lookups.astype(np.int64), micro)

@@ -113,14 +113,14 @@ class Reported:
     record: Any
     given: frozenset[str]
 
-    def tells(self, keys: Iterable[str]) -> bool:
-        """Tell whether any of some keys is given."""
+    def gives(self, keys: Iterable[str]) -> bool:
+        """Return whether the row gives any of some keys."""
         return not self.given.isdisjoint(keys)
 
 
-#: Keys that tell bytes per second.
+#: Keys of throughput, bytes per second.
 THROUGHPUT = ("msgThroughputIn", "msgThroughputOut")
-#: What LOADS and BUNDLES may leave out, by what `view.load` then does not know, and the keys that tell it.
+#: Keys that LOADS and BUNDLES may leave out, by the figure of `view.load` that they give.
 DETAILS: Mapping[str, tuple[str, ...]] = {
     "rates": ("msgRateIn", "msgRateOut"),
     "resources": ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut"),
@@ -153,8 +153,8 @@ def broker_numbers(rows: Iterable[dict[str, Any]], roster: Roster) -> Mapping[st
     That may be max_usage, smoothed_throughput, rate (messages per second), topics and, by their names, percentages of
     resources; NaN in rows that do not give it.
     """
-    known = [(row["ts"], roster.number(row["broker"]), row["value"]) for row in rows]
-    kept = [(ts, number, reported) for ts, number, reported in known if number is not None]
+    numbered = [(row["ts"], roster.number(row["broker"]), row["value"]) for row in rows]
+    kept = [(ts, number, reported) for ts, number, reported in numbered if number is not None]
     reports = [reported for _, _, reported in kept]
     columns: dict[str, NDArray[Any]] = {
         "ts": np.array([ts for ts, _, _ in kept], dtype=np.int64),
@@ -163,8 +163,8 @@ def broker_numbers(rows: Iterable[dict[str, Any]], roster: Roster) -> Mapping[st
         "load": np.array([reported.record.msg_throughput for reported in reports], dtype=np.float64),
     }
     for name, (keys, figure) in _FIGURES.items():
-        if any(reported.tells(keys) for reported in reports):
-            values = [figure(reported.record) if reported.tells(keys) else np.nan for reported in reports]
+        if any(reported.gives(keys) for reported in reports):
+            values = [figure(reported.record) if reported.gives(keys) else np.nan for reported in reports]
             columns[name] = np.array(values, dtype=np.float64)
     return columns
 
@@ -188,8 +188,8 @@ def bundle_numbers(rows: Iterable[dict[str, Any]], atoms: Atoms) -> Mapping[str,
 
     If any row gives rates of messages there is also `rate`, in millionths per second; 0 in rows that do not.
     """
-    known = [(row["ts"], atoms.slice_of(row["bundle"]), row["value"]) for row in rows]
-    kept = [(ts, span, reported) for ts, span, reported in known if span is not None]
+    sliced = [(row["ts"], atoms.slice_of(row["bundle"]), row["value"]) for row in rows]
+    kept = [(ts, span, reported) for ts, span, reported in sliced if span is not None]
     stats = [reported.record for _, _, reported in kept]
     columns: dict[str, NDArray[Any]] = {
         "ts": np.array([ts for ts, _, _ in kept], dtype=np.int64),
@@ -197,7 +197,7 @@ def bundle_numbers(rows: Iterable[dict[str, Any]], atoms: Atoms) -> Mapping[str,
         "stop": np.array([span.stop for _, span, _ in kept], dtype=np.int64),
         "micro": _micro(each.msg_throughput_in + each.msg_throughput_out for each in stats),
     }
-    if any(reported.tells(DETAILS["rates"]) for _, _, reported in kept):
+    if any(reported.gives(DETAILS["rates"]) for _, _, reported in kept):
         columns["rate"] = _micro(each.msg_rate_in + each.msg_rate_out for each in stats)
     return columns
 

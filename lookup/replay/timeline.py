@@ -1,6 +1,6 @@
-"""Cut what happened to a cluster from outside into ticks: registry changes, splits, admin unloads.
+"""Cut the time of a cluster into ticks at the events from outside: registry changes, splits, admin unloads.
 
-A tick is [start, end): a cell of a regular grid, cut wherever something happens. Everything at a tick's start happens
+A tick is [start, end): a cell of a regular grid, cut at every event. Everything at a tick's start happens
 before its lookups, in the order registry (`unregistered`, `updated`, `registered`; ties by broker id), splits,
 unloads.
 """
@@ -42,12 +42,12 @@ class Registration:
     described: Broker | None = None
 
     def applied_to(self, broker: Broker) -> Broker:
-        """Return a broker after this; if settings do not place it, its labels do."""
+        """Return a broker as it is after this entry; its location follows its labels, unless settings give one."""
         if self.described is not None or self.lookup_data is None:
             return self.described or broker
         changed = replace(broker, lookup_data=self.lookup_data)
-        is_placed = broker.location and broker.location != _labelled_place(broker)
-        return changed if is_placed else replace(changed, location=_labelled_place(changed))
+        has_own = broker.location and broker.location != _labelled_location(broker)
+        return changed if has_own else replace(changed, location=_labelled_location(changed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,29 +214,29 @@ def _epochs(
     registrations: Sequence[Registration], settings: Mapping[str, Broker], starts: NDArray[np.int64]
 ) -> dict[int, tuple[Roster, NDArray[np.bool_]]]:
     """Return roster and mask by the tick at which each registry epoch begins; the first is tick 0."""
-    known = {
+    brokers = {
         name: settings.get(name, Broker(name))
         for name in sorted({event.broker for event in registrations} | set(settings))
     }
     for event in reversed(registrations):
         # Columns need every broker from the start; one that comes later shows what it will register first.
         if event.described is not None or event.lookup_data is not None:
-            known[event.broker] = event.applied_to(settings.get(event.broker, Broker(event.broker)))
+            brokers[event.broker] = event.applied_to(settings.get(event.broker, Broker(event.broker)))
     epochs: dict[int, tuple[Roster, NDArray[np.bool_]]] = {}
-    registered = dict.fromkeys(known, False)
-    roster = Roster(tuple(known.values()))
+    registered = dict.fromkeys(brokers, False)
+    roster = Roster(tuple(brokers.values()))
     epochs[0] = roster, np.zeros(len(roster), dtype=bool)
     for event in registrations:
         tick = int(np.searchsorted(starts, event.ts_us))
         if event.event != "updated":
             registered[event.broker] = event.event == "registered"
-        changed = event.applied_to(known[event.broker])
-        if changed != known[event.broker]:
-            known[event.broker] = changed
-            roster = Roster(tuple(known.values()))
+        changed = event.applied_to(brokers[event.broker])
+        if changed != brokers[event.broker]:
+            brokers[event.broker] = changed
+            roster = Roster(tuple(brokers.values()))
         epochs[tick] = roster, np.array([registered[broker.id] for broker in roster])
     return dict(sorted(epochs.items()))
 
 
-def _labelled_place(broker: Broker) -> Location:
+def _labelled_location(broker: Broker) -> Location:
     return Location(*(broker.property_of(level) for level in LEVELS))

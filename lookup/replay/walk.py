@@ -1,4 +1,4 @@
-"""Walk over a cluster tick by tick, and keep the books that every walk keeps: registry, balance cells, warm-up.
+"""Walk over a cluster tick by tick, and keep the state that every walk needs: registry, balance cells, warm-up.
 
 Days without lookups have ticks too: time does not stop for a quiet cluster.
 """
@@ -25,7 +25,7 @@ from lookup.replay.work import WorkDir
 
 __all__ = ["ClusterWalk", "PolicyWalk", "Publications", "Registry", "Tick", "Walker", "walk_days", "walk_together"]
 
-_NOTHING = TickEvents()
+_NO_EVENTS = TickEvents()
 _NO_ROWS = DayRows({"ts": np.empty(0, np.int64)}, {})
 
 
@@ -69,11 +69,11 @@ class Walker(Protocol):
     """A walk over the days of a cluster, in order."""
 
     def day(self, ticks: Sequence[Tick]) -> None:
-        """Take in the ticks of one day, of which there is at least one."""
+        """Process the ticks of one day, at least one."""
 
 
 def walk_together(walkers: Sequence[Walker], cluster: ClusterPlan, run: RunPlan, work: WorkDir) -> None:
-    """Show every day to every walker before the next day is read."""
+    """Pass each day to every walker before the next day is read."""
     for ticks in walk_days(cluster, run, work):
         for walker in walkers:
             walker.day(ticks)
@@ -96,7 +96,7 @@ def walk_days(cluster: ClusterPlan, run: RunPlan, work: WorkDir) -> Iterator[lis
                 int(starts[number]),
                 int(timeline.bounds[number + 1]),
                 bool(timeline.is_grid[number]),
-                timeline.events.get(number, _NOTHING),
+                timeline.events.get(number, _NO_EVENTS),
                 rows,
                 borders[number - first],
                 borders[number - first + 1],
@@ -106,7 +106,7 @@ def walk_days(cluster: ClusterPlan, run: RunPlan, work: WorkDir) -> Iterator[lis
 
 
 class ClusterWalk:
-    """The books of any walk over a cluster: its registry, and broker-time in the balance cells after the warm-up."""
+    """The state of any walk over a cluster: its registry, and broker-time in the balance cells after the warm-up."""
 
     def __init__(self, cluster: ClusterPlan, run: RunPlan) -> None:
         self._cluster, self._run = cluster, run
@@ -150,7 +150,7 @@ class Publications:
 
 
 class PolicyWalk(ClusterWalk):
-    """The books of a walk with a policy in charge: its load manager, the bundles, and load as it was reported."""
+    """The state of a policy's walk: its load manager, the bundles, and load as it was reported."""
 
     def __init__(self, cluster: ClusterPlan, run: RunPlan, policy: Policy, *, seed: int) -> None:
         super().__init__(cluster, run)
@@ -159,11 +159,11 @@ class PolicyWalk(ClusterWalk):
         self._requests = RequestMaker(cluster, self._bundles)
         self._reports = Publications(cluster, run, policy)
         self._usage = np.full(len(cluster.timeline.roster), np.nan)
-        #: usage means something, since capacities are given, and is counted in every tick
+        #: capacities are given, so that usage has a meaning and is counted in every tick
         self._has_usage = cluster.assumed_capacity is None
 
     def _begin_epoch(self, tick: Tick, registry: tuple[Roster, NDArray[np.bool_]]) -> None:
-        """Take in a change of the registry at the start of a tick."""
+        """Apply a change of the registry at the start of a tick."""
         self._registry.apply(registry)
         self.manager.set_registry(*registry)
         self._reports.leave(~self._registry.registered, tick.start_us)

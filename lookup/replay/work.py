@@ -66,14 +66,14 @@ class WorkDir:
             columns[key] = chunks[0] if len(chunks) == 1 else np.concatenate(chunks)
         return columns, note
 
-    def leave(self, name: str, left: object) -> str:
-        """Write an object for the driver; return the name by which it finds it."""
+    def dump(self, name: str, result: object) -> str:
+        """Write the result of a task for the driver; return its name, for `load`."""
         with create_file(f"{self.root}/{name}") as sink:
-            pickle.dump(left, sink, protocol=5)
+            pickle.dump(result, sink, protocol=5)
         return name
 
-    def find(self, name: str) -> Any:
-        """Return the object a task left."""
+    def load(self, name: str) -> Any:
+        """Return the result that a task wrote."""
         system, root = locate(self.root)
         with system.open_input_file(f"{root}/{name}") as stream:
             return pickle.loads(stream.read())

@@ -43,7 +43,7 @@ def warnings_of(settings: EvaluationFile, reads: Mapping[str, Collection[str]] |
 
 
 def obstacles_of(settings: EvaluationFile) -> list[str]:
-    """Return a sentence for everything right in itself that keeps `lookup evaluate`, and nothing else, from running."""
+    """Return a sentence for everything in valid settings that keeps `lookup evaluate`, and no more, from running."""
     obstacles = [
         f"inputs.{name}: {path}: there is no such file or directory, and `lookup evaluate` needs it"
         for name, path in settings.inputs
@@ -60,25 +60,25 @@ def obstacles_of(settings: EvaluationFile) -> list[str]:
 def _about_profiles(settings: EvaluationFile, reads: Mapping[str, Collection[str]]) -> Iterator[str]:
     """Yield warnings about the configuration of brokers: properties without effect, keys that Pulsar would not take."""
     profiled = [(entry, entry.profile) for entry in settings.brokers if entry.profile is not None]
-    deaf = []
+    ignoring = []
     for entry, profile in profiled:
         manager = profile.load_manager_class_name
         # A manager of somebody's own, PIP-368's very use, is taken for extensible; of Pulsar's own only one is.
         if manager != EXTENSIBLE_MANAGER and manager.startswith("org.apache.pulsar."):
-            deaf.append(_name(entry))
+            ignoring.append(_name(entry))
             own = manager.rpartition(".")[2]
             yield f"{_name(entry)}: {own} is no extensible load manager and ignores lookup properties"
-    for name, fields in reads.items() if deaf else ():
+    for name, fields in reads.items() if ignoring else ():
         if any(field == "properties" or field.startswith("properties.") for field in fields):
-            yield f"policy {shown(name)} reads lookup properties, which {', '.join(deaf)} would ignore"
+            yield f"policy {shown(name)} reads lookup properties, which {', '.join(ignoring)} would ignore"
     # By file: of a profile that several brokers have each thing is said once.
     by_file = {profile.file: profile for _, profile in profiled}
     for file, profile in by_file.items():
         for key in profile.duplicates:
             yield f"{file}: {key} is given more than once; the last one counts, as in Pulsar"
     for file, profile in by_file.items():
-        for key, known in profile.slips.items():
-            yield f"{file}: Pulsar would ignore {key}, which it does not know; did you mean {known!r}?"
+        for key, meant in profile.slips.items():
+            yield f"{file}: Pulsar would ignore {key}, which it does not know; did you mean {meant!r}?"
     keys = {key for _, profile in profiled for key in profile.load_balancer}
     for key in sorted(keys - set(load_manager_keys(settings))):
         values = sorted({str(p.load_balancer[key]) for _, p in profiled if key in p.load_balancer})
@@ -87,9 +87,9 @@ def _about_profiles(settings: EvaluationFile, reads: Mapping[str, Collection[str
 
 def _about_names(settings: EvaluationFile) -> Iterator[str]:
     """Yield warnings about names that look wrong: brokers in failure domains, ids of brokers, labels of clients."""
-    known = {broker for entry in settings.brokers for broker in entry.ids}
-    for domain, brokers in settings.failure_domains.items() if known else ():
-        for broker in sorted(set(brokers) - known):
+    ids = {broker for entry in settings.brokers for broker in entry.ids}
+    for domain, brokers in settings.failure_domains.items() if ids else ():
+        for broker in sorted(set(brokers) - ids):
             yield f"failure domain {shown(domain)} lists {shown(broker)}, which is none of the brokers"
     for entry in settings.brokers:
         if not _BROKER_ID.fullmatch(entry.ids[0]):

@@ -43,17 +43,17 @@ class Strict(BaseModel):
 
 
 class WholeFile(Strict):
-    """A file of settings, put together from several places, that knows what each value comes from."""
+    """Settings of a whole file, joined from several sources, with the source of each value."""
 
     _sources: Mapping[str, str] = PrivateAttr(default_factory=dict)
 
     @property
     def sources(self) -> Mapping[str, str]:
-        """Return for every value that is no default, by its key path, what set it: a file, a variable or a flag."""
+        """Return the source of every value that is no default, by key path: a file, a variable or a flag."""
         return self._sources
 
     def note_sources(self, sources: Mapping[str, str]) -> Self:
-        """Note what set every value, by key path; for the readers of settings."""
+        """Record the source of every value, by key path; for the readers of settings."""
         self._sources = dict(sources)
         return self
 
@@ -64,7 +64,7 @@ Positive = Annotated[int, Field(strict=True, ge=1)]
 Count = Annotated[int, Field(strict=True, ge=0)]
 PortNumber = Annotated[int, Field(strict=True, ge=1, le=65535)]
 Number = Annotated[float, Field(strict=True)]
-#: Figures at most and, of those above 0, at least: products of a few, summed over the weight of a log, stay finite.
+#: Greatest figure, and smallest above 0: products of a few, summed over the weight of a log, stay finite.
 _MOST, _LEAST = 1e15, 1e-9
 #: a number above 0
 Above0 = Annotated[float, Field(strict=True, ge=_LEAST, le=_MOST)]
@@ -74,8 +74,8 @@ Share = Annotated[float, Field(strict=True, ge=0, le=_MOST)]
 Ratio = Annotated[float, Field(strict=True, ge=0, le=1)]
 Truth = Annotated[bool, Field(strict=True)]
 
-#: Seconds of a span at most, a hundred years: as microseconds, and added to any instant of the years 1 to 9999, they
-#: stay within 64 bits.
+#: Longest span in seconds, a hundred years: as microseconds, and added to any instant of the years 1 to 9999, it stays
+#: within 64 bits.
 _MOST_S = 3_155_760_000
 PositiveS = Annotated[int, Field(strict=True, ge=1, le=_MOST_S)]
 CountS = Annotated[int, Field(strict=True, ge=0, le=_MOST_S)]
@@ -87,7 +87,7 @@ def _measurable(seconds: float) -> float:
     return seconds
 
 
-#: Seconds that are counted in whole microseconds, at least.
+#: Shortest span in seconds above 0: spans are counted in whole microseconds.
 _LEAST_S = 1e-6
 #: a number of seconds, 0 or from a microsecond to a day
 ShareS = Annotated[float, Field(strict=True, ge=0, le=86_400), AfterValidator(_measurable)]
@@ -150,6 +150,6 @@ _NUMBER = re.compile(r"\{n(?::0(\d))?\}")
 
 
 def refuse(problems: Sequence[str]) -> None:
-    """Raise several problems of one model as the one ValueError that pydantic takes, one per line; none: do nothing."""
+    """Raise the problems of a model, if any, as one ValueError with a line each, which is what pydantic takes."""
     if problems:
         raise ValueError("\n".join(problems))

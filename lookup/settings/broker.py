@@ -31,7 +31,7 @@ from lookup.settings.pulsar_keys import Scalar, is_load_manager_key, near_miss
 
 __all__ = ["BrokerEntry", "BrokerProfile", "LocationEntry"]
 
-#: Brokers of a template at most: more than any cluster has, fewer than fill a memory.
+#: Most brokers of a template: more than any cluster has, few enough for the memory.
 _MAX_COUNT = 100_000
 _SCHEMES = ("pulsar", "pulsar+ssl", "http", "https")
 
@@ -101,7 +101,7 @@ class BrokerProfile(Strict):
         return self._duplicates
 
     def note_duplicates(self, keys: tuple[str, ...]) -> Self:
-        """Note which keys the file gives more than once; for the reader of the file."""
+        """Record which keys the file gives more than once; for the reader of the file."""
         self._duplicates = keys
         return self
 

@@ -201,11 +201,11 @@ class EvaluationFile(WholeFile):
 
 
 def cross_problems(tables: Mapping[str, Any]) -> list[tuple[Loc, str]]:
-    """Return place and sentence of every mistake that no single table can see: names that must meet or must not.
+    """Return place and sentence of every mistake between tables: names that must match, or must not.
 
     Args:
-        tables: by its key in the file, every table that is right in itself; of a table that is not, an object with the
-            keys that are. A check without its tables or keys says nothing, so that one mistake does not bring others.
+        tables: by its key in the file, every table that is valid by itself; of a table that is not, an object with its
+            valid keys. A check whose tables or keys are missing is skipped, so that one mistake causes no others.
     """
     problems: list[tuple[Loc, str]] = []
     evaluation, inputs, policies = tables.get("evaluation"), tables.get("inputs"), tables.get("policies")

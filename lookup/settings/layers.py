@@ -1,4 +1,4 @@
-"""Lay settings over one another: flags over variables over files, every value with the source that set it.
+"""Join the layers of settings: flags over variables over files, every value with the source that set it.
 
 pydantic-settings reads the variables and joins the layers. Added here: every value knows its source, a misspelt
 variable is a mistake, texts are read as TOML, and a missing or broken file is reported. The models check the values
@@ -64,8 +64,8 @@ def origins_of(tree: Tree, above: Loc = ()) -> dict[Loc, str]:
     """Return the source of every value of a layer, by its place."""
     origins: dict[Loc, str] = {}
     for key, value in tree.items():
-        here = (*above, key)
-        origins |= origins_of(value, here) if isinstance(value, dict) else {here: value.source}
+        loc = (*above, key)
+        origins |= origins_of(value, loc) if isinstance(value, dict) else {loc: value.source}
     return origins
 
 
@@ -121,7 +121,7 @@ def _layers_of(model: type[BaseModel]) -> type[_Layers]:
 
 
 def joined(*sources: PydanticBaseSettingsSource, model: type[BaseModel] = EvaluationFile) -> Tree:
-    """Lay sources over one another, the highest first: tables are joined key by key, everything else is replaced.
+    """Join sources, the highest first: tables are joined key by key, everything else is replaced.
 
     Args:
         model: the file that the settings are of.

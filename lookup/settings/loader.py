@@ -1,7 +1,7 @@
 """Load the settings of evaluations and of topics with everything they name: flags over environment over files.
 
-All mistakes of all sources are found before any is reported; what is right in wrong settings is kept, so that one
-mistake hides no other.
+All mistakes of all sources are found before any is reported; the valid part of wrong settings is kept and checked
+further, so that one mistake hides no other.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ Content = TypeVar("Content")
 
 @dataclass(frozen=True)
 class Findings:
-    """The result of reading an evaluation: settings or problems, and in either case the tables that are right."""
+    """The result of reading an evaluation: settings or problems, and in either case the valid tables."""
 
     settings: EvaluationFile | None
-    #: by its key in the file, every table that is right in itself, defaults included
+    #: by its key in the file, every table that is valid by itself, defaults included
     tables: Mapping[str, Any]
     #: one sentence each, with source and key path
     problems: tuple[str, ...]
-    #: the same tables, and of those that are wrong what is right: an object with the right keys, the right policies
+    #: the same tables, and the valid part of the others: an object with the valid keys, the valid policies
     sound: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -180,11 +180,11 @@ class _Reading:
         missing = absent_files(values.get("plugin_files"))
         self._add((("plugin_files",), f"there is no file {file}") for file in missing)
         self.incomplete |= {"plugin_files"} if missing else set()
-        settings, known, wrong = self._validated(values)
-        tables = right_values(EvaluationFile, known, {*(loc[0] for loc in wrong), *self.incomplete})
-        sound = {**sound_tables(known, wrong), **tables}
+        settings, recognised, wrong = self._validated(values)
+        tables = right_values(EvaluationFile, recognised, {*(loc[0] for loc in wrong), *self.incomplete})
+        sound = {**sound_tables(recognised, wrong), **tables}
         # Of policies only names are compared between tables, and only if those of all are known.
-        names = None if "policies" in self.incomplete else named_policies(known.get("policies"))
+        names = None if "policies" in self.incomplete else named_policies(recognised.get("policies"))
         comparable = {name: table for name, table in sound.items() if name != "policies"}
         self._add(cross_problems(comparable if names is None else {**comparable, "policies": names}))
         if self.problems or settings is None:
@@ -198,8 +198,8 @@ class _Reading:
             return EvaluationFile.model_validate(values), values, set()
         except ValidationError as error:
             mistakes, unknown = list(problems_of(error, EvaluationFile)), unknown_keys(error)
-        # What has no place is a check between tables, made again on the tables that are right. A table that lacks what
-        # a bad file should have held is not blamed for being too short.
+        # A mistake without a place is one between tables, found again when the valid tables are compared. A table that
+        # lacks what a bad file should have held is not reported as too short.
         self._add((loc, text) for loc, text in mistakes if loc and not (len(loc) == 1 and loc[0] in self.incomplete))
         if unknown:  # pydantic checks a table as a whole only if each of its keys is right
             return (None, *self._validated(without(values, unknown))[1:])
@@ -263,7 +263,7 @@ def right_values(model: type[BaseModel], values: Mapping[str, Any], wrong: Colle
 
 
 def sound_tables(values: Mapping[str, Any], wrong: Collection[Loc]) -> dict[str, Any]:
-    """Return the right keys, as objects, and the right policies of the wrong tables of an evaluation.
+    """Return the valid part of the wrong tables of an evaluation: objects with the valid keys, the valid policies.
 
     Args:
         values: an evaluation without unknown keys.

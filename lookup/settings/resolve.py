@@ -45,7 +45,7 @@ class ClientRule:
     properties: Mapping[str, str]
 
     def matches(self, client: str) -> bool:
-        """Return whether a client is meant; it may be written `host`, `host:port` or `/address:port`."""
+        """Return whether the rule is for a client, written `host`, `host:port` or `/address:port`."""
         # Java prints addresses with a leading slash; an IPv6 address with a port stands in brackets.
         address = client.removeprefix("/")
         host, colon, port = address.rpartition(":")
@@ -103,10 +103,10 @@ def topology(settings: EvaluationFile) -> Topology:
     """Return distances, prices and links."""
     section = settings.topology
     # Defaults have figures for every level, also for those that the file does not use.
-    kept = ("same", *section.levels)
+    levels = ("same", *section.levels)
     return Topology(
-        distance_ms={level: ms for level, ms in section.distance_ms.items() if level in kept},
-        price_per_gb={level: price for level, price in section.price_per_gb.items() if level in kept},
+        distance_ms={level: ms for level, ms in section.distance_ms.items() if level in levels},
+        price_per_gb={level: price for level, price in section.price_per_gb.items() if level in levels},
         edges=tuple(Edge(edge.a, edge.b, edge.ms, edge.price_per_gb) for edge in section.edges),
     )
 
@@ -187,9 +187,15 @@ def lookup_data(profile: BrokerProfile, broker_id: str, properties: Mapping[str,
 
 
 def _broker(entry: BrokerEntry, broker_id: str, turn: int, number: int) -> Broker:
-    """Return a broker of an entry; it takes lists of values in turn, and `{n}` stands for its number."""
+    """Return a broker of an entry.
 
-    def own(values: Sequence[str]) -> str:
+    Args:
+        turn: index among the brokers of the entry, which take lists of values in turn.
+        number: the number that `{n}` stands for.
+    """
+
+    def value_of(values: Sequence[str]) -> str:
+        """Return the broker's value of those that the brokers take in turn."""
         return numbered(values[turn % len(values)], number)
 
     profile = entry.profile or BrokerProfile()
@@ -198,12 +204,12 @@ def _broker(entry: BrokerEntry, broker_id: str, turn: int, number: int) -> Broke
             name: tuple(numbered(url, number) for url in urls) for name, urls in profile.advertised_listeners.items()
         }
         profile = profile.model_copy(update={"advertised_listeners": listeners})
-    data = lookup_data(profile, broker_id, {key: own(values) for key, values in entry.properties.items()})
+    data = lookup_data(profile, broker_id, {key: value_of(values) for key, values in entry.properties.items()})
     if entry.location is None:
         levels = [data.properties.get(entry.prefix + level) or None for level in LEVELS]
     else:
         written = (entry.location.region, entry.location.zone, entry.location.rack)
-        levels = [None if values is None else own(values) for values in written]
+        levels = [None if values is None else value_of(values) for values in written]
     return Broker(
         id=broker_id,
         lookup_data=data,

@@ -33,19 +33,19 @@ class Finding:
     policy: str
     #: value of the figure
     value: float
-    #: whether the policy is one of those the assertion must not be true of
+    #: whether the assertion lists the policy in `unlike`, so that it must be false for it
     is_unlike: bool
     #: whether it is as it should be
     holds: bool
 
     @property
     def wanted(self) -> str:
-        """Return what should be the case: `moves not at most 3`."""
+        """Return the expectation in words: `moves not at most 3`."""
         return f"{self.assertion.figure} {'not ' * self.is_unlike}{limits_text(self.assertion)}"
 
     @property
     def failure(self) -> str:
-        """Return what is the case instead, and why it should not be."""
+        """Return a sentence with the value, the expectation and its reason."""
         reason = f", because {self.assertion.because}" if self.assertion.because else ""
         should = f"should {'not ' * self.is_unlike}be {limits_text(self.assertion)}"
         return f"policy {self.policy!r}: {self.assertion.figure} is {self.value:g} and {should}{reason}"
@@ -62,13 +62,13 @@ def findings(scenario: Scenario, trends: Sequence[Trend]) -> Iterator[Finding]:
             is_unlike = trend.policy in assertion.unlike
             if is_unlike or assertion.policy in (None, trend.policy):
                 value: Any = getattr(figures, assertion.figure)
-                # Of the unlike the contrary should hold: what is true of every policy says nothing about one.
+                # For policies in `unlike` it must be false: an assertion true of every policy says nothing about one.
                 holds = broken(assertion, figures) == is_unlike
                 yield Finding(assertion, trend.policy, value, is_unlike, holds)
 
 
 def broken(assertion: Assertion, figures: Figures) -> bool:
-    """Report whether a figure is not what it should be; a figure that cannot be computed is not."""
+    """Return whether a figure is outside the limits of an assertion; one that cannot be computed always is."""
     value: Any = getattr(figures, assertion.figure)
     # NaN fails both comparisons: a figure that cannot be computed breaks every assertion with a limit.
     is_low = assertion.at_least is None or value >= assertion.at_least

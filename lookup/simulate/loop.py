@@ -1,4 +1,4 @@
-"""Run the closed loop: minute by minute a policy places, sheds and splits, and its own doing is the next minute's load.
+"""Run the closed loop: minute by minute a policy places, sheds and splits, and so changes the next minute's load.
 
 A minute is: events, load reports, the shedder, the splitter, then a lookup for every bundle without owner. How brokers
 publish their load is the engine's business (`lookup.engine.reporting`).
@@ -53,7 +53,7 @@ class LongRun:
         return {bundle: mean for bundle, (_, mean) in self._means.items()}
 
     def take(self, rates: Mapping[str, float]) -> None:
-        """Take one report of every bundle in; a bundle that is not named keeps its mean."""
+        """Add one report of every bundle; a bundle that is not named keeps its mean."""
         for bundle, rate in rates.items():
             before, mean = self._means.get(bundle, (0, 0.0))
             # A count that stays at the limit makes the mean exponential, as Pulsar's does.
@@ -166,13 +166,13 @@ class _Loop:
 
     def _apply_events(self, minute: int) -> None:
         """Let the events of a minute change load and registry."""
-        due = [event for event in self._scenario.events if event.at == minute]
-        for event in due:
+        events = [event for event in self._scenario.events if event.at == minute]
+        for event in events:
             self._away = (self._away | set(event.leave)) - set(event.join)
             for topics in self._table.topics:
                 topics.change(event)
         # Once, after all events: a broker that leaves and joins in the same minute has not been away.
-        if any(event.leave or event.join for event in due):
+        if any(event.leave or event.join for event in events):
             self._register()
 
     def _register(self) -> None:
@@ -182,7 +182,8 @@ class _Loop:
     def _figures(self, load: MinuteLoad) -> Load:
         """Add up by broker what its bundles carry; brokers that are away have NaN."""
         count = len(self._roster)
-        loads, rates, lasting, topics = np.zeros(count), np.zeros(count), np.zeros(count), np.zeros(count, np.int64)
+        loads, rates, long_rates = np.zeros(count), np.zeros(count), np.zeros(count)
+        topics = np.zeros(count, np.int64)
         long_run = self._long_run.rates
         bundles: list[list[BundleLoad]] = [[] for _ in range(count)]
         for name, carried in load.loads.items():
@@ -190,11 +191,11 @@ class _Loop:
             if owner is not None:
                 loads[owner] += carried
                 rates[owner] += load.rates[name]
-                lasting[owner] += long_run.get(name, 0.0)
+                long_rates[owner] += long_run.get(name, 0.0)
                 topics[owner] += load.topics[name]
                 bundles[owner].append(BundleLoad(name, carried, load.rates[name]))
         registered = self._manager.registered
-        throughput, rates, long_rate = np.where(registered, (loads, rates, lasting), np.nan)
+        throughput, rates, long_rates = np.where(registered, (loads, rates, long_rates), np.nan)
         return Load(
             usage=throughput / self._manager.capacity + self._busy,
             throughput=throughput,
@@ -205,21 +206,21 @@ class _Loop:
             traffic=load.traffic,
             bundle_unit="bytes/s",
             rates=rates,
-            long_term_rates=long_rate,
+            long_term_rates=long_rates,
             long_term_bundle_rates=long_run,
         )
 
     def _matched(self, figures: Load) -> float:
         """Return the share of the load on brokers that publish what clients send, NaN if they send nothing."""
-        wanted = self._scenario.properties
+        sent = self._scenario.properties
         carried = np.nan_to_num(figures.throughput)
-        if not wanted or not carried.sum():
+        if not sent or not carried.sum():
             return float("nan")
-        has_all = [all(broker.property_of(key) == value for key, value in wanted.items()) for broker in self._roster]
+        has_all = [all(broker.property_of(key) == value for key, value in sent.items()) for broker in self._roster]
         return float(carried[np.array(has_all)].sum() / carried.sum())
 
     def _sample(self, minute: int, load: MinuteLoad, *, sheds: int, splits: int, unowned: int) -> Sample:
-        """Take stock at the end of a minute; `load` is that of its beginning."""
+        """Describe the cluster at the end of a minute; `load` is that of its beginning."""
         manager = self._manager
         # The table is asked again, since splits and moves of this minute have changed who carries what.
         figures = self._figures(self._table.at(minute))

@@ -254,7 +254,7 @@ class Scenario(Strict):
                     yield f"assertions: there is no policy {policy!r}; {suggestion(policy, policies)}"
 
     def _wrong_events(self) -> Iterator[str]:
-        """Yield a sentence for every event that changes a load there is not, or comes after the end."""
+        """Yield a sentence for every event that names an unknown namespace or topic, or comes after the end."""
         topics = {entry.name: entry.topics for entry in self.namespaces}
         for event in self.events:
             if event.namespace is not None and event.namespace not in topics:
@@ -270,24 +270,24 @@ class Scenario(Strict):
                 yield f"events: minute {event.at} does not come, the last one is {self.minutes - 1}"
 
     def _wrong_registry(self) -> Iterator[str]:
-        """Yield a sentence for every owner that cannot own, and every broker that leaves or joins when it cannot."""
+        """Yield a sentence for every owner that is absent, and every broker that leaves or joins when it cannot."""
         bundles, owned = sum(entry.bundles for entry in self.namespaces), sum(self.owners.values())
         if owned > bundles:
             yield f"owners: {owned} bundles are owned, but there are only {bundles}"
         away = {name for group in self.brokers if not group.present for name in group.ids}
         for broker in sorted(away & set(self.owners)):
             yield f"owners: {broker!r} is not present at the start, so it cannot own bundles"
-        here = set(self.broker_ids) - away
+        present = set(self.broker_ids) - away
         for event in sorted(self.events, key=lambda event: event.at):
             for broker in event.leave:
-                if broker not in here:
+                if broker not in present:
                     yield f"events: minute {event.at}: {broker!r} cannot leave, it is not there"
             # An event's brokers leave before others join, as in the loop: one may do both.
-            here -= set(event.leave)
+            present -= set(event.leave)
             for broker in event.join:
-                if broker in here:
+                if broker in present:
                     yield f"events: minute {event.at}: {broker!r} cannot join, it is there"
-            here |= set(event.join)
+            present |= set(event.join)
 
 
 @dataclass(frozen=True)
@@ -318,4 +318,6 @@ def read_scenario(path: Path) -> ScenarioFile:
     try:
         return ScenarioFile(path, Scenario.model_validate(written), head, expected.rstrip("\n"))
     except ValidationError as error:
-        raise SettingsError([f"{path}: {place(loc, said)}" for loc, said in problems_of(error, Scenario)]) from None
+        raise SettingsError(
+            [f"{path}: {place(loc, sentence)}" for loc, sentence in problems_of(error, Scenario)]
+        ) from None

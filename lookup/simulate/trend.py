@@ -30,7 +30,7 @@ class Sample:
     usage: Floats
     #: bundles that got another owner than before, each by the numbers of the brokers it left and came to, in order
     moved: tuple[tuple[int, int], ...]
-    #: unloads of the shedder, those included that came back to where they were
+    #: unloads of the shedder, including bundles that came back to the broker they left
     sheds: int
     #: MiB per second of the bundles that moved
     moved_load: float
@@ -79,12 +79,12 @@ class Figures:
     thrash: float
     #: minutes until the last bundle moved; 0 if none did
     last_move: int
-    #: minutes until the shedder last unloaded one, wherever it went; 0 if it never did
+    #: minutes until the shedder last unloaded a bundle, wherever that went; 0 if it never did
     last_shed: int
     moves: int
     #: moves on cycles of the graph of moves between brokers: without them every broker has as many bundles as with them
     cycle_moves: int
-    #: unloads of the shedder, those included that came back to where they were
+    #: unloads of the shedder, including bundles that came back to the broker they left
     sheds: int
     #: MiB per second that changed their broker, every move counted
     moved_load: float

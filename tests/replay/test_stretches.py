@@ -34,9 +34,9 @@ def test_demand_adds_up_the_classes_of_a_key_tick_by_tick(tmp_path: Path) -> Non
         key, tick = (5 if client < 2 else 2), int(np.searchsorted(starts, row, side="right")) - 1
         lookups[key, tick] += 1
         weight[key, tick] += round(each * 1e6)
-    assert set(demand.places) == {2, 5}
+    assert set(demand.pairs) == {2, 5}
     assert [
         (key, tick, count, micro)
-        for key, places in demand.places.items()
-        for tick, count, micro in zip(demand.tick[places], demand.lookups[places], demand.micro[places], strict=True)
+        for key, pairs in demand.pairs.items()
+        for tick, count, micro in zip(demand.tick[pairs], demand.lookups[pairs], demand.micro[pairs], strict=True)
     ] == [(key, tick, lookups[key, tick], weight[key, tick]) for key, tick in sorted(lookups)]

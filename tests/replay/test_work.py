@@ -54,9 +54,9 @@ def test_what_a_task_leaves_the_driver_finds(tmp_path: Path) -> None:
     """An object comes back by the name it was left under, on whatever file system."""
     work = WorkDir(f"file://{tmp_path}/work")
 
-    name = work.leave("scored/1-0", [("p", np.arange(3))])
+    name = work.dump("scored/1-0", [("p", np.arange(3))])
 
-    [(policy, sums)] = work.find(name)
+    [(policy, sums)] = work.load(name)
     assert (name, policy, sums.tolist()) == ("scored/1-0", "p", [0, 1, 2])
 
 

@@ -46,7 +46,7 @@ _NETWORK_KBIT = 10_000_000.0
 
 @dataclass(frozen=True, eq=False)
 class _Dice:
-    """Luck of each row, one column of 16 bits for each of seven questions, shape (n,)."""
+    """Random numbers of each row: one column of 16 bits for each of seven draws, shape (n,)."""
 
     read_only: NDArray[np.uint16]
     failing: NDArray[np.uint16]
@@ -58,7 +58,7 @@ class _Dice:
 
     @classmethod
     def roll(cls, count: int, dice: np.random.Generator) -> _Dice:
-        """Roll for every lookup, a number of 16 bits for each thing that is left to luck."""
+        """Draw the random numbers of some lookups."""
         # Two words of 64 bits hold eight numbers, in one draw instead of seven.
         words = dice.integers(0, 2**64, (2, count), dtype=np.uint64)
         columns = [(word >> np.uint64(16 * part)).astype(np.uint16) for word in words for part in range(4)]
@@ -227,7 +227,7 @@ class ClusterLog:
 def _follow(draw: Draw, hop: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Make the row after each hop the same client's second attempt; return the mask of those rows.
 
-    A hop right after a hop, and one in the last row, is none.
+    A hop right after another, and one in the last row, is taken back.
     """
     hop[1:] &= ~hop[:-1]
     hop[-1:] = False

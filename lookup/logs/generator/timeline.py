@@ -57,20 +57,20 @@ class Piece:
 def make_events(settings: GenerateSettings, dice: np.random.Generator) -> tuple[Event, ...]:
     """Lay the events of a cluster over its time, in order of time; the first ones set up the registry."""
     span = settings.end_us - settings.start_us
-    # No broker meets with two of these: the permutation names each once. Not strict, since those behind stay.
-    befallen = ["lost"] * settings.losses + ["registered"] * settings.joins + ["left"] * settings.leaves
-    befallen += ["updated"] * settings.updates
+    # A broker has one of these events at most: the permutation names each once. Not strict: most brokers have none.
+    kinds = ["lost"] * settings.losses + ["registered"] * settings.joins + ["left"] * settings.leaves
+    kinds += ["updated"] * settings.updates
     brokers = dice.permutation(settings.brokers).tolist()
-    kinds = [Event(0, kind, broker) for kind, broker in zip(befallen, brokers, strict=False)]
-    kinds += [Event(0, "unload")] * settings.unloads + [Event(0, "shed")] * settings.sheds
-    kinds += [Event(0, "split")] * settings.splits
-    order = dice.permutation(len(kinds)).tolist()
+    undated = [Event(0, kind, broker) for kind, broker in zip(kinds, brokers, strict=False)]
+    undated += [Event(0, "unload")] * settings.unloads + [Event(0, "shed")] * settings.sheds
+    undated += [Event(0, "split")] * settings.splits
+    order = dice.permutation(len(undated)).tolist()
     # One event in each of as many equal parts: events are spread and still not regular.
-    shares = (np.arange(len(kinds)) + dice.random(len(kinds))) / max(1, len(kinds))
+    shares = (np.arange(len(undated)) + dice.random(len(undated))) / max(1, len(undated))
     low, high = _EVENTFUL
     moments = [settings.start_us + int((low + (high - low) * share) * span) for share in shares.tolist()]
     events = [
-        replace(event, ts=moment) for event, moment in zip((kinds[index] for index in order), moments, strict=True)
+        replace(event, ts=moment) for event, moment in zip((undated[index] for index in order), moments, strict=True)
     ]
     # Every broker that does not join later registers before the log begins, a second apart from the others.
     late = {event.broker for event in events if event.kind == "registered"}
@@ -124,8 +124,8 @@ def make_pieces(
     grid = range(settings.start_us, settings.end_us, step)
     # A file of LOOKUPS holds rows of one day.
     midnights = range(settings.start_us - settings.start_us % _DAY + _DAY, settings.end_us, _DAY)
-    every = settings.load_report_s * _S
-    reports = range(settings.start_us + every, settings.end_us, every) if every else range(0)
+    interval = settings.load_report_s * _S
+    reports = range(settings.start_us + interval, settings.end_us, interval) if interval else range(0)
     cuts = sorted({*grid, *midnights, *reports, *(event.ts for event in later), settings.start_us})
     ends = [*cuts[1:], settings.end_us]
     rates = [_rate(start) * dice.gamma(60.0, 1.0 / 60.0) * (end - start) for start, end in zip(cuts, ends, strict=True)]

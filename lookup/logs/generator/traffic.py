@@ -103,9 +103,9 @@ class Traffic:
 
     def draw(self, piece: Piece, *, last: bool) -> Draw:
         """Draw the lookups of a piece; the last piece takes all that are left."""
-        due = self._returning.ts < piece.end
-        back = self._returning.at(due).at(slice(0, self._left))
-        self._returning = self._returning.at(~due)
+        is_due = self._returning.ts < piece.end
+        back = self._returning.at(is_due).at(slice(0, self._left))
+        self._returning = self._returning.at(~is_due)
         self.reconnects += len(back)
         left = self._left - len(back)
         # By the share of what is left, not of all: returning clients have taken some, and rounding must not add up.

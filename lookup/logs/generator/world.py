@@ -1,4 +1,4 @@
-"""Make what stands still in a synthetic log: topics and their popularity, racks, clients with properties, brokers.
+"""Make the fixed parts of a synthetic log: topics and their popularity, racks, clients with properties, brokers.
 
 Rows of the log carry numbers only; the names here become the dictionaries of the Parquet columns.
 """
@@ -51,7 +51,7 @@ class Topics:
     namespace: Ints
     #: CRC-32 of the name, shape (n_topics,)
     hashes: NDArray[np.int64]
-    #: rack where the team behind the topic lives, shape (n_topics,)
+    #: rack of the topic's team, shape (n_topics,)
     home: Ints
     #: topic by slot, shape (2**20,)
     popularity: Ints

@@ -59,11 +59,11 @@ class CppClientReader(LogOrigin):
                 continue
             connection = _CONNECTION.search(groups.get("cnx") or "")
             # Without the port, which differs in every run.
-            here = connection["here"].rpartition(":")[0] or connection["here"] if connection else None
+            host = connection["here"].rpartition(":")[0] or connection["here"] if connection else None
             values = {
                 "ts": ts,
                 "topic": topic,
-                "client": self.client or here,
+                "client": self.client or host,
                 "properties": dict(self.properties),
                 "asked_broker": self.id_of(f"pulsar://{connection['there']}") if connection else None,
                 "broker": self.id_of(groups.get("broker") or ""),
