@@ -30,10 +30,10 @@ _HUGE = 1e290
 
 
 class Kept(NamedTuple):
-    """The brokers that some filters have left, and those they have not."""
+    """The brokers that some filters have kept, and a count of those they have rejected."""
 
     brokers: Candidates
-    #: how many each reason took
+    #: rejected brokers by reason
     rejected: Mapping[Reason, int]
     #: a filter failed, and the policy went on without its answer
     is_unsure: bool = False
@@ -58,7 +58,7 @@ class Ballot:
     offered: Candidates | None = field(default=None, compare=False, repr=False)
 
     def after(self, rejected: Mapping[Reason, int]) -> Ballot:
-        """Return the same ballot with what filters rejected before it."""
+        """Return the same ballot with the rejections of the filters before it."""
         # Written out: every decision comes by here, and `dataclasses.replace` takes four times as long.
         return Ballot(
             self.numbers, self.cumulative, self.odds, rejected, self.declined, self.margin, self.ties, self.offered
@@ -95,12 +95,12 @@ def tallied(
         ties = int(np.count_nonzero(tied))
         margin = None if ties == len(scores) else best - float(scores[~tied].max())
     shares = odds / odds.sum()
-    places = np.flatnonzero(shares)
-    probabilities: list[float] = shares[places].tolist()
+    positions = np.flatnonzero(shares)
+    probabilities: list[float] = shares[positions].tolist()
     return Ballot(
-        numbers=tuple(brokers.index[places].tolist()),
+        numbers=tuple(brokers.index[positions].tolist()),
         cumulative=tuple(accumulate(probabilities)),
-        odds=dict(zip(brokers.ids_at(places), probabilities, strict=True)),
+        odds=dict(zip(brokers.ids_at(positions), probabilities, strict=True)),
         margin=margin,
         ties=ties,
     )
@@ -153,17 +153,17 @@ class SecondChoice:
 
 def _mixed(first: Ballot, other: Ballot, full: frozenset[int]) -> Ballot:
     """Return the first odds with those of overloaded brokers handed on to the second choice."""
-    kept = dict(zip(first.numbers, first.odds.items(), strict=True))
-    if len(full) == len(kept):
+    chosen = dict(zip(first.numbers, first.odds.items(), strict=True))
+    if len(full) == len(chosen):
         return other
-    given = dict(zip(other.numbers, other.odds.items(), strict=True))
-    share = sum(odds for number, (_, odds) in kept.items() if number in full)
+    added = dict(zip(other.numbers, other.odds.items(), strict=True))
+    share = sum(odds for number, (_, odds) in chosen.items() if number in full)
     mixed: dict[int, tuple[str, float]] = {}
     # Ascending by number, as in every ballot, so that a roll means the same broker whichever choice it comes from.
-    for number in sorted(kept.keys() - full | given.keys()):
-        name = kept[number][0] if number in kept else given[number][0]
-        own = 0.0 if number in full or number not in kept else kept[number][1]
-        mixed[number] = name, own + share * (given[number][1] if number in given else 0.0)
+    for number in sorted(chosen.keys() - full | added.keys()):
+        name = chosen[number][0] if number in chosen else added[number][0]
+        odds_kept = 0.0 if number in full or number not in chosen else chosen[number][1]
+        mixed[number] = name, odds_kept + share * (added[number][1] if number in added else 0.0)
     odds = dict(mixed.values())
     return replace(other, numbers=tuple(mixed), cumulative=tuple(accumulate(odds.values())), odds=odds)
 

@@ -17,6 +17,7 @@ from lookup.engine.ballots import SecondChoice
 from lookup.engine.plugins import Registry
 from lookup.engine.policy import Policy, WeightedScorer
 from lookup.engine.reporting import Cadence
+from lookup.engine.requirements import title_of
 from lookup.errors import PluginError, SettingsError
 from lookup.hooks.protocols import Conf, Filter, Lister, Scorer, Selector, Shedder, SplitAlgorithm, Splitter
 from lookup.hooks.raised import in_one_line, raised
@@ -155,7 +156,7 @@ class PartBuilder:
         return part
 
     def grace_s(self, spec: PolicySpec) -> int | None:
-        """Return the seconds for which a policy leaves an unloaded bundle in peace, None if no setting says so."""
+        """Return the seconds for which a policy does not unload a bundle again, None if no setting says so."""
         minutes = self._conf.get(_GRACE)
         if spec.grace_s is not None or minutes is None:
             return spec.grace_s
@@ -228,28 +229,30 @@ class PartBuilder:
             self.problems.append(f"{where}.weight: only a policy's own scorers have a weight")
         return self.part(kind, spec, where)
 
-    def _values(self, found: type[Any], given: _Given, where: str) -> dict[str, Any] | None:
-        parameters, children, hints = parameters_of(found), child_kinds(found), _hints(found)
+    def _values(self, part_class: type[Any], given: _Given, where: str) -> dict[str, Any] | None:
+        parameters, children, hints = parameters_of(part_class), child_kinds(part_class), _hints(part_class)
         known = [entry.name for entry in parameters]
         unknown = [name for name in given.values if name not in known]
         for name in unknown:
-            self.problems.append(f"{where}: {found.name!r} has no parameter {shown(name)}; {suggestion(name, known)}")
+            self.problems.append(
+                f"{where}: {part_class.name!r} has no parameter {shown(name)}; {suggestion(name, known)}"
+            )
         needed = [e.name for e in parameters if e.default is MISSING and e.default_factory is MISSING]
         missing = [name for name in needed if name not in given.values]
         for name in missing:
-            self.problems.append(f"{where}: {found.name!r} needs the parameter {name!r}")
+            self.problems.append(f"{where}: {part_class.name!r} needs the parameter {name!r}")
         # JSON's strict mode is TOML's: an array may be a tuple, an integer a float, but "5" is no number.
         plain = {name: value for name, value in given.values.items() if name not in unknown and name not in children}
         try:
             # The default of None only says that a parameter may be left out: defaults are the part's own business.
             definitions: dict[str, Any] = {name: (hints[name], None) for name in known if name not in children}
-            model = create_model(found.__name__, __config__=_STRICT, **definitions)
+            model = create_model(part_class.__name__, __config__=_STRICT, **definitions)
             filled = model.model_validate_json(json.dumps(plain, default=str), strict=True)
         except ValidationError as error:
             self.problems.extend(self._sentence(where, entry, given.keys) for entry in error.errors())
             return None
         except PydanticUserError as error:
-            self.problems.append(f"{where}: settings cannot fill {_title(found)}: {error.message}")
+            self.problems.append(f"{where}: settings cannot fill {title_of(part_class)}: {error.message}")
             return None
         return None if unknown or missing else {name: getattr(filled, name) for name in filled.model_fields_set}
 
@@ -258,11 +261,11 @@ class PartBuilder:
         name = str(entry["loc"][0]) if entry["loc"] else ""
         if name not in keys:
             return _sentence(where, entry)
-        said = str(entry["msg"]).removeprefix("Value error, ").removeprefix("Input ")
+        message = str(entry["msg"]).removeprefix("Value error, ").removeprefix("Input ")
         # A percentage is another number as a parameter, and the sentence is about that one.
         is_same = entry["input"] == self._conf[keys[name]]
         filled = name if is_same else f"{name} = {shown(entry['input'])}"
-        return f"{self._key(keys[name])}: {said} ({filled} of {where})"
+        return f"{self._key(keys[name])}: {message} ({filled} of {where})"
 
 
 def policy_table(policy: Policy) -> dict[str, Any]:
@@ -272,24 +275,24 @@ def policy_table(policy: Policy) -> dict[str, Any]:
     single = {"selector": policy.selector, "shedder": policy.shedder, "splitter": policy.splitter}
     tables = {kind: part_table(part) for kind, part in single.items() if part is not None}
     rules = {"cadence": policy.cadence, "second_choice": policy.second_choice}
-    own = {key: asdict(rule) for key, rule in rules.items() if rule is not None}
+    written = {key: asdict(rule) for key, rule in rules.items() if rule is not None}
     grace = {} if policy.shedder is None else {"grace_s": policy.grace_us // 1_000_000}
-    return {"name": policy.name, **parts, **tables, **grace, "on_error": policy.on_error, **own}
+    return {"name": policy.name, **parts, **tables, **grace, "on_error": policy.on_error, **written}
 
 
-def parameters_of(found: type[Any]) -> tuple[Field[Any], ...]:
+def parameters_of(part_class: type[Any]) -> tuple[Field[Any], ...]:
     """Return the fields of a part that settings may fill."""
-    return tuple(entry for entry in fields(found) if entry.init)
+    return tuple(entry for entry in fields(part_class) if entry.init)
 
 
-def child_kinds(found: type[Any]) -> Mapping[str, ChildSlot]:
+def child_kinds(part_class: type[Any]) -> Mapping[str, ChildSlot]:
     """Return the kind of part each child field of a wrapper takes, by the field's name.
 
     Raises:
         PluginError: if the class's annotations cannot be read.
     """
-    hints = _hints(found)
-    slots = {entry.name: _slot_in(hints[entry.name]) for entry in parameters_of(found)}
+    hints = _hints(part_class)
+    slots = {entry.name: _slot_in(hints[entry.name]) for entry in parameters_of(part_class)}
     return {name: slot for name, slot in slots.items() if slot is not None}
 
 
@@ -317,15 +320,11 @@ def _slot_in(annotation: Any) -> ChildSlot | None:
     return slot if slot is None or not is_many else ChildSlot(slot.kind, is_many=True)
 
 
-def _hints(found: type[Any]) -> dict[str, Any]:
+def _hints(part_class: type[Any]) -> dict[str, Any]:
     try:
-        return get_type_hints(found, include_extras=True)
+        return get_type_hints(part_class, include_extras=True)
     except Exception as error:
-        raise PluginError(f"the annotations of {_title(found)} cannot be read: {in_one_line(error)}") from error
-
-
-def _title(found: type[Any]) -> str:
-    return f"{found.__module__}.{found.__qualname__}"
+        raise PluginError(f"the annotations of {title_of(part_class)} cannot be read: {in_one_line(error)}") from error
 
 
 def _sentence(where: str, entry: Any) -> str:
@@ -333,5 +332,5 @@ def _sentence(where: str, entry: Any) -> str:
     value = f"{path} = {shown(entry['input'])}: " if path else ""
     if entry["type"] == "missing":
         return f"{where}: the key {shown(path)} is missing"
-    said = str(entry["msg"]).removeprefix("Value error, ")
-    return f"{where}: {value}{said[0].lower()}{said[1:]}"
+    message = str(entry["msg"]).removeprefix("Value error, ")
+    return f"{where}: {value}{message[0].lower()}{message[1:]}"

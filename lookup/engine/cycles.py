@@ -1,10 +1,10 @@
 """Run one cycle of a shedder or a splitter: every proposal is judged at once and answered through `send`.
 
 Rules for editing this file: a proposal is judged against the books as they are at that moment, so what was accepted
-changes what is said to the next; loads are never recomputed inside a cycle.
+changes the ruling on the next; loads are never recomputed inside a cycle.
 
-What holds for every shedder and splitter is decided here: which bundles may be taken from their owners, which can be
-cut, whether a cycle takes place at all. Hit counts, cool-downs and limits are the part's own, kept in its memory.
+The rules for all shedders and splitters are here: which bundles may be taken from their owners, which can be cut,
+whether a cycle takes place at all. Hit counts, cool-downs and limits are the part's own, kept in its memory.
 
 Source: `docs/pulsar/load-managers.md`.
 """
@@ -37,14 +37,14 @@ __all__ = [
     "run_sheds", "run_splits",
 ]  # fmt: skip
 
-#: What a part yields, and what of it takes place: a probe is a proposal, but no change.
+#: What a part yields, and the changes among that: a probe is a proposal, but no change.
 _Proposed = TypeVar("_Proposed")
 _Proposed_co = TypeVar("_Proposed_co", covariant=True)
 _Change = TypeVar("_Change")
 _Change_contra = TypeVar("_Change_contra", contravariant=True)
 
 _ACCEPTED = Ruling(accepted=True)
-#: How a cycle ends whose part raised.
+#: The outcome of a cycle whose part raised.
 FAILED = CycleOutcome(CycleLabel.FAILURE, CycleReason.UNKNOWN)
 
 
@@ -136,7 +136,7 @@ class Turn(Generic[_Proposed]):
             return FAILED
         if not isinstance(outcome, CycleOutcome):
             raise ContractError(f"{self.role} {self.part.name!r} ended with {outcome!r}, not a CycleOutcome")
-        # The outcome becomes a row of a table: what cannot be written is refused here, where its author is known.
+        # The outcome becomes a row of a table: a wrong one is refused here, while its author is known.
         given: Any = outcome
         figures = (given.average, given.deviation, given.modelled_deviation, given.over, given.excess)
         are_numbers = all(figure is None or isinstance(figure, Real) for figure in figures)
@@ -270,8 +270,8 @@ class _UnloadJudge:
         request = request_of(None, bundle, LookupOptions())
         brokers = self._instant.offered
         try:
-            for place in range(len(self._policy.filters)):
-                brokers = brokers.subset(self._policy.admitted(place, request, brokers, self._instant))
+            for index in range(len(self._policy.filters)):
+                brokers = brokers.subset(self._policy.admitted(index, request, brokers, self._instant))
                 if number not in brokers.index:
                     return False
         except ContractError:
@@ -290,20 +290,20 @@ class _UnloadJudge:
         request, policy, brokers = request_of(None, bundle, LookupOptions()), self._policy, self._instant.offered
         # Filters behind the last one with an opinion are not asked: they could only cost time, or fail.
         last = max((n for n, part in enumerate(policy.filters) if hasattr(part, "should_unload")), default=-1)
-        for place, part in enumerate(policy.filters[: last + 1]):
+        for index, part in enumerate(policy.filters[: last + 1]):
             try:
-                if hasattr(part, "should_unload") and not self._lets_go(place, request, source, brokers):
+                if hasattr(part, "should_unload") and not self._lets_go(index, request, source, brokers):
                     return part.reason
-                brokers = brokers.subset(policy.admitted(place, request, brokers, self._instant))
+                brokers = brokers.subset(policy.admitted(index, request, brokers, self._instant))
             except ContractError:
                 raise
             except PolicyError:
                 return part.reason
         return None
 
-    def _lets_go(self, place: int, request: LookupRequest, source: int, brokers: Candidates) -> bool:
-        part: Any = self._policy.filters[place]
-        cut, view = request_facet(part.name, self._policy.part_reads[place])(request), self._instant.views[place]
+    def _lets_go(self, index: int, request: LookupRequest, source: int, brokers: Candidates) -> bool:
+        part: Any = self._policy.filters[index]
+        cut, view = request_facet(part.name, self._policy.part_reads[index])(request), self._instant.views[index]
         try:
             return bool(part.should_unload(cut, view.brokers[source], brokers, view))
         except (ContractError, KeyboardInterrupt):

@@ -35,7 +35,7 @@ class Explanation:
     ties: int
     #: factor of each scorer in the sum, by the name its scores have in `votes`
     weights: Mapping[str, float] = field(default_factory=dict)
-    #: message of the first part that raised, where `on_error` lets the policy go on
+    #: message of the first part that raised, if `on_error` lets the policy go on
     failure: str | None = None
 
     @property
@@ -55,18 +55,18 @@ def explain(policy: Policy, request: LookupRequest, instant: Instant) -> Explana
     """
     # An instant of its own: answers that are cached or counted there must not leak into later decisions.
     ballot = policy.ballot(request, Instant(policy, instant.view))
-    walk = _Walk(policy, request, instant)
-    walk.ask_filters()
-    if ballot.declined is not Reason.POLICY_ERROR and len(walk.kept):
-        walk.ask_scorers()
-    return walk.explanation(ballot)
+    collector = _Collector(policy, request, instant)
+    collector.ask_filters()
+    if ballot.declined is not Reason.POLICY_ERROR and len(collector.kept):
+        collector.ask_scorers()
+    return collector.explanation(ballot)
 
 
-class _Walk:
-    """The way of a request through the parts of a policy."""
+class _Collector:
+    """Collects the answers of a policy's parts to one request."""
 
     def __init__(self, policy: Policy, request: LookupRequest, instant: Instant) -> None:
-        # Under `skip` no part ends the walk; whether a failure ends the decision is known from the ballot.
+        # Under `skip` no part ends the collection; whether a failure ends the decision is known from the ballot.
         self._policy = replace(policy, on_error="skip")
         self._closes = policy.on_error == "fail-closed"
         self._request = request
@@ -80,24 +80,24 @@ class _Walk:
 
     def ask_filters(self) -> None:
         """Ask filter after filter about the brokers the ones before kept."""
-        for place in range(len(self._policy.filters)):
+        for index in range(len(self._policy.filters)):
             if not len(self.kept) or (self._closes and self._failures.count):
                 return
-            mask = self._policy.admitted(place, self._request, self.kept, self._instant)
-            part, view = self._policy.filters[place], self._instant.views[place]
+            mask = self._policy.admitted(index, self._request, self.kept, self._instant)
+            part, view = self._policy.filters[index], self._instant.views[index]
             cut = request_facet(part.name, reads_of(part))(self._request)
             for broker in self.kept.subset(~mask):
                 try:
                     detail = str(part.detail(cut, broker, view)) if hasattr(part, "detail") else None
-                except (Exception, SystemExit) as error:  # noqa: BLE001  words of a third party; failing to find them rejects nobody
+                except (Exception, SystemExit) as error:  # noqa: BLE001  a third party's explanation; its failure rejects no broker
                     detail = f"(its detail raised {raised(error)})"
                 self._rejected[broker.id] = BrokerVote(broker.id, reason=part.reason, detail=detail)
             self.kept = self.kept.subset(mask)
 
     def ask_scorers(self) -> None:
         """Ask every scorer about the brokers that are left."""
-        for place, name in enumerate(self._names):
-            answer = self._policy.score(place, self._request, self.kept, self._instant)
+        for index, name in enumerate(self._names):
+            answer = self._policy.score(index, self._request, self.kept, self._instant)
             for broker, score in zip(self.kept.ids, answer.tolist(), strict=True):
                 self._scores.setdefault(broker, {})[name] = score
         # Asked again instead of added up here, so that the sum is rounded as it is in a decision.

@@ -21,7 +21,7 @@ __all__ = ["field_of", "fields_in", "request_facet", "view_facet"]
 
 _VIEW_FIELDS = tuple(entry.name for entry in fields(ClusterView))
 _LOAD_FIELDS = frozenset(entry.name for entry in fields(Load))
-#: For every attribute of a request and of a view: what a part declares to read it.
+#: The declaration a part needs to read an attribute, for every attribute of a request and of a view.
 _DECLARED: Mapping[str, Mapping[str, str]] = {
     "request": {name: name for name in REQUEST_READS} | {"property_of": "properties"},
     "view": {name: VIEW_READS.get(name, name) for name in _VIEW_FIELDS},
@@ -35,7 +35,7 @@ class _Facet:
         self.__dict__.update(allowed, _part=part, _what=what)
 
     def __getattr__(self, name: str) -> NoReturn:
-        # Private names are asked for before a facet that is copied or unpickled has any.
+        # While a facet is copied or unpickled, private names are looked up before it has any.
         declared = None if name.startswith("_") else _DECLARED[self._what].get(name)
         if declared is None:
             # Before the load was an object of its own, its figures were attributes of the view.
@@ -63,7 +63,7 @@ class _Properties(Mapping[str, str | None]):
         return self._checked(key) in self._values
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Return a declared property, the default where the client did not send it."""
+        """Return a declared property, the default if the client did not send it."""
         return self._values.get(self._checked(key), default)
 
     def __iter__(self) -> Iterator[str]:
@@ -95,19 +95,19 @@ def request_facet(part: str, reads: frozenset[str]) -> Callable[[LookupRequest],
         if whole:
             allowed["property_of"] = request.properties.get
         elif declared:
-            held = allowed["properties"] = _Properties(part, declared, request.properties)
-            allowed["property_of"] = held.__getitem__
+            properties = allowed["properties"] = _Properties(part, declared, request.properties)
+            allowed["property_of"] = properties.__getitem__
         return cast("LookupRequest", _Facet(part, "request", allowed))
 
     return cut
 
 
 def view_facet(part: str, reads: frozenset[str], view: ClusterView, memory: Mapping[str, Any]) -> ClusterView:
-    """Return the view cut down to what a part declared, with its own memory in place of everybody's."""
+    """Return the view cut down to what a part declared, with its own memory in place of all parts'."""
     if reads >= ALL_READS:
         return replace(view, memory=memory)
-    held = vars(view)
-    allowed = {name: held[name] for name in _view_names(reads)}
+    attributes = vars(view)
+    allowed = {name: attributes[name] for name in _view_names(reads)}
     if "memory" in allowed:
         allowed["memory"] = memory
     return cast("ClusterView", _Facet(part, "view", allowed))
@@ -125,7 +125,7 @@ def fields_in(reads: frozenset[str]) -> tuple[str, ...]:
 
 
 def field_of(request: LookupRequest, name: str) -> Hashable:
-    """Return what a request says of a field that is read."""
+    """Return a request's value of a field, for decision keys."""
     if name == "properties":
         return tuple(sorted(request.properties.items()))
     if name.startswith("properties."):

@@ -63,7 +63,7 @@ class Conditions:
     #: µs for which a bundle that changes hands is Releasing, Assigning or Splitting, each; lookups of it get the state
     #: channel's answer meanwhile
     handover_us: int = 0
-    #: bytes that 1.0 of a broker's load, and of a bundle's, stands for, for shedders with limits in bytes
+    #: bytes that 1.0 of a broker's load, and of a bundle's, stands for; for shedders with limits in bytes
     broker_bytes: float = 1.0
     bundle_bytes: float = 1.0
     #: the view's salt; "" is production's
@@ -122,7 +122,7 @@ class LoadManager:
     def set_registry(self, roster: Roster, registered: NDArray[np.bool_]) -> None:
         """Start a registry epoch at the start of this tick; owners that are no longer registered lose their bundles.
 
-        So do those that are to own a bundle in flight, or are giving one up: its hand-over ends.
+        So do destinations and sources of bundles in flight: the hand-over ends.
 
         Args:
             roster: the same brokers under the same numbers, with the lookup data of this epoch.
@@ -135,7 +135,7 @@ class LoadManager:
         self.capacity = capacities(roster, self._conditions.assumed_capacity)
         self._epoch_us = self._tick_us
         self._forget_answers()
-        # Sorted, so that a leader re-selects in the same order wherever the sets of bundles came from.
+        # Sorted, so that a leader re-selects in one order, whatever the order of the sets is.
         orphans = sorted({bundle for number in lost for bundle in self._book.orphans_of(number, self._tick_us)})
         for bundle in orphans:
             self._take(bundle, "forced", self._tick_us)
@@ -147,7 +147,7 @@ class LoadManager:
         """Put the figures of a grid instant into the view."""
         self._load = load.read_only()
         self._instant = None
-        # Others say the same whatever the load is, so what they declined is not decided again.
+        # Parts that do not read the load answer as before, so requests that were declined are not decided again.
         if "view.load" in self.policy.reads:
             self._forget_answers()
 
@@ -212,8 +212,8 @@ class LoadManager:
         if not len(self._prepared().offered):
             return None
         key = self.policy.decision_key(request)
-        asked = (request.bundle, key)
-        repeated = self._declined.get(asked)
+        question = (request.bundle, key)
+        repeated = self._declined.get(question)
         if repeated is not None:
             repeated.count += 1
             return repeated.decision
@@ -222,10 +222,10 @@ class LoadManager:
         entry = Decided(ts_us, decision)
         self._decisions.append(entry)
         if decision.broker is None:
-            self._declined[asked] = entry
+            self._declined[question] = entry
             self.counters.failure += decision.declined is Reason.POLICY_ERROR
         else:
-            self._carry_through(request, decision, ts_us, ballot.offered, course)
+            self._book_decision(request, decision, ts_us, ballot.offered, course)
         return decision
 
     def decide(self, request: LookupRequest) -> tuple[Ballot, str]:
@@ -243,7 +243,7 @@ class LoadManager:
         return known, self._fingerprint
 
     def owned(self, bundle: str, broker: str) -> bool:
-        """Tell whether a broker serves a bundle."""
+        """Return whether a broker serves a bundle."""
         number = self.roster.number(broker)
         pinned = pinned_broker(bundle.rpartition("/")[0])
         if pinned is not None:
@@ -318,7 +318,7 @@ class LoadManager:
         memory, instant = self._memory_of(self.policy.shedder), self._prepared()
         # Only a shedder with limits in bytes sees bytes; for all others the weight of lookups is the load.
         shown = in_bytes(instant.view, *self._bytes) if self._bytes is not None else None
-        return run_sheds(self.policy, instant, memory, self._carry_out, in_flight=self.in_flight, shown=shown)
+        return run_sheds(self.policy, instant, memory, self._book_unload, in_flight=self.in_flight, shown=shown)
 
     def split_bundles(self) -> CycleReport[Split] | None:
         """Run one cycle of the policy's splitter; None if it has none."""
@@ -377,13 +377,13 @@ class LoadManager:
         self._ballots, self._declined = {}, {}
 
     def _refresh_fingerprint(self) -> None:
-        # Answers are kept as long as all that the policy reads stays the same, however many ticks that is.
+        # Answers are kept as long as everything the policy reads stays the same, over any number of ticks.
         fingerprint = self.policy.fingerprint(self._epoch_us, self._tick_us, self._changes_in_tick)
         if fingerprint != self._fingerprint:
             self._fingerprint = fingerprint
             self._ballots, self._declined = {}, {}
 
-    def _carry_through(
+    def _book_decision(
         self, request: LookupRequest, decision: Decision, ts_us: int, offered: Candidates | None, course: Course
     ) -> None:
         self.counters.success += 1
@@ -398,7 +398,7 @@ class LoadManager:
         if self.policy.remember(self.memory, request, self.roster[number], self.failures) or observed:
             self._instant = None
 
-    def _carry_out(self, unload: Unload) -> None:
+    def _book_unload(self, unload: Unload) -> None:
         self._unloaded[unload.bundle] = self._tick_us
         number = None if unload.destination is None else self._registered_number(unload.destination)
         self._move(unload.bundle, "shed", number)

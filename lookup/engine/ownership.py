@@ -1,17 +1,17 @@
 """Keep owners: which broker owns which bundle, the states through which bundles change hands, and why they did.
 
-A hand-over is laid out as a whole when it begins and looked at with the time of the caller, so nothing has to happen
-when a state ends. The answer to lookups meanwhile is the owner in the book: from the start of a hand-over on the broker
-that is to own the bundle, the one that splits it, or none. Only the loss of a broker that takes part ends a hand-over
+All states of a hand-over are planned when it begins, and the caller's time says which of them holds, so nothing has to
+happen when a state ends. Lookups meanwhile get the owner in the book: from the start of a hand-over on the broker that
+is to own the bundle, the one that splits it, or none. Only the loss of a broker that takes part ends a hand-over
 early, by `OwnerBook.take`.
 
     what happens              states, each as long as the others   then
     an owner was chosen       Assigning                            Owned
     a transfer                Releasing, Assigning                 Owned
-    an unload to nobody       Releasing                            Free
+    an unload                 Releasing                            Free
     a split                   Splitting                            its children are Owned
 
-The manager decides when owners change, and what else follows.
+The manager decides when owners change, and keeps memory and counters.
 
 Source: ServiceUnitState (`docs/pulsar/load-managers.md`); `docs/decisions/hand-over.md`.
 """
@@ -38,7 +38,7 @@ _S = ServiceUnitState
 
 #: The states of a hand-over in their order.
 Course: TypeAlias = tuple[ServiceUnitState, ...]
-#: Says which state a bundle in flight is in now; None: it is in none.
+#: Returns the state of a bundle in flight, None if the bundle is not in flight.
 InFlight: TypeAlias = Callable[[str], ServiceUnitState | None]
 
 AT_ONCE: Course = ()
@@ -49,7 +49,7 @@ SPLIT: Course = (_S.SPLITTING,)
 
 
 def never(bundle: str) -> None:
-    """Say of no bundle that it is in flight: an `InFlight` of managers that hand over at once."""
+    """Return None for any bundle: the `InFlight` of managers that hand over at once."""
 
 
 class Phase(NamedTuple):
@@ -91,11 +91,11 @@ class HandOvers:
 
     def begin(self, bundle: str, course: Course, now_us: int, source: int | None) -> HandOver | None:
         """Begin to hand a bundle over; None if that takes no time."""
-        # A bundle has one hand-over at a time: what it does next replaces what it was doing.
+        # A bundle has one hand-over at a time: a new one replaces the last.
         self._last.pop(bundle, None)
         if not course or not self._duration_us:
             return None
-        starts = [now_us + place * self._duration_us for place in range(len(course))]
+        starts = [now_us + step * self._duration_us for step in range(len(course))]
         phases = (Phase(state, start, start + self._duration_us) for state, start in zip(course, starts, strict=True))
         begun = self._last[bundle] = HandOver(tuple(phases), source)
         return begun
@@ -111,10 +111,10 @@ class HandOvers:
         return None if last is None else last.state(now_us)
 
     def require_settled(self, bundle: str, now_us: int, deed: str) -> None:
-        """Refuse what cannot be done to a bundle in flight; the conflict rule of the channel would reject it.
+        """Refuse to change a bundle in flight; the conflict rule of the channel would reject the change.
 
         Raises:
-            StateError: naming the bundle, its state and what was to be done: "unloaded".
+            StateError: naming the bundle, its state and the change: "unloaded".
         """
         state = self.state(bundle, now_us)
         if state is not None:
@@ -207,7 +207,7 @@ class OwnerChange(NamedTuple):
     cause: Cause
     #: a policy's odds made this owner
     decided: bool = False
-    #: what the bundle goes through first; None: nothing, or it takes no time
+    #: the states the bundle goes through first; None if there are none, or they take no time
     hand_over: HandOver | None = None
 
 
@@ -222,7 +222,7 @@ _NO_PAST = _Past(None, "first")
 
 
 class OwnerBook:
-    """Changes owners and keeps what changed; a bundle's new owner is booked with its last one and why that lost it.
+    """Changes owners and records each change; a new owner is booked with the last one and why that lost the bundle.
 
     Args:
         handover_us: how long each state of a hand-over lasts.
@@ -254,7 +254,7 @@ class OwnerBook:
         """
         owner, ended = self._ownership.take(bundle), self.hand_overs.end(bundle, ts_us)
         if owner is None:
-            # A release that was under way has lost its source: nobody goes on closing topics.
+            # A release that was under way has lost its source: no broker goes on closing topics.
             if ended is not None:
                 self._changes.append(OwnerChange(ts_us, bundle, ended.source, None, cause))
             return False

@@ -1,6 +1,6 @@
 """Find plug-ins, installed ones by entry point and plain files by path, and collect their classes.
 
-Built-ins enter here like everybody else. Hooks are called once; nothing on the path of a decision comes through here.
+Built-ins are loaded in the same way. Hooks are called once; nothing on the path of a decision calls this module.
 """
 
 from __future__ import annotations
@@ -131,11 +131,11 @@ def _register(manager: pluggy.PluginManager, module: object, name: str, origin: 
     try:
         manager.register(module, name=name)
     except (ValueError, pluggy.PluginValidationError) as error:
-        # A module entered under two names, or a hook marked as what no hook of ours is.
+        # A module registered under two names, or a hook with options that its specification does not have.
         why = " ".join(str(error).split())
         raise PluginError(f"plug-in {name!r} of {origin} cannot be registered: {why}") from None
     implemented = {caller.name for caller in manager.get_hookcallers(module) or ()}
-    # Pluggy passes over a hook without its decorator in silence, and nobody would miss the classes it registers.
+    # Pluggy silently ignores a hook without its decorator, and the classes it registers would go missing unnoticed.
     for hook in _HOOKS:
         if hook not in implemented and callable(getattr(module, hook, None)):
             title = f"{name!r} of {origin}"
@@ -147,7 +147,7 @@ def _register(manager: pluggy.PluginManager, module: object, name: str, origin: 
 
 def _refuse_arguments(module: object, title: str) -> None:
     """Refuse hooks that cannot be called as they are, without arguments."""
-    # Pluggy would pass what a hook asks for by name, and complain only when it is called.
+    # Pluggy would pass arguments by name, and complain only when the hook is called.
     for hook in _HOOKS:
         function = getattr(module, hook, None)
         if not inspect.isroutine(function) or not hasattr(function, f"{PROJECT}_impl"):
@@ -156,9 +156,9 @@ def _refuse_arguments(module: object, title: str) -> None:
         try:
             signature.bind()
         except TypeError:
-            asked = f"{hook}({', '.join(signature.parameters)})"
+            written = f"{hook}({', '.join(signature.parameters)})"
             raise PluginError(
-                f"plug-in {title} has {asked}, but a hook is called without arguments; {hook}() would be right"
+                f"plug-in {title} has {written}, but a hook is called without arguments; {hook}() would be right"
             ) from None
 
 

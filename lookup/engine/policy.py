@@ -65,11 +65,11 @@ class Policy:
     shedder: Shedder | None = None
     on_error: OnError = "stop"
     splitter: Splitter | None = None
-    #: µs for which what the shedder unloaded is left in peace; loadBalancerSheddingGracePeriodMinutes, by default 30
+    #: µs for which an unloaded bundle is not unloaded again; loadBalancerSheddingGracePeriodMinutes, by default 30
     grace_us: int = 30 * 60 * 1_000_000
     #: how brokers publish their load, if that is simulated
     cadence: Cadence = Cadence()
-    #: the brokers it asks about if the first choice is none, or overloaded
+    #: the brokers to ask about if the first choice is no broker or an overloaded one
     second_choice: SecondChoice | None = None
 
     @cached_property
@@ -85,7 +85,7 @@ class Policy:
 
     @cached_property
     def unforgiving(self) -> Policy:
-        """Return the same policy, of which every part that fails raises."""
+        """Return the same policy with `on_error = "stop"`: a failure of any part raises."""
         return replace(self, on_error="stop")
 
     @cached_property
@@ -104,7 +104,7 @@ class Policy:
 
     @cached_property
     def is_stateful(self) -> bool:
-        """Tell whether a part keeps memory between decisions."""
+        """Return whether a part keeps memory between decisions."""
         return "view.memory" in self.reads or bool(self._keepers or self._observers)
 
     def decision_key(self, request: LookupRequest) -> tuple[Hashable, ...]:
@@ -117,7 +117,7 @@ class Policy:
         Args:
             changes: ownership changes since the tick began.
         """
-        # The coarsest instant at which nothing that is read has changed: fewer instants, fewer questions to parts.
+        # As coarse as what is read allows: fewer fingerprints, fewer calls of parts.
         if "view.ownership" in self.reads:
             return f"{epoch_us}/{tick_us}/{changes}"
         if self.reads & {"view.load", "view.now", "view.memory"}:
@@ -144,7 +144,7 @@ class Policy:
             raise type(breach)(f"policy {self.name!r}: {breach}") from breach
 
     def _among(self, request: LookupRequest, instant: Instant, kept: Kept) -> Ballot:
-        """Ask scorers and selector about those the filters left; once per instant if only filters see changes."""
+        """Ask scorers and selector about the brokers left; once per instant if no assignment changes their answers."""
         if kept.is_closed:
             return Ballot(rejected=kept.rejected, declined=Reason.POLICY_ERROR)
         if not len(kept.brokers):
@@ -173,16 +173,17 @@ class Policy:
 
     @cached_property
     def _choice_reads(self) -> tuple[str, ...] | None:
-        """Return what scorers and selector read of a request; None if an assignment changes their answers.
+        """Return the request fields that scorers and selector read, by which their ballots are cached.
 
-        Also None if it changes no filter's: then whole ballots are kept, by decision key.
+        None if these are not cached: an assignment may change an answer of scorers or selector, or it changes no answer
+        of a filter either, and whole ballots are cached by decision key.
         """
         reads = frozenset[str]().union(*self.part_reads[len(self.filters) :])
         keeps = self._settled < len(self.filters) and not reads & _UNSETTLED
         return fields_in(reads) if keeps else None
 
     def _filtered(self, request: LookupRequest, instant: Instant) -> Kept:
-        """Ask the filters in order, until one leaves no broker; once per instant those no assignment can change."""
+        """Ask the filters in order until no broker is left; those that no assignment can change, once per instant."""
         known = self._settled
         key = tuple([field_of(request, name) for name in self._settled_reads])
         kept = instant.kept.get(key)
@@ -193,20 +194,20 @@ class Policy:
             instant.kept[key] = kept
         return self._narrowed(range(known, len(self.filters)), request, kept, instant)
 
-    def _narrowed(self, places: Iterable[int], request: LookupRequest, kept: Kept, instant: Instant) -> Kept:
+    def _narrowed(self, indices: Iterable[int], request: LookupRequest, kept: Kept, instant: Instant) -> Kept:
         brokers, rejected, is_unsure, _ = kept
         before = instant.failures.count
-        for place in places:
+        for index in indices:
             # As in Pulsar: a filter is never asked about no brokers, and reasons stay those of the filters before it.
             if not len(brokers):
                 break
             try:
-                mask = self.admitted(place, request, brokers, instant)
+                mask = self.admitted(index, request, brokers, instant)
             except _ClosedError:
                 return Kept(brokers, rejected, is_unsure, is_closed=True)
             refused = len(mask) - int(np.count_nonzero(mask))
             if refused:
-                reason = self.filters[place].reason
+                reason = self.filters[index].reason
                 rejected = {**rejected, reason: rejected.get(reason, 0) + refused}
                 brokers = brokers.subset(mask)
         return Kept(brokers, rejected, is_unsure or instant.failures.count > before)
@@ -214,7 +215,7 @@ class Policy:
     @cached_property
     def _settled(self) -> int:
         """Return how many filters come before the first whose answer an assignment can change."""
-        # Filters keep their order, so one that an assignment can change makes all behind it be asked again.
+        # Filters keep their order, so after one that an assignment can change all others are asked again.
         reads = [bool(part & _UNSETTLED) for part in self.part_reads[: len(self.filters)]]
         return reads.index(True) if True in reads else len(reads)
 
@@ -222,17 +223,17 @@ class Policy:
     def _settled_reads(self) -> tuple[str, ...]:
         return fields_in(frozenset[str]().union(*self.part_reads[: self._settled]))
 
-    def admitted(self, place: int, request: LookupRequest, brokers: Candidates, instant: Instant) -> NDArray[np.bool_]:
-        """Ask one filter, by its place; return a mask of shape (n_candidates,)."""
-        part, view = self.filters[place], instant.views[place]
+    def admitted(self, index: int, request: LookupRequest, brokers: Candidates, instant: Instant) -> NDArray[np.bool_]:
+        """Ask one filter, by its index; return a mask of shape (n_candidates,)."""
+        part, view = self.filters[index], instant.views[index]
         # Kept outside the `try`: if a generator raises half way, `on_error = "skip"` keeps its answers, as Pulsar does.
         answers: list[Any] = []
         try:
-            answer = part.admit(self._cuts[place](request), brokers, view)
+            answer = part.admit(self._cuts[index](request), brokers, view)
             if isinstance(answer, np.ndarray) and answer.ndim:
                 return checked_mask(part.name, answer, brokers)
             for admitted in one_by_one(part.name, answer, len(brokers)):
-                answers.append(admitted)  # noqa: PERF402  what was said before it raises must not be lost
+                answers.append(admitted)  # noqa: PERF402  answers before it raises must not be lost
         except (ContractError, KeyboardInterrupt):
             raise
         except BaseException as error:  # noqa: BLE001  a third party's code may raise anything; on_error decides
@@ -246,13 +247,13 @@ class Policy:
             return np.ones(len(brokers))
         # Added up in listed order: another order would round differently and turn ties into preferences.
         total = np.zeros(len(brokers))
-        for place in range(len(self.scorers)):
-            total += self.scorers[place].weight * self.score(place, request, brokers, instant)
+        for index in range(len(self.scorers)):
+            total += self.scorers[index].weight * self.score(index, request, brokers, instant)
         return total
 
-    def score(self, place: int, request: LookupRequest, brokers: Candidates, instant: Instant) -> NDArray[np.float64]:
-        """Ask one scorer, by its place; return its own scores, shape (n_candidates,)."""
-        scorer, slot = self.scorers[place].scorer, len(self.filters) + place
+    def score(self, index: int, request: LookupRequest, brokers: Candidates, instant: Instant) -> NDArray[np.float64]:
+        """Ask one scorer, by its index; return its own scores, shape (n_candidates,)."""
+        scorer, slot = self.scorers[index].scorer, len(self.filters) + index
         answer = self._asked(
             scorer.name,
             request,
@@ -279,7 +280,7 @@ class Policy:
     def remember(
         self, memory: dict[str, dict[str, Any]], request: LookupRequest, broker: Broker, failures: Failures
     ) -> bool:
-        """Let every part that keeps memory note an assignment; tell whether there is such a part.
+        """Let every part that keeps memory note an assignment; return whether there is such a part.
 
         The assignment stands if a part fails here, whatever `on_error` says, unless it says stop.
 
@@ -302,7 +303,7 @@ class Policy:
         offered: Candidates | None,
         instant: Instant,
     ) -> bool:
-        """Let every part that observes note an assignment with what was offered; tell whether there is such a part.
+        """Let every part that observes note an assignment and its offer; return whether there is such a part.
 
         Args:
             memory: by `memory_key`, changed in place.
@@ -314,8 +315,8 @@ class Policy:
         """
         if offered is None:
             return False
-        for place, part, cut in self._observers:
-            kept, offer = memory.setdefault(memory_key(part), {}), Offer(offered, instant.views[place])
+        for index, part, cut in self._observers:
+            kept, offer = memory.setdefault(memory_key(part), {}), Offer(offered, instant.views[index])
             self._note(part, request, instant.failures, partial(part.observe, kept, cut(request), broker, offer))
         return bool(self._observers)
 
@@ -331,9 +332,9 @@ class Policy:
 
     @cached_property
     def _observers(self) -> tuple[tuple[int, Any, Callable[[LookupRequest], LookupRequest]], ...]:
-        """Return the parts that observe what is offered, with their places and their cuts of a request."""
+        """Return the parts that observe offers, with their positions and their cuts of a request."""
         named = zip(self.parts, self._cuts, strict=True)
-        return tuple((place, part, cut) for place, (part, cut) in enumerate(named) if hasattr(part, "observe"))
+        return tuple((index, part, cut) for index, (part, cut) in enumerate(named) if hasattr(part, "observe"))
 
     @cached_property
     def _keepers(self) -> tuple[tuple[Any, Callable[[LookupRequest], LookupRequest]], ...]:
@@ -370,7 +371,7 @@ class Policy:
 
 
 class Instant:
-    """One view prepared for one policy: the brokers on offer, and each part's own cut of the view."""
+    """One view prepared for one policy: the brokers on offer, and each part's facet of the view."""
 
     __slots__ = ("chosen", "failures", "kept", "offered", "view", "views")
 

@@ -1,4 +1,4 @@
-"""Publishes the load of brokers as Pulsar does: if enough has changed since the last report, or enough time is over.
+"""Publishes the load of brokers as Pulsar does: if enough has changed since the last report, or enough time has passed.
 
 Between publications every other broker sees what was last published, while the broker's own averages move on with every
 sample. Nothing here reads a clock; times come in as numbers.
@@ -207,7 +207,7 @@ class ReportBoard:
             now_us: µs since the Unix epoch, not before that of the last call.
         """
         self._sample_before(now_us)
-        self._measured = _mixed(gone, _unmeasured(self.n_brokers), self._measured)
+        self._measured = _merged(gone, _unmeasured(self.n_brokers), self._measured)
         self._forget(gone)
 
     def _sample_before(self, now_us: int) -> None:
@@ -217,7 +217,7 @@ class ReportBoard:
     def _forget(self, gone: NDArray[np.bool_]) -> None:
         board = self.published
         self._averages = np.where(gone, np.nan, self._averages)
-        self.published = _mixed(gone, _nothing(self.n_brokers), board)
+        self.published = _merged(gone, _nothing(self.n_brokers), board)
 
     def _sample(self, count: int) -> None:
         """Take a number of samples of figures that do not change meanwhile."""
@@ -258,7 +258,7 @@ class ReportBoard:
         now = np.stack([self._measured.usage, self._measured.throughput])
         # The first sample of all starts the averages.
         before = np.where(np.isnan(self._averages), now, self._averages)
-        # What so many equal samples leave of the difference to the value before.
+        # Each sample multiplies the distance to the value before by `history`.
         return now + (before - now) * np.power(self.cadence.history, samples, dtype=np.float64)
 
     def _publish(self, samples: Ints) -> None:
@@ -267,14 +267,14 @@ class ReportBoard:
         now = self._measured
         is_due = samples > 0
         fresh = Published(usage, now.usage, now.throughput, now.rate, throughput_ema, now.topics, at_us)
-        self.published = _mixed(is_due, fresh, self.published)
-        self._known = _mixed(is_due, now, self._known)
+        self.published = _merged(is_due, fresh, self.published)
+        self._known = _merged(is_due, now, self._known)
 
 
 _Columns = TypeVar("_Columns", Measured, Published)
 
 
-def _mixed(chosen: NDArray[np.bool_], one: _Columns, other: _Columns) -> _Columns:
-    """Take some brokers' rows from one table and the rest from another."""
-    names = (entry.name for entry in fields(one))
-    return type(one)(**{name: np.where(chosen, getattr(one, name), getattr(other, name)) for name in names})
+def _merged(mask: NDArray[np.bool_], chosen: _Columns, rest: _Columns) -> _Columns:
+    """Take the rows of the brokers in a mask from one table and the rest from another."""
+    names = (entry.name for entry in fields(chosen))
+    return type(chosen)(**{name: np.where(mask, getattr(chosen, name), getattr(rest, name)) for name in names})

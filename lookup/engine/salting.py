@@ -1,11 +1,11 @@
-"""Probe policies for salt: find the parts that tell equal brokers apart by their names, and alike under every salt.
+"""Probe policies for salt: find the parts that separate equal brokers by their names, and alike under every salt.
 
 A placement by hash is one draw of luck, like a roll of dice. Every replicate of a replay has a salt of its own, which a
 part that hashes mixes in; a part that does not has the same luck in every replicate, and it looks like merit. The probe
 asks parts about brokers that differ in nothing but their names, under several salts: odds that are uneven and always
 the same can only come from the names.
 
-Names are made up, so that parts whose parameters name brokers are not mistaken for parts that hash.
+Broker names are invented, so that parts whose parameters name brokers are not mistaken for parts that hash.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lookup.model.request import request_of
 
 __all__ = ["probe_requests", "unsalted_parts"]
 
-#: How many requests are made up, kinds of brokers tried, and requests put by clients who ask for just that kind.
+#: How many requests are made up, kinds of brokers tried, and requests repeated with the labels of such a kind.
 _REQUESTS, _KINDS, _LABELLED = 64, 4, 8
 #: Eight brokers under eight salts: a part that mixes the salt in looks as if it did not once in 8 ** 7 single requests.
 _NAMES: Final = "abcdefgh"
@@ -76,7 +76,7 @@ def unsalted_parts(
 
     Args:
         requests: `probe_requests` makes some.
-        brokers: of which kinds brokers are; clones of each kind are asked about.
+        brokers: examples of the kinds of brokers; clones of each kind are asked about.
         topology: of the run.
 
     Returns:
@@ -185,16 +185,16 @@ def _alone(part: Any) -> Policy:
 
 
 def _is_unsalted(policy: Policy, scenes: Sequence[tuple[Sequence[ClusterView], Sequence[LookupRequest]]]) -> bool:
-    """Tell whether a policy's odds over equal brokers are uneven, and the same under every salt."""
+    """Return whether a policy's odds over equal brokers are uneven, and the same under every salt."""
     try:
         for views, requests in scenes:
             # Requests with one decision key have the same odds, so a policy that reads little is asked little.
-            asked = list({policy.decision_key(request): request for request in requests}.values())
-            first = list(_odds(policy, asked, views[0]))
+            distinct = list({policy.decision_key(request): request for request in requests}.values())
+            first = list(_odds(policy, distinct, views[0]))
             if all(max(odds) - min(odds) <= _CLOSE for odds in first):
                 continue
             # Lazily: most parts that mix the salt in differ under the second salt, and the others need not be asked.
-            pairs = (pair for view in views[1:] for pair in zip(first, _odds(policy, asked, view), strict=True))
+            pairs = (pair for view in views[1:] for pair in zip(first, _odds(policy, distinct, view), strict=True))
             if all(abs(a - b) <= _CLOSE for odds in pairs for a, b in zip(*odds, strict=True)):
                 return True
     except PulsarLookupError:

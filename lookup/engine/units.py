@@ -69,7 +69,7 @@ def limits_of(part: Any) -> tuple[Limit, ...]:
 
 
 def goes_by_bytes(part: Any) -> bool:
-    """Tell whether a part has a limit in bytes per second above 0."""
+    """Return whether a part has a limit in bytes per second above 0."""
     return any(limit.quantity == "bytes" and limit.value > 0 for limit in limits_of(part))
 
 

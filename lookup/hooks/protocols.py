@@ -6,7 +6,7 @@ answer; a wrong length, a NaN or a number out of range ends the run whatever `on
 
 A part may declare what it reads, `reads: ClassVar[frozenset[str]]` or a property: fields of the request (`tenant`,
 `properties.rack`, ...) and changing parts of the view (`view.load`, `view.ownership`, `view.now`, `view.memory`),
-and `view.salt`, which every part that hashes mixes into its hash. What it is handed has only those, and decisions that
+and `view.salt`, which every part that hashes mixes into its hash. Its arguments have only those, and requests that
 agree on them are decided once. Without the attribute it reads everything. `view.load.rates` and the like
 (`LOAD_DETAILS`) beside `view.load` say which of its figures matter.
 """
@@ -60,8 +60,8 @@ class Conf:
 class Unit:
     """Say that a parameter is a limit in bytes or messages per second, which a log of lookups need not know.
 
-    A shedder with a limit in bytes above 0 is shown loads in bytes per second if the run can make them out, and is
-    reported as unable to act if neither these nor the messages it may go by instead are known.
+    A shedder with a limit in bytes above 0 sees loads in bytes per second if the run knows them, and is reported as
+    unable to act if neither these nor the messages it may use instead are known.
     """
 
     name: Literal["bytes/s", "MiB/s", "messages/s"]
@@ -69,7 +69,7 @@ class Unit:
     switch: str | None = None
 
 
-#: What a part reads that declares nothing.
+#: The reads of a part that declares none.
 ALL_READS = frozenset(
     {
         "domain",
@@ -89,14 +89,13 @@ ALL_READS = frozenset(
 )
 
 
-#: What a part may declare beside `view.load`, to say that it goes by figures which not every replay knows: rates of
-#: messages, single resources, topics. If they are unknown, that is said before the run; nothing is hidden from the
-#: part.
+#: Declarations beside `view.load` of a part that uses figures which not every replay knows: rates of messages, single
+#: resources, topics. If they are unknown, a warning says so before the run; nothing is hidden from the part.
 LOAD_DETAILS = frozenset({"view.load.rates", "view.load.resources", "view.load.topics"})
 
-#: Which direction of a metric is better; "info": neither, it gets no verdict.
+#: The better direction of a metric; "info": neither, it gets no verdict.
 Better = Literal["up", "down", "info"]
-#: What one row of the figures behind a metric is.
+#: The unit of one row of the figures behind a metric.
 Grain = Literal["lookup", "change", "cell"]
 #: What a row of a metric's sums is, and what intervals vary: a bundle, a cell of time (taken in blocks), a bundle or
 #: (rows behind the bundles') an event that took bundles from their owners, or nothing that could be varied.
@@ -304,7 +303,7 @@ class Metric(Part, Protocol):
     resample: ClassVar[Resample]
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return the keys the metric is told apart by, `(None,)` for one number; empty if it cannot be computed."""
+        """Return the keys of the metric's numbers, `(None,)` if it has one number; empty if it cannot be computed."""
 
     def accumulate(self, batch: Batch, key: str | None) -> NDArray[np.float64]:
         """Return finite sums of shape (n_units, k), one row per bundle or cell; sums of several batches add up.

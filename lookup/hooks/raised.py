@@ -1,4 +1,4 @@
-"""Report what a third party's code has raised, in one line with the place in its file.
+"""Report an error of a third party's code in one line, with file and line of that code.
 
 The command line prints no tracebacks; the author of a plug-in still has to find the line.
 """
@@ -17,13 +17,13 @@ from lookup.errors import PluginError
 
 __all__ = ["guarded", "in_one_line", "raised"]
 
-#: Folders of the code that calls third parties; frames in these are not theirs.
+#: Folders of the code that calls third parties; frames in these are not the third party's.
 _CALLERS = tuple(f"{PurePath(file).parent}{os.sep}" for file in (PurePath(__file__).parent, pluggy.__file__))
 
 
 @contextmanager
 def guarded(beginning: str) -> Iterator[None]:
-    """Call a third party's code: whatever it raises but Ctrl-C is one sentence, which begins as is given.
+    """Call a third party's code; turn any error but Ctrl-C into one sentence with the given beginning.
 
     Raises:
         PluginError: the sentence, with file and line of the code.
@@ -37,7 +37,7 @@ def guarded(beginning: str) -> Iterator[None]:
 
 
 def raised(error: BaseException) -> str:
-    """Return an error's name, what it says, and file and line of the code that was called, if that has any."""
+    """Return an error's name and message, with file and line of the third party's code if they are known."""
     if isinstance(error, SyntaxError):  # whose own text has file and line
         return in_one_line(error)
     frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
@@ -51,7 +51,7 @@ def raised(error: BaseException) -> str:
 
 
 def in_one_line(error: BaseException) -> str:
-    """Return an error's name and what it says, however many lines a third party's error has."""
+    """Return an error's name and message in one line."""
     try:
         message = str(error)
     except Exception:  # noqa: BLE001  a third party's error may be broken itself

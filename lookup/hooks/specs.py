@@ -1,8 +1,8 @@
 """The hooks: through these, and only these, plug-ins hand their classes to the framework.
 
 Every hook is called once, when a command starts, with no arguments; a plug-in returns an iterable of classes and may
-leave out the hooks it does not need. The answers of all plug-ins are put together; two classes of one kind with one
-name are refused, both named. Nothing is called on the path of a decision: the engine calls the objects.
+leave out the hooks it does not need. The classes of all plug-ins are collected; two of one kind and name are refused.
+Nothing is called on the path of a decision: the engine calls the objects.
 """
 
 from __future__ import annotations

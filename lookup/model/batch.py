@@ -2,8 +2,7 @@
 
 Batches add up. A replay yields one for every registry epoch, a stretch in which no broker came, left or changed its
 lookup data; ownership changes and cells stand in the last of them, the others have empty ones. Units and clients are
-numbered the same in all of them. Every metric is handed the same batches, so nothing in them can be written into:
-columns are views, never copies.
+numbered the same in all of them. Every metric gets the same batches, so columns are read-only views.
 """
 
 from __future__ import annotations
@@ -40,17 +39,17 @@ class _Columns:
 
 @dataclass(frozen=True, slots=True)
 class ClientClass:
-    """Clients that cannot be told apart: their lookup properties (logged or from `[[clients]]`) and location."""
+    """Clients with equal lookup properties (logged or from `[[clients]]`) and location."""
 
     properties: Mapping[str, str] = field(default_factory=dict)
     location: Location = Location()
 
     def __post_init__(self) -> None:
-        """Show the properties without a way to change them."""
+        """Make the properties read-only."""
         object.__setattr__(self, "properties", MappingProxyType(self.properties))
 
     def __reduce__(self) -> tuple[type[ClientClass], tuple[dict[str, str], Location]]:
-        """Travel with plain properties: what only shows them does not pickle."""
+        """Pickle plain properties: a `MappingProxyType` does not pickle."""
         return ClientClass, (dict(self.properties), self.location)
 
 

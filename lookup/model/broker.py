@@ -70,8 +70,8 @@ class BrokerLookupData:
         """
         record = parsed_object(source, "broker lookup data")
         # Null and absent mean the same: brokers of different versions write one or the other.
-        given = ((name, key, record.get(key)) for name, key in _JSON_KEYS.items())
-        return cls(**{name: _READERS[name](value, key) for name, key, value in given if value is not None})
+        values = ((name, key, record.get(key)) for name, key in _JSON_KEYS.items())
+        return cls(**{name: _READERS[name](value, key) for name, key, value in values if value is not None})
 
     def to_json(self) -> str:
         """Write Pulsar's JSON, keys sorted."""
@@ -119,8 +119,8 @@ def _listeners(value: object, key: str) -> dict[str, AdvertisedListener]:
     listeners = {}
     for name, entry in mapping(value, key).items():
         where = f"{key}.{name}"
-        given = ((field, part, mapping(entry, where).get(part)) for field, part in _LISTENER_KEYS.items())
-        urls = {field: text(url, f"{where}.{part}") for field, part, url in given if url is not None}
+        values = ((field, part, mapping(entry, where).get(part)) for field, part in _LISTENER_KEYS.items())
+        urls = {field: text(url, f"{where}.{part}") for field, part, url in values if url is not None}
         listeners[name] = AdvertisedListener(**urls)
     return listeners
 
@@ -172,7 +172,7 @@ class Broker:
 
 
 class Roster:
-    """All brokers of a cluster for one registry epoch, sorted by id; a broker's place is its number in every column.
+    """All brokers of a cluster for one registry epoch, sorted by id; a broker's position is its number in every column.
 
     The numbers are given once for a whole run, so a roster also holds brokers that are not registered at the moment.
     """
@@ -244,8 +244,8 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.index)
 
-    def __getitem__(self, place: int) -> Broker:
-        return self._roster[int(self.index[place])]
+    def __getitem__(self, position: int) -> Broker:
+        return self._roster[int(self.index[position])]
 
     def __iter__(self) -> Iterator[Broker]:
         return (self._roster[number] for number in self.index.tolist())
@@ -255,10 +255,10 @@ class Candidates:
         """Return the candidates' ids."""
         return self.ids_at(slice(None))
 
-    def ids_at(self, places: slice | IndexArray) -> tuple[str, ...]:
-        """Return the ids of some of the candidates, by their places."""
+    def ids_at(self, positions: slice | IndexArray) -> tuple[str, ...]:
+        """Return the ids of some of the candidates, by their positions."""
         ids = self._roster.ids
-        return tuple([ids[number] for number in self.index[places].tolist()])
+        return tuple([ids[number] for number in self.index[positions].tolist()])
 
     def labels(self, key: str) -> LabelArray:
         """Return each candidate's value of a client property, shape (n_candidates,), None if it has none."""

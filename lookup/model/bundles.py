@@ -56,12 +56,12 @@ class BundleRange:
 
     @property
     def is_upper_closed(self) -> bool:
-        """Tell whether the upper end belongs to the range: it is the end of the circle."""
+        """Return whether the upper end belongs to the range: it is the end of the circle."""
         return self.upper == HASH_END
 
     @property
     def can_split(self) -> bool:
-        """Tell whether there is room for a boundary between the ends."""
+        """Return whether there is room for a boundary between the ends."""
         return self.upper - self.lower > 1
 
     def __contains__(self, hashed: int) -> bool:

@@ -1,6 +1,6 @@
 """The topics of a catalog as data: entries, events, selectors, listings, and the view that listers and watchers read.
 
-What keeps a catalog, and what reads selectors from text, is in the room `topics`.
+The catalog itself and the parser of selectors are in the room `topics`.
 
 Source: PIP-451 (labels, selectors), PIP-452 (listings), `docs/pulsar/protocol.md`.
 """
@@ -18,10 +18,10 @@ __all__ = [
     "TopicEvent", "selects",
 ]  # fmt: skip
 
-#: Which topics a listing is about, by their domain.
+#: Domains of the topics that a listing is about.
 Mode = Literal["persistent", "non-persistent", "all"]
 
-#: What may happen to a topic; "labels" and "properties" are sent only if something is different afterwards.
+#: Changes of a topic; "labels" and "properties" are sent only if something is different afterwards.
 EventKind = Literal["created", "deleted", "labels", "properties", "loaded", "unloaded"]
 
 
@@ -63,7 +63,7 @@ class Equals:
     value: str
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Tell whether a topic with these labels meets the condition."""
+        """Return whether a topic with these labels meets the condition."""
         return labels.get(self.key) == self.value
 
     def __str__(self) -> str:
@@ -83,7 +83,7 @@ class In:
             raise ArgumentError(f"the values of {self.key!r} are the text {given!r}; give a tuple of texts")
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Tell whether a topic with these labels meets the condition."""
+        """Return whether a topic with these labels meets the condition."""
         return labels.get(self.key) in self.values
 
     def __str__(self) -> str:
@@ -97,7 +97,7 @@ class Exists:
     key: str
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Tell whether a topic with these labels meets the condition."""
+        """Return whether a topic with these labels meets the condition."""
         return self.key in labels
 
     def __str__(self) -> str:
@@ -107,13 +107,13 @@ class Exists:
 #: One condition of a selector.
 Term: TypeAlias = Equals | In | Exists
 
-#: Conditions that must all hold; one without any condition is none: it is refused wherever topics are selected. What
-#: plug-ins know by this name chooses brokers, so `lookup.model` does not hand this one on.
+#: Conditions that must all hold; an empty one is refused wherever topics are selected. For plug-ins a `Selector` is the
+#: part that chooses brokers, so `lookup.model` does not re-export this one.
 Selector: TypeAlias = tuple[Term, ...]
 
 
 def selects(selector: Selector, labels: Mapping[str, str]) -> bool:
-    """Tell whether a topic with these labels meets every condition; a selector without conditions selects nothing."""
+    """Return whether a topic with these labels meets every condition; a selector without conditions selects nothing."""
     return bool(selector) and all(term.matches(labels) for term in selector)
 
 

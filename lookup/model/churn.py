@@ -1,7 +1,7 @@
 """Churn as arithmetic: moves that cancel each other out among brokers, and series that swing against their trend.
 
-What is counted for whom is the business of metrics (`lookup.score`) and of scenarios (`lookup.simulate`). What TiKV's
-`pd-analysis` and CockroachDB's `asim` leave open is settled here and in `docs/scoring.md`.
+Metrics (`lookup.score`) and scenarios (`lookup.simulate`) choose the moves and series to count. Points that TiKV's
+`pd-analysis` and CockroachDB's `asim` leave open are settled here and in `docs/scoring.md`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _TREND_EXPONENT = 0.8
 def on_cycles(source: IndexArray, target: IndexArray) -> BoolArray:
     """Mark the moves that lie on cycles of the graph of moves between brokers, shape (n_moves,).
 
-    Without them every broker would hold as many bundles as with them. Between two brokers one move is like another for
-    the graph; it is the latest ones that closed the cycles.
+    Without them every broker would hold as many bundles as with them. The graph does not distinguish moves between the
+    same two brokers; the latest of them are marked, as they closed the cycles.
 
     Args:
         source: number of the broker each move leaves, >= 0, shape (n_moves,), in order of time.

@@ -1,7 +1,7 @@
 """Read users' files: TOML and JSON texts of bounded depth, checked fields of JSON records, rows of log readers.
 
-Nothing else reads such a text. Values that come back can be walked, copied, pickled and written again by functions that
-call themselves: that is why `MAX_DEPTH` is far below what Python's stack would bear. The caller names the file.
+No other module parses such a text. Values that come back can be walked, copied, pickled and written again by recursive
+functions, so `MAX_DEPTH` is far below the depth of Python's stack. The caller names the file.
 
 A reader of fields takes a value and its key, nested ones with dots between (`cpu.usage`), and returns the value or
 raises an `InputError` that names both and says what would be right.
@@ -106,7 +106,7 @@ def json_value(text: str) -> Any:
 
 
 def _require_shallow(values: Iterable[Any]) -> None:
-    # Level by level: a walk that calls itself would fail at the depth it is there to refuse.
+    # Level by level: a recursive walk would fail at the depth it is there to refuse.
     level = [value for value in values if isinstance(value, Mapping | list)]
     for _ in range(MAX_DEPTH):
         if not level:
@@ -186,7 +186,7 @@ def special_kind(path: str) -> str | None:
 
 
 def is_device(path: Path) -> bool:
-    """Tell whether a path names a device, which may have no end."""
+    """Return whether a path names a device, which may have no end."""
     return _kind(path) == "a device"
 
 

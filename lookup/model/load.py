@@ -127,7 +127,7 @@ class Load:
         return cls(nan, nan, np.zeros(n_brokers, np.int64) if topics is None else topics, [()] * n_brokers)
 
     def read_only(self) -> Load:
-        """Return the same load with arrays that nobody who sees it can write to; they follow the originals."""
+        """Return the same load with read-only arrays, which follow the originals."""
         columns: dict[str, NDArray[np.generic]] = {}
         for entry in fields(self):
             value = getattr(self, entry.name)
@@ -189,7 +189,7 @@ def weighted_usage(resources: Floats, weights: Sequence[float], *, limit: float 
 class LoadStats:
     """Mean and population standard deviation of some loads; moving load keeps the mean as it was.
 
-    The last bits depend on the order in which loads are counted, which is the caller's business.
+    The last bits depend on the order in which loads are added, which the caller chooses.
     """
 
     #: how many loads there are

@@ -35,13 +35,13 @@ class ResourceUsage:
 
     @property
     def percent_usage(self) -> float:
-        """Usage in percent of the limit as Pulsar works it out: in 32-bit floats, 0 without a limit, not clamped.
+        """Usage in percent of the limit as Pulsar computes it: in 32-bit floats, 0 without a limit, not clamped.
 
         The result is a 32-bit float widened to 64 bits, so 30 of 100 is 30.000001907348633.
         """
         if self.limit <= 0:
             return 0.0
-        # What is beyond 32 bits is infinite there, as in Java.
+        # Numbers beyond 32 bits become infinite, as in Java.
         with np.errstate(all="ignore"):
             return float(np.float32(self.usage) / np.float32(self.limit) * np.float32(100))
 
@@ -159,10 +159,10 @@ def bundle_stats_from_json(source: str) -> NamespaceBundleStats:
     return _filled(NamespaceBundleStats, parsed_object(source, "bundle stats"))
 
 
-def _filled(kind: type[_Record], record: Mapping[str, Any], place: str = "") -> _Record:
-    given = ((entry, _camel(entry.name)) for entry in fields(kind))
-    present = ((entry, key, record[key]) for entry, key in given if record.get(key) is not None)
-    return kind(**{entry.name: _READERS[str(entry.type)](value, place + key) for entry, key, value in present})
+def _filled(kind: type[_Record], record: Mapping[str, Any], prefix: str = "") -> _Record:
+    named = ((entry, _camel(entry.name)) for entry in fields(kind))
+    present = ((entry, key, record[key]) for entry, key in named if record.get(key) is not None)
+    return kind(**{entry.name: _READERS[str(entry.type)](value, prefix + key) for entry, key, value in present})
 
 
 def _written(record: BrokerLoadData | ResourceUsage) -> dict[str, Any]:
@@ -171,7 +171,7 @@ def _written(record: BrokerLoadData | ResourceUsage) -> dict[str, Any]:
 
 
 def _rounded(value: float) -> int:
-    # Java's Math.round: halves go up, where Python's round takes them to the even neighbour.
+    # Java's Math.round takes halves up, Python's round takes them to the even neighbour.
     return math.floor(value + 0.5)
 
 
@@ -184,7 +184,7 @@ def _resource(value: object, key: str) -> ResourceUsage:
     return _filled(ResourceUsage, mapping(value, key), f"{key}.")
 
 
-#: What a field has to be, by its type's name: annotations are not evaluated.
+#: Reader of a field, by its type's name: annotations are not evaluated.
 _READERS: Mapping[str, Callable[[object, str], Any]] = {
     "float": number,
     "int": whole_number,
@@ -277,8 +277,8 @@ def updated_load(
 ) -> BrokerLoadData:
     """Return the report after one more sample, as `BrokerLoadData.update` leaves it.
 
-    The first sample, if `before.updated_at` is 0, starts the averages; each later one is mixed in. When it was
-    reported stays as it was.
+    The first sample, if `before.updated_at` is 0, starts the averages; each later one is mixed in. `reported_at` stays
+    as it was.
 
     Args:
         now_ms: time of the sample, ms since the epoch.

@@ -101,12 +101,12 @@ class TopicName:
 
 
 def looks_like_pattern(topic: str) -> bool:
-    """Tell a regular expression, which topic list watchers look up, from the name of a topic."""
+    """Return whether a looked-up topic is a regular expression, as topic list watchers send them, and no name."""
     return _PATTERN_CHARACTERS.search(topic) is not None
 
 
 def is_internal_topic(topic: str) -> bool:
-    """Tell the topics of the load manager itself: exact names, or names that start with one of them."""
+    """Return whether a topic is the load manager's own: its name is, or starts with, one of `INTERNAL_TOPICS`."""
     return topic.startswith(INTERNAL_TOPICS)
 
 
@@ -118,19 +118,19 @@ def pinned_broker(namespace: str) -> str | None:
 
 
 def is_system_namespace(namespace: str) -> bool:
-    """Tell the namespaces Pulsar keeps for itself; a shedder never unloads their bundles."""
+    """Return whether Pulsar keeps a namespace for itself; a shedder never unloads its bundles."""
     return namespace == "pulsar/system" or pinned_broker(namespace) is not None
 
 
 @lru_cache(maxsize=1 << 16)
 def is_system_bundle(bundle: str) -> bool:
-    """Tell the bundles of such namespaces, by their complete names."""
+    """Return whether a bundle, by its complete name, belongs to a system namespace."""
     return is_system_namespace(bundle.rpartition("/")[0])
 
 
 @lru_cache(maxsize=1 << 10)
 def cluster_problem(name: str) -> str | None:
-    """Say why a text can name no cluster, nor the folder of its rows; None if it can."""
+    """Return why a text cannot name a cluster and the folder of its rows; None if it can."""
     if not name:
         return "the cluster is empty"
     hidden = unseen(name)

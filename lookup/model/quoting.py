@@ -1,6 +1,6 @@
 """Repeat what users wrote in sentences: escaped, of bounded length, and beside the name that was probably meant.
 
-No byte of a file may rule a terminal, so every text of a user's goes through here on its way into a sentence.
+No byte of a file may control a terminal, so every text of a user's is escaped here before it is put into a sentence.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ BREAKING = ("Cc", "Cs", "Zl", "Zp")
 #: The same, and invisible characters: a blank without width, a mark that turns the letters behind it round.
 HIDDEN = (*BREAKING, "Cf")
 
-#: Characters of a text, or of what else is written out, that a sentence repeats.
+#: Characters of a text, or of another value written out, that a sentence repeats.
 _LONGEST = 80
 #: Names of a list that a sentence repeats.
 _MOST_NAMES = 12
-#: Of what is no text: a few entries, two levels deep.
+#: Repeats other values than texts: a few entries, two levels deep.
 _SHORT = Repr()
 _SHORT.maxlevel, _SHORT.maxstring, _SHORT.maxother, _SHORT.maxlong = 2, _LONGEST, _LONGEST, _LONGEST
 
@@ -39,7 +39,7 @@ def shown(value: object) -> str:
         'w\x1b[31mhen' 7
     """
     if isinstance(value, str):
-        # Cut before it is escaped: a cut behind would end inside an escape, or spend all its room on them.
+        # Cut before it is escaped: a later cut might end inside an escape, or keep nothing but escapes.
         return repr(value if len(value) <= _LONGEST else f"{value[: _LONGEST - 3]}...")
     text = _SHORT.repr(value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
@@ -47,13 +47,13 @@ def shown(value: object) -> str:
 
 def listed(names: Iterable[str]) -> str:
     """Return names with commas between them, those that are not plain words quoted, and how many are left out."""
-    every = list(names)
+    given = list(names)
     quoted = []
-    for name in islice(every, _MOST_NAMES):
+    for name in islice(given, _MOST_NAMES):
         # A comma or a blank at an end would be read as the list's own.
         is_plain = 0 < len(name) <= _LONGEST and name.isprintable() and "," not in name and name == name.strip()
         quoted.append(name if is_plain else shown(name))
-    rest = len(every) - len(quoted)
+    rest = len(given) - len(quoted)
     return ", ".join(quoted) + (f" and {rest:,} more" if rest else "")
 
 
@@ -107,14 +107,14 @@ def _escaped(text: str, kept: str) -> str:
 
 def forbidden_character(text: str, separators: str = "", categories: tuple[str, ...] = HIDDEN) -> str | None:
     """Return the first character of a text that is of one of these categories, or one of these separators."""
-    # Most texts are plain: one look at the whole, which finds nothing forbidden, spares a look at each character.
+    # Most texts are plain: one test of the whole spares a test of each character.
     if text.isprintable() and not any(separator in text for separator in separators):
         return None
     return next((c for c in text if c in separators or unicodedata.category(c) in categories), None)
 
 
 def unseen(text: str) -> str | None:
-    """Return, as the end of a sentence, what of a text is invisible; None if all of it can be seen."""
+    """Return the end of a sentence that says what is invisible in a text; None if nothing is."""
     wrong = forbidden_character(text)
     if wrong is not None:
         return f"has the character {wrong!r}, which nobody sees"

@@ -62,7 +62,7 @@ def time_text(us: int | None) -> str | None:
 
 
 def is_in_calendar(moment: datetime) -> bool:
-    """Tell whether a moment lies in the years 1 to 9999 in UTC as well as at its own offset."""
+    """Return whether a moment lies in the years 1 to 9999 in UTC as well as at its own offset."""
     # A moment near either end of the calendar may leave it when it moves to UTC.
     try:
         moment.astimezone(UTC)

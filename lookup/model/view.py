@@ -23,8 +23,8 @@ __all__ = ["REQUEST_READS", "VIEW_READS", "ClusterView", "OwnershipView"]
 #: Fields of a request a part may declare; `properties` stands for all of them, `properties.rack` for one.
 REQUEST_READS = ("domain", "tenant", "namespace", "bundle", "topic", "client", "listener", "properties")
 
-#: What a part declares to read an attribute of the view, for each that changes within a registry epoch and for the
-#: salt, which is another in each replicate of a replay.
+#: The declaration a part needs to read an attribute of the view: for each attribute that changes within a registry
+#: epoch, and for the salt, which differs between replicates of a replay.
 VIEW_READS: Mapping[str, str] = {
     "load": "view.load",
     "ownership": "view.ownership",
@@ -74,6 +74,6 @@ class ClusterView:
     memory: Mapping[str, Any]
     namespaces: NamespacePolicies = field(default_factory=NamespacePolicies)
     topology: Topology = field(default_factory=Topology)
-    #: what a part that hashes mixes into its hash: constant during a run, "" in production, another text in each
+    #: text that every part that hashes mixes into its hash: constant during a run, "" in production, different in each
     #: replicate (seed) of a replay; at most 64 bytes in UTF-8, so that it can be the key of a BLAKE2 hash
     salt: str = ""

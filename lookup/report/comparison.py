@@ -1,6 +1,7 @@
 """Turn a scored replay into rows and columns of text: metrics down, policies across, each cell a value and a mark.
 
-Numbers have as many digits as mean something, thousands apart; a dash stands for a figure that could not be computed.
+Numbers are rounded to about four digits, with commas between thousands; a dash stands for a figure that could not be
+computed.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def mark_of(verdict: Verdict) -> str:
 
 
 def parts(scored: Scored) -> tuple[By, ...]:
-    """Return the parts of the demand that were measured apart, sorted."""
+    """Return the parts of the demand that were measured separately, sorted."""
     return tuple(sorted({figure.series.by for figure in scored.estimates if figure.series.by}))
 
 
@@ -157,5 +158,5 @@ def interval_text(low: float, high: float, unit: str) -> str:
 
 
 def _unsigned_zero(text: str) -> str:
-    # What rounds to zero has no sign: "-0.0000" reads as a difference.
+    # A value that rounds to zero has no sign: "-0.0000" reads as a difference.
     return text if float(text.replace(",", "")) else text.removeprefix("-")

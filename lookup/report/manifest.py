@@ -1,4 +1,4 @@
-"""Record what made an output, so that it can be made again: `manifest.json`, with fingerprints of the inputs.
+"""Record how an output was made, so that it can be made again: `manifest.json`, with fingerprints of the inputs.
 
 Figures that differ between two equal runs (wall clock, machine) stand in the manifest and nowhere else.
 """
@@ -30,7 +30,7 @@ SCHEMA = 1
 _PACKAGES = ("pulsar-lookup", "pyspark", "pyarrow", "pandas", "numpy", "pydantic")
 #: Bytes at the end of a file that its fingerprint reads: Parquet keeps statistics and row counts there.
 _TAIL_BYTES = 64 * 1024
-#: Files that are read at the same time; most of the time goes by waiting for a store.
+#: Files that are read at the same time; most of the time is spent waiting for a store.
 _THREADS = 8
 
 
@@ -43,7 +43,7 @@ class RunFacts:
     exit_code: int
     #: resolved settings, JSON-able
     settings: Mapping[str, Any]
-    #: what set each value that is no default, by key path
+    #: source of each value that is no default, by key path
     sources: Mapping[str, str] = field(default_factory=dict)
     seeds: Sequence[int] = ()
     #: fingerprint of each input, by its name in the settings
@@ -135,7 +135,7 @@ def _end_of(path: str) -> _End:
         digest = hashlib.blake2b(source.read()).digest()
     rows = None
     if path.endswith(".parquet"):
-        # What is Parquet by its name only has no rows here; the run says what is wrong with it.
+        # A file that is Parquet only by its name has no rows here; the run reports the fault.
         with suppress(pa.ArrowInvalid):
             rows = int(pq.read_metadata(inner, filesystem=system).num_rows)
     return _End(size, digest, rows)

@@ -1,4 +1,4 @@
-"""Write `report.md`: the evaluation for people who were not there, in Markdown that reads well as plain text too."""
+"""Write `report.md`: the evaluation for people who did not run it, in Markdown that is readable as plain text too."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _INPUTS: Mapping[str, str] = {
     "first_failure": "the first of them",
 }
 #: Inputs that have a section of their own, or are in `summary.json` only.
-_SAID_ELSEWHERE = frozenset({"cycles", "load", "ownership"})
+_SHOWN_ELSEWHERE = frozenset({"cycles", "load", "ownership"})
 
 
 def markdown_report(scored: Scored) -> str:
@@ -67,9 +67,9 @@ def markdown_report(scored: Scored) -> str:
 def _head(scored: Scored) -> Iterator[str]:
     yield from ("# Comparison of placement policies", "", conclusion(scored), "")
     yield from _bullets([*outcomes(scored), *comparisons(scored)])
-    careful = caveats(scored)
-    if careful:
-        yield from ("", "## Before you trust it", "", *_bullets(careful))
+    warnings = caveats(scored)
+    if warnings:
+        yield from ("", "## Before you trust it", "", *_bullets(warnings))
 
 
 def _setting(scored: Scored) -> Iterator[str]:
@@ -93,7 +93,7 @@ def _setting(scored: Scored) -> Iterator[str]:
         return
     rows = []
     for name, value in scored.inputs.items():
-        if name in _SAID_ELSEWHERE or value in (None, {}):
+        if name in _SHOWN_ELSEWHERE or value in (None, {}):
             continue
         text = _text(value)
         if name.endswith("_us") and isinstance(value, int):

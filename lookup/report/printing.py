@@ -26,7 +26,7 @@ _STYLES: Mapping[Word, str] = {"better": "green", "worse": "bold red", "equivale
 _NAMES, _AROUND = 38, 3
 #: Width of files and pipes, which have none of their own and do not wrap.
 _PLAIN_WIDTH = 240
-#: Texts of a figure that never happened.
+#: Texts of a figure that is unknown or zero.
 _IDLE = frozenset({NOTHING, "0", "0.0", "0.0000"})
 
 
@@ -40,7 +40,7 @@ def show(scored: Scored, form: Format, console: Console) -> None:
 
 
 def print_report(scored: Scored, console: Console) -> None:
-    """Print the comparison, the outcome for each candidate and what to be careful about."""
+    """Print the comparison, the outcome for each candidate and the caveats."""
     if not console.is_terminal:
         # A console of the same kind on the same file, since `lookup` reports a closed pipe through its own kind.
         width = max(console.width, _PLAIN_WIDTH)
@@ -54,7 +54,7 @@ def print_report(scored: Scored, console: Console) -> None:
     floor = floors(scored)
     if floor:
         texts.append(f"floor of imbalance_max_mean, what a per-lookup round-robin would score: {', '.join(floor)}")
-    # The conclusion stands at the end, where a terminal's reader looks first; only notes on it follow.
+    # The conclusion stands at the end, the part of a terminal that is read first; only notes on it follow.
     texts += [*outcomes(scored), *idle_shedders(scored.inputs), *comparisons(scored), conclusion(scored)]
     for text in [*texts, *(f"Note: {caveat}" for caveat in caveats(scored))]:
         console.print(Text(text), soft_wrap=not console.is_terminal)
@@ -78,7 +78,7 @@ def comparison_tables(scored: Scored, console: Console) -> Iterator[Table]:
             for cell in (line.cells[column] for column in columns):
                 style = ""
                 if cell.verdict is not None:
-                    # A verdict that holds for one placement only is no alarm, and no success.
+                    # A verdict that holds for one placement only is neither a success nor a failure.
                     style = "yellow" if cell.verdict.holds_for == "placement" else _STYLES[cell.verdict.verdict]
                 cells.append(Text(f"{cell.value} {cell.mark}", style=style))
             table.add_row(Text(f"{line.arrow} {line.label}{' *' if line.primary else ''}"), line.unit, *cells)

@@ -1,4 +1,4 @@
-"""Write the sentences that all forms of the report share: outcomes, caveats, and why bundles moved or did not."""
+"""Write the sentences that all forms of the report share: outcomes, caveats, and reasons of shedding cycles."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ABOUT_CYCLES = (
     "Every cycle of a policy's shedder ends with a reason and is a row of `cycles/`; here they are pooled over all",
     "clusters and seeds. The excess is how far the farthest broker was above what the shedder tolerates.",
 )
-#: Words for the reasons of cycles; a plug-in's own reason stands for itself.
+#: Words for the reasons of cycles; other reasons are shown as they are.
 _REASONS: Mapping[str, str] = {
     "overloaded": "unloaded from overloaded brokers",
     "underloaded": "unloaded to relieve or fill a broker far from the average",
@@ -60,7 +60,7 @@ def legend() -> str:
 
 
 def outcomes(scored: Scored) -> list[str]:
-    """Say for each candidate, in one sentence, how it compares on the primary metrics and on all."""
+    """Summarise the verdicts on each candidate in one sentence, over all metrics and over the primary ones."""
     sentences = []
     for policy in policies_in_order(scored)[1:]:
         verdicts = [verdict for verdict in scored.verdicts if verdict.policy == policy]
@@ -74,7 +74,7 @@ def outcomes(scored: Scored) -> list[str]:
 
 
 def comparisons(scored: Scored) -> Iterator[str]:
-    """Say how many comparisons were made, and how many of them chance alone would decide."""
+    """State the number of comparisons, and how many of them chance alone would decide."""
     together, alone = family(scored.verdicts)
     if together:
         yield (
@@ -89,7 +89,7 @@ def comparisons(scored: Scored) -> Iterator[str]:
 
 
 def conclusion(scored: Scored) -> str:
-    """Say what the exit code means."""
+    """Explain the exit code."""
     if len(scored.plan.policies) == 1:
         return "Only the incumbent was replayed: figures, no verdicts."
     if scored.exit_code == 3:
@@ -109,7 +109,7 @@ def conclusion(scored: Scored) -> str:
 
 
 def floors(scored: Scored) -> list[str]:
-    """Say what imbalance a per-lookup round-robin would have in each cluster, which no policy has to undercut."""
+    """Write the imbalance of a per-lookup round-robin in each cluster, below which no policy has to go."""
     known = scored.inputs.get("imbalance_floor")
     if not isinstance(known, Mapping):
         return []
@@ -117,8 +117,8 @@ def floors(scored: Scored) -> list[str]:
 
 
 def caveats(scored: Scored) -> list[str]:
-    """Say what a reader should know before trusting the figures."""
-    # The most likely to make all figures void comes first.
+    """Return the facts a reader should know before trusting the figures."""
+    # Those that may invalidate all figures come first.
     return [*_about_replay(scored), *_about_inputs(scored), *_about_fidelity(scored)]
 
 
@@ -219,7 +219,7 @@ class PolicyCycles:
 
     @property
     def summary(self) -> str:
-        """Return in a sentence what the shedder did."""
+        """Return one sentence on the cycles, unloads and refusals."""
         refused = ", ".join(f"{reason} {count:,}" for reason, count in self.refused.items())
         return (
             f"The shedder `{self.shedder}` ran {quantity(self.cycles, 'cycle')}: "
@@ -247,7 +247,7 @@ class PolicyCycles:
         """Return reason, its words and its cycles, the most frequent reason first."""
         named = []
         for reason, count in sorted(self.reasons.items(), key=lambda entry: (-entry[1], entry[0])):
-            # If no broker ever was above what is tolerated, one of the two meanings of this reason remains.
+            # The reason has two meanings; if no broker was above the tolerated usage, it means the first.
             is_even = reason == "hit-count" and self.excess.get(reason) == 0.0
             named.append((reason, "balanced" if is_even else _REASONS.get(reason, reason), count))
         return named

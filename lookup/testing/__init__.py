@@ -1,6 +1,6 @@
 """Published helpers for plug-in authors: clusters to test with and the conformance kit.
 
-The kit needs pytest and is imported when one of its names is asked for; the clusters need nothing.
+The kit needs pytest and is imported when one of its names is first used; the clusters need no extra.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Ways to ask parts directly, as the conformance kit does: raw answers, whole decisions, proposals, and parts as text.
+"""Call parts directly, as the conformance kit does: raw answers, whole decisions, proposals, and parts as text.
 
-What is asked and what would be wrong is the business of `conformance.py`.
+The checks themselves are in `conformance.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lookup.engine.answers import listed
 from lookup.engine.ballots import Ballot
@@ -60,7 +59,7 @@ def classes_of(policy: Policy) -> dict[str, list[type[Any]]]:
     classes: dict[str, dict[type[Any], None]] = {kind: {} for kind in _KINDS}
     for part in all_parts(policy):
         classes[kind_of(part) or "selectors"][type(part)] = None
-    return {kind: list(found) for kind, found in classes.items()}
+    return {kind: list(unique) for kind, unique in classes.items()}
 
 
 def worlds_of(policy: Policy, worlds: Iterable[World]) -> Iterator[World]:
@@ -86,7 +85,7 @@ def manager_in(policy: Policy, world: World) -> LoadManager:
 
 
 def ballot_in(policy: Policy, world: World) -> Ballot:
-    """Return what a policy says in a world."""
+    """Return the ballot of a policy in a world."""
     return policy.ballot(world.request, Instant(policy, world.view))
 
 
@@ -96,39 +95,40 @@ def offered_in(world: World) -> Candidates:
 
 
 def _own_view(part: Any, view: ClusterView) -> ClusterView:
-    """Return the view with the part's own memory; memory under `*` is everybody's."""
+    """Return the view with the part's own memory; memory under `*` is every part's."""
     return replace(view, memory=view.memory.get(memory_key(part), view.memory.get("*", {})))
 
 
 def answer_of(part: Any, world: World) -> Any:
-    """Return what a part answers about all registered brokers when it is handed everything, declared or not."""
+    """Return the answer of a part about all registered brokers, given everything, declared in `reads` or not."""
     brokers, view = offered_in(world), _own_view(part, world.view)
     if isinstance(part, Filter):
         return listed(part.admit(world.request, brokers, view))
     if isinstance(part, Scorer):
         return listed(part.score(world.request, brokers, view))
-    return listed(part.odds(world.request, brokers, _scores(brokers), view))
+    # Scores by number, so that a broker keeps its score whatever the order; with ties.
+    return listed(part.odds(world.request, brokers, (brokers.index % 3) / 2.0, view))
 
 
 def proposals_in(shedder: Shedder | Splitter, world: World) -> list[Proposal | Split | CycleOutcome]:
-    """Return what a shedder or splitter proposes if everything is accepted, and what it ends with.
+    """Return the proposals of a shedder or splitter if everything is accepted, and its outcome.
 
     Raises:
         AssertionError: if it does not end.
     """
-    said: list[Proposal | Split | CycleOutcome] = []
+    proposals: list[Proposal | Split | CycleOutcome] = []
     view = _own_view(shedder, world.view)
 
     def accept(proposal: Proposal | Split) -> Ruling:
-        """Note a proposal and accept it, if it is not one too many."""
-        said.append(proposal)
-        if len(said) == _ENOUGH:
+        """Record a proposal and accept it, unless there are too many."""
+        proposals.append(proposal)
+        if len(proposals) == _ENOUGH:
             raise AssertionError(f"{shedder!r} is still proposing after {_ENOUGH} proposals: {world.name}")
         return Ruling(accepted=True)
 
     cycle: Generator[Any, Ruling, CycleOutcome] = shedder.propose(view, copy.deepcopy(dict(view.memory)))
     outcome = exhausted(cycle, accept)
-    return [*said, outcome]
+    return [*proposals, outcome]
 
 
 def writable(world: World) -> World:
@@ -138,8 +138,8 @@ def writable(world: World) -> World:
     load = replace(view.load, **columns, demand=copy.deepcopy(dict(view.load.demand)))
     copies: dict[str, Any] = {name: getattr(view, name).copy() for name in ("registered", "capacity")}
     copies |= {name: copy.deepcopy(dict(getattr(view, name))) for name in ("unloaded", "memory")}
-    asked = replace(world.request, properties=dict(world.request.properties))
-    return World(world.name, replace(view, load=load, **copies), asked)
+    request = replace(world.request, properties=dict(world.request.properties))
+    return World(world.name, replace(view, load=load, **copies), request)
 
 
 def written_out(world: World) -> str:
@@ -175,13 +175,7 @@ def _with_children(part: Any) -> Iterator[Any]:
 
 def _some_assignments_later(policy: Policy, world: World) -> World:
     manager = manager_in(policy, world)
-    for place in range(3):
-        manager.select(replace(world.request, bundle=f"{world.request.namespace}/{place:#010x}_0xffffffff"), 0)
+    for lower in range(3):
+        manager.select(replace(world.request, bundle=f"{world.request.namespace}/{lower:#010x}_0xffffffff"), 0)
     view = replace(world.view, memory=copy.deepcopy(manager.memory))
     return World(f"{world.name}, some assignments later", view, world.request)
-
-
-def _scores(brokers: Candidates) -> NDArray[np.float64]:
-    # By number, so that a broker keeps its score; with ties.
-    scores: NDArray[np.float64] = (brokers.index % 3) / 2.0
-    return scores

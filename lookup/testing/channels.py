@@ -1,8 +1,8 @@
 """Brokers joined by a service-unit state channel in memory, step by step in any order or until nothing is left to do.
 
-Whatever a broker writes first lies in its outbox. `publish` puts the oldest of it into the one sequence all brokers
-read, `deliver` lets a broker read its next message; `settle` does both until all is read. With real brokers network and
-threads decide who is next, here the test does.
+Messages of a broker first go to its outbox. `publish` appends the oldest of them to the one sequence all brokers read,
+`deliver` lets a broker read its next message; `settle` does both until all is read. With real brokers network and
+threads decide which broker is next, here the test does.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class ChannelBroker:
     #: calls of ownership listeners
     loads: int = 0
     unloads: int = 0
-    #: answers to who asked here, in order
+    #: answers to callers of this broker, in order
     settled: list[Settled] = field(default_factory=list)
 
     def carry_out(self, effects: Iterable[Effect]) -> None:
-        """Do what the channel says."""
+        """Apply the effects that the channel returned."""
         for effect in effects:
             match effect:
                 case Message():
@@ -69,7 +69,7 @@ class Channels:
         self.log: list[Message] = []
         #: the brokers that run, by id
         self.brokers: dict[str, ChannelBroker] = {}
-        #: what time it is, in ms; only `now_ms += ...` makes it pass
+        #: the current time, ms; only `now_ms += ...` advances it
         self.now_ms = 0
         self._multi_phase, self._quirks = multi_phase, quirks
         for broker in sorted(brokers):
@@ -78,9 +78,9 @@ class Channels:
     def start(self, broker: str) -> ChannelBroker:
         """Let a broker begin with the records as they stand."""
         channel = Channel(broker, self.storage, multi_phase=self._multi_phase, quirks=self._quirks)
-        held = self.brokers[broker] = ChannelBroker(channel, read=len(self.log))
-        held.carry_out(channel.restore(self.records(), self.now_ms))
-        return held
+        started = self.brokers[broker] = ChannelBroker(channel, read=len(self.log))
+        started.carry_out(channel.restore(self.records(), self.now_ms))
+        return started
 
     def stop(self, broker: str) -> None:
         """Lose a broker with all it had not published."""
@@ -104,10 +104,10 @@ class Channels:
 
     def deliver(self, broker: str) -> None:
         """Let a broker read its next message and do what follows."""
-        held = self.brokers[broker]
-        message = self.log[held.read]
-        held.read += 1
-        held.carry_out(held.channel.receive(message, self.now_ms))
+        reader = self.brokers[broker]
+        message = self.log[reader.read]
+        reader.read += 1
+        reader.carry_out(reader.channel.receive(message, self.now_ms))
 
     def settle(self) -> None:
         """Publish and deliver until everything is read, broker by broker."""
@@ -116,9 +116,9 @@ class Channels:
             self.deliver(broker) if has_unread else self.publish(broker)
 
     def busy(self) -> list[tuple[str, bool]]:
-        """Return who has something to read (true) or else to publish (false)."""
+        """Return the brokers that have a message to read (true), or else one to publish (false)."""
         return [
-            (broker, held.read < len(self.log))
-            for broker, held in self.brokers.items()
-            if held.read < len(self.log) or held.outbox
+            (name, broker.read < len(self.log))
+            for name, broker in self.brokers.items()
+            if broker.read < len(self.log) or broker.outbox
         ]

@@ -1,7 +1,7 @@
 """Small clusters to test policies with: brokers with labels, a view of them, candidates and requests.
 
-Everything is written by name (`usage={"b1:8080": 0.9}`); columns and numbers are worked out here. Nothing decides here:
-a view of these brokers is handed straight to a part, or its brokers and figures to an engine.
+Everything is written by name (`usage={"b1:8080": 0.9}`); columns and numbers are derived here. No policy runs: pass a
+view of these brokers to a part, or its brokers and figures to an engine.
 """
 
 from __future__ import annotations
@@ -122,11 +122,12 @@ def cluster(*brokers: Broker | str, **figures: Unpack[Figures]) -> ClusterView:
     roster = Roster([Broker(entry) if isinstance(entry, str) else entry for entry in brokers])
     owned = OwnedBundles(roster, _numbers(roster, figures.get("owned", {})))
     capacity = _frozen([np.nan if entry.capacity is None else entry.capacity for entry in roster])
+    topics, registered = figures.get("topics", {}), figures.get("registered", roster.ids)
     throughput = _throughput(owned, figures)
     load = Load(
         usage=_column(roster, figures["usage"]) if "usage" in figures else _frozen(throughput / capacity),
         throughput=throughput,
-        topics=_topics(roster, figures.get("topics", {})),
+        topics=_frozen([topics.get(broker_id, 0) for broker_id in roster.ids], np.int64),
         top_bundles=_top_bundles(owned, figures),
         demand=figures.get("demand", {}),
         source=figures.get("source", "simulated"),
@@ -140,7 +141,7 @@ def cluster(*brokers: Broker | str, **figures: Unpack[Figures]) -> ClusterView:
     return ClusterView(
         cluster="test",
         brokers=roster,
-        registered=_registered(roster, figures.get("registered")),
+        registered=_frozen([broker_id in registered for broker_id in roster.ids], np.bool_),
         capacity=capacity,
         epoch_us=0,
         now_us=figures.get("now_us", 0),
@@ -156,8 +157,8 @@ def cluster(*brokers: Broker | str, **figures: Unpack[Figures]) -> ClusterView:
 
 def three_racks(per_rack: int = 2, **figures: Unpack[Figures]) -> ClusterView:
     """Build racks a, b and c of one zone: brokers `a1:8080`, `a2:8080`, `b1:8080`, ... with capacity 100."""
-    racks = [(rack, place) for rack in "abc" for place in range(1, per_rack + 1)]
-    brokers = [broker(f"{rack}{place}:8080", capacity=100.0, zone="z1", rack=rack) for rack, place in racks]
+    racks = [(rack, number) for rack in "abc" for number in range(1, per_rack + 1)]
+    brokers = [broker(f"{rack}{number}:8080", capacity=100.0, zone="z1", rack=rack) for rack, number in racks]
     return cluster(*brokers, **figures)
 
 
@@ -204,12 +205,6 @@ def _numbers(roster: Roster, owners: Mapping[str, str]) -> dict[str, int]:
     return {bundle: number for bundle, number in numbers.items() if number is not None}
 
 
-def _registered(roster: Roster, named: Collection[str] | None) -> NDArray[np.bool_]:
-    mask = np.array([named is None or entry.id in named for entry in roster], dtype=np.bool_)
-    mask.setflags(write=False)
-    return mask
-
-
 def _throughput(owned: OwnedBundles, figures: Figures) -> FloatArray:
     if "throughput" in figures:
         return _column(owned.brokers, figures["throughput"])
@@ -243,13 +238,7 @@ def _resources(roster: Roster, figures: Mapping[str, Mapping[str, float]]) -> Fl
     return _frozen(np.array([[row.get(name, 0.0) for name in RESOURCES] for row in rows]).reshape(-1, len(RESOURCES)))
 
 
-def _frozen(values: Sequence[float] | FloatArray) -> FloatArray:
-    column = np.array(values, dtype=np.float64)
-    column.setflags(write=False)
-    return column
-
-
-def _topics(roster: Roster, topics: Mapping[str, int]) -> CountArray:
-    column = np.array([topics.get(entry.id, 0) for entry in roster], dtype=np.int64)
+def _frozen(values: Sequence[float] | FloatArray, kind: type[Any] = np.float64) -> NDArray[Any]:
+    column = np.array(values, dtype=kind)
     column.setflags(write=False)
     return column

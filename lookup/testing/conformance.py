@@ -5,8 +5,8 @@
         check(policy)
 
 A check takes a policy and raises `AssertionError`, or the engine's own error, with a sentence that names the part and
-mostly the world it failed in. Checks ask in the worlds of `worlds.py`, or in those they are given; those of shedders
-and splitters are in `cycles.py`. Pytest is needed here and nowhere else in the framework.
+mostly the world it failed in. Checks run in the worlds of `worlds.py`, or in those they are given; the checks of
+shedders and splitters are in `cycles.py`. Pytest is needed here and nowhere else in the framework.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import copy
 import json
 import pickle
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import isclose
@@ -23,7 +23,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from lookup.engine.answers import checked_mask, checked_odds, checked_reads, checked_scores
 from lookup.engine.ballots import Ballot
@@ -94,7 +93,7 @@ def policy_of(part: Any) -> Policy:
     """Return a policy around a part alone; a policy is returned as it is.
 
     Raises:
-        TypeError: where it is neither a policy nor follows one of the protocols of parts.
+        TypeError: if it is no policy and follows no protocol of a part.
     """
     if isinstance(part, Policy):
         return part
@@ -119,7 +118,7 @@ def parametrize_with_policies(policies: Iterable[Any], *, worlds: Sequence[World
 
     Args:
         policies: policies, or parts, which are checked alone.
-        worlds: where the checks ask; those of the kit by default.
+        worlds: the clusters and requests of the checks; those of the kit by default.
     """
     return pytest.mark.parametrize(
         ("policy", "check"),
@@ -140,7 +139,7 @@ def check_admitted_at_the_door(policy: Policy, worlds: Sequence[World] = WORLDS)
 
 
 def check_empty_cluster_is_declined(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
-    """Check that nobody is asked and nobody chosen where no broker is registered."""
+    """Check that no part is asked and no broker chosen if no broker is registered."""
     for world in worlds:
         away = np.zeros(len(world.view.brokers), dtype=np.bool_)
         manager = manager_in(policy, World(world.name, replace(world.view, registered=away), world.request))
@@ -162,7 +161,7 @@ def check_answers_are_sound(policy: Policy, worlds: Sequence[World] = WORLDS) ->
 
 
 def check_nobody_is_preferred_without_properties(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
-    """Check that a scorer that goes by properties alone scores all brokers alike where the request has none."""
+    """Check that a scorer that goes by properties alone scores all brokers alike if the request has none."""
     scorers = [term.scorer for term in policy.scorers if _goes_by_properties(term.scorer)]
     for world in worlds_of(policy, worlds):
         bare = World(world.name, world.view, engine_request())
@@ -185,12 +184,13 @@ def check_only_offered_brokers(policy: Policy, worlds: Sequence[World] = WORLDS)
 
 
 def check_order_does_not_matter(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
-    """Check that odds belong to brokers and not to places, unless a part says `order_sensitive = True`."""
+    """Check that odds depend on brokers and not on their order, unless a part says `order_sensitive = True`."""
     if any(getattr(part, "order_sensitive", False) for part in policy.parts):
         return
     for world in worlds_of(policy, worlds):
         expected = ballot_in(policy, world)
-        for order in _orders(offered_in(world).index):
+        index = offered_in(world).index
+        for order in (index[::-1], np.roll(index, 1)):
             instant = Instant(policy, world.view)
             instant.offered = Candidates(world.view.brokers, order)
             ballot = policy.ballot(world.request, instant)
@@ -208,7 +208,7 @@ def check_same_answer_twice(policy: Policy, worlds: Sequence[World] = WORLDS) ->
 
 
 def check_deciding_changes_nothing(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
-    """Check that deciding leaves request, view and memory as they were, where it could write into them."""
+    """Check that deciding leaves request, view and memory as they were, although these can be written to."""
     for world in worlds_of(policy, worlds):
         mine = writable(world)
         for part in policy.parts:
@@ -224,9 +224,9 @@ def check_reads_are_honest(policy: Policy, worlds: Sequence[World] = WORLDS) -> 
             policy.ballot(world.request, Instant(policy, world.view))
         except ReadsError as error:
             raise AssertionError(f"{error}: {world.name}") from error
-        for place, part in enumerate(policy.parts):
-            for what, other in changed_elsewhere(policy.part_reads[place], world):
-                before, after = answer_of(part, world), answer_of(part, other)
+        for part, reads in zip(policy.parts, policy.part_reads, strict=True):
+            for what, changed in changed_elsewhere(reads, world):
+                before, after = answer_of(part, world), answer_of(part, changed)
 
                 assert np.array_equal(before, after), f"{part!r} depends on {what}, which it does not declare"
 
@@ -301,10 +301,10 @@ def check_rejections_are_explained(policy: Policy, worlds: Sequence[World] = WOR
     for world in worlds_of(policy, worlds):
         explanation = explain(policy, world.request, Instant(policy, world.view))
         for vote in explanation.votes:
-            said = vote.detail
+            detail = vote.detail
 
-            assert said is None or said.strip(), f"{policy.name} says {said!r} about {vote.broker}: {world.name}"
-            assert "its detail raised" not in str(said), f"{policy.name} {said} about {vote.broker}: {world.name}"
+            assert detail is None or detail.strip(), f"{policy.name} says {detail!r} about {vote.broker}: {world.name}"
+            assert "its detail raised" not in str(detail), f"{policy.name} {detail} about {vote.broker}: {world.name}"
 
 
 #: Every check, in the order in which they are run.
@@ -335,16 +335,11 @@ def _goes_by_properties(part: Any) -> bool:
     return bool(reads) and all(name.startswith("properties") for name in reads)
 
 
-def _orders(index: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
-    yield index[::-1]
-    yield np.roll(index, 1)
-
-
-def _agree(one: Ballot, other: Ballot) -> bool:
-    if (one.declined, one.ties, dict(one.rejected)) != (other.declined, other.ties, dict(other.rejected)):
+def _agree(ballot: Ballot, expected: Ballot) -> bool:
+    if (ballot.declined, ballot.ties, ballot.rejected) != (expected.declined, expected.ties, expected.rejected):
         return False
-    return one.odds.keys() == other.odds.keys() and all(
-        isclose(one.odds[broker], other.odds[broker], rel_tol=_CLOSE) for broker in one.odds
+    return ballot.odds.keys() == expected.odds.keys() and all(
+        isclose(ballot.odds[broker], expected.odds[broker], rel_tol=_CLOSE) for broker in ballot.odds
     )
 
 

@@ -26,7 +26,7 @@ _CYCLES = 6
 
 @dataclass(frozen=True)
 class SplitsEverything:
-    """Splits whatever a split algorithm that is checked alone would cut."""
+    """A splitter around a split algorithm that is checked alone: it splits every bundle the algorithm cuts."""
 
     name: ClassVar[str] = "conformance-everything"
     reads: ClassVar[frozenset[str]] = frozenset({"view.load", "view.ownership"})
@@ -47,13 +47,13 @@ class SplitsEverything:
 
 
 def check_shedding_repeats(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
-    """Check that a cycle of the shedder ends, and depends on nothing but what it is handed and declares."""
+    """Check that a cycle of the shedder ends, and depends only on its arguments and declared reads."""
     if policy.shedder is not None:
         _check_cycles_repeat(policy.shedder, lambda world: manager_in(policy, world).shed(), worlds)
 
 
 def check_splitting_repeats(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
-    """Check that a cycle of the splitter ends, and depends on nothing but what it is handed and declares."""
+    """Check that a cycle of the splitter ends, and depends only on its arguments and declared reads."""
     if policy.splitter is not None:
         _check_cycles_repeat(policy.splitter, lambda world: _split_reports(policy, world), worlds)
 
@@ -73,12 +73,12 @@ def _check_cycles_repeat(part: Shedder | Splitter, run: Callable[[World], Any], 
         first, second = run(world), run(world)
         assert first == second, f"{part!r} led to {second}, not {first}: {world.name}"
         expected = proposals_in(part, world)
-        for what, other in changed_elsewhere(reads, world):
-            assert proposals_in(part, other) == expected, f"{part!r} depends on {what}, which it does not declare"
+        for what, changed in changed_elsewhere(reads, world):
+            assert proposals_in(part, changed) == expected, f"{part!r} depends on {what}, which it does not declare"
 
 
 def _split_reports(policy: Policy, world: World) -> list[CycleReport[Split]]:
-    # Several cycles, so that hit counts run full.
+    # Several cycles, so that hit counts reach their threshold.
     manager = manager_in(policy, world)
     reports = (manager.split_bundles() for _ in range(_CYCLES))
     return [report for report in reports if report is not None]

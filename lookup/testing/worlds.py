@@ -118,43 +118,45 @@ WORLDS: tuple[World, ...] = (
 def labelled_for(policy: Policy, world: World) -> World:
     """Return the world with labels on brokers and request for every property the policy reads and the world lacks."""
     keys = [name.partition(".")[2] for name in policy.request_reads if name.startswith("properties.")]
-    roster = Roster([_labelled(one, keys, place) for place, one in enumerate(world.view.brokers)])
-    asked = world.request
-    if asked.topic is not None and asked.properties:
-        asked = replace(asked, properties=dict.fromkeys(keys, "a") | dict(asked.properties))
-    return World(world.name, replace(world.view, brokers=roster), asked)
+    roster = Roster([_labelled(plain, keys, number) for number, plain in enumerate(world.view.brokers)])
+    lookup = world.request
+    if lookup.topic is not None and lookup.properties:
+        lookup = replace(lookup, properties=dict.fromkeys(keys, "a") | dict(lookup.properties))
+    return World(world.name, replace(world.view, brokers=roster), lookup)
 
 
 def changed_elsewhere(reads: frozenset[str], world: World) -> Iterator[tuple[str, World]]:
-    """Yield the world with one thing changed that is not among `reads`, for each such thing, and what it was."""
-    asked = world.request
+    """Yield, for each thing that is not among `reads`, its name and the world with that thing changed."""
+    lookup = world.request
     others: dict[str, Any] = {
-        "domain": "non-persistent" if asked.domain != "non-persistent" else None,
+        "domain": "non-persistent" if lookup.domain != "non-persistent" else None,
         "tenant": "another",
         "namespace": "another/one",
         "bundle": "another/one/0x00000000_0x80000000",
         "topic": "persistent://another/one/topic",
         "client": "192.168.7.7",
         "listener": "another",
-        "properties": _other_properties(reads, asked),
+        "properties": _other_properties(reads, lookup),
     }
     for name, value in others.items():
         if name not in reads:
-            yield f"request.{name}", World(world.name, world.view, replace(asked, **{name: value}))
+            yield f"request.{name}", World(world.name, world.view, replace(lookup, **{name: value}))
     for name, values in _other_figures(world.view).items():
         if name not in reads:
-            yield name, World(world.name, replace(world.view, **values), asked)
+            yield name, World(world.name, replace(world.view, **values), lookup)
 
 
-def _labelled(one: Broker, keys: Iterable[str], place: int) -> Broker:
-    # Every third broker stays without, as happens.
-    labels = {one.property_prefix + key: "ab"[place % 3] for key in keys if place % 3 < 2}
-    return replace(one, lookup_data=replace(one.lookup_data, properties=labels | dict(one.lookup_data.properties)))
+def _labelled(plain: Broker, keys: Iterable[str], number: int) -> Broker:
+    # Every third broker has no labels, as in some real clusters.
+    labels = {plain.property_prefix + key: "ab"[number % 3] for key in keys if number % 3 < 2}
+    return replace(
+        plain, lookup_data=replace(plain.lookup_data, properties=labels | dict(plain.lookup_data.properties))
+    )
 
 
-def _other_properties(reads: frozenset[str], asked: LookupRequest) -> dict[str, str]:
-    declared = {key: value for key, value in asked.properties.items() if f"properties.{key}" in reads}
-    return {key: f"not {value}" for key, value in asked.properties.items()} | {"more": "x"} | declared
+def _other_properties(reads: frozenset[str], lookup: LookupRequest) -> dict[str, str]:
+    declared = {key: value for key, value in lookup.properties.items() if f"properties.{key}" in reads}
+    return {key: f"not {value}" for key, value in lookup.properties.items()} | {"more": "x"} | declared
 
 
 def _other_figures(view: ClusterView) -> dict[str, dict[str, Any]]:
@@ -182,11 +184,11 @@ def _other_figures(view: ClusterView) -> dict[str, dict[str, Any]]:
             )
         },
         "view.ownership": {
-            "ownership": OwnedBundles(view.brokers, {f"{bundle}{place}": count - 1 for place in range(5)}),
+            "ownership": OwnedBundles(view.brokers, {f"{bundle}{suffix}": count - 1 for suffix in range(5)}),
             "unloaded": {bundle: view.now_us},
         },
         "view.now": {"now_us": view.now_us + 86_400_000_000},
-        # Under `*` it is every part's own.
+        # Memory under `*` is every part's.
         "view.memory": {"memory": {"*": {"counter": 7, "something": {"else": 1}}}},
         "view.salt": {"salt": f"not {view.salt}"},
     }

@@ -145,7 +145,7 @@ class Channel:
         return self._act(message.unit, message.data, now_ms)
 
     def _act(self, unit: str, data: ServiceUnitStateData, now_ms: int) -> list[Effect]:
-        """Do what a record asks of this broker; others do their share when they read the same record."""
+        """Return the effects of a record on this broker; other brokers act when they read the same record."""
         match data.state:
             case _S.OWNED:
                 settled = self._settle(unit, data.dst_broker)
@@ -202,7 +202,7 @@ class Channel:
             StateError: if no broker owns the unit.
             ArgumentError: if `destination` owns it already, or the unit was split.
         """
-        owner = self._held(unit)
+        owner = self._required_owner(unit)
         # Upstream compares by the end of the id: `b1:8080` may not take over from `ab1:8080`.
         is_upstream = self._quirks == "upstream"
         if destination is not None and (owner.endswith(destination) if is_upstream else owner == destination):
@@ -223,9 +223,9 @@ class Channel:
         """
         if len(children) < 2:
             raise ArgumentError(f"{unit} cannot be split into {len(children)} children; at least two")
-        return self._next(unit, _S.SPLITTING, None, self._held(unit), now_ms=now_ms, split=children)
+        return self._next(unit, _S.SPLITTING, None, self._required_owner(unit), now_ms=now_ms, split=children)
 
-    def _held(self, unit: str) -> str:
+    def _required_owner(self, unit: str) -> str:
         data = self.records.get(unit)
         if state_of(data) is _S.DELETED:
             raise ArgumentError(f"{unit} is deleted: it was split, so look its topics up again")
@@ -268,15 +268,15 @@ class Channel:
         if state in (_S.ASSIGNING, _S.RELEASING):
             is_settled = broker != self.broker
         else:
-            # A caller that asks while others wait gets their answer at the same time, even if the owner is back by now.
+            # A caller that asks while others wait is answered with them, even if the owner has returned by now.
             is_settled = broker is None or (broker in registered and unit not in self._waits)
         if is_settled or self.broker not in registered:
             return Settled(unit, broker)
         self._waits.setdefault(unit, now_ms)
         return Waiting(unit)
 
-    def told(self, unit: str) -> str | None:
-        """Return the broker that clients of a service unit are sent to while it is unloaded; None: look it up."""
+    def destination(self, unit: str) -> str | None:
+        """Return the broker that clients of a unit are sent to while it is unloaded; None if they must look it up."""
         return holder(self.records.get(unit))
 
     def expire(self, registered: Collection[str], now_ms: int) -> list[Settled]:

@@ -1,7 +1,7 @@
-"""Write the leader's overrides of records that nobody else would end: those of a lost broker, and those that are stuck.
+"""Write the leader's overrides of records that no other broker would end: those of a lost broker, and stuck ones.
 
-Only the records to write are worked out here. The caller knows the leader and whether a broker is really lost (Pulsar
-asks it for its health first), and passes in a function that selects a new owner.
+Only the records to write are determined here. The caller knows the leader and whether a broker is really lost (Pulsar
+checks its health first), and passes in a function that selects a new owner.
 
 Source: ServiceUnitStateChannelImpl (`docs/pulsar/load-managers.md`).
 """
@@ -39,7 +39,7 @@ TOMBSTONE_MS = 3_600_000
 
 #: Chooses a broker for a service unit that is none of those excluded; None if there is none.
 Select: TypeAlias = Callable[[str, frozenset[str]], str | None]
-#: How the leader's connection to the metadata store has been of late.
+#: Recent quality of the leader's connection to the metadata store.
 Connection: TypeAlias = Literal["stable", "jittery", "unstable"]
 
 _Records: TypeAlias = Mapping[str, ServiceUnitStateData]
@@ -55,7 +55,7 @@ class Cleanup:
 
 
 def clean_up_delay(connection: Connection, *, shortest_ms: int = 30_000, longest_ms: int = 180_000) -> int | None:
-    """Return how long the leader waits before it cleans up after a broker, in ms; None: it does not.
+    """Return how long the leader waits before it cleans up after a broker, in ms; None if it does not clean up.
 
     A leader whose own connection is bad must not take the whole cluster for lost.
     """
@@ -63,14 +63,14 @@ def clean_up_delay(connection: Connection, *, shortest_ms: int = 30_000, longest
 
 
 def clean_up(records: _Records, lost: str, select: Select, *, now_ms: int, gracefully: bool = False) -> Cleanup:
-    """Return what takes every bundle from a lost broker.
+    """Return the overrides that take every bundle from a lost broker.
 
     Args:
         gracefully: the broker is shutting down and can still release what it owns.
     """
     messages = []
     for unit, data in sorted(records.items()):
-        # In flight, the source is involved as well: nobody else would close its topics or create the children.
+        # In flight, the source is involved as well: no other broker would close its topics or create the children.
         is_owner = data.dst_broker == lost and data.state in ACTIVE
         if is_owner or (data.source_broker == lost and data.state in IN_FLIGHT):
             messages.append(override(unit, data, lost, select, now_ms=now_ms, gracefully=gracefully))
@@ -123,7 +123,7 @@ def monitor(
     stuck_ms: int = STUCK_MS,
     tombstone_ms: int = TOMBSTONE_MS,
 ) -> list[Message]:
-    """Return what the leader's periodic look at all records writes: overrides and tombstones.
+    """Return the overrides and tombstones that the leader writes when it periodically checks all records.
 
     Match -> Result:
         * active, of a broker that is not registered -> overridden, without that broker

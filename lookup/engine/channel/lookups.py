@@ -84,7 +84,7 @@ class Assigns:
         return self._checked(answer, registered)
 
     def chosen(self, unit: str, broker: str | None, now_ms: int) -> Message | Settled:
-        """Publish the choice of the caller that was to select; without one all are answered that there is no owner."""
+        """Publish the broker that the selecting caller chose; without one, answer all callers that it has no owner."""
         if broker is None:
             # Nothing was written, so no message of the channel will end this assign.
             self._open.discard(unit)
@@ -93,7 +93,7 @@ class Assigns:
         return self.channel.assign(unit, broker, now_ms)
 
     def end(self, settled: Settled, registered: Collection[str]) -> Settled:
-        """End an assign with what the channel settled on, for its caller and all who joined.
+        """End an assign with the answer of the channel, for its caller and all that joined.
 
         Raises:
             StateError: if no broker confirmed in time, the unit was split meanwhile or its owner is not registered.

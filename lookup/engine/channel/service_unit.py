@@ -1,4 +1,4 @@
-"""Service units, which is what Pulsar calls bundles here: their states, their records, and which of two records wins.
+"""Service units, Pulsar's name for bundles in this channel: their states, their records, and the rule for conflicts.
 
     Init ──> Assigning ──> Owned ──┬──> Releasing ──┬──> Assigning      a transfer
               ^                    │                └──> Free           a plain unload
@@ -6,7 +6,7 @@
                                    └──> Splitting ─────> Deleted        its children begin as Owned
 
 Every broker applies the same conflict rule to the same sequence of messages, so all arrive at the same owner;
-compaction shortens the channel by it as well. `broker.py` has what a broker does about a record.
+compaction of the channel applies it as well. The effects of a record on a broker are in `broker.py`.
 
 Source: ServiceUnitState, ServiceUnitStateData, ServiceUnitStateDataConflictResolver
 (`docs/pulsar/load-managers.md`).
@@ -168,7 +168,7 @@ class ServiceUnitStateData:
 
 
 def is_blank(broker: str | None) -> bool:
-    """Tell whether no broker is named; blanks name none."""
+    """Return whether no broker is named; blanks name none."""
     return broker is None or not broker.strip()
 
 
@@ -186,7 +186,7 @@ def next_version(data: ServiceUnitStateData | None) -> int:
 
 
 def should_keep_left(before: ServiceUnitStateData | None, after: ServiceUnitStateData | None, storage: Storage) -> bool:
-    """Tell whether a record stays as it is, because what came after it is rejected.
+    """Return whether a record stays as it is, because the message after it is rejected.
 
     Match -> Result:
         * `after` is None, a tombstone -> accepted
@@ -216,7 +216,7 @@ def should_keep_left(before: ServiceUnitStateData | None, after: ServiceUnitStat
 
 
 def _judge_version(before: ServiceUnitStateData | None, after: ServiceUnitStateData, storage: Storage) -> bool | None:
-    """Return what versions alone decide, None if they decide nothing."""
+    """Return whether versions alone reject (true) or accept (false) a record, None if they decide nothing."""
     is_store = storage is Storage.METADATA_STORE
     if before is None:
         return after.version_id != FIRST_VERSION if is_store else None
@@ -229,7 +229,7 @@ def _judge_version(before: ServiceUnitStateData | None, after: ServiceUnitStateD
 
 
 def _has_misfit(before: ServiceUnitStateData, after: ServiceUnitStateData) -> bool:
-    """Tell whether the brokers of a valid transition do not fit it."""
+    """Return whether the brokers of a valid transition do not fit it."""
     names_others = before.dst_broker != after.dst_broker or before.source_broker != after.source_broker
     match before.state, after.state:
         case _S.OWNED, _S.SPLITTING:

@@ -161,7 +161,7 @@ def test_other_ends_of_a_wait(said: ServiceUnitStateData | None, answer: Settled
 )
 def test_where_clients_are_sent_during_an_unload(data: ServiceUnitStateData | None, told: str | None) -> None:
     """Clients are told the next owner as soon as it is known."""
-    assert _channel("b3", data).told(_UNIT) == told
+    assert _channel("b3", data).destination(_UNIT) == told
 
 
 # Messages

@@ -38,7 +38,7 @@ def test_answers_are_those_of_the_code(state: ServiceUnitState) -> None:
         channel.records["t/n/b"] = ServiceUnitStateData(state, "dst", "src")
     answers, told = (cell.partition(";")[0].partition(",")[0] for cell in _rows("What a broker answers")[state])
 
-    assert channel.told("t/n/b") == _WORDS[told]
+    assert channel.destination("t/n/b") == _WORDS[told]
     if state is _S.DELETED:
         with pytest.raises(ArgumentError, match="look its topics up again"):
             channel.owner("t/n/b", registered=(), now_ms=0)
