@@ -6,11 +6,12 @@ BIN := $(VENV)/bin
 # Setuptools explains at length what an editable installation is.
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup demo test check bench calibrate clean distclean
+.PHONY: help setup demo test integration check bench calibrate clean distclean
 
 help:
 	@echo "make demo    install, make a sample log, compare the shipped policies over it"
 	@echo "make test    install, run the whole suite"
+	@echo "make integration  run the tests that need a Pulsar cluster: its jars from Maven Central, three brokers on this machine"
 	@echo "make check   format, lint, types, contracts, docs"
 	@echo "make bench   measure the figures of docs/benchmarks.md"
 	@echo "make calibrate  measure how often verdicts are false, three quarters of an hour; ARGS=--write keeps docs/calibration.md"
@@ -38,6 +39,11 @@ demo: $(VENV)/.installed-demo
 
 test: $(VENV)/.installed-test
 	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && $(BIN)/python -m pytest $(ARGS)
+
+# The tests start the cluster; here its jars are got, and what is missing is said in one sentence.
+integration: $(VENV)/.installed-test
+	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && scripts/ensure-pulsar.sh >/dev/null && \
+	$(BIN)/python -m pytest -m pulsar tests/pulsar $(ARGS)
 
 check: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .

@@ -29,8 +29,12 @@ settings.register_profile("search", settings.get_profile("suite"), derandomize=F
 settings.load_profile("suite")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the tests without Spark first, then the documentation, then the tests with Spark."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Run the tests without Spark first, then the documentation, then those with Spark; with a cluster if asked for."""
+    # Not by `-m "not pulsar"` in setup.cfg: any other `-m` would replace it and start a cluster.
+    if "pulsar" not in config.option.markexpr:
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("pulsar")])
+        items[:] = [item for item in items if not item.get_closest_marker("pulsar")]
     items.sort(key=_turn)
 
 

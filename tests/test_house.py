@@ -376,6 +376,46 @@ def test_missing_java_is_installed_by_root_on_debian(bare_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "/opt/apt\n")
 
 
+def _without_network(folder: Path) -> None:
+    """Add what `ensure-pulsar.sh` calls, with a Maven that reaches nothing."""
+    for name in ("cat", "cksum", "mkdir", "tail", "tr"):
+        (folder / name).symlink_to(shutil.which(name) or name)
+    _command(folder, "javac")
+    _command(
+        folder,
+        "mvn",
+        "echo '[INFO] Scanning'",
+        "echo '[ERROR] 1 error: Could not transfer a.pom: Unknown host -> [Help 2]'",
+        "exit 1",
+    )
+
+
+def test_missing_maven_ends_in_one_sentence(bare_path: Path) -> None:
+    """Without Maven, and without rights to install it, `make integration` says what to do and exits with 2."""
+    _without_network(bare_path)
+    (bare_path / "mvn").unlink()
+
+    done = _script("ensure-pulsar.sh", path=bare_path, JAVA_HOME="", XDG_CACHE_HOME=str(bare_path / "cache"))
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "A Pulsar cluster needs Maven, and there is none; install it (Debian, Ubuntu: apt-get install maven).\n"
+    )
+
+
+def test_unreachable_jars_end_in_one_sentence(bare_path: Path) -> None:
+    """Without a network the jars cannot be had: the last line says so with Maven's reason, and it ends with 2."""
+    _without_network(bare_path)
+
+    done = _script("ensure-pulsar.sh", path=bare_path, JAVA_HOME="", XDG_CACHE_HOME=str(bare_path / "cache"))
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-1] == (
+        "The jars of Pulsar could not be had from Maven Central: Could not transfer a.pom: Unknown host. Run this again "
+        "with a network, or with a mirror in ~/.m2/settings.xml."
+    )
+
+
 def test_missing_python_ends_in_one_sentence(bare_path: Path) -> None:
     """Where there is no Python 3.11, `make` says so and exits with 2."""
     _command(bare_path, "python3", "exit 1")

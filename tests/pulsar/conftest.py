@@ -1,0 +1,47 @@
+"""The one cluster of a run of tests, its Java clients and namespaces.
+
+This folder has no `__init__.py`: pytest would import it as `pulsar`, and the Python client has that name.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+from tests.pulsar.clients import JavaClients
+from tests.pulsar.cluster import Cluster, running_cluster
+from tests.pulsar.jvm import Installation, installation
+
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def installed() -> Installation:
+    """Return Java and the jars of Pulsar; skip the test if they cannot be had."""
+    try:
+        return installation()
+    except RuntimeError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def cluster(installed: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Start the run's only cluster: this takes half a minute, tests share it and leave three brokers running."""
+    with running_cluster(installed, tmp_path_factory.mktemp("cluster")) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def java(cluster: Cluster) -> JavaClients:
+    """Start the run's only JVM for Java clients."""
+    return cluster.java_clients()
+
+
+@pytest.fixture
+def namespace(cluster: Cluster) -> str:
+    """Create a namespace of four bundles that no other test uses."""
+    name = f"public/test-{next(_NUMBERS)}"
+    cluster.create_namespace(name, 4)
+    return name

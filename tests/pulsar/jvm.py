@@ -1,0 +1,127 @@
+"""JVMs that end with the process that started them, and the class path they run on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+__all__ = ["Installation", "Jvm", "installation"]
+
+#: Longest wait for anything, s: on a busy machine three brokers start in one minute.
+_PATIENCE_S = 240.0
+_SCRIPTS = Path(__file__).parents[2] / "scripts"
+# As Pulsar's own bin/pulsar opens them, for Netty's and BookKeeper's direct memory and the load report.
+_OPENED = (
+    "java.base/java.io", "java.base/java.lang", "java.base/java.nio", "java.base/java.util", "java.base/java.util.zip",
+    "java.base/jdk.internal.misc", "java.base/jdk.internal.platform", "java.management/sun.management",
+    "jdk.management/com.sun.management.internal",
+)  # fmt: skip
+# For JVMs of a few minutes: the second compiler and parallel collectors take cores from each other and never pay.
+_FLAGS = (
+    "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dio.netty.tryReflectionSetAccessible=true", "-Duser.timezone=UTC",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Installation:
+    """A Java and what it runs."""
+
+    java: Path
+    class_path: str
+
+
+def installation() -> Installation:
+    """Return Java and the jars of Pulsar; what is missing is got, if the machine and the network allow.
+
+    Raises:
+        RuntimeError: a sentence that says what is missing.
+    """
+    home = Path(_printed_by("ensure-java.sh"))
+    return Installation(home / "bin" / "java", _printed_by("ensure-pulsar.sh"))
+
+
+def _printed_by(script: str) -> str:
+    done = subprocess.run([_SCRIPTS / script], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip().splitlines()[-1])
+    return done.stdout.strip()
+
+
+class Jvm:
+    """One JVM of ours, with its logs in a folder.
+
+    Its standard input is a pipe, and it ends when that does: so it ends with this process however that ends, by SIGKILL
+    too, since the kernel closes the other end. `PR_SET_PDEATHSIG` exists on Linux only, and fires as soon as the thread
+    ends that started the JVM. A session of its own keeps Ctrl-C from it: fixtures end it in order.
+    """
+
+    def __init__(
+        self,
+        installed: Installation,
+        *command: str,
+        folder: Path,
+        log_settings: Path,
+        heap_mb: int,
+        answers: bool = False,
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "console.log").open("ab") as console:
+            self.process = subprocess.Popen(
+                [
+                    installed.java,
+                    *_FLAGS,
+                    *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
+                    f"-Xmx{heap_mb}m",
+                    f"-XX:MaxDirectMemorySize={heap_mb}m",
+                    f"-Dlog4j2.configurationFile={log_settings}",
+                    f"-Dpulsar.logs={folder}",
+                    *command,
+                ],
+                env={**os.environ, "CLASSPATH": installed.class_path},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE if answers else console,
+                stderr=console,
+                text=True,
+                start_new_session=True,
+            )
+        self.console = folder / "console.log"
+
+    @property
+    def stdin(self) -> IO[str]:
+        """Return the writing end of its standard input."""
+        assert self.process.stdin is not None
+        return self.process.stdin
+
+    @property
+    def stdout(self) -> IO[str]:
+        """Return the reading end of its standard output, if it answers."""
+        assert self.process.stdout is not None
+        return self.process.stdout
+
+    def wait_until(self, what: str, holds: Callable[[], bool]) -> None:
+        """Wait until something holds that this JVM brings about; fail with its last words if it ends before.
+
+        Raises:
+            RuntimeError: if it ended, or did not bring it about in time.
+        """
+        deadline = time.monotonic() + _PATIENCE_S
+        while not holds():
+            if self.process.poll() is not None:
+                words = "\n".join(self.console.read_text(errors="replace").splitlines()[-20:])
+                raise RuntimeError(f"waiting for {what}: the JVM ended with {self.process.returncode}:\n{words}")
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"waiting for {what}: not within {_PATIENCE_S:.0f} s; see {self.console}")
+            time.sleep(0.05)
+
+    def kill(self) -> None:
+        """End it at once, by SIGKILL, and wait until it is gone."""
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                pipe.close()

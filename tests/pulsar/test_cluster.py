@@ -1,0 +1,197 @@
+"""A real cluster does what tests, readers of its logs and collectors rely on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import urllib.error
+from pathlib import Path
+
+import pulsar
+import pytest
+
+from tests.processes import awaited, is_gone
+from tests.pulsar.clients import JavaClient, JavaClients
+from tests.pulsar.cluster import LAYOUTS, Cluster
+from tests.pulsar.jvm import Installation
+
+pytestmark = pytest.mark.pulsar
+
+
+@pytest.fixture
+def client(cluster: Cluster, java: JavaClients, namespace: str) -> JavaClient:
+    """Open a Java client of rack A that asks broker A."""
+    return java.open(namespace, cluster.brokers["A"].service_url, {"rack": "A"})
+
+
+def test_brokers_publish_their_racks(cluster: Cluster) -> None:
+    """ZooKeeper holds the lookup properties of all three brokers, with the addresses that clients are given."""
+    registry = cluster.registry()
+
+    assert {data["pulsarServiceUrl"]: data["properties"] for data in registry.values()} == {
+        broker.service_url: {"lookup.rack": rack} for rack, broker in cluster.brokers.items()
+    }
+
+
+def test_java_client_produces_and_consumes(client: JavaClient, namespace: str) -> None:
+    """What a Java client with lookup properties sends, it receives, over the broker that its lookup names."""
+    topic = f"persistent://{namespace}/orders"
+    client.do("subscribe", topic=topic, subscription="reader")
+
+    sent = client.do("send", topic=topic, text="one")
+    received = client.do("receive", topic=topic, timeout_ms=20_000)
+
+    assert received["text"] == "one"
+    assert sent["broker_url"] == received["broker_url"] == client.do("lookup", topic=topic)["broker_url"]
+
+
+def test_python_client_reads_what_java_wrote(cluster: Cluster, client: JavaClient, namespace: str) -> None:
+    """The Python client receives what the Java client sent, wherever it asks."""
+    topic = f"persistent://{namespace}/orders"
+    client.do("send", topic=topic, text="one")
+    python = pulsar.Client(
+        cluster.brokers["B"].service_url, logger=pulsar.FileLogger(pulsar.LoggerLevel.Warn, "/dev/null")
+    )
+
+    received = python.create_reader(topic, pulsar.MessageId.earliest).read_next(20_000).data()
+
+    python.close()
+    assert received == b"one"
+
+
+def test_bundle_is_unloaded_and_assigned_again(cluster: Cluster, client: JavaClient, namespace: str) -> None:
+    """After an unload without destination a bundle has no owner, and the next lookup gives it one."""
+    topic = f"persistent://{namespace}/orders"
+    bundle = cluster.bundle_of(topic)
+    owner = cluster.broker_at(client.do("lookup", topic=topic)["broker_url"])
+    assert cluster.owned(namespace) == {bundle: owner}
+
+    cluster.unload(namespace, bundle)
+
+    assert cluster.owned(namespace) == {}
+    assert cluster.broker_at(client.do("lookup", topic=topic)["broker_url"]) is cluster.owned(namespace)[bundle]
+
+
+def test_bundle_is_unloaded_to_a_broker(cluster: Cluster, client: JavaClient, namespace: str) -> None:
+    """An unload with a destination gives the bundle to that broker, and the producer follows."""
+    topic = f"persistent://{namespace}/orders"
+    owner = cluster.broker_at(client.do("send", topic=topic, text="one")["broker_url"])
+    destination = next(broker for broker in cluster.running if broker is not owner)
+
+    cluster.unload(namespace, cluster.bundle_of(topic), destination)
+
+    assert client.do("lookup", topic=topic)["broker_url"] == destination.service_url
+    assert client.do("send", topic=topic, text="two")["broker_url"] == destination.service_url
+
+
+def test_unknown_destination_is_refused(cluster: Cluster, client: JavaClient, namespace: str) -> None:
+    """An unload to a broker that does not run is refused with 409, and the owner stays."""
+    topic = f"persistent://{namespace}/orders"
+    before = client.do("lookup", topic=topic)["broker_url"]
+
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        cluster.admin(
+            "PUT", f"namespaces/{namespace}/{cluster.bundle_of(topic)}/unload", destinationBroker="127.0.0.1:1"
+        )
+
+    assert refused.value.code == 409
+    assert client.do("lookup", topic=topic)["broker_url"] == before
+
+
+def test_bundle_is_split(cluster: Cluster, client: JavaClient, namespace: str) -> None:
+    """A split divides a bundle at its middle, and the owner keeps both halves."""
+    owner = client.do("lookup", topic=f"persistent://{namespace}/orders")["broker_url"]
+    bundle = cluster.bundle_of(f"persistent://{namespace}/orders")
+
+    cluster.split(namespace, bundle)
+
+    first, last = bundle.split("_")
+    halves = [half for half in cluster.bundles(namespace) if half.startswith(first) or half.endswith(last)]
+    middle = f"0x{(int(first, 16) + int(last, 16)) // 2:08x}"
+    assert halves == [f"{first}_{middle}", f"{middle}_{last}"]
+    assert {half: broker.service_url for half, broker in cluster.owned(namespace).items()} == dict.fromkeys(
+        halves, owner
+    )
+
+
+def test_killed_broker_loses_its_bundles_and_comes_back(cluster: Cluster, java: JavaClients, namespace: str) -> None:
+    """A broker that is killed leaves the registry and its bundle gets another owner; it is back when started again."""
+    lost, asked = cluster.brokers["C"], cluster.brokers["A"]
+    client = java.open(f"{namespace}-survivor", asked.service_url, {})
+    topic = f"persistent://{namespace}/orders"
+    client.do("lookup", topic=topic)
+    if cluster.owned(namespace)[cluster.bundle_of(topic)] is not lost:
+        cluster.unload(namespace, cluster.bundle_of(topic), lost)
+    registered = cluster.registry()[lost.id]
+
+    cluster.kill(lost)
+
+    awaited(lambda: lost.id not in cluster.registry())
+    awaited(
+        lambda: (
+            "error" not in (answer := client.ask("lookup", topic=topic).result())
+            and answer["broker_url"] != lost.service_url
+        )
+    )
+    cluster.restart(lost)
+    back = awaited(lambda: cluster.registry().get(lost.id))
+    assert back["properties"] == registered["properties"] == {"lookup.rack": "C"}
+    assert back["startTimestamp"] > registered["startTimestamp"]
+
+
+def test_lookups_are_logged_in_every_layout_while_debug_is_on(
+    cluster: Cluster, client: JavaClient, namespace: str
+) -> None:
+    """The log of the broker that was asked names the client's address in each layout, at DEBUG and not at INFO."""
+    asked, topics = (
+        cluster.brokers["A"],
+        [f"persistent://{namespace}/{name}" for name in ("info", "debug", "info-again")],
+    )
+
+    unlogged = client.do("lookup", topic=topics[0])
+    cluster.set_debug(on=True)
+    logged = client.do("lookup", topic=topics[1])
+    cluster.set_debug(on=False)
+    client.do("lookup", topic=topics[2])
+
+    assert unlogged["local"] == logged["local"]
+    for layout in LAYOUTS:
+        lines = [line for line in asked.log(layout).read_text().splitlines() if "Received Lookup from" in line]
+        found = [
+            topic for topic in topics for line in lines if f"[{topic}] Received Lookup from /{logged['local']} " in line
+        ]
+        assert found == [topics[1]], layout
+
+
+_PARENT = """
+import sys
+from pathlib import Path
+from tests.pulsar.jvm import Installation, Jvm
+folder = Path(sys.argv[3])
+installed = Installation(Path(sys.argv[1]), sys.argv[2])
+jvm = Jvm(installed, *sys.argv[4:], folder=folder, log_settings=folder / "none.xml", heap_mb=64)
+print(jvm.process.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize(
+    "command", [("Driver",), ("Node", "services", "{}", "none", "0", "0")], ids=["clients", "server"]
+)
+def test_jvm_ends_with_the_process_that_started_it(
+    installed: Installation, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    """A JVM ends even if the tests that started it are killed by SIGKILL and clean nothing up."""
+    words = [word.format(tmp_path) for word in command]
+    parent = subprocess.Popen(
+        [sys.executable, "-c", _PARENT, installed.java, installed.class_path, tmp_path, *words],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert parent.stdout is not None
+    jvm = int(parent.stdout.readline())
+    assert not is_gone(jvm)
+
+    parent.kill()
+
+    parent.communicate()
+    awaited(lambda: is_gone(jvm))
