@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from lookup.replay.work import WorkDir
 
-__all__ = ["DAY_US", "DayRows", "Part", "PartWriter", "Recoding", "WrittenPart", "day_rows", "narrowed"]
+__all__ = ["DayRows", "Part", "PartWriter", "Recoding", "WrittenPart", "day_rows", "days_of", "narrowed"]
 
-DAY_US = 86_400_000_000
+_DAY_US = 86_400_000_000
 #: Rows a writer holds before it writes them; row groups of about a million are written as they come.
 _HELD_ROWS = 500_000
 #: Columns that are written as steps from row to row, which are short; `WrittenPart.first` holds where they begin.
@@ -78,13 +78,12 @@ class PartWriter:
 
     def add(self, columns: _Columns) -> None:
         """Take rows, in the order of their source; every call brings the same columns, among them `ts` and `seq`."""
-        # A tick belongs to the day in which its cell of the grid begins, also if tick_s does not divide a day.
-        ts, grid = columns["ts"], self._tick_us
-        first, last = (int(end) // grid * grid // DAY_US for end in (ts.min(), ts.max()))
+        ts = columns["ts"]
+        first, last = days_of(np.array([ts.min(), ts.max()]), self._tick_us).tolist()
         if first == last:
             self._held.setdefault(first, []).append(columns)
         else:
-            days = ts // grid * grid // DAY_US
+            days = days_of(ts, self._tick_us)
             for day in np.unique(days).tolist():
                 mask = days == day
                 self._held.setdefault(day, []).append({name: values[mask] for name, values in columns.items()})
@@ -113,6 +112,14 @@ class PartWriter:
             self._work.write(name, {key: narrowed(values) for key, values in written.items()}, constants)
             self.parts.append(WrittenPart(name, day, first, last))
         self._held, self._rows = {}, 0
+
+
+def days_of(ts_us: NDArray[np.int64], tick_us: int) -> NDArray[np.int64]:
+    """Return the day of each instant, since the epoch: that in which its cell of the grid begins.
+
+    So no tick lies in two days, even if cells do not divide a day.
+    """
+    return ts_us // tick_us * tick_us // _DAY_US
 
 
 def _sorted(columns: _Columns) -> _Columns:

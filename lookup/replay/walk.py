@@ -17,7 +17,7 @@ from lookup.engine.reporting import ReportBoard
 from lookup.model import Load, Roster
 from lookup.replay.atoms import BundleMap
 from lookup.replay.cells import CellLedger
-from lookup.replay.days import DAY_US, DayRows, day_rows
+from lookup.replay.days import DayRows, day_rows, days_of
 from lookup.replay.plan import ClusterPlan, RunPlan, new_manager
 from lookup.replay.requests import RequestMaker
 from lookup.replay.timeline import TickEvents
@@ -83,8 +83,7 @@ def walk_days(cluster: ClusterPlan, run: RunPlan, work: WorkDir) -> Iterator[lis
     """Yield the ticks of each day in order; one day's rows are held at a time."""
     timeline = cluster.timeline
     starts = timeline.bounds[:-1]
-    # As rows were put into days when they were coded: a tick belongs to the day in which its cell of the grid begins.
-    days = starts // run.tick_us * run.tick_us // DAY_US
+    days = days_of(starts, run.tick_us)
     for day in np.unique(days).tolist():
         parts = cluster.days.get(day)
         rows = _NO_ROWS if parts is None else day_rows(work, parts)
