@@ -163,7 +163,7 @@ def list_log(path: str, table: TableName = "lookups") -> tuple[LogFile, ...]:
     if not names:
         raise InputError(f"{path}: holds no Parquet file; `lookup ingest` makes them from other formats")
     files = tuple(_described(prefix + name, name[len(root) :], table) for name in names)
-    # That nothing was owned or reported is no mistake; that nothing was asked is.
+    # A log may have no owners and no reports, but it must have lookups.
     if table == "lookups" and not sum(file.rows for file in files):
         raise InputError(f"{path}: the table {table} has no row")
     return files

@@ -39,7 +39,7 @@ class _Cell:
             self._micro = np.zeros(self._n_atoms, dtype=np.int64)
             for rows, low, high in self.spans:
                 sums = partial(_summed_weights, rows, slice(low, high), self._n_atoms)
-                # Kept for other policies if that is no more than the rows are.
+                # Kept for other policies if the sums are no longer than the rows.
                 self._micro += sums() if high - low < self._n_atoms else rows.once(("weights", low, high), sums)
             self.spans = []
         return self._micro

@@ -30,7 +30,7 @@ from lookup.settings.pulsar_keys import IMPL, MODULAR_MANAGER, PULSAR_DEFAULTS, 
 
 __all__ = ["Today", "conf_values", "read_broker_conf", "read_today"]
 
-#: Pulsar's keys by field of the profile; the others of the file are not this project's business.
+#: Pulsar's keys by field of the profile; of the others only lookup properties and the load manager's are read.
 _KEYS = {
     "lookup_property_prefix": "lookupPropertyPrefix",
     "load_manager_class_name": "loadManagerClassName",
@@ -178,19 +178,19 @@ def read_today(path: str, pulsar: str = "4.x") -> Today:
     for new, old in _RESPELT.items():
         if keys[new] == 1.0 and old in keys:
             keys[new] = keys[old]
-    known = {_MANAGER: list(_FILTERS)}
+    classes_of = {_MANAGER: list(_FILTERS)}
     for key, parts in ((_PLACEMENT, _PLACEMENTS), (_SHEDDER, _SHEDDERS)):
-        known[key] = [name for classes in parts.values() for name in classes]
+        classes_of[key] = [name for classes in parts.values() for name in classes]
     problems = [
         f"{path}: {key}: there is no class {shown(keys[key])} that can be built; {suggestion(str(keys[key]), classes)}"
-        for key, classes in known.items()
+        for key, classes in classes_of.items()
         if keys[key] not in classes
     ]
     if problems:
         raise SettingsError(problems)
-    # Which manager brokers run is what each of them registered: `load-manager-class` goes by that.
-    own = {key: value for key, value in keys.items() if key not in (_MANAGER, *_RESPELT.values())}
-    table = {**_parts(keys, str(keys[_MANAGER])), "broker_conf": own}
+    # Without the manager's class: the part `load-manager-class` compares those that brokers registered.
+    conf = {key: value for key, value in keys.items() if key not in (_MANAGER, *_RESPELT.values())}
+    table = {**_parts(keys, str(keys[_MANAGER])), "broker_conf": conf}
     return Today(table, tuple(_misplaced(keys, given, str(keys[_MANAGER]))))
 
 

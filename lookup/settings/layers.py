@@ -148,7 +148,7 @@ class _NamedSource(EnvSettingsSource):
     def __init__(
         self, given: Mapping[str, object], *, prefix: str, delimiter: str, source: str, model: type[BaseModel]
     ) -> None:
-        """Read the values given; `{name}` in the words for their source stands for the name."""
+        """Read the values given; `{name}` in `source` is replaced by the name of each."""
         super().__init__(
             _layers_of(model), case_sensitive=not prefix, env_prefix=prefix, env_nested_delimiter=delimiter
         )

@@ -74,7 +74,7 @@ class PartSpec(Strict):
 
 
 def _either(schema: dict[str, Any]) -> None:
-    # What a broker.conf stands for includes a selector.
+    # A policy that is read from a broker.conf has its selector from there.
     schema["required"] = [key for key in schema["required"] if key != "selector"]
     schema["anyOf"] = [{"required": ["selector"]}, {"required": ["from_broker_conf"]}]
 

@@ -1,7 +1,7 @@
 """Run the closed loop: minute by minute a policy places, sheds and splits, and so changes the next minute's load.
 
 A minute is: events, load reports, the shedder, the splitter, then a lookup for every bundle without owner. How brokers
-publish their load is the engine's business (`lookup.engine.reporting`).
+publish their load is in `lookup.engine.reporting`.
 """
 
 from __future__ import annotations

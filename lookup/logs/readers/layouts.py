@@ -1,6 +1,6 @@
 """Read the layouts of Pulsar's logs: a line of text or JSON becomes an event with time, message and attributes.
 
-The meaning of the messages is the business of each reader. Also here: the parameters that readers of such logs share.
+Readers interpret the messages. Also here: the parameters that readers of such logs share.
 
     A     12:27:31.643 [thread] INFO  logger - message                         <= 4.2, no date
     B     2023-09-20T08:27:32,188+0000 [thread] INFO  logger - message         <= 4.2 and 5.0
