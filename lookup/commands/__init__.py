@@ -1,8 +1,8 @@
-"""Implement the commands of `lookup`, one file each, and flags, output and failures that they share.
+"""Implement the commands of `lookup`, and the flags, output and failures that they share.
 
-Modules that a command line is parsed with import neither Spark nor Arrow, which are an extra and take seconds to load.
-So `evaluate` and `ingest` declare their flags in one file and do their work in another (`evaluation`, `ingestion`),
-which they import when they run.
+A file holds a command, or a few about the same things (`topics`, `topic_pairs`). All are imported to parse a command
+line, and Spark and Arrow are an extra and take seconds to load: what needs them is imported by the functions that run.
+Only `sessions`, which starts Spark for them, imports it at its head.
 """
 
 __all__: list[str] = []

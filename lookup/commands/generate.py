@@ -85,10 +85,9 @@ def run(arguments: argparse.Namespace) -> int:
     given = {name: getattr(arguments, name) for name in _MEANINGS if getattr(arguments, name) is not None}
     settings = GenerateSettings(**given)
     require_extra("generate", "pyarrow")
-    # Arrow is an extra, which neither the help nor a core installation may need.
-    from lookup.logs.generator.generate import generate  # noqa: PLC0415
-    from lookup.logs.outputs import write_beside  # noqa: PLC0415
-    from lookup.report.manifest import RunFacts, manifest_json  # noqa: PLC0415
+    from lookup.logs.generator.generate import generate
+    from lookup.logs.outputs import write_beside
+    from lookup.report.manifest import RunFacts, manifest_json
 
     began, started = time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
     with progress(f"writing {settings.lookups:,} lookups to {arguments.output}"):

@@ -1,11 +1,15 @@
-"""Declare `lookup ingest`, which turns log files into canonical tables.
-
-The work is in `ingestion.py`, a module of its own because it imports Spark and Arrow: this one is read for every help.
-"""
+"""Carry out `lookup ingest`: build the reader, run the Spark job, print what was read."""
 
 from __future__ import annotations
 
 import argparse
+import time
+from collections.abc import Iterable
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from rich.text import Text
 
 from lookup.commands.options import (
     Command,
@@ -17,8 +21,20 @@ from lookup.commands.options import (
     ratio,
     require_extra,
 )
+from lookup.commands.streams import data_console, plain_table, print_json, progress, warn
+from lookup.engine.build import part_table
+from lookup.engine.plugins import load_plugins
+from lookup.errors import InputError
+from lookup.model.quoting import quantity
+from lookup.model.time import time_text
+
+if TYPE_CHECKING:
+    from lookup.logs.ingest import IngestReport
 
 __all__ = ["COMMAND", "add_arguments", "run"]
+
+#: Reasons for quarantine that are printed.
+_SHOWN_REASONS = 5
 
 
 def add_arguments(parser: Parser) -> None:
@@ -50,15 +66,84 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Ingest, print what was read, and return 0.
+    """Read log files into tables, print how many rows they have, and return 0.
 
     Raises:
-        PulsarLookupError: as `lookup.commands.ingestion.ingest_files`; also if Spark or Arrow is not installed.
+        PulsarLookupError: in one sentence, for whatever the user has to change; the output is then as it was.
     """
     require_extra("ingest", "pyspark", "pyarrow", "pandas")
-    from lookup.commands.ingestion import ingest_files  # noqa: PLC0415  Spark and Arrow are an extra
+    from lookup.commands.sessions import java_version, spark_session
+    from lookup.logs.ingest import MAX_QUARANTINE_RATIO, ingest, load_reader
+    from lookup.logs.outputs import require_free, write_beside
+    from lookup.logs.sources import list_files
+    from lookup.report.manifest import RunFacts, fingerprint, manifest_json
 
-    return ingest_files(arguments)
+    began, started = time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
+    sources, plugin_files, output = tuple(arguments.sources), tuple(arguments.plugin_file), arguments.output
+    registry = load_plugins(plugin_files)
+    reader = load_reader(registry, reader=arguments.reader, mapping=arguments.mapping)
+    # Before Spark, which takes seconds to start.
+    files = list_files(sources)
+    _require_apart(dict.fromkeys([*sources, *files]), output)
+    require_free(output, force=arguments.force)
+    permitted = arguments.max_quarantine_ratio
+    with progress("starting Spark") as report_stage, spark_session(arguments.master) as spark:
+        report_stage(f"reading {quantity(len(files), 'file')} with {reader.name}")
+        report = ingest(
+            spark,
+            sources,
+            reader,
+            output,
+            cluster=arguments.cluster,
+            force=arguments.force,
+            max_quarantine_ratio=MAX_QUARANTINE_RATIO if permitted is None else permitted,
+            plugin_files=plugin_files,
+        )
+        facts = RunFacts(
+            command=arguments.argv,
+            exit_code=0,
+            settings={"reader": part_table(reader), "cluster": arguments.cluster},
+            inputs={source: fingerprint(source) for source in sources},
+            wall_clock={"started": started, "total_s": round(time.monotonic() - began, 3)},
+            versions={"java": java_version(spark)},
+        )
+        write_beside(output, "manifest.json", manifest_json(facts, registry))
+    _print(report, arguments.format)
+    return 0
+
+
+def _require_apart(sources: Iterable[str], output: str) -> None:
+    """Refuse sources that an ingest would replace or that hold its output: they would be gone, or read again."""
+    from lookup.logs.ingest import QUARANTINE_TABLE
+    from lookup.logs.outputs import relation
+    from lookup.logs.schema import CANONICAL
+
+    for source in sources:
+        for name in (*CANONICAL, QUARANTINE_TABLE, "manifest.json"):
+            replaced = f"{output.rstrip('/')}/{name}"
+            overlap = relation(source, replaced)
+            if overlap is not None:
+                raise InputError(
+                    f"source {source!r} {overlap} {replaced}, which --output {output} replaces; "
+                    "name an output that has nothing to do with what is read"
+                )
+
+
+def _print(report: IngestReport, form: str) -> None:
+    # The most frequent reasons come first; a log of another format has as many as lines, and five show the pattern.
+    for reason, count in list(report.quarantined.items())[:_SHOWN_REASONS]:
+        warn(f"in quarantine: {quantity(count, 'record')}{', for instance' if count > 1 else ''}: {reason}")
+    if form == "json":
+        times = {"first": time_text(report.first_us), "last": time_text(report.last_us)}
+        print_json(asdict(report) | {"quarantine_ratio": report.quarantine_ratio, **times})
+        return
+    rows = [(name, f"{count:,}", f"{report.output}/{name}") for name, count in report.rows.items()]
+    quarantined = sum(report.quarantined.values())
+    if quarantined:
+        rows.append(("quarantine", f"{quarantined:,}", f"{report.output}/quarantine"))
+    console = data_console()
+    plain_table(console, ("table", "rows", "path"), rows)
+    console.print(Text(f"{quantity(report.lines, 'line')} read, {report.skipped:,} of other kinds passed over"))
 
 
 COMMAND = Command(

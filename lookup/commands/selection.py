@@ -121,7 +121,7 @@ def registrations_in(path: str) -> Mapping[str, Sequence[Registration]]:
     Raises:
         InputError: if the table cannot be used.
     """
-    from lookup.replay.tables import registrations  # noqa: PLC0415  Arrow is an extra
+    from lookup.replay.tables import registrations
 
     table = registrations(path)
     return {cluster: [row["value"] for row in table.of(cluster)] for cluster in table.rows}

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lookup.commands import options
-from lookup.commands.evaluation import OUTPUTS
+from lookup.commands.evaluate import OUTPUTS
 from tests.commands.projects import FAILING, Run, evaluation, evaluation_of, names_in
 
 #: A policy beside `stock` that answers nobody.
