@@ -74,26 +74,38 @@ class Sums:
 def sums_of(metric: Metric, batches: Sequence[Batch], key: str | None) -> Sums:
     """Ask a metric for its sums in each of some batches, at least one, and add them up in their order.
 
+    A batch without any change or cell is not asked for those: most of a run's have none.
+
     Raises:
         PluginError: if it raises, or answers something else than finite real numbers of that shape.
     """
+    # If none has any the last is asked: metrics say how many columns their sums have.
+    asked = [place for place, batch in enumerate(batches) if _is_counted(metric, batch)] or [len(batches) - 1]
     # A copy, since totals are added up in place and batches' sums may be views of the metric's own arrays.
-    total = _sums(metric, batches[0], key).astype(np.float64)
-    by_batch = [total.sum(axis=0)]
+    total = _sums(metric, batches[asked[0]], key).astype(np.float64)
+    by_batch = np.zeros((len(batches), total.shape[1]))
+    by_batch[asked[0]] = total.sum(axis=0)
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused below
-        for batch in batches[1:]:
-            sums = _sums(metric, batch, key)
+        for place in asked[1:]:
+            sums = _sums(metric, batches[place], key)
             if sums.shape != total.shape:
                 raise _breach(
                     metric, f"sums of shape {sums.shape} after those of shape {total.shape}, which do not add up"
                 )
             total += sums
-            by_batch.append(sums.sum(axis=0))
+            by_batch[place] = sums.sum(axis=0)
     if not np.isfinite(total).all():
         row, column = np.argwhere(~np.isfinite(total))[0].tolist()
         what = f"the sum {total[row, column]} in row {row}, column {column} for key {key!r}"
         raise _breach(metric, f"{what}; sums are finite, since they are added up over bundles, cells and clusters")
-    return Sums(total, np.array(by_batch, dtype=np.float64))
+    return Sums(total, by_batch)
+
+
+def _is_counted(metric: Metric, batch: Batch) -> bool:
+    """Tell whether a batch has any of what a metric counts: changes of owner, or cells in which a broker was there."""
+    if metric.grain == "change":
+        return batch.changes is not None and len(batch.changes.bundle) > 0
+    return metric.grain != "cell" or bool(batch.cells.registered.any())
 
 
 def value_of(metric: Metric, sums: FloatArray) -> FloatArray:

@@ -297,7 +297,7 @@ class Metric(Part, Protocol):
     unit: ClassVar[str]
     #: which direction is better
     better: ClassVar[Better]
-    #: what one row of the figures behind it is
+    #: what it counts; batches without any change or cell are not shown to a metric that counts those
     grain: ClassVar[Grain]
     #: what a row of its sums is: one of the batch's bundles, its cells, its bundles and events, or its own business
     resample: ClassVar[Resample]

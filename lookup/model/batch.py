@@ -7,8 +7,9 @@ numbered the same in all of them. Every metric gets the same batches, so columns
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
@@ -153,3 +154,37 @@ class Batch(_Columns):
     events: tuple[str, ...] = ()
     #: number of the registry epoch, the same for all policies
     epoch: int = 0
+
+    @cached_property
+    def pairs(self) -> IndexArray:
+        """Return the number of each group's pair of broker and client class, shape (n_groups,).
+
+        Pairs are numbered as the places of an array of shape (1 + n_brokers, n_clients) are; its first row is that of
+        unanswered lookups.
+        """
+        return (self.served.broker + 1) * len(self.clients) + self.served.client
+
+    @cached_property
+    def distance_ms(self) -> FloatArray:
+        """Return the distance of every pair, NaN if it is unknown, shape (1 + n_brokers, n_clients)."""
+        return self._by_pair(self.topology.distance)
+
+    @cached_property
+    def price_per_gb(self) -> FloatArray:
+        """Return the price of a gigabyte for every pair, NaN if it is unknown, shape (1 + n_brokers, n_clients)."""
+        return self._by_pair(self.topology.price)
+
+    def _by_pair(self, between: Callable[[Location, Location], float | None]) -> FloatArray:
+        # Hundreds of clients and brokers stand at a few locations.
+        here, sources = _numbered([client.location for client in self.clients])
+        there, targets = _numbered([Location(), *(broker.location for broker in self.brokers)])
+        figures = [[between(source, target) for source in sources] for target in targets]
+        by_location = np.array(figures, dtype=np.float64).reshape(len(targets), len(sources))
+        return by_location[there][:, here]
+
+
+def _numbered(locations: Sequence[Location]) -> tuple[IndexArray, list[Location]]:
+    """Number the different locations; return the number of each, and the location of each number."""
+    different = list(dict.fromkeys(locations))
+    numbers = {location: number for number, location in enumerate(different)}
+    return np.array([numbers[location] for location in locations], dtype=np.int64), different

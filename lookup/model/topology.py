@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 
 import networkx as nx
 
@@ -55,7 +56,25 @@ class Topology:
         graph.add_edges_from((e.a, e.b, {"ms": e.ms, "price_per_gb": e.price_per_gb}) for e in self.edges)
         return graph
 
+    @cached_property
+    def distances(self) -> tuple[float, ...]:
+        """Return every distance in ms that two places may have, ascending, each once."""
+        paths = nx.all_pairs_dijkstra_path_length(self.graph, weight="ms")
+        linked = chain.from_iterable(lengths.values() for _, lengths in paths)
+        return tuple(sorted({0.0, *self.distance_ms.values(), *map(float, linked)}))
+
+    @cached_property
+    def _known(self) -> dict[tuple[Location, Location, str], float | None]:
+        """Return the figures that were asked for: places are few, and a path between them is slow to find."""
+        return {}
+
     def _between(self, a: Location, b: Location, weight: str, figures: Mapping[str, float]) -> float | None:
+        asked = a, b, weight
+        if asked not in self._known:
+            self._known[asked] = self._found(a, b, weight, figures)
+        return self._known[asked]
+
+    def _found(self, a: Location, b: Location, weight: str, figures: Mapping[str, float]) -> float | None:
         compared = [level for level in LEVELS if None not in (getattr(a, level), getattr(b, level))]
         if not compared:
             return None

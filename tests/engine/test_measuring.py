@@ -12,7 +12,7 @@ import pytest
 
 from lookup.engine.measuring import keys_of, luck_of, sums_of, value_of
 from lookup.errors import PluginError
-from tests.score.oracle import Happenings
+from tests.score.oracle import Change, Happenings
 from tests.score.worlds import HOUR, batch_of, labelled
 
 WORLD = Happenings([], None, {("c", hour * HOUR): frozenset() for hour in range(3)}, HOUR)
@@ -31,6 +31,7 @@ class Told:
     keys_answer: Any = (None,)
     sums_answer: Any = None
     value_answer: Any = None
+    grain: str = "lookup"
     resample: str = "bundle"
     every_key: tuple[str, ...] | None = None
 
@@ -163,6 +164,25 @@ def test_sums_that_do_not_add_up_are_refused() -> None:
         PluginError, match=r"^metric 'told' answered sums of shape \(2, 1\) after those of shape \(1, 1"
     ):
         sums_of(Growing(sums_answer=[], resample="none"), [BATCH, BATCH], None)
+
+
+@pytest.mark.parametrize(("grain", "shown"), [("lookup", [0, 1, 2]), ("change", [1]), ("cell", [2])])
+def test_batches_without_what_is_counted_are_not_shown(grain: str, shown: list[int]) -> None:
+    """Their sums are 0: of three batches one has a change and another has cells."""
+    change = Change("c", 0, "b0", None, "b1:8080", "first")
+    changed = batch_of(replace(WORLD, changes=[change]), [labelled("b1:8080")]).changes
+    cells = replace(BATCH.cells, registered=np.ones_like(BATCH.cells.registered))
+    batches = [BATCH, replace(BATCH, changes=changed), replace(BATCH, cells=cells)]
+
+    sums = sums_of(Told(sums_answer=TWO, grain=grain), batches, None)
+
+    assert [place for place, row in enumerate(sums.by_batch) if row.any()] == shown
+    assert sums.total.tolist() == (TWO * len(shown)).tolist()
+
+
+def test_one_batch_is_shown_even_if_nothing_is_counted() -> None:
+    """The metric alone knows how many columns its sums have."""
+    assert sums_of(Told(sums_answer=np.zeros((2, 3)), grain="change"), [BATCH, BATCH], None).total.shape == (2, 3)
 
 
 def test_sums_are_nobody_elses() -> None:

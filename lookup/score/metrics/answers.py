@@ -68,7 +68,7 @@ class MatchRatio(LookupQuotient):
         # Two absent labels compare as equal, but a client without the property does not count.
         is_same = batch.brokers.labels(str(key))[:, None] == np.array(sent, dtype=object)[None, :]
         matches[1:] = is_same & (counts[1:] > 0)
-        matched, counted = (served.lookups * of_pairs(served, table) for table in (matches, counts))
+        matched, counted = (served.lookups * of_pairs(batch, table) for table in (matches, counts))
         return per_bundle(batch, served.bundle, matched, counted)
 
 

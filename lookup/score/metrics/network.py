@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import ClassVar
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
 from lookup.hooks import Better, Grain, Luck, Resample
 from lookup.model.batch import Batch
-from lookup.model.broker import Location
 from lookup.score.metrics.totals import LookupQuotient, of_pairs, per_bundle
 
 __all__ = ["NetworkCost", "NetworkCoveredRatio", "NetworkMsMean", "NetworkMsP95"]
@@ -31,7 +28,7 @@ class NetworkMsMean(LookupQuotient):
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return weight x ms and weight, shape (n_bundles, 2)."""
-        distance, known = _tables(batch, batch.topology.distance)
+        distance, known = _known(batch.distance_ms)
         return per_bundle(batch, batch.served.bundle, _weighed(batch, distance), _weighed(batch, known))
 
 
@@ -45,7 +42,7 @@ class NetworkCoveredRatio(LookupQuotient):
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return the covered weight and the answered weight, shape (n_bundles, 2)."""
         served = batch.served
-        _, known = _tables(batch, batch.topology.distance)
+        _, known = _known(batch.distance_ms)
         answered = np.where(served.broker >= 0, served.weight, 0.0)
         return per_bundle(batch, served.bundle, _weighed(batch, known), answered)
 
@@ -72,14 +69,10 @@ class NetworkMsP95:
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return weight and weight x ms by possible distance, shape (n_distances, 2)."""
+        distance, known = _known(batch.distance_ms)
+        weight = np.bincount(batch.pairs, weights=batch.served.weight, minlength=distance.size)
         # every distance two locations of the topology may have: the rows are the same in all batches of a run
-        paths = nx.all_pairs_dijkstra_path_length(batch.topology.graph, weight="ms")
-        linked = chain.from_iterable(lengths.values() for _, lengths in paths)
-        steps = np.unique([0.0, *batch.topology.distance_ms.values(), *linked])
-        served, n_clients = batch.served, len(batch.clients)
-        pairs = (served.broker + 1) * n_clients + served.client
-        weight = np.bincount(pairs, weights=served.weight, minlength=(1 + len(batch.brokers)) * n_clients)
-        distance, known = _tables(batch, batch.topology.distance)
+        steps = np.array(batch.topology.distances)
         # nearest, not equal: the two directions of one path may differ in their last bit
         nearest = np.searchsorted((steps[1:] + steps[:-1]) / 2, distance.ravel())
         total = np.bincount(nearest, weights=weight * known.ravel(), minlength=len(steps))
@@ -115,7 +108,7 @@ class NetworkCost:
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return the cost and the covered weight, shape (n_bundles, 2)."""
-        price, known = _tables(batch, batch.topology.price)
+        price, known = _known(batch.price_per_gb)
         gigabytes = (batch.bytes_per_weight or 0.0) / 1e9
         return per_bundle(batch, batch.served.bundle, _weighed(batch, gigabytes * price), _weighed(batch, known))
 
@@ -127,26 +120,10 @@ class NetworkCost:
 
 def _weighed(batch: Batch, table: FloatArray) -> FloatArray:
     """Return each group's weight times the figure of its pair, shape (n_groups,)."""
-    return batch.served.weight * of_pairs(batch.served, table)
+    return batch.served.weight * of_pairs(batch, table)
 
 
-def _tables(batch: Batch, between: Callable[[Location, Location], float | None]) -> tuple[FloatArray, FloatArray]:
-    """Return the figure of every pair and whether it is known, 1.0 or 0.0, shapes (1 + n_brokers, n_clients).
-
-    Unknown figures are 0, and so is the first row, that of unanswered lookups.
-    """
-    here, sources = _numbered([client.location for client in batch.clients])
-    there, targets = _numbered([Location(), *(broker.location for broker in batch.brokers)])
-    # Hundreds of clients and brokers stand at a few locations, and a path through the topology is slow to find.
-    figure_of = [[between(a, b) for a in sources] for b in targets]
-    by_location = np.array(figure_of, dtype=np.float64).reshape(len(targets), len(sources))
-    figures = by_location[there][:, here]
-    known = ~np.isnan(figures)
-    return np.where(known, figures, 0.0), known.astype(np.float64)
-
-
-def _numbered(locations: Sequence[Location]) -> tuple[NDArray[np.int64], list[Location]]:
-    """Number the different locations; return the number of each, and the location of each number."""
-    different = list(dict.fromkeys(locations))
-    numbers = {location: number for number, location in enumerate(different)}
-    return np.array([numbers[location] for location in locations], dtype=np.int64), different
+def _known(table: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the figure of every pair, 0.0 if it is unknown, and whether it is known, 1.0 or 0.0."""
+    known = ~np.isnan(table)
+    return np.where(known, table, 0.0), known.astype(np.float64)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.hooks import Better, Grain, Luck, Resample
-from lookup.model.batch import Batch, OwnerChanges, Served
+from lookup.model.batch import Batch, OwnerChanges
 
 __all__ = ["CellQuotient", "ChangeTotal", "LookupQuotient", "LookupTotal", "of_pairs", "per_bundle", "per_unit"]
 
@@ -48,14 +48,14 @@ def per_unit(batch: Batch, changes: OwnerChanges, *figures: FloatArray) -> Float
     return np.stack([np.bincount(units, weights=column, minlength=size) for column in figures], axis=1)
 
 
-def of_pairs(served: Served, table: FloatArray) -> FloatArray:
+def of_pairs(batch: Batch, table: FloatArray) -> FloatArray:
     """Look up the figure of each group's pair of broker and client, shape (n_groups,).
 
     Args:
         table: shape (1 + n_brokers, n_clients); the first row is that of unanswered lookups.
     """
     # one flat index is several times faster than two
-    figures: FloatArray = table.ravel()[(served.broker + 1) * table.shape[1] + served.client]
+    figures: FloatArray = table.ravel()[batch.pairs]
     return figures
 
 
