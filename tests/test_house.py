@@ -411,8 +411,8 @@ def test_unreachable_jars_end_in_one_sentence(bare_path: Path) -> None:
 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines()[-1] == (
-        "The jars of Pulsar could not be had from Maven Central: Could not transfer a.pom: Unknown host. Run this again "
-        "with a network, or with a mirror in ~/.m2/settings.xml."
+        "The jars of Pulsar could not be had from Maven Central: Could not transfer a.pom: Unknown host. Run this "
+        "again with a network, or with a mirror in ~/.m2/settings.xml."
     )
 
 
