@@ -1,4 +1,4 @@
-"""The built-in policies: every part that comes with the framework, registered through the hooks like anybody else's."""
+"""The built-in policies: every part that comes with the framework, registered through the same hooks as any plug-in."""
 
 from __future__ import annotations
 

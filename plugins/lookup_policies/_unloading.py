@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from lookup.model import BundleLoad, ClusterView, CycleLabel, CycleOutcome, CycleReason, Ruling, Unload, weighted_usage
 
 __all__ = [
-    "Figures", "average_of", "descending", "ended", "give_up", "measured_usage", "no_figures", "reported", "usage_by",
+    "Figures", "average_of", "descending", "give_up", "measured_usage", "no_figures", "outcome_of", "reported",
+    "usage_by",
 ]  # fmt: skip
 
 #: One ratio by broker number, only of registered brokers with a report, in order of their numbers.
@@ -25,8 +26,8 @@ Figures = dict[int, float]
 def usage_by(view: ClusterView, weights: Sequence[float]) -> NDArray[np.float64]:
     """Return the largest weighted usage of each broker, shape (n_brokers,), NaN without report.
 
-    If single resources are not known it is the view's one usage, which has its weights in it: as measured, since the
-    modular manager's brokers do not smooth what they report.
+    If single resources are not known it is the view's one usage, which is weighted already: as measured, since the
+    modular manager's brokers do not smooth their reports.
 
     Args:
         weights: in the order of `lookup.model.RESOURCES`.
@@ -56,7 +57,7 @@ def average_of(usage: Figures) -> float:
 
 
 def no_figures(view: ClusterView) -> CycleOutcome:
-    """Return how a cycle ends in which no broker can be judged."""
+    """Return the outcome of a cycle in which no broker has a figure."""
     reason = CycleReason.NO_LOAD_DATA if view.registered.any() else CycleReason.NO_BROKERS
     return CycleOutcome(CycleLabel.SKIP, reason)
 
@@ -87,7 +88,7 @@ def descending(bundles: Sequence[BundleLoad], traffic: Callable[[BundleLoad], fl
     return sorted(bundles, key=lambda entry: (traffic(entry), entry.bundle), reverse=True)
 
 
-def ended(
+def outcome_of(
     usage: Figures,
     accepted: int,
     *,
@@ -96,7 +97,7 @@ def ended(
     idle: CycleReason = CycleReason.NO_BUNDLES,
     acting: Collection[int] | None = None,
 ) -> CycleOutcome:
-    """Return how a cycle ended, with mean and population standard deviation of usage.
+    """Return the outcome of a cycle, with mean and population standard deviation of usage.
 
     Args:
         accepted: unloads that took place; none is a success.
@@ -108,7 +109,7 @@ def ended(
     average = average_of(usage) if usage else None
     deviation = None if average is None else math.sqrt(average_of({n: (u - average) ** 2 for n, u in usage.items()}))
     label = CycleLabel.SUCCESS if accepted else CycleLabel.SKIP
-    # Without any unload the reason is why: no broker was over, or those who were had nothing to give.
+    # Without any unload: no broker was over, or those that were had nothing to give up.
     if not accepted:
         reason = idle if (over if acting is None else acting) else CycleReason.HIT_COUNT
     return CycleOutcome(label, reason, average, deviation, over=len(over), excess=max([0.0, *over.values()]))

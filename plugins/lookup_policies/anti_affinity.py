@@ -13,13 +13,6 @@ from lookup.model import Broker, Candidates, ClusterView, LookupRequest, Namespa
 
 __all__ = ["AntiAffinity"]
 
-CountArray = NDArray[np.int64]
-
-#: Domain of a broker that is in none.
-_DEFAULT_DOMAIN = ""
-#: More than any count; the least of no counts.
-_ABOVE_ANY_COUNT = 2**62
-
 
 @dataclass(frozen=True)
 class AntiAffinity:
@@ -54,7 +47,8 @@ class AntiAffinity:
             return kept
         counts = _counts(group, view)[brokers.index]
         if self.failure_domains_enabled and view.namespaces.failure_domains:
-            domains = [view.namespaces.failure_domains.get(broker_id, _DEFAULT_DOMAIN) for broker_id in brokers.ids]
+            # Brokers in no domain form the domain "".
+            domains = [view.namespaces.failure_domains.get(broker_id, "") for broker_id in brokers.ids]
             totals = dict.fromkeys(domains, 0)
             for domain, count in zip(domains, counts.tolist(), strict=True):
                 totals[domain] += count
@@ -66,29 +60,29 @@ class AntiAffinity:
         return kept & fewest
 
     def should_unload(self, request: LookupRequest, owner: Broker, brokers: Candidates, view: ClusterView) -> bool:
-        """Return whether a bundle may leave its owner, as the group sees it; asked if a shedder names no destination.
+        """Return whether the group lets a bundle leave its owner; called if a shedder names no destination.
 
-        So the modular manager does, whose shedders name no destination. The extensible one does not ask.
+        Pulsar's modular manager asks this, as its shedders name no destination; the extensible one does not.
 
         Args:
-            brokers: whom the bundle could go to, usually its owner among them.
+            brokers: possible destinations, usually the owner among them.
 
         Returns:
-            False only where every candidate owns as many of the group as the owner, and some at that: no broker
-            would gain.
+            False only if every candidate owns as many bundles of the group as the owner does, and at least one: no
+            broker would gain.
         """
         group = _group_of(request, view.namespaces)
         if not group:
             return True
         # Over all brokers of the run: the owner itself need not be among the candidates.
         counts = _counts(group, view)
-        least = int(counts[brokers.index].min(initial=_ABOVE_ANY_COUNT))
+        least = int(counts[brokers.index].min(initial=np.iinfo(np.int64).max))
         number = view.brokers.number(owner.id)
         owned = 0 if number is None else int(counts[number])
         return least == 0 or owned > least or bool((counts[brokers.index] != least).any())
 
     def detail(self, request: LookupRequest, broker: Broker, view: ClusterView) -> str:
-        """Name the group and what the broker owns of it."""
+        """Name the group and the number of its bundles that the broker owns."""
         group = _group_of(request, view.namespaces)
         number = view.brokers.number(broker.id)
         owned = 0 if number is None else int(_counts(group, view)[number])
@@ -100,7 +94,7 @@ def _group_of(request: LookupRequest, namespaces: NamespacePolicies) -> str:
     return group if group.strip() else ""
 
 
-def _counts(group: str, view: ClusterView) -> CountArray:
+def _counts(group: str, view: ClusterView) -> NDArray[np.int64]:
     counts = np.zeros(len(view.brokers), dtype=np.int64)
     for namespace in view.namespaces.group_members(group):
         counts = counts + view.ownership.bundles_in(namespace)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from lookup.hooks import Conf, Ge, Unit
 from lookup.model import Broker, Candidates, ClusterView, CycleOutcome, CycleReason, LookupRequest, Ruling, Unload
-from lookup_policies._unloading import Figures, descending, ended, no_figures, reported, usage_by
+from lookup_policies._unloading import Figures, descending, no_figures, outcome_of, reported, usage_by
 
 __all__ = ["Avg", "AvgPlacement"]
 
@@ -94,7 +94,7 @@ class Avg:
             if moved is not None:
                 accepted, idle = accepted + moved, CycleReason.NO_BUNDLES
         givers = [giver for _, giver in acting]
-        return ended(usage, accepted, over=over, reason=CycleReason.OVERLOADED, idle=idle, acting=givers)
+        return outcome_of(usage, accepted, over=over, reason=CycleReason.OVERLOADED, idle=idle, acting=givers)
 
     def _acting(
         self, view: ClusterView, scores: Figures, memory: MutableMapping[str, Any]

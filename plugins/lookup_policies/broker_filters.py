@@ -108,7 +108,7 @@ _PRE = r"(?:0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
 _BUILD = r"[0-9A-Za-z-]+"
 _SEMANTIC = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-({_PRE}(?:\.{_PRE})*))?(?:\+{_BUILD}(?:\.{_BUILD})*)?")
 
-#: What versions sort by: numbers, whether it is a release, and the identifiers of a pre-release.
+#: Sort key of a version: its numbers, whether it is a release, and the identifiers of a pre-release.
 _Order = tuple[tuple[int, int, int], bool, tuple[tuple[bool, int, str], ...]]
 
 
@@ -117,10 +117,10 @@ class Version:
     """Keep the candidates with the highest semantic version.
 
     A pre-release such as a SNAPSHOT is older than its release. Build metadata (`+...`) does not count: in Pulsar the
-    outcome for versions that differ in nothing else hangs on its library.
+    outcome for versions that differ in nothing else depends on its library.
 
-    In Pulsar a version that is missing or not semantic makes the filter fail. What follows is the policy's `on_error`
-    there: `skip` goes on with all candidates, as Pulsar does, and a shedder that asks takes it for a no, as Pulsar's.
+    In Pulsar a version that is missing or not semantic makes the filter fail. The policy's `on_error` then decides:
+    `skip` continues with all candidates, as Pulsar does. A shedder takes the failure for a refusal, as Pulsar's do.
 
     Match -> Result -> Reason:
         * `prefer_later` is off -> all kept
@@ -138,7 +138,7 @@ class Version:
 
     #: whether the filter does anything
     prefer_later: Annotated[bool, Conf("preferLaterVersions")] = False
-    #: what follows from a version that cannot be compared; "fail" is Pulsar's way
+    #: effect of a version that cannot be compared; "fail" is Pulsar's
     unreadable: Literal["keep", "fail"] = "keep"
 
     def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> NDArray[np.bool_]:
@@ -172,8 +172,8 @@ def _ranks(roster: Roster) -> NDArray[np.int64]:
         pre = tuple((False, int(word), "") if word.isdigit() else (True, 0, word) for word in words)
         orders.append(((int(match[1]), int(match[2]), int(match[3])), not pre, pre))
     ascending = sorted({order for order in orders if order is not None})
-    places = {order: place for place, order in enumerate(ascending)}
-    return np.array([-1 if order is None else places[order] for order in orders], dtype=np.int64)
+    ranks = {order: rank for rank, order in enumerate(ascending)}
+    return np.array([-1 if order is None else ranks[order] for order in orders], dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -196,13 +196,13 @@ class EvenDistribution:
     reads: ClassVar[frozenset[str]] = frozenset({"namespace", "view.ownership"})
 
     def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> NDArray[np.bool_]:
-        """Compare what every candidate owns of the namespace with the least."""
+        """Compare the bundles of the namespace that every candidate owns with the fewest."""
         counts = view.ownership.bundles_in(request.namespace)[brokers.index]
         mask: NDArray[np.bool_] = counts == counts.min()
         return mask
 
     def detail(self, request: LookupRequest, broker: Broker, view: ClusterView) -> str:
-        """Say how many bundles of the namespace the broker owns."""
+        """Name the number of bundles of the namespace that the broker owns."""
         number = view.brokers.number(broker.id)
         owned = 0 if number is None else int(view.ownership.bundles_in(request.namespace)[number])
         return f"owns {owned} bundles of {request.namespace}, another candidate fewer"

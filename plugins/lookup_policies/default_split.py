@@ -25,7 +25,7 @@ __all__ = ["DefaultSplit"]
 
 #: Bytes in the unit of `max_bandwidth_mib`.
 _MIB = 1024 * 1024
-#: A bundle with fewer topics is not looked at.
+#: A bundle with fewer topics is never split.
 _FEWEST_TOPICS = 2
 
 #: How often in a row each bundle of one broker exceeded a limit.
@@ -44,7 +44,7 @@ class _Tally:
 
 @dataclass
 class _Turn:
-    """One broker's cycle: what it sees, its hit counts, and what it has decided so far."""
+    """One broker's cycle: its view, its hit counts, and its decisions so far."""
 
     view: ClusterView
     broker: str
@@ -65,7 +65,7 @@ class DefaultSplit:
     Match -> Result -> Reason:
         * fewer than 2 topics -> nothing, the hit count stays
         * a range of one hash -> nothing, counted as a failure
-        * more than `max_topics` topics, else `max_sessions` producers and consumers (where above 0), else
+        * more than `max_topics` topics, else `max_sessions` producers and consumers (if above 0), else
           `max_msg_rate`, else `max_bandwidth_mib` -> one hit more -> `topics`, `sessions`, `msg-rate`, `bandwidth`
         * no limit exceeded -> the hits are forgotten
         * at most `hit_threshold` hits -> nothing
@@ -77,7 +77,7 @@ class DefaultSplit:
         * in the end: some split accepted -> success with the reason of the last; only failures -> failure, `unknown`;
           else skip, `hit-count`
 
-    Quirk: whether a splitting bundle touches this one is asked of texts: its namespace's name starts with this
+    Quirk: a splitting bundle touches this one if the texts of their names say so: its namespace's name starts with this
     namespace's, and its range starts with this lower or ends with this upper end. Effect: a split in `t/ns-2` holds up
     one in `t/ns`. "intended" compares the namespace as a whole, and ranges as numbers.
 
@@ -103,9 +103,9 @@ class DefaultSplit:
     max_splits: Annotated[int, Ge(1), Conf("loadBalancerMaxNumberOfBundlesToSplitPerCycle")] = 10
     #: a limit has to be exceeded in more cycles in a row than this
     hit_threshold: Annotated[int, Ge(0), Conf("loadBalancerNamespaceBundleSplitConditionHitCountThreshold")] = 3
-    #: where a bundle is cut (Pulsar: `defaultNamespaceBundleSplitAlgorithm`)
+    #: chooses the boundary (Pulsar: `defaultNamespaceBundleSplitAlgorithm`)
     algorithm: SplitAlgorithm = RangeEquallyDivide()
-    #: how bundles that are being split are found to touch another
+    #: how it is decided whether a bundle that is being split touches another
     quirks: Literal["upstream", "intended"] = "upstream"
 
     def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Split, Ruling, CycleOutcome]:
@@ -122,7 +122,7 @@ class DefaultSplit:
                 if split is None:
                     continue
                 ruling = yield split
-                # Pulsar has decided at this point, whatever becomes of it.
+                # Counted even if the engine refuses it: Pulsar's strategy has decided by now.
                 turn.decided[_namespace(name)] += 1
                 turn.hits.pop(name, None)
                 if ruling.accepted:
@@ -205,11 +205,11 @@ def _namespace(bundle: str) -> str:
 def _touches(bundle: str, splitting: str, *, as_text: bool) -> bool:
     if as_text:
         # Pulsar looks for parts of names in names, which also finds namespaces that begin alike.
-        namespace, _, own = bundle.rpartition("/")
-        other_namespace, _, other = splitting.rpartition("/")
-        lower, _, upper = own.partition("_")
-        return other_namespace.startswith(namespace) and (other.startswith(lower) or other.endswith(upper))
-    parsed, parsed_other = NamespaceBundle.parse(bundle), NamespaceBundle.parse(splitting)
-    own_range, other_range = parsed.range, parsed_other.range
-    shares_an_end = own_range.lower == other_range.lower or own_range.upper == other_range.upper
-    return parsed.namespace == parsed_other.namespace and shares_an_end
+        namespace, _, bounds = bundle.rpartition("/")
+        splitting_namespace, _, splitting_bounds = splitting.rpartition("/")
+        lower, _, upper = bounds.partition("_")
+        shares_an_end = splitting_bounds.startswith(lower) or splitting_bounds.endswith(upper)
+        return shares_an_end and splitting_namespace.startswith(namespace)
+    first, second = NamespaceBundle.parse(bundle), NamespaceBundle.parse(splitting)
+    shares_an_end = first.range.lower == second.range.lower or first.range.upper == second.range.upper
+    return shares_an_end and first.namespace == second.namespace

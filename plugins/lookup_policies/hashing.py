@@ -25,7 +25,7 @@ Digests = NDArray[np.uint64]
 
 
 def digest(text: str, salt: str = "") -> int:
-    """Return the first 64 bits of a text's hash, another for each salt.
+    """Return the first 64 bits of a text's hash, which differs for each salt.
 
     Args:
         salt: at most 64 bytes in UTF-8; "" makes no difference.
@@ -87,10 +87,10 @@ class Rendezvous:
 
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
         """Return 1 for the candidate with the greatest value."""
-        own = brokers.column(self.name, lambda broker: digest(broker.id)).astype(np.uint64)
+        broker_digests = brokers.column(self.name, lambda broker: digest(broker.id)).astype(np.uint64)
         field, _, name = self.key.partition(".")
         value = request.property_of(name) if name else getattr(request, field)
-        digests = mixed(own, digest(value or request.bundle, view.salt))
+        digests = mixed(broker_digests, digest(value or request.bundle, view.salt))
         # Numbers in (0, 1), both ends left out: 52 bits and a half are exact in a double.
         units = ((digests >> np.uint64(12)).astype(np.float64) + 0.5) / 2**52
         values = self._weights(brokers, view) / -np.log(units)

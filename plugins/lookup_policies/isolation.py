@@ -25,8 +25,8 @@ class Isolation:
     Patterns are matched against the whole host, the id up to its last colon. Logs often name brokers without a port,
     which Pulsar itself never does: it would drop such an id. The kind of topic counts only for namespaces without
     policies, as in Pulsar; a request of the engine has no topic and counts as persistent. (In Pulsar a bundle counts as
-    non-persistent from the first non-persistent topic on that was looked up in it; here each lookup says it for
-    itself.) Of several policies of one namespace each adds its brokers.
+    non-persistent from the first lookup of a non-persistent topic in it on; here every lookup is judged by its own
+    topic.) Of several policies of one namespace each adds its brokers.
 
     Match -> Result -> Reason:
         * the id has no colon, `portless = "drop"` -> rejected -> `isolation`
@@ -45,7 +45,7 @@ class Isolation:
     reason: ClassVar[Reason] = Reason.ISOLATION
     reads: ClassVar[frozenset[str]] = frozenset({"namespace", "domain"})
 
-    #: what becomes of a broker whose id has no port; "drop" is Pulsar's way
+    #: what happens to a broker whose id has no port; "drop" is Pulsar's
     portless: Literal["keep", "drop"] = "keep"
 
     def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> BoolArray:
@@ -57,7 +57,7 @@ class Isolation:
         return kept
 
     def detail(self, request: LookupRequest, broker: Broker, view: ClusterView) -> str:
-        """Say whether the port, the host, the domain or another namespace's claim is the cause."""
+        """Name the cause: the port, the host, the domain or another namespace's claim."""
         if self.portless == "drop" and ":" not in broker.id:
             return f"id {broker.id} has no port"
         if view.namespaces.isolation.get(request.namespace):

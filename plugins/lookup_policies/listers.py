@@ -30,7 +30,7 @@ class Default(Lister):
     interests: ClassVar[frozenset[EventKind]] = frozenset({"created", "deleted"})
 
     def list_topics(self, namespace: str, mode: Mode, properties: Mapping[str, str], catalog: CatalogView) -> Listing:
-        """Return what the catalog holds."""
+        """Return all topics of the catalog."""
         return Listing(catalog.topics(namespace, mode))
 
 
@@ -89,7 +89,7 @@ class TenantScope(Lister):
     """List only topics of the tenant that the client says it belongs to.
 
     A topic belongs to the tenant its own property `key` names, and to the tenant of its namespace if it has no such
-    property. So a namespace that several tenants share shows each its own. What a client says of itself is no proof:
+    property. So a namespace that several tenants share shows each its own. A client's properties are not authenticated:
     this narrows what consumers see, it keeps no secrets.
 
     Match -> Result -> Reason:
@@ -98,7 +98,7 @@ class TenantScope(Lister):
         * the topic belongs to the tenant that was named, and the child lists it -> listed
         * it belongs to another tenant -> not listed
 
-    Source: PIP-452's motivation, that a broker cannot tell who is asking; the rule is this project's own.
+    Source: PIP-452's motivation, that a broker does not know its client; the rule is this project's own.
     """
 
     name: ClassVar[str] = "tenant-scope"
@@ -129,9 +129,9 @@ class TenantScope(Lister):
         listing = self.child.list_topics(namespace, mode, others, catalog)
         if not tenant:
             return listing
-        own = namespace.partition("/")[0]
+        home = namespace.partition("/")[0]
         entries = [(topic, catalog.entry(topic)) for topic in listing.topics]
-        tenants = [(topic, own if entry is None else entry.properties.get(self.key, own)) for topic, entry in entries]
+        tenants = [(topic, home if entry is None else entry.properties.get(self.key, home)) for topic, entry in entries]
         # A list that is partial stays so: leaving topics out of it does not make the rest complete.
         return Listing([topic for topic, owner in tenants if owner == tenant], listing.partial)
 

@@ -66,7 +66,7 @@ class PowerOfTwo:
         # The best candidate has the least burden.
         order = np.argsort(burden, kind="stable")
         ranked = burden[order]
-        # Chains of neighbours that are tied form one group, from place `edges[g]` up to `edges[g + 1]`.
+        # Chains of neighbours that are tied form one group, from rank `edges[g]` up to `edges[g + 1]`.
         # "Not within" instead of "beyond", so that a NaN starts a group of its own.
         starts = np.flatnonzero(~(ranked[1:] - ranked[:-1] <= _TIED)) + 1
         edges = np.concatenate(([0], starts, [len(order)]))

@@ -20,17 +20,17 @@ _WRAP = 2**31 - 1
 
 @dataclass(frozen=True)
 class RoundRobin:
-    """Choose the candidates in turn: the one at place counter modulo number of candidates.
+    """Choose the candidates in turn: the one at position counter modulo number of candidates.
 
-    The counter grows with every assignment and is shared by all requests, whoever their candidates are. The list of
-    candidates is remembered while their number stays the same, for the set Pulsar is given has no order; here
-    candidates are sorted by id. So where one broker has taken another's place since, turns still go by the old list as
-    long as it names candidates.
+    The counter grows with every assignment and is shared by all requests, whatever their candidates. The list of
+    candidates is remembered while their number stays the same, as in Pulsar, whose set of candidates has no order; here
+    they are sorted by id. So if one broker has since replaced another, turns still follow the old list as long as it
+    names candidates.
 
-    It begins with the first place under every salt: nothing is hashed, and another order would only exchange brokers.
+    It begins with the first position under every salt: nothing is hashed; another order would only exchange brokers.
 
     Match -> Result -> Reason:
-        * the broker at the counter's place in the remembered list -> always
+        * the broker at the counter's position in the remembered list -> always
         * that list has another length than the candidates, or its broker is none of them -> the present candidates are
           the list -> the one at the counter's place, always
         * otherwise -> not this time
@@ -40,7 +40,7 @@ class RoundRobin:
 
     name: ClassVar[str] = "round-robin"
     reads: ClassVar[frozenset[str]] = frozenset({"view.memory"})
-    #: it goes by places in the list of candidates
+    #: it uses positions in the list of candidates
     order_sensitive: ClassVar[bool] = True
 
     def odds(
@@ -54,7 +54,7 @@ class RoundRobin:
         return odds
 
     def observe(self, memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker, offer: Offer) -> None:
-        """Keep the list of candidates this turn went by."""
+        """Keep the list of candidates that this turn used."""
         # Here and not in `remember`, which does not see the candidates.
         memory["brokers"] = list(_turn(offer.brokers.ids, memory)[1])
 
@@ -64,7 +64,7 @@ class RoundRobin:
 
 
 def _turn(ids: Sequence[str], memory: Mapping[str, Any]) -> tuple[int, Sequence[str]]:
-    # The place whose turn it is, and the list it is a place in.
+    # The position whose turn it is, and the list it belongs to.
     turn, listed = memory.get("counter", 0) % len(ids), memory.get("brokers", ())
     is_usable = len(listed) == len(ids) and listed[turn] in ids
     return turn, listed if is_usable else ids

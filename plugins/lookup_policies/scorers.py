@@ -81,63 +81,63 @@ class PropertyMatch:
 class TopologyDistance:
     """Score brokers by 1 - distance / the greatest distance the topology can give.
 
-    The client stands where its lookup properties say. Dividing by a constant of the topology, not by the farthest
-    candidate, keeps a score's meaning when candidates come and go.
+    The client's location is read from its lookup properties. The divisor is a constant of the topology, not the
+    distance of the farthest candidate, so that a score keeps its meaning when candidates come and go.
 
     Match -> Result -> Reason:
         * client and broker share a level to compare -> 1.0 at distance 0 down to 0.0 at the greatest
-        * the broker's place cannot be compared with the client's -> `unknown`
-        * the client sent no place -> `unknown` for every broker
+        * the broker's location cannot be compared with the client's -> `unknown`
+        * the client sent no location -> `unknown` for every broker
 
     Source: topology; rack awareness as in Kafka's KIP-392.
     """
 
     name: ClassVar[str] = "topology-distance"
 
-    #: client properties that hold the levels of its place
+    #: client properties that hold the levels of its location
     region_key: str = "region"
     zone_key: str = "zone"
     rack_key: str = "rack"
-    #: score where the distance is not known
+    #: score if the distance is not known
     unknown: Annotated[float, Ge(0), Le(1)] = 0.5
 
     @property
     def reads(self) -> frozenset[str]:
-        """Return the client properties that make its place."""
+        """Return the client properties that make its location."""
         return frozenset(f"properties.{key}" for key in (self.region_key, self.zone_key, self.rack_key))
 
     def score(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> FloatArray:
         """Turn each candidate's distance from the client into a score."""
-        place = Location(*map(request.property_of, (self.region_key, self.zone_key, self.rack_key)))
-        if not place:
+        location = Location(*map(request.property_of, (self.region_key, self.zone_key, self.rack_key)))
+        if not location:
             return np.full(len(brokers), self.unknown)
-        topology = _Same(view.topology)
+        topology = _TopologyKey(view.topology)
 
         def closeness(broker: Broker) -> float:
-            """Score one broker: 1.0 at the client's place, 0.0 at the greatest distance."""
-            distance = view.topology.distance(place, broker.location)
+            """Score one broker: 1.0 at the client's location, 0.0 at the greatest distance."""
+            distance = view.topology.distance(location, broker.location)
             return self.unknown if distance is None else 1.0 - distance / (_greatest(topology) or 1.0)
 
-        # Once per roster and place: clients come from few places, and distances are slow to work out.
-        scores = brokers.column((self, place, topology), closeness).astype(np.float64)
+        # Once per roster and location: clients come from few locations, and distances are slow to compute.
+        scores = brokers.column((self, location, topology), closeness).astype(np.float64)
         return np.maximum(scores, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
-class _Same:
-    """A key that equals only a key of the very same topology, which has no hash of its own."""
+class _TopologyKey:
+    """A cache key for a topology, which has no hash: equal only for the identical object."""
 
     topology: Topology
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.topology is self.topology
+        return isinstance(other, _TopologyKey) and other.topology is self.topology
 
     def __hash__(self) -> int:
         return id(self.topology)
 
 
 @lru_cache(maxsize=64)
-def _greatest(key: _Same) -> float:
+def _greatest(key: _TopologyKey) -> float:
     topology = key.topology
     places = sorted({place for edge in topology.edges for place in (edge.a, edge.b)})
     # Links lie between places of one level and do not know which: any level measures them.
@@ -175,7 +175,7 @@ class Headroom:
 class FewestBundles:
     """Score brokers by 1 - owned bundles / the most that any candidate owns.
 
-    Ownership is current even where load reports lag, so a broker that has just joined is not flooded.
+    Ownership is current even if load reports lag, so a broker that has just joined is not flooded.
 
     Match -> Result -> Reason:
         * no candidate owns a bundle -> 1.0 for all

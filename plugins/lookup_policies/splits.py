@@ -1,4 +1,4 @@
-"""Chooses where a bundle is cut: in the middle, between topics, at given positions, or by what topics carry.
+"""Chooses the boundaries of splits: in the middle, between topics, at given positions, or by the load of topics.
 
 Source: "Load managers" in the documentation (split algorithms; `defaultNamespaceBundleSplitAlgorithm`).
 """
@@ -18,6 +18,9 @@ from lookup.hooks import Conf, Ge, Unit
 from lookup.model import NamespaceBundle
 
 __all__ = ["FlowOrQpsEquallyDivide", "RangeEquallyDivide", "SpecifiedPositionsDivide", "TopicCountEquallyDivide"]
+
+#: Bytes in the unit of `max_bandwidth_mib`.
+_MIB = 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -117,12 +120,8 @@ class SpecifiedPositionsDivide:
             raise InputError(f"to split {bundle} at specified positions, at least one position has to be given")
         if len(topics) <= 1:
             return ()
-        given = positions if self.quirks == "upstream" else set(positions)
-        return tuple(sorted(place for place in given if bundle.range.lower < place < bundle.range.upper))
-
-
-#: Bytes in the unit of `max_bandwidth_mib`.
-_MIB = 1024 * 1024
+        distinct = positions if self.quirks == "upstream" else set(positions)
+        return tuple(sorted(cut for cut in distinct if bundle.range.lower < cut < bundle.range.upper))
 
 
 @dataclass(frozen=True)

@@ -19,19 +19,21 @@ from lookup_policies._unloading import measured_usage
 
 __all__ = ["LeastLongTermMessageRate", "LeastResourceUsage", "LeastResourceUsageWithWeight"]
 
+FloatArray = NDArray[np.float64]
+
 
 @dataclass(frozen=True)
 class LeastResourceUsage:
     """Choose at random among the candidates whose usage is clearly below the average.
 
     Despite its name it does not look for the least, and an overloaded broker is not excluded. Scores do not matter.
-    Figures are added one by one as in Pulsar, in the order of ids: whether a broker exactly on the edge is in hangs on
-    their last bits, here as there.
+    Figures are added one by one as in Pulsar, in the order of ids: whether a broker exactly on the edge is chosen
+    depends on their last bits, here as there.
 
     Match -> Result -> Reason:
         * usage + `difference` <= mean usage of the candidates with a report -> an equal share
         * no candidate is that far below, or none has a report -> an equal share for all, unreported ones included
-        * otherwise, and where others are that far below also an unreported broker -> never
+        * otherwise, also for an unreported broker if others are that far below -> never
 
     Source: LeastResourceUsageWithWeight.
     """
@@ -44,24 +46,19 @@ class LeastResourceUsage:
         float, Ge(0), Conf("loadBalancerAverageResourceUsageDifferenceThresholdPercentage", scale=0.01)
     ] = 0.1
 
-    def odds(
-        self, request: LookupRequest, brokers: Candidates, scores: NDArray[np.float64], view: ClusterView
-    ) -> NDArray[np.float64]:
+    def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
         """Return 1 for the brokers clearly below the average, or for all."""
         usage = view.load.usage[brokers.index]
-        everyone = np.ones(len(usage))
+        equal_odds = np.ones(len(usage))
         # Of candidates, in the order of ids whatever order they came in: the last bits of the mean depend on it.
         ordered = view.load.usage[np.sort(brokers.index)]
         reported = ordered[~np.isnan(ordered)]
         if not len(reported):
-            return everyone
+            return equal_odds
         # Not sum(), which adds in pairs: Pulsar adds one by one.
         mean = np.add.accumulate(reported)[-1] / len(reported)
         below: NDArray[np.bool_] = usage + self.difference <= mean
-        return below.astype(np.float64) if below.any() else everyone
-
-
-FloatArray = NDArray[np.float64]
+        return below.astype(np.float64) if below.any() else equal_odds
 
 
 @dataclass(frozen=True)
@@ -94,7 +91,7 @@ class LeastResourceUsageWithWeight:
     difference: Annotated[
         float, Ge(0), Conf("loadBalancerAverageResourceUsageDifferenceThresholdPercentage", scale=0.01)
     ] = 0.1
-    #: who is chosen: the least, or any that is clearly below the average as in newer releases
+    #: the brokers to choose: the least, or any that is clearly below the average as in newer releases
     rule: Literal["least", "average"] = "least"
 
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
@@ -151,13 +148,11 @@ class LeastLongTermMessageRate:
 
     #: usage above which a broker is chosen only if all are, as a ratio of its capacity
     overloaded: Annotated[float, Ge(0), Conf("loadBalancerBrokerOverloadedThresholdPercentage", scale=0.01)] = 0.85
-    #: messages per second, in + out, of a bundle nothing is known of; Pulsar takes 50 of each. Any number above 0 makes
+    #: messages per second, in + out, of an unknown bundle; Pulsar takes 50 of each. Any number above 0 makes
     #: bundles that come in one go spread out
     unknown_rate: Annotated[float, Ge(0)] = 100.0
 
-    def odds(
-        self, request: LookupRequest, brokers: Candidates, scores: NDArray[np.float64], view: ClusterView
-    ) -> NDArray[np.float64]:
+    def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
         """Return 1 for the candidates with the least rate."""
         known = (view.load.long_term_rates, view.load.rates, view.load.throughput)
         reported = next(rates for rates in known if rates is not None)
@@ -172,7 +167,7 @@ class LeastLongTermMessageRate:
     def observe(self, memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker, offer: Offer) -> None:
         """Count the bundle's rate for its new owner until the next report."""
         now_us = offer.view.now_us
-        # A new report makes an end of what was given before: it shows that traffic itself.
+        # A new report ends the count: it includes the traffic of bundles given before.
         given = dict(_given(memory, now_us))
         rate = offer.view.load.long_term_bundle_rates.get(request.bundle, self.unknown_rate)
         given[broker.id] = {**given.get(broker.id, {}), request.bundle: rate}
@@ -180,6 +175,6 @@ class LeastLongTermMessageRate:
 
 
 def _given(memory: Mapping[str, Any], now_us: int) -> Mapping[str, Mapping[str, float]]:
-    # By broker, then bundle: rates of what was given since the report of this instant.
+    # By broker, then bundle: rates of the bundles given since the report of this instant.
     given: Mapping[str, Mapping[str, float]] = memory.get("given", {}) if memory.get("at_us") == now_us else {}
     return given

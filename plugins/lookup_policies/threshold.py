@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lookup.hooks import Conf, Ge, Le, Unit
 from lookup.model import ClusterView, CycleOutcome, CycleReason, Ruling, Unload, weighted_usage
-from lookup_policies._unloading import Figures, average_of, ended, give_up, no_figures, reported, usage_by
+from lookup_policies._unloading import Figures, average_of, give_up, no_figures, outcome_of, reported, usage_by
 
 __all__ = ["Overload", "Threshold"]
 
@@ -107,7 +107,7 @@ class Threshold:
         # Two reasons, so that a report shows which limit stood in the way.
         is_enough = any(load is not None for load in needed.values())
         idle = CycleReason.NO_BUNDLES if is_enough else CycleReason.TOO_LITTLE
-        return ended(usage, accepted, over=over, reason=reason, idle=idle)
+        return outcome_of(usage, accepted, over=over, reason=reason, idle=idle)
 
     def _usage(self, view: ClusterView) -> NDArray[np.float64]:
         weights = (
@@ -179,4 +179,4 @@ class Overload:
             # A broker may report its usage and no throughput; a share of that is unknown too.
             if not math.isnan(needed):
                 accepted += yield from give_up(view, number, needed)
-        return ended(usage, accepted, over=over, reason=CycleReason.OVERLOADED)
+        return outcome_of(usage, accepted, over=over, reason=CycleReason.OVERLOADED)

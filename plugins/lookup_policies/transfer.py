@@ -43,7 +43,7 @@ class Transfer:
     must pass the policy's filters, even if `transfer` is off and the next lookup decides where they go.
 
     Loads in bytes are ranked as by Pulsar's TopKBundles: by steps of 100 kB/s inbound, then outbound, then by messages.
-    The weight of lookups, which such steps would not tell apart, is ranked by itself.
+    The weight of lookups, which such steps would not distinguish, is ranked by its exact value.
 
     Match -> Result -> Reason:
         * some broker unloaded in the last `cool_down_s` before it measured its load -> nothing -> `cool-down`
@@ -54,7 +54,7 @@ class Transfer:
         * else the emptiest broker underloaded -> unloads -> `underloaded`
         * no bundle fits or may go -> nothing -> `no-load-data` if a source reports no bundles, else `no-bundles`
 
-    `quirks`, all from TransferShedder's source; `upstream` does as Pulsar does, `intended` what was evidently meant:
+    `quirks`, all from TransferShedder's source; `upstream` does as Pulsar does, `intended` as was evidently meant:
         * what comes back in a swap is counted only with `debug`; without it the modelled deviation stays too high and
           further bundles are weighed against too much. Intended: it always counts.
         * brokers with outdated reports are left out of the average but may be paired. Intended: they are not.
@@ -75,7 +75,7 @@ class Transfer:
 
     #: standard deviation of usage that is even enough, ratio of capacity
     target_std: Annotated[float, Ge(0), Conf("loadBalancerBrokerLoadTargetStd")] = 0.25
-    #: how many cycles out of balance are let pass before one acts
+    #: cycles out of balance in a row after which the next one acts
     hit_count: Annotated[int, Ge(0), Conf("loadBalancerSheddingConditionHitCountThreshold")] = 3
     #: whether bundles get their new owner at once; without it the next lookup decides
     transfer: Annotated[bool, Conf("loadBalancerTransferEnabled")] = True
@@ -123,8 +123,8 @@ class Transfer:
     def _gathered(
         self, view: ClusterView, cooling: MutableMapping[str, int]
     ) -> tuple[list[int], list[int], CycleReason | None]:
-        # Who may be paired, who counts in the average, and why nothing is to be done.
-        # The entries of the load store: who reported, registered or not.
+        # Returns the brokers that may be paired, those that count in the average, and the reason if no cycle runs.
+        # Like the load store, it lists brokers with a report, registered or not.
         listed, counted = np.flatnonzero(~np.isnan(view.load.usage)).tolist(), list[int]()
         if view.load.store_order is not None:
             known = set(listed)
@@ -178,10 +178,10 @@ class _Cycle:
     #: numbers of brokers, ascending by usage
     order: Sequence[int]
     low: int = 0
-    #: sources that reported no bundles, and such that had nothing to give
+    #: sources that reported no bundles, and sources that had nothing to give
     silent: int = 0
     idling: int = 0
-    #: why each pair that moved something did
+    #: the reason of each pair that moved something
     reasons: list[CycleReason] = field(default_factory=list)
     #: ids of brokers that gave up bundles
     sources: dict[str, None] = field(default_factory=dict)
@@ -241,7 +241,7 @@ class _Pair:
         self.top = reports.top(source)
         #: bundles that may come back, each looked at once
         self.returns: Iterator[BundleLoad] = iter(reports.top(destination) if part.transfer else ())
-        #: what left the source, and what came back for it as far as it counts
+        #: load that left the source, and load that came back in exchange as far as it counts
         self.out = self.gain = 0.0
         #: ids of brokers that gave up bundles
         self.sources: list[str] = []
@@ -257,15 +257,16 @@ class _Pair:
             # Only what has left counts: a refused bundle is one that stays.
             if remaining <= 1:
                 break
-            there = Unload(offered.bundle, self.source, self.destination, self.reason)
-            if not offered.load or not (yield Probe(there)).accepted:
+            unload = Unload(offered.bundle, self.source, self.destination, self.reason)
+            if not offered.load or not (yield Probe(unload)).accepted:
                 continue
             back: Sequence[BundleLoad] = ()
             if self.out - self.gain + offered.load > target:
                 back = yield from self._swapped(offered.load)
                 if not back:
                     break
-            if (yield there if self.part.transfer else Unload(offered.bundle, self.source, None, self.reason)).accepted:
+            proposal = unload if self.part.transfer else Unload(offered.bundle, self.source, None, self.reason)
+            if (yield proposal).accepted:
                 self.out, remaining = self.out + offered.load, remaining - 1
                 self.sources.append(self.source)
                 for entry in back:
@@ -276,7 +277,7 @@ class _Pair:
                             self.gain += entry.load
 
     def modelled(self, stats: LoadStats) -> LoadStats:
-        """Return the figures after what this pair moved."""
+        """Return the figures after the moves of this pair."""
         return stats.moved(*self.usage, self._moved_usage(self.out - self.gain))
 
     def _moved_usage(self, load: float) -> float:
@@ -284,21 +285,21 @@ class _Pair:
 
     def _swapped(self, offered: float) -> Generator[Unload | Probe, Ruling, Sequence[BundleLoad]]:
         # The bundles of the destination that come back for one that is too large, none if that does not help.
-        whole, other = self.load
-        here, there = whole - self.out + self.gain - offered, other + self.out - self.gain + offered
+        whole, least = self.load
+        source, destination = whole - self.out + self.gain - offered, least + self.out - self.gain + offered
         back: list[BundleLoad] = []
         for entry in self.returns:
-            if not entry.load or not (here + entry.load < whole and there - entry.load < whole):
+            if not entry.load or not (source + entry.load < whole and destination - entry.load < whole):
                 continue
             if not (yield Probe(self._back(entry))).accepted:
                 continue
-            here, there = here + entry.load, there - entry.load
+            source, destination = source + entry.load, destination - entry.load
             back.append(entry)
-            if there <= here and here < whole * _SWAPPED_SHARE:
+            if destination <= source < whole * _SWAPPED_SHARE:
                 if self.part.quirks == "upstream":
                     return back
                 # Load may even out while usage does not, if usage does not go with load.
-                return back if self._moved_usage(whole - here) < self.usage[0] - self.usage[1] else ()
+                return back if self._moved_usage(whole - source) < self.usage[0] - self.usage[1] else ()
         return ()
 
     def _back(self, entry: BundleLoad) -> Unload:

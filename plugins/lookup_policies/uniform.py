@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from lookup.hooks import Conf, Ge, Unit
 from lookup.model import BundleLoad, ClusterView, CycleOutcome, CycleReason, Ruling, Unload
-from lookup_policies._unloading import Figures, descending, ended, measured_usage, no_figures, reported
+from lookup_policies._unloading import Figures, descending, measured_usage, no_figures, outcome_of, reported
 
 __all__ = ["Uniform"]
 
@@ -24,7 +24,7 @@ class _Excess:
     """Traffic that the busiest broker has to give up."""
 
     broker: int
-    #: most the bundles given up may carry together, in the unit of `traffic`
+    #: most that the bundles given up may carry together, in the unit of `traffic`
     required: float
     #: least that is worth while
     minimum: float
@@ -40,8 +40,8 @@ class Uniform:
     Messages come first: the busiest broker by messages per second is ahead when it has more than
     `rate_difference` above the least busy one, as a ratio of that one's. Else the busiest by throughput (the view's
     load) is ahead with more than `throughput_multiple` times the least. It gives up bundles, most busy first, each
-    with at most what remains of `max_share` of the difference; a refused one is passed over. Where they go is decided
-    by the next lookup. If messages per second are not known only throughput counts.
+    with at most what remains of `max_share` of the difference; a refused one is passed over. The next lookup of
+    each decides its new owner. If messages per second are not known only throughput counts.
 
     Quirks: with `quirks = "upstream"` a broker above 2^31 - 1 (2.1 GB/s) is never the least busy, and if all are
     above it that number stands for it, so a busy cluster looks uneven; what is required is a whole number of at most
@@ -104,7 +104,7 @@ class Uniform:
                     accepted, remaining = accepted + 1, remaining - self._whole(traffic)
         over = {} if excess is None else {excess.broker: excess.ahead}
         usage = reported(view, measured_usage(view))
-        return ended(usage, accepted, over=over, reason=CycleReason.OVERLOADED, idle=idle)
+        return outcome_of(usage, accepted, over=over, reason=CycleReason.OVERLOADED, idle=idle)
 
     def _excess(self, rates: Figures, throughput: Figures) -> _Excess | None:
         # Messages come first; throughput counts only if they are not known, or no broker is ahead by them.

@@ -1,6 +1,6 @@
-"""Wraps other selectors: explores besides one, takes the first of several that answers, asks one zone by zone.
+"""Wraps other selectors: explores now and then, falls back from one to the next, keeps requests in their zone.
 
-With them, what they share: `shares_of` asks a child, `ChildAsking` is a wrapper around one child.
+The wrappers share `shares_of`, which asks a child for its odds, and `OneChild`, the base of those with a single child.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lookup.model import Broker, Candidates, ClusterView, LookupRequest
 from lookup_policies.score_selectors import Best
 from lookup_policies.strategies import LeastResourceUsage
 
-__all__ = ["ChildAsking", "Explore", "Fallback", "ZoneSpill", "shares_of"]
+__all__ = ["Explore", "Fallback", "OneChild", "ZoneSpill", "shares_of"]
 
 FloatArray = NDArray[np.float64]
 
@@ -30,8 +30,8 @@ def shares_of(
     """Ask a wrapper's child for its odds and normalise them, shape (n_candidates,); all zero if it declines.
 
     Raises:
-        ContractError: if the child answers too many or too few odds, negative ones, NaN or infinity; in the mixture
-            the engine could not notice any more.
+        ContractError: if the child answers too many or too few odds, negative ones, NaN or infinity, which the engine
+            could not detect in the mixture.
     """
     odds = np.asarray(child.odds(request, brokers, scores, view), dtype=np.float64)
     if odds.shape != (len(brokers),):
@@ -43,8 +43,8 @@ def shares_of(
     return odds / total if total > 0 else odds
 
 
-class ChildAsking:
-    """A selector with one child: it is order sensitive, and keeps something if its child does."""
+class OneChild:
+    """Base of wrappers with one child: order sensitivity and memory are those of the child."""
 
     #: declared by the wrapper, with its default
     child: Selector
@@ -56,16 +56,16 @@ class ChildAsking:
 
     @property
     def remember(self) -> Callable[[MutableMapping[str, Any], LookupRequest, Broker], None]:
-        """Return the child's own `remember`; the memory it is handed is the wrapper's.
+        """Return the child's own `remember`; it gets the wrapper's memory.
 
         Raises:
-            AttributeError: if the child has none, so that the wrapper does not seem to keep anything.
+            AttributeError: if the child has none, so that the wrapper is not taken for one with memory.
         """
         return cast("Remembering", self.child).remember
 
     @property
     def observe(self) -> Callable[[MutableMapping[str, Any], LookupRequest, Broker, Offer], None]:
-        """Return the child's own `observe`; memory and offer it is handed are the wrapper's.
+        """Return the child's own `observe`; it gets the wrapper's memory and offer.
 
         Raises:
             AttributeError: if the child has none.
@@ -74,7 +74,7 @@ class ChildAsking:
 
 
 @dataclass(frozen=True)
-class Explore(ChildAsking):
+class Explore(OneChild):
     """Follow a child selector, except for a share of the decisions that any candidate gets with equal odds.
 
         odds = (1 - epsilon) * child + epsilon / number of candidates
@@ -101,7 +101,7 @@ class Explore(ChildAsking):
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
         """Mix the child's distribution with the uniform one."""
         shares = shares_of(self.child, request, brokers, scores, view)
-        # A child that declines is not explored around: nobody may be meant to serve the request.
+        # If the child declines, so does the wrapper: perhaps no broker is meant to serve the request.
         if not shares.any():
             return shares
         return (1.0 - self.epsilon) * shares + self.epsilon / len(brokers)
@@ -142,17 +142,17 @@ class Fallback:
 
     @property
     def remember(self) -> Callable[[MutableMapping[str, Any], LookupRequest, Broker], None]:
-        """Return a function by which every child that keeps something does so; the memory is the wrapper's and shared.
+        """Return a function that calls `remember` of every child that has it; they share the wrapper's memory.
 
         Raises:
-            AttributeError: if no child keeps anything, so that the wrapper does not seem to.
+            AttributeError: if no child keeps anything, so that the wrapper is not taken for one with memory.
         """
         remembering = [cast("Remembering", child) for child in self.children if hasattr(child, "remember")]
         if not remembering:
             raise AttributeError("no child of this fallback keeps anything")
 
         def remember_all(memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker) -> None:
-            """Let every child that keeps something note a new owner."""
+            """Let every child that has a memory note a new owner."""
             for child in remembering:
                 child.remember(memory, request, broker)
 
@@ -160,7 +160,7 @@ class Fallback:
 
     @property
     def observe(self) -> Callable[[MutableMapping[str, Any], LookupRequest, Broker, Offer], None]:
-        """Return a function that lets every child observe that does, whichever child's odds an assignment came from.
+        """Return a function that calls `observe` of every child that has it, whichever child stated the odds.
 
         Raises:
             AttributeError: if no child observes anything.
@@ -170,14 +170,14 @@ class Fallback:
             raise AttributeError("no child of this fallback observes anything")
 
         def observe_all(memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker, offer: Offer) -> None:
-            """Show every child that observes what was offered."""
+            """Let every child that observes note an assignment and its offer."""
             for child in observing:
                 child.observe(memory, request, broker, offer)
 
         return observe_all
 
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
-        """Return the odds of the first child that states any."""
+        """Return the odds of the first child that does not decline."""
         # Shares, not the child's own odds, so that an answer is checked like that of a selector on its own.
         for child in self.children:
             shares = shares_of(child, request, brokers, scores, view)
@@ -191,11 +191,11 @@ _Shares = dict[str | None, float]
 
 
 @dataclass(frozen=True)
-class ZoneSpill(ChildAsking):
+class ZoneSpill(OneChild):
     """Keep clients in their zone as far as its share of capacity covers its share of demand.
 
     A zone's origin share is its part of the demand, in weight of the last grid cell by the clients' property; its
-    capacity share is its part of the candidates' capacity, or of their number where one of them has no known capacity.
+    capacity share is its part of the candidates' capacity, or of their number if one of them has no known capacity.
     Brokers that publish no zone form one together. Inside a zone the child selector chooses among that zone's
     candidates; if it declines, the other zones take over that zone's share.
 
@@ -213,7 +213,7 @@ class ZoneSpill(ChildAsking):
 
     #: the client property that names a zone, without prefix
     key: str = "zone"
-    #: candidates below which zones are too small to be told apart (Envoy: min_cluster_size)
+    #: fewest candidates with which zones count (Envoy: min_cluster_size)
     min_cluster_size: Annotated[int, Ge(1)] = 6
     #: the selector inside a zone
     child: Selector = Best()

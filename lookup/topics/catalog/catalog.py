@@ -178,9 +178,9 @@ class Catalog:
             siblings = self._partitions(whole)
             if siblings:
                 shared = siblings[0]
-                # Labels and properties left out are those of the topic; others would be other ones for one partition.
-                given = (wanted.labels or shared.labels, wanted.properties or shared.properties)
-                if given != (shared.labels, shared.properties):
+                # Labels and properties left out are those of the topic; a partition cannot have others.
+                completed = (wanted.labels or shared.labels, wanted.properties or shared.properties)
+                if completed != (shared.labels, shared.properties):
                     raise ArgumentError(
                         f"{topic} has the labels and properties of its topic; it cannot be given others"
                     )

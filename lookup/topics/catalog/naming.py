@@ -1,4 +1,4 @@
-"""Take names of topics apart: scheme, namespace and partition suffix; tell Pulsar's own topics from users'.
+"""Take names of topics apart: scheme, namespace and partition suffix; recognise Pulsar's own topics.
 
 Most functions take names as they come, many at a time; only `names_of`, `checked_*` and `fault_of` check them. A new
 name must meet more rules than one that exists somewhere, which must be listed and can be deleted.
@@ -125,7 +125,7 @@ def checked_name(topic: str) -> TopicName:
 
 
 def checked_new_name(topic: str) -> TopicName:
-    """Read the complete name of a new topic, which people must be able to tell from others by eye.
+    """Read the complete name of a new topic, which must not look like another name to the eye.
 
     Raises:
         InvalidNameError: if it is not written as Pulsar writes it.

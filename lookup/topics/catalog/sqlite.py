@@ -20,7 +20,7 @@ from lookup.topics.catalog.storage import check_kept, check_revision
 
 __all__ = ["SqliteStorage"]
 
-#: "PLtc": tells a catalog from any other SQLite file.
+#: "PLtc": marks a catalog among SQLite files.
 _APPLICATION_ID = 0x504C7463
 _VERSION = 1
 #: Rows that are read at once, so that their pairs are decoded by one call.

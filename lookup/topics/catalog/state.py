@@ -2,9 +2,9 @@
 
     write:  storage.writing() begins -> writes of other processes are taken in -> memory and storage change
             -> the storage commits -> listeners are called, in the order of revisions
-    error before the commit: memory and storage are as others left them, and listeners hear no more than that
+    error before the commit: memory and storage have the writes of other processes only, and so do listeners
 
-`advanced` and `differences` are the one rule by which catalogs, their storage and their followers agree on events.
+Catalogs, their storage and their followers agree on events by the functions `advanced` and `differences` alone.
 `catalog.py` decides which writes are allowed.
 """
 
@@ -108,7 +108,7 @@ class Announcer:
         Raises:
             Exception: the first that a listener raised, after all listeners heard all events.
         """
-        # A listener that writes comes back here; the loop that called it takes its events when it is their turn.
+        # A listener that writes calls this again; the loop under way takes its events in their turn.
         if self._is_announcing:
             return
         self._is_announcing = True

@@ -1,7 +1,7 @@
 """Follow one namespace for a subscription client, by watch or by polling, and remember its list between answers.
 
 The list that the server sent last is kept apart from the subscriptions made from it: the server's hash is about this
-list. The id of a request tells its answer from a late one.
+list. The id of a request distinguishes its answer from a late one.
 
 | state    | how it is entered                                     | at the next look                             |
 | -------- | ----------------------------------------------------- | -------------------------------------------- |

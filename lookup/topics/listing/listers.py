@@ -1,4 +1,4 @@
-"""Hold a lister to its contract: a catalog it can only read, kinds of events that exist, a sentence if it fails.
+"""Hold a lister to its contract: give it a read-only catalog, check its interests, turn its failures into sentences.
 
 `topic_lister.py` checks its answers.
 """
@@ -98,7 +98,7 @@ def lister_failing(name: str, what: str) -> Iterator[None]:
         yield
     except (PulsarLookupError, KeyboardInterrupt):
         raise
-    # An interruption is the user's; a lister that exits must not end the command as if all were well.
+    # SystemExit too: a lister that exits must not end the command as if it had succeeded.
     except BaseException as error:
         raise PolicyError(f"lister {name!r} {what}: {raised(error)}") from error
 
@@ -112,30 +112,30 @@ def interests_of(lister: Lister) -> frozenset[EventKind]:
     """
     with lister_failing(lister.name, "could not say its interests"):
         given: Any = lister.interests
-        # Kinds may be generated as they are read: they are read once, here, where that may still fail.
+        # An iterable may raise while it is read: it is read once, inside this block.
         kinds = tuple(given) if _is_collection(given) else given
     return checked_interests(kinds, f"lister {lister.name!r}")
 
 
-def checked_interests(given: Any, who: str = "a lister") -> frozenset[EventKind]:
+def checked_interests(given: Any, subject: str = "a lister") -> frozenset[EventKind]:
     """Return kinds of events as a set.
 
     Args:
         given: any collection of kinds.
-        who: the lister, as the sentence begins.
+        subject: the lister, as the beginning of the sentence.
 
     Raises:
         ContractError: naming the first that does not exist, with the one that was probably meant: no event would ever
             have this kind, and the lister would never be asked again.
     """
     if not _is_collection(given):
-        message = f"{who} has the interests {shown(given)}, which is no set of kinds of events like {{'created'}}"
+        message = f"{subject} has the interests {shown(given)}, which is no set of kinds of events like {{'created'}}"
         raise ContractError(message)
     kinds: tuple[Any, ...] = tuple(given)
     for kind in kinds:
         if kind not in _KINDS:
             hint = suggestion(str(kind), _KINDS)
-            raise ContractError(f"{who} has {shown(kind)} among its interests, which is no kind of event; {hint}")
+            raise ContractError(f"{subject} has {shown(kind)} among its interests, which is no kind of event; {hint}")
     return frozenset(kinds)
 
 

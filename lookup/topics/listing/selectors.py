@@ -19,7 +19,7 @@ __all__ = ["MAX_SELECTOR_LENGTH", "parse", "selected_in"]
 #: Characters of a selector: as many conditions as a topic may have labels, each with the longest key and value.
 MAX_SELECTOR_LENGTH = MAX_PAIRS * 2 * (MAX_LENGTH + 1)
 
-#: Left aside around a word. Any other white space there is refused, as it is in a label.
+#: Stripped from both ends of a word. Any other white space there is refused, as it is in a label.
 _BLANK = " "
 # One blank before `in`: any number of them would be tried from each, the square of their length.
 _OPENED = re.compile(r" in *\(")
@@ -57,9 +57,9 @@ def selected_in(catalog: CatalogView, selector: Selector, namespaces: Sequence[s
         NotFoundError: for a namespace that does not exist.
         ArgumentError: for a selector without conditions.
     """
-    asked = dict.fromkeys(namespaces or (own,))
+    distinct = dict.fromkeys(namespaces or (own,))
     return sorted(
-        without_system_topics(topic for namespace in asked for topic in catalog.selected(namespace, selector))
+        without_system_topics(topic for namespace in distinct for topic in catalog.selected(namespace, selector))
     )
 
 
@@ -98,7 +98,7 @@ def _term(piece: str) -> Term:
 
 
 def _word(text: str, piece: str, signs: str) -> str:
-    """Return a key or value that a label may have; any other would select nothing without a word."""
+    """Return a key or value that a label may have; any other would silently select nothing."""
     word = text.strip(_BLANK)
     if not word or len(word) > MAX_LENGTH or unseen(word) or forbidden_character(word, signs) is not None:
         raise ArgumentError(f"{shown(piece.strip(_BLANK))} is no condition: {_FORM}")

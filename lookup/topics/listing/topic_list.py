@@ -156,7 +156,7 @@ def _compiled(bare: str) -> Any:
 
 
 def _reason(error: Exception) -> str:
-    """Put RE2's complaint into words that name the construct."""
+    """Translate an error of RE2 into a clause that names the construct."""
     complaint = error.args[0] if error.args else b""
     text = complaint.decode("utf-8", "replace") if isinstance(complaint, bytes) else str(complaint)
     kind, _, construct = text.partition(": ")

@@ -188,7 +188,7 @@ class TopicLister:
         name = self._lister.name
         with lister_failing(name, f"failed on {query.namespace}"):
             listing: Any = self._lister.list_topics(query.namespace, query.mode, dict(query.properties), self._catalog)
-            # Names may be generated as they are read: they are read once, here, where that may still fail.
+            # An iterable may raise while it is read: it is read once, inside this block.
             if isinstance(listing, Listing) and isinstance(listing.topics, Iterable):
                 listing = Listing(tuple(listing.topics), bool(listing.partial))
         if not isinstance(listing, Listing):

@@ -1,8 +1,8 @@
 """Hold the watchers of each connection and the messages that wait for it.
 
 A watcher makes its messages when they are taken, never earlier: a slow client costs its pending changes and nothing
-else, and the message it reads at last agrees with the topics at that moment. Of unanswered requests a watcher keeps
-the newest alone, whose answer says everything that those before it asked for.
+else, and the message it finally reads agrees with the topics at that moment. Of unanswered requests a watcher keeps
+only the newest, whose answer covers those before it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Watcher:
         queue_max: changes that may wait for a slow client before the whole list is sent in their place.
     """
 
-    __slots__ = ("_answerable", "_is_told", "_pending", "_waiting", "topics", "watcher_id")
+    __slots__ = ("_answerable", "_has_list", "_pending", "_waiting", "topics", "watcher_id")
 
     def __init__(self, watcher_id: int, topics: QueryTopics, *, queue_max: int) -> None:
         self.watcher_id = watcher_id
@@ -37,18 +37,18 @@ class Watcher:
         self._pending = PendingChanges(queue_max)
         self._waiting: WatchRequest | None = None
         self._answerable: WatchRequest | None = None
-        #: whether the client has a list, so that changes to it make sense
-        self._is_told = False
+        #: whether the client was sent a list, which changes refer to
+        self._has_list = False
 
     @property
     def is_due(self) -> bool:
         """Return whether there is a message to send."""
-        return self._answerable is not None or (self._is_told and bool(self._pending))
+        return self._answerable is not None or (self._has_list and bool(self._pending))
 
     @property
     def is_started(self) -> bool:
         """Return whether a snapshot was sent or can be."""
-        return self._is_told or self._answerable is not None
+        return self._has_list or self._answerable is not None
 
     def ask(self, request: WatchRequest) -> None:
         """Let a request wait for the next listing, in place of one that waits."""
@@ -64,7 +64,7 @@ class Watcher:
         return refused
 
     def leave(self) -> None:
-        """Have no more changes noted."""
+        """Stop noting changes for this watcher."""
         self.topics.part(self._pending)
 
     def messages(self) -> Iterator[Message]:
@@ -73,7 +73,7 @@ class Watcher:
         Changes come first: a client that asked with a hash has applied them when it reads the answer, so "unchanged"
         means the list it holds then, whatever happened since it asked.
         """
-        if self._is_told and self._pending:
+        if self._has_list and self._pending:
             topics, topics_hash = self.topics.with_hash()
             is_overflown, (removed, added) = self._pending.is_overflown, self._pending.changes()
             # Cleared before the message is yielded: its taker may stop here, and a change must not be sent twice.
@@ -86,8 +86,8 @@ class Watcher:
             request = self._answerable
             topics, topics_hash = self.topics.with_hash()
             # Changes are noted from the first snapshot on; before it there is no list that they would change.
-            if not self._is_told:
-                self._is_told = True
+            if not self._has_list:
+                self._has_list = True
                 self.topics.join(self._pending)
             is_same = request.topics_hash == topics_hash
             yield Snapshot(request.request_id, self.watcher_id, () if is_same else topics, topics_hash, not is_same)

@@ -67,7 +67,7 @@ class WatchRequest:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The answer to a request: the whole list, or the word that the client's is still right.
+    """The answer to a request: the whole list, or a note that the client's list is unchanged.
 
     On the wire an unchanged one is an empty list whose hash is the one the client sent.
     """

@@ -91,7 +91,7 @@ class Routes:
             routed[topics] = None
 
     def remove(self, topics: QueryTopics, *, by_label: bool) -> None:
-        """Take them out again."""
+        """Remove the topics of a query from the routes."""
         for routed in self._routes_of(topics, by_label=by_label):
             routed.pop(topics, None)
         # Emptied entries go as well: a server sees namespaces and labels come and go for months.
@@ -112,7 +112,7 @@ class Routes:
     def concerned(self, event: TopicEvent) -> Iterable[QueryTopics]:
         """Return the queries' topics of the event's namespace that it may concern, each once."""
         namespace = namespace_of(event.topic)
-        # The events of other kinds have no labels to go by, or interest listers for reasons of their own.
+        # Events of other kinds have no labels, or interest only listers.
         if event.kind not in ("created", "labels"):
             return tuple(self._all.get(namespace, ()))
         concerned = dict(self._plain.get(namespace, ()))

@@ -36,7 +36,7 @@ Matches = Callable[[str, Mapping[str, str]], bool]
 
 
 class PendingChanges:
-    """The net changes that one watcher was not sent yet, coalesced: a topic that came and went leaves nothing.
+    """The net changes that one watcher was not sent yet, coalesced: a topic added and removed again leaves nothing.
 
     | pending before     | enters          | leaves                     |
     | ------------------ | --------------- | -------------------------- |
@@ -71,7 +71,7 @@ class PendingChanges:
         if self.is_overflown:
             return
         # A topic that left and came back is the same one, unless it was deleted meanwhile: then the client must see
-        # both, since whatever hung on the old topic (its subscriptions) is gone.
+        # both, since the subscriptions of the old topic are gone.
         if topic in self._removed and topic not in self._destroyed:
             self._removed.discard(topic)
         else:
@@ -204,9 +204,9 @@ class QueryTopics:
         self._watchers.append(pending)
 
     def part(self, pending: PendingChanges) -> None:
-        """Note them for it no longer."""
+        """Stop noting changes for a watcher."""
         # By identity: two watchers with equal queues are still two.
-        self._watchers = [other for other in self._watchers if other is not pending]
+        self._watchers = [noted for noted in self._watchers if noted is not pending]
 
     def want(self, revision: int = 0) -> None:
         """Ask for a listing, because events up to a revision may have been missed."""
@@ -272,7 +272,7 @@ class QueryTopics:
         Args:
             revision: of the catalog when it was listed; None: not known.
         """
-        # Topics that events keep right need no part; those of a lister gain the ones it has, and lose none.
+        # Topics kept up to date by events ignore a partial list; those of a lister gain its topics, and lose none.
         if listing.partial and self.is_known and self._matches is None:
             for topic in listing.topics:
                 self._add(topic)

@@ -80,7 +80,7 @@ class TopicListService:
         self._tickets = count(1)
         #: listings under way
         self._listings: dict[int, QueryTopics] = {}
-        # Dicts in the place of ordered sets: listings and connections are served in the order of their wants.
+        # Dicts as ordered sets: listings and connections are served first come, first served.
         self._to_list: dict[QueryTopics, None] = {}
         self._due: dict[Connection, None] = {}
 
@@ -102,7 +102,7 @@ class TopicListService:
             served.watchers[request.watcher_id] = watcher
             self._watchers[topics][watcher] = served
         watcher.ask(request)
-        # A refresh is a client's doubt in its list, so the list that is known does not answer it.
+        # A client refreshes because it doubts its list, so the known list is no answer.
         if watcher.topics.is_current and not is_refresh:
             watcher.answer()
             self._mark(watcher, served)
@@ -318,8 +318,8 @@ class TopicListService:
 def carry_out(service: TopicListService, catalog: CatalogView, lister: TopicLister | None = None) -> tuple[str, ...]:
     """Carry out the listings that a service wants, from a catalog in memory; return why some failed.
 
-    A refusal by the catalog or the lister goes to the clients that wait, in its own words. Those that do not wait keep
-    their lists, and only the caller hears of it.
+    Clients that wait get the refusal of the catalog or the lister, word by word. The others keep their lists, and only
+    the caller learns of the refusal.
 
     Args:
         lister: None: the default listing.
