@@ -154,6 +154,14 @@ def test_the_lower_boundary_moves_the_average_a_second_time() -> None:
     assert memory["usage"]["hot"] == pytest.approx(0.5 * 0.81 + 0.62 * 0.19)
 
 
+def test_under_the_lower_boundary_only_the_busiest_broker_gives_up_bundles() -> None:
+    """Of several brokers with bundles to spare it is the one with the highest usage, of equals the first by id."""
+    loads = {name: {f"{name}-small": 2.0, f"{name}-large": 2.5} for name in ("busy", "busier", "equal")}
+    view = _view({"busy": 0.55, "busier": 0.57, "equal": 0.57, "cold": 0.39}, {**loads, "cold": {"four": 1.0}})
+
+    assert _short(_cycle(view, Threshold(lower_boundary=True))[0]) == ["busier-large"]
+
+
 def test_the_lower_boundary_needs_somebody_below_it() -> None:
     """Where all are near the average nothing moves."""
     view = _view(dict.fromkeys(LOW, 0.5), LOW_LOADS)
