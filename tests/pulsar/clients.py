@@ -1,21 +1,28 @@
-"""Real Java clients of Pulsar, steered from Python: one JVM runs `java/Driver.java` and answers commands."""
+"""Real clients of Pulsar: Java clients, which a JVM runs by commands (`java/Driver.java`), and Python clients."""
 
 from __future__ import annotations
 
 import itertools
 import json
+import re
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+import pulsar
+
 from tests.pulsar.jvm import Installation, Jvm
 
-__all__ = ["JavaClient", "JavaClients"]
+__all__ = ["JavaClient", "JavaClients", "PythonClients"]
 
 #: A client retries for 30 s; its answer, good or bad, comes soon after.
 _ANSWER_S = 120.0
+#: The only place where the Python client says what it was answered is its log.
+_ANSWERED = re.compile(
+    r"Lookup response for (?P<topic>\S+), lookup-broker-url (?P<broker_url>[^,\s]+), from \[(?P<local>\S+) ->"
+)
 
 
 class JavaClients:
@@ -78,3 +85,31 @@ class JavaClient:
         if "error" in answer:
             raise RuntimeError(f"{command} of client {self.name}: {answer['error']}")
         return answer
+
+
+class PythonClients:
+    """Python clients of this process; the library writes the log of all into the file that its first client names."""
+
+    def __init__(self, log: Path) -> None:
+        self.log = log
+        self._logger = pulsar.FileLogger(pulsar.LoggerLevel.Info, str(log))
+
+    def open(self, url: str) -> pulsar.Client:
+        """Build a client; it has no lookup properties, which the library does not know."""
+        return pulsar.Client(url, operation_timeout_seconds=10, logger=self._logger)
+
+    def look_up(self, client: pulsar.Client, topic: str) -> tuple[list[dict[str, str]], str | None]:
+        """Make a client look a topic up, for a producer that is closed again; return the answers and what failed.
+
+        There are several answers if the client loses the broker that it was given, and asks again. An answer has
+        `broker_url` and `local`.
+        """
+        logged, error = self.log.stat().st_size, None
+        try:
+            client.create_producer(topic).close()
+        except pulsar.PulsarException as failure:
+            error = str(failure)
+        with self.log.open(encoding="utf-8") as lines:
+            lines.seek(logged)
+            answers = [match.groupdict() for match in _ANSWERED.finditer(lines.read())]
+        return [answer for answer in answers if answer.pop("topic") == topic], error

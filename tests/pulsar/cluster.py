@@ -109,6 +109,11 @@ class Cluster:
         """Return ZooKeeper's address."""
         return f"127.0.0.1:{self.zookeeper_port}"
 
+    @property
+    def service_url(self) -> str:
+        """Return one address of all brokers: a client goes on to the next if one is away."""
+        return "pulsar://" + ",".join(f"127.0.0.1:{broker.binary_port}" for broker in self.brokers.values())
+
     # Servers
 
     def start(self) -> None:
@@ -198,6 +203,11 @@ class Cluster:
         """Return the range of a topic's bundle; this assigns no owner."""
         return str(_http("GET", f"{self.running[0].web_url}/lookup/v2/topic/{topic.replace('://', '/')}/bundle"))
 
+    def lookup_over_http(self, topic: str, asked: Broker) -> str:
+        """Return the service URL of the broker that owns a topic, as a broker answers over HTTP."""
+        answer = _http("GET", f"{asked.web_url}/lookup/v2/topic/{topic.replace('://', '/')}")
+        return str(answer["brokerUrl"])
+
     def unload(self, namespace: str, bundle: str, destination: Broker | None = None) -> None:
         """Make a bundle's owner release it, to a broker if one is given."""
         parameters = {"destinationBroker": destination.id} if destination else {}
@@ -274,8 +284,9 @@ def _http(method: str, url: str, body: Any = None) -> Any:
             text = answer.read().decode()
     except urllib.error.HTTPError as error:
         if error.code != HTTPStatus.TEMPORARY_REDIRECT:
-            # Pulsar's reason is in the body, which nobody sees in a traceback.
-            error.msg = f"{error.msg}: {error.read().decode()}"
+            # Pulsar's reason is in the body, before a stack trace; nobody sees either in a traceback.
+            reason = error.read().decode().partition("Stacktrace")[0]
+            error.msg = f"{error.msg}: {' '.join(reason.replace(chr(92) + 'n', ' ').split())}"
             raise
         return _http(method, error.headers["Location"], body)
     try:

@@ -1,4 +1,4 @@
-"""The one cluster of a run of tests, its Java clients and namespaces.
+"""The one cluster of a run of tests, its clients and namespaces.
 
 This folder has no `__init__.py`: pytest would import it as `pulsar`, and the Python client has that name.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.pulsar.clients import JavaClients
+from tests.pulsar.clients import JavaClients, PythonClients
 from tests.pulsar.cluster import Cluster, running_cluster
 from tests.pulsar.jvm import Installation, installation
 
@@ -37,6 +37,12 @@ def cluster(installed: Installation, tmp_path_factory: pytest.TempPathFactory) -
 def java(cluster: Cluster) -> JavaClients:
     """Start the run's only JVM for Java clients."""
     return cluster.java_clients()
+
+
+@pytest.fixture(scope="session")
+def python(tmp_path_factory: pytest.TempPathFactory) -> PythonClients:
+    """Build Python clients into one log."""
+    return PythonClients(tmp_path_factory.mktemp("python") / "client.log")
 
 
 @pytest.fixture

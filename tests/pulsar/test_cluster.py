@@ -11,7 +11,7 @@ import pulsar
 import pytest
 
 from tests.processes import awaited, is_gone
-from tests.pulsar.clients import JavaClient, JavaClients
+from tests.pulsar.clients import JavaClient, JavaClients, PythonClients
 from tests.pulsar.cluster import LAYOUTS, Cluster
 from tests.pulsar.jvm import Installation
 
@@ -45,18 +45,20 @@ def test_java_client_produces_and_consumes(client: JavaClient, namespace: str) -
     assert sent["broker_url"] == received["broker_url"] == client.do("lookup", topic=topic)["broker_url"]
 
 
-def test_python_client_reads_what_java_wrote(cluster: Cluster, client: JavaClient, namespace: str) -> None:
-    """The Python client receives what the Java client sent, wherever it asks."""
+def test_python_client_reads_what_java_wrote(
+    cluster: Cluster, client: JavaClient, python: PythonClients, namespace: str
+) -> None:
+    """The Python client receives what the Java client sent, over the broker that its own lookup names."""
     topic = f"persistent://{namespace}/orders"
-    client.do("send", topic=topic, text="one")
-    python = pulsar.Client(
-        cluster.brokers["B"].service_url, logger=pulsar.FileLogger(pulsar.LoggerLevel.Warn, "/dev/null")
-    )
+    sent = client.do("send", topic=topic, text="one")
+    reading = python.open(cluster.brokers["B"].service_url)
 
-    received = python.create_reader(topic, pulsar.MessageId.earliest).read_next(20_000).data()
+    received = reading.create_reader(topic, pulsar.MessageId.earliest).read_next(20_000).data()
+    answers, error = python.look_up(reading, topic)
 
-    python.close()
+    reading.close()
     assert received == b"one"
+    assert ([answer["broker_url"] for answer in answers], error) == ([sent["broker_url"]], None)
 
 
 def test_bundle_is_unloaded_and_assigned_again(cluster: Cluster, client: JavaClient, namespace: str) -> None:

@@ -1,0 +1,60 @@
+"""The truth of a recorded session agrees with what brokers wrote."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.processes import awaited
+from tests.pulsar import record
+from tests.pulsar.clients import PythonClients
+from tests.pulsar.cluster import LAYOUTS, Cluster
+
+_RECEIVED = re.compile(r"\[(\S+)\] Received Lookup from /(\S+) for")
+
+
+@pytest.mark.pulsar
+def test_every_lookup_of_the_truth_is_in_the_logs(cluster: Cluster, python: PythonClients, tmp_path: Path) -> None:
+    """Each answered lookup by Java and Python is in every layout of the asked broker, by client and topic."""
+    cluster.set_debug(on=True)
+    session = record.Session(cluster, python, tmp_path, rate=50, seed=1)
+    session.create_namespace("public/recorded", bundles=4, topics=20)
+    session.start()
+
+    awaited(lambda: session.counts["lookup java"] > 200 and session.counts["lookup python"] > 5)
+    session.unload("public/recorded", session.any_owned("public/recorded")[0])
+    session.close()
+
+    cluster.set_debug(on=False)
+    truth = [json.loads(line) for line in (tmp_path / "truth.jsonl").read_text().splitlines()]
+    rows = [row for row in truth if row["kind"] == "lookup" and row["via"] != "http" and row["broker"]]
+    answered = Counter((row["asked"], row["local"], row["topic"]) for row in rows)
+    assert answered.total() > 200
+    for layout in LAYOUTS:
+        logged = Counter(
+            (broker.id, client, topic)
+            for broker in cluster.brokers.values()
+            for topic, client in re.findall(
+                r"\[(\S+)\] Received Lookup from /(\S+) for", broker.log(layout).read_text()
+            )
+        )
+        assert answered - logged == Counter(), layout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [([], "exists already; name a folder that does not"), (["--rate", "0"], "--rate is 0.0, and should be above 0")],
+)
+def test_bad_arguments_end_in_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str
+) -> None:
+    """A folder that exists and a rate of nothing are refused before anything starts."""
+    with pytest.raises(SystemExit) as ended:
+        record.main([str(tmp_path), *arguments])
+
+    assert ended.value.code == 2
+    assert sentence in capsys.readouterr().err
