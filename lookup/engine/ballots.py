@@ -95,7 +95,7 @@ def tallied(
         ties = int(np.count_nonzero(tied))
         margin = None if ties == len(scores) else best - float(scores[~tied].max())
     shares = odds / odds.sum()
-    positions = np.flatnonzero(shares)
+    (positions,) = shares.nonzero()
     probabilities: list[float] = shares[positions].tolist()
     return Ballot(
         numbers=tuple(brokers.index[positions].tolist()),

@@ -232,6 +232,10 @@ class _UnloadJudge:
         self._moved: set[str] = set()
         #: bundles for which the shedder has found a destination that the filters admit
         self._placeable: set[str] = set()
+        # Filters behind the last one with an opinion are not asked: they could only cost time, or fail.
+        last = max((n for n, part in enumerate(policy.filters) if hasattr(part, "should_unload")), default=-1)
+        #: the filters that are asked whether a bundle may leave its owner without a destination
+        self._asked = policy.filters[: last + 1]
 
     def objection(self, unload: Unload) -> Reason | None:
         """Return the first rule an unload breaks; None if it breaks none."""
@@ -285,12 +289,10 @@ class _UnloadJudge:
 
         Not asked if the shedder has already found a broker that all filters admit.
         """
-        if bundle in self._placeable:
+        if bundle in self._placeable or not self._asked:
             return None
         request, policy, brokers = request_of(None, bundle, LookupOptions()), self._policy, self._instant.offered
-        # Filters behind the last one with an opinion are not asked: they could only cost time, or fail.
-        last = max((n for n, part in enumerate(policy.filters) if hasattr(part, "should_unload")), default=-1)
-        for index, part in enumerate(policy.filters[: last + 1]):
+        for index, part in enumerate(self._asked):
             try:
                 if hasattr(part, "should_unload") and not self._lets_go(index, request, source, brokers):
                     return part.reason

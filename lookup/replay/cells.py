@@ -213,8 +213,8 @@ class CellLedger:
         self.serve(group.cell_us, self._by_broker(group).astype(np.float64))
 
     def _by_broker(self, group: Groups) -> NDArray[Any]:
-        answered = group.broker >= 0
-        return np.bincount(group.broker[answered], weights=group.weight[answered], minlength=self._n_brokers)
+        # -1 stands for no broker: the first sum is left out.
+        return np.bincount(group.broker + 1, weights=group.weight, minlength=self._n_brokers + 1)[1:]
 
     def cells(self, groups: Sequence[Groups], *, is_known: bool) -> Cells:
         """Put broker-time and the weight served together.

@@ -36,15 +36,18 @@ class RequestMaker:
     def request(self, rows: DayRows, row: int) -> LookupRequest:
         """Return the request of one row of a day."""
         bundle: str = self._bundles.names[rows.value("atom", row)]
-        namespace = bundle.rpartition("/")[0]
-        extras = {name: words[rows.value(name, row)] for name, words in self._words.extras.items()}
-        return LookupRequest(
-            tenant=namespace.partition("/")[0],
-            namespace=namespace,
-            bundle=bundle,
-            properties=self._words.properties[rows.value("properties", row)],
-            **extras,
-        )
+        code, words = rows.value("properties", row), self._words
+
+        def make(**extras: str | None) -> LookupRequest:
+            """Put a request together."""
+            namespace = bundle.rpartition("/")[0]
+            tenant, properties = namespace.partition("/")[0], words.properties[code]
+            return LookupRequest(tenant=tenant, namespace=namespace, bundle=bundle, properties=properties, **extras)
+
+        if words.extras:
+            return make(**{name: texts[rows.value(name, row)] for name, texts in words.extras.items()})
+        # Without topics and clients requests are few, and the policies that share a day meet the same ones.
+        return rows.once(("request", bundle, code), make)
 
 
 class KeyCoder:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lookup.engine.ownership import HandOver
 from lookup.model.batch import TRANSIT_STATES
-from lookup.replay.cells import CellLedger, Groups, GroupSums, count_rows, rows_of_atoms
+from lookup.replay.cells import CellLedger, Groups, GroupSums, count_rows, rows_of_atoms, weights_of
 from lookup.replay.days import DayRows
 from lookup.replay.grouping import column_keys, ranges
 from lookup.replay.plan import ClusterPlan, RunPlan
@@ -25,6 +25,7 @@ __all__ = ["CellTally", "ChangeRecord", "LoggedTally", "OwnerTally", "Transits"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+_AnyColumns = TypeVar("_AnyColumns", bound=tuple[NDArray[Any], ...])
 
 
 class ChangeRecord(NamedTuple):
@@ -140,23 +141,21 @@ class OwnerTally(CellTally):
 
     def _count(self, rows: DayRows, span: slice) -> None:
         counts = count_rows(self._cluster, rows, span)
-        has_moved = np.zeros(len(self._unit), dtype=bool)
-        for _, first, stop, _ in self._changes:
-            has_moved[first:stop] = True
-        atom, client, lookups, weight = counts.by_client
-        kept = np.flatnonzero(~has_moved[atom])
-        atom = atom.take(kept)
-        owner = self._first_owners[atom]
-        self._add(self._unit[atom], owner, client.take(kept), lookups.take(kept), weight.take(kept))
-        if self._has_log:
-            atom, logged, lookups = counts.by_logged
-            kept = np.flatnonzero(~has_moved[atom])
-            atom = atom.take(kept)
-            self._compare(atom, self._first_owners[atom], logged.take(kept), lookups.take(kept))
+        by_client, by_logged, moved = counts.by_client, counts.by_logged if self._has_log else None, None
         if self._changes:
+            has_moved = np.zeros(len(self._unit), dtype=bool)
+            for _, first, stop, _ in self._changes:
+                has_moved[first:stop] = True
             moved = rows_of_atoms(rows, span, np.flatnonzero(has_moved))
-            if len(moved):
-                self._count_moved(rows, span, moved)
+            by_client = _kept(by_client, ~has_moved)
+            by_logged = None if by_logged is None else _kept(by_logged, ~has_moved)
+        atom, client, lookups, weight = by_client
+        self._add(self._unit[atom], self._first_owners[atom], client, lookups, weight)
+        if by_logged is not None:
+            atom, logged, lookups = by_logged
+            self._compare(atom, self._first_owners[atom], logged, lookups)
+        if moved is not None and len(moved):
+            self._count_moved(rows, span, moved)
         in_transit = self.transits.count(rows, span)
         if in_transit is not None:
             self.moving.add(Groups(self._cell, self._epoch, *in_transit))
@@ -169,7 +168,8 @@ class OwnerTally(CellTally):
         # A bundle meets few owners in a cell: only the pairs that occur are told apart by client.
         pairs = column_keys(self._unit[atoms]).by(owners, size=width, low=-1)
         keys = pairs.compacted().by(rows.column("properties", span)[moved], size=n_clients)
-        (unit, owner, client), lookups, weight = keys.counted(rows.column("weight", span)[moved])
+        weights = weights_of(rows, span)
+        (unit, owner, client), lookups, weight = keys.counted(weights if isinstance(weights, float) else weights[moved])
         self._add(unit, owner, client, lookups, weight)
         if self._has_log:
             self._compare(atoms, owners, rows.column("broker", span)[moved], np.ones(len(moved)))
@@ -193,10 +193,17 @@ class OwnerTally(CellTally):
 
     def _compare(self, atoms: Ints, owners: Ints, logged: Ints, lookups: Floats) -> None:
         """Count the lookups that were answered both by a logged broker and by an owner, and those where they agree."""
-        both = np.flatnonzero((logged != -1) & (owners >= 0))
-        units, n_units, lookups = self._unit[atoms.take(both)], len(self.logged), lookups.take(both)
-        self.logged += np.bincount(units, weights=lookups, minlength=n_units)
-        self.agreed += np.bincount(units, lookups * (logged.take(both) == owners.take(both)), n_units)
+        units, n_units = self._unit[atoms], len(self.logged)
+        both = lookups * ((logged != -1) & (owners >= 0))
+        self.logged += np.bincount(units, weights=both, minlength=n_units)
+        self.agreed += np.bincount(units, weights=both * (logged == owners), minlength=n_units)
+
+
+def _kept(columns: _AnyColumns, is_kept: NDArray[np.bool_]) -> _AnyColumns:
+    """Return the rows of columns, of which the first is the atom, whose atoms are kept, shape (n_atoms,)."""
+    places = np.flatnonzero(is_kept[columns[0]])
+    # `take` is several times faster than an index of truth values.
+    return cast("_AnyColumns", tuple(column.take(places) for column in columns))
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lookup.engine.measuring import luck_of
 from lookup.hooks import Luck
@@ -234,20 +235,23 @@ def _too_few(a: Series, b: Series, case: Case) -> str | None:
         for _, part in parts:
             cells.update((part.start_us + np.flatnonzero(part.sums.any(axis=1)) * case.layout.cell_us).tolist())
         return _few(-(-len(cells) // case.layout.block), "block of time", "blocks of time", case)
-    bundles: set[tuple[str, int]] = set()
-    causes: dict[tuple[str, int], str] = {}
+    # Rows with a figure under either policy; those of a cluster are the same in all its parts.
+    active: dict[str, NDArray[np.bool_]] = {}
+    causes_of: dict[str, tuple[str, ...]] = {}
     for cluster, part in parts:
-        size = len(part.sums) - len(part.events)
-        for row in np.flatnonzero(part.sums.any(axis=1)).tolist():
-            if row < size:
-                bundles.add((cluster, row))
-            else:
-                causes[cluster, row] = part.events[row - size]
+        rows = np.asarray(part.sums.any(axis=1))
+        active[cluster] = active[cluster] | rows if cluster in active else rows
+        causes_of[cluster] = part.events
+    bundles, causes = 0, Counter[str]()
+    for cluster, rows in active.items():
+        events = causes_of[cluster]
+        bundles += int(np.count_nonzero(rows[: len(rows) - len(events)]))
+        causes.update(events[number] for number in np.flatnonzero(rows[len(rows) - len(events) :]).tolist())
     if not causes:
         # Totals of nothing are equal; a quotient of nothing has no value and does not come here.
-        return _few(len(bundles), "bundle", "bundles", case) if bundles else None
-    cause, most = Counter(causes.values()).most_common(1)[0]
-    if len(bundles) >= case.rules.min_units or most >= case.rules.min_events:
+        return _few(bundles, "bundle", "bundles", case) if bundles else None
+    cause, most = causes.most_common(1)[0]
+    if bundles >= case.rules.min_units or most >= case.rules.min_events:
         return None
     count = quantity(most, *_EVENTS.get(cause, ("event happened", "events happened")))
     return f"{count}; which one is luck, and {case.rules.min_events} of min_events are asked for"
