@@ -39,7 +39,9 @@ _SETTINGS = {
     # A bundle moves when a test moves it, and only then.
     "loadBalancerSheddingEnabled": "false",
     "loadBalancerAutoBundleSplitEnabled": "false",
+    # A report every two seconds, however little has changed: by default a quiet broker reports every 15 minutes.
     "loadBalancerReportUpdateMinIntervalMillis": "2000",
+    "loadBalancerReportUpdateThresholdPercentage": "0",
     # A broker that was killed is noticed after this; ZooKeeper's own tick allows 4 to 40 s.
     "metadataStoreSessionTimeoutMillis": "10000",
     # One bookie, small memory.
