@@ -6,12 +6,13 @@ BIN := $(VENV)/bin
 # Setuptools explains at length what an editable installation is.
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup demo test integration check bench calibrate clean distclean
+.PHONY: help setup demo test bridge integration check bench calibrate clean distclean
 
 help:
 	@echo "make demo    install, make a sample log, compare the shipped policies over it"
 	@echo "make test    install, run the whole suite"
 	@echo "make integration  run the tests that need a Pulsar cluster: its jars from Maven Central, three brokers on this machine"
+	@echo "make bridge  build the jar for Pulsar's brokers: plugins/pulsar_bridge/target/pulsar-bridge.jar"
 	@echo "make check   format, lint, types, contracts, docs"
 	@echo "make bench   measure the figures of docs/benchmarks.md"
 	@echo "make calibrate  measure how often verdicts are false, three quarters of an hour; ARGS=--write keeps docs/calibration.md"
@@ -40,9 +41,13 @@ demo: $(VENV)/.installed-demo
 test: $(VENV)/.installed-test
 	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && $(BIN)/python -m pytest $(ARGS)
 
+bridge:
+	@scripts/ensure-bridge.sh
+
 # The tests start the cluster; here its jars are got, and what is missing is said in one sentence.
 integration: $(VENV)/.installed-test
 	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && scripts/ensure-pulsar.sh >/dev/null && \
+	scripts/ensure-bridge.sh >/dev/null && \
 	$(BIN)/python -m pytest -m pulsar tests/pulsar $(ARGS)
 
 check: $(VENV)/.installed-test
@@ -59,7 +64,7 @@ calibrate: $(VENV)/.installed-test
 	@$(BIN)/python -m tests.calibration $(ARGS)
 
 clean:
-	rm -rf build dist *.egg-info sample report bench-data docs/_build spark-warehouse metastore_db derby.log
+	rm -rf build dist plugins/pulsar_bridge/target *.egg-info sample report bench-data docs/_build spark-warehouse metastore_db derby.log
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 

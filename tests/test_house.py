@@ -377,7 +377,7 @@ def test_missing_java_is_installed_by_root_on_debian(bare_path: Path) -> None:
 
 
 def _without_network(folder: Path) -> None:
-    """Add what `ensure-pulsar.sh` calls, with a Maven that reaches nothing."""
+    """Add what the scripts that build Java call, with a Maven that reaches nothing."""
     for name in ("cat", "cksum", "mkdir", "tail", "tr"):
         (folder / name).symlink_to(shutil.which(name) or name)
     _command(folder, "javac")
@@ -390,24 +390,38 @@ def _without_network(folder: Path) -> None:
     )
 
 
-def test_missing_maven_ends_in_one_sentence(bare_path: Path) -> None:
-    """Without Maven, and without rights to install it, `make integration` says what to do and exits with 2."""
+def _built_anew(script: str, *, path: Path) -> subprocess.CompletedProcess[str]:
+    """Run a script over a copy of the Java sources in which nothing was built."""
+    for folder in ("scripts", "plugins/pulsar_bridge", "tests/pulsar"):
+        shutil.copytree(ROOT / folder, path / "copy" / folder, ignore=shutil.ignore_patterns("target"))
+    return _run(
+        path / "copy" / "scripts" / script,
+        folder=path, PATH=str(path), JAVA_HOME="", XDG_CACHE_HOME=str(path / "cache"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("script", "needing"), [("ensure-pulsar.sh", "A Pulsar cluster"), ("ensure-bridge.sh", "The jar for brokers")]
+)
+def test_missing_maven_ends_in_one_sentence(bare_path: Path, script: str, needing: str) -> None:
+    """Without Maven, and without rights to install it, `make integration` and `make bridge` say what to do."""
     _without_network(bare_path)
     (bare_path / "mvn").unlink()
 
-    done = _script("ensure-pulsar.sh", path=bare_path, JAVA_HOME="", XDG_CACHE_HOME=str(bare_path / "cache"))
+    done = _built_anew(script, path=bare_path)
 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        "A Pulsar cluster needs Maven, and there is none; install it (Debian, Ubuntu: apt-get install maven).\n"
+        f"{needing} needs Maven, and there is none; install it (Debian, Ubuntu: apt-get install maven).\n"
     )
 
 
-def test_unreachable_jars_end_in_one_sentence(bare_path: Path) -> None:
+@pytest.mark.parametrize("script", ["ensure-pulsar.sh", "ensure-bridge.sh"])
+def test_unreachable_jars_end_in_one_sentence(bare_path: Path, script: str) -> None:
     """Without a network the jars cannot be had: the last line says so with Maven's reason, and it ends with 2."""
     _without_network(bare_path)
 
-    done = _script("ensure-pulsar.sh", path=bare_path, JAVA_HOME="", XDG_CACHE_HOME=str(bare_path / "cache"))
+    done = _built_anew(script, path=bare_path)
 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines()[-1] == (

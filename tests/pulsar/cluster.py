@@ -6,7 +6,7 @@ import json
 import socket
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -95,8 +95,12 @@ class Broker:
 class Cluster:
     """Three brokers, each in a rack of its own, over one ZooKeeper and one bookie; every server is a JVM."""
 
-    def __init__(self, installed: Installation, folder: Path) -> None:
+    def __init__(
+        self, installed: Installation, folder: Path, settings: Mapping[str, Mapping[str, str]] | None = None
+    ) -> None:
         self.folder = folder
+        #: what brokers are started with beside what all clusters have, by rack
+        self.settings = {rack: dict((settings or {}).get(rack, {})) for rack in RACKS}
         self._installed = installed
         ports = iter(_free_ports(2 + 2 * len(RACKS)))
         self.zookeeper_port, self._bookie_port = next(ports), next(ports)
@@ -160,6 +164,7 @@ class Cluster:
             "webServicePort": broker.web_port,
             "brokerServicePort": broker.binary_port,
             "lookup.rack": broker.rack,
+            **self.settings[broker.rack],
         }
         broker.folder.mkdir(exist_ok=True)
         conf = broker.folder / "broker.conf"
@@ -306,9 +311,11 @@ def _free_ports(count: int) -> list[int]:
 
 
 @contextmanager
-def running_cluster(installed: Installation, folder: Path) -> Iterator[Cluster]:
-    """Start a cluster and end it when the block does, however it does."""
-    cluster = Cluster(installed, folder)
+def running_cluster(
+    installed: Installation, folder: Path, settings: Mapping[str, Mapping[str, str]] | None = None
+) -> Iterator[Cluster]:
+    """Start a cluster, with settings by rack, and end it when the block does, however it does."""
+    cluster = Cluster(installed, folder, settings)
     try:
         cluster.start()
         yield cluster

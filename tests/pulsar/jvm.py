@@ -6,11 +6,11 @@ import os
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
-__all__ = ["Installation", "Jvm", "installation"]
+__all__ = ["Installation", "Jvm", "installation", "with_bridge"]
 
 #: Longest wait for anything, s: on a busy machine three brokers start in one minute.
 _PATIENCE_S = 240.0
@@ -43,6 +43,15 @@ def installation() -> Installation:
     """
     home = Path(_printed_by("ensure-java.sh"))
     return Installation(home / "bin" / "java", _printed_by("ensure-pulsar.sh"))
+
+
+def with_bridge(installed: Installation) -> Installation:
+    """Put the jar of `plugins/pulsar_bridge`, built now if need be, in front of Pulsar's.
+
+    Raises:
+        RuntimeError: a sentence that says what is missing.
+    """
+    return replace(installed, class_path=f"{_printed_by('ensure-bridge.sh')}:{installed.class_path}")
 
 
 def _printed_by(script: str) -> str:

@@ -1,0 +1,74 @@
+package lookup.bridge;
+
+import com.google.common.collect.Queues;
+import com.google.common.util.concurrent.Uninterruptibles;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** Sends lookups to the decision server, in batches and from its own thread; drops and counts what its queue cannot hold. */
+final class LookupRecorder {
+    private static final Logger LOG = LoggerFactory.getLogger(LookupRecorder.class);
+    /** Ten seconds of a thousand lookups each: 3 MB, and at most 100 MB if all are of the largest size. */
+    private static final int QUEUE = 10_000;
+    /** Characters of a lookup with its properties; 200 of them stay below the 4 MiB that a server takes. */
+    private static final int LARGEST = 5_000;
+    private static final int BATCH = 200;
+
+    private final String broker;
+    private final DecisionServer server;
+    private final BlockingQueue<String> queue = new ArrayBlockingQueue<>(QUEUE);
+    /** Lookups that were not recorded, since the broker started. */
+    private final AtomicLong dropped = new AtomicLong();
+    private final Thread thread = new Thread(this::send, "lookup-recorder");
+    private volatile boolean isClosed;
+
+    LookupRecorder(String broker, DecisionServer server) {
+        this.broker = broker;
+        this.server = server;
+        thread.setDaemon(true);
+        thread.start();
+    }
+
+    /** Take in a lookup, as JSON, for the next batch; return at once. */
+    void offer(String lookup) {
+        if (lookup.length() > LARGEST || !queue.offer(lookup)) {
+            dropped.incrementAndGet();
+        }
+    }
+
+    /** Send what is in the queue, for at most three seconds. */
+    void close() {
+        isClosed = true;
+        Uninterruptibles.joinUninterruptibly(thread, 3, TimeUnit.SECONDS);
+    }
+
+    private void send() {
+        List<String> batch = new ArrayList<>();
+        while (!isClosed || !queue.isEmpty()) {
+            try {
+                // Until the server is well, lookups stay in the queue: no batch is lost by trying.
+                server.checkHealth();
+                while (!isClosed || !queue.isEmpty()) {
+                    Queues.drain(queue, batch, BATCH, 500, TimeUnit.MILLISECONDS);
+                    if (!batch.isEmpty()) {
+                        server.record(String.format("{\"broker\":\"%s\",\"dropped\":%d,\"lookups\":[%s]}", broker, dropped.get(),
+                                String.join(",", batch)));
+                    }
+                    batch.clear();
+                }
+            } catch (IOException | InterruptedException | RuntimeException e) {
+                LOG.warn("Lookups are not sent until the decision server is well, {} were lost since the start: {}",
+                        dropped.addAndGet(batch.size()), e.toString());
+                batch.clear();
+                Uninterruptibles.sleepUninterruptibly(2, TimeUnit.SECONDS);
+            }
+        }
+    }
+}

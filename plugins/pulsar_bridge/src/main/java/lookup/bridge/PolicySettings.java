@@ -1,0 +1,34 @@
+package lookup.bridge;
+
+import java.time.Duration;
+import java.util.Locale;
+import java.util.Properties;
+
+/** What an operator sets in {@code broker.conf}, under keys that begin with {@code lookupPolicy}; {@code token} may be empty. */
+record PolicySettings(Mode mode, String server, Duration timeout, String token) {
+    /** Record lookups; or ask the server as well and log its answer; or make its answer the owner. */
+    enum Mode { RECORD, SHADOW, DECIDE }
+
+    /** Read the settings; one that is missing or wrong is an IllegalArgumentException with a sentence for the operator. */
+    static PolicySettings of(Properties conf) {
+        String mode = text(conf, "lookupPolicyMode", "", "record|shadow|decide", "record, shadow or decide");
+        String server = text(conf, "lookupPolicyServer", "", "https?://([A-Za-z0-9.-]+|\\[[\\w:]+])(:[0-9]{1,5})?(/[\\w./-]*)?",
+                "the URL of a decision server, such as http://127.0.0.1:8090");
+        String millis = text(conf, "lookupPolicyTimeoutMillis", "100", "[1-9][0-9]{0,3}", "a whole number from 1 to 9999");
+        String token = text(conf, "lookupPolicyToken", "", "[\\x21-\\x7e]*", "printable ASCII without blanks");
+        return new PolicySettings(Mode.valueOf(mode.toUpperCase(Locale.ROOT)), server.replaceFirst("/+$", ""),
+                Duration.ofMillis(Integer.parseInt(millis)), token);
+    }
+
+    private static String text(Properties conf, String key, String absent, String pattern, String right) {
+        // Java keeps blanks at the end of a value, and Pulsar takes an empty value for none.
+        String given = conf.getProperty(key, "").strip();
+        String value = given.isEmpty() ? absent : given;
+        if (!value.matches(pattern)) {
+            // The sentence goes into the broker's log, the token must not.
+            String wrong = given.isEmpty() ? "missing" : key.equals("lookupPolicyToken") ? "malformed" : "'" + given + "'";
+            throw new IllegalArgumentException(key + " is " + wrong + " in broker.conf, and should be " + right);
+        }
+        return value;
+    }
+}
