@@ -9,14 +9,18 @@ from lookup.logs.readers.csv_rows import CsvReader
 from lookup.logs.readers.delimited import DelimitedReader
 from lookup.logs.readers.jetty_access import JettyAccessReader
 from lookup.logs.readers.json_lines import JsonLinesReader
+from lookup.logs.readers.system_topics import SystemTopicsReader
 
 __all__ = [
     "CppClientReader", "CsvReader", "DelimitedReader", "JettyAccessReader", "JsonLinesReader", "PulsarBrokerReader",
-    "lookup_register_log_readers",
+    "SystemTopicsReader", "lookup_register_log_readers",
 ]  # fmt: skip
 
 
 @hookimpl
 def lookup_register_log_readers() -> tuple[type[LogReader], ...]:
     """Register the readers of this package."""
-    return (JsonLinesReader, CsvReader, DelimitedReader, JettyAccessReader, PulsarBrokerReader, CppClientReader)
+    return (
+        JsonLinesReader, CsvReader, DelimitedReader, JettyAccessReader, PulsarBrokerReader, CppClientReader,
+        SystemTopicsReader,
+    )  # fmt: skip

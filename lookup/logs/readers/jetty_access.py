@@ -1,7 +1,7 @@
 """Read access logs of Pulsar's web server: lookups over HTTP, `GET /lookup/v2/topic/...`.
 
-Up to 4.2 a line is NCSA's extended form with the latency in ms behind it, with or without log4j's prefix; 5.0 writes an
-event with attributes, as text or JSON. Source: `docs/pulsar/logs.md`.
+Up to 4.2 a line is NCSA's extended form with the latency in ms behind it, alone or as the message of an event in any
+layout; 5.0 writes an event with attributes, as text or JSON. Source: `docs/pulsar/logs.md`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, unquote
 
-from lookup.logs.readers.layouts import LineLayout, LogOrigin
+from lookup.logs.readers.layouts import LineLayout, LogOrigin, message_of
 from lookup.logs.readers.values import number_of, unreadable
 from lookup.model.documents import Row, Unreadable
 from lookup.model.quoting import shown
@@ -61,8 +61,8 @@ class JettyAccessReader(LogOrigin):
 
 def _request(line: str, layout: LineLayout) -> dict[str, Any] | None:
     """Return the values of a lookup, None if the request is another; ValueError if it cannot be read."""
-    # Behind log4j's prefix the logger's name would be taken for the client.
-    ncsa = _NCSA.search(line.rpartition("RequestLog - ")[2])
+    # In front of the message the logger's name or a time would be taken for the client.
+    ncsa = _NCSA.search(message_of(line))
     if ncsa is not None:
         values = _lookup(ncsa["uri"], ncsa["status"], ncsa["method"])
         # Jetty writes the time when the request came in.

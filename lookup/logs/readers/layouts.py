@@ -24,7 +24,7 @@ from lookup.model.documents import json_value
 from lookup.model.quoting import shown
 from lookup.model.time import parse_iso, parse_time_of_day, zone_of
 
-__all__ = ["LineLayout", "LogEvent", "LogOrigin", "is_continuation"]
+__all__ = ["LineLayout", "LogEvent", "LogOrigin", "is_continuation", "message_of"]
 
 _SERVICE_URL = re.compile(
     r"(?:pulsar(?:\+ssl)?|https?)://(?P<host>\[[^\]]*\]|[^/:,\s]+)(?::(?P<port>\d+))?", re.IGNORECASE
@@ -45,6 +45,7 @@ _HALF_DAY_US = 12 * 3_600 * 1_000_000
 _ATTRIBUTES = re.compile(r"(?P<message>[^{]*)\s\{(?P<attributes>[A-Za-z_][\w.]*=.*)\}\s*\Z")
 # Values are unescaped: a comma is a separator only if a key follows.
 _SEPARATOR = re.compile(r", (?=[A-Za-z_][\w.]*=)")
+_OPEN_RECORD = re.compile(r"[A-Z]\w*\[[^\]]*\Z")
 _CONTINUATION = re.compile(r"\s*at\s+[\w.$/]+|\s*Caused by:|\s*\.\.\. \d+ |\s*Suppressed:|[\w.$]+(?:Exception|Error)\b")
 
 
@@ -134,6 +135,17 @@ class LogEvent:
 def is_continuation(line: str) -> bool:
     """Report whether a line belongs to a stack trace and does not begin an event."""
     return _CONTINUATION.match(line) is not None
+
+
+def message_of(line: str) -> str:
+    """Return the message of an event, whether or not its time can be read; all of a line that is in no layout."""
+    record = _json_record(line)
+    if record is not None:
+        # Docker's own files wrap a line into JSON.
+        inner = record.get("log")
+        return str(record.get("message", "")) if inner is None else message_of(str(inner).rstrip("\r\n"))
+    match = next(filter(None, (layout.search(line) for layout in _LAYOUTS)), None)
+    return line if match is None else match["message"]
 
 
 class LineLayout:
@@ -254,5 +266,12 @@ def _split(message: str) -> tuple[str, Mapping[str, str]]:
     match = _ATTRIBUTES.match(message)
     if match is None:
         return message, {}
-    pairs = (pair.partition("=") for pair in _SEPARATOR.split(match["attributes"]))
-    return match["message"].rstrip(), {key: value for key, _, value in pairs}
+    attributes: dict[str, str] = {}
+    key = ""
+    for pair in _SEPARATOR.split(match["attributes"]):
+        # A record that Java printed, `Name[a=1, b=2]`, has separators of its own.
+        if _OPEN_RECORD.match(attributes.get(key, "")):
+            attributes[key] += f", {pair}"
+        else:
+            key, _, attributes[key] = pair.partition("=")
+    return match["message"].rstrip(), attributes

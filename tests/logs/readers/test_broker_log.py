@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lookup.logs.readers import PulsarBrokerReader
-from lookup.logs.readers.broker_log import Pairing
-from lookup.model.documents import Row, Unreadable
+from lookup.model.documents import Unreadable
 from tests.logs.readers.lines import one_row, read_lines
 
 _TS = 1769860800000000
@@ -103,6 +101,25 @@ def test_a_failure_names_its_client_where_there_is_authentication() -> None:
     assert one_row(PulsarBrokerReader(), line)["client"] == "app-7"
 
 
+@pytest.mark.parametrize(("name", "listener"), [("(none)", None), ("internal", "internal")])
+def test_the_listener_is_what_the_client_asked_for(name: str, listener: str | None) -> None:
+    """4.2 prints `requesting listener`, 5.0 has an attribute; `(none)` is no listener."""
+    text = _line(f"[{_TOPIC}] Received Lookup from /10.1.2.3:51234 for 7 requesting listener {name}")
+    event = _json("Received Lookup request", topic=_TOPIC, advertisedListenerName=name)
+
+    assert one_row(PulsarBrokerReader(), text).get("listener") == listener
+    assert one_row(PulsarBrokerReader(), event).get("listener") == listener
+    assert one_row(PulsarBrokerReader(), text)["client"] == "10.1.2.3"
+
+
+def test_a_redirect_of_5_0_names_its_target_in_an_attribute() -> None:
+    """`Redirect lookup for topic` has `redirectUri`."""
+    line = _json("Redirect lookup for topic", topic=_TOPIC, redirectUri="http://b3:8080/lookup/v2/topic/x")
+    assert one_row(PulsarBrokerReader(), line) == {
+        "ts": _TS, "topic": _TOPIC, "broker": "b3:8080", "result": "redirect",
+    }  # fmt: skip
+
+
 def test_lookups_over_http_are_answered_in_one_line() -> None:
     """Success names the broker, a redirect its target."""
     reader = PulsarBrokerReader()
@@ -115,75 +132,6 @@ def test_lookups_over_http_are_answered_in_one_line() -> None:
 
     assert (connect["broker"], connect["result"]) == ("b2:8080", "connect")
     assert (redirect["broker"], redirect["result"]) == ("b3:8080", "redirect")
-
-
-@pytest.mark.parametrize(
-    ("message", "expected"),
-    [
-        (
-            f"Successfully acquired ownership of OwnedBundle(bundle={_BUNDLE}, isActive=1)",
-            {"event": "owned", "broker": "b1:8080"},
-        ),
-        (
-            f"Selected new owner broker: b2:8080 for bundle: {_BUNDLE}.",
-            {"event": "owned", "broker": "b2:8080", "by": "policy"},
-        ),
-        (
-            f"[admin] Successfully unloaded namespace bundle {_BUNDLE}",
-            {"event": "unloaded", "broker": "b1:8080", "by": "admin"},
-        ),
-        (
-            f"Successfully unloaded namespace bundle {{bundle={_BUNDLE}, namespace=public/default}}",
-            {"event": "unloaded", "broker": "b1:8080", "by": "admin"},
-        ),
-        (
-            f"[ThresholdShedder] Unloading bundle: {_BUNDLE} from broker b3:8080",
-            {"event": "unloaded", "broker": "b3:8080", "by": "policy"},
-        ),
-        (
-            f"[TransferShedder] Unloading bundle: Unload[sourceBroker=b3:8080, serviceUnit={_BUNDLE}, destBroker=x]",
-            {"event": "unloaded", "broker": "b3:8080", "by": "policy"},
-        ),
-        (
-            f"{_BUNDLE} ServiceUnitStateData[state=Owned, dstBroker=b4:8080, sourceBroker=null, force=false]",
-            {"event": "owned", "broker": "b4:8080"},
-        ),
-        (
-            f"{_BUNDLE} ServiceUnitStateData[state=Free, dstBroker=null, sourceBroker=b4:8080, force=false]",
-            {"event": "unloaded", "broker": "b4:8080"},
-        ),
-    ],
-)
-def test_changes_of_ownership_are_rows(message: str, expected: dict[str, Any]) -> None:
-    """Acquisitions, selections, unloads and state records say who owns the bundle, and by whose will."""
-    row = one_row(PulsarBrokerReader(broker="b1:8080"), _line(message, level="INFO"))
-    assert row == {"ts": _TS, "bundle": _BUNDLE, **expected}
-
-
-def test_a_split_brings_its_boundaries() -> None:
-    """A splitting record names the children, whose ends are the boundaries."""
-    children = "{0x40000000_0x50000000=Optional.empty, 0x50000000_0x80000000=Optional.empty}"
-    line = _line(
-        f"{_BUNDLE} ServiceUnitStateData[state=Splitting, dstBroker=null, sourceBroker=b4:8080, "
-        f"splitServiceUnitToDestBroker={children}, force=false]"
-    )
-    row = one_row(PulsarBrokerReader(), line)
-    assert (row["event"], row["boundaries"]) == ("split", ["0x40000000", "0x50000000", "0x80000000"])
-
-
-def test_a_state_record_counts_once() -> None:
-    """Everyone prints the record; states that change no owner are passed over."""
-    owned = _line(f"{_BUNDLE} ServiceUnitStateData[state=Owned, dstBroker=b4:8080, sourceBroker=null]")
-    assigning = _line(f"{_BUNDLE} ServiceUnitStateData[state=Assigning, dstBroker=b4:8080, sourceBroker=null]")
-    assert len(read_lines(PulsarBrokerReader(), assigning, owned, owned)) == 1
-
-
-def test_the_unload_that_carries_out_a_shed_is_no_admins() -> None:
-    """A shedder calls the admin API itself: what follows its decision within a minute is its own."""
-    shed = _line(f"Unloading bundle: {_BUNDLE} from broker b3:8080")
-    done = _line(f"[null] Successfully unloaded namespace bundle {_BUNDLE}", second=2)
-    rows = read_lines(PulsarBrokerReader(), shed, done)
-    assert [row.values["by"] for row in rows if isinstance(row, Row)] == ["policy", "policy"]
 
 
 @pytest.mark.parametrize(
@@ -211,6 +159,9 @@ def test_stack_traces_and_other_lines_are_passed_over() -> None:
         "java.lang.IllegalStateException: Failed to lookup x",
         "\tat org.apache.X.lookup(X.java:7) ~[Failed to lookup]",
         "Caused by: x.Exception: Successfully acquired ownership of nothing",
+        # The load manager's own failure; no client asked.
+        _line(f"Failed to lookup broker:Optional[b1:8080] for bundle:{_BUNDLE}, the broker has not been registered."),
+        _json("Lookup result", result="LookupResult[type=BrokerUrl]", toString="x"),
         "",
     )
     assert read_lines(PulsarBrokerReader(), *lines) == []
@@ -232,59 +183,3 @@ def test_every_request_becomes_exactly_one_lookup(events: list[tuple[bool, str, 
     asked = [number for number, line in enumerate(lines, start=1) if "Received" in line]
     assert [row.line for row in rows] == sorted({row.line for row in rows})
     assert set(asked) <= {row.line for row in rows}
-
-
-_SECOND = 1_000_000
-
-
-def _row(line: int, second: int, topic: str = "x", **values: str) -> Row:
-    return Row("lookups", line, {"ts": second * _SECOND, "topic": topic, **values})
-
-
-def test_an_answer_completes_the_oldest_request_of_its_topic() -> None:
-    """The request keeps its line, time and client; the answer adds broker, result and latency."""
-    pairing = Pairing()
-    pairing.ask(_row(1, 1, client="c1"))
-    pairing.ask(_row(2, 2, client="c2"))
-    pairing.answer(_row(3, 3, broker="b1"))
-
-    first, second = pairing.rest()
-    assert first == Row(
-        "lookups", 1, {"ts": _SECOND, "topic": "x", "client": "c1", "broker": "b1", "latency_ms": 2000.0}
-    )
-    assert second == _row(2, 2, client="c2")
-
-
-def test_an_answer_without_request_is_a_row_of_its_own() -> None:
-    """Where the request was not logged, the answer stands for the lookup."""
-    pairing = Pairing()
-    pairing.answer(_row(3, 3, broker="b1"))
-    assert list(pairing.rest()) == [_row(3, 3, broker="b1")]
-
-
-def test_rows_wait_behind_an_open_request_for_half_a_minute() -> None:
-    """Later rows are held back until the request has its answer or nobody can expect one."""
-    pairing = Pairing()
-    pairing.ask(_row(1, 1))
-    pairing.put(Unreadable(2, "bad", "text"))
-
-    assert list(pairing.ready(20 * _SECOND)) == []
-    assert [row.line for row in pairing.ready(32 * _SECOND)] == [1, 2]
-    pairing.answer(_row(9, 40))
-    assert [row.line for row in pairing.rest()] == [9]
-
-
-@given(st.lists(st.tuples(st.sampled_from("apr"), st.sampled_from("xyz"), st.integers(0, 50))))
-def test_nothing_is_lost_and_the_order_of_lines_stays(events: list[tuple[str, str, int]]) -> None:
-    """Rows come out in the order of their lines; every request and every unmatched answer comes out once."""
-    pairing, out, second = Pairing(), [], 0
-    for line, (kind, topic, step) in enumerate(events, start=1):
-        second += step
-        row = _row(line, second, topic)
-        {"a": pairing.ask, "r": pairing.answer, "p": pairing.put}[kind](row)
-        out += list(pairing.ready(row.values["ts"]))
-    out += list(pairing.rest())
-
-    lines = [entry.line for entry in out]
-    assert lines == sorted(set(lines))
-    assert {line for line, (kind, _, _) in enumerate(events, start=1) if kind != "r"} <= set(lines)

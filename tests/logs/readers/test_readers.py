@@ -22,6 +22,7 @@ from lookup.logs.readers import (
     JettyAccessReader,
     JsonLinesReader,
     PulsarBrokerReader,
+    SystemTopicsReader,
     lookup_register_log_readers,
 )
 from lookup.model.documents import Row, Unreadable
@@ -40,6 +41,7 @@ _READERS: tuple[LogReader, ...] = (
     JettyAccessReader(date="2026-01-31"),
     PulsarBrokerReader(date="2026-01-31"),
     CppClientReader(),
+    SystemTopicsReader(),
 )
 
 
@@ -76,4 +78,6 @@ def test_a_reader_survives_pickle_and_settings(reader: LogReader) -> None:
 def test_all_readers_are_registered_under_their_own_names() -> None:
     """The hook answers each reader once."""
     names = [reader.name for reader in lookup_register_log_readers()]
-    assert sorted(names) == ["cpp-client", "csv", "delimited", "jetty-access", "jsonl", "pulsar-broker"]
+    assert sorted(names) == [
+        "cpp-client", "csv", "delimited", "jetty-access", "jsonl", "pulsar-broker", "pulsar-system-topics",
+    ]  # fmt: skip

@@ -1,0 +1,313 @@
+"""Find changes of bundle ownership in the events of a broker's log.
+
+Each change is read from one line of one broker's log, though several brokers print it: a first assignment and an
+override from the broker that decides it, a release and a split from the owner, the end of a transfer from the new one.
+
+Source: `docs/pulsar/logs.md`, "Ownership in a broker's log".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from lookup.engine.channel.service_unit import ServiceUnitState, ServiceUnitStateData
+from lookup.errors import InvalidNameError
+from lookup.logs.readers.layouts import LogEvent, LogOrigin
+from lookup.logs.readers.pairing import Pairing
+from lookup.logs.system_topics import ownership_change, split_boundaries
+from lookup.model.documents import Row
+from lookup.model.names import NamespaceName, pinned_broker
+from lookup.model.quoting import shown
+
+__all__ = ["OWNERSHIP_WORDS", "OwnershipLog"]
+
+#: Patterns, one of which is in every line that is read here.
+OWNERSHIP_WORDS = (
+    "Successfully acquired ownership of",
+    "Selected new owner broker",
+    "Skipped the message from topic",
+    "(?:Unloading|Successfully unloaded|Failed to unload) namespace bundle",
+    "Namespace bundle is not owned by any broker",
+    "Unloading bundle:",
+    "Unloaded bundle topics",
+    "andled (?:Transfer:(?:Owned|Releasing) )?event for serviceUnit",
+    "Overriding inactiveBroker",
+    r"Successfully split (?:\S+ )?parent namespace-bundle",
+)
+
+# `bundle=` or `serviceUnit:` may stand right before the name, which itself may hold `=` and `:`.
+_BUNDLE = re.compile(
+    r"(?<![-=:.\w/])(?:\w+=|(?:bundle|serviceUnit):)?(?P<bundle>[-=:.\w]+(?:/[-=:.\w]+)+/0x[0-9a-fA-F]{8}_0x[0-9a-fA-F]{8})"
+)
+_RANGE = re.compile(r"0x[0-9a-fA-F]{8}_0x[0-9a-fA-F]{8}")
+# Service unit states as Java prints them: `ServiceUnitStateData[state=Owned, dstBroker=B, ..., versionId=2]`; the
+# children of a split are `{0x00000000_0x20000000=Optional.empty, ...}`.
+_RECORD = re.compile(r"ServiceUnitStateData\[(?P<fields>(?:[^\[\]]++|\[[^\[\]]*\])*)\]")
+_FIELD = re.compile(r"(\w+)=(\{[^}]*\}|[^,]*)")
+_CHILD = re.compile(r"(0x[0-9a-fA-F]{8}_0x[0-9a-fA-F]{8})=(?:Optional\[([^\[\]]*)\])?")
+#: An admin's request to unload a bundle ends within this time, and so does that of a shedder through the same API, µs.
+_UNLOAD_LASTS_US = 60_000_000
+
+_Match = re.Match[str]
+
+
+@dataclass(slots=True)
+class _Unload:
+    """An admin's request to unload a bundle."""
+
+    ts: int
+    #: asked; closed: the topics were; unowned: there was no owner; booked: the release has a row
+    state: str
+
+
+class OwnershipLog:
+    """Makes the rows of OWNERSHIP from one log.
+
+    Args:
+        source: the path of the log.
+        rows: where the rows go.
+    """
+
+    def __init__(self, origin: LogOrigin, source: str, rows: Pairing) -> None:
+        self.rows = rows
+        self.origin = origin
+        #: the broker whose log it is
+        self.broker = origin.broker_of(source)
+        self._fixed = origin.cluster_of(source)
+        #: when a shedder last named a bundle, µs
+        self.shed_at: dict[str, int] = {}
+        #: admins' requests to unload bundles in the order of their lines, by bundle
+        self.unloads: dict[str, _Unload] = {}
+
+    def take(self, line: int, event: LogEvent) -> None:
+        """Make the row of an event; the first message that fits has it, an event that none fits is passed over.
+
+        Raises:
+            ValueError, PulsarLookupError: if a message fits but cannot be used.
+        """
+        for pattern, read in _MESSAGES:
+            match = pattern.search(event.message)
+            if match is not None:
+                read(self, line, event, match)
+                return
+
+    def ownership(self, line: int, ts: int, values: Mapping[str, Any], claim: str | None = None) -> None:
+        """Put an OWNERSHIP row."""
+        present = {name: value for name, value in values.items() if value is not None}
+        self.rows.put(Row("ownership", line, {"ts": ts, **present, **self._fixed}), claim)
+
+    def acquired(self, line: int, event: LogEvent, match: _Match) -> None:
+        """Read `Successfully acquired ownership of OwnedBundle(bundle=b, ...)`: by the broker whose log it is."""
+        bundle, broker = _bundle(event), self.broker
+        if not broker:
+            # A heartbeat or SLA namespace names its broker; of others the line says no more.
+            try:
+                broker = pinned_broker(str(NamespaceName.parse(bundle.rpartition("/")[0])))
+            except InvalidNameError:
+                broker = None
+        self.ownership(line, event.ts, {"bundle": bundle, "event": "owned", "broker": broker})
+
+    def selected(self, line: int, event: LogEvent, match: _Match) -> None:
+        """Read `Selected new owner broker: B for bundle: b.`, which another broker's choice may turn out to precede."""
+        broker, bundle = self.origin.id_of(event.attributes.get("broker") or match["broker"] or ""), _bundle(event)
+        values = {"bundle": bundle, "event": "owned", "broker": broker, "by": "policy"}
+        self.ownership(line, event.ts, values, claim=f"{bundle} {broker}")
+
+    def skipped(self, line: int, event: LogEvent, match: _Match) -> None:
+        """Read `Skipped the message from topic T. key=b value=RECORD prev=RECORD`: the first record does not hold.
+
+        Brokers choose an owner at the same time; every broker prints which choice came too late, and only in the log
+        of the broker that made it there is a row to withdraw.
+        """
+        late, valid = _record(match["value"]), _record(match["valid"])
+        claim = f"{_bundle(event)} {self.origin.id_of(late.dst_broker or '')}"
+        chosen_us = self.rows.claimed_at(claim)
+        if late.state is not ServiceUnitState.ASSIGNING or chosen_us is None:
+            return
+        # A choice and its record are written at nearly the same time. If the record that holds is nearer, it is that of
+        # this log's choice, and the late one another broker's choice of the same owner.
+        if abs(late.timestamp * 1_000 - chosen_us) < abs(valid.timestamp * 1_000 - chosen_us):
+            self.rows.withdraw(claim)
+
+    def handled(self, line: int, event: LogEvent, match: _Match) -> None:
+        """Read `B handled Transfer:S event for serviceUnit:b, cur:RECORD, ...`: a release begins or a transfer ends.
+
+        Both brokers print the end of a transfer: it is read from the log of the new owner.
+        """
+        tag = match["tag"] or event.attributes.get("event")
+        # Others are first assignments and splits, which lines of their own say, and come in debug mode only.
+        if tag not in ("Transfer:Owned", "Transfer:Releasing"):
+            return
+        data = _record(event.attributes.get("cur") or event.message)
+        is_release = data.state is ServiceUnitState.RELEASING
+        handler = match["broker"] or event.attributes.get("broker")
+        # The leader prints the records that it writes over others, with what was before.
+        if data.force or handler != (data.source_broker if is_release else data.dst_broker):
+            return
+        bundle, by = _bundle(event), None
+        if is_release:
+            request = self.unloads.get(bundle)
+            by = "policy"
+            if request is not None and request.state != "booked" and event.ts - request.ts <= _UNLOAD_LASTS_US:
+                request.state, by = "booked", "admin"
+        self._change(line, event, bundle, ownership_change(data.source_broker, data), by)
+
+    def overridden(self, line: int, event: LogEvent, match: _Match) -> None:
+        """Read `Overriding inactiveBroker:B, ownership serviceUnit:b from orphanData:RECORD to overrideData:RECORD`."""
+        before, after = _record(match["before"]), _record(match["after"])
+        owner = before.dst_broker if before.state is ServiceUnitState.OWNED else None
+        # A split that another broker takes over is printed when it ends.
+        if after.state is not ServiceUnitState.SPLITTING:
+            self._change(line, event, _bundle(event), ownership_change(owner, after))
+
+    def _change(
+        self, line: int, event: LogEvent, bundle: str, change: Mapping[str, Any] | None, by: str | None = None
+    ) -> None:
+        """Put the OWNERSHIP row of the change that a printed record makes, if it makes one."""
+        if change is not None:
+            broker = self.origin.id_of(change["broker"] or "")
+            self.ownership(line, event.ts, {**change, "bundle": bundle, "broker": broker, "by": by})
+
+    def divided(self, line: int, event: LogEvent, match: _Match) -> None:
+        """Read `Successfully split b parent namespace-bundle to [b1, b2] in M ms`: by the broker whose log it is."""
+        ranges = _RANGE.findall(event.attributes.get("childBundles") or match["children"] or "")
+        values = {"event": "split", "broker": self.broker, "boundaries": split_boundaries(ranges)}
+        self.ownership(line, event.ts, {"bundle": _bundle(event), **values})
+
+    def asked_to_unload(self, line: int, event: LogEvent, match: _Match, *, state: str) -> None:
+        """Read a line on the way from an admin's request to unload a bundle to its end, which the request waits for.
+
+        A broker that does not own the bundle sends the request on, and prints no end.
+        """
+        bundle = _bundle(event)
+        if state == "asked":
+            for other in [other for other, past in self.unloads.items() if event.ts - past.ts > _UNLOAD_LASTS_US]:
+                del self.unloads[other]
+            self.unloads.pop(bundle, None)
+            self.unloads[bundle] = _Unload(event.ts, state)
+        elif state == "failed":
+            self.unloads.pop(bundle, None)
+        elif bundle in self.unloads and self.unloads[bundle].state == "asked":
+            self.unloads[bundle].state = state
+
+    def unloaded(self, line: int, event: LogEvent, match: _Match) -> None:
+        """Read `Successfully unloaded namespace bundle RANGE`: an admin's, unless a shedder just named the bundle."""
+        bounds = _RANGE.search(event.attributes.get("bundle") or event.message)
+        if _names_bundle(event) or bounds is None:
+            bundle = _bundle(event)
+        else:
+            # Without a namespace: of the bundle whose topics were closed, else of the last one that was asked for.
+            asked = [name for name in self.unloads if name.endswith(f"/{bounds[0]}")]
+            closed = [name for name in asked if self.unloads[name].state in ("closed", "booked")]
+            if not asked:
+                raise ValueError(f"the line has no namespace, and no line before asks to unload a bundle {bounds[0]}")
+            bundle = closed[0] if closed else asked[-1]
+        request = self.unloads.pop(bundle, None)
+        # Without an owner nothing happened, and a release has a row already.
+        if request is not None and request.state in ("unowned", "booked"):
+            return
+        is_shed = event.ts - self.shed_at.get(bundle, -_UNLOAD_LASTS_US) < _UNLOAD_LASTS_US
+        by = "policy" if is_shed else "admin"
+        self.ownership(line, event.ts, {"bundle": bundle, "event": "unloaded", "broker": self.broker, "by": by})
+
+    def shed(self, line: int, event: LogEvent, match: _Match) -> None:
+        """Read `Unloading bundle: b from broker B`, or an unload that prints its record."""
+        # With a destination it is a transfer, whose release the owner prints.
+        if match["destination"] is not None:
+            return
+        bundle = _bundle(event)
+        self.shed_at[bundle] = event.ts
+        broker = self.origin.id_of(match["broker"] or match["source"] or event.attributes.get("broker") or "")
+        self.ownership(line, event.ts, {"bundle": bundle, "event": "unloaded", "broker": broker, "by": "policy"})
+
+
+def _record(text: str) -> ServiceUnitStateData:
+    """Read the first record of a service unit in a text, as Java prints it.
+
+    Raises:
+        ValueError: if there is none, or its end is missing.
+        PulsarLookupError: if it is not as brokers write it.
+    """
+    match = _RECORD.search(text)
+    if match is None:
+        raise ValueError("the line has no whole record ServiceUnitStateData[...]")
+    printed = dict(_FIELD.findall(match["fields"]))
+    record: dict[str, Any] = {key: value for key, value in printed.items() if value != "null"}
+    record["splitServiceUnitToDestBroker"] = {
+        child: destination or None for child, destination in _CHILD.findall(match["fields"])
+    }
+    record["force"] = printed.get("force") == "true"
+    for key in ("timestamp", "versionId"):
+        if not re.fullmatch(r"-?\d{1,19}", printed.get(key, "0")):
+            raise ValueError(f"{key} of the record is {shown(printed[key])}, no whole number")
+        record[key] = int(printed.get(key, "0"))
+    return ServiceUnitStateData.from_json(json.dumps(record))
+
+
+def _bundle(event: LogEvent) -> str:
+    """Return the bundle an event names; ValueError if it names none."""
+    match = _names_bundle(event)
+    if match is None:
+        raise ValueError("the line names no bundle of the form tenant/namespace/0x00000000_0x40000000")
+    return match["bundle"]
+
+
+def _names_bundle(event: LogEvent) -> _Match | None:
+    """Find the complete name of a bundle in an event's attributes, else in its message."""
+    attributes = event.attributes
+    named = next((attributes[name] for name in ("bundle", "serviceUnit", "parentBundle") if name in attributes), "")
+    if _RANGE.fullmatch(named) and "namespace" in attributes:
+        named = f"{attributes['namespace']}/{named}"
+    return _BUNDLE.search(named or event.message)
+
+
+#: Every message that is read: its pattern, and the function that makes its row. Tried in this order.
+_MESSAGES: tuple[tuple[re.Pattern[str], Callable[[OwnershipLog, int, LogEvent, _Match], None]], ...] = (
+    (re.compile(r"Successfully acquired ownership of\b"), OwnershipLog.acquired),
+    (re.compile(r"Selected new owner broker(?:: (?P<broker>\S+) for bundle: )?"), OwnershipLog.selected),
+    (re.compile(r"Successfully unloaded namespace bundle\b"), OwnershipLog.unloaded),
+    (
+        re.compile(
+            r"Skipped the message from topic \S+loadbalancer-service-unit-state\. key=\S+ "
+            r"value=(?P<value>ServiceUnitStateData\[.*) prev=(?P<valid>ServiceUnitStateData\[.*)"
+        ),
+        OwnershipLog.skipped,
+    ),
+    (
+        re.compile(r"(?:(?P<broker>\S+) )?[hH]andled (?:(?P<tag>\S+) )?event for serviceUnit\b"),
+        OwnershipLog.handled,
+    ),
+    (
+        re.compile(r"Overriding inactiveBroker:.* from orphanData:(?P<before>.*) to overrideData:(?P<after>.*)"),
+        OwnershipLog.overridden,
+    ),
+    (
+        re.compile(r"Successfully split (?:\S+ )?parent namespace-bundle(?: to \[(?P<children>[^\]]*)\])?"),
+        OwnershipLog.divided,
+    ),
+    (re.compile(r"(?:\A|\] )Unloading namespace bundle\b"), partial(OwnershipLog.asked_to_unload, state="asked")),
+    (
+        re.compile(r"(?:\A|\] )Failed to unload namespace bundle\b"),
+        partial(OwnershipLog.asked_to_unload, state="failed"),
+    ),
+    (
+        re.compile(r"Namespace bundle is not owned by any broker\b"),
+        partial(OwnershipLog.asked_to_unload, state="unowned"),
+    ),
+    (
+        re.compile(r"Unloading bundle:\S+ with \d+ topics completed|Unloaded bundle topics\b"),
+        partial(OwnershipLog.asked_to_unload, state="closed"),
+    ),
+    (
+        re.compile(
+            r"Unloading bundle: .*?(?:from broker (?P<broker>\S+)|sourceBroker=(?P<source>[^,\]\s]+)"
+            r"(?:.*destBroker=(?P<destination>Optional\[[^\]]))?|$)"
+        ),
+        OwnershipLog.shed,
+    ),
+)

@@ -1,0 +1,123 @@
+"""Hold rows of a log back while later lines may complete or withdraw them; yield them in the order of the source."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from lookup.model.documents import Row, Unreadable
+
+__all__ = ["Pairing"]
+
+#: A client gives a lookup up after 30 s (`operation_timeout_seconds`), and as long does a broker wait for an owner; no
+#: later line says more of either.
+_PATIENCE_US = 30_000_000
+#: Rows held back at most, if the clock of a log stands still.
+_MOST_HELD = 100_000
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A row or unreadable record on its way out."""
+
+    line: int
+    ts: int
+    values: dict[str, Any] | None = None
+    unreadable: Unreadable | None = None
+    table: Any = "lookups"
+    #: topic whose answer the request waits for; None if it waits for none
+    topic: str | None = None
+    #: what a later line may withdraw the row by; None if none can
+    claim: str | None = None
+    is_withdrawn: bool = False
+
+
+class Pairing:
+    """Joins requests with their answers, and takes back rows that later lines refute.
+
+    Rows are held back while an earlier one waits. Answers carry no id of their request: the oldest waiting request of
+    the topic gets the answer.
+    """
+
+    def __init__(self) -> None:
+        self._entries: deque[_Entry] = deque()
+        self._waiting: dict[str, deque[_Entry]] = {}
+        self._claims: dict[str, _Entry] = {}
+
+    def ask(self, row: Row) -> None:
+        """Take a request, a row of LOOKUPS that may still get an answer."""
+        topic = row.values["topic"]
+        request = _Entry(row.line, row.values["ts"], dict(row.values), topic=topic)
+        self._entries.append(request)
+        self._waiting.setdefault(topic, deque()).append(request)
+
+    def answer(self, row: Row) -> None:
+        """Give an answer to the request that waits for it; without one it is a row of its own.
+
+        The request keeps its own time and client.
+        """
+        request = self._take(row.values["topic"])
+        if request is None or request.values is None:
+            self.put(row)
+        else:
+            # Threads write late: an answer may bear an earlier time than its request.
+            latency_ms = max(row.values["ts"] - request.ts, 0) / 1_000
+            request.values = {**row.values, **request.values, "latency_ms": latency_ms}
+
+    def put(self, record: Row | Unreadable, claim: str | None = None) -> None:
+        """Take a row or record that waits for nothing but, perhaps, that a later line withdraws it by its claim."""
+        if isinstance(record, Unreadable):
+            self._entries.append(_Entry(record.line, 0, unreadable=record))
+            return
+        entry = _Entry(record.line, record.values["ts"], dict(record.values), table=record.table, claim=claim)
+        self._entries.append(entry)
+        if claim is not None:
+            self._claims[claim] = entry
+
+    def claimed_at(self, claim: str) -> int | None:
+        """Return the time of the latest row that can still be withdrawn by a claim, µs; None if there is none."""
+        entry = self._claims.get(claim)
+        return None if entry is None else entry.ts
+
+    def withdraw(self, claim: str) -> None:
+        """Take the latest row with a claim back."""
+        entry = self._claims.pop(claim)
+        entry.is_withdrawn, entry.claim = True, None
+
+    def ready(self, now: int) -> Iterator[Row | Unreadable]:
+        """Yield what need not be held any longer at a time, µs."""
+        while self._entries:
+            first = self._entries[0]
+            waits = first.topic is not None or first.claim is not None
+            if waits and now - first.ts <= _PATIENCE_US and len(self._entries) <= _MOST_HELD:
+                return
+            yield from self._released()
+
+    def rest(self) -> Iterator[Row | Unreadable]:
+        """Yield everything that is still held."""
+        while self._entries:
+            yield from self._released()
+
+    def _take(self, topic: str) -> _Entry | None:
+        """Return the oldest waiting request of a topic and let it wait no longer."""
+        queue = self._waiting.get(topic)
+        if queue is None:
+            return None
+        request = queue.popleft()
+        request.topic = None
+        # Empty queues go, or a log with many topics would fill the memory.
+        if not queue:
+            del self._waiting[topic]
+        return request
+
+    def _released(self) -> Iterator[Row | Unreadable]:
+        entry = self._entries.popleft()
+        if entry.topic is not None:
+            # The oldest entry of all is the oldest of its topic as well.
+            self._take(entry.topic)
+        if entry.claim is not None and self._claims.get(entry.claim) is entry:
+            del self._claims[entry.claim]
+        if not entry.is_withdrawn:
+            yield entry.unreadable or Row(entry.table, entry.line, entry.values or {})

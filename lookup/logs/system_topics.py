@@ -1,0 +1,137 @@
+"""Turn what Pulsar's load manager publishes in its system topics into rows of OWNERSHIP, LOADS and BUNDLES.
+
+The engine's state channel decides which records of the state topic hold; here is only what a record that holds means
+for ownership. Readers of logs, in which brokers print such records, take the meaning from here as well.
+
+Source: `docs/pulsar/load-managers.md`, `docs/pulsar/logs.md`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from lookup.engine.channel.broker import Channel, Message
+from lookup.engine.channel.service_unit import ServiceUnitState, ServiceUnitStateData
+from lookup.errors import InputError
+from lookup.model.bundles import BundleRange, NamespaceBundle
+from lookup.model.documents import mapping, parsed_object, text
+from lookup.model.load_data import broker_load_from_json, bundle_stats_from_json
+from lookup.model.names import INTERNAL_TOPICS
+from lookup.model.quoting import shown
+
+__all__ = [
+    "BROKER_LOAD_TOPIC", "STATE_TOPIC", "TOP_BUNDLES_TOPIC", "OwnershipChanges", "bundle_rows", "load_row",
+    "ownership_change", "split_boundaries",
+]  # fmt: skip
+
+BROKER_LOAD_TOPIC, TOP_BUNDLES_TOPIC, STATE_TOPIC = INTERNAL_TOPICS
+
+_S = ServiceUnitState
+
+
+def ownership_change(owner: str | None, data: ServiceUnitStateData) -> dict[str, Any] | None:
+    """Return the columns `event`, `broker` and `boundaries` of the change that a record makes, None if it makes none.
+
+    A bundle loses its owner when the release begins, not when it ends; a split leaves the owner to the children.
+
+    Args:
+        owner: the bundle's owner until now, None if it has none.
+
+    Raises:
+        InvalidNameError: if a child of a split has no range.
+    """
+    match data.state:
+        case _S.OWNED:
+            return None if data.dst_broker == owner else {"event": "owned", "broker": data.dst_broker}
+        case _S.SPLITTING:
+            return {"event": "split", "broker": owner, "boundaries": split_boundaries(data.split)}
+        case _S.DELETED:
+            return None
+        case _:
+            return None if owner is None else {"event": "unloaded", "broker": owner}
+
+
+def split_boundaries(children: Iterable[str]) -> list[str]:
+    """Return the column `boundaries` of a split: the ends of the children's ranges, those of the parent included.
+
+    Raises:
+        InvalidNameError: if a child has no range.
+    """
+    ranges = [BundleRange.parse(child) for child in children]
+    return [f"0x{end:08x}" for end in sorted({end for bounds in ranges for end in (bounds.lower, bounds.upper)})]
+
+
+class OwnershipChanges:
+    """Follows the state topic, whose records come in the topic's order, and finds the changes of ownership.
+
+    It may begin at any record: what the first record of a bundle says of the owner until then is believed.
+    """
+
+    def __init__(self) -> None:
+        # An end of the channel that belongs to no broker: it learns and never acts.
+        self._channel = Channel("")
+        self._owners: dict[str, str | None] = {}
+
+    def take(self, bundle: str, data: ServiceUnitStateData | None, ts_us: int) -> dict[str, Any] | None:
+        """Return the row of OWNERSHIP that a record makes, without the cluster; None if it makes none.
+
+        Args:
+            data: None for a tombstone.
+
+        Raises:
+            InvalidNameError: if the bundle or a child is malformed; the record is left out then.
+        """
+        name = NamespaceBundle.parse(bundle)
+        split = {} if data is None else data.split
+        children = [f"{name.namespace}/{BundleRange.parse(child)}" for child in split]
+        # Tools write hashes in several spellings; a bundle has one.
+        bundle = str(name)
+        before = self._channel.records.get(bundle)
+        self._channel.receive(Message(bundle, data), ts_us // 1_000)
+        if self._channel.records.get(bundle) is not data:
+            return None
+        owner = self._owners.pop(bundle, None)
+        if data is None:
+            change = None if owner is None else {"event": "unloaded", "broker": owner}
+        else:
+            if before is None and data.state in (_S.RELEASING, _S.SPLITTING):
+                owner = data.source_broker
+            is_repeated = before is not None and before.state is data.state is _S.SPLITTING
+            change = None if is_repeated else ownership_change(owner, data)
+            if data.state is _S.OWNED:
+                self._owners[bundle] = data.dst_broker
+            elif not is_repeated:
+                self._owners |= dict.fromkeys(children, owner)
+        if change is None:
+            return None
+        return {"ts": ts_us, "bundle": bundle} | {key: value for key, value in change.items() if value is not None}
+
+
+def load_row(broker: str, value: str, ts_us: int) -> dict[str, Any]:
+    """Return the row of LOADS that a broker's report makes, without the cluster.
+
+    Raises:
+        InputError: if the report is none.
+    """
+    broker_load_from_json(value)
+    return {"ts": ts_us, "broker": broker, "load": value}
+
+
+def bundle_rows(value: str, ts_us: int) -> list[dict[str, Any]]:
+    """Return the rows of BUNDLES that a broker's list of its most loaded bundles makes, without the cluster.
+
+    Raises:
+        InputError: if the list is none, or an entry of it.
+    """
+    entries = parsed_object(value, "the list of top bundles").get("topBundlesLoadData", [])
+    if not isinstance(entries, list):
+        raise InputError(f"topBundlesLoadData is {shown(entries)}, not a list")
+    rows = []
+    for entry in entries:
+        bundle = text(mapping(entry, "topBundlesLoadData").get("bundleName"), "bundleName")
+        stats = json.dumps(mapping(entry.get("stats"), "stats"), separators=(",", ":"))
+        bundle_stats_from_json(stats)
+        rows.append({"ts": ts_us, "bundle": bundle, "stats": stats})
+    return rows
