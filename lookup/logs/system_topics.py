@@ -84,8 +84,7 @@ class OwnershipChanges:
             InvalidNameError: if the bundle or a child is malformed; the record is left out then.
         """
         name = NamespaceBundle.parse(bundle)
-        split = {} if data is None else data.split
-        children = [f"{name.namespace}/{BundleRange.parse(child)}" for child in split]
+        children = [f"{name.namespace}/{BundleRange.parse(child)}" for child in (data.split if data else ())]
         # Tools write hashes in several spellings; a bundle has one.
         bundle = str(name)
         before = self._channel.records.get(bundle)
@@ -93,6 +92,7 @@ class OwnershipChanges:
         if self._channel.records.get(bundle) is not data:
             return None
         owner = self._owners.pop(bundle, None)
+        change: dict[str, Any] | None
         if data is None:
             change = None if owner is None else {"event": "unloaded", "broker": owner}
         else:
@@ -102,7 +102,7 @@ class OwnershipChanges:
             change = None if is_repeated else ownership_change(owner, data)
             if data.state is _S.OWNED:
                 self._owners[bundle] = data.dst_broker
-            elif not is_repeated:
+            elif data.state is _S.SPLITTING and not is_repeated:
                 self._owners |= dict.fromkeys(children, owner)
         if change is None:
             return None
