@@ -26,16 +26,20 @@ from lookup.model.quoting import shown
 
 __all__ = ["OWNERSHIP_WORDS", "OwnershipLog"]
 
-#: Patterns, one of which is in every line that is read here.
+#: Patterns, one of which is in every line that is read here. Each begins with a letter outside a group: only then does
+#: `re` skip the places in a line at which none can begin, which halves the time for a whole log.
 OWNERSHIP_WORDS = (
     "Successfully acquired ownership of",
     "Selected new owner broker",
     "Skipped the message from topic",
-    "(?:Unloading|Successfully unloaded|Failed to unload) namespace bundle",
+    "Unloading namespace bundle",
+    "Successfully unloaded namespace bundle",
+    "Failed to unload namespace bundle",
     "Namespace bundle is not owned by any broker",
     "Unloading bundle:",
     "Unloaded bundle topics",
-    "andled (?:Transfer:(?:Owned|Releasing) )?event for serviceUnit",
+    "Handled event for serviceUnit",
+    "handled Transfer:(?:Owned|Releasing) event for serviceUnit",
     "Overriding inactiveBroker",
     r"Successfully split (?:\S+ )?parent namespace-bundle",
 )
