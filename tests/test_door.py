@@ -15,7 +15,7 @@ import pytest
 from lookup.engine.build import build_policies
 from lookup.engine.manager import LoadManager
 from lookup.engine.plugins import load_plugins
-from lookup.model import LookupOptions
+from lookup.model import Assigned, LookupOptions
 from lookup.settings.policy import PolicySpec
 from lookup.testing import CHECKS, policy_of, three_racks
 
@@ -126,7 +126,7 @@ def test_a_plain_file_decides(rack: str) -> None:
     bundle = "public/default/0x00000000_0xffffffff"
     answer = manager.assign("persistent://public/default/t", bundle, LookupOptions(properties={"rack": rack}))
 
-    assert answer is not None
+    assert isinstance(answer, Assigned)
     assert answer.lookup_data.properties["lookup.rack"] == rack
 
 

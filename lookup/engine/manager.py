@@ -1,9 +1,10 @@
 """The load manager: one policy at work in one cluster, without I/O, the same object in tests, replay and gateway.
 
 It keeps owners, memory, dice and counters. Callers report events (`set_registry`, `set_load`, `begin_tick`) and read
-the results from `take_decisions` and `take_changes`.
+the results from `take_decisions` and `take_changes`. It may run for weeks: what it keeps is bounded by `Conditions`,
+except for what parts remember and what is never taken.
 
-Source: `docs/pulsar/load-managers.md`.
+Source: `docs/pulsar/load-managers.md`; `docs/decisions/brokers-by-id.md`.
 """
 
 from __future__ import annotations
@@ -36,12 +37,13 @@ from lookup.engine.ownership import (
 )
 from lookup.engine.policy import Instant, Policy, memory_key
 from lookup.engine.units import goes_by_bytes, in_bytes
-from lookup.errors import InputError, StateError
+from lookup.errors import ArgumentError, InputError, StateError
 from lookup.model.broker import Broker, Candidates, Roster
 from lookup.model.bundles import NamespacePolicies
-from lookup.model.decision import Assigned, Decision, Reason, Split, Unload
+from lookup.model.decision import Assigned, Decision, Reason, Split, Unanswered, Unload
 from lookup.model.load import Load
 from lookup.model.names import is_internal_topic, pinned_broker
+from lookup.model.recent import Recent
 from lookup.model.request import LookupOptions, LookupRequest, request_of
 from lookup.model.topology import Topology
 from lookup.model.view import ClusterView
@@ -68,6 +70,12 @@ class Conditions:
     bundle_bytes: float = 1.0
     #: the view's salt; "" is production's
     salt: str = ""
+    #: of how many bundles owners, pasts, rolls and unloads are kept; beyond, the one least recently used is forgotten.
+    #: Far above what a cluster has, so that what is forgotten are bundles that no longer exist
+    most_bundles: float = 1 << 18
+    #: how many answers of each kind are kept under one fingerprint; each names all brokers that have odds. A replay,
+    #: whose figures must not depend on such bounds, sets both to infinity
+    most_answers: float = 1 << 12
 
 
 _USUAL = Conditions()
@@ -77,7 +85,7 @@ class LoadManager:
     """Assigns bundles to brokers by one policy, in the manner of Pulsar's extensible load manager.
 
     Args:
-        roster: every broker that will ever be registered; none is registered before `set_registry`.
+        roster: the brokers known at first; none is registered before `set_registry`, which may bring others.
         seed: of the dice.
         conditions: circumstances of the cluster that do not depend on the policy.
     """
@@ -86,7 +94,7 @@ class LoadManager:
         self, policy: Policy, cluster: str, roster: Roster, *, seed: int = 1, conditions: Conditions = _USUAL
     ) -> None:
         self.policy, self.cluster, self.roster = policy, cluster, roster
-        self.ownership = Ownership(len(roster))
+        self.ownership = Ownership(roster.ids)
         self.counters = Counters()
         self.failures = Failures()
         #: memory by `memory_key`, JSON-able
@@ -98,18 +106,19 @@ class LoadManager:
         factors = conditions.broker_bytes, conditions.bundle_bytes
         if factors != (1.0, 1.0) and policy.shedder is not None and goes_by_bytes(policy.shedder):
             self._bytes = factors
-        self._draws = Draws(policy.name, cluster, seed)
-        self._book = OwnerBook(self.ownership, handover_us=conditions.handover_us)
+        most = conditions.most_bundles
+        self._draws = Draws(policy.name, cluster, seed, most_bundles=most)
+        self._book = OwnerBook(self.ownership, handover_us=conditions.handover_us, most_bundles=most)
         self._load = Load.unknown(len(roster)).read_only()
         #: weight per second at usage 1.0, shape (n_brokers,), NaN if unknown
         self.capacity = capacities(roster, conditions.assumed_capacity)
         self._epoch_us = self._tick_us = self._changes_in_tick = 0
-        self._unloaded: dict[str, int] = {}
+        self._unloaded: Recent[str, int] = Recent(most)
         self._decisions: list[Decided] = []
         self._instant: Instant | None = None
         self._fingerprint = ""
-        self._ballots: dict[Hashable, Ballot] = {}
-        self._declined: dict[Hashable, Decided] = {}
+        self._ballots: Recent[Hashable, Ballot] = Recent(conditions.most_answers)
+        self._declined: Recent[Hashable, Decided] = Recent(conditions.most_answers)
 
     # Events of the world.
 
@@ -118,6 +127,7 @@ class LoadManager:
         self._tick_us = start_us
         self._changes_in_tick = 0
         self._instant = None
+        self._book.sweep(start_us)
 
     def set_registry(self, roster: Roster, registered: NDArray[np.bool_]) -> None:
         """Start a registry epoch at the start of this tick; owners that are no longer registered lose their bundles.
@@ -125,26 +135,48 @@ class LoadManager:
         So do destinations and sources of bundles in flight: the hand-over ends.
 
         Args:
-            roster: the same brokers under the same numbers, with the lookup data of this epoch.
+            roster: the brokers of this epoch with their lookup data, registered or not. A broker is the same as before
+                if its id is, and keeps its bundles and its load under the number it has in this roster.
             registered: shape (n_brokers,).
+
+        Raises:
+            ArgumentError: if that is not one value for each broker of the roster.
         """
-        # By number and not by id: the roster is the same for the whole run, only its lookup data may differ.
-        lost = np.flatnonzero(self.registered & ~registered).tolist()
+        _require_column("the registry", registered, roster)
+        present = {roster.ids[number] for number in np.flatnonzero(registered).tolist()}
+        lost = [self.roster.ids[number] for number in np.flatnonzero(self.registered).tolist()]
+        # Sorted, so that a leader re-selects in one order, whatever the order of the sets is.
+        orphans = sorted(
+            {
+                bundle
+                for broker in lost
+                if broker not in present
+                for bundle in self._book.orphans_of(broker, self._tick_us)
+            }
+        )
+        self._forget_answers()
+        # Before owners are numbered anew: a broker that is gone has no number in the new roster.
+        for bundle in orphans:
+            self._take(bundle, "forced", self._tick_us)
+        if roster.ids != self.roster.ids:
+            known = [self.roster.number(broker) for broker in roster.ids]
+            self._load = self._load.renumbered([-1 if number is None else number for number in known]).read_only()
+            self.ownership.renumber(roster.ids)
         self.roster, self.registered = roster, registered.copy()
         self.registered.flags.writeable = False
         self.capacity = capacities(roster, self._conditions.assumed_capacity)
         self._epoch_us = self._tick_us
-        self._forget_answers()
-        # Sorted, so that a leader re-selects in one order, whatever the order of the sets is.
-        orphans = sorted({bundle for number in lost for bundle in self._book.orphans_of(number, self._tick_us)})
-        for bundle in orphans:
-            self._take(bundle, "forced", self._tick_us)
         if self._conditions.owner_loss == "leader":
             for bundle in orphans:
                 self.select(request_of(None, bundle, LookupOptions()), self._tick_us, course=AT_ONCE)
 
     def set_load(self, load: Load) -> None:
-        """Put the figures of a grid instant into the view."""
+        """Put the figures of a grid instant into the view.
+
+        Raises:
+            ArgumentError: if its columns have not one value for each broker of the roster.
+        """
+        _require_column("a load", load.usage, self.roster)
         self._load = load.read_only()
         self._instant = None
         # Parts that do not read the load answer as before, so requests that were declined are not decided again.
@@ -157,7 +189,7 @@ class LoadManager:
             number = self._registered_number(broker)
             # The owner of a pinned bundle is in its name; an owner in the book would outlive its registration.
             if number is not None and pinned_broker(bundle.rpartition("/")[0]) is None:
-                self._give(bundle, number, self._tick_us, decided=False)
+                self._give(bundle, number, self._tick_us)
         self._changes_in_tick = 0
         self._forget_answers()
 
@@ -171,7 +203,7 @@ class LoadManager:
         *,
         client: str | None = None,
         ts_us: int | None = None,
-    ) -> Assigned | None:
+    ) -> Assigned | Unanswered:
         """Answer a lookup: the owner of the topic's bundle, made owner now if it has none.
 
         Args:
@@ -180,26 +212,31 @@ class LoadManager:
             ts_us: when the lookup came; the start of the tick by default.
 
         Returns:
-            None if no broker serves it: no candidate, all odds zero, read-only and unowned, or being released without
-            a destination.
+            `Unanswered` if no broker serves it: with the reason for which the policy declined; NO_CANDIDATES if no
+            broker is registered, NOT_REGISTERED if the one in the bundle's name is not; and if the bundle has no owner,
+            READ_ONLY for a lookup that may not assign, IN_FLIGHT while it is released without a destination.
 
         Raises:
             PolicyError: if a part fails and the policy says stop, or breaks its protocol.
         """
         options = options or LookupOptions()
         if topic is not None and is_internal_topic(topic):
-            return self._answer(self.leader())
+            return self._answer(self.leader(), Reason.NO_CANDIDATES)
         pinned = pinned_broker(bundle.rpartition("/")[0])
         if pinned is not None:
-            return self._answer(self._registered_number(pinned))
+            return self._answer(self._registered_number(pinned), Reason.NOT_REGISTERED)
         owner = self.ownership.owner(bundle)
         if owner is not None:
             self.counters.skip += 1
-            return self._answer(owner)
-        if options.read_only or self.in_flight(bundle, ts_us) is not None:
-            return None
+            self.ownership.touch(bundle)
+            return self._answer(owner, None)
+        if options.read_only:
+            return Unanswered(Reason.READ_ONLY)
+        if self.in_flight(bundle, ts_us) is not None:
+            return Unanswered(Reason.IN_FLIGHT)
         decision = self.select(request_of(topic, bundle, options, client), self._tick_us if ts_us is None else ts_us)
-        return self._answer(self.ownership.owner(bundle), decision)
+        declined = None if decision is None else decision.declined
+        return self._answer(self.ownership.owner(bundle), declined, decision)
 
     def select(self, request: LookupRequest, ts_us: int, *, course: Course = ASSIGNMENT) -> Decision | None:
         """Choose an owner for an unowned bundle that is not in flight, and book it; None if no broker is registered.
@@ -222,7 +259,7 @@ class LoadManager:
         entry = Decided(ts_us, decision)
         self._decisions.append(entry)
         if decision.broker is None:
-            self._declined[question] = entry
+            self._declined.put(question, entry)
             self.counters.failure += decision.declined is Reason.POLICY_ERROR
         else:
             self._book_decision(request, decision, ts_us, ballot.offered, course)
@@ -239,7 +276,8 @@ class LoadManager:
             return self.policy.ballot(request, instant), self._fingerprint
         known = self._ballots.get(key)
         if known is None:
-            known = self._ballots[key] = self.policy.ballot(request, instant)
+            known = self.policy.ballot(request, instant)
+            self._ballots.put(key, known)
         return known, self._fingerprint
 
     def owned(self, bundle: str, broker: str) -> bool:
@@ -249,6 +287,14 @@ class LoadManager:
         if pinned is not None:
             return pinned == broker and self._registered_number(broker) is not None
         return number is not None and self.ownership.owner(bundle) == number
+
+    def propensity(self, bundle: str) -> float | None:
+        """Return the probability with which the bundle's owner was chosen, for lookups that only found it.
+
+        Children of a split have their parent's. None if the bundle has no owner, or no policy's odds made it so: an
+        administrator, a shedder or the state before the run named it.
+        """
+        return self._book.propensity(bundle)
 
     def leader(self) -> int | None:
         """Return the number of the broker that serves the load manager's own topics: the first registered one.
@@ -300,8 +346,10 @@ class LoadManager:
         self._book.hand_overs.require_settled(bundle, self._tick_us, "split")
         begun = self._book.split(bundle, children, self._tick_us)
         # The grace period is the parent's: a split must not be a way round it.
-        if bundle in self._unloaded:
-            self._unloaded.update(dict.fromkeys(children, self._unloaded[bundle]))
+        unloaded_us = self._unloaded.get(bundle)
+        if unloaded_us is not None:
+            for child in children:
+                self._unloaded.put(child, unloaded_us)
         self._changed()
         return begun
 
@@ -330,7 +378,10 @@ class LoadManager:
     # Results.
 
     def take_decisions(self) -> list[Decided]:
-        """Return the decisions since the last call; a declined one is still counted up until its fingerprint ends."""
+        """Return the decisions since the last call; a declined one is still counted up until its fingerprint ends.
+
+        They are kept until they are taken, as are changes: a caller that runs for long has to take both.
+        """
         taken, self._decisions = self._decisions, []
         return taken
 
@@ -360,7 +411,7 @@ class LoadManager:
                 topology=self._conditions.topology,
                 salt=self._conditions.salt,
             )
-            self._instant = Instant(self.policy, view, self.failures)
+            self._instant = Instant(self.policy, view, self.failures, most_answers=self._conditions.most_answers)
             self._refresh_fingerprint()
         return self._instant
 
@@ -374,14 +425,16 @@ class LoadManager:
 
     def _forget_answers(self) -> None:
         self._instant = None
-        self._ballots, self._declined = {}, {}
+        self._ballots.clear()
+        self._declined.clear()
 
     def _refresh_fingerprint(self) -> None:
         # Answers are kept as long as everything the policy reads stays the same, over any number of ticks.
         fingerprint = self.policy.fingerprint(self._epoch_us, self._tick_us, self._changes_in_tick)
         if fingerprint != self._fingerprint:
             self._fingerprint = fingerprint
-            self._ballots, self._declined = {}, {}
+            self._ballots.clear()
+            self._declined.clear()
 
     def _book_decision(
         self, request: LookupRequest, decision: Decision, ts_us: int, offered: Candidates | None, course: Course
@@ -394,22 +447,24 @@ class LoadManager:
             raise StateError(f"broker {decision.broker} was chosen for {request.bundle} but has not been registered")
         # Observed before the bundle is given away: the view must be the one the decision was taken on.
         observed = self.policy.observe(self.memory, request, self.roster[number], offered, instant)
-        self._give(request.bundle, number, ts_us, decided=True, course=course)
+        self._give(request.bundle, number, ts_us, propensity=decision.propensity, course=course)
         if self.policy.remember(self.memory, request, self.roster[number], self.failures) or observed:
             self._instant = None
 
     def _book_unload(self, unload: Unload) -> None:
-        self._unloaded[unload.bundle] = self._tick_us
+        self._unloaded.put(unload.bundle, self._tick_us)
         number = None if unload.destination is None else self._registered_number(unload.destination)
         self._move(unload.bundle, "shed", number)
 
     def _move(self, bundle: str, cause: Cause, number: int | None) -> None:
         self._take(bundle, cause, self._tick_us, course=RELEASE if number is None else AT_ONCE)
         if number is not None:
-            self._give(bundle, number, self._tick_us, decided=False, course=TRANSFER)
+            self._give(bundle, number, self._tick_us, course=TRANSFER)
 
-    def _give(self, bundle: str, number: int, ts_us: int, *, decided: bool, course: Course = AT_ONCE) -> None:
-        self._book.give(bundle, number, ts_us, decided=decided, course=course)
+    def _give(
+        self, bundle: str, number: int, ts_us: int, *, propensity: float | None = None, course: Course = AT_ONCE
+    ) -> None:
+        self._book.give(bundle, number, ts_us, propensity=propensity, course=course)
         self._changed()
 
     def _take(self, bundle: str, cause: Cause, ts_us: int, *, course: Course = AT_ONCE) -> None:
@@ -421,12 +476,22 @@ class LoadManager:
         if "view.ownership" in self.policy.reads and self._instant is not None:
             self._refresh_fingerprint()
 
-    def _answer(self, number: int | None, decision: Decision | None = None) -> Assigned | None:
+    def _answer(
+        self, number: int | None, reason: Reason | None, decision: Decision | None = None
+    ) -> Assigned | Unanswered:
         if number is None:
-            return None
+            # A lookup that no policy was asked about found no broker to ask about.
+            return Unanswered(reason or Reason.NO_CANDIDATES, decision)
         broker: Broker = self.roster[number]
         return Assigned(broker.id, broker.lookup_data, decision)
 
     def _registered_number(self, broker: str) -> int | None:
         number = self.roster.number(broker)
         return number if number is not None and self.registered[number] else None
+
+
+def _require_column(what: str, column: NDArray[Any], roster: Roster) -> None:
+    if column.shape != (len(roster),):
+        raise ArgumentError(
+            f"{what} has {column.size} values for the {len(roster)} brokers of the roster, not one for each"
+        )

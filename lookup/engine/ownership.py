@@ -11,14 +11,16 @@ early, by `OwnerBook.take`.
     an unload                 Releasing                            Free
     a split                   Splitting                            its children are Owned
 
-The manager decides when owners change, and keeps memory and counters.
+The manager decides when owners change, and keeps memory and counters. Owners are numbers of the present roster, as
+policies need them; what outlives a roster (changes, hand-overs, the past of a bundle) names brokers by id.
 
 Source: ServiceUnitState (`docs/pulsar/load-managers.md`); `docs/decisions/hand-over.md`.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+import math
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
@@ -28,6 +30,7 @@ from numpy.typing import NDArray
 
 from lookup.engine.channel.service_unit import ServiceUnitState
 from lookup.errors import StateError
+from lookup.model.recent import Recent
 
 __all__ = [
     "ASSIGNMENT", "AT_ONCE", "RELEASE", "SPLIT", "TRANSFER", "Cause", "Course", "HandOver", "HandOvers", "InFlight",
@@ -65,8 +68,8 @@ class HandOver:
     """A bundle on its way, through one phase or several without gaps."""
 
     phases: tuple[Phase, ...]
-    #: number of the broker that gives the bundle up or splits it; None if no broker does
-    source: int | None = None
+    #: id of the broker that gives the bundle up or splits it; None if no broker does
+    source: str | None = None
 
     @property
     def until_us(self) -> int:
@@ -76,6 +79,10 @@ class HandOver:
     def state(self, now_us: int) -> ServiceUnitState | None:
         """Return the state at an instant no earlier than the beginning; None once all is settled."""
         return next((phase.state for phase in self.phases if now_us < phase.until_us), None)
+
+
+#: Entries below which a sweep is not worth a pass; beyond, one follows each doubling, so that entries cost a constant.
+_FEWEST = 1024
 
 
 class HandOvers:
@@ -88,8 +95,9 @@ class HandOvers:
     def __init__(self, duration_us: int = 0) -> None:
         self._duration_us = duration_us
         self._last: dict[str, HandOver] = {}
+        self._sweep_above = _FEWEST
 
-    def begin(self, bundle: str, course: Course, now_us: int, source: int | None) -> HandOver | None:
+    def begin(self, bundle: str, course: Course, now_us: int, source: str | None) -> HandOver | None:
         """Begin to hand a bundle over; None if that takes no time."""
         # A bundle has one hand-over at a time: a new one replaces the last.
         self._last.pop(bundle, None)
@@ -120,9 +128,15 @@ class HandOvers:
         if state is not None:
             raise StateError(f"bundle {bundle} is {state}, and cannot be {deed} before that has ended")
 
-    def given_up_by(self, broker: int, now_us: int) -> list[str]:
+    def given_up_by(self, broker: str, now_us: int) -> list[str]:
         """Return the bundles in flight that a broker gives up or splits."""
         return [bundle for bundle, last in self._last.items() if last.source == broker and now_us < last.until_us]
+
+    def sweep(self, now_us: int) -> None:
+        """Forget the hand-overs that have ended, once they are many; earlier instants are not asked about any more."""
+        if len(self._last) > self._sweep_above:
+            self._last = {bundle: last for bundle, last in self._last.items() if now_us < last.until_us}
+            self._sweep_above = 2 * len(self._last) + _FEWEST
 
 
 Counts = NDArray[np.int64]
@@ -131,14 +145,22 @@ Counts = NDArray[np.int64]
 class Ownership:
     """Owners by bundle name, as numbers of the cluster's roster; an `OwnershipView` for policies.
 
-    The arrays handed out are read-only and follow every change at once.
+    The arrays handed out are read-only and follow every change at once, until the tick or the registry epoch ends.
+
+    Args:
+        ids: of all brokers of the roster, by number.
     """
 
-    def __init__(self, n_brokers: int) -> None:
-        self._n_brokers = n_brokers
-        self._owners: dict[str, int] = {}
-        self._counts = np.zeros(n_brokers, dtype=np.int64)
-        self._by_namespace: defaultdict[str, Counts] = defaultdict(lambda: np.zeros(n_brokers, dtype=np.int64))
+    def __init__(self, ids: Sequence[str]) -> None:
+        self.ids = tuple(ids)
+        #: least recently given or touched first
+        self._owners: OrderedDict[str, int] = OrderedDict()
+        self._counts = self._no_bundles()
+        self._by_namespace: defaultdict[str, Counts] = defaultdict(self._no_bundles)
+        self._sweep_above = _FEWEST
+
+    def _no_bundles(self) -> Counts:
+        return np.zeros(len(self.ids), dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self._owners)
@@ -158,6 +180,14 @@ class Ownership:
         """Return how many bundles of one namespace each broker owns, shape (n_brokers,)."""
         return _read_only(self._by_namespace[namespace])
 
+    def oldest(self) -> str:
+        """Return the bundle that was given or touched longest ago; there must be one."""
+        return next(iter(self._owners))
+
+    def touch(self, bundle: str) -> None:
+        """Note that an owned bundle is in use."""
+        self._owners.move_to_end(bundle)
+
     def bundles_of(self, broker: int) -> list[str]:
         """Return the bundles of one broker, sorted by name."""
         return sorted(bundle for bundle, owner in self._owners.items() if owner == broker)
@@ -175,6 +205,23 @@ class Ownership:
             self._count(bundle, broker, -1)
         return broker
 
+    def renumber(self, ids: Sequence[str]) -> None:
+        """Go over to the numbers of another roster; every broker that owns a bundle must be in it."""
+        numbers = {name: number for number, name in enumerate(ids)}
+        moved = [(bundle, numbers[self.ids[owner]]) for bundle, owner in self._owners.items()]
+        self.ids = tuple(ids)
+        self._owners, self._counts = OrderedDict(moved), self._no_bundles()
+        self._by_namespace.clear()
+        for bundle, owner in moved:
+            self._count(bundle, owner, 1)
+
+    def sweep(self) -> None:
+        """Forget the counts of namespaces without owned bundles, once namespaces are many."""
+        if len(self._by_namespace) > self._sweep_above:
+            for namespace in [name for name, counts in self._by_namespace.items() if not counts.any()]:
+                del self._by_namespace[namespace]
+            self._sweep_above = 2 * len(self._by_namespace) + _FEWEST
+
     def _count(self, bundle: str, broker: int, step: int) -> None:
         # Filters ask for these counts in every decision; counting owners anew would cost a pass over all bundles.
         self._counts[broker] += step
@@ -187,8 +234,8 @@ def _read_only(counts: Counts) -> Counts:
     return view
 
 
-#: Why a bundle lost its last owner; `first`: it never had one.
-Cause = Literal["first", "forced", "shed", "admin", "split"]
+#: Why a bundle lost its last owner; `first`: none is remembered; `forgotten`: the book was full, and dropped it.
+Cause = Literal["first", "forced", "shed", "admin", "split", "forgotten"]
 
 
 class OwnerChange(NamedTuple):
@@ -200,9 +247,10 @@ class OwnerChange(NamedTuple):
 
     ts_us: int
     bundle: str
-    #: number of the last owner, None if it never had one
-    source: int | None
-    broker: int | None
+    #: id of the last owner, None if it never had one
+    source: str | None
+    #: id of the owner
+    broker: str | None
     #: why the bundle lost its last owner
     cause: Cause
     #: a policy's odds made this owner
@@ -214,7 +262,8 @@ class OwnerChange(NamedTuple):
 class _Past(NamedTuple):
     """A bundle's last owner, and why the bundle left it."""
 
-    owner: int | None
+    #: its id, None if there was none
+    owner: str | None
     cause: Cause
 
 
@@ -224,27 +273,42 @@ _NO_PAST = _Past(None, "first")
 class OwnerBook:
     """Changes owners and records each change; a new owner is booked with the last one and why that lost the bundle.
 
+    Changes are kept until they are taken: a book that nobody reads grows.
+
     Args:
         handover_us: how long each state of a hand-over lasts.
+        most_bundles: of how many bundles owners are kept, and pasts; beyond, the one least recently used is forgotten.
     """
 
-    def __init__(self, ownership: Ownership, *, handover_us: int = 0) -> None:
+    def __init__(self, ownership: Ownership, *, handover_us: int = 0, most_bundles: float = math.inf) -> None:
         self.hand_overs = HandOvers(handover_us)
-        self._ownership = ownership
-        self._past: dict[str, _Past] = {}
+        self._ownership, self._most = ownership, most_bundles
+        self._past: Recent[str, _Past] = Recent(most_bundles)
+        #: by bundles whose owner a policy's odds chose
+        self._propensities: dict[str, float] = {}
         self._changes: list[OwnerChange] = []
 
-    def give(self, bundle: str, number: int, ts_us: int, *, decided: bool, course: Course = AT_ONCE) -> None:
+    def give(
+        self, bundle: str, number: int, ts_us: int, *, propensity: float | None = None, course: Course = AT_ONCE
+    ) -> None:
         """Make a broker the owner of a bundle.
 
         Args:
+            propensity: probability with which it was chosen; None if no policy's odds made it the owner.
             course: the states the bundle goes through first; its last owner gives it up if that begins with a release.
         """
         source, cause = self._past.get(bundle, _NO_PAST)
         # A course that begins with Assigning has no broker that gives up: the last owner may be long gone.
         self._ownership.give(bundle, number)
         hand_over = self.hand_overs.begin(bundle, course, ts_us, source if len(course) > 1 else None)
-        self._changes.append(OwnerChange(ts_us, bundle, source, number, cause, decided, hand_over))
+        if propensity is None:
+            self._propensities.pop(bundle, None)
+        else:
+            self._propensities[bundle] = propensity
+        broker, is_decided = self._ownership.ids[number], propensity is not None
+        self._changes.append(OwnerChange(ts_us, bundle, source, broker, cause, is_decided, hand_over))
+        if len(self._ownership) > self._most:
+            self.take(self._ownership.oldest(), "forgotten", ts_us)
 
     def take(self, bundle: str, cause: Cause, ts_us: int, *, course: Course = AT_ONCE) -> bool:
         """Take a bundle from its owner; false if it has none.
@@ -252,20 +316,32 @@ class OwnerBook:
         Args:
             course: the states the bundle goes through before it is free.
         """
-        owner, ended = self._ownership.take(bundle), self.hand_overs.end(bundle, ts_us)
-        if owner is None:
+        number, ended = self._ownership.take(bundle), self.hand_overs.end(bundle, ts_us)
+        if number is None:
             # A release that was under way has lost its source: no broker goes on closing topics.
             if ended is not None:
                 self._changes.append(OwnerChange(ts_us, bundle, ended.source, None, cause))
             return False
-        self._past[bundle] = _Past(owner, cause)
+        owner = self._ownership.ids[number]
+        self._propensities.pop(bundle, None)
+        self._past.put(bundle, _Past(owner, cause))
         hand_over = self.hand_overs.begin(bundle, course, ts_us, owner)
         self._changes.append(OwnerChange(ts_us, bundle, owner, None, cause, hand_over=hand_over))
         return True
 
-    def orphans_of(self, broker: int, now_us: int) -> set[str]:
+    def propensity(self, bundle: str) -> float | None:
+        """Return the probability with which the bundle's owner was chosen; None if none was by a policy's odds."""
+        return self._propensities.get(bundle)
+
+    def orphans_of(self, broker: str, now_us: int) -> set[str]:
         """Return the bundles a lost broker leaves: those it owns or is to own, and those in flight that it gives up."""
-        return {*self._ownership.bundles_of(broker), *self.hand_overs.given_up_by(broker, now_us)}
+        owned = self._ownership.bundles_of(self._ownership.ids.index(broker))
+        return {*owned, *self.hand_overs.given_up_by(broker, now_us)}
+
+    def sweep(self, now_us: int) -> None:
+        """Forget what no later instant can ask for: ended hand-overs, and counts of namespaces without owners."""
+        self.hand_overs.sweep(now_us)
+        self._ownership.sweep()
 
     def split(self, bundle: str, children: Sequence[str], ts_us: int) -> HandOver | None:
         """Replace a bundle by its children, which keep its owner and its past; no owner changes by that.
@@ -273,16 +349,17 @@ class OwnerBook:
         Returns:
             The states the children go through until they are owned as such; None if that takes no time.
         """
-        owner, past, split = self._ownership.owner(bundle), self._past.pop(bundle, None), None
-        if owner is not None:
-            self._ownership.take(bundle)
+        number, past, split = self._ownership.take(bundle), self._past.pop(bundle, None), None
+        propensity = self._propensities.pop(bundle, None)
         # Children inherit the past as well, so that the first of them to lose its owner is booked like the parent.
         for child in children:
             if past is not None:
-                self._past[child] = past
-            if owner is not None:
-                self._ownership.give(child, owner)
-                split = self.hand_overs.begin(child, SPLIT, ts_us, owner)
+                self._past.put(child, past)
+            if number is not None:
+                self._ownership.give(child, number)
+                split = self.hand_overs.begin(child, SPLIT, ts_us, self._ownership.ids[number])
+            if propensity is not None:
+                self._propensities[child] = propensity
         return split
 
     def take_changes(self) -> list[OwnerChange]:

@@ -5,6 +5,7 @@ Nothing is rolled and nothing is remembered here; `manager.py` does both.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -31,6 +32,7 @@ from lookup.errors import ContractError, PolicyError
 from lookup.hooks.protocols import Filter, Offer, Scorer, Selector, Shedder, Splitter
 from lookup.hooks.raised import raised
 from lookup.model import Broker, Candidates, ClusterView, LookupRequest, Reason
+from lookup.model.recent import Recent
 
 __all__ = ["Instant", "OnError", "Policy", "WeightedScorer", "memory_key", "shared_problems"]
 
@@ -156,9 +158,10 @@ class Policy:
                 # The bytes of the index name a set of candidates at a fraction of the cost of a tuple of its numbers.
                 fields = tuple([field_of(request, name) for name in self._choice_reads])
                 key = fields, kept.brokers.index.tobytes()
-                if key not in instant.chosen:
-                    instant.chosen[key] = self._choice(request, kept.brokers, instant)
-                chosen = instant.chosen[key]
+                known = instant.chosen.get(key)
+                chosen = self._choice(request, kept.brokers, instant) if known is None else known
+                if known is None:
+                    instant.chosen.put(key, chosen)
         except _ClosedError:
             # Nothing is kept of a failure: the next request asks, and counts, again.
             return Ballot(rejected=kept.rejected, declined=Reason.POLICY_ERROR)
@@ -191,7 +194,7 @@ class Policy:
             kept = self._narrowed(range(known), request, Kept(instant.offered, {}), instant)
             if kept.is_closed:
                 return kept
-            instant.kept[key] = kept
+            instant.kept.put(key, kept)
         return self._narrowed(range(known, len(self.filters)), request, kept, instant)
 
     def _narrowed(self, indices: Iterable[int], request: LookupRequest, kept: Kept, instant: Instant) -> Kept:
@@ -371,11 +374,17 @@ class Policy:
 
 
 class Instant:
-    """One view prepared for one policy: the brokers on offer, and each part's facet of the view."""
+    """One view prepared for one policy: the brokers on offer, and each part's facet of the view.
+
+    Args:
+        most_answers: how many answers of either kind are kept.
+    """
 
     __slots__ = ("chosen", "failures", "kept", "offered", "view", "views")
 
-    def __init__(self, policy: Policy, view: ClusterView, failures: Failures | None = None) -> None:
+    def __init__(
+        self, policy: Policy, view: ClusterView, failures: Failures | None = None, *, most_answers: float = math.inf
+    ) -> None:
         self.view = view
         index = np.flatnonzero(view.registered)
         # Parts share the candidates; one that wrote into their index would move the others' brokers.
@@ -387,9 +396,9 @@ class Instant:
         ]
         self.failures = Failures() if failures is None else failures
         #: brokers left by the filters that no assignment can change, by the fields these read of the request
-        self.kept: dict[tuple[Hashable, ...], Kept] = {}
+        self.kept: Recent[tuple[Hashable, ...], Kept] = Recent(most_answers)
         #: ballots of scorers and selector, by the fields these read of the request and the candidates
-        self.chosen: dict[Hashable, Ballot] = {}
+        self.chosen: Recent[Hashable, Ballot] = Recent(most_answers)
 
 
 def memory_key(part: object) -> str:

@@ -33,6 +33,7 @@ from lookup.model.decision import (
     Reason,
     Ruling,
     Split,
+    Unanswered,
     Unload,
 )
 from lookup.model.documents import Row, Unreadable
@@ -73,7 +74,7 @@ __all__ = [
     "LookupResult", "Mode", "NamespaceBundle", "NamespaceBundleStats", "NamespaceBundles", "NamespaceName",
     "NamespacePolicies", "OwnershipView", "Probe", "Reason", "ResourceUsage", "ResourceWeights", "Roster", "Row",
     "Ruling", "Split", "SystemResourceUsage", "Term", "TopBundlesLoadData", "TopicEntry", "TopicEvent", "TopicName",
-    "Topology", "Traffic", "Unload", "Unreadable", "bundle_of", "may_be_shed", "selects", "topic_traffic",
+    "Topology", "Traffic", "Unanswered", "Unload", "Unreadable", "bundle_of", "may_be_shed", "selects", "topic_traffic",
     "updated_load", "weighted_usage",
 ]  # fmt: skip
 # fmt: on

@@ -18,6 +18,7 @@ from typing import Literal
 from lookup.errors import ArgumentError, InvalidNameError, NotFoundError
 from lookup.model.names import NamespaceName, TopicName, pinned_broker
 from lookup.model.quoting import shown
+from lookup.model.recent import Recent
 
 __all__ = [
     "FULL_RANGE", "HASH_END", "BundleRange", "IsolationPolicy", "NamespaceBundle", "NamespaceBundles",
@@ -29,6 +30,8 @@ __all__ = [
 HASH_END = 0xFFFFFFFF
 #: The boundaries of a namespace with one bundle.
 FULL_RANGE = (0, HASH_END)
+#: Of how many topics `NamespaceBundles` keeps the bundle: a few hundred kilobytes per namespace.
+_MOST_TOPICS = 1 << 12
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -107,6 +110,10 @@ class NamespaceBundles:
     #: ascending, one more than there are bundles
     boundaries: tuple[int, ...]
     quirks: Literal["upstream", "intended"] = "upstream"
+    #: bundles of the topics that were found; boundaries never change, so that none is ever out of date
+    _found: Recent[str, NamespaceBundle] = field(
+        default_factory=lambda: Recent(_MOST_TOPICS), init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         if len(self.boundaries) < 2 or any(low >= high for low, high in pairwise(self.boundaries)):
@@ -118,17 +125,22 @@ class NamespaceBundles:
         return bundle_ranges(self.boundaries)
 
     def find(self, topic: str) -> NamespaceBundle:
-        """Return the bundle of a topic, by its complete name.
+        """Return the bundle of a topic, by its complete name; kept for the topics of which it was asked lately.
 
         Raises:
             ArgumentError: if the topic belongs to another namespace.
             NotFoundError: if no bundle holds its hash.
         """
+        known = self._found.get(topic)
+        if known is not None:
+            return known
         name = TopicName.parse(topic)
         # A namespace of version 1 has its cluster in the middle, which the name of a topic counts to the local part.
         if not f"{name.namespace}/{name.local}".startswith(f"{self.namespace}/"):
             raise ArgumentError(f"topic {shown(topic)} belongs to another namespace than {self.namespace}")
-        return self.find_hash(topic_hash(topic))
+        found = self.find_hash(topic_hash(topic))
+        self._found.put(topic, found)
+        return found
 
     def find_hash(self, hashed: int) -> NamespaceBundle:
         """Return the bundle that holds a hash.
@@ -141,7 +153,7 @@ class NamespaceBundles:
         fails_at_end = self.quirks == "upstream" or last != HASH_END
         if not first <= hashed <= last or (hashed == last and fails_at_end):
             raise NotFoundError(f"hash 0x{hashed:08x} is in no bundle of {self.namespace}")
-        return NamespaceBundle(self.namespace, self.ranges[bundle_index(hashed, self.boundaries)])
+        return NamespaceBundle(self.namespace, _range_at(bundle_index(hashed, self.boundaries), self.boundaries))
 
     def split(self, index: int, count: int = 2) -> NamespaceBundles:
         """Divide one bundle into `count` of equal width; the last takes the remainder.
@@ -172,7 +184,7 @@ class NamespaceBundles:
     def _range(self, index: int) -> BundleRange:
         if not 0 <= index < len(self.boundaries) - 1:
             raise NotFoundError(f"{self.namespace} has no bundle of index {index}")
-        return self.ranges[index]
+        return _range_at(index, self.boundaries)
 
 
 def bundle_name_parts(text: str) -> tuple[str, str]:
@@ -216,7 +228,10 @@ def bundle_ranges(boundaries: Sequence[int]) -> tuple[BundleRange, ...]:
 
 def bundle_of(topic: str, boundaries: Sequence[int]) -> BundleRange:
     """Return the range that holds a topic, given its namespace's boundaries."""
-    index = bundle_index(topic_hash(topic), boundaries)
+    return _range_at(bundle_index(topic_hash(topic), boundaries), boundaries)
+
+
+def _range_at(index: int, boundaries: Sequence[int]) -> BundleRange:
     return BundleRange(boundaries[index], boundaries[index + 1])
 
 

@@ -15,7 +15,7 @@ from lookup.model.bundles import BundleRange, NamespaceBundle
 
 __all__ = [
     "Assigned", "BrokerVote", "CycleLabel", "CycleOutcome", "CycleReason", "Decision", "Probe", "Proposal", "Reason",
-    "Ruling", "Split", "Unload",
+    "Ruling", "Split", "Unanswered", "Unload",
 ]  # fmt: skip
 
 
@@ -36,25 +36,27 @@ class Reason(StrEnum):
     EVEN_DISTRIBUTION = "even-distribution"
     #: a filter of a third party said no
     FILTERED = "filtered"
-    #: no broker was left to choose from
+    #: no broker is registered, or none was left to choose from
     NO_CANDIDATES = "no-candidates"
     #: the selector gave every candidate weight zero
     NO_ODDS = "no-odds"
     #: a part failed and the policy says fail-closed
     POLICY_ERROR = "policy-error"
+    #: a read-only lookup of a bundle that no broker owns
+    READ_ONLY = "read-only"
     #: shedding: the named source does not own the bundle
     NOT_OWNER = "not-owner"
     #: shedding: the bundle was already moved in this cycle
     MOVED_THIS_CYCLE = "moved-this-cycle"
     #: shedding: the bundle was unloaded within the grace period
     GRACE_PERIOD = "grace-period"
-    #: shedding: the destination is not registered
+    #: the broker in a pinned bundle's name is not registered; shedding: the destination is not
     NOT_REGISTERED = "not-registered"
     #: shedding: a filter of the policy refuses the destination
     DESTINATION_FILTERED = "destination-filtered"
     #: shedding: the bundle belongs to a system namespace
     SYSTEM_NAMESPACE = "system-namespace"
-    #: shedding, splitting: the bundle is being handed over
+    #: the bundle is being handed over
     IN_FLIGHT = "in-flight"
     #: splitting: the bundle was already split in this cycle
     SPLIT_THIS_CYCLE = "split-this-cycle"
@@ -109,6 +111,15 @@ class Assigned:
 
     broker: str
     lookup_data: BrokerLookupData
+    decision: Decision | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """The answer of `LoadManager.assign` if no broker serves the topic."""
+
+    reason: Reason
+    #: that of the policy, if it was asked
     decision: Decision | None = None
 
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,6 +135,25 @@ class Load:
                 columns[entry.name] = value.view()
                 columns[entry.name].flags.writeable = False
         return replace(self, **columns)  # type: ignore[arg-type]  # each array keeps its type
+
+    def renumbered(self, numbers: Sequence[int]) -> Load:
+        """Return the same load by the numbers of another roster; of brokers that are new there is no report.
+
+        Args:
+            numbers: the number here of each broker there, -1 for a new one.
+        """
+        columns: dict[str, Any] = {}
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if isinstance(value, np.ndarray):
+                # One row more, which -1 finds: what holds of a broker without report.
+                unknown = np.full((1, *value.shape[1:]), np.nan if value.dtype.kind == "f" else 0, value.dtype)
+                columns[entry.name] = np.concatenate([value, unknown])[list(numbers)]
+        if self.store_order is not None:
+            new = {number: place for place, number in enumerate(numbers)}
+            columns["store_order"] = [new[number] for number in self.store_order if number in new]
+        bundles = [() if number < 0 else self.top_bundles[number] for number in numbers]
+        return replace(self, top_bundles=bundles, **columns)
 
     def reported_bundles(
         self, broker: int, k: int, *, policies: NamespacePolicies = _NO_POLICIES, with_policies: bool = False

@@ -72,7 +72,10 @@ class ExclusiveReplay(PolicyWalk):
     def __init__(self, cluster: ClusterPlan, run: RunPlan, policy: Policy, *, seed: int, work: WorkDir) -> None:
         super().__init__(cluster, run, policy, seed=seed)
         self.decisions: list[Decided] = []
-        self.intervals = OwnerIntervals(cluster.timeline.roster)
+        self.intervals = OwnerIntervals()
+        #: number by broker id, -1 for no broker
+        self._numbers: dict[str | None, int] = {None: -1}
+        self._numbers.update({broker: number for number, broker in enumerate(cluster.timeline.roster.ids)})
         #: the cycles of the policy's shedder
         self.cycles: list[Cycle] = []
         #: how many splits waited for a hand-over to end, and how many unloads were refused during one
@@ -221,15 +224,15 @@ class ExclusiveReplay(PolicyWalk):
         for change in self.manager.take_changes():
             if change.bundle not in self._bundles:
                 continue
+            source, broker = self._numbers[change.source], self._numbers[change.broker]
             atoms = self._bundles.atoms_of(change.bundle)
             had_owner = self._atoms.owners[atoms.start] >= 0
-            self._set_owner(atoms, -1 if change.broker is None else change.broker, row)
+            self._set_owner(atoms, broker, row)
             self.intervals.note(change)
             # A release that is cut short takes the bundle from no broker: what began it did.
             if change.broker is None and had_owner:
-                source = "" if change.source is None else timeline.roster[change.source].id
                 # A broker that leaves is the event of all it owned; unloads and splits are events of one bundle.
-                name = source if change.cause == "forced" else change.bundle
+                name = change.source or "" if change.cause == "forced" else change.bundle
                 event = timeline.event_numbers.get((self._tick_number, change.cause, name), -1)
                 self._taken_by[change.bundle] = event
             if self._run.handover_us:
@@ -245,8 +248,8 @@ class ExclusiveReplay(PolicyWalk):
                     ChangeRecord(
                         unit=int(self._cluster.units[1][atoms.start]),
                         ts_us=change.ts_us,
-                        source=-1 if change.source is None else change.source,
-                        broker=change.broker,
+                        source=source,
+                        broker=broker,
                         cause=change.cause,
                         decided=change.decided,
                         weight=self._loads.weight_of(atoms),

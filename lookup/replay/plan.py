@@ -6,6 +6,7 @@ from a plug-in file does not unpickle elsewhere.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -122,5 +123,8 @@ def new_manager(cluster: ClusterPlan, run: RunPlan, policy: Policy, seed: int) -
         bundle_bytes=1.0 if cluster.bundle_loads else per_weight,
         # Luck of a hash is luck like that of the dice: a replicate has its own of both.
         salt=str(seed),
+        # A replay ends; what it forgot before would show in its figures.
+        most_bundles=math.inf,
+        most_answers=math.inf,
     )
     return LoadManager(policy, cluster.name, cluster.timeline.roster, seed=seed, conditions=conditions)

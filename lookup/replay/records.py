@@ -19,7 +19,7 @@ from lookup.engine.channel.service_unit import ServiceUnitState
 from lookup.engine.cycles import CycleReport
 from lookup.engine.ownership import HandOver, OwnerChange
 from lookup.logs.schema import CYCLES, DECISIONS, OWNERS
-from lookup.model import Decision, Roster, Unload
+from lookup.model import Decision, Unload
 from lookup.replay.grouping import ranges
 
 __all__ = [
@@ -81,8 +81,7 @@ class OwnerIntervals:
     Those of a hand-over are written down when it begins, as they will be unless a broker is lost meanwhile.
     """
 
-    def __init__(self, roster: Roster) -> None:
-        self._roster = roster
+    def __init__(self) -> None:
         self._all: list[OwnerInterval] = []
         #: the intervals of each bundle's last hand-over and, if it has an owner, the one after them
         self._open: dict[str, tuple[OwnerInterval, ...]] = {}
@@ -104,11 +103,10 @@ class OwnerIntervals:
         """Begin or end intervals."""
         if change.broker is None:
             self._end(change.bundle, change.ts_us, change.cause)
-        broker = None if change.broker is None else self._roster[change.broker].id
-        begun = _in_transit(change.bundle, broker, change.hand_over)
-        if broker is not None:
+        begun = _in_transit(change.bundle, change.broker, change.hand_over)
+        if change.broker is not None:
             start_us = begun[-1].to_us if begun else change.ts_us
-            begun.append(OwnerInterval(change.bundle, broker, change.ts_us if start_us is None else start_us))
+            begun.append(OwnerInterval(change.bundle, change.broker, change.ts_us if start_us is None else start_us))
         if begun:
             self._open[change.bundle] = tuple(begun)
             self._all += begun

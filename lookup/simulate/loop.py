@@ -17,7 +17,7 @@ from lookup.engine.ledger import LazyTopBundles
 from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Policy
 from lookup.engine.reporting import ReportBoard
-from lookup.model import Broker, BrokerLookupData, BundleLoad, Load, LookupOptions, Roster
+from lookup.model import Broker, BrokerLookupData, BundleLoad, Load, LookupOptions, Roster, Unanswered
 from lookup.simulate.load import MIB, BundleTable, MinuteLoad
 from lookup.simulate.scenario import Scenario
 from lookup.simulate.trend import Sample, Trend
@@ -162,7 +162,8 @@ class _Loop:
             waiting = [name for name in names if manager.ownership.owner(name) is None]
             answers = [manager.assign(load.examples.get(name), name, self._options) for name in waiting]
             sheds = 0 if shed is None else len(shed.accepted)
-            yield self._sample(minute, load, sheds=sheds, splits=len(splits), unowned=answers.count(None))
+            unowned = sum(isinstance(answer, Unanswered) for answer in answers)
+            yield self._sample(minute, load, sheds=sheds, splits=len(splits), unowned=unowned)
 
     def _apply_events(self, minute: int) -> None:
         """Let the events of a minute change load and registry."""
@@ -226,12 +227,16 @@ class _Loop:
         figures = self._figures(self._table.at(minute))
         changes = manager.take_changes()
         # A bundle that was taken and given again within the minute moved once; `source` is the owner before.
-        owners = ((change.bundle, change.source, change.broker) for change in changes)
-        moved = [(name, old, new) for name, old, new in owners if None not in (old, new) and old != new]
+        numbers = {broker: number for number, broker in enumerate(self._roster.ids)}
+        moved = [
+            (change.bundle, numbers[change.source], numbers[change.broker])
+            for change in changes
+            if change.source is not None and change.broker is not None and change.source != change.broker
+        ]
         return Sample(
             minute=minute,
             usage=figures.usage[manager.registered],
-            moved=tuple((old, new) for _, old, new in moved if old is not None and new is not None),
+            moved=tuple((old, new) for _, old, new in moved),
             sheds=sheds,
             # Of bundles as the minute began: one that moved may have been split since, and its children did not move.
             moved_load=sum(load.loads[name] for name, _, _ in moved) / MIB,

@@ -33,7 +33,7 @@ from lookup.engine.policy import Instant, Policy, WeightedScorer
 from lookup.engine.salting import probe_requests, unsalted_parts
 from lookup.errors import ReadsError
 from lookup.hooks.protocols import Filter, Scorer, Selector, Shedder, SplitAlgorithm, Splitter
-from lookup.model import Candidates, ClusterView, LookupRequest, Reason, Topology
+from lookup.model import Candidates, ClusterView, LookupRequest, Reason, Topology, Unanswered
 from lookup.settings.policy import PartSpec
 from lookup.testing.asking import (
     all_parts,
@@ -146,7 +146,7 @@ def check_empty_cluster_is_declined(policy: Policy, worlds: Sequence[World] = WO
         answer = manager.assign(world.request.topic, world.request.bundle)
         ballot, _ = manager.decide(world.request)
 
-        assert answer is None, f"{policy.name} chose {answer} in an empty cluster"
+        assert isinstance(answer, Unanswered), f"{policy.name} chose {answer} in an empty cluster"
         assert not manager.take_decisions(), f"{policy.name} was asked about an empty cluster"
         assert ballot.declined is Reason.NO_CANDIDATES, f"{policy.name} declined an empty cluster as {ballot.declined}"
 

@@ -49,6 +49,8 @@ def test_rolls_spread_evenly() -> None:
 
 ROSTER = Roster([Broker("a"), Broker("b")])
 EVEN = Ballot(numbers=(0, 1), cumulative=(0.5, 1.0), odds={"a": 0.5, "b": 0.5})
+MANY = Roster([Broker(f"b{number:02}") for number in range(100)])
+HUNDRED = Ballot(tuple(range(100)), tuple((place + 1) / 100 for place in range(100)), dict.fromkeys(MANY.ids, 0.01))
 ALONE = Ballot(numbers=(1,), cumulative=(1.0,), odds={"b": 1.0})
 DECLINED = Ballot(declined=Reason.NO_CANDIDATES, rejected={Reason.FILTERED: 2})
 
@@ -63,6 +65,15 @@ def test_each_draw_of_a_bundle_is_its_next_roll() -> None:
 
     rolled = ["ab"[roll(7, "east", "t/n/x", rolls) >= 0.5] for rolls in range(3)]
     assert drawn == [rolled[0], "b", None, rolled[1], rolled[2]]
+
+
+def test_rolls_of_a_dropped_bundle_do_not_come_again() -> None:
+    """Of more bundles than are counted, one that comes back goes on behind the rolls of all that were dropped."""
+    draws = Draws("p", "east", 7, most_bundles=1)
+    drawn = [draws.decision(f"t/n/{name}", HUNDRED, MANY, "f").broker for name in "xxyxx"]
+
+    rolled = [MANY[HUNDRED.pick(roll(7, "east", "t/n/x", rolls))].id for rolls in range(4)]
+    assert [*drawn[:2], *drawn[3:]] == rolled
 
 
 def test_a_decision_says_how_it_came_about() -> None:

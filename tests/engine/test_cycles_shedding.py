@@ -87,7 +87,7 @@ def test_an_accepted_unload_frees_the_bundle() -> None:
     assert (report.outcome, report.accepted, dict(report.rejected)) == (DONE, (Unload(B1, "b1"),), {})
     assert made.ownership.owner(B1) is None
     assert [(change.bundle, change.source, change.broker, change.cause) for change in made.take_changes()] == [
-        (B1, 0, None, "shed")
+        (B1, "b1", None, "shed")
     ]
 
 
@@ -98,7 +98,7 @@ def test_an_accepted_unload_with_destination_moves_the_bundle() -> None:
     gained = made.take_changes()[-1]
 
     assert made.owned(B1, "b3")
-    assert (gained.source, gained.broker, gained.cause, gained.decided) == (0, 2, "shed", False)
+    assert (gained.source, gained.broker, gained.cause, gained.decided) == ("b1", "b3", "shed", False)
 
 
 def test_a_probe_is_not_booked() -> None:

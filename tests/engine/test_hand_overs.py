@@ -23,7 +23,7 @@ from lookup.engine.ownership import (
     Phase,
 )
 from lookup.errors import StateError
-from lookup.model import LookupOptions
+from lookup.model import LookupOptions, Reason, Unanswered
 from lookup.testing.channels import Channels
 from tests.engine.parts import Odds, manager, policy
 from tests.engine.trio import BUNDLE, IDS, TOPIC, VIEW, broker_of, registered
@@ -186,7 +186,7 @@ def test_a_released_bundle_is_decided_when_its_release_has_ended() -> None:
     """A lookup before is unanswered and asks no policy; the first one after makes it choose."""
     made = _begun("release")
 
-    assert made.assign(TOPIC, BUNDLE, ts_us=STEP - 1) is None
+    assert made.assign(TOPIC, BUNDLE, ts_us=STEP - 1) == Unanswered(Reason.IN_FLIGHT)
     assert made.take_decisions() == []
     assert broker_of(made.assign(TOPIC, BUNDLE, ts_us=STEP)) == "b1:1"
 
@@ -212,8 +212,8 @@ def test_changes_say_what_a_bundle_goes_through() -> None:
     phases = (Phase(_S.RELEASING, 0, STEP), Phase(_S.ASSIGNING, STEP, 2 * STEP))
 
     assert made.take_changes() == [
-        OwnerChange(0, BUNDLE, 0, None, "admin"),
-        OwnerChange(0, BUNDLE, 0, 1, "admin", decided=False, hand_over=HandOver(phases, source=0)),
+        OwnerChange(0, BUNDLE, "b1:1", None, "admin"),
+        OwnerChange(0, BUNDLE, "b1:1", "b2:1", "admin", decided=False, hand_over=HandOver(phases, source="b1:1")),
     ]
 
 
@@ -224,7 +224,7 @@ def test_a_release_that_is_cut_short_is_a_change() -> None:
     made.begin_tick(STEP // 2)
     made.set_registry(VIEW.brokers, registered("b2:1"))
 
-    assert made.take_changes() == [OwnerChange(STEP // 2, BUNDLE, 0, None, "forced")]
+    assert made.take_changes() == [OwnerChange(STEP // 2, BUNDLE, "b1:1", None, "forced")]
 
 
 def test_at_once_there_is_nothing_in_flight() -> None:
@@ -239,9 +239,13 @@ def test_at_once_there_is_nothing_in_flight() -> None:
 def test_states_hold_to_the_instant_before_their_end() -> None:
     """A hand-over ends when its last state does."""
     held = HandOvers(STEP)
-    begun = held.begin("x", TRANSFER, 100, 0)
+    begun = held.begin("x", TRANSFER, 100, "b1:1")
 
     assert begun is not None
     assert [begun.state(at) for at in (100, 109, 110, 119, 120)] == [*[_S.RELEASING] * 2, *[_S.ASSIGNING] * 2, None]
-    assert (held.given_up_by(0, 119), held.given_up_by(0, 120), held.given_up_by(1, 100)) == (["x"], [], [])
-    assert (held.end("x", 120), held.begin("x", AT_ONCE, 120, 0)) == (None, None)
+    assert (held.given_up_by("b1:1", 119), held.given_up_by("b1:1", 120), held.given_up_by("b2:1", 100)) == (
+        ["x"],
+        [],
+        [],
+    )
+    assert (held.end("x", 120), held.begin("x", AT_ONCE, 120, "b1:1")) == (None, None)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lookup.engine.manager import LoadManager
-from lookup.model import Assigned, BrokerLookupData, LookupOptions, Reason
+from lookup.model import Assigned, BrokerLookupData, LookupOptions, Reason, Unanswered
 from lookup.model.names import INTERNAL_TOPICS
 from lookup.testing import broker, cluster, request
 from tests.engine.parts import Counting, Keep, Odds, Proposing, Score, manager, policy, raising
@@ -29,11 +29,26 @@ def test_the_first_lookup_assigns_and_the_others_share_its_answer() -> None:
     first = made.assign(TOPIC, BUNDLE)
     second = made.assign(TOPIC, BUNDLE, LookupOptions(properties={"rack": "z"}))
 
-    assert first is not None
+    assert isinstance(first, Assigned)
     assert first.decision is not None
     assert (broker_of(first), broker_of(second), len(asked.asked)) == ("b2:1", "b2:1", 1)
     assert (made.counters.success, made.counters.skip, made.counters.failure) == (1, 1, 0)
     assert second == Assigned("b2:1", BrokerLookupData(), None)
+
+
+def test_hits_can_be_asked_for_the_propensity_of_their_owner() -> None:
+    """That under which it was chosen, until it loses the bundle; what nobody chose by odds has none."""
+    made = manager(policy(Odds({"b1:1": 1.0, "b2:1": 3.0}, reads=frozenset({"view.now"}))), VIEW)
+    made.assign(TOPIC, BUNDLE)
+    [entry] = made.take_decisions()
+    made.begin_tick(60)
+    made.restore({OTHER: "b3:1"})
+
+    assert made.propensity(BUNDLE) == entry.decision.propensity
+    assert made.propensity(BUNDLE) in (0.25, 0.75)
+    assert (made.propensity(OTHER), made.propensity("t/n/unknown")) == (None, None)
+    made.unload(BUNDLE, "b3:1")
+    assert made.propensity(BUNDLE) is None
 
 
 def test_a_decision_says_how_it_came_about() -> None:
@@ -55,7 +70,7 @@ def test_a_read_only_lookup_never_assigns() -> None:
     asked = Odds({"b1:1": 1.0})
     made = manager(policy(asked), VIEW)
 
-    assert made.assign(TOPIC, BUNDLE, READ_ONLY) is None
+    assert made.assign(TOPIC, BUNDLE, READ_ONLY) == Unanswered(Reason.READ_ONLY)
     assert asked.asked == []
     made.assign(TOPIC, BUNDLE)
     assert broker_of(made.assign(TOPIC, BUNDLE, READ_ONLY)) == "b1:1"
@@ -66,7 +81,8 @@ def test_without_registered_brokers_nobody_is_asked() -> None:
     asked = Odds()
     made = LoadManager(policy(asked), "east", VIEW.brokers)
 
-    assert made.assign(TOPIC, BUNDLE) is None
+    assert made.assign(TOPIC, BUNDLE) == Unanswered(Reason.NO_CANDIDATES)
+    assert made.assign(INTERNAL_TOPICS[0], BUNDLE) == Unanswered(Reason.NO_CANDIDATES)
     assert (asked.asked, made.take_decisions(), made.leader()) == ([], [], None)
 
 
@@ -78,7 +94,8 @@ def test_heartbeat_and_sla_bundles_go_to_the_broker_in_their_name(namespace: str
     bundle = f"{namespace.format('b2:1')}/0x00000000_0xffffffff"
 
     assert broker_of(made.assign(None, bundle)) == "b2:1"
-    assert made.assign(None, f"{namespace.format('gone:1')}/0x00000000_0xffffffff") is None
+    gone = made.assign(None, f"{namespace.format('gone:1')}/0x00000000_0xffffffff")
+    assert gone == Unanswered(Reason.NOT_REGISTERED)
     assert (made.owned(bundle, "b2:1"), made.owned(bundle, "b1:1")) == (True, False)
     assert (asked.asked, made.take_changes(), made.counters.skip) == ([], [], 0)
 
@@ -109,8 +126,9 @@ def test_a_declined_lookup_leaves_the_bundle_unowned() -> None:
     made = manager(tested, VIEW)
     answers = [made.assign(TOPIC, BUNDLE, LookupOptions(properties={"rack": rack})) for rack in "aab"]
 
-    assert answers == [None] * 3
-    assert [entry.count for entry in made.take_decisions()] == [2, 1]
+    decisions = made.take_decisions()
+    assert [entry.count for entry in decisions] == [2, 1]
+    assert answers == [Unanswered(Reason.NO_CANDIDATES, decisions[place].decision) for place in (0, 0, 1)]
     assert made.ownership.owner(BUNDLE) is None
 
 
@@ -160,7 +178,8 @@ def test_a_failure_under_fail_closed_counts_as_failure() -> None:
     """Pulsar's counter of failures."""
     made = manager(policy(Odds(answer=raising(KeyError("x"))), on_error="fail-closed"), VIEW)
 
-    assert made.assign(TOPIC, BUNDLE) is None
+    assert isinstance(answer := made.assign(TOPIC, BUNDLE), Unanswered)
+    assert answer.reason is Reason.POLICY_ERROR
     assert (made.counters.failure, made.failures.count) == (1, 1)
 
 

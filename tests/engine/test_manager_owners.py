@@ -8,7 +8,7 @@ import pytest
 
 from lookup.engine.ownership import OwnerChange
 from lookup.errors import InputError
-from lookup.model import LookupOptions, Roster
+from lookup.model import Assigned, LookupOptions, Roster
 from lookup.testing import broker
 from tests.engine.parts import Odds, Score, manager, policy
 from tests.engine.trio import BUNDLE, OTHER, TOPIC, VIEW, broker_of, registered
@@ -25,9 +25,9 @@ def test_a_lost_owners_bundles_wait_for_the_next_lookup() -> None:
     assert made.ownership.owner(BUNDLE) is None
     assert broker_of(made.assign(TOPIC, BUNDLE, ts_us=70)) == "b3:1"
     assert made.take_changes() == [
-        OwnerChange(0, BUNDLE, None, 0, "first", decided=True),
-        OwnerChange(60, BUNDLE, 0, None, "forced"),
-        OwnerChange(70, BUNDLE, 0, 2, "forced", decided=True),
+        OwnerChange(0, BUNDLE, None, "b1:1", "first", decided=True),
+        OwnerChange(60, BUNDLE, "b1:1", None, "forced"),
+        OwnerChange(70, BUNDLE, "b1:1", "b3:1", "forced", decided=True),
     ]
 
 
@@ -64,7 +64,7 @@ def test_a_broker_that_changes_its_data_keeps_its_bundles() -> None:
     made.set_registry(Roster([broker("b1:1", rack="z"), *list(VIEW.brokers)[1:]]), VIEW.registered)
     answer = made.assign(TOPIC, BUNDLE)
 
-    assert answer is not None
+    assert isinstance(answer, Assigned)
     assert answer.lookup_data.properties == {"lookup.rack": "z"}
 
 
@@ -76,10 +76,10 @@ def test_an_admin_unloads_and_transfers() -> None:
     made.unload(BUNDLE)
 
     assert [(change.source, change.broker, change.cause, change.decided) for change in made.take_changes()] == [
-        (None, 0, "first", True),
-        (0, None, "admin", False),
-        (0, 1, "admin", False),
-        (1, None, "admin", False),
+        (None, "b1:1", "first", True),
+        ("b1:1", None, "admin", False),
+        ("b1:1", "b2:1", "admin", False),
+        ("b2:1", None, "admin", False),
     ]
 
 
@@ -118,7 +118,7 @@ def test_children_of_a_split_keep_owner_and_past() -> None:
     assert all(made.owned(child, "b1:1") for child in children)
     assert made.ownership.bundles().tolist() == [2, 0, 0]
     made.unload(children[0])
-    assert made.take_changes()[0].source == 0
+    assert made.take_changes()[0].source == "b1:1"
 
 
 def test_children_of_an_unowned_bundle_are_unowned() -> None:
@@ -130,7 +130,7 @@ def test_children_of_an_unowned_bundle_are_unowned() -> None:
     made.take_changes()
     made.assign(TOPIC, OTHER)
 
-    assert [(change.source, change.cause) for change in made.take_changes()] == [(0, "admin")]
+    assert [(change.source, change.cause) for change in made.take_changes()] == [("b1:1", "admin")]
 
 
 def test_restored_owners_are_first_owners() -> None:
@@ -138,7 +138,7 @@ def test_restored_owners_are_first_owners() -> None:
     made = manager(policy(Odds()), replace(VIEW, registered=registered("b1:1")))
     made.restore({BUNDLE: "b1:1", OTHER: "b2:1", "a/b/c": "gone:1", "pulsar/b1:1/0x00000000_0xffffffff": "b1:1"})
 
-    assert made.take_changes() == [OwnerChange(0, BUNDLE, None, 0, "first", decided=False)]
+    assert made.take_changes() == [OwnerChange(0, BUNDLE, None, "b1:1", "first", decided=False)]
     assert made.ownership.bundles().tolist() == [1, 0, 0]
 
 

@@ -13,7 +13,7 @@ from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Ballot, Policy
 from lookup.errors import PolicyError, StateError
 from lookup.hooks import Offer
-from lookup.model import Broker, LookupRequest, Roster
+from lookup.model import Assigned, Broker, LookupRequest, Roster
 from tests.engine.parts import Keep, Odds, policy
 
 BUNDLE = "t/ns/0x00000000_0xffffffff"
@@ -63,7 +63,7 @@ def test_an_assignment_outlives_a_failing_observer_otherwise() -> None:
     """The failure is counted and the bundle has its owner."""
     manager = _manager(Policy("p", Watching(fails=True), on_error="skip"))
 
-    assert manager.assign(None, BUNDLE) is not None
+    assert isinstance(manager.assign(None, BUNDLE), Assigned)
     assert manager.failures.count == 1
 
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.engine.ownership import OwnerBook, OwnerChange, Ownership
+from lookup.engine.ownership import RELEASE, HandOvers, OwnerBook, OwnerChange, Ownership
 
+_BROKERS = ("b0", "b1", "b2", "b3")
 _BUNDLES = st.builds("{}/{}/{}".format, st.sampled_from("ab"), st.sampled_from("xy"), st.sampled_from("0123"))
 _STEPS = st.lists(st.tuples(_BUNDLES, st.none() | st.integers(0, 3)), max_size=40)
 
@@ -18,7 +19,7 @@ _STEPS = st.lists(st.tuples(_BUNDLES, st.none() | st.integers(0, 3)), max_size=4
 @given(_STEPS)
 def test_counts_equal_a_recount(steps: list[tuple[str, int | None]]) -> None:
     """After any gives and takes, counts by broker and by namespace are those of the owners."""
-    book, plain = Ownership(4), dict[str, int]()
+    book, plain = Ownership(_BROKERS), dict[str, int]()
     for bundle, broker in steps:
         if broker is None:
             assert book.take(bundle) == plain.pop(bundle, None)
@@ -39,7 +40,7 @@ def test_counts_equal_a_recount(steps: list[tuple[str, int | None]]) -> None:
 
 def test_counts_follow_at_once_and_cannot_be_written() -> None:
     """An array once handed out shows the next change, and is read-only."""
-    book = Ownership(2)
+    book = Ownership(_BROKERS[:2])
     counts, inside = book.bundles(), book.bundles_in("a/x")
     book.give("a/x/0", 1)
 
@@ -52,37 +53,89 @@ def test_counts_follow_at_once_and_cannot_be_written() -> None:
 
 def test_a_new_owner_is_booked_with_the_last_one() -> None:
     """And with why that one lost the bundle; the first owner has none before it."""
-    book = OwnerBook(Ownership(2))
-    book.give("t/n/x", 0, 1, decided=True)
+    book = OwnerBook(Ownership(_BROKERS[:2]))
+    book.give("t/n/x", 0, 1, propensity=0.5)
     book.take("t/n/x", "shed", 2)
-    book.give("t/n/x", 1, 3, decided=False)
+    book.give("t/n/x", 1, 3)
 
     assert book.take_changes() == [
-        OwnerChange(1, "t/n/x", None, 0, "first", decided=True),
-        OwnerChange(2, "t/n/x", 0, None, "shed"),
-        OwnerChange(3, "t/n/x", 0, 1, "shed", decided=False),
+        OwnerChange(1, "t/n/x", None, "b0", "first", decided=True),
+        OwnerChange(2, "t/n/x", "b0", None, "shed"),
+        OwnerChange(3, "t/n/x", "b0", "b1", "shed", decided=False),
     ]
     assert book.take_changes() == []
 
 
 def test_nothing_is_taken_from_nobody() -> None:
     """Neither an owner nor a change, and no past."""
-    book = OwnerBook(Ownership(2))
+    book = OwnerBook(Ownership(_BROKERS[:2]))
 
     assert not book.take("t/n/x", "admin", 1)
-    book.give("t/n/x", 1, 2, decided=True)
-    assert book.take_changes() == [OwnerChange(2, "t/n/x", None, 1, "first", decided=True)]
+    book.give("t/n/x", 1, 2, propensity=1.0)
+    assert book.take_changes() == [OwnerChange(2, "t/n/x", None, "b1", "first", decided=True)]
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 2), st.integers(0, 1)), max_size=12))
 def test_changes_tell_the_owners(steps: list[tuple[bool, int, int]]) -> None:
     """Who reads the changes in their order knows who owns what."""
-    ownership = Ownership(2)
+    ownership = Ownership(_BROKERS[:2])
     book = OwnerBook(ownership)
     for gives, bundle, broker in steps:
         book.take(f"t/n/{bundle}", "forced", 0)
         if gives:
-            book.give(f"t/n/{bundle}", broker, 0, decided=True)
+            book.give(f"t/n/{bundle}", broker, 0, propensity=1.0)
 
     told = {change.bundle: change.broker for change in book.take_changes()}
-    assert {bundle: broker for bundle, broker in told.items() if broker is not None} == dict(ownership)
+    owners = {bundle: ownership.ids[broker] for bundle, broker in ownership}
+    assert {bundle: broker for bundle, broker in told.items() if broker is not None} == owners
+
+
+def test_the_propensity_is_kept_as_long_as_the_owner() -> None:
+    """Children inherit it; an owner that no odds chose has none, and none is left of the one before."""
+    book = OwnerBook(Ownership(_BROKERS))
+    book.give("t/n/x", 0, 1, propensity=0.25)
+    book.give("t/n/y", 0, 1)
+    book.split("t/n/x", ["t/n/x1", "t/n/x2"], 2)
+
+    assert [book.propensity(f"t/n/{name}") for name in ("x", "x1", "x2", "y")] == [None, 0.25, 0.25, None]
+    book.take("t/n/x1", "admin", 3)
+    book.give("t/n/x2", 1, 3)
+    assert [book.propensity(f"t/n/{name}") for name in ("x1", "x2")] == [None, None]
+
+
+def test_a_past_that_is_forgotten_is_none() -> None:
+    """Of more bundles than the book may remember, the one that lost its owner longest ago is as if it never had one."""
+    book = OwnerBook(Ownership(_BROKERS), most_bundles=2)
+    for bundle in ("x", "y", "z"):
+        book.give(bundle, 0, 0)
+        book.take(bundle, "admin", 1)
+    book.take_changes()
+    for bundle in ("x", "z"):
+        book.give(bundle, 1, 2)
+
+    assert [(change.source, change.cause) for change in book.take_changes()] == [(None, "first"), ("b0", "admin")]
+
+
+def test_counts_of_empty_namespaces_are_dropped_when_they_are_many() -> None:
+    """Those that are counted go on following every change."""
+    book = Ownership(_BROKERS)
+    for number in range(3000):
+        book.give(f"t/n{number}/x", 1)
+    kept = book.bundles_in("t/n2999")
+    for number in range(2999):
+        book.take(f"t/n{number}/x")
+    book.sweep()
+    book.give("t/n2999/y", 1)
+
+    assert (kept.tolist(), book.bundles_in("t/n0").tolist()) == ([0, 2, 0, 0], [0, 0, 0, 0])
+
+
+def test_hand_overs_that_have_ended_are_dropped_when_they_are_many() -> None:
+    """Those that last go on."""
+    held = HandOvers(10)
+    for number in range(3000):
+        held.begin(f"x{number}", RELEASE, number, "b0")
+    held.sweep(2995)
+
+    assert [held.state(f"x{number}", 2995) is not None for number in (2984, 2986, 2999)] == [False, True, True]
+    assert len(held.given_up_by("b0", 0)) == 14

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lookup.model import Assigned
+from lookup.model import Assigned, Unanswered
 from lookup.model.load import Load
 from lookup.testing import cluster
 
@@ -17,9 +17,9 @@ BUNDLE, OTHER = "public/default/0x00000000_0x80000000", "public/default/0x800000
 TOPIC = "persistent://public/default/t"
 
 
-def broker_of(answer: Assigned | None) -> str | None:
-    """Return who was answered, None for nobody."""
-    return None if answer is None else answer.broker
+def broker_of(answer: Assigned | Unanswered) -> str | None:
+    """Return the broker that was answered, None for none."""
+    return answer.broker if isinstance(answer, Assigned) else None
 
 
 def registered(*ids: str) -> np.ndarray[Any, np.dtype[np.bool_]]:

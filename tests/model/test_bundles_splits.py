@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,6 +50,41 @@ def test_topics_of_version_1_belong_to_their_namespace() -> None:
     assert topic_hash("persistent://pulsar/global/ns1/x") in bundles.find("persistent://pulsar/global/ns1/x").range
     with pytest.raises(ArgumentError):
         bundles.find("persistent://pulsar/use/ns2/x")
+
+
+def test_the_bundles_of_the_topics_found_last_are_kept() -> None:
+    """A topic that is found again soon is not hashed again; one that is not has the same bundle all the same."""
+    bundles = NamespaceBundles(_NAMESPACE, equal_boundaries(4))
+    first = bundles.find("persistent://t/n/x")
+    assert bundles.find("persistent://t/n/x") is first
+    for number in range(5000):
+        bundles.find(f"persistent://t/n/{number}")
+    again = bundles.find("persistent://t/n/x")
+
+    assert again is not first
+    assert again == first
+
+
+def test_what_was_found_is_no_part_of_the_bundles() -> None:
+    """Neither of their equality nor of their text, and a split finds its own."""
+    bundles = NamespaceBundles(_NAMESPACE, (0, HASH_END))
+    bundles.find("persistent://t/n/x")
+
+    assert bundles == pickle.loads(pickle.dumps(bundles)) == NamespaceBundles(_NAMESPACE, (0, HASH_END))
+    assert repr(bundles) == repr(NamespaceBundles(_NAMESPACE, (0, HASH_END)))
+    assert bundles.split(0).find("persistent://t/n/x") != bundles.find("persistent://t/n/x")
+
+
+def test_finding_builds_no_ranges() -> None:
+    """Of a namespace with a hundred thousand bundles it takes no memory to speak of."""
+    bundles = NamespaceBundles(_NAMESPACE, equal_boundaries(100_000))
+    tracemalloc.start()
+    bundles.find_hash(1 << 31)
+    bundles.find("persistent://t/n/x")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert peak < 50_000
 
 
 @given(_BUNDLES, st.integers(0, HASH_END - 1))

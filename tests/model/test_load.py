@@ -208,3 +208,39 @@ def test_a_namespace_without_policies_may_be_shed() -> None:
     assert may_be_shed("t/n", blank)
     assert not may_be_shed("t/isolated", _POLICIES)
     assert not may_be_shed("t/apart", _POLICIES)
+
+
+def test_renumbered_columns_follow_their_brokers() -> None:
+    """A new broker has no report, one that is gone none any more, whatever the load knows."""
+    rows = np.arange(3.0)
+    load = Load(
+        usage=rows,
+        throughput=rows * 10,
+        topics=np.array([1, 2, 3]),
+        top_bundles=[(BundleLoad("t/n/a", 1.0),), (), (BundleLoad("t/n/c", 3.0),)],
+        demand={"rack": {"a": 1.0}},
+        updated_us=np.array([7, 8, 9]),
+        store_order=[2, 0, 1],
+        resources=np.arange(15.0).reshape(3, 5),
+    )
+    after = load.renumbered([2, -1, 0])
+
+    assert np.array_equal(after.usage, [2.0, np.nan, 0.0], equal_nan=True)
+    assert np.array_equal(after.throughput, [20.0, np.nan, 0.0], equal_nan=True)
+    assert (after.topics.tolist(), after.updated_us.tolist() if after.updated_us is not None else None) == (
+        [3, 0, 1],
+        [9, 0, 7],
+    )
+    assert list(after.top_bundles) == [(BundleLoad("t/n/c", 3.0),), (), (BundleLoad("t/n/a", 1.0),)]
+    assert (after.store_order, after.demand, after.max_usage) == ([0, 2], load.demand, None)
+    assert after.resources is not None
+    assert np.isnan(after.resources[1]).all()
+    assert after.resources[[0, 2]].tolist() == [[10.0, 11.0, 12.0, 13.0, 14.0], [0.0, 1.0, 2.0, 3.0, 4.0]]
+
+
+def test_a_load_of_no_brokers_may_grow() -> None:
+    """A cluster may begin with none."""
+    after = Load.unknown(0).renumbered([-1, -1])
+
+    assert np.isnan(after.usage).tolist() == [True, True]
+    assert (after.topics.tolist(), list(after.top_bundles)) == ([0, 0], [(), ()])

@@ -39,18 +39,18 @@ def _told(intervals: OwnerIntervals, end_us: int = 1000) -> list[tuple[Any, ...]
 
 def test_an_interval_ends_for_a_reason_or_not_at_all() -> None:
     """A loss ends the open interval; the next owner begins another, which lasts."""
-    intervals = OwnerIntervals(ROSTER)
-    intervals.note(OwnerChange(5, "x", None, 0, "first"))
-    intervals.note(OwnerChange(9, "x", 0, None, "forced"))
-    intervals.note(OwnerChange(9, "x", 0, 1, "forced"))
+    intervals = OwnerIntervals()
+    intervals.note(OwnerChange(5, "x", None, "a:1", "first"))
+    intervals.note(OwnerChange(9, "x", "a:1", None, "forced"))
+    intervals.note(OwnerChange(9, "x", "a:1", "b:1", "forced"))
 
     assert _told(intervals) == [("x", "a:1", 5, 9, "forced", "Owned"), ("x", "b:1", 9, None, None, "Owned")]
 
 
 def test_children_of_a_split_go_on_with_the_owner() -> None:
     """A split ends the parent's interval and begins one for each child; without owner nothing begins."""
-    intervals = OwnerIntervals(ROSTER)
-    intervals.note(OwnerChange(5, "x", None, 0, "first"))
+    intervals = OwnerIntervals()
+    intervals.note(OwnerChange(5, "x", None, "a:1", "first"))
     intervals.split("x", ("y", "z"), 7)
     intervals.split("unowned", ("v", "w"), 7)
 
@@ -62,17 +62,17 @@ def test_children_of_a_split_go_on_with_the_owner() -> None:
 
 
 def _moved(ts_us: int, *course: str) -> HandOver | None:
-    return HandOvers(10).begin("x", tuple(map(ServiceUnitState, course)), ts_us, 0)
+    return HandOvers(10).begin("x", tuple(map(ServiceUnitState, course)), ts_us, "a:1")
 
 
 def _transferred(lost_us: int | None) -> OwnerIntervals:
     """Let `x` go from a:1 to b:1 at 20, in two states of 10 each, and b:1 be lost."""
-    intervals = OwnerIntervals(ROSTER)
-    intervals.note(OwnerChange(5, "x", None, 0, "first"))
-    intervals.note(OwnerChange(20, "x", 0, None, "shed"))
-    intervals.note(OwnerChange(20, "x", 0, 1, "shed", hand_over=_moved(20, "Releasing", "Assigning")))
+    intervals = OwnerIntervals()
+    intervals.note(OwnerChange(5, "x", None, "a:1", "first"))
+    intervals.note(OwnerChange(20, "x", "a:1", None, "shed"))
+    intervals.note(OwnerChange(20, "x", "a:1", "b:1", "shed", hand_over=_moved(20, "Releasing", "Assigning")))
     if lost_us is not None:
-        intervals.note(OwnerChange(lost_us, "x", 1, None, "forced"))
+        intervals.note(OwnerChange(lost_us, "x", "b:1", None, "forced"))
     return intervals
 
 
@@ -116,20 +116,20 @@ def test_children_begin_when_their_parent_has_split() -> None:
         (None, [("x", 20, 30, "settled"), ("y", 30, None, None), ("z", 30, None, None)]),
         (25, [("x", 20, 25, "forced")]),
     ):
-        intervals = OwnerIntervals(ROSTER)
-        intervals.note(OwnerChange(5, "x", None, 0, "first"))
+        intervals = OwnerIntervals()
+        intervals.note(OwnerChange(5, "x", None, "a:1", "first"))
         intervals.split("x", ("y", "z"), 20, _moved(20, "Splitting"))
         for child in ("y", "z") if lost_us else ():
-            intervals.note(OwnerChange(lost_us or 0, child, 0, None, "forced"))
+            intervals.note(OwnerChange(lost_us or 0, child, "a:1", None, "forced"))
 
         assert [(row[0], *row[2:5]) for row in _told(intervals)[1:]] == expected
 
 
 def test_a_free_bundle_splits_without_a_trace() -> None:
     """What was released to nobody and has settled has no owner that could go on."""
-    intervals = OwnerIntervals(ROSTER)
-    intervals.note(OwnerChange(5, "x", None, 0, "first"))
-    intervals.note(OwnerChange(20, "x", 0, None, "admin", hand_over=_moved(20, "Releasing")))
+    intervals = OwnerIntervals()
+    intervals.note(OwnerChange(5, "x", None, "a:1", "first"))
+    intervals.note(OwnerChange(20, "x", "a:1", None, "admin", hand_over=_moved(20, "Releasing")))
     intervals.split("x", ("y", "z"), 50)
 
     assert _told(intervals)[1:] == [("x", None, 20, 30, "settled", "Releasing")]

@@ -88,7 +88,7 @@ WHOLE = slice(0, 1)
 
 def _course(second: float, step_s: float, *states: str) -> HandOver:
     course = {1: ASSIGNMENT, 2: TRANSFER}[len(states)]
-    begun = HandOvers(round(step_s * MICRO)).begin("x", course, NOON + round(second * MICRO), 0)
+    begun = HandOvers(round(step_s * MICRO)).begin("x", course, NOON + round(second * MICRO), None)
     assert begun is not None
     return begun
 

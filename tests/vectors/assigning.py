@@ -68,8 +68,8 @@ def _manager(policy: Policy, brokers: Sequence[str | Broker], **figures: Any) ->
 
 
 def _answer(manager: LoadManager, **options: Any) -> str | None:
-    found: Assigned | None = manager.assign(None, _UNIT, LookupOptions(**options))
-    return None if found is None else found.broker
+    found = manager.assign(None, _UNIT, LookupOptions(**options))
+    return found.broker if isinstance(found, Assigned) else None
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ def _select(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[st
 def _located(manager: LoadManager, topic: str, boundaries: Sequence[int], given: Mapping[str, Any]) -> str | None:
     bundle = f"{_NAMESPACE}/{bundle_of(topic, tuple(boundaries))}"
     answer = manager.assign(topic, bundle, LookupOptions(properties=given["client_lookup_properties"]))
-    return None if answer is None else answer.broker
+    return answer.broker if isinstance(answer, Assigned) else None
 
 
 AREAS: Mapping[str, Handler] = {

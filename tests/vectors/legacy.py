@@ -10,7 +10,7 @@ from typing import Any
 from lookup.engine.build import build_policies
 from lookup.engine.cycles import run_sheds
 from lookup.engine.policy import Instant, Policy, memory_key
-from lookup.model.decision import Unload
+from lookup.model.decision import Assigned, Unload
 from lookup.model.request import LookupOptions
 from lookup.model.view import ClusterView
 from lookup.settings.policy import PartSpec, PolicySpec
@@ -68,7 +68,7 @@ class _Run:
 def _placed(manager: Any, bundle: str) -> str | None:
     manager.unload(bundle)
     answer = manager.assign(None, bundle, LookupOptions())
-    return None if answer is None else str(answer.broker)
+    return answer.broker if isinstance(answer, Assigned) else None
 
 
 def _policy(shedder: str, given: Mapping[str, Any]) -> Policy:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from lookup.engine.policy import Policy
+from lookup.model.decision import Assigned
 from lookup.model.load import BundleLoad, Load
 from lookup.model.load_data import NamespaceBundleStats, bundle_stats_from_json
 from lookup.model.names import is_system_namespace, pinned_broker
@@ -216,7 +217,7 @@ class ExclusiveWalk(Walk):
         assigned = self.manager.assign(one.topic, bundle, options, client=one.client, ts_us=one.ts)
         self._follow(tick, "assignment")
         self.open.append(one)
-        answer = None if assigned is None else assigned.broker
+        answer = assigned.broker if isinstance(assigned, Assigned) else None
         self.answers.append(answer)
         if tick.start >= self.world.scored_from:
             number = None if answer is None else self.manager.roster.number(answer)
@@ -238,19 +239,17 @@ class ExclusiveWalk(Walk):
                 if why == "move" and (after is None or after.bundle != change.bundle):
                     self._begin(change.bundle, None, change.ts_us, ["Releasing"])
                 continue
-            broker = self.world.roster[change.broker].id
             states = {"assignment": ["Assigning"], "move": ["Releasing", "Assigning"], "": []}[why]
-            self._begin(change.bundle, broker, change.ts_us, states)
+            self._begin(change.bundle, change.broker, change.ts_us, states)
             if tick.start >= self.world.scored_from:
-                source = None if change.source is None else self.world.roster[change.source].id
                 unit, weight = self.world.unit_of(change.bundle), self._weight(change.bundle)
                 self.changes.append(
                     Change(
                         self.world.name,
                         change.ts_us,
                         unit,
-                        source,
-                        broker,
+                        change.source,
+                        change.broker,
                         change.cause,
                         change.decided,
                         weight,

@@ -1,0 +1,48 @@
+"""A dictionary that remembers so many entries."""
+
+from __future__ import annotations
+
+import pickle
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lookup.model.recent import Recent
+
+
+@given(st.lists(st.integers(0, 9), max_size=40), st.integers(1, 5))
+def test_the_entries_written_last_are_kept(keys: list[int], most: int) -> None:
+    """Whatever is written, those that are left are the last different keys, each with its last value."""
+    kept: Recent[int, int] = Recent(most)
+    for place, key in enumerate(keys):
+        kept.put(key, place)
+
+    last = {key: place for place, key in enumerate(keys)}
+    assert dict(kept) == dict(sorted(last.items(), key=lambda entry: entry[1])[-most:])
+
+
+def test_a_write_returns_what_it_drops() -> None:
+    """Nothing while there is room, and for a key that is there."""
+    kept: Recent[str, int] = Recent(2)
+
+    assert [kept.put(key, value) for key, value in (("a", 1), ("b", 2), ("a", 3), ("c", 4))] == [None, None, None, 2]
+
+
+def test_without_a_bound_nothing_is_dropped() -> None:
+    """All entries stay."""
+    kept: Recent[int, int] = Recent()
+    for key in range(1000):
+        kept.put(key, key)
+
+    assert dict(kept) == {key: key for key in range(1000)}
+
+
+def test_a_bound_survives_pickling() -> None:
+    """With the entries and their order."""
+    kept: Recent[str, int] = Recent(2)
+    for key in "bac":
+        kept.put(key, 1)
+    copied = pickle.loads(pickle.dumps(kept))
+    copied.put("d", 1)
+
+    assert list(copied) == ["c", "d"]
