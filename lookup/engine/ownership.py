@@ -82,7 +82,7 @@ class HandOver:
 
 
 #: Entries below which a sweep is not worth a pass; beyond, one follows each doubling, so that entries cost a constant.
-_FEWEST = 1024
+_FEWEST = 256
 
 
 class HandOvers:
