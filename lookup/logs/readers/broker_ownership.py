@@ -56,6 +56,8 @@ _FIELD = re.compile(r"(\w+)=(\{[^}]*\}|[^,]*)")
 _CHILD = re.compile(r"(0x[0-9a-fA-F]{8}_0x[0-9a-fA-F]{8})=(?:Optional\[([^\[\]]*)\])?")
 #: An admin's request to unload a bundle ends within this time, and so does that of a shedder through the same API, µs.
 _UNLOAD_LASTS_US = 60_000_000
+#: A broker publishes the record of a choice within this time, some ms on 4.2.4, µs.
+_RECORD_FOLLOWS_US = 500_000
 
 _Match = re.Match[str]
 
@@ -133,9 +135,10 @@ class OwnershipLog:
         chosen_us = self.rows.claimed_at(claim)
         if late.state is not ServiceUnitState.ASSIGNING or chosen_us is None:
             return
-        # A choice and its record are written at nearly the same time. If the record that holds is nearer, it is that of
-        # this log's choice, and the late one another broker's choice of the same owner.
-        if abs(late.timestamp * 1_000 - chosen_us) < abs(valid.timestamp * 1_000 - chosen_us):
+        # A choice and its record are written at nearly the same time. A record of another time, or one farther away than
+        # the record that holds, comes from another broker's choice of the same owner.
+        distance_us = abs(late.timestamp * 1_000 - chosen_us)
+        if distance_us < min(_RECORD_FOLLOWS_US, abs(valid.timestamp * 1_000 - chosen_us)):
             self.rows.withdraw(claim)
 
     def handled(self, line: int, event: LogEvent, match: _Match) -> None:

@@ -235,6 +235,8 @@ _SELECTED = _line(f"Selected new owner broker: b2:8080 for bundle: {_BUNDLE}.")
         # The other broker chose the same owner; it is that one's row which goes.
         (_record("Assigning", "b2:8080", ms=40), _record("Assigning", "b2:8080", ms=3), True),
         (_record("Owned", "b2:8080", ms=3), _record("Assigning", "b3:8080", ms=-40), True),
+        # Long after this choice, which held, the bundle was unloaded and another broker chose the same owner too late.
+        (_record("Assigning", "b2:8080", ms=1275), _record("Owned", "b3:8080", ms=1286), True),
     ],
 )
 def test_a_choice_that_came_too_late_is_no_row(late: str, valid: str, *, holds: bool) -> None:
