@@ -135,8 +135,8 @@ class OwnershipLog:
         chosen_us = self.rows.claimed_at(claim)
         if late.state is not ServiceUnitState.ASSIGNING or chosen_us is None:
             return
-        # A choice and its record are written at nearly the same time. A record of another time, or one farther away than
-        # the record that holds, comes from another broker's choice of the same owner.
+        # A choice and its record are written at nearly the same time. A record of another time, or one farther away
+        # than the record that holds, comes from another broker's choice of the same owner.
         distance_us = abs(late.timestamp * 1_000 - chosen_us)
         if distance_us < min(_RECORD_FOLLOWS_US, abs(valid.timestamp * 1_000 - chosen_us)):
             self.rows.withdraw(claim)
