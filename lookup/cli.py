@@ -16,6 +16,7 @@ from typing import Any
 
 from lookup.commands import (
     check,
+    collect,
     evaluate,
     explain,
     generate,
@@ -37,6 +38,7 @@ __all__ = ["COMMANDS", "main", "root_parser"]
 COMMANDS: tuple[Command, ...] = (
     evaluate.COMMAND,
     ingest.COMMAND,
+    collect.COMMAND,
     generate.COMMAND,
     explain.COMMAND,
     simulate.COMMAND,

@@ -267,6 +267,8 @@ FAULTS = [
     ("pure", "lookup/hooks/protocols.py", "from time import monotonic"),
     ("pure", "lookup/engine/__init__.py", "import pyspark"),
     ("pure", "plugins/lookup_policies/attic.py", "import random"),
+    ("rooms", "lookup/collect/observing.py", "import lookup.replay"),
+    ("light", "lookup/collect/__init__.py", "import pyspark"),
     ("light", "lookup/report/__init__.py", "import pyspark"),
     ("light", "lookup/settings/__init__.py", "from pyspark.sql import SparkSession"),
     ("core", "lookup/testing/__init__.py", "import pyarrow"),

@@ -109,8 +109,11 @@ def parsed(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
     return arguments
 
 
-def require_extra(command: str, *packages: str) -> None:
+def require_extra(command: str, *packages: str, extra: str = "spark") -> None:
     """Refuse to run a command whose packages are not installed, before anything imports them.
+
+    Args:
+        extra: the extra that brings the packages.
 
     Raises:
         SettingsError: naming the first missing package and the extra that brings it.
@@ -118,7 +121,7 @@ def require_extra(command: str, *packages: str) -> None:
     missing = [package for package in packages if find_spec(package) is None]
     if missing:
         raise SettingsError(
-            f"`lookup {command}` needs {missing[0]}: install it with pip install 'pulsar-lookup[spark]'"
+            f"`lookup {command}` needs {missing[0]}: install it with pip install 'pulsar-lookup[{extra}]'"
         )
 
 

@@ -1,0 +1,240 @@
+"""Record a live cluster until told to stop: sources in, rows through an observer, files out.
+
+The rows of an interval wait in memory and are written together; a crash loses at most those of one interval, of which
+changes of ownership are read again from the state topic when the record goes on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from queue import Empty, Queue
+from threading import Event
+
+import pulsar
+
+from lookup.collect.folder import RecordFolder
+from lookup.collect.observing import Observer, Record
+from lookup.collect.sources import (
+    AdminRest,
+    AdminSource,
+    Credentials,
+    RegistrySource,
+    Source,
+    TopicSource,
+    now_us,
+    pulsar_client,
+)
+from lookup.errors import InputError
+from lookup.logs.system_topics import BROKER_LOAD_TOPIC, STATE_TOPIC, TOP_BUNDLES_TOPIC
+from lookup.model.names import cluster_problem
+from lookup.model.sentences import Argument, Sentence
+from lookup.model.time import time_text
+
+__all__ = ["CollectReport", "Endpoints", "collect"]
+
+#: Messages between the sources and the observer; a source waits while there are as many.
+_MOST_WAITING = 10_000
+#: Seconds within which a request to stop is noticed.
+_PATIENCE_S = 0.2
+#: Rows of a table after which it is written before its time.
+_MOST_ROWS = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """A cluster, and where it is reached; what cannot be reached is not recorded."""
+
+    #: its name; None: the admin REST is asked
+    cluster: str | None = None
+    admin: str | None = None
+    service_url: str | None = None
+    zookeeper: str | None = None
+    credentials: Credentials = Credentials()
+
+    @property
+    def missing(self) -> list[str]:
+        """Return a sentence for each source that is not given: what the record will lack."""
+        lacks = {
+            "zookeeper": "BROKERS will lack lookup properties"
+            if self.admin is not None
+            else "there will be no BROKERS, and no lookup properties",
+            "service_url": "there will be no OWNERSHIP, LOADS and BUNDLES",
+            "admin": "there will be no leader, no namespaces.toml and no splits of a time that was not recorded",
+        }
+        return [
+            Sentence("without ", Argument(name), f" {lack}") for name, lack in lacks.items() if not getattr(self, name)
+        ]
+
+
+@dataclass(frozen=True)
+class CollectReport:
+    """What was recorded."""
+
+    output: str
+    cluster: str
+    #: rows written, by table
+    rows: Mapping[str, int]
+    #: messages that were left out because they are not what Pulsar writes, by source, and the latest reason of each
+    refused: Mapping[str, int]
+    reasons: Mapping[str, str]
+    #: rows lost because nothing could be written, by table
+    lost: Mapping[str, int]
+    #: end of the record that goes on, µs; None: it is new
+    gap_since_us: int | None
+
+
+def collect(
+    endpoints: Endpoints,
+    output: str,
+    stop: Event,
+    *,
+    for_s: float | None = None,
+    every_s: float = 60.0,
+    warn: Callable[[str], None],
+) -> CollectReport:
+    """Record a cluster until `stop` is set or the time is over.
+
+    Args:
+        output: a new folder, or one that holds a record of this cluster, which goes on.
+        for_s: seconds; None: until stopped.
+        every_s: seconds between files.
+        warn: is told in a sentence what is missing, and what stops working or works again.
+
+    Raises:
+        InputError: if the cluster's name is not known, or the output cannot be a record of it.
+    """
+    rest = None if endpoints.admin is None else AdminRest(endpoints.admin, endpoints.credentials)
+    name = endpoints.cluster or _asked_name(rest)
+    problem = cluster_problem(name)
+    if problem is not None:
+        raise InputError(problem)
+    with RecordFolder(output) as folder:
+        recording = _Recording(folder, Observer(name, past := folder.past(name)), warn=warn)
+        recording.begin(past.until_us)
+        records: Queue[Record] = Queue(_MOST_WAITING)
+        with ExitStack() as stack:
+            for source in _sources(endpoints, rest, name, records, stack):
+                stack.callback(source.join, 5.0)
+                stack.callback(source.stopped.set)
+                source.start()
+            recording.run(records, stop, for_s=for_s, every_s=every_s)
+        recording.end()
+        observer = recording.observer
+        return CollectReport(
+            output=output,
+            cluster=name,
+            rows={table: recording.written[table] for table in observer.pending if table != "journal"},
+            refused=dict(observer.refused),
+            reasons=observer.reasons,
+            lost=dict(observer.lost),
+            gap_since_us=past.until_us,
+        )
+
+
+def _asked_name(rest: AdminRest | None) -> str:
+    name = Argument("cluster")
+    if rest is None:
+        raise InputError(Sentence(name, " must be given where there is no ", Argument("admin"), " to ask"))
+    try:
+        return rest.cluster()
+    except (OSError, ValueError, InputError) as error:
+        raise InputError(Sentence(name, f" must be given, since it cannot be asked for: {error}")) from None
+
+
+def _sources(
+    endpoints: Endpoints, rest: AdminRest | None, cluster: str, records: Queue[Record], stack: ExitStack
+) -> list[Source]:
+    sources: list[Source] = []
+    if endpoints.zookeeper is not None:
+        sources.append(RegistrySource(endpoints.zookeeper, records, endpoints.credentials))
+    if rest is not None:
+        sources.append(AdminSource(rest, records, cluster, lists_brokers=endpoints.zookeeper is None))
+    if endpoints.service_url is not None:
+        client: pulsar.Client = pulsar_client(endpoints.service_url, endpoints.credentials)
+        stack.callback(client.close)
+        topics = (STATE_TOPIC, BROKER_LOAD_TOPIC, TOP_BUNDLES_TOPIC)
+        sources.extend(TopicSource(topic, lambda: client, records) for topic in topics)
+    return sources
+
+
+@dataclass
+class _Recording:
+    """A run: an observer and the folder its rows go to."""
+
+    folder: RecordFolder
+    observer: Observer
+    warn: Callable[[str], None]
+    written: Counter[str] = field(default_factory=Counter)
+    _troubles: dict[str, str] = field(default_factory=dict)
+    _failure: str | None = None
+
+    def begin(self, until_us: int | None) -> None:
+        """Mark the start, and the gap since the record that goes on."""
+        now = now_us()
+        self.observer.note("started", now, detail=None)
+        if until_us is not None:
+            self.observer.note("gap", now, since_us=until_us, detail=None)
+            self.warn(f"the record goes on; nothing was recorded from {time_text(until_us)} until now")
+        self._write()
+
+    def run(self, records: Queue[Record], stop: Event, *, for_s: float | None, every_s: float) -> None:
+        """Take records and write files until it is time to end."""
+        began = time.monotonic()
+        write_at = began + every_s
+        while not stop.is_set() and (for_s is None or time.monotonic() < began + for_s):
+            with suppress(Empty):
+                self.observer.take(records.get(timeout=_PATIENCE_S))
+            self._report_troubles()
+            is_full = any(len(rows) >= _MOST_ROWS for rows in self.observer.pending.values())
+            if time.monotonic() >= write_at or (is_full and self._failure is None):
+                self._write()
+                write_at = time.monotonic() + every_s
+        while not records.empty():
+            self.observer.take(records.get_nowait())
+
+    def end(self) -> None:
+        """Mark the end and write what is left."""
+        self.observer.note("stopped", now_us(), detail=None)
+        self._write()
+
+    def _write(self) -> None:
+        """Write the rows that wait; those that cannot be written wait on."""
+        now = now_us()
+        try:
+            for table, rows in self.observer.pending.items():
+                if rows:
+                    self.folder.write(table, rows, until_us=now, position=self.observer.position)
+                    self.written[table] += len(rows)
+                    rows.clear()
+            self.folder.write_namespaces(self.observer.first_boundaries)
+        except OSError as error:
+            if self._failure is None:
+                self.warn(f"{self.folder.path} cannot be written, rows wait in memory: {error}")
+            self._failure = str(error)
+        else:
+            if self._failure is not None:
+                self.warn(f"{self.folder.path} can be written again")
+            self._failure = None
+
+    def _report_troubles(self) -> None:
+        troubles = self.observer.troubles
+        for source in [*self._troubles.keys() - troubles.keys()]:
+            del self._troubles[source]
+            self.warn(f"{_READABLE[source]} can be read again")
+        for source in troubles.keys() - self._troubles.keys():
+            self._troubles[source] = troubles[source]
+            self.warn(f"{_READABLE[source]} cannot be read, and is tried again: {troubles[source]}")
+
+
+#: Sources, as sentences name them.
+_READABLE = {
+    "zookeeper": "the registry in ZooKeeper",
+    "admin": "the admin REST",
+    "state": "the state topic",
+    "loads": "the topic of load reports",
+    "bundles": "the topic of top bundles",
+}

@@ -1,0 +1,176 @@
+"""Keep the files of a record: Parquet files that roll, each complete when it appears; read how an earlier record ends.
+
+    FOLDER/brokers, loads, bundles, ownership   canonical tables, part-000001.parquet and so on
+    FOLDER/journal                              how the record was made: started, stopped, gap, leader, lost, back
+    FOLDER/namespaces.toml                      bundles of each namespace when it was first seen, as settings have them
+
+Every file says in its metadata until when the record is complete, and files of OWNERSHIP which message of the state
+topic was the last: both arrive with the rows or not at all.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lookup.collect.observing import COLLECTED, JOURNAL, Past, Position, follow
+from lookup.errors import InputError
+from lookup.logs.outputs import named_refusals
+from lookup.logs.schema import CANONICAL
+from lookup.logs.sources import open_parquet
+from lookup.model.sentences import Argument, Sentence
+
+__all__ = ["RecordFolder"]
+
+_TS = pa.timestamp("us", tz="UTC")
+_SCHEMAS: Mapping[str, pa.Schema] = {
+    **{table: CANONICAL[table] for table in COLLECTED},
+    "journal": pa.schema([(name, _TS if name in ("ts", "since") else pa.string()) for name in JOURNAL]),
+}
+_UNTIL, _POSITION = b"lookup.until_us", b"lookup.position"
+
+
+class RecordFolder:
+    """The folder of one record; a context, in which no other process can record into it.
+
+    Raises:
+        InputError: if the folder holds something else, cannot be written, or another process records into it.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = Path(path)
+        self._lock: IO[str] | None = None
+        #: number of each table's next file
+        self._next: dict[str, int] = {}
+        self._namespaces = 0
+
+    def __enter__(self) -> RecordFolder:
+        output = str(self.path)
+        with named_refusals(output):
+            if self.path.is_dir() and any(self.path.iterdir()) and not (self.path / "journal").is_dir():
+                advice = "holds no record of `lookup collect`; name a folder that does, or that does not exist"
+                raise InputError(Sentence(Argument("output"), f": {output} is not empty and {advice}"))
+            # Before the tables: a folder with the journal is a record, however early the process was killed.
+            for table in ("journal", *COLLECTED):
+                (self.path / table).mkdir(parents=True, exist_ok=True)
+            self._lock = (self.path / ".lock").open("a")
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self._lock.close()
+                advice = "another process records into it; name another folder"
+                raise InputError(Sentence(Argument("output"), f": {output}: {advice}")) from None
+            for table in _SCHEMAS:
+                for hidden in (self.path / table).glob(".part-*"):
+                    hidden.unlink()
+                parts = self._parts(table)
+                self._next[table] = int(parts[-1].stem.partition("-")[2]) + 1 if parts else 1
+                if not parts:
+                    # An evaluation refuses a table without files, and reads one without rows.
+                    self._write_part(table, [], {})
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._lock is not None:
+            self._lock.close()
+
+    def _parts(self, table: str) -> list[Path]:
+        # By number: more than a million files have names of another length.
+        parts = (self.path / table).glob("part-*.parquet")
+        return sorted(parts, key=lambda part: int(part.stem.partition("-")[2]))
+
+    def past(self, cluster: str) -> Past:
+        """Return what the record ends with.
+
+        Raises:
+            InputError: if it is a record of another cluster, or a file cannot be read.
+        """
+        past = Past()
+        for table in _SCHEMAS:
+            for part in self._parts(table):
+                self._take_part(table, part, past, cluster)
+        listed = self.path / "namespaces.toml"
+        if listed.exists():
+            entries = tomllib.loads(listed.read_text(encoding="utf-8"))["namespaces"]
+            past.boundaries = {entry["name"]: tuple(int(end, 16) for end in entry["boundaries"]) for entry in entries}
+        self._namespaces = len(past.boundaries)
+        return past
+
+    def _take_part(self, table: str, part: Path, past: Past, cluster: str) -> None:
+        # Reports of load say nothing that the record goes on from, and are most of it.
+        with open_parquet(str(part)) as parquet:
+            metadata = parquet.metadata.metadata or {}
+            rows = [] if table in ("loads", "bundles") else parquet.read(use_threads=False).to_pylist()
+        if _UNTIL in metadata:
+            past.until_us = max(int(metadata[_UNTIL]), past.until_us or 0)
+        if table == "ownership" and _POSITION in metadata:
+            ledger, entry, index = json.loads(metadata[_POSITION])
+            past.position = ledger, entry, index
+        for row in rows:
+            if row["cluster"] != cluster:
+                what = f"is a record of cluster {row['cluster']!r}, not of {cluster!r}"
+                raise InputError(Sentence(Argument("output"), f": {self.path} {what}; name another folder"))
+            if table == "ownership":
+                follow(past.owners, row)
+                if row["event"] == "split":
+                    namespace = row["bundle"].rpartition("/")[0]
+                    past.cuts.setdefault(namespace, set()).update(int(text, 16) for text in row["boundaries"])
+            elif table == "brokers" and row["event"] == "unregistered":
+                past.brokers.pop(row["broker"], None)
+            elif table == "brokers":
+                past.brokers[row["broker"]] = row["lookup_data"]
+
+    def write(self, table: str, rows: Sequence[tuple[Any, ...]], *, until_us: int, position: Position | None) -> None:
+        """Write the next file of a table, without its rows if that fails.
+
+        Raises:
+            OSError: if it cannot be written; nothing has appeared then.
+        """
+        metadata = {_UNTIL: str(until_us)}
+        if table == "ownership" and position is not None:
+            metadata[_POSITION] = json.dumps(position)
+        self._write_part(table, rows, metadata)
+
+    def _write_part(self, table: str, rows: Sequence[tuple[Any, ...]], metadata: Mapping[bytes, str]) -> None:
+        schema = _SCHEMAS[table]
+        columns = zip(*rows, strict=True) if rows else ((),) * len(schema)
+        arrays = [pa.array(values, entry.type) for values, entry in zip(columns, schema, strict=True)]
+        name = f"part-{self._next[table]:06d}.parquet"
+        hidden = self.path / table / f".{name}"
+        try:
+            with pq.ParquetWriter(hidden, schema, compression="zstd", store_schema=False) as writer:
+                writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+                writer.add_key_value_metadata(metadata)
+            _appear(hidden, self.path / table / name)
+        except BaseException:
+            hidden.unlink(missing_ok=True)
+            raise
+        self._next[table] += 1
+
+    def write_namespaces(self, boundaries: Mapping[str, Sequence[int]]) -> None:
+        """Write the bundles of namespaces, as `[[namespaces]]` of an evaluation has them, if there are new ones."""
+        if len(boundaries) == self._namespaces:
+            return
+        lines = ["# Bundles of each namespace when `lookup collect` first saw it; later splits are in OWNERSHIP."]
+        for name, ends in sorted(boundaries.items()):
+            texts = ", ".join(f'"0x{end:08x}"' for end in ends)
+            lines += ["", "[[namespaces]]", f"name = {json.dumps(name)}", f"boundaries = [{texts}]"]
+        hidden = self.path / ".namespaces.toml"
+        hidden.write_text("\n".join([*lines, ""]), encoding="utf-8")
+        _appear(hidden, self.path / "namespaces.toml")
+        self._namespaces = len(boundaries)
+
+
+def _appear(hidden: Path, target: Path) -> None:
+    """Move a file to its place once the disk has it: after a power cut it is there whole or not at all."""
+    with hidden.open("rb") as written:
+        os.fsync(written.fileno())
+    hidden.replace(target)

@@ -1,0 +1,358 @@
+"""Turn what a live cluster publishes into rows of its tables: records and their times go in, rows come out.
+
+There is no I/O and no clock here. The state topic and the load topics are read by `lookup.logs.system_topics`, where
+readers of dumps take their rows from as well; here is what a live cluster adds: the registry, splits that only the list
+of bundles shows, going on with an earlier record, and junk, which is counted.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Literal, TypeAlias
+
+from lookup.engine.channel.service_unit import ServiceUnitStateData
+from lookup.errors import InputError, PulsarLookupError
+from lookup.logs.columns import TABLES, check_row
+from lookup.logs.system_topics import OwnershipChanges, bundle_rows, load_row
+from lookup.model.broker import BrokerLookupData
+from lookup.model.bundles import HASH_END, BundleRange
+from lookup.model.documents import TableName
+
+__all__ = [
+    "COLLECTED", "JOURNAL", "BrokerReport", "Bundles", "CaughtUp", "Leader", "Observer", "Past", "Position", "Record",
+    "Registry", "SourceName", "StateRecord", "TopBundles", "Trouble", "follow",
+]  # fmt: skip
+
+#: The canonical tables of a record.
+COLLECTED: tuple[TableName, ...] = ("brokers", "loads", "bundles", "ownership")
+#: Columns of the table that says how the record was made: start, stop, gaps, lost sources, leaders.
+JOURNAL = ("ts", "cluster", "event", "source", "since", "detail")
+#: Rows of a table that wait to be written at most; they are many only while nothing can be written.
+_MOST_PENDING = 200_000
+
+SourceName: TypeAlias = Literal["zookeeper", "admin", "state", "loads", "bundles"]
+#: A message's place in a topic: ledger, entry, and index in a batch.
+Position: TypeAlias = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class StateRecord:
+    """A message of the state topic; an empty text is a tombstone."""
+
+    bundle: str
+    text: str
+    ts_us: int
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class CaughtUp:
+    """All that the state topic held when it was opened has been read."""
+
+    ts_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerReport:
+    """A message of the topic of load reports; an empty text is a tombstone."""
+
+    broker: str
+    text: str
+    ts_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopBundles:
+    """A message of the topic of top bundles; an empty text is a tombstone."""
+
+    text: str
+    ts_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """All registered brokers and what they publish of themselves; None: that is not known."""
+
+    brokers: Mapping[str, str | None]
+    ts_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bundles:
+    """The boundaries of a namespace's bundles, ascending."""
+
+    namespace: str
+    boundaries: tuple[int, ...]
+    ts_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """The broker that leads; None: the cluster has no leader."""
+
+    broker: str | None
+    ts_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A source cannot be read, or can be read again if there is no reason."""
+
+    source: SourceName
+    reason: str | None
+    ts_us: int
+
+
+Record: TypeAlias = StateRecord | CaughtUp | BrokerReport | TopBundles | Registry | Bundles | Leader | Trouble
+
+
+@dataclass
+class Past:
+    """What an earlier record ends with."""
+
+    #: by bundle
+    owners: dict[str, str] = field(default_factory=dict)
+    #: lookup data of registered brokers, None where it was not known
+    brokers: dict[str, str | None] = field(default_factory=dict)
+    #: by namespace, ascending: bundles when the namespace was first listed
+    boundaries: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    #: hashes at which a namespace's bundles were split since
+    cuts: dict[str, set[int]] = field(default_factory=dict)
+    #: last message of the state topic whose rows are recorded
+    position: Position | None = None
+    #: until when the record is complete, µs; None: there is none
+    until_us: int | None = None
+
+
+class Observer:
+    """Follows one cluster; `pending` gathers rows, by table, in the order of the tables' columns.
+
+    Args:
+        past: the end of the record that goes on.
+    """
+
+    def __init__(self, cluster: str, past: Past | None = None) -> None:
+        past = past or Past()
+        self.cluster = cluster
+        self.pending: dict[str, list[tuple[Any, ...]]] = {table: [] for table in (*COLLECTED, "journal")}
+        #: messages that are not what Pulsar writes, by source, and the reason of the latest
+        self.refused: Counter[str] = Counter()
+        self.reasons: dict[str, str] = {}
+        #: rows that had no room because nothing could be written, by table
+        self.lost: Counter[str] = Counter()
+        #: last message of the state topic that was read
+        self.position = past.position
+        #: boundaries of each namespace when it was first listed
+        self.first_boundaries = past.boundaries
+        #: reason of each source that cannot be read
+        self.troubles: dict[str, str] = {}
+        self.leader: str | None = None
+        self.registered = past.brokers
+        self._changes = OwnershipChanges()
+        #: owners as the state topic has them, and as the record had them before it went on; then None
+        self._owners: dict[str, str] = {}
+        self._recorded: dict[str, str] | None = past.owners
+        self._old = past.position
+        #: time of the latest record of each bundle
+        self._latest_us: dict[str, int] = {}
+        self._boundaries = {
+            namespace: {*boundaries, *past.cuts.get(namespace, ())} for namespace, boundaries in past.boundaries.items()
+        }
+
+    def take(self, record: Record) -> None:
+        """Take what the cluster published; what is not as Pulsar writes it is counted and left out."""
+        try:
+            match record:
+                case StateRecord():
+                    self._state(record)
+                case BrokerReport() | TopBundles():
+                    self._report(record)
+                case Registry(brokers, ts_us):
+                    self._registry(brokers, ts_us)
+                case Bundles():
+                    self._list(record)
+                case Leader(broker, ts_us) if broker != self.leader:
+                    self.leader = broker
+                    self.note("leader", ts_us, source="admin", detail=broker)
+                case Trouble():
+                    self._trouble(record)
+                case CaughtUp(ts_us):
+                    self._settle(ts_us)
+        except PulsarLookupError as error:
+            self._refuse(_SOURCES[type(record)], str(error))
+
+    def note(
+        self, event: str, ts_us: int, *, source: str = "", since_us: int | None = None, detail: str | None
+    ) -> None:
+        """Write a row of the journal."""
+        self._keep("journal", (ts_us, self.cluster, event, source or None, since_us, detail))
+
+    def _report(self, record: BrokerReport | TopBundles) -> None:
+        # A tombstone says that a broker is gone, for which there is the registry.
+        if not record.text:
+            return
+        if isinstance(record, BrokerReport):
+            self._add("loads", "loads", load_row(record.broker, record.text, record.ts_us))
+        else:
+            for row in bundle_rows(record.text, record.ts_us):
+                self._add("bundles", "bundles", row)
+
+    # The state topic.
+
+    def _state(self, record: StateRecord) -> None:
+        is_recorded = self._recorded is not None and self._old is not None and record.position <= self._old
+        if self.position is None or record.position > self.position:
+            self.position = record.position
+        data = ServiceUnitStateData.from_json(record.text) if record.text else None
+        # Brokers' clocks differ by milliseconds: in the topic's order a bundle's records never go back in time.
+        ts_us = max(record.ts_us, self._latest_us.get(record.bundle, record.ts_us))
+        row = self._changes.take(record.bundle, data, ts_us)
+        if data is None:
+            self._latest_us.pop(record.bundle, None)
+        else:
+            self._latest_us[record.bundle] = ts_us
+        if row is None:
+            return
+        follow(self._owners, row)
+        if is_recorded:
+            return
+        if self._recorded is not None:
+            # After a gap, compaction may have left the last record alone, which then repeats what is recorded.
+            if row["event"] == "owned" and self._recorded.get(row["bundle"]) == row["broker"]:
+                return
+            follow(self._recorded, row)
+        if row["event"] != "split" or self._cut(row):
+            self._add("state", "ownership", row)
+
+    def _settle(self, ts_us: int) -> None:
+        """Record what changed while nothing was recorded and the topic does not hold any more."""
+        recorded, self._recorded = self._recorded, None
+        for bundle in sorted({*recorded, *self._owners} if recorded is not None else ()):
+            owner, before = self._owners.get(bundle), (recorded or {}).get(bundle)
+            if owner != before:
+                event = (
+                    {"event": "unloaded", "broker": before} if owner is None else {"event": "owned", "broker": owner}
+                )
+                self._add("state", "ownership", {"ts": ts_us, "bundle": bundle, **event})
+
+    # Bundles.
+
+    def _cut(self, row: Mapping[str, Any]) -> bool:
+        """Take over the boundaries of a split; return whether any is new."""
+        namespace = row["bundle"].rpartition("/")[0]
+        known = self._boundaries.get(namespace)
+        if known is None:
+            return True
+        cuts = {int(text, 16) for text in row["boundaries"]}
+        is_new = not cuts <= known
+        known |= cuts
+        return is_new
+
+    def _list(self, record: Bundles) -> None:
+        ends = record.boundaries
+        if len(ends) < 2 or ends[0] != 0 or ends[-1] != HASH_END or any(low >= high for low, high in pairwise(ends)):
+            raise InputError(f"the bundles of {record.namespace} do not ascend from 0x00000000 to 0xffffffff")
+        known = self._boundaries.get(record.namespace)
+        if known is None:
+            self._boundaries[record.namespace] = set(ends)
+            self.first_boundaries[record.namespace] = ends
+            return
+        before = sorted(known)
+        parents: dict[BundleRange, list[int]] = {}
+        for cut in sorted(set(ends) - known):
+            place = bisect_right(before, cut)
+            parents.setdefault(BundleRange(before[place - 1], before[place]), []).append(cut)
+        for parent, cuts in parents.items():
+            bundle = f"{record.namespace}/{parent}"
+            row: dict[str, Any] = {"ts": record.ts_us, "bundle": bundle, "event": "split"}
+            row |= {"broker": self._owners.get(bundle), "boundaries": [f"0x{cut:08x}" for cut in cuts]}
+            follow(self._owners, row)
+            self._add("admin", "ownership", row)
+        known.update(ends)
+
+    # The registry.
+
+    def _registry(self, brokers: Mapping[str, str | None], ts_us: int) -> None:
+        for broker in sorted(self.registered.keys() - brokers.keys()):
+            del self.registered[broker]
+            self._add("zookeeper", "brokers", {"ts": ts_us, "broker": broker, "event": "unregistered"})
+        for broker, text in sorted(brokers.items()):
+            is_known = broker in self.registered
+            before = self.registered.get(broker)
+            if is_known and text in (before, None):
+                continue
+            row = {"ts": ts_us, "broker": broker, "lookup_data": text}
+            try:
+                data = None if text is None else BrokerLookupData.from_json(text)
+            except PulsarLookupError as error:
+                # The broker is there, whatever it says of itself.
+                self._refuse("zookeeper", str(error))
+                if is_known:
+                    continue
+                row["lookup_data"] = text = data = None
+            self.registered[broker] = text
+            event = "updated" if is_known else "registered"
+            started = None if before is None else BrokerLookupData.from_json(before).start_timestamp
+            if data is not None and started not in (None, data.start_timestamp):
+                # Gone and back between two looks: a broker that starts again has lost what it owned.
+                self._add("zookeeper", "brokers", {"ts": ts_us, "broker": broker, "event": "unregistered"})
+                event = "registered"
+            self._add("zookeeper", "brokers", row | {"event": event})
+
+    def _trouble(self, record: Trouble) -> None:
+        is_known = record.source in self.troubles
+        if record.reason is None and is_known:
+            del self.troubles[record.source]
+            self.note("back", record.ts_us, source=record.source, detail=None)
+        elif record.reason is not None and not is_known:
+            self.troubles[record.source] = record.reason
+            self.note("lost", record.ts_us, source=record.source, detail=record.reason)
+
+    # Rows.
+
+    def _add(self, source: str, table: TableName, values: Mapping[str, Any]) -> None:
+        row = check_row(table, values, self.cluster)
+        if isinstance(row, str):
+            self._refuse(source, row)
+        else:
+            self._keep(table, tuple([row.get(column.name) for column in TABLES[table]]))
+
+    def _keep(self, table: str, row: tuple[Any, ...]) -> None:
+        if len(self.pending[table]) < _MOST_PENDING:
+            self.pending[table].append(row)
+        else:
+            self.lost[table] += 1
+
+    def _refuse(self, source: str, reason: str) -> None:
+        self.refused[source] += 1
+        self.reasons[source] = reason
+
+
+#: Source of each record that can be refused.
+_SOURCES: Mapping[type[Record], SourceName] = {
+    StateRecord: "state",
+    BrokerReport: "loads",
+    TopBundles: "bundles",
+    Registry: "zookeeper",
+    Bundles: "admin",
+}
+
+
+def follow(owners: dict[str, str], row: Mapping[str, Any]) -> None:
+    """Apply a row of OWNERSHIP to the owners of bundles; a split leaves the owner to the children that have none."""
+    bundle = row["bundle"]
+    if row["event"] == "owned":
+        owners[bundle] = row["broker"]
+        return
+    owner = owners.pop(bundle, None)
+    if row["event"] == "split" and owner is not None:
+        namespace, _, bounds = bundle.rpartition("/")
+        ends = BundleRange.parse(bounds)
+        # A boundary at an end of the bundle cuts nothing off.
+        cuts = {cut for cut in (int(text, 16) for text in row["boundaries"]) if ends.lower < cut < ends.upper}
+        for pair in pairwise((ends.lower, *sorted(cuts), ends.upper)):
+            owners.setdefault(f"{namespace}/{BundleRange(*pair)}", owner)

@@ -1,0 +1,388 @@
+"""Read what a live cluster publishes: the registry in ZooKeeper, the admin REST, and the load manager's topics.
+
+Each source is a thread that puts records into a queue until it is stopped. What cannot be read is a record too, and is
+tried again: a source that is away at the start may come later. No credential appears in a record or a log.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import ssl
+import threading
+import time
+import urllib.error
+import urllib.request
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Full, Queue
+from typing import Any
+from urllib.parse import quote
+
+import pulsar
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+
+from lookup.collect.observing import (
+    BrokerReport,
+    Bundles,
+    CaughtUp,
+    Leader,
+    Record,
+    Registry,
+    SourceName,
+    StateRecord,
+    TopBundles,
+    Trouble,
+)
+from lookup.errors import InputError
+from lookup.logs.system_topics import BROKER_LOAD_TOPIC, STATE_TOPIC, TOP_BUNDLES_TOPIC
+
+__all__ = [
+    "AdminRest",
+    "AdminSource",
+    "Credentials",
+    "RegistrySource",
+    "Source",
+    "TopicSource",
+    "now_us",
+    "pulsar_client",
+]
+
+#: Folder of the registry in ZooKeeper.
+_REGISTRY = "/loadbalance/brokers"
+#: Seconds until a source that failed is tried again, and between two looks at what nothing announces.
+_RETRY_S, _POLL_S = 1.0, 5.0
+#: Seconds between two complete lists of bundles; those of new namespaces are listed at the next look.
+_LIST_S = 600.0
+#: Seconds that a request, and a read of a topic that is quiet, may take.
+_REQUEST_S, _QUIET_MS = 10.0, 500
+
+
+def now_us() -> int:
+    """Return the time, µs since the Unix epoch."""
+    return time.time_ns() // 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What proves who we are and whom we trust; texts are never printed."""
+
+    #: file with a token, read again for every connection, since tokens are replaced
+    token_file: str | None = None
+    token: str | None = None
+    #: PEM files
+    tls_ca: str | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
+
+    def __repr__(self) -> str:
+        return "Credentials(...)"
+
+    def current_token(self) -> str | None:
+        """Return the token of the file, else the one given.
+
+        Raises:
+            OSError: if the file cannot be read.
+        """
+        return self.token if self.token_file is None else Path(self.token_file).read_text(encoding="utf-8").strip()
+
+
+class Source(threading.Thread):
+    """A thread that reads one source until it is stopped; `look` is called again and again."""
+
+    def __init__(self, name: SourceName, records: Queue[Record]) -> None:
+        super().__init__(name=f"collect-{name}", daemon=True)
+        self.source: SourceName = name
+        self.stopped = threading.Event()
+        self._records = records
+        self._reason: str | None = None
+
+    def run(self) -> None:
+        """Look until stopped, and report when looking fails and when it works again."""
+        while not self.stopped.is_set():
+            try:
+                self.look()
+                reason = None
+            # Whatever it is: a thread that ends in silence would record nothing, and no answer of a server is fatal.
+            except Exception as error:  # noqa: BLE001
+                reason = _reason(error)
+            if reason is not None and reason != self._reason:
+                self.put(Trouble(self.source, reason, now_us()))
+            self._reason = reason
+            if reason is not None:
+                self.stopped.wait(_RETRY_S)
+        self.close()
+
+    def works(self) -> None:
+        """Report that the source can be read again, if it could not."""
+        if self._reason is not None:
+            self._reason = None
+            self.put(Trouble(self.source, None, now_us()))
+
+    def put(self, record: Record) -> None:
+        """Hand a record over; wait while there is no room."""
+        while not self.stopped.is_set():
+            with suppress(Full):
+                self._records.put(record, timeout=0.5)
+                return
+
+    @abstractmethod
+    def look(self) -> None:
+        """Read the source for a while."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End connections."""
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, urllib.error.HTTPError):
+        return f"HTTP status {error.code}"
+    # OSErrors of urllib hold another; clients' exceptions may have no text.
+    cause = error.reason if isinstance(error, urllib.error.URLError) else error
+    text = " ".join(str(cause).split())
+    return text or type(error).__name__
+
+
+# The admin REST.
+
+
+class AdminRest:
+    """Asks the admin REST; of several addresses the first that answers.
+
+    Args:
+        addresses: like `http://broker-0:8080,broker-1:8080`.
+    """
+
+    def __init__(self, addresses: str, credentials: Credentials) -> None:
+        scheme, _, hosts = addresses.partition("://")
+        self._addresses = [f"{scheme}://{host.strip('/ ')}" for host in hosts.split(",")]
+        self._credentials = credentials
+        handlers = []
+        if scheme == "https":
+            context = ssl.create_default_context(cafile=credentials.tls_ca)
+            if credentials.tls_cert is not None:
+                context.load_cert_chain(credentials.tls_cert, credentials.tls_key)
+            handlers.append(urllib.request.HTTPSHandler(context=context))
+        self._opener = urllib.request.build_opener(*handlers)
+
+    def get(self, path: str) -> Any:
+        """Return the answer to `GET /admin/v2/PATH`.
+
+        Raises:
+            OSError: if no address answers, or one refuses.
+            ValueError: if the answer is no JSON.
+        """
+        token = self._credentials.current_token()
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        failure: OSError | None = None
+        for number, address in enumerate(self._addresses):
+            request = urllib.request.Request(f"{address}/admin/v2/{path}", headers=headers)
+            try:
+                with self._opener.open(request, timeout=_REQUEST_S) as answer:
+                    # The next request begins with the address that answered.
+                    self._addresses = [*self._addresses[number:], *self._addresses[:number]]
+                    return json.loads(answer.read())
+            except urllib.error.HTTPError as error:
+                error.close()
+                if error.code < 500:
+                    raise
+                failure = error
+            except OSError as error:
+                failure = error
+        raise failure or OSError("no address is given")
+
+    def cluster(self) -> str:
+        """Return the name of the cluster.
+
+        Raises:
+            OSError: if that cannot be asked.
+            InputError: if the answer does not name one.
+        """
+        names = [name for name in self.get("clusters") if name != "global"]
+        if len(names) != 1:
+            raise InputError(f"there are {len(names)} clusters, {', '.join(sorted(names))}")
+        return str(names[0])
+
+
+class AdminSource(Source):
+    """Reads the leader and the bundles of all namespaces.
+
+    Args:
+        lists_brokers: read which brokers there are as well; what they publish is not in the REST.
+    """
+
+    def __init__(self, rest: AdminRest, records: Queue[Record], cluster: str, *, lists_brokers: bool) -> None:
+        super().__init__("admin", records)
+        self._rest, self._cluster, self._lists_brokers = rest, cluster, lists_brokers
+        self._listed: set[str] = set()
+        self._list_at = 0.0
+
+    def look(self) -> None:
+        """Ask for everything once, and wait for the next time."""
+        if self._lists_brokers:
+            brokers = self._rest.get(f"brokers/{quote(self._cluster)}")
+            self.put(Registry({str(broker): None for broker in brokers}, now_us()))
+        self.put(Leader(self._leader(), now_us()))
+        if time.monotonic() >= self._list_at:
+            self._listed.clear()
+            self._list_at = time.monotonic() + _LIST_S
+        for tenant in self._rest.get("tenants"):
+            for namespace in self._rest.get(f"namespaces/{quote(tenant)}"):
+                if namespace not in self._listed and not self.stopped.is_set():
+                    self._list(str(namespace))
+        self.works()
+        self.stopped.wait(_POLL_S)
+
+    def _leader(self) -> str | None:
+        try:
+            answer = self._rest.get("brokers/leaderBroker")
+        except urllib.error.HTTPError as error:
+            # So a cluster answers between two leaders.
+            if error.code == 404:
+                return None
+            raise
+        return str(answer.get("brokerId") or answer.get("serviceUrl"))
+
+    def _list(self, namespace: str) -> None:
+        try:
+            boundaries = self._rest.get(f"namespaces/{quote(namespace)}/bundles")["boundaries"]
+        except urllib.error.HTTPError as error:
+            # Deleted since it was listed.
+            if error.code == 404:
+                return
+            raise
+        self.put(Bundles(namespace, tuple(int(end, 16) for end in boundaries), now_us()))
+        self._listed.add(namespace)
+
+    def close(self) -> None:
+        """Do nothing: each request has a connection of its own."""
+
+
+# The registry.
+
+
+class RegistrySource(Source):
+    """Reads what brokers publish in ZooKeeper, whenever one comes or goes.
+
+    Args:
+        servers: like `zk-0:2181,zk-1:2181/chroot`; `tls://` before them for an encrypted connection.
+    """
+
+    def __init__(self, servers: str, records: Queue[Record], credentials: Credentials) -> None:
+        super().__init__("zookeeper", records)
+        is_tls = servers.startswith("tls://")
+        logger = logging.getLogger(f"{__name__}.kazoo")
+        # Its complaints are reported as reasons, once each.
+        logger.disabled = True
+        options: dict[str, Any] = {
+            "ca": credentials.tls_ca,
+            "certfile": credentials.tls_cert,
+            "keyfile": credentials.tls_key,
+        }
+        # Its own retries go on for ever: a session that is lost is replaced by another.
+        self._client = KazooClient(
+            servers.removeprefix("tls://"), logger=logger, use_ssl=is_tls, read_only=True, **(options if is_tls else {})
+        )
+        self._changed = threading.Event()
+        self._is_started = False
+
+    def look(self) -> None:
+        """Read all brokers, and wait until some come or go, or until it is time to look at what they publish."""
+        if not self._is_started:
+            self._client.start_async()
+            self._is_started = True
+        if not self._client.connected:
+            self.stopped.wait(_RETRY_S)
+            if not self._client.connected:
+                raise OSError("there is no connection")
+        self._changed.clear()
+        brokers: dict[str, str | None] = {}
+        for broker in self._client.get_children(_REGISTRY, watch=lambda _event: self._changed.set()):
+            try:
+                content, _ = self._client.get(f"{_REGISTRY}/{broker}")
+            except NoNodeError:
+                continue
+            brokers[broker] = content.decode(errors="replace")
+        self.put(Registry(brokers, now_us()))
+        self.works()
+        deadline = time.monotonic() + _POLL_S
+        while not self._changed.wait(0.2) and time.monotonic() < deadline:
+            if self.stopped.is_set() or not self._client.connected:
+                return
+
+    def close(self) -> None:
+        """End the session."""
+        self._client.stop()
+        self._client.close()
+
+
+# Topics.
+
+
+def pulsar_client(service_url: str, credentials: Credentials) -> pulsar.Client:
+    """Build a client of Pulsar that writes no log; it connects when it is first used."""
+    options: dict[str, Any] = {
+        "tls_trust_certs_file_path": credentials.tls_ca,
+        "tls_certificate_file_path": credentials.tls_cert,
+        "tls_private_key_file_path": credentials.tls_key,
+    }
+    if credentials.token_file is not None or credentials.token is not None:
+        options["authentication"] = pulsar.AuthenticationToken(lambda: credentials.current_token() or "")
+    return pulsar.Client(
+        service_url,
+        operation_timeout_seconds=10,
+        # Its default logger writes to stdout, which is for data.
+        logger=pulsar.FileLogger(pulsar.LoggerLevel.Error, os.devnull),
+        **{name: value for name, value in options.items() if value is not None},
+    )
+
+
+_SOURCE_OF: Mapping[str, SourceName] = {STATE_TOPIC: "state", BROKER_LOAD_TOPIC: "loads", TOP_BUNDLES_TOPIC: "bundles"}
+
+
+class TopicSource(Source):
+    """Reads one of the load manager's topics; the state topic from its beginning, others from now on."""
+
+    def __init__(self, topic: str, client: Callable[[], pulsar.Client], records: Queue[Record]) -> None:
+        super().__init__(_SOURCE_OF[topic], records)
+        self._topic, self._client = topic, client
+        self._reader: pulsar.Reader | None = None
+        self._after = pulsar.MessageId.earliest
+        self._is_caught_up = topic != STATE_TOPIC
+
+    def look(self) -> None:
+        """Read one message, or notice that there is none."""
+        if self._reader is None:
+            # Compacted: the topic keeps no archive, and what compaction has left is what holds.
+            is_persistent = self._topic.startswith("persistent")
+            self._reader = self._client().create_reader(self._topic, self._after, is_read_compacted=is_persistent)
+            self.works()
+        try:
+            message = self._reader.read_next(_QUIET_MS)
+        except pulsar.Timeout:
+            if not self._is_caught_up and not self._reader.has_message_available():
+                self._is_caught_up = True
+                self.put(CaughtUp(now_us()))
+            return
+        except pulsar.PulsarException:
+            self._reader = None
+            raise
+        self._after = message.message_id()
+        self.put(self._record(message))
+
+    def _record(self, message: pulsar.Message) -> Record:
+        key, text, ts_us = message.partition_key(), message.data().decode(errors="replace"), message.publish_timestamp()
+        ts_us *= 1_000
+        if self.source == "state":
+            position = message.message_id()
+            return StateRecord(key, text, ts_us, (position.ledger_id(), position.entry_id(), position.batch_index()))
+        return BrokerReport(key, text, ts_us) if self.source == "loads" else TopBundles(text, ts_us)
+
+    def close(self) -> None:
+        """Do nothing: readers end with their client."""

@@ -1,0 +1,147 @@
+"""Folders of records: complete files, what an earlier record ends with, and who may write."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from lookup.collect.folder import RecordFolder
+from lookup.collect.observing import COLLECTED, Bundles, Observer, Registry
+from lookup.errors import InputError
+from lookup.logs.sources import list_log
+from tests.collect.session import records, rows_of, state_records, taken
+
+
+def _write(folder: RecordFolder, observer: Observer, until_us: int) -> None:
+    for table, rows in observer.pending.items():
+        if rows:
+            folder.write(table, rows, until_us=until_us, position=observer.position)
+            rows.clear()
+
+
+def test_new_record_is_four_tables_without_rows(tmp_path: Path) -> None:
+    """An evaluation can read the tables from the first moment on."""
+    with RecordFolder(str(tmp_path / "record")):
+        files = {table: list_log(str(tmp_path / "record" / table), table) for table in COLLECTED}
+
+    assert {table: [file.rows for file in listed] for table, listed in files.items()} == {
+        table: [0] for table in COLLECTED
+    }
+
+
+def test_rows_are_in_the_tables_as_they_were_taken(tmp_path: Path) -> None:
+    """What an observer found in a real session is read back from the canonical tables."""
+    observer = taken(Observer("east"), list(records()))
+    expected = {table: [row[2:] for row in observer.pending[table]] for table in COLLECTED}
+
+    with RecordFolder(str(tmp_path)) as folder:
+        _write(folder, observer, 1)
+
+    for table in COLLECTED:
+        read = [tuple(row.values()) for row in pq.read_table(tmp_path / table).to_pylist()]
+        assert [row[2:] for row in read] == expected[table]
+        assert {row[1] for row in read} <= {"east"}
+
+
+def test_past_is_what_the_record_ends_with(tmp_path: Path) -> None:
+    """Owners, brokers, bundles, the place in the state topic and the time are found again."""
+    observer = taken(Observer("east"), state_records())
+    taken(observer, [Registry({"a": '{"brokerVersion":"4.2.4"}', "b": None}, 7), Registry({"b": None}, 8)])
+    taken(observer, [Bundles("public/orders", (0, 0x80000000, 0xFFFFFFFF), 9)])
+    splits = [row for row in rows_of(observer, "ownership") if row["event"] == "split"]
+    with RecordFolder(str(tmp_path)) as folder:
+        _write(folder, observer, 10)
+        folder.write_namespaces(observer.first_boundaries)
+
+    with RecordFolder(str(tmp_path)) as folder:
+        past = folder.past("east")
+
+    assert past.brokers == {"b": None}
+    assert past.boundaries == {"public/orders": (0, 0x80000000, 0xFFFFFFFF)}
+    assert past.cuts == {"public/orders": {int(end, 16) for split in splits for end in split["boundaries"]}}
+    assert (past.position, past.until_us) == (observer.position, 10)
+    assert past.owners == observer._owners
+
+
+def test_place_in_the_state_topic_comes_from_ownership_alone(tmp_path: Path) -> None:
+    """Killed between two tables, rows of OWNERSHIP that were not written yet are read again."""
+    observer = taken(Observer("east"), list(records()))
+    with RecordFolder(str(tmp_path)) as folder:
+        folder.write("loads", observer.pending["loads"], until_us=10, position=observer.position)
+
+        past = folder.past("east")
+
+    assert (past.position, past.until_us) == (None, 10)
+
+
+def test_half_written_file_is_removed(tmp_path: Path) -> None:
+    """What a process that was killed left half-written is gone before anything is recorded."""
+    with RecordFolder(str(tmp_path)):
+        pass
+    torn = tmp_path / "loads" / ".part-000002.parquet"
+    torn.write_bytes(b"PAR1")
+
+    with RecordFolder(str(tmp_path)):
+        assert not torn.exists()
+
+
+def test_file_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    """A refusal of the system leaves no file, and the next attempt writes the rows."""
+    observer = taken(Observer("east"), list(records()))
+    with RecordFolder(str(tmp_path / "record")) as folder:
+        loads = tmp_path / "record" / "loads"
+        loads.rename(tmp_path / "elsewhere")
+        loads.write_text("in the way")
+        with pytest.raises(OSError, match="loads"):
+            _write(folder, observer, 1)
+        loads.unlink()
+        (tmp_path / "elsewhere").rename(loads)
+
+        _write(folder, observer, 2)
+
+        assert [part.name for part in sorted(loads.iterdir())] == ["part-000001.parquet", "part-000002.parquet"]
+
+
+def test_two_processes_cannot_record_into_one_folder(tmp_path: Path) -> None:
+    """Whoever comes second is refused in a sentence, until the first has ended."""
+    with RecordFolder(str(tmp_path)), pytest.raises(InputError, match="another process records into it"):
+        RecordFolder(str(tmp_path)).__enter__()
+
+    with RecordFolder(str(tmp_path)):
+        pass
+
+
+def test_folder_of_something_else_is_refused(tmp_path: Path) -> None:
+    """A folder with other files is named and left as it was."""
+    (tmp_path / "thesis.txt").write_text("years of work")
+
+    with pytest.raises(InputError, match="holds no record of `lookup collect`"):
+        RecordFolder(str(tmp_path)).__enter__()
+
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_record_of_another_cluster_is_refused(tmp_path: Path) -> None:
+    """Two clusters do not share a record."""
+    observer = taken(Observer("east"), [Registry({"a": None}, 7)])
+    with RecordFolder(str(tmp_path)) as folder:
+        _write(folder, observer, 1)
+
+        with pytest.raises(InputError, match="is a record of cluster 'east', not of 'west'"):
+            folder.past("west")
+
+
+def test_namespaces_are_settings_of_an_evaluation(tmp_path: Path) -> None:
+    """The bundles of namespaces are written as `[[namespaces]]` has them, sorted by name."""
+    with RecordFolder(str(tmp_path)) as folder:
+        folder.write_namespaces({"t/b": (0, 0xFFFFFFFF), "t/a": (0, 16, 0xFFFFFFFF)})
+
+    assert tomllib.loads((tmp_path / "namespaces.toml").read_text()) == {
+        "namespaces": [
+            {"name": "t/a", "boundaries": ["0x00000000", "0x00000010", "0xffffffff"]},
+            {"name": "t/b", "boundaries": ["0x00000000", "0xffffffff"]},
+        ]
+    }

@@ -1,0 +1,142 @@
+"""Sources read what servers answer, and report what they cannot read."""
+
+from __future__ import annotations
+
+import urllib.error
+from collections.abc import Iterator
+from pathlib import Path
+from queue import Queue
+
+import pytest
+
+from lookup.collect.observing import Bundles, Leader, Record, Registry, Trouble
+from lookup.collect.sources import AdminRest, AdminSource, Credentials, RegistrySource
+from lookup.errors import InputError
+from tests.collect.rest import Rest, running_rest
+
+
+@pytest.fixture
+def rest() -> Iterator[Rest]:
+    """Run an admin REST."""
+    with running_rest() as running:
+        yield running
+
+
+def _read(rest: Rest, count: int, *, lists_brokers: bool = True) -> list[Record]:
+    """Return the first records of a source."""
+    records: Queue[Record] = Queue()
+    source = AdminSource(AdminRest(rest.url, Credentials()), records, "east", lists_brokers=lists_brokers)
+    source.start()
+    found = [records.get() for _ in range(count)]
+    source.stopped.set()
+    source.join()
+    return found
+
+
+def test_admin_rest_gives_brokers_leader_and_bundles(rest: Rest) -> None:
+    """One look asks for all that the REST knows; what brokers publish is not in it."""
+    brokers, leader, bundles = _read(rest, 3)
+
+    assert isinstance(brokers, Registry)
+    assert brokers.brokers == {"a:8080": None, "b:8080": None}
+    assert isinstance(leader, Leader)
+    assert leader.broker == "a:8080"
+    assert isinstance(bundles, Bundles)
+    assert (bundles.namespace, bundles.boundaries) == ("public/default", (0, 0x80000000, 0xFFFFFFFF))
+
+
+def test_cluster_without_leader_is_no_failure(rest: Rest) -> None:
+    """Between two leaders the REST answers 404, and everything else is read."""
+    rest.answers["brokers/leaderBroker"] = 404
+
+    leader, bundles = _read(rest, 2, lists_brokers=False)
+
+    assert isinstance(leader, Leader)
+    assert leader.broker is None
+    assert isinstance(bundles, Bundles)
+
+
+@pytest.mark.parametrize("answer", [401, 500, 7, "no list", {"a": 1}])
+def test_answer_that_is_no_answer_is_trouble(rest: Rest, answer: object) -> None:
+    """A refusal, a failure or nonsense is reported, and the source goes on asking."""
+    rest.answers["tenants"] = answer
+    if answer == "no list":
+        rest.answers["namespaces/n"] = {"boundaries": 1}
+
+    leader, trouble = _read(rest, 2, lists_brokers=False)
+
+    assert isinstance(leader, Leader)
+    assert isinstance(trouble, Trouble)
+    assert trouble.reason
+
+
+def test_source_that_answers_again_is_reported(rest: Rest) -> None:
+    """A source that was in trouble and can be read again says so, once."""
+    rest.answers["brokers/leaderBroker"] = 503
+    records: Queue[Record] = Queue()
+    source = AdminSource(AdminRest(rest.url, Credentials()), records, "east", lists_brokers=False)
+    source.start()
+    lost = records.get()
+    rest.answers["brokers/leaderBroker"] = {"brokerId": "a:8080"}
+
+    later = [records.get() for _ in range(3)]
+
+    source.stopped.set()
+    source.join()
+    assert isinstance(lost, Trouble)
+    assert lost.reason == "HTTP status 503"
+    assert [record.reason for record in later if isinstance(record, Trouble)] == [None]
+
+
+def test_next_address_is_asked_if_one_is_away(rest: Rest) -> None:
+    """Of several addresses the first that answers is asked from then on."""
+    asked = AdminRest(f"http://127.0.0.1:1,{rest.url.removeprefix('http://')}", Credentials())
+
+    assert asked.cluster() == "east"
+
+
+def test_refusal_is_not_tried_elsewhere(rest: Rest) -> None:
+    """What one broker forbids, the others forbid as well."""
+    rest.answers["tenants"] = 403
+    asked = AdminRest(f"{rest.url},127.0.0.1:1", Credentials())
+
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        asked.get("tenants")
+
+
+def test_several_clusters_cannot_be_chosen_from(rest: Rest) -> None:
+    """A cluster that replicates with others does not say which of their names is its own."""
+    rest.answers["clusters"] = ["east", "west"]
+
+    with pytest.raises(InputError, match="there are 2 clusters, east, west"):
+        AdminRest(rest.url, Credentials()).cluster()
+
+
+def test_token_of_the_file_is_read_for_each_request(rest: Rest, tmp_path: Path) -> None:
+    """A token that is replaced while the collector runs is sent from the next request on; it wins over one given."""
+    token = tmp_path / "token"
+    asked = AdminRest(rest.url, Credentials(token_file=str(token), token="given"))
+    for text in ("first\n", "second\n"):
+        token.write_text(text)
+        asked.get("clusters")
+
+    assert rest.tokens == {"Bearer first", "Bearer second"}
+
+
+def test_credentials_do_not_print_themselves() -> None:
+    """A traceback or a log that shows credentials shows no token."""
+    assert "secret" not in f"{Credentials(token='secret')!r} {Credentials(token='secret')}"
+
+
+def test_registry_that_is_away_is_trouble() -> None:
+    """Where no ZooKeeper answers, the source says so and can be stopped."""
+    records: Queue[Record] = Queue()
+    source = RegistrySource("127.0.0.1:1", records, Credentials())
+    source.start()
+
+    trouble = records.get()
+
+    source.stopped.set()
+    source.join()
+    assert isinstance(trouble, Trouble)
+    assert trouble.reason == "there is no connection"

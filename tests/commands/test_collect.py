@@ -1,0 +1,178 @@
+"""`lookup collect` on the command line, with an admin REST and without a cluster."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from lookup.cli import main
+from lookup.commands.collect import duration
+from lookup.logs.sources import list_log
+from tests.collect.rest import Rest, running_rest
+from tests.processes import awaited
+
+
+@pytest.fixture
+def rest() -> Iterator[Rest]:
+    """Run an admin REST."""
+    with running_rest() as running:
+        yield running
+
+
+def _rows(record: Path, table: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pq.read_table(record / table).to_pylist()
+    return rows
+
+
+def _events(record: Path) -> list[str]:
+    return [row["event"] for row in _rows(record, "journal")]
+
+
+def _started(rest: Rest, record: Path, *more: str) -> subprocess.Popen[str]:
+    """Start a collector; return it when the first rows of the cluster are on disk."""
+    process = subprocess.Popen(
+        [
+            sys.executable, "-m", "lookup", "collect", "--admin", rest.url, "--output", str(record), "--every", "0.1s",
+            *more,
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )  # fmt: skip
+    before = _events(record).count("started") if record.exists() else 0
+    awaited(lambda: (record / "namespaces.toml").exists() and _events(record).count("started") > before)
+    return process
+
+
+def test_record_of_a_while(rest: Rest, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """After `--for` the tables are complete, what they lack was said, and the counts are printed as JSON."""
+    record = tmp_path / "record"
+
+    code = main(["collect", "--admin", rest.url, "--output", str(record), "--for", "1s", "--format", "json"])
+
+    out, err = capsys.readouterr()
+    assert code == 0
+    assert json.loads(out)["rows"] == {"brokers": 2, "loads": 0, "bundles": 0, "ownership": 0}
+    assert "without --zookeeper BROKERS will lack lookup properties" in err
+    assert "without --service-url there will be no OWNERSHIP, LOADS and BUNDLES" in err
+    assert [(row["cluster"], row["broker"], row["event"]) for row in _rows(record, "brokers")] == [
+        ("east", "a:8080", "registered"),
+        ("east", "b:8080", "registered"),
+    ]
+    assert _events(record) == ["started", "leader", "stopped"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signal_ends_a_record_cleanly(rest: Rest, tmp_path: Path, number: signal.Signals) -> None:
+    """Ctrl-C and SIGTERM are the usual end: what waits is written, and the exit code is 0."""
+    record = tmp_path / "record"
+    process = _started(rest, record)
+
+    process.send_signal(number)
+    out, err = process.communicate()
+
+    assert (process.returncode, "Traceback" in err) == (0, False)
+    assert "brokers" in out
+    assert _events(record)[-1] == "stopped"
+
+
+def test_killed_collector_goes_on_and_marks_the_gap(rest: Rest, tmp_path: Path) -> None:
+    """After SIGKILL every file is whole; the next run writes who left meanwhile, and marks the time without record."""
+    record = tmp_path / "record"
+    process = _started(rest, record)
+    awaited(lambda: len(_rows(record, "brokers")) == 2)
+    process.kill()
+    process.communicate()
+    files = {table: list_log(str(record / table), table) for table in ("brokers", "loads", "bundles", "ownership")}
+    rest.answers["brokers/east"] = ["b:8080"]
+
+    again = _started(rest, record)
+    awaited(lambda: len(_rows(record, "brokers")) == 3)
+    again.terminate()
+    _, err = again.communicate()
+
+    assert sum(file.rows for file in files["brokers"]) == 2
+    assert (_rows(record, "brokers")[-1]["broker"], _rows(record, "brokers")[-1]["event"]) == ("a:8080", "unregistered")
+    (gap,) = [row for row in _rows(record, "journal") if row["event"] == "gap"]
+    assert gap["since"] < gap["ts"]
+    assert "the record goes on; nothing was recorded from " in err
+
+
+def test_token_is_sent_and_never_shown(rest: Rest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
+    """The token of the environment reaches the server, and neither output nor record has it, even if it is refused."""
+    monkeypatch.setenv("PULSAR_TOKEN", "s3cret")
+    rest.answers["tenants"] = 401
+    record = tmp_path / "record"
+
+    main(["collect", "--admin", rest.url, "--output", str(record), "--for", "1s"])
+
+    out, err = capfd.readouterr()
+    assert rest.tokens == {"Bearer s3cret"}
+    assert "the admin REST cannot be read, and is tried again: HTTP status 401" in err
+    assert "s3cret" not in out + err
+    assert not [path for path in record.rglob("*") if path.is_file() and b"s3cret" in path.read_bytes()]
+
+
+def test_disk_that_refuses_makes_rows_wait(rest: Rest, tmp_path: Path) -> None:
+    """While a table cannot be written the collector runs on and says so, and nothing is lost when it can."""
+    record = tmp_path / "record"
+    process = _started(rest, record)
+    awaited(lambda: len(_rows(record, "brokers")) == 2)
+    brokers, aside = record / "brokers", tmp_path / "aside"
+    brokers.rename(aside)
+    brokers.write_text("in the way")
+    rest.answers["brokers/east"] = []
+    assert process.stderr is not None
+
+    lines = iter(process.stderr.readline, "")
+    assert next(line for line in lines if "cannot be written, rows wait in memory" in line)
+    brokers.unlink()
+    aside.rename(brokers)
+    assert next(line for line in lines if "can be written again" in line)
+    process.terminate()
+    process.communicate()
+
+    assert [row["event"] for row in _rows(record, "brokers")] == ["registered"] * 2 + ["unregistered"] * 2
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        ([], "nothing to record: give --admin, --service-url and --zookeeper, or some of them"),
+        (["--admin", "b:8080"], "--admin: should be of the form http://HOST:PORT or https://HOST:PORT"),
+        (
+            ["--service-url", "http://b"],
+            "--service-url: should be of the form pulsar://HOST:PORT or pulsar+ssl://HOST:PORT",
+        ),
+        (["--admin", "http://me:pw@b"], "--admin: names a user, whom everybody sees in the list of processes"),
+        (["--zookeeper", "z", "--tls-ca", "/no/ca"], "--tls-ca: there is no file /no/ca"),
+        (["--zookeeper", "z", "--tls-key", __file__], "--tls-cert, --tls-key: one needs the other"),
+        (["--zookeeper", "z"], "--cluster must be given where there is no --admin to ask"),
+        (["--admin", "http://127.0.0.1:1"], "--cluster must be given, since it cannot be asked for: "),
+        (["--zookeeper", "z", "--for", "soon"], "--for: 'soon' is not a duration like 30s, 10m, 2h or 1d"),
+        (["--zookeeper", "z", "--every", "0s"], "--every: '0s' is not a duration"),
+    ],
+)
+def test_mistake_is_a_sentence(
+    flags: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is wrong with the flags is said with what would be right, without a password, and nothing is made."""
+    code = main(["collect", *flags, "--output", str(tmp_path / "record")])
+
+    err = capsys.readouterr().err
+    assert (code, "pw" in err) == (2, False)
+    assert sentence in err
+    assert not (tmp_path / "record").exists()
+
+
+def test_durations() -> None:
+    """A duration is a number with a unit, seconds if it has none."""
+    assert [duration(text) for text in ("90", "30s", "1.5m", "2h", "1d")] == [90, 30, 90, 7_200, 86_400]
