@@ -113,17 +113,21 @@ def collect(
     if problem is not None:
         raise InputError(problem)
     with RecordFolder(output) as folder:
-        recording = _Recording(folder, Observer(name, past := folder.past(name)), warn=warn)
+        past = folder.past(name)
+        observer = Observer(name, past, has_state=endpoints.service_url is not None)
+        recording = _Recording(folder, observer, warn=warn)
         recording.begin(past.until_us)
         records: Queue[Record] = Queue(_MOST_WAITING)
         with ExitStack() as stack:
-            for source in _sources(endpoints, rest, name, records, stack):
+            sources = _sources(endpoints, rest, name, records, stack)
+            # At the end in the reverse order: all are stopped before one is waited for.
+            for source in sources:
                 stack.callback(source.join, 5.0)
+            for source in sources:
                 stack.callback(source.stopped.set)
                 source.start()
             recording.run(records, stop, for_s=for_s, every_s=every_s)
         recording.end()
-        observer = recording.observer
         return CollectReport(
             output=output,
             cluster=name,

@@ -133,9 +133,10 @@ class Observer:
 
     Args:
         past: the end of the record that goes on.
+        has_state: the state topic is read, which knows splits better than lists of bundles.
     """
 
-    def __init__(self, cluster: str, past: Past | None = None) -> None:
+    def __init__(self, cluster: str, past: Past | None = None, *, has_state: bool = True) -> None:
         past = past or Past()
         self.cluster = cluster
         self.pending: dict[str, list[tuple[Any, ...]]] = {table: [] for table in (*COLLECTED, "journal")}
@@ -157,6 +158,9 @@ class Observer:
         self._owners: dict[str, str] = {}
         self._recorded: dict[str, str] | None = past.owners
         self._old = past.position
+        self._has_state = has_state
+        #: latest list of each namespace, which waits for what the state topic says of its splits
+        self._listed: dict[str, Bundles] = {}
         #: time of the latest record of each bundle
         self._latest_us: dict[str, int] = {}
         self._boundaries = {
@@ -238,6 +242,10 @@ class Observer:
                     {"event": "unloaded", "broker": before} if owner is None else {"event": "owned", "broker": owner}
                 )
                 self._add("state", "ownership", {"ts": ts_us, "bundle": bundle, **event})
+        # A split that a list shows and the topic does not, read to its end, happened in the gap.
+        for listed in self._listed.values():
+            self._divide(listed)
+        self._listed.clear()
 
     # Bundles.
 
@@ -256,11 +264,21 @@ class Observer:
         ends = record.boundaries
         if len(ends) < 2 or ends[0] != 0 or ends[-1] != HASH_END or any(low >= high for low, high in pairwise(ends)):
             raise InputError(f"the bundles of {record.namespace} do not ascend from 0x00000000 to 0xffffffff")
-        known = self._boundaries.get(record.namespace)
-        if known is None:
+        if record.namespace not in self._boundaries:
             self._boundaries[record.namespace] = set(ends)
             self.first_boundaries[record.namespace] = ends
-            return
+        elif self._has_state:
+            # The record of a split may be on its way: a list counts when the next one comes, or the topic is read.
+            before = self._listed.get(record.namespace)
+            self._listed[record.namespace] = record
+            if before is not None and self._recorded is None:
+                self._divide(before)
+        else:
+            self._divide(record)
+
+    def _divide(self, record: Bundles) -> None:
+        """Record the splits that a list of bundles shows and nothing has explained."""
+        known, ends = self._boundaries[record.namespace], record.boundaries
         before = sorted(known)
         parents: dict[BundleRange, list[int]] = {}
         for cut in sorted(set(ends) - known):

@@ -253,12 +253,18 @@ def _splits(observer: Observer) -> list[dict[str, Any]]:
     return [row for row in rows_of(observer, "ownership") if row["event"] == "split"]
 
 
-def test_split_that_only_the_list_shows_is_recorded() -> None:
-    """A boundary that was not there before is a split of the bundle that it cuts, whose owner its children keep."""
-    observer = taken(
-        Observer("c"),
-        [Bundles("t/n", _HALVES, 0), _owned("t/n/0x00000000_0x80000000", "a:1", 1, 1), Bundles("t/n", _QUARTERS, 9)],
-    )
+@pytest.mark.parametrize(
+    "later",
+    [
+        [Bundles("t/n", _QUARTERS, 9), CaughtUp(10)],
+        [CaughtUp(8), Bundles("t/n", _QUARTERS, 9), Bundles("t/n", _QUARTERS, 600)],
+    ],
+)
+def test_split_that_only_the_list_shows_is_recorded(later: list[Record]) -> None:
+    """A boundary that the topic has not explained when it was read, or at the next list, is a split of its bundle."""
+    first, owned = Bundles("t/n", _HALVES, 0), _owned("t/n/0x00000000_0x80000000", "a:1", 1, 1)
+
+    observer = taken(Observer("c"), [first, owned, *later])
 
     assert _splits(observer) == [
         {
@@ -274,7 +280,7 @@ def test_split_that_only_the_list_shows_is_recorded() -> None:
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_split_is_recorded_once(order: tuple[int, int]) -> None:
-    """The list of bundles and the state topic both show a split; whichever comes first makes the row."""
+    """The list of bundles and the state topic both show a split; whichever comes first, the topic makes the row."""
     seen: list[Record] = [
         Bundles("t/n", _QUARTERS, 2_000),
         _splitting("t/n/0x00000000_0x80000000", "a:1", "0x40000000"),
@@ -284,18 +290,25 @@ def test_split_is_recorded_once(order: tuple[int, int]) -> None:
         Observer("c"),
         [
             Bundles("t/n", _HALVES, 0), _owned("t/n/0x00000000_0x80000000", "a:1", 1, 1), *(seen[i] for i in order),
-            Bundles("t/n", _HALVES, 3_000),
+            CaughtUp(2_500), Bundles("t/n", _QUARTERS, 3_000), Bundles("t/n", _HALVES, 4_000),
         ],
     )  # fmt: skip
 
-    assert len(_splits(observer)) == 1
+    assert [split["boundaries"] for split in _splits(observer)] == [["0x00000000", "0x40000000", "0x80000000"]]
+
+
+def test_lists_alone_show_splits_at_once() -> None:
+    """Where the state topic is not read, a split is recorded with the list that shows it."""
+    observer = taken(Observer("c", has_state=False), [Bundles("t/n", _HALVES, 0), Bundles("t/n", _QUARTERS, 9)])
+
+    assert [(split["ts"], split["boundaries"]) for split in _splits(observer)] == [(9, ["0x40000000"])]
 
 
 def test_splits_of_the_past_are_known() -> None:
     """What the record has split already is no new split when it goes on."""
     past = Past(boundaries={"t/n": _HALVES}, cuts={"t/n": {0x40000000}})
 
-    assert _splits(taken(Observer("c", past), [Bundles("t/n", _QUARTERS, 9)])) == []
+    assert _splits(taken(Observer("c", past), [Bundles("t/n", _QUARTERS, 9), CaughtUp(10)])) == []
 
 
 # The journal.
