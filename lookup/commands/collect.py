@@ -87,8 +87,10 @@ def run(arguments: argparse.Namespace) -> int:
     )
     endpoints = Endpoints(arguments.cluster, arguments.admin, arguments.service_url, arguments.zookeeper, credentials)
     stop = threading.Event()
-    # Set by every signal that ends a run: what waits in memory is written, and that is the usual end.
-    with handled_by(lambda *_: stop.set(), {*ENDING, signal.SIGINT}):
+    # Set by every signal that ends a run: what waits in memory is written, and that is the usual end. A signal that is
+    # ignored, as SIGHUP under nohup, stays so.
+    ending = [number for number in (*ENDING, signal.SIGINT) if signal.getsignal(number) != signal.SIG_IGN]
+    with handled_by(lambda *_: stop.set(), ending):
         for sentence in endpoints.missing:
             warn(arguments.parser.in_flags(sentence))
         say(f"recording into {arguments.output}; Ctrl-C ends it")

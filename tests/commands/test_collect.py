@@ -17,7 +17,7 @@ from lookup.cli import main
 from lookup.commands.collect import duration
 from lookup.logs.sources import list_log
 from tests.collect.rest import Rest, running_rest
-from tests.processes import awaited
+from tests.processes import HEEDING, awaited
 
 
 @pytest.fixture
@@ -36,12 +36,16 @@ def _events(record: Path) -> list[str]:
     return [row["event"] for row in _rows(record, "journal")]
 
 
-def _started(rest: Rest, record: Path, *more: str) -> subprocess.Popen[str]:
-    """Start a collector; return it when the first rows of the cluster are on disk."""
+def _started(rest: Rest, record: Path, *before_it: str) -> subprocess.Popen[str]:
+    """Start a collector; return it when the first rows of the cluster are on disk.
+
+    Args:
+        before_it: a command that runs it.
+    """
     process = subprocess.Popen(
         [
-            sys.executable, "-m", "lookup", "collect", "--admin", rest.url, "--output", str(record), "--every", "0.1s",
-            *more,
+            *before_it, sys.executable, "-c", HEEDING, "collect", "--admin", rest.url, "--output", str(record),
+            "--every", "0.1s",
         ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -82,6 +86,20 @@ def test_signal_ends_a_record_cleanly(rest: Rest, tmp_path: Path, number: signal
     assert (process.returncode, "Traceback" in err) == (0, False)
     assert "brokers" in out
     assert _events(record)[-1] == "stopped"
+
+
+def test_collector_under_nohup_outlives_its_terminal(rest: Rest, tmp_path: Path) -> None:
+    """A SIGHUP that is ignored does not end a record."""
+    record = tmp_path / "record"
+    process = _started(rest, record, "nohup")
+
+    process.send_signal(signal.SIGHUP)
+    rest.answers["brokers/east"] = []
+    awaited(lambda: len(_rows(record, "brokers")) == 4)
+
+    process.terminate()
+    process.communicate()
+    assert process.returncode == 0
 
 
 def test_killed_collector_goes_on_and_marks_the_gap(rest: Rest, tmp_path: Path) -> None:
