@@ -6,6 +6,7 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from http import HTTPStatus
 from typing import Any
 
@@ -110,7 +111,8 @@ def test_every_lookup_is_recorded_with_its_properties(
 ) -> None:
     """In every mode, each lookup of a client is recorded with properties, bundle, asked broker and answer."""
     expected: Counter[Any] = Counter()
-    for asked, properties in itertools.product(RACKS, ({"rack": "B", "app": "shop"}, {})):
+    sent: list[dict[str, str]] = [{"rack": "B", "app": "shop"}, {}]
+    for asked, properties in itertools.product(RACKS, sent):
         asking = client(asked, **properties)
         for topic in topics:
             answer = _owner(bridged, asking, topic).id
@@ -118,7 +120,7 @@ def test_every_lookup_is_recorded_with_its_properties(
     answer = bridged.broker_at(bridged.lookup_over_http(topics[0], bridged.brokers["A"])).id
     expected[bridged.brokers["A"].id, topics[0], frozenset(), answer] += 1
 
-    recorded = awaited(lambda: len(rows := server.of(topics)) >= expected.total() and rows)
+    recorded = awaited(lambda: rows if len(rows := server.of(topics)) >= expected.total() else None)
 
     assert expected == Counter(
         (row["broker"], row["topic"], frozenset((row["properties"] or {}).items()), row["answer"]) for row in recorded
@@ -290,7 +292,8 @@ def test_clients_see_no_error_without_the_server(
 ) -> None:
     """At 50 lookups/s, none fails while the server hangs, is dead or restarts; when it is back it decides again."""
     asking = client("C", rack="A")
-    traffic, pending = topics[:12], []
+    traffic = topics[:12]
+    pending: list[Future[dict[str, Any]]] = []
     deadline = time.monotonic() + 1
 
     def look_up_until(ends: float) -> None:
