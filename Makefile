@@ -28,7 +28,7 @@ $(VENV)/.installed-demo: setup.cfg pyproject.toml | $(BIN)/pip
 
 $(VENV)/.installed-test: setup.cfg pyproject.toml | $(BIN)/pip
 	@echo "Installing pulsar-lookup, Spark and the tools into $(VENV); the first time this takes some minutes."
-	@$(INSTALL) --editable '.[spark,topics,test,docs]'
+	@$(INSTALL) --editable '.[serve,spark,topics,test,docs]'
 	@touch $@
 
 setup: $(VENV)/.installed-test

@@ -22,11 +22,13 @@ from lookup.commands import (
     generate,
     ingest,
     plugins,
+    serve,
     show,
     simulate,
     topic_pairs,
     topic_watch,
     topics,
+    verify,
 )
 from lookup.commands.failures import ENDING, handled_by, is_interruption, sentences_of_spark, sentences_of_system
 from lookup.commands.options import Command, Parser, parsed
@@ -42,6 +44,8 @@ COMMANDS: tuple[Command, ...] = (
     generate.COMMAND,
     explain.COMMAND,
     simulate.COMMAND,
+    serve.COMMAND,
+    verify.COMMAND,
     plugins.COMMAND,
     show.COMMAND,
     check.COMMAND,
@@ -131,7 +135,7 @@ def root_parser() -> Parser:
         epilog=(
             "`lookup COMMAND --help` has flags and examples. Data goes to stdout, everything else to stderr.\n"
             "Exit codes: 0 done; 2 could not run; 3 a candidate is worse; 4 no decision; 130 interrupted;\n"
-            "1 of `simulate`: an assertion or an expectation failed."
+            "1 of `simulate`: an assertion or an expectation failed; of `verify`: a decision was not the same."
         ),
     )
     root.add_argument("--version", action="version", version=f"pulsar-lookup {version('pulsar-lookup')}")

@@ -6,6 +6,7 @@
     ├── SettingsError            one or several mistakes in settings, each with its place
     ├── PluginError              a plug-in cannot be loaded or registers something wrong
     ├── InputError               a table, log or file of the user cannot be used
+    │   └── LimitError           a request is larger than a server accepts
     ├── ArgumentError            an operation was given a value it cannot work with
     ├── StateError               an operation does not fit the state things are in
     ├── NotFoundError            what an operation asks for is not there
@@ -22,8 +23,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 __all__ = [
-    "ArgumentError", "ContractError", "InputError", "InvalidNameError", "NotFoundError", "NotSupportedError",
-    "PatternError", "PluginError", "PolicyError", "PulsarLookupError", "ReadsError", "SettingsError", "StateError",
+    "ArgumentError", "ContractError", "InputError", "InvalidNameError", "LimitError", "NotFoundError",
+    "NotSupportedError", "PatternError", "PluginError", "PolicyError", "PulsarLookupError", "ReadsError",
+    "SettingsError", "StateError",
 ]  # fmt: skip
 
 
@@ -57,6 +59,10 @@ class PluginError(PulsarLookupError):
 
 class InputError(PulsarLookupError):
     """A table, log or file of the user cannot be used."""
+
+
+class LimitError(InputError):
+    """A request is larger than a server accepts, or has more in it."""
 
 
 class ArgumentError(PulsarLookupError):

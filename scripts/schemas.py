@@ -18,6 +18,7 @@ from lookup.settings.broker import BrokerProfile
 from lookup.settings.cluster import TopologyFile
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.policy import PolicyFile, PolicySpec
+from lookup.settings.serving import ServingFile
 from lookup.settings.topics import TopicsFile
 
 __all__ = ["FILES", "schema_text", "write_schemas"]
@@ -27,6 +28,7 @@ FILES: Mapping[str, TypeAdapter[Any]] = {
     "evaluation": TypeAdapter(EvaluationFile),
     "policy": TypeAdapter(PolicySpec | PolicyFile),
     "broker-profile": TypeAdapter(BrokerProfile),
+    "serving": TypeAdapter(ServingFile),
     "topics": TypeAdapter(TopicsFile),
     "topology": TypeAdapter(TopologyFile),
 }

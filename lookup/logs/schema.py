@@ -15,7 +15,10 @@ import pyarrow.parquet as pq
 from lookup.logs.columns import TABLES, Kind
 from lookup.logs.outputs import create_file
 
-__all__ = ["CANONICAL", "CYCLES", "DECISIONS", "OWNERS", "QUARANTINE", "ROWS_PER_FILE", "partition_of", "write_parquet"]
+__all__ = [
+    "CANONICAL", "CYCLES", "DECISIONS", "OWNERS", "QUARANTINE", "ROWS_PER_FILE", "SERVED_DECISIONS", "VIEWS",
+    "partition_of", "write_parquet",
+]  # fmt: skip
 
 _TS = pa.timestamp("us", tz="UTC")
 #: Arrow's type of each kind of column.
@@ -66,6 +69,42 @@ DECISIONS = pa.schema(
         ("margin", pa.float64()),
         ("ties", pa.int64()),
         ("fingerprint", pa.string()),
+    ]
+)
+
+#: DECISIONS of the decision server: one row per request and policy that was asked, with all that is needed to decide
+#: again. `key`, `count` and `weight` are a replay's and null here.
+SERVED_DECISIONS = pa.schema(
+    [
+        *DECISIONS,
+        ("decision", pa.string()),
+        # true: the answer that was sent to a broker which carries answers out
+        ("carried", pa.bool_()),
+        ("asked_broker", pa.string()),
+        # by the clock of the broker that asked
+        ("asked_ts", _TS),
+        ("topic", pa.string()),
+        ("client", pa.string()),
+        ("listener", pa.string()),
+        ("properties", pa.string()),
+        ("candidates", pa.list_(pa.string())),
+        ("view", pa.string()),
+        # number the dice were rolled with, and the number in [0, 1) they gave; null if no dice were needed
+        ("rolls", pa.int64()),
+        ("dice", pa.float64()),
+        ("settings", pa.string()),
+    ]
+)
+
+#: What brokers knew of each other when they asked the decision server: one row per view and broker.
+VIEWS = pa.schema(
+    [
+        ("cluster", pa.string()),
+        ("ts", _TS),
+        ("view", pa.string()),
+        ("broker", pa.string()),
+        ("lookup_data", pa.string()),
+        ("load", pa.string()),
     ]
 )
 

@@ -25,7 +25,7 @@ from lookup.replay.timeline import OwnershipEvent, Registration
 
 __all__ = [
     "DETAILS", "THROUGHPUT", "Reported", "SmallTable", "broker_numbers", "bundle_numbers", "bundle_rows", "load_rows",
-    "ownership_events", "registrations",
+    "ownership_events", "registrations", "reported_load",
 ]  # fmt: skip
 
 
@@ -130,7 +130,16 @@ DETAILS: Mapping[str, tuple[str, ...]] = {
 
 def load_rows(path: str | None) -> SmallTable:
     """Read LOADS; each row's `value` is a `Reported` with a `BrokerLoadData`."""
-    return _read_small(path, "loads", lambda row: Reported(broker_load_from_json(row["load"]), _given_in(row["load"])))
+    return _read_small(path, "loads", lambda row: reported_load(row["load"]))
+
+
+def reported_load(text: str) -> Reported:
+    """Read Pulsar's `BrokerLoadData`, and note which of its keys are given.
+
+    Raises:
+        InputError: if the text is no JSON object or a figure is no finite number.
+    """
+    return Reported(broker_load_from_json(text), _given_in(text))
 
 
 def bundle_rows(path: str | None) -> SmallTable:

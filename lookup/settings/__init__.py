@@ -14,7 +14,7 @@ from lookup.settings.cluster import (
 )
 from lookup.settings.evaluation import EvaluationFile, EvaluationSection, InputsSection, VerdictSection
 from lookup.settings.files import load_broker_profile, load_policies, load_topology
-from lookup.settings.loader import Findings, describe, examine_evaluation, load_evaluation, load_topics
+from lookup.settings.loader import Findings, describe, examine_evaluation, load_evaluation, load_serving, load_topics
 from lookup.settings.policy import PartSpec, PolicyFile, PolicySpec
 from lookup.settings.resolve import (
     BrokerInterval,
@@ -28,14 +28,15 @@ from lookup.settings.resolve import (
     namespace_policies,
     topology,
 )
+from lookup.settings.serving import ServingFile, ServingSection
 from lookup.settings.topics import TopicsFile, TopicsSection
 
 __all__ = [
     "BrokerEntry", "BrokerInterval", "BrokerProfile", "ClientEntry", "ClientMatch", "ClientRule", "EdgeEntry",
     "EvaluationFile", "EvaluationSection", "Findings", "InputsSection", "IsolationEntry", "LocationEntry",
-    "NamespaceEntry", "PartSpec", "PolicyFile", "PolicySpec", "TopicsFile", "TopicsSection", "TopologyFile",
-    "TopologySection", "VerdictSection", "broker_intervals", "client_rules", "describe", "examine_evaluation",
-    "label_client", "load_broker_profile", "load_evaluation", "load_manager_keys", "load_manager_sources",
-    "load_policies", "load_topics", "load_topology", "lookup_data", "namespace_policies", "obstacles_of",
-    "policy_warnings", "read_broker_conf", "topology", "warnings_of",
+    "NamespaceEntry", "PartSpec", "PolicyFile", "PolicySpec", "ServingFile", "ServingSection", "TopicsFile",
+    "TopicsSection", "TopologyFile", "TopologySection", "VerdictSection", "broker_intervals", "client_rules",
+    "describe", "examine_evaluation", "label_client", "load_broker_profile", "load_evaluation", "load_manager_keys",
+    "load_manager_sources", "load_policies", "load_serving", "load_topics", "load_topology", "lookup_data",
+    "namespace_policies", "obstacles_of", "policy_warnings", "read_broker_conf", "topology", "warnings_of",
 ]  # fmt: skip

@@ -29,7 +29,7 @@ from lookup.settings.problems import Loc, place
 
 __all__ = [
     "EvaluationFile", "EvaluationSection", "InputsSection", "LoadReports", "LoadSource", "OwnerLoss", "Ownership",
-    "VerdictSection", "cross_problems",
+    "Seed", "VerdictSection", "cross_problems",
 ]  # fmt: skip
 
 Ownership = Literal["exclusive", "shared"]

@@ -37,6 +37,8 @@ _PATHS = (
     # A file may be one policy, its keys at the top.
     "from_broker_conf",
     "plugin_files.[]",
+    "serving.record",
+    "serving.token_file",
     "topics.catalog",
     "topics.from_broker_conf",
 )

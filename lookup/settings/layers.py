@@ -23,6 +23,7 @@ from lookup.model.quoting import suggestion
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.files import anchored, load_topology, read_toml
 from lookup.settings.problems import Loc, choices_at, descend, key_path, known_keys
+from lookup.settings.serving import ServingFile
 from lookup.settings.topics import TopicsFile
 
 __all__ = [
@@ -33,7 +34,7 @@ __all__ = [
 #: Variables that begin so are settings; two underscores go one table down.
 _PREFIX = "LOOKUP_"
 #: The kinds of file whose settings variables may set.
-_FILES: tuple[type[BaseModel], ...] = (EvaluationFile, TopicsFile)
+_FILES: tuple[type[BaseModel], ...] = (EvaluationFile, ServingFile, TopicsFile)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,9 +245,9 @@ class TopologyFileSource(_WholeSource):
     #: mistakes in the file
     problems: tuple[str, ...] = ()
 
-    def __init__(self) -> None:
+    def __init__(self, model: type[BaseModel] = EvaluationFile) -> None:
         """Wait for the sources above to name a file."""
-        super().__init__(_layers_of(EvaluationFile))
+        super().__init__(_layers_of(model))
 
     def __call__(self) -> Tree:
         """Read the file as a layer; one with mistakes gives none, and they are kept."""

@@ -1,7 +1,7 @@
-"""Load the settings of evaluations and of topics with everything they name: flags over environment over files.
+"""Load the settings of evaluations, of the decision server and of topics with everything they name.
 
-All mistakes of all sources are found before any is reported; the valid part of wrong settings is kept and checked
-further, so that one mistake hides no other.
+Flags count before the environment, and that before files. All mistakes of all sources are found before any is reported;
+the valid part of wrong settings is kept and checked further, so that one mistake hides no other.
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ from lookup.settings.layers import (
 )
 from lookup.settings.policy import PolicySpec
 from lookup.settings.problems import Loc, key_path, place, place_meant, problems_of, unknown_keys, without
+from lookup.settings.serving import ServingFile
 from lookup.settings.topics import TopicsFile, read_topics_conf
 
 __all__ = [
-    "Findings", "describe", "examine_evaluation", "load_evaluation", "load_topics", "named_policies", "right_values",
-    "sound_tables",
+    "Findings", "describe", "examine_evaluation", "load_evaluation", "load_serving", "load_topics", "named_policies",
+    "right_values", "sound_tables",
 ]  # fmt: skip
 
 Content = TypeVar("Content")
@@ -143,6 +144,55 @@ def load_topics(
         mistakes = [*problems_of(error, TopicsFile), *mistakes]
     for loc, sentence in mistakes:
         origin = origin_at(place_meant(loc, sentence), origins) or ("settings" if path is None else str(path))
+        problems.append(f"{origin}: {place(loc, sentence)}")
+    if settings is None or problems:
+        raise SettingsError(tuple(dict.fromkeys(problems)))
+    return settings.note_sources({key_path(loc): source for loc, source in origins.items()})
+
+
+def load_serving(
+    path: str | os.PathLike[str],
+    overrides: Mapping[str, object] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> ServingFile:
+    """Read the settings of the decision server and every file they name.
+
+    Args:
+        path: the TOML file; paths in it are relative to its folder.
+        overrides: flags by key path, `{"serving.port": 8900}`, paths from the working folder; None: not given.
+        environ: variables; default: those of the process. `{}`: none.
+
+    Raises:
+        SettingsError: all mistakes together.
+    """
+    flags, topology = FlagSource(overrides or {}, model=ServingFile), TopologyFileSource(ServingFile)
+    variables = VariableSource(os.environ if environ is None else environ, model=ServingFile)
+    problems = [*flags.problems, *variables.problems]
+    try:
+        tree = joined(flags, variables, FileSource(Path(path), model=ServingFile), topology, model=ServingFile)
+    except SettingsError as error:
+        raise SettingsError([*problems, *error.problems]) from None
+    problems += topology.problems
+    origins, values = origins_of(tree), values_of(tree)
+    mistakes: list[tuple[Loc, str]] = [
+        (("plugin_files",), f"there is no file {file}") for file in absent_files(values.get("plugin_files"))
+    ]
+    if isinstance(values.get("policies"), list):
+        policies: list[object] = []
+        for entry in values["policies"]:
+            try:
+                policies += load_policies(entry) if isinstance(entry, str) else [entry]
+            except SettingsError as error:
+                problems += error.problems
+        values["policies"] = policies
+    settings: ServingFile | None = None
+    try:
+        settings = ServingFile.model_validate(values)
+    except ValidationError as error:
+        # A policy that could not be read is missing for that reason alone.
+        mistakes += [(loc, sentence) for loc, sentence in problems_of(error, ServingFile) if loc or len(problems) == 0]
+    for loc, sentence in mistakes:
+        origin = origin_at(place_meant(loc, sentence), origins) or str(path)
         problems.append(f"{origin}: {place(loc, sentence)}")
     if settings is None or problems:
         raise SettingsError(tuple(dict.fromkeys(problems)))

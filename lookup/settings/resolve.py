@@ -20,6 +20,7 @@ from lookup.settings.broker import BrokerEntry, BrokerProfile
 from lookup.settings.cluster import parse_boundaries
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.pulsar_keys import Scalar
+from lookup.settings.serving import ServingFile
 
 __all__ = [
     "BrokerInterval", "ClientRule", "broker_intervals", "client_rules", "label_client", "load_manager_keys",
@@ -99,7 +100,7 @@ def namespace_policies(settings: EvaluationFile) -> NamespacePolicies:
     )
 
 
-def topology(settings: EvaluationFile) -> Topology:
+def topology(settings: EvaluationFile | ServingFile) -> Topology:
     """Return distances, prices and links."""
     section = settings.topology
     # Defaults have figures for every level, also for those that the file does not use.

@@ -12,12 +12,14 @@ import pytest
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import load_plugins
 from lookup.hooks import Conf
+from lookup.serve.policies import served_policies
 from lookup.settings import (
     broker_intervals,
     load_broker_profile,
     load_evaluation,
     load_manager_keys,
     load_policies,
+    load_serving,
     load_topology,
     warnings_of,
 )
@@ -101,3 +103,12 @@ def test_settings_ship_inside_the_package() -> None:
     names = {path.name for path in files("lookup.configs").iterdir()}
 
     assert {*_EVALUATIONS, "policies", "brokers", "topology.toml"} <= names
+
+
+def test_the_shipped_server_can_be_started() -> None:
+    """`serving.toml` is right, and its policies can be served without a collector."""
+    served = served_policies(load_serving(_CONFIGS / "serving.toml", environ={}))
+
+    assert served.active is not None
+    assert (served.active.name, [policy.name for policy in served.shadows]) == ("rack-then-load", ["rack-only"])
+    assert served.warnings == ()

@@ -1,0 +1,204 @@
+"""Answer brokers by a policy: keep the views they send, ask the policy, roll the dice, lay out what is recorded."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lookup.engine.ballots import Ballot, roll
+from lookup.engine.policy import Instant, Policy
+from lookup.errors import InputError
+from lookup.logs.columns import canonical_json
+from lookup.logs.schema import SERVED_DECISIONS
+from lookup.model import LookupRequest
+from lookup.serve.messages import Bounds, DecideMessage
+from lookup.serve.policies import ServedPolicies
+from lookup.serve.views import Surroundings, View, digest_of, view_digest, view_of
+
+__all__ = ["Answer", "Deciders", "Views", "ballot_at", "fingerprint_of"]
+
+#: Brokers whose views are kept, and views of each.
+_MOST_SENDERS, _VIEWS_EACH = 1000, 4
+#: Sets of candidates whose instants are kept, and ballots of each.
+_MOST_INSTANTS, _MOST_BALLOTS = 256, 10_000
+
+
+class Views:
+    """Keeps the last views of every broker that asks; views of one content are one view."""
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self._surroundings = surroundings
+        self._by_sender: OrderedDict[str, OrderedDict[str, View]] = OrderedDict()
+        self._by_digest: OrderedDict[str, View] = OrderedDict()
+
+    def find(self, message: DecideMessage, now_us: int) -> View | None:
+        """Return the view of a request, which is kept if the request brings it; None if it names one that is not kept.
+
+        Raises:
+            InputError: if a record of the view is not what Pulsar writes, or a candidate is not in the view.
+        """
+        known = self._by_sender.get(message.broker)
+        if message.view is not None:
+            view = self._kept(message.view, now_us)
+            known = self._by_sender.setdefault(message.broker, OrderedDict())
+            known[message.view_id] = view
+            # A broker that uses one id for two contents means the later one.
+            known.move_to_end(message.view_id)
+            if len(known) > _VIEWS_EACH:
+                known.popitem(last=False)
+            self._by_sender.move_to_end(message.broker)
+            if len(self._by_sender) > _MOST_SENDERS:
+                self._by_sender.popitem(last=False)
+        elif known is None or message.view_id not in known:
+            return None
+        else:
+            view = known[message.view_id]
+        if not view.records.keys() >= {*message.candidates}:
+            strange = next(broker for broker in message.candidates if broker not in view.records)
+            raise InputError(f"candidates names {strange!r}, which is not in the view")
+        return view
+
+    def _kept(self, records: Any, now_us: int) -> View:
+        digest = view_digest(records)
+        view = self._by_digest.get(digest)
+        if view is None:
+            view = self._by_digest[digest] = view_of(records, now_us, self._surroundings)
+            if len(self._by_digest) > _MOST_SENDERS:
+                self._by_digest.popitem(last=False)
+        return view
+
+    @property
+    def current(self) -> list[View]:
+        """Return the latest view of every broker that asked."""
+        return [next(reversed(views.values())) for views in self._by_sender.values()]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A policy's answer to one request, with all that is needed to give it again."""
+
+    decision: str
+    policy: Policy
+    ballot: Ballot
+    broker: str | None
+    propensity: float | None
+    #: number the dice were rolled with; None if no dice were needed
+    rolls: int | None
+    dice: float | None
+    ts_us: int
+    message: DecideMessage
+    view: View
+
+    def instant(self) -> Instant:
+        """Return the instant the policy decided at."""
+        return Instant(self.policy, self.view.at(self.ts_us, self.message.candidates))
+
+    def row(self, served: ServedPolicies, bounds: Bounds, *, is_carried: bool) -> tuple[Any, ...]:
+        """Return the answer as a row of SERVED_DECISIONS."""
+        request, ballot = self.message.request, self.ballot
+        values = {
+            "cluster": served.surroundings.cluster,
+            "policy": self.policy.name,
+            "seed": served.seed,
+            "ts": self.ts_us,
+            "bundle": request.bundle,
+            "broker": self.broker,
+            "propensity": self.propensity,
+            "declined": None if ballot.declined is None else ballot.declined.value,
+            "odds": (*ballot.odds.items(),),
+            "rejected": tuple([(reason.value, count) for reason, count in ballot.rejected.items()]),
+            "margin": ballot.margin,
+            "ties": ballot.ties,
+            "fingerprint": fingerprint_of(self.policy, self.view, self.message.candidates, self.ts_us),
+            "decision": self.decision,
+            "carried": is_carried,
+            "asked_broker": self.message.broker,
+            "asked_ts": self.message.asked_us,
+            "topic": request.topic,
+            "client": bounds.recorded_client(request.client),
+            "listener": request.listener,
+            "properties": canonical_json(bounds.recorded_properties(request.properties)),
+            "candidates": self.message.candidates,
+            "view": self.view.reference,
+            "rolls": self.rolls,
+            "dice": self.dice,
+            "settings": served.reference,
+        }
+        return tuple([values.get(name) for name in SERVED_DECISIONS.names])
+
+
+def fingerprint_of(policy: Policy, view: View, candidates: Sequence[str], ts_us: int) -> str:
+    """Name everything but the request that the odds of a decision depend on."""
+    among = "all" if len(candidates) == len(view.records) else digest_of(sorted(candidates))
+    instant = f"/{ts_us}" if "view.now" in policy.reads else ""
+    return f"{view.reference}/{among}{instant}"
+
+
+def ballot_at(policy: Policy, request: LookupRequest, view: View, candidates: Sequence[str], ts_us: int) -> Ballot:
+    """Ask a policy about a request, without anything that was asked before.
+
+    Raises:
+        PolicyError: if a part fails, or breaks its protocol.
+    """
+    return policy.ballot(request, Instant(policy, view.at(ts_us, candidates)))
+
+
+class Deciders:
+    """Asks policies, each about one request at a time; equal requests under an equal view are asked once.
+
+    Args:
+        started_us: makes the names of decisions differ between runs of the server.
+        count: decisions named before.
+    """
+
+    def __init__(self, served: ServedPolicies, started_us: int, *, count: int = 0) -> None:
+        self._served, self._started_us, self.count = served, started_us, count
+        self._instants: OrderedDict[Hashable, tuple[Instant, dict[Hashable, Ballot]]] = OrderedDict()
+
+    def named(self) -> str:
+        """Return the name of a new decision."""
+        self.count += 1
+        return f"{self._started_us:x}-{self.count:06d}"
+
+    def answer(self, policy: Policy, message: DecideMessage, view: View, decision: str, ts_us: int) -> Answer:
+        """Decide.
+
+        Args:
+            ts_us: when; no two decisions of a server have the same, so that no two rolls of a bundle are one.
+
+        Raises:
+            PolicyError: if a part fails and the policy says stop, or breaks its protocol.
+        """
+        ballot = self._ballot(policy, message, view, ts_us)
+        broker = rolls = dice = None
+        if len(ballot.numbers) == 1:
+            broker = view.roster[ballot.numbers[0]].id
+        elif ballot.numbers:
+            rolls = ts_us
+            dice = roll(self._served.seed, self._served.surroundings.cluster, message.request.bundle, rolls)
+            broker = view.roster[ballot.pick(dice)].id
+        propensity = None if broker is None else ballot.odds[broker]
+        return Answer(decision, policy, ballot, broker, propensity, rolls, dice, ts_us, message, view)
+
+    def _ballot(self, policy: Policy, message: DecideMessage, view: View, ts_us: int) -> Ballot:
+        if "view.now" in policy.reads:
+            return ballot_at(policy, message.request, view, message.candidates, ts_us)
+        key = (policy.name, view.reference, message.candidates)
+        known = self._instants.get(key)
+        if known is None:
+            known = self._instants[key] = Instant(policy, view.at(ts_us, message.candidates)), {}
+            if len(self._instants) > _MOST_INSTANTS:
+                self._instants.popitem(last=False)
+        instant, ballots = known
+        asked = policy.decision_key(message.request)
+        ballot = ballots.get(asked)
+        if ballot is None:
+            # Keys hold what clients send, so there may be any number of them.
+            if len(ballots) >= _MOST_BALLOTS:
+                ballots.clear()
+                instant.kept.clear()
+                instant.chosen.clear()
+            ballot = ballots[asked] = policy.ballot(message.request, instant)
+        return ballot

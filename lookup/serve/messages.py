@@ -1,0 +1,240 @@
+"""Read the JSON that brokers send: batches of lookups and requests to decide.
+
+The protocol is described in `docs/decisions/bridge-protocol.md`. Every mistake is an `InputError` that names the field.
+Texts that come out can be written to Parquet as they are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lookup.errors import InputError, InvalidNameError, LimitError
+from lookup.logs.columns import check_row
+from lookup.model import LookupOptions, LookupRequest
+from lookup.model.bundles import NamespaceBundle
+from lookup.model.documents import NestingError, flag, json_value, mapping, text, texts, whole_number
+from lookup.model.quoting import shown
+from lookup.model.request import request_of
+from lookup.model.time import FIRST_US, LAST_US
+
+__all__ = ["PROTOCOL", "Bounds", "DecideMessage", "RecordMessage", "body_of", "decide_message"]
+__all__ += ["record_message"]
+
+#: Version of the protocol that this server speaks.
+PROTOCOL = 1
+#: Brokers that a request may have to choose from.
+_MOST_CANDIDATES = 10_000
+_MOST_LOOKUPS = 1000
+_LONGEST_VIEW_ID = 200
+#: What is recorded in the place of a masked value.
+_MASK = "masked"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Limits of a request's lookup properties, and the fields that are not recorded."""
+
+    max_properties: int = 64
+    max_property_length: int = 4096
+    masked: frozenset[str] = frozenset()
+
+    def properties_in(self, record: Mapping[str, Any]) -> dict[str, str]:
+        """Return the lookup properties of a request.
+
+        Raises:
+            LimitError: if they exceed the limits.
+        """
+        given = record.get("properties")
+        if given is None:
+            return {}
+        properties = texts(given, "properties")
+        if len(properties) > self.max_properties:
+            raise LimitError(f"properties: {len(properties)} are more than the {self.max_properties} accepted")
+        longest = max((max(len(key), len(value)) for key, value in properties.items()), default=0)
+        if longest > self.max_property_length:
+            raise LimitError(
+                f"properties: one has {longest} characters, more than the {self.max_property_length} accepted"
+            )
+        return properties
+
+    def recorded_properties(self, properties: Mapping[str, str]) -> dict[str, str]:
+        """Return properties as they are recorded: masked values replaced by a word."""
+        if "properties" in self.masked:
+            return dict.fromkeys(properties, _MASK)
+        return {key: _MASK if f"properties.{key}" in self.masked else value for key, value in properties.items()}
+
+    def recorded_client(self, client: str | None) -> str | None:
+        """Return a client as it is recorded."""
+        return _MASK if client is not None and "client" in self.masked else client
+
+
+@dataclass(frozen=True, slots=True)
+class DecideMessage:
+    """A broker's question who should own a bundle."""
+
+    broker: str
+    asked_us: int
+    request: LookupRequest
+    candidates: tuple[str, ...]
+    view_id: str
+    #: by broker id a pair of JSON texts, of `BrokerLookupData` and of `BrokerLoadData`; None if the view is known
+    view: Mapping[str, tuple[str, str | None]] | None
+    #: whether the asking broker keeps its own choice, whatever is answered
+    is_shadow: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RecordMessage:
+    """Lookups that a broker has answered."""
+
+    broker: str
+    #: lookups that the broker has lost since it started
+    dropped: int
+    #: checked rows of LOOKUPS without cluster, seq and propensity, each with the bundle of its topic
+    rows: tuple[tuple[str, dict[str, Any]], ...]
+    #: why other rows cannot be recorded
+    refused: tuple[str, ...]
+
+
+def body_of(raw: bytes) -> dict[str, Any]:
+    """Read a body as a JSON object.
+
+    Raises:
+        InputError: if it is none.
+    """
+    try:
+        value = json_value(raw.decode())
+        # Half a surrogate pair can be written in JSON and not in UTF-8, so not in Parquet either.
+        if b"\\u" in raw:
+            value = json.loads(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
+    except NestingError as error:
+        raise InputError(f"the body {error}") from None
+    except ValueError as error:
+        raise InputError(f"the body is no JSON in UTF-8: {error}") from None
+    return mapping(value, "the body")
+
+
+def decide_message(body: Mapping[str, Any], bounds: Bounds) -> DecideMessage:
+    """Read a request to decide.
+
+    Raises:
+        InputError: naming the field that is missing or wrong.
+        LimitError: if there are too many, or too long, properties.
+    """
+    view = mapping(_needed(body, "view"), "view")
+    view_id = _named(view, "id", "view.id")
+    if len(view_id) > _LONGEST_VIEW_ID:
+        raise InputError(f"view.id has {len(view_id)} characters, more than {_LONGEST_VIEW_ID}")
+    candidates = _needed(body, "candidates")
+    # Sets of types and names: a loop over a hundred candidates takes longer than all the rest.
+    if not isinstance(candidates, list) or not {*map(type, candidates)} <= {str}:
+        raise InputError(f"candidates is {shown(candidates)}, not a list of broker ids")
+    if not 1 <= len(candidates) <= _MOST_CANDIDATES:
+        raise InputError(f"candidates has {len(candidates)} entries, not 1 to {_MOST_CANDIDATES}")
+    if len({*candidates}) < len(candidates):
+        raise InputError("candidates names a broker twice")
+    topic, bundle, client = _optional(body, "topic"), _named(body, "bundle"), _optional(body, "client")
+    try:
+        NamespaceBundle.parse(bundle)
+    except InvalidNameError as error:
+        raise InputError(f"bundle: {error}") from None
+    options = LookupOptions(advertised_listener_name=_optional(body, "listener"), properties=bounds.properties_in(body))
+    return DecideMessage(
+        broker=_named(body, "broker"),
+        asked_us=_moment(body),
+        request=request_of(topic, bundle, options, client),
+        candidates=tuple(candidates),
+        view_id=view_id,
+        view=None if view.get("brokers") is None else _brokers_in(mapping(view["brokers"], "view.brokers")),
+        is_shadow=flag(body.get("shadow") or False, "shadow"),
+    )
+
+
+def record_message(body: Mapping[str, Any], bounds: Bounds) -> RecordMessage:
+    """Read a batch of lookups; single ones that cannot be recorded are refused, the others stand.
+
+    Raises:
+        InputError: naming the field of the batch that is missing or wrong.
+    """
+    broker, dropped = _named(body, "broker"), whole_number(body.get("dropped") or 0, "dropped")
+    lookups = _needed(body, "lookups")
+    if not isinstance(lookups, list):
+        raise InputError(f"lookups is {shown(lookups)}, not a list")
+    if len(lookups) > _MOST_LOOKUPS:
+        raise InputError(f"lookups has {len(lookups)} entries, more than {_MOST_LOOKUPS}")
+    rows: list[tuple[str, dict[str, Any]]] = []
+    refused: list[str] = []
+    for number, entry in enumerate(lookups):
+        try:
+            record = mapping(entry, f"lookups[{number}]")
+            properties = bounds.recorded_properties(bounds.properties_in(record))
+            latency = record.get("latencyMicros")
+            values = {
+                "ts": record.get("ts"),
+                "topic": record.get("topic"),
+                "client": bounds.recorded_client(_optional(record, "client")),
+                "properties": properties,
+                "asked_broker": broker,
+                "broker": record.get("answer"),
+                "result": record.get("result"),
+                "read_only": record.get("readOnly"),
+                "authoritative": record.get("authoritative"),
+                "listener": record.get("listener"),
+                "latency_ms": None if latency is None else whole_number(latency, "latencyMicros") / 1000,
+            }
+            row = check_row("lookups", values, "checked later")
+            bundle = _named(record, "bundle")
+        except InputError as error:
+            refused.append(f"lookups[{number}]: {error}")
+            continue
+        if isinstance(row, str):
+            refused.append(f"lookups[{number}]: {row}")
+        else:
+            rows.append((bundle, row))
+    return RecordMessage(broker, dropped, tuple(rows), tuple(refused))
+
+
+def _brokers_in(brokers: Mapping[str, Any]) -> dict[str, tuple[str, str | None]]:
+    """Return the records of a view as texts, in one spelling, so that equal views are equal texts."""
+    records: dict[str, tuple[str, str | None]] = {}
+    for broker, entry in sorted(brokers.items()):
+        record = mapping(entry, f"view.brokers.{shown(broker)}")
+        data = mapping(_needed(record, "lookupData"), f"view.brokers.{shown(broker)}.lookupData")
+        load = record.get("load")
+        records[broker] = (
+            _ENCODER.encode(data),
+            None if load is None else _ENCODER.encode(mapping(load, f"view.brokers.{shown(broker)}.load")),
+        )
+    return records
+
+
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+
+
+def _needed(record: Mapping[str, Any], key: str) -> Any:
+    value = record.get(key)
+    if value is None:
+        raise InputError(f"{key} is missing")
+    return value
+
+
+def _named(record: Mapping[str, Any], key: str, title: str | None = None) -> str:
+    value = text(_needed(record, key), title or key)
+    if not value:
+        raise InputError(f"{title or key} is empty")
+    return value
+
+
+def _optional(record: Mapping[str, Any], key: str) -> str | None:
+    value = record.get(key)
+    return None if value is None else text(value, key)
+
+
+def _moment(record: Mapping[str, Any]) -> int:
+    value = whole_number(_needed(record, "ts"), "ts")
+    if not FIRST_US <= value <= LAST_US:
+        raise InputError(f"ts is {value}, not an instant of the years 1 to 9999 in µs")
+    return value

@@ -1,0 +1,47 @@
+"""Count what the decision server does, in the text format of Prometheus."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from lookup.serve.recording import TABLES, Recorder
+
+__all__ = ["Metrics"]
+
+#: Seconds; a broker waits for 0.1 of them by default.
+_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
+
+
+class Metrics:
+    """The figures of one server; children with labels are looked up once, since that takes longer than counting."""
+
+    def __init__(self) -> None:
+        own = self.registry = CollectorRegistry()
+        self.requests = Counter("lookup_requests", "requests by path and status", ["path", "status"], registry=own)
+        self.decisions = Counter(
+            "lookup_decisions", "answers by policy and outcome", ["policy", "outcome"], registry=own
+        )
+        self.lookups = Counter("lookup_recorded_lookups", "lookups taken into the record", registry=own)
+        self.refused = Counter("lookup_refused_lookups", "lookups that cannot be recorded", registry=own)
+        self.shadow_lost = Counter(
+            "lookup_shadow_lost", "requests that policies in shadow were not asked", registry=own
+        )
+        self.clock_jumps = Counter("lookup_clock_jumps", "times the clock went back", registry=own)
+        self.reloads = Counter("lookup_reloads", "settings loaded again, by outcome", ["outcome"], registry=own)
+        self.dropped = Gauge(
+            "lookup_sender_dropped", "lookups a broker lost since it started", ["broker"], registry=own
+        )
+        self.pending = Gauge("lookup_pending_rows", "rows that wait to be written", registry=own)
+        self.failing = Gauge("lookup_record_failing", "1 if rows cannot be written", registry=own)
+        self.written = Gauge("lookup_written_rows", "rows written since the start", ["table"], registry=own)
+        self.lost = Gauge("lookup_lost_rows", "rows lost since the start, too many waited", ["table"], registry=own)
+        self.seconds = Histogram("lookup_decide_seconds", "time to answer a broker", buckets=_BUCKETS, registry=own)
+
+    def text(self, recorder: Recorder) -> bytes:
+        """Return all figures, those of the record as they are now."""
+        self.pending.set(recorder.pending)
+        self.failing.set(recorder.failure is not None)
+        for table in TABLES:
+            self.written.labels(table).set(recorder.written[table])
+            self.lost.labels(table).set(recorder.lost[table])
+        return generate_latest(self.registry)

@@ -1,0 +1,159 @@
+"""Load the policies of the decision server, refuse those it cannot serve, and describe them in its record."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from lookup.engine.build import build_policies, policy_table
+from lookup.engine.plugins import Registry, load_plugins
+from lookup.engine.policy import Policy
+from lookup.errors import InputError, PluginError, SettingsError
+from lookup.logs.sources import locate
+from lookup.model import Topology
+from lookup.model.documents import parsed_object
+from lookup.model.topology import Edge
+from lookup.serve.views import Surroundings, digest_of
+from lookup.settings import PolicySpec, ServingFile, policy_warnings, topology
+
+__all__ = ["ServedPolicies", "built_again", "document_of", "plugin_versions", "served_policies"]
+
+#: Sources of what a policy may read that a server without a collector does not have.
+_ABSENT: Mapping[str, str] = {
+    "view.ownership": "the owners of bundles, which a collector of the cluster would provide",
+    "view.memory": "its memory, which no server keeps over a restart",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class ServedPolicies:
+    """The policies of a server, and the document that describes them in its record."""
+
+    #: None: lookups are recorded, nothing is decided
+    active: Policy | None
+    shadows: tuple[Policy, ...]
+    seed: int
+    surroundings: Surroundings
+    #: policies with every parameter, plug-ins with their versions, seed and surroundings
+    document: Mapping[str, Any]
+    #: digest of the document
+    reference: str
+    #: sentences about what the server does otherwise than a user may expect
+    warnings: tuple[str, ...] = ()
+
+
+def served_policies(settings: ServingFile) -> ServedPolicies:
+    """Load the plug-ins and build the policies.
+
+    Raises:
+        SettingsError: all mistakes together, those policies included that read what this server does not provide.
+    """
+    try:
+        registry = load_plugins(settings.plugin_files)
+    except PluginError as error:
+        raise SettingsError(str(error)) from None
+    problems: list[str] = []
+    policies: list[Policy] = []
+    for spec in settings.policies:
+        try:
+            policies += build_policies(registry, [spec])
+        except SettingsError as error:
+            problems += error.problems
+    section = settings.serving
+    warnings = [*policy_warnings(settings.policies)]
+    for policy in policies:
+        problems += _unserved(policy, section.masked)
+        idle = [name for name in ("shedder", "splitter") if getattr(policy, name) is not None]
+        if idle:
+            what = f"policy {policy.name!r} has a {' and a '.join(idle)}"
+            warnings.append(f"{what}: the server chooses first owners only, the brokers' own manager does the rest")
+    if problems:
+        raise SettingsError(problems)
+    surroundings = Surroundings(section.cluster, section.prefix, topology(settings))
+    document = _document(policies, registry, section.seed, surroundings)
+    active = next((policy for policy in policies if policy.name == section.active), None)
+    shadows = tuple(policy for policy in policies if policy is not active)
+    return ServedPolicies(active, shadows, section.seed, surroundings, document, digest_of(document), tuple(warnings))
+
+
+def _unserved(policy: Policy, masked: Sequence[str]) -> list[str]:
+    """Return why a policy cannot be served, a sentence for each part and source."""
+    problems = []
+    for part, reads in zip(policy.parts, policy.part_reads, strict=True):
+        for source, meaning in _ABSENT.items():
+            if source in reads:
+                problems.append(f"policy {policy.name!r}: part {part.name!r} reads {source}: {meaning}")
+        for field in masked:
+            # A policy that reads all properties reads the masked one as well, and the other way round.
+            is_read = field in reads or (field.startswith("properties.") and "properties" in reads)
+            if is_read or (field == "properties" and any(name.startswith("properties.") for name in reads)):
+                problems.append(
+                    f"policy {policy.name!r}: part {part.name!r} reads {field}, which serving.masked keeps out of the "
+                    "record: its decisions could not be verified"
+                )
+    if policy.is_stateful and not problems:
+        problems.append(f"policy {policy.name!r} keeps memory between decisions: {_ABSENT['view.memory']}")
+    return problems
+
+
+def _document(policies: Sequence[Policy], registry: Registry, seed: int, surroundings: Surroundings) -> dict[str, Any]:
+    return {
+        "policies": [policy_table(policy) for policy in policies],
+        "plugins": plugin_versions(registry),
+        "version": version("pulsar-lookup"),
+        "seed": seed,
+        "cluster": surroundings.cluster,
+        "prefix": surroundings.prefix,
+        "topology": asdict(surroundings.topology),
+    }
+
+
+def plugin_versions(registry: Registry) -> dict[str, str]:
+    """Return the version of every plug-in by its name: of an installed one its distribution's, else a digest."""
+    versions = {}
+    for source in registry.sources:
+        file = Path(source.origin)
+        is_file = file.is_file()
+        versions[source.name] = (
+            hashlib.blake2b(file.read_bytes(), digest_size=16).hexdigest() if is_file else source.origin
+        )
+    return versions
+
+
+def document_of(record: str, reference: str) -> dict[str, Any]:
+    """Read a document of a record.
+
+    Args:
+        record: path or URI of its folder.
+
+    Raises:
+        InputError: if it is not there or is no JSON object.
+    """
+    name = f"settings/{reference}.json"
+    system, inner = locate(f"{record}/{name}")
+    try:
+        with system.open_input_stream(inner) as stream:
+            return parsed_object(stream.read().decode(), name)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{name} cannot be read: {error}") from None
+
+
+def built_again(document: Mapping[str, Any], registry: Registry) -> tuple[dict[str, Policy], Surroundings]:
+    """Build the policies, by name, that a document of a record describes, and the surroundings of its views.
+
+    Raises:
+        SettingsError: if a policy cannot be built with the plug-ins that are loaded.
+        InputError: if the document is none of a server's.
+    """
+    try:
+        specs = [PolicySpec.model_validate(table) for table in document["policies"]]
+        places = document["topology"]
+        edges = tuple(Edge(**edge) for edge in places["edges"])
+        surroundings = Surroundings(document["cluster"], document["prefix"], Topology(**{**places, "edges": edges}))
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"a document of settings is incomplete: {error}") from None
+    return {policy.name: policy for policy in build_policies(registry, specs)}, surroundings

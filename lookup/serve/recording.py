@@ -1,0 +1,210 @@
+"""Record lookups, decisions and views in Parquet files that roll: each is complete when it appears.
+
+Rows wait in memory until the next flush, so a crash loses those of one interval at most. While nothing can be written,
+as on a full disk, rows wait up to a bound; what comes after is lost and counted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, OrderedDict
+from collections.abc import Mapping, Sequence
+from itertools import count
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import pyarrow as pa
+
+from lookup.errors import InputError
+from lookup.logs.outputs import named_refusals
+from lookup.logs.schema import CANONICAL, SERVED_DECISIONS, VIEWS, partition_of, write_parquet
+from lookup.model.time import time_text
+from lookup.serve.deciding import Answer
+from lookup.serve.messages import RecordMessage
+from lookup.serve.views import View
+
+__all__ = ["TABLES", "Recorder"]
+
+#: Tables of a record, each in a folder of its name, in the order in which they are written: what a row refers to
+#: appears before the row, also for those who read while the server runs.
+TABLES: Mapping[str, pa.Schema] = {
+    "views": VIEWS,
+    "brokers": CANONICAL["brokers"],
+    "loads": CANONICAL["loads"],
+    "decisions": SERVED_DECISIONS,
+    "lookups": CANONICAL["lookups"],
+}
+#: Bundles whose last decision is remembered, for the propensity of the lookups that follow.
+_MOST_BUNDLES = 200_000
+#: Views that are known to be recorded.
+_MOST_VIEWS = 10_000
+#: Rows of one file at most, as many as memory holds well while it is written.
+_ROWS_PER_FILE = 100_000
+_DAY_US = 86_400_000_000
+
+
+class Recorder:
+    """Collects rows, and writes them when it is told to; rows may be added while it writes.
+
+    Args:
+        folder: of the record; it may hold earlier records.
+        run: makes the names of files differ between runs of the server.
+        max_pending: rows that may wait.
+    """
+
+    def __init__(self, folder: str, cluster: str, run: str, max_pending: int) -> None:
+        self.folder, self._cluster, self._run = Path(folder), cluster, run
+        self.max_pending = max_pending
+        #: rows lost because too many waited, and rows written, by table
+        self.lost: Counter[str] = Counter()
+        self.written: Counter[str] = Counter()
+        #: why the last flush failed; None if it did not
+        self.failure: str | None = None
+        self._pending: dict[str, list[tuple[Any, ...]]] = {table: [] for table in TABLES}
+        self._files, self._seq = count(1), count(1)
+        self._writing = Lock()
+        #: broker and propensity of the last decision that was carried out, by bundle
+        self._chosen: OrderedDict[str, tuple[str, float]] = OrderedDict()
+        self._views: OrderedDict[str, None] = OrderedDict()
+        #: lookup data of every broker that is registered, and time of its last load report in ms
+        self._registered: dict[str, str] = {}
+        self._reported: dict[str, int] = {}
+
+    def prepare(self) -> None:
+        """Make the folder and try to write in it.
+
+        Raises:
+            InputError: if that is refused.
+        """
+        with named_refusals(str(self.folder)):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            trial = self.folder / f".trial-{self._run}"
+            trial.mkdir()
+            trial.rmdir()
+
+    @property
+    def pending(self) -> int:
+        """Return how many rows wait."""
+        return sum(map(len, self._pending.values()))
+
+    def add_lookups(self, message: RecordMessage) -> None:
+        """Record lookups; those that got the owner of the bundle's last decision have its propensity."""
+        for bundle, values in message.rows:
+            broker, propensity = self._chosen.get(bundle, (None, None))
+            row = {**values, "cluster": self._cluster, "seq": next(self._seq)}
+            if broker is not None and values.get("broker") == broker:
+                row["propensity"] = propensity
+            self._add("lookups", [row.get(name) for name in TABLES["lookups"].names])
+
+    def add_decision(self, answer: Answer, row: Sequence[Any], current: Sequence[View], *, is_carried: bool) -> None:
+        """Record a decision, and what is new in its view.
+
+        Args:
+            row: the answer as a row of SERVED_DECISIONS.
+            current: the latest view of every broker that asked: who is in none of them is not registered any more.
+        """
+        self._add("decisions", row)
+        bundle = answer.message.request.bundle
+        if is_carried and answer.broker is not None and answer.propensity is not None:
+            self._chosen[bundle] = answer.broker, answer.propensity
+            self._chosen.move_to_end(bundle)
+            if len(self._chosen) > _MOST_BUNDLES:
+                self._chosen.popitem(last=False)
+        view = answer.view
+        if view.reference in self._views:
+            return
+        self._views[view.reference] = None
+        if len(self._views) > _MOST_VIEWS:
+            self._views.popitem(last=False)
+        for broker, (data, load) in view.records.items():
+            self._add("views", (self._cluster, view.ts_us, view.reference, broker, data, load))
+        self._note_brokers(view, current)
+
+    def _note_brokers(self, view: View, current: Sequence[View]) -> None:
+        """Record as BROKERS and LOADS what a new view says that was not known."""
+        for broker, (data, load) in view.records.items():
+            if self._registered.get(broker) != data:
+                event = "updated" if broker in self._registered else "registered"
+                self._registered[broker] = data
+                self._add("brokers", (view.ts_us, self._cluster, broker, event, data))
+            if load is not None:
+                # Brokers hear of a report one after another: an older one must not come behind a newer one.
+                reported = json.loads(load).get("updatedAt") or 0
+                if reported > self._reported.get(broker, -1):
+                    self._reported[broker] = reported
+                    self._add("loads", (view.ts_us, self._cluster, broker, load))
+        for broker in sorted(self._registered.keys() - {name for other in current for name in other.records}):
+            del self._registered[broker]
+            self._add("brokers", (view.ts_us, self._cluster, broker, "unregistered", None))
+
+    def _add(self, table: str, row: Sequence[Any]) -> None:
+        if self.pending >= self.max_pending:
+            self.lost[table] += 1
+            # A view whose rows are incomplete is recorded again with the next decision on it.
+            if table == "views":
+                self._views.pop(str(row[2]), None)
+            return
+        self._pending[table].append(tuple(row))
+
+    def describe(self, reference: str, document: Mapping[str, Any]) -> None:
+        """Write the document that describes policies, under the reference that decisions have of it.
+
+        Raises:
+            InputError: if it cannot be written.
+        """
+        target = self.folder / "settings" / f"{reference}.json"
+        with named_refusals(str(self.folder)):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            hidden = target.with_name(f".{target.name}.{self._run}")
+            hidden.write_text(json.dumps(document, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+            hidden.replace(target)
+
+    def flush(self) -> None:
+        """Write the rows that wait, a file for each table and day; what cannot be written goes on waiting."""
+        with self._writing:
+            for table, pending in self._pending.items():
+                while pending:
+                    # Rows are only taken away here, and others only appended: the first ones stay the first.
+                    rows = pending[:_ROWS_PER_FILE]
+                    try:
+                        self._write(table, rows)
+                    except (OSError, InputError, pa.ArrowException) as error:
+                        self.failure = str(error)
+                        return
+                    del pending[: len(rows)]
+                    self.written[table] += len(rows)
+            self.failure = None
+
+    def _write(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        schema = TABLES[table]
+        at = schema.names.index("ts")
+        days: dict[int, list[tuple[Any, ...]]] = {}
+        for row in rows:
+            days.setdefault(row[at] // _DAY_US, []).append(row)
+        number = next(self._files)
+        finished: list[tuple[Path, Path]] = []
+        try:
+            for day, entries in days.items():
+                folder = self.folder / table / partition_of(self._cluster, time_text(day * _DAY_US)[:10])
+                name = f"part-{self._run}-{number:06d}.parquet"
+                hidden = folder / f".{name}"
+                finished.append((hidden, folder / name))
+                columns = zip(zip(*entries, strict=True), schema, strict=True)
+                arrays = [_array(values, entry.type) for values, entry in columns]
+                write_parquet(pa.Table.from_arrays(arrays, schema=schema), str(hidden))
+        except BaseException:
+            for hidden, _ in finished:
+                hidden.unlink(missing_ok=True)
+            raise
+        # Only now: if one day cannot be written, all are written again later, and no row may be there twice.
+        for hidden, target in finished:
+            hidden.replace(target)
+
+
+def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Convert a column; of lists and maps, which thousands of decisions have in common, each distinct one once."""
+    if not pa.types.is_nested(kind):
+        return pa.array(values, kind)
+    distinct = {value: number for number, value in enumerate(dict.fromkeys(values))}
+    return pa.array([*distinct], kind).take(pa.array([distinct[value] for value in values]))

@@ -1,0 +1,415 @@
+"""Run the decision server: HTTP requests of brokers in, answers out, everything recorded.
+
+One event loop does all the deciding; only files are written in a thread. The protocol is described in
+`docs/decisions/bridge-protocol.md`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import os
+import signal
+import time
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+from lookup.engine.explain import explain
+from lookup.engine.policy import Policy
+from lookup.errors import InputError, LimitError, PolicyError, SettingsError
+from lookup.serve.deciding import Answer, Deciders, Views
+from lookup.serve.messages import PROTOCOL, Bounds, DecideMessage, body_of, decide_message, record_message
+from lookup.serve.metrics import Metrics
+from lookup.serve.policies import ServedPolicies, served_policies
+from lookup.serve.recording import Recorder
+from lookup.serve.views import View
+from lookup.settings import ServingFile
+from lookup.settings.serving import ServingSection
+
+__all__ = ["DecisionServer", "serve"]
+
+#: Seconds a client may take to send its body.
+_PATIENCE_S = 10.0
+#: Brokers that have a figure of their own for what they lost.
+_MOST_BROKERS = 1000
+#: Settings that cannot change while the server runs.
+_FIXED = ("bind", "cluster", "port", "record")
+_PATHS = ("/decide", "/explain", "/health", "/metrics", "/record")
+
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True)
+class _Configured:
+    """Everything that settings decide and that loading them again replaces."""
+
+    section: ServingSection
+    served: ServedPolicies
+    bounds: Bounds
+    token: str | None
+
+
+def _configured(settings: ServingFile) -> _Configured:
+    """Build what settings describe.
+
+    Raises:
+        SettingsError: if a policy cannot be built or served, or the token cannot be read.
+    """
+    section, token = settings.serving, None
+    served = served_policies(settings)
+    if section.token_file is not None:
+        try:
+            token = Path(section.token_file).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise SettingsError(f"serving.token_file: {section.token_file} cannot be read: {error}") from None
+        if not token:
+            raise SettingsError(f"serving.token_file: {section.token_file} is empty; it should hold the token")
+    bounds = Bounds(section.max_properties, section.max_property_length, frozenset(section.masked))
+    return _Configured(section, served, bounds, token)
+
+
+class DecisionServer:
+    """Answers brokers by the policies of its settings.
+
+    Args:
+        report: takes a sentence for the operator.
+
+    Raises:
+        SettingsError: if a policy cannot be built or served, or the token cannot be read.
+        InputError: if the folder of the record cannot be written.
+    """
+
+    def __init__(self, settings: ServingFile, report: Callable[[str], None]) -> None:
+        self._report = report
+        self._last_us = time.time_ns() // 1000
+        self._configured = _configured(settings)
+        self._started_us = self._last_us
+        section, served = self._configured.section, self._configured.served
+        # The process as well: two servers may begin in one microsecond, after a clock was put back even in the same.
+        run = f"{self._started_us:x}-{os.getpid()}"
+        self.recorder = Recorder(section.record, section.cluster, run, section.max_pending_rows)
+        self.recorder.prepare()
+        self.recorder.describe(served.reference, served.document)
+        self.metrics = Metrics()
+        self._views = Views(served.surroundings)
+        self._deciders = Deciders(served, self._started_us)
+        self._answers: OrderedDict[str, Answer] = OrderedDict()
+        self._shadowed: deque[tuple[DecideMessage, View, str, int]] = deque()
+        self._has_shadowed = asyncio.Event()
+        self._in_flight = 0
+        self._is_stopping = False
+        self._brokers: set[str] = set()
+        for sentence in served.warnings:
+            report(f"warning: {sentence}")
+
+    def application(self) -> web.Application:
+        """Return the web application."""
+        largest = max(self._configured.section.max_decide_bytes, self._configured.section.max_record_bytes)
+        application = web.Application(middlewares=[self._guard], client_max_size=largest)
+        application.add_routes(
+            [
+                web.post("/decide", self._decide),
+                web.post("/record", self._record),
+                web.get("/health", self._health),
+                web.get("/metrics", self._show_metrics),
+                web.get("/explain/{decision}", self._explain),
+            ]
+        )
+        return application
+
+    # Requests
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        """Admit a request, turn mistakes into answers and count."""
+        path = "/" + request.path.split("/")[1]
+        response = await self._answered(request, handler, path)
+        self.metrics.requests.labels(path if path in _PATHS else "other", str(response.status)).inc()
+        return response
+
+    async def _answered(self, request: web.Request, handler: _Handler, path: str) -> web.StreamResponse:
+        configured = self._configured
+        if path != "/health" and configured.token is not None:
+            given = request.headers.get("Authorization", "").encode(errors="replace")
+            if not hmac.compare_digest(given, f"Bearer {configured.token}".encode()):
+                return _problem(401, "the token is missing or wrong")
+        asked = request.headers.get("X-Lookup-Protocol", str(PROTOCOL))
+        if asked != str(PROTOCOL):
+            return _problem(400, f"protocol {asked[:20]} is not spoken here; {PROTOCOL} would be right")
+        # Whoever watches the server must not take a busy one for a broken one.
+        is_full = path != "/health" and self._in_flight >= configured.section.max_in_flight
+        if self._is_stopping or is_full:
+            return _problem(503, "the server is stopping" if self._is_stopping else "too many requests are in flight")
+        self._in_flight += 1
+        try:
+            return await handler(request)
+        except LimitError as error:
+            return _problem(413, str(error))
+        except InputError as error:
+            return _problem(400, str(error))
+        except PolicyError as error:
+            return _problem(500, str(error))
+        except TimeoutError:
+            return _problem(400, f"the body did not arrive within {_PATIENCE_S:g} s")
+        except web.HTTPException as error:
+            return _problem(error.status, str(error.reason))
+        finally:
+            self._in_flight -= 1
+
+    async def _body(self, request: web.Request, most: int) -> dict[str, Any]:
+        too_large = LimitError(f"the body is larger than {most} bytes")
+        if (request.content_length or 0) > most:
+            raise too_large
+        async with asyncio.timeout(_PATIENCE_S):
+            raw = await request.read()
+        if len(raw) > most:
+            raise too_large
+        return body_of(raw)
+
+    async def _record(self, request: web.Request) -> web.StreamResponse:
+        body = await self._body(request, self._configured.section.max_record_bytes)
+        message = record_message(body, self._configured.bounds)
+        self.recorder.add_lookups(message)
+        self.metrics.lookups.inc(len(message.rows))
+        self.metrics.refused.inc(len(message.refused))
+        # A figure for each broker, but not for whatever a stranger sends as its name.
+        if len(self._brokers) < _MOST_BROKERS or message.broker in self._brokers:
+            self._brokers.add(message.broker)
+            self.metrics.dropped.labels(message.broker).set(message.dropped)
+        first = {"reason": message.refused[0]} if message.refused else {}
+        return web.json_response({"accepted": len(message.rows), "refused": len(message.refused), **first})
+
+    async def _decide(self, request: web.Request) -> web.StreamResponse:
+        began = time.perf_counter()
+        configured = self._configured
+        policy = configured.served.active
+        if policy is None:
+            return _problem(404, "this server only records: serving.active names no policy")
+        message = decide_message(await self._body(request, configured.section.max_decide_bytes), configured.bounds)
+        now_us = self._now_us()
+        view = self._views.find(message, now_us)
+        if view is None:
+            return _problem(409, f"there is no view {message.view_id!r} of broker {message.broker}; send it again")
+        decision = self._deciders.named()
+        try:
+            answer = self._deciders.answer(policy, message, view, decision, now_us)
+        except PolicyError:
+            self.metrics.decisions.labels(policy.name, "error").inc()
+            raise
+        self._keep(answer, configured, is_carried=not message.is_shadow)
+        self._answers[decision] = answer
+        while len(self._answers) > configured.section.explained:
+            self._answers.popitem(last=False)
+        if configured.served.shadows:
+            if len(self._shadowed) < configured.section.shadow_queue:
+                self._shadowed.append((message, view, decision, now_us))
+                self._has_shadowed.set()
+            else:
+                self.metrics.shadow_lost.inc()
+        content = {
+            "decision": decision,
+            "broker": answer.broker,
+            "propensity": answer.propensity,
+            "policy": policy.name,
+        }
+        if answer.ballot.declined is not None:
+            content["declined"] = answer.ballot.declined.value
+        self.metrics.seconds.observe(time.perf_counter() - began)
+        return web.json_response(content)
+
+    async def _health(self, _: web.Request) -> web.StreamResponse:
+        served, failure = self._configured.served, self.recorder.failure
+        content = {
+            "status": "ok" if failure is None else "failing",
+            "protocol": PROTOCOL,
+            "version": version("pulsar-lookup"),
+            "policy": None if served.active is None else served.active.name,
+        }
+        if failure is not None:
+            content["reason"] = failure
+        return web.json_response(content, status=200 if failure is None else 503)
+
+    async def _show_metrics(self, _: web.Request) -> web.StreamResponse:
+        return web.Response(body=self.metrics.text(self.recorder), content_type="text/plain", charset="utf-8")
+
+    async def _explain(self, request: web.Request) -> web.StreamResponse:
+        name = request.match_info["decision"]
+        answer = self._answers.get(name)
+        if answer is None:
+            return _problem(404, f"decision {name[:50]!r} is not among the last {len(self._answers)}")
+        return web.json_response(_explained(answer))
+
+    # Work behind the answers
+
+    def _now_us(self) -> int:
+        """Return the time of a decision; later than that of the one before, even if the clock goes back."""
+        now_us = time.time_ns() // 1000
+        if now_us < self._last_us:
+            self.metrics.clock_jumps.inc()
+        self._last_us = max(now_us, self._last_us + 1)
+        return self._last_us
+
+    def _keep(self, answer: Answer, configured: _Configured, *, is_carried: bool) -> None:
+        row = answer.row(configured.served, configured.bounds, is_carried=is_carried)
+        self.recorder.add_decision(answer, row, self._views.current, is_carried=is_carried)
+        outcome = "declined" if answer.broker is None else "chosen"
+        self.metrics.decisions.labels(answer.policy.name, outcome).inc()
+
+    async def work_in_shadow(self) -> None:
+        """Ask the policies in shadow about what was decided, one at a time and only between requests."""
+        while True:
+            await self._has_shadowed.wait()
+            while self._shadowed:
+                message, view, decision, ts_us = self._shadowed.popleft()
+                configured = self._configured
+                for policy in configured.served.shadows:
+                    self._ask_in_shadow(policy, (message, view, decision, ts_us), configured)
+                    # Requests that have arrived meanwhile come first.
+                    await asyncio.sleep(0)
+            self._has_shadowed.clear()
+
+    def _ask_in_shadow(
+        self, policy: Policy, question: tuple[DecideMessage, View, str, int], configured: _Configured
+    ) -> None:
+        try:
+            answer = self._deciders.answer(policy, *question)
+        except PolicyError:
+            self.metrics.decisions.labels(policy.name, "error").inc()
+            return
+        self._keep(answer, configured, is_carried=False)
+
+    async def work_on_record(self) -> None:
+        """Write rows again and again."""
+        failed = False
+        while True:
+            await asyncio.sleep(self._configured.section.flush_s)
+            await asyncio.to_thread(self.recorder.flush)
+            if (self.recorder.failure is not None) != failed:
+                failed = not failed
+                what = f"rows cannot be written and wait: {self.recorder.failure}"
+                self._report(what if failed else "rows are written again")
+
+    def reload(self, load: Callable[[], ServingFile]) -> bool:
+        """Take new settings, or keep the old ones and report why; return whether they were taken."""
+        try:
+            configured = _configured(load())
+            _require_same(configured.section, self._configured.section)
+            self.recorder.describe(configured.served.reference, configured.served.document)
+        except (SettingsError, InputError) as error:
+            for sentence in getattr(error, "problems", (str(error),)):
+                self._report(f"the settings stay as they were: {sentence}")
+            self.metrics.reloads.labels("refused").inc()
+            return False
+        # Views hold prefix and topology, which may be others now; brokers send theirs again when they are asked to.
+        if configured.served.surroundings != self._configured.served.surroundings:
+            self._views = Views(configured.served.surroundings)
+        decided = self._deciders
+        self._configured = configured
+        self.recorder.max_pending = configured.section.max_pending_rows
+        self._deciders = Deciders(configured.served, self._started_us, count=decided.count)
+        self._shadowed.clear()
+        for sentence in configured.served.warnings:
+            self._report(f"warning: {sentence}")
+        self._report("the settings were loaded again")
+        self.metrics.reloads.labels("taken").inc()
+        return True
+
+    def stop(self) -> None:
+        """Refuse further requests."""
+        self._is_stopping = True
+
+
+async def serve(
+    load: Callable[[], ServingFile],
+    report: Callable[[str], None],
+    *,
+    until: asyncio.Event | None = None,
+) -> None:
+    """Run the decision server until SIGTERM or SIGINT, or an event; SIGHUP loads the settings again.
+
+    Args:
+        load: reads the settings, at the start and for each SIGHUP.
+        report: takes a sentence for the operator.
+
+    Raises:
+        SettingsError: for mistakes in settings.
+        InputError: if the record cannot be written, or the port is taken.
+    """
+    settings = load()
+    server = DecisionServer(settings, report)
+    section = settings.serving
+    runner = web.AppRunner(server.application(), access_log=None)
+    await runner.setup()
+    ended = until or asyncio.Event()
+    loop = asyncio.get_running_loop()
+    work = [asyncio.ensure_future(server.work_in_shadow()), asyncio.ensure_future(server.work_on_record())]
+    try:
+        try:
+            site = web.TCPSite(runner, section.bind, section.port, shutdown_timeout=2.0)
+            await site.start()
+        except OSError as error:
+            raise InputError(f"{section.bind}:{section.port} cannot be listened on: {error.strerror}") from None
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, ended.set)
+        loop.add_signal_handler(signal.SIGHUP, server.reload, load)
+        host, port = runner.addresses[0][:2]
+        active = section.active or "no policy, lookups are recorded"
+        report(f"serving {active} on http://{host}:{port}, recording in {section.record}")
+        await ended.wait()
+        server.stop()
+    finally:
+        await runner.cleanup()
+        for task in work:
+            task.cancel()
+        await asyncio.gather(*work, return_exceptions=True)
+        await asyncio.to_thread(server.recorder.flush)
+    waiting = server.recorder.pending
+    if waiting:
+        report(f"{waiting} rows are lost, since they cannot be written: {server.recorder.failure}")
+
+
+def _require_same(section: ServingSection, before: ServingSection) -> None:
+    """Refuse new settings that differ in what cannot change while the server runs."""
+    changed = [key for key in _FIXED if getattr(section, key) != getattr(before, key)]
+    if changed:
+        sentences = [f"serving.{key}: cannot change while the server runs; start it again" for key in changed]
+        raise SettingsError(sentences)
+
+
+def _problem(status: int, sentence: str) -> web.Response:
+    headers = {"Retry-After": "1"} if status == 503 else None
+    return web.json_response({"error": sentence}, status=status, headers=headers)
+
+
+def _explained(answer: Answer) -> Mapping[str, Any]:
+    explanation = explain(answer.policy, answer.message.request, answer.instant())
+    return {
+        "decision": answer.decision,
+        "policy": explanation.policy,
+        "broker": answer.broker,
+        "propensity": answer.propensity,
+        "dice": answer.dice,
+        "view": answer.view.reference,
+        "declined": None if explanation.declined is None else explanation.declined.value,
+        "margin": explanation.margin,
+        "ties": explanation.ties,
+        "failure": explanation.failure,
+        "weights": dict(explanation.weights),
+        "brokers": [
+            {
+                "broker": vote.broker,
+                "reason": None if vote.reason is None else vote.reason.value,
+                "detail": vote.detail,
+                "score": vote.score,
+                "scores": dict(vote.scores),
+                "probability": vote.probability,
+            }
+            for vote in explanation.votes
+        ],
+    }

@@ -1,0 +1,284 @@
+"""Verify a record: decide again on the recorded views, and compare odds, dice and choice to the last digit.
+
+A task takes some files of DECISIONS and the views these name, so that Spark can divide a large record among workers.
+Nothing in here knows Spark: the caller brings what runs the tasks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from lookup.engine.ballots import Ballot, roll
+from lookup.engine.plugins import PluginContents, Registry, contents_of, load_contents, load_plugins
+from lookup.engine.policy import Policy
+from lookup.errors import InputError, PolicyError, SettingsError
+from lookup.logs.sources import list_files, locate, open_parquet
+from lookup.model import LookupOptions, LookupRequest
+from lookup.model.request import request_of
+from lookup.serve.deciding import ballot_at
+from lookup.serve.policies import built_again, document_of, plugin_versions
+from lookup.serve.views import Surroundings, View, digest_of, view_digest, view_of
+
+__all__ = ["CAUSES", "Disagreement", "RunTasks", "Verified", "VerifyJob", "verify", "verify_files"]
+
+#: Causes for which a decision cannot be repeated, in the order in which they are looked for.
+CAUSES = ("view", "load", "registry", "plug-in version", "settings", "policy")
+#: Rows of DECISIONS that one task takes.
+_ROWS_PER_TASK = 200_000
+#: Disagreements that are kept with their names; all are counted.
+_EXAMPLES = 20
+_MOST_BALLOTS = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """A decision that was not the same when it was taken again."""
+
+    decision: str
+    policy: str
+    #: one of `CAUSES`
+    cause: str
+    detail: str
+
+
+@dataclass
+class Verified:
+    """The outcome of a verification."""
+
+    decisions: int = 0
+    agree: int = 0
+    #: disagreements by cause
+    causes: Counter[str] = field(default_factory=Counter)
+    #: the first of them
+    examples: list[Disagreement] = field(default_factory=list)
+
+    @property
+    def share(self) -> float:
+        """Return the share of decisions that are the same, in [0, 1]."""
+        return self.agree / self.decisions if self.decisions else 1.0
+
+    def add(self, other: Verified) -> None:
+        """Add the outcome of other files."""
+        self.decisions += other.decisions
+        self.agree += other.agree
+        self.causes.update(other.causes)
+        self.examples = (self.examples + other.examples)[:_EXAMPLES]
+
+
+@dataclass(frozen=True)
+class VerifyJob:
+    """What every task needs besides its files."""
+
+    record: str
+    #: plug-in files by their contents: workers have others, or none
+    plugins: PluginContents
+    #: version of every plug-in, by its name
+    versions: Mapping[str, str]
+
+
+#: Runs a function on every list of files and returns the outcomes, in any order.
+RunTasks = Callable[
+    [Sequence[Sequence[str]], VerifyJob, Callable[[Sequence[str], VerifyJob], Verified]], list[Verified]
+]
+
+
+def verify(record: str, *, plugin_files: Sequence[str] = (), run_tasks: RunTasks | None = None) -> Verified:
+    """Verify the record of a decision server.
+
+    Args:
+        record: path or URI of its folder.
+        plugin_files: Python files with parts that the policies are made of.
+        run_tasks: None: all files are read in this process.
+
+    Raises:
+        InputError: if the folder is no record, or a file of it cannot be read.
+        PluginError: if a plug-in cannot be loaded.
+    """
+    record = record.rstrip("/")
+    registry = load_plugins(plugin_files)
+    job = VerifyJob(record, contents_of(plugin_files), plugin_versions(registry))
+    chunks: list[list[str]] = []
+    room = 0
+    try:
+        files = list_files([f"{record}/decisions"])
+    except InputError as error:
+        raise InputError(f"{record} is no record with decisions: {error}") from None
+    for file in files:
+        with open_parquet(file) as parquet:
+            rows = parquet.metadata.num_rows
+        if rows > room:
+            chunks.append([])
+            room = _ROWS_PER_TASK
+        chunks[-1].append(file)
+        room -= rows
+    outcomes = (
+        run_tasks(chunks, job, verify_files) if run_tasks else [_verified(chunk, job, registry) for chunk in chunks]
+    )
+    total = Verified()
+    for outcome in outcomes:
+        total.add(outcome)
+    return total
+
+
+def verify_files(files: Sequence[str], job: VerifyJob) -> Verified:
+    """Verify some files of DECISIONS, on a worker."""
+    return _verified(files, job, load_contents(job.plugins))
+
+
+def _verified(files: Sequence[str], job: VerifyJob, registry: Registry) -> Verified:
+    rows: list[dict[str, Any]] = []
+    for file in files:
+        with open_parquet(file) as parquet:
+            read = parquet.read(use_threads=False)
+        ts = read.column_names.index("ts")
+        rows += read.set_column(ts, "ts", read.column("ts").cast("int64")).to_pylist()
+    recorded = _RecordedViews(job.record, {row["view"] for row in rows})
+    described: dict[str, _Described] = {}
+    outcome = Verified()
+    for row in rows:
+        reference = row["settings"]
+        if reference not in described:
+            described[reference] = _Described(job, reference, registry)
+        outcome.decisions += 1
+        difference = described[reference].difference(row, recorded)
+        if difference is None:
+            outcome.agree += 1
+            continue
+        cause, detail = difference
+        outcome.causes[cause] += 1
+        if len(outcome.examples) < _EXAMPLES:
+            outcome.examples.append(Disagreement(row["decision"], row["policy"], cause, detail))
+    return outcome
+
+
+class _RecordedViews:
+    """The rows of VIEWS that some decisions name."""
+
+    def __init__(self, record: str, references: set[str]) -> None:
+        self._records: dict[str, dict[str, tuple[str, str | None]]] = {}
+        try:
+            files = list_files([f"{record}/views"])
+        except InputError:
+            files = []  # every decision then disagrees, by its view
+        for file in files:
+            system, inner = locate(file)
+            wanted = pc.field("view").isin(sorted(references))
+            columns = ["view", "broker", "lookup_data", "load"]
+            table = pq.read_table(inner, filesystem=system, columns=columns, filters=wanted, partitioning=None)
+            for row in table.to_pylist():
+                self._records.setdefault(row["view"], {})[row["broker"]] = row["lookup_data"], row["load"]
+
+    def find(self, reference: str) -> dict[str, tuple[str, str | None]] | None:
+        """Return the records of a view, sorted by broker; None if there are none."""
+        records = self._records.get(reference)
+        return None if records is None else dict(sorted(records.items()))
+
+
+class _Described:
+    """The policies that one document of settings describes, and views as they are seen under it."""
+
+    def __init__(self, job: VerifyJob, reference: str, registry: Registry) -> None:
+        self._views: dict[str, View] = {}
+        self._ballots: dict[Any, Ballot] = {}
+        #: why nothing can be decided under these settings
+        self.failure: str | None = None
+        self.policies: dict[str, Policy] = {}
+        self.surroundings = Surroundings("")
+        self.document: Mapping[str, Any] = {}
+        try:
+            self.document = document_of(job.record, reference)
+            self.policies, self.surroundings = built_again(self.document, registry)
+        except (InputError, SettingsError) as error:
+            self.failure = str(error)
+        self.is_changed = digest_of(self.document) != reference
+        before: Mapping[str, str] = self.document.get("plugins", {})
+        changed = [name for name, found in before.items() if job.versions.get(name) != found]
+        #: plug-ins that are others than they were, as a clause
+        self.other_plugins = ", ".join(
+            f"{name} was {before[name]} and is {job.versions.get(name, 'absent')}" for name in changed
+        )
+
+    def difference(self, row: Mapping[str, Any], recorded: _RecordedViews) -> tuple[str, str] | None:
+        """Return cause and detail if a decision is not the same when it is taken again; None if it is."""
+        records = recorded.find(row["view"])
+        if records is None:
+            return "view", f"view {row['view']} is not in the record"
+        absent = [broker for broker in row["candidates"] if broker not in records]
+        if absent:
+            return "view", f"broker {absent[0]} is not in view {row['view']}"
+        policy = self.policies.get(row["policy"])
+        if policy is None:
+            cause = "plug-in version" if self.other_plugins else "settings"
+            return cause, self.failure or f"policy {row['policy']!r} is not in the document {row['settings']}.json"
+        try:
+            ballot = self._ballot(policy, row, records)
+            different = _compared(row, ballot, self.document["seed"])
+        except (InputError, PolicyError) as error:
+            different = str(error)
+        if different is None:
+            return None
+        cause, detail = self._cause(row, records)
+        return cause, f"{different}: {detail}"
+
+    def _cause(self, row: Mapping[str, Any], records: Mapping[str, tuple[str, str | None]]) -> tuple[str, str]:
+        registry, _, loads = row["view"].partition("@")[0].partition(".")
+        registry_now, _, loads_now = view_digest(records).partition(".")
+        if loads_now != loads:
+            return "load", f"the load in view {row['view']} is not what was decided on"
+        if registry_now != registry:
+            return "registry", f"the brokers of view {row['view']} are not what was decided on"
+        if self.other_plugins:
+            return "plug-in version", self.other_plugins
+        if self.is_changed:
+            return "settings", f"the document {row['settings']}.json is not what was decided by"
+        return "policy", "the same view, settings and plug-ins gave another answer"
+
+    def _ballot(self, policy: Policy, row: Mapping[str, Any], records: Mapping[str, tuple[str, str | None]]) -> Ballot:
+        reference = row["view"]
+        if reference not in self._views:
+            self._views[reference] = view_of(records, int(reference.rpartition("@")[2]), self.surroundings)
+        request = _request_of(row)
+        now = row["ts"] if "view.now" in policy.reads else None
+        key = (policy.name, reference, tuple(row["candidates"]), now, policy.decision_key(request))
+        if key not in self._ballots:
+            if len(self._ballots) >= _MOST_BALLOTS:
+                self._ballots.clear()
+            self._ballots[key] = ballot_at(policy, request, self._views[reference], row["candidates"], row["ts"])
+        return self._ballots[key]
+
+
+def _request_of(row: Mapping[str, Any]) -> LookupRequest:
+    options = LookupOptions(advertised_listener_name=row["listener"], properties=json.loads(row["properties"]))
+    return request_of(row["topic"], row["bundle"], options, row["client"])
+
+
+def _compared(row: Mapping[str, Any], ballot: Ballot, seed: int) -> str | None:
+    """Return how a decision differs from a ballot and its dice; None if it does not."""
+    odds = dict(row["odds"] or ())
+    if odds != ballot.odds:
+        broker = next(name for name in {**odds, **ballot.odds} if odds.get(name) != ballot.odds.get(name))
+        return f"the odds of {broker} were {odds.get(broker, 0.0)} and are {ballot.odds.get(broker, 0.0)}"
+    declined = None if ballot.declined is None else ballot.declined.value
+    if row["declined"] != declined:
+        return f"it was declined for {row['declined']} and is for {declined}"
+    if not odds:
+        return None if row["broker"] is None else f"{row['broker']} was chosen, and no broker has odds"
+    dice = 0.0
+    if len(odds) > 1:
+        if row["rolls"] is None:
+            return "no dice are recorded, and several brokers have odds"
+        dice = roll(seed, row["cluster"], row["bundle"], row["rolls"])
+        if dice != row["dice"]:
+            return f"the dice were {row['dice']} and are {dice}"
+    # The odds stand in the order of the brokers' numbers, as the dice are read.
+    chosen = [*ballot.odds][ballot.numbers.index(ballot.pick(dice))]
+    if chosen != row["broker"] or row["propensity"] != odds[chosen]:
+        return f"{row['broker']} was chosen with {row['propensity']}, and it is {chosen} with {odds[chosen]}"
+    return None

@@ -1,0 +1,109 @@
+"""Build the view that a policy decides on from what a broker knows of all brokers, live and when a record is verified.
+
+Load is read as a replay reads LOADS, so that a policy sees the same figures in both.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lookup.engine.ledger import capacities
+from lookup.engine.ownership import Ownership
+from lookup.errors import InputError
+from lookup.model import Broker, BrokerLookupData, ClusterView, Load, Roster, Topology
+from lookup.replay.loads import ReportedLoads
+from lookup.replay.tables import broker_numbers, reported_load
+from lookup.replay.timeline import Registration
+
+__all__ = ["Surroundings", "View", "digest_of", "view_digest", "view_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Circumstances of a cluster that views need besides what brokers say."""
+
+    cluster: str
+    prefix: str = "lookup."
+    topology: Topology = Topology()
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """The brokers of a cluster and their load, as one broker knew them."""
+
+    #: digests of registry and load, and when the view was first seen: `REGISTRY.LOAD@TS`
+    reference: str
+    #: µs since the Unix epoch
+    ts_us: int
+    #: by broker id a pair of JSON texts, of `BrokerLookupData` and of `BrokerLoadData`
+    records: Mapping[str, tuple[str, str | None]]
+    roster: Roster
+    load: Load
+    surroundings: Surroundings
+
+    def at(self, now_us: int, candidates: Sequence[str]) -> ClusterView:
+        """Return what a policy sees: of all brokers of the view only the candidates are registered.
+
+        Args:
+            candidates: ids of brokers of the view.
+        """
+        offered = frozenset(candidates)
+        registered = np.array([broker in offered for broker in self.roster.ids], dtype=bool)
+        registered.flags.writeable = False
+        return ClusterView(
+            cluster=self.surroundings.cluster,
+            brokers=self.roster,
+            registered=registered,
+            capacity=capacities(self.roster, None),
+            epoch_us=self.ts_us,
+            now_us=now_us,
+            load=self.load,
+            # Policies that read owners, or keep memory, are not served: no broker knows either of all others.
+            ownership=Ownership(self.roster.ids),
+            unloaded={},
+            memory={},
+            topology=self.surroundings.topology,
+        )
+
+
+def view_of(records: Mapping[str, tuple[str, str | None]], ts_us: int, surroundings: Surroundings) -> View:
+    """Build a view.
+
+    Args:
+        records: by broker id the JSON texts of `BrokerLookupData` and `BrokerLoadData`; None: it has not reported.
+
+    Raises:
+        InputError: naming the broker whose data or load is not what Pulsar writes.
+    """
+    brokers, rows = [], []
+    for broker, (data, load) in records.items():
+        try:
+            registration = Registration(ts_us, broker, "registered", BrokerLookupData.from_json(data))
+            brokers.append(registration.applied_to(Broker(broker, property_prefix=surroundings.prefix)))
+            if load is not None:
+                rows.append({"ts": 0, "broker": broker, "value": reported_load(load)})
+        except InputError as error:
+            raise InputError(f"broker {broker}: {error}") from None
+    roster = Roster(brokers)
+    base = Load.unknown(len(roster))
+    load_figures = ReportedLoads(broker_numbers(rows, roster), len(roster)).figures(0, base) if rows else base
+    reference = f"{view_digest(records)}@{ts_us}"
+    return View(reference, ts_us, records, roster, load_figures.read_only(), surroundings)
+
+
+def view_digest(records: Mapping[str, tuple[str, str | None]]) -> str:
+    """Return digests of the registry and of the load of a view, with a dot between."""
+    registry = {broker: data for broker, (data, _) in records.items()}
+    loads = {broker: load for broker, (_, load) in records.items()}
+    return f"{digest_of(registry)}.{digest_of(loads)}"
+
+
+def digest_of(document: object) -> str:
+    """Return the digest of a document that JSON can hold, whatever the order of its keys."""
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

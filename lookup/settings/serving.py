@@ -1,0 +1,114 @@
+"""Model the file of the decision server: where it listens, what it records, its bounds and its policies."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated, Self
+
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from lookup.model.names import cluster_problem
+from lookup.model.quoting import shown, suggestion
+from lookup.settings.base import Positive, Strict, WholeFile, refuse
+from lookup.settings.cluster import TopologySection
+from lookup.settings.evaluation import Seed
+from lookup.settings.policy import PolicySpec
+
+__all__ = ["ServingFile", "ServingSection"]
+
+_Text = Annotated[str, Field(min_length=1)]
+
+
+class ServingSection(Strict):
+    """Rules of the decision server."""
+
+    cluster: _Text
+    """Name of the cluster whose brokers ask, as it stands in the recorded tables."""
+    record: _Text
+    """Path of the folder in which lookups and decisions are recorded; it may hold earlier records."""
+    active: str | None = None
+    """Name of the policy that decides; the others are asked in its shadow. Absent: lookups are recorded, nothing is
+    decided."""
+    bind: _Text = "127.0.0.1"
+    """Address to listen on; by default only programs of the same machine can connect."""
+    port: Annotated[int, Field(strict=True, ge=0, le=65535)] = 8900
+    """Port to listen on; 0: a free one, which the first line of the log names."""
+    token_file: str | None = None
+    """Path of a file with the token that brokers have to send; absent: none."""
+    flush_s: Annotated[float, Field(strict=True, ge=0.1, le=3600)] = 5.0
+    """Seconds after which a row is in a file: what a crash of the server may lose."""
+    seed: Seed = 1
+    """Seed of the dice."""
+    prefix: str = "lookup."
+    """Prefix of the properties that brokers publish; Pulsar: `lookupPropertyPrefix`."""
+    masked: tuple[str, ...] = ()
+    """Fields of requests of which only their presence is recorded: `client`, `properties` or `properties.KEY`."""
+    max_decide_bytes: Positive = 1 << 20
+    """Greatest size of a request to decide."""
+    max_record_bytes: Positive = 4 << 20
+    """Greatest size of a batch of lookups."""
+    max_in_flight: Positive = 256
+    """Requests that may be under way; further ones are refused at once."""
+    max_properties: Positive = 64
+    """Lookup properties that a request may have."""
+    max_property_length: Positive = 4096
+    """Characters of a key or value of a lookup property."""
+    max_pending_rows: Positive = 500_000
+    """Rows that may wait for a disk that is full; further ones are lost, and counted."""
+    shadow_queue: Positive = 10_000
+    """Requests that may wait for the policies in shadow; further ones are lost to them, and counted."""
+    explained: Positive = 10_000
+    """Decisions that can be explained afterwards, the latest."""
+
+    @field_validator("cluster")
+    @classmethod
+    def _named(cls, cluster: str) -> str:
+        problem = cluster_problem(cluster)
+        if problem is not None:
+            raise ValueError(problem)
+        return cluster
+
+    @field_validator("masked")
+    @classmethod
+    def _maskable(cls, masked: tuple[str, ...]) -> tuple[str, ...]:
+        for name in masked:
+            key = name.removeprefix("properties.")
+            if name not in ("client", "properties") and (key == name or not key):
+                raise ValueError(f"should be `client`, `properties` or `properties.KEY`, not {shown(name)}")
+        return masked
+
+
+# As written an entry may also be the path of a file, which the loader replaces by what the file holds.
+_Policies = Annotated[
+    tuple[PolicySpec, ...], BeforeValidator(lambda given: given, json_schema_input_type=list[PolicySpec | str])
+]
+
+
+class ServingFile(WholeFile):
+    """Everything the decision server needs, with all files it names read into it."""
+
+    serving: ServingSection
+    """Rules of the decision server."""
+    topology: TopologySection = TopologySection()
+    """Distances between locations."""
+    policies: _Policies = ()
+    """The policies; tables, or paths of files with policies."""
+    plugin_files: tuple[str, ...] = ()
+    """Paths of Python files that register parts through the hooks."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        names = [policy.name for policy in self.policies]
+        problems = [
+            f"policies: {count} policies are named {shown(name)}; a name should occur once"
+            for name, count in Counter(names).items()
+            if count > 1
+        ]
+        active = self.serving.active
+        if active is not None and active not in names:
+            hint = suggestion(active, names, nothing="there are no policies")
+            problems.append(f"serving.active: there is no policy named {shown(active)}; {hint}")
+        if active is None and names:
+            problems.append("serving.active: should name the policy that decides, since there are policies")
+        refuse(problems)
+        return self

@@ -1,0 +1,229 @@
+"""Verifying a record: what a server decided is decided again to the last digit, and what was changed is named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lookup.cli import main
+from lookup.errors import InputError
+from lookup.serve.verifying import verify
+from tests.processes import awaited
+from tests.serve.servers import (
+    BUNDLE,
+    POLICIES,
+    decide,
+    lookup_entry,
+    read_table,
+    settings_file,
+    started,
+    view,
+)
+
+#: A plug-in file whose scorer can be changed.
+_PLUGIN = '''
+"""A plug-in."""
+from dataclasses import dataclass
+from typing import ClassVar
+from lookup.hooks import hookimpl
+
+
+@dataclass(frozen=True)
+class ByLength:
+    """Score brokers by the hour and their names."""
+
+    name: ClassVar[str] = "by-length"
+    reads: ClassVar[frozenset[str]] = frozenset({"view.now"})
+
+    def score(self, request, brokers, view):
+        """Depend on the instant."""
+        return [(view.now_us // 7 + position) % 10 / FACTOR for position in range(len(brokers))]
+
+
+@hookimpl
+def lookup_register_scorers():
+    """Register."""
+    return (ByLength,)
+'''
+_POLICIES = """
+plugin_files = ["plugin.py"]
+
+[[policies]]
+name = "by-rack"
+scorers = [{ use = "property-match", key = "rack", weight = 0.7 }, { use = "headroom", weight = 0.3 }]
+selector = { use = "softmax", temperature = 0.3 }
+
+[[policies]]
+name = "by-instant"
+scorers = ["by-length"]
+selector = "weighted-random"
+"""
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The record of a server that decided 60 times under two policies, and the settings beside it."""
+    folder = tmp_path_factory.mktemp("original")
+    (folder / "plugin.py").write_text(_PLUGIN.replace("FACTOR", "10"))
+    text = settings_file(folder, policies="x").read_text().rpartition("x")[0]
+    path = folder / "serving.toml"
+    path.write_text(
+        _POLICIES.partition("[[policies]]")[0] + text + "[[policies]]" + _POLICIES.partition("[[policies]]")[2]
+    )
+    views = [view("a", "b", "a", usage=0.3), view("a", "b", "c", usage=0.61), view("a", "b")]
+    with started(path) as server:
+        for number in range(60):
+            seen, rack = views[number % 3], "abx"[number // 3 % 3]
+            among = [*seen["brokers"]][: 2 + number % 2]
+            body = decide(seen, rack, bundle=BUNDLE, candidates=among, listener=f"l{number % 2}")
+            assert server.ask("POST", "/decide", body)[0] == 200
+        assert server.stop() == 0
+    return folder
+
+
+@pytest.fixture
+def folder(original: Path, tmp_path: Path) -> Path:
+    """A copy of the record that a test may change."""
+    for file in original.rglob("*"):
+        if file.is_file():
+            target = tmp_path / file.relative_to(original)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(file.read_bytes())
+    return tmp_path
+
+
+def changed(folder: Path, table: str, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Change rows of a recorded table in place; a row for which `change` answers False is taken out."""
+    for file in (folder / "record" / table).rglob("*.parquet"):
+        schema = pq.ParquetFile(file).schema_arrow
+        rows = pq.read_table(file, partitioning=None).to_pylist()
+        pq.write_table(pa.Table.from_pylist([row for row in rows if change(row) is not False], schema=schema), file)
+
+
+def causes(folder: Path) -> dict[str, int]:
+    """Verify the record of a folder and return the disagreements by cause."""
+    verified = verify(str(folder / "record"), plugin_files=[str(folder / "plugin.py")])
+    assert verified.agree + sum(verified.causes.values()) == verified.decisions == 120
+    return dict(verified.causes)
+
+
+def test_every_decision_is_the_same_again(folder: Path) -> None:
+    """Odds, dice and choice of both policies agree to the last digit, also of one that reads the time."""
+    assert causes(folder) == {}
+
+
+def test_the_command_prints_the_share(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The share that agrees is printed, with exit code 0 if it is all of them, else 1 and the causes."""
+    words = ["verify", str(folder / "record"), "--plugin-file", str(folder / "plugin.py")]
+
+    assert main(words) == 0
+    assert capsys.readouterr().out == "120 of 120 decisions agree, 100.00%\n"
+    changed(folder, "decisions", lambda row: row.update(seed=9, propensity=0.5) if row["broker"] == "b2:8080" else None)
+    assert main([*words, "--format", "json"]) == 1
+    content = json.loads(capsys.readouterr().out)
+    assert content["causes"]["policy"] == content["decisions"] - content["agree"] > 0
+    assert "was chosen with 0.5, and it is b2:8080 with" in content["examples"][0]["detail"]
+
+
+def test_changed_load_is_named(folder: Path) -> None:
+    """If a load is not what it was, decisions that depend on it differ by their load."""
+    changed(
+        folder, "views", lambda row: row.update(load='{"weightedMaxEMA":0.9}') if row["broker"] == "b1:8080" else None
+    )
+
+    assert {*causes(folder)} == {"load"}
+
+
+def test_changed_registry_is_named(folder: Path) -> None:
+    """If a broker's properties are not what they were, decisions differ by the registry."""
+    changed(folder, "views", lambda row: row.update(lookup_data='{"properties":{"lookup.rack":"z"}}'))
+
+    assert {*causes(folder)} == {"registry"}
+
+
+def test_missing_view_is_named(folder: Path) -> None:
+    """Without its view a decision cannot be repeated."""
+    changed(folder, "views", lambda row: row["broker"] != "b2:8080")
+
+    assert causes(folder) == {"view": 120}
+
+
+def test_other_plugin_is_named(folder: Path) -> None:
+    """If a plug-in is another one, decisions of its parts differ by its version; others agree."""
+    (folder / "plugin.py").write_text(_PLUGIN.replace("FACTOR", "11 ** 0.5 * (1 + position)"))
+
+    found = causes(folder)
+
+    assert {*found} == {"plug-in version"}
+    assert 0 < found["plug-in version"] <= 60
+
+
+def test_changed_or_missing_settings_are_named(folder: Path) -> None:
+    """If the document of settings is another one, or none, decisions differ by the settings."""
+    (document,) = (folder / "record" / "settings").glob("*.json")
+    document.write_text(document.read_text().replace('"temperature": 0.3', '"temperature": 0.4'))
+    assert causes(folder)["settings"] > 0
+
+    document.unlink()
+    assert causes(folder) == {"settings": 120}
+
+
+def test_changed_decision_is_named(folder: Path) -> None:
+    """Odds in the record that differ in their last digit are found."""
+
+    def nudge(row: dict[str, Any]) -> None:
+        """Change the last bit of the first odds."""
+        (broker, odds), *others = row["odds"]
+        row["odds"] = [(broker, odds * (1 + 2**-52)), *others]
+
+    changed(folder, "decisions", nudge)
+
+    assert causes(folder) == {"policy": 120}
+
+
+def test_folder_that_is_no_record_is_a_sentence(tmp_path: Path) -> None:
+    """A folder without decisions is refused in one sentence."""
+    with pytest.raises(InputError, match="is no record with decisions"):
+        verify(str(tmp_path))
+
+
+@pytest.mark.spark
+def test_spark_verifies_the_same(folder: Path, capsys: pytest.CaptureFixture[str], spark: object) -> None:
+    """On Spark the outcome is the same, and workers get the plug-in files."""
+    words = ["verify", str(folder / "record"), "--plugin-file", str(folder / "plugin.py"), "--master", "local[2]"]
+
+    assert main(words) == 0
+    assert capsys.readouterr().out == "120 of 120 decisions agree, 100.00%\n"
+
+
+def test_recorded_tables_are_inputs_of_an_evaluation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A log that a server recorded is evaluated as it is, while the server runs, with the registry it recorded."""
+    with started(settings_file(tmp_path)) as server:
+        for number in range(40):
+            topic, bundle = f"persistent://public/default/t{number}", "public/default/0x00000000_0xffffffff"
+            answer = server.ask("POST", "/decide", decide(view("a", "b", "a", usage=0.2), topic=topic, bundle=bundle))[
+                1
+            ]
+            entry = lookup_entry(topic=topic, bundle=bundle, answer=answer["broker"])
+            server.ask("POST", "/record", {"broker": "b1:8080", "lookups": [entry]})
+        awaited(lambda: len(read_table(server.record, "lookups")) == 40)
+        (tmp_path / "evaluation.toml").write_text(
+            'evaluation = { incumbent = "anywhere", seeds = 2 }\n'
+            'inputs = { lookups = "record/lookups", brokers = "record/brokers", loads = "record/loads" }\n' + POLICIES
+        )
+        words = ["evaluate", "--config", str(tmp_path / "evaluation.toml"), "--output", str(tmp_path / "out")]
+        code = main([*words, "--format", "json"])
+    summary = json.loads(capsys.readouterr().out)
+    rows = read_table(server.record, "lookups")
+
+    assert code in {0, 3}
+    assert {row["propensity"] for row in rows} == {0.5}
+    assert {entry["policy"] for entry in summary["metrics"]} == {"by-rack", "anywhere"}
+    match = {e["policy"]: e["value"] for e in summary["metrics"] if (e["metric"], e["by"]) == ("match_ratio", None)}
+    assert match["by-rack"] == 1.0
