@@ -2,7 +2,7 @@
 
     FOLDER/brokers, loads, bundles, ownership   canonical tables, part-000001.parquet and so on
     FOLDER/journal                              how the record was made: started, stopped, gap, leader, lost, back
-    FOLDER/namespaces.toml                      bundles of each namespace when it was first seen, as settings have them
+    namespaces.toml                             bundles of each namespace when it was first seen, as settings have them
 
 Every file says in its metadata until when the record is complete, and files of OWNERSHIP which message of the state
 topic was the last: both arrive with the rows or not at all.

@@ -13,7 +13,7 @@ record PolicySettings(Mode mode, String server, Duration timeout, String token) 
     static PolicySettings of(Properties conf) {
         String mode = text(conf, "lookupPolicyMode", "", "record|shadow|decide", "record, shadow or decide");
         String server = text(conf, "lookupPolicyServer", "", "https?://([A-Za-z0-9.-]+|\\[[\\w:]+])(:[0-9]{1,5})?(/[\\w./-]*)?",
-                "the URL of a decision server, such as http://127.0.0.1:8090");
+                "the URL of a decision server, such as http://127.0.0.1:8900");
         String millis = text(conf, "lookupPolicyTimeoutMillis", "100", "[1-9][0-9]{0,3}", "a whole number from 1 to 9999");
         String token = text(conf, "lookupPolicyToken", "", "[\\x21-\\x7e]*", "printable ASCII without blanks");
         return new PolicySettings(Mode.valueOf(mode.toUpperCase(Locale.ROOT)), server.replaceFirst("/+$", ""),
