@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lookup.engine.ballots import Ballot, roll
+from lookup.engine.explain import explain
 from lookup.engine.policy import Instant, Policy
 from lookup.errors import InputError
 from lookup.logs.columns import canonical_json
@@ -127,6 +128,34 @@ class Answer:
             "settings": served.reference,
         }
         return tuple([values.get(name) for name in SERVED_DECISIONS.names])
+
+    def explained(self) -> dict[str, Any]:
+        """Return every broker's rejection, scores and odds, as JSON; the policy is asked again."""
+        explanation = explain(self.policy, self.message.request, self.instant())
+        return {
+            "decision": self.decision,
+            "policy": explanation.policy,
+            "broker": self.broker,
+            "propensity": self.propensity,
+            "dice": self.dice,
+            "view": self.view.reference,
+            "declined": None if explanation.declined is None else explanation.declined.value,
+            "margin": explanation.margin,
+            "ties": explanation.ties,
+            "failure": explanation.failure,
+            "weights": dict(explanation.weights),
+            "brokers": [
+                {
+                    "broker": vote.broker,
+                    "reason": None if vote.reason is None else vote.reason.value,
+                    "detail": vote.detail,
+                    "score": vote.score,
+                    "scores": dict(vote.scores),
+                    "probability": vote.probability,
+                }
+                for vote in explanation.votes
+            ],
+        }
 
 
 def fingerprint_of(policy: Policy, view: View, candidates: Sequence[str], ts_us: int) -> str:

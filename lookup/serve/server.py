@@ -12,7 +12,7 @@ import os
 import signal
 import time
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -20,7 +20,6 @@ from typing import Any
 
 from aiohttp import web
 
-from lookup.engine.explain import explain
 from lookup.engine.policy import Policy
 from lookup.errors import InputError, LimitError, PolicyError, SettingsError
 from lookup.serve.deciding import Answer, Deciders, Views
@@ -53,6 +52,17 @@ class _Configured:
     served: ServedPolicies
     bounds: Bounds
     token: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What the active policy was asked, for those in its shadow."""
+
+    message: DecideMessage
+    view: View
+    #: name of the decision
+    decision: str
+    ts_us: int
 
 
 def _configured(settings: ServingFile) -> _Configured:
@@ -100,7 +110,7 @@ class DecisionServer:
         self._views = Views(served.surroundings)
         self._deciders = Deciders(served, self._started_us)
         self._answers: OrderedDict[str, Answer] = OrderedDict()
-        self._shadowed: deque[tuple[DecideMessage, View, str, int]] = deque()
+        self._shadowed: deque[_Question] = deque()
         self._has_shadowed = asyncio.Event()
         self._in_flight = 0
         self._is_stopping = False
@@ -208,7 +218,7 @@ class DecisionServer:
             self._answers.popitem(last=False)
         if configured.served.shadows:
             if len(self._shadowed) < configured.section.shadow_queue:
-                self._shadowed.append((message, view, decision, now_us))
+                self._shadowed.append(_Question(message, view, decision, now_us))
                 self._has_shadowed.set()
             else:
                 self.metrics.shadow_lost.inc()
@@ -243,7 +253,7 @@ class DecisionServer:
         answer = self._answers.get(name)
         if answer is None:
             return _problem(404, f"decision {name[:50]!r} is not among the last {len(self._answers)}")
-        return web.json_response(_explained(answer))
+        return web.json_response(answer.explained())
 
     # Work behind the answers
 
@@ -266,19 +276,16 @@ class DecisionServer:
         while True:
             await self._has_shadowed.wait()
             while self._shadowed:
-                message, view, decision, ts_us = self._shadowed.popleft()
-                configured = self._configured
+                question, configured = self._shadowed.popleft(), self._configured
                 for policy in configured.served.shadows:
-                    self._ask_in_shadow(policy, (message, view, decision, ts_us), configured)
+                    self._ask_in_shadow(policy, question, configured)
                     # Requests that have arrived meanwhile come first.
                     await asyncio.sleep(0)
             self._has_shadowed.clear()
 
-    def _ask_in_shadow(
-        self, policy: Policy, question: tuple[DecideMessage, View, str, int], configured: _Configured
-    ) -> None:
+    def _ask_in_shadow(self, policy: Policy, question: _Question, configured: _Configured) -> None:
         try:
-            answer = self._deciders.answer(policy, *question)
+            answer = self._deciders.answer(policy, question.message, question.view, question.decision, question.ts_us)
         except PolicyError:
             self.metrics.decisions.labels(policy.name, "error").inc()
             return
@@ -313,6 +320,7 @@ class DecisionServer:
         self._configured = configured
         self.recorder.max_pending = configured.section.max_pending_rows
         self._deciders = Deciders(configured.served, self._started_us, count=decided.count)
+        self.metrics.shadow_lost.inc(len(self._shadowed))
         self._shadowed.clear()
         for sentence in configured.served.warnings:
             self._report(f"warning: {sentence}")
@@ -385,31 +393,3 @@ def _require_same(section: ServingSection, before: ServingSection) -> None:
 def _problem(status: int, sentence: str) -> web.Response:
     headers = {"Retry-After": "1"} if status == 503 else None
     return web.json_response({"error": sentence}, status=status, headers=headers)
-
-
-def _explained(answer: Answer) -> Mapping[str, Any]:
-    explanation = explain(answer.policy, answer.message.request, answer.instant())
-    return {
-        "decision": answer.decision,
-        "policy": explanation.policy,
-        "broker": answer.broker,
-        "propensity": answer.propensity,
-        "dice": answer.dice,
-        "view": answer.view.reference,
-        "declined": None if explanation.declined is None else explanation.declined.value,
-        "margin": explanation.margin,
-        "ties": explanation.ties,
-        "failure": explanation.failure,
-        "weights": dict(explanation.weights),
-        "brokers": [
-            {
-                "broker": vote.broker,
-                "reason": None if vote.reason is None else vote.reason.value,
-                "detail": vote.detail,
-                "score": vote.score,
-                "scores": dict(vote.scores),
-                "probability": vote.probability,
-            }
-            for vote in explanation.votes
-        ],
-    }
