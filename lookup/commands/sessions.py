@@ -59,8 +59,10 @@ def spark_session(master: str | None) -> Iterator[SparkSession]:
         try:
             yield session
         except KeyboardInterrupt:
-            # Tasks that are killed on purpose log their failure, which is no news to whoever pressed Ctrl-C.
+            # Tasks that are killed on purpose log their failure, and threads of Java that they meet print theirs.
             session.sparkContext.setLogLevel("OFF")
+            java: Any = session.sparkContext._jvm
+            java.System.setErr(java.java.io.PrintStream(java.java.io.OutputStream.nullOutputStream()))
             raise
         finally:
             session.stop()
