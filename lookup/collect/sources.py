@@ -43,15 +43,8 @@ from lookup.errors import InputError
 from lookup.logs.system_topics import BROKER_LOAD_TOPIC, STATE_TOPIC, TOP_BUNDLES_TOPIC
 
 __all__ = [
-    "AdminRest",
-    "AdminSource",
-    "Credentials",
-    "RegistrySource",
-    "Source",
-    "TopicSource",
-    "now_us",
-    "pulsar_client",
-]
+    "AdminRest", "AdminSource", "Credentials", "RegistrySource", "Source", "TopicSource", "now_us", "pulsar_client",
+]  # fmt: skip
 
 #: Folder of the registry in ZooKeeper.
 _REGISTRY = "/loadbalance/brokers"

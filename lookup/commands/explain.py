@@ -280,28 +280,7 @@ def _json(scene: _Scene, special: str | None, explanations: Sequence[Explanation
         "cluster": scene.cluster,
         "at": time_text(scene.at_us),
         "answered_without_policy": special,
-        "policies": [
-            {
-                "policy": explanation.policy,
-                "declined": None if explanation.declined is None else explanation.declined.value,
-                "margin": explanation.margin,
-                "ties": explanation.ties,
-                "failure": explanation.failure,
-                "weights": dict(explanation.weights),
-                "brokers": [
-                    {
-                        "broker": vote.broker,
-                        "reason": None if vote.reason is None else vote.reason.value,
-                        "detail": vote.detail,
-                        "score": vote.score,
-                        "scores": dict(vote.scores),
-                        "probability": vote.probability,
-                    }
-                    for vote in explanation.votes
-                ],
-            }
-            for explanation in explanations
-        ],
+        "policies": [explanation.document() for explanation in explanations],
     }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from lookup.engine.answers import Failures
 from lookup.engine.ballots import Ballot
@@ -42,6 +43,28 @@ class Explanation:
     def chosen(self) -> tuple[BrokerVote, ...]:
         """Return the brokers the policy may answer with, likeliest first."""
         return tuple(sorted((vote for vote in self.votes if vote.probability), key=lambda vote: -vote.probability))
+
+    def document(self) -> dict[str, Any]:
+        """Return the explanation as JSON has it."""
+        return {
+            "policy": self.policy,
+            "declined": None if self.declined is None else self.declined.value,
+            "margin": self.margin,
+            "ties": self.ties,
+            "failure": self.failure,
+            "weights": dict(self.weights),
+            "brokers": [
+                {
+                    "broker": vote.broker,
+                    "reason": None if vote.reason is None else vote.reason.value,
+                    "detail": vote.detail,
+                    "score": vote.score,
+                    "scores": dict(vote.scores),
+                    "probability": vote.probability,
+                }
+                for vote in self.votes
+            ],
+        }
 
 
 def explain(policy: Policy, request: LookupRequest, instant: Instant) -> Explanation:

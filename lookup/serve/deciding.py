@@ -131,30 +131,13 @@ class Answer:
 
     def explained(self) -> dict[str, Any]:
         """Return every broker's rejection, scores and odds, as JSON; the policy is asked again."""
-        explanation = explain(self.policy, self.message.request, self.instant())
         return {
             "decision": self.decision,
-            "policy": explanation.policy,
             "broker": self.broker,
             "propensity": self.propensity,
             "dice": self.dice,
             "view": self.view.reference,
-            "declined": None if explanation.declined is None else explanation.declined.value,
-            "margin": explanation.margin,
-            "ties": explanation.ties,
-            "failure": explanation.failure,
-            "weights": dict(explanation.weights),
-            "brokers": [
-                {
-                    "broker": vote.broker,
-                    "reason": None if vote.reason is None else vote.reason.value,
-                    "detail": vote.detail,
-                    "score": vote.score,
-                    "scores": dict(vote.scores),
-                    "probability": vote.probability,
-                }
-                for vote in explanation.votes
-            ],
+            **explain(self.policy, self.message.request, self.instant()).document(),
         }
 
 
