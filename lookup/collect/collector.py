@@ -16,8 +16,8 @@ from threading import Event
 
 import pulsar
 
+from lookup.collect import observing
 from lookup.collect.folder import RecordFolder
-from lookup.collect.observing import Observer, Record
 from lookup.collect.sources import (
     AdminRest,
     AdminSource,
@@ -114,10 +114,10 @@ def collect(
         raise InputError(problem)
     with RecordFolder(output) as folder:
         past = folder.past(name)
-        observer = Observer(name, past, has_state=endpoints.service_url is not None)
+        observer = observing.Observer(name, past, has_state=endpoints.service_url is not None)
         recording = _Recording(folder, observer, warn=warn)
         recording.begin(past.until_us)
-        records: Queue[Record] = Queue(_MOST_WAITING)
+        records: Queue[observing.Record] = Queue(_MOST_WAITING)
         with ExitStack() as stack:
             sources = _sources(endpoints, rest, name, records, stack)
             # At the end in the reverse order: all are stopped before one is waited for.
@@ -150,7 +150,7 @@ def _asked_name(rest: AdminRest | None) -> str:
 
 
 def _sources(
-    endpoints: Endpoints, rest: AdminRest | None, cluster: str, records: Queue[Record], stack: ExitStack
+    endpoints: Endpoints, rest: AdminRest | None, cluster: str, records: Queue[observing.Record], stack: ExitStack
 ) -> list[Source]:
     sources: list[Source] = []
     if endpoints.zookeeper is not None:
@@ -170,7 +170,7 @@ class _Recording:
     """A run: an observer and the folder its rows go to."""
 
     folder: RecordFolder
-    observer: Observer
+    observer: observing.Observer
     warn: Callable[[str], None]
     written: Counter[str] = field(default_factory=Counter)
     _troubles: dict[str, str] = field(default_factory=dict)
@@ -185,7 +185,7 @@ class _Recording:
             self.warn(f"the record goes on; nothing was recorded from {time_text(until_us)} until now")
         self._write()
 
-    def run(self, records: Queue[Record], stop: Event, *, for_s: float | None, every_s: float) -> None:
+    def run(self, records: Queue[observing.Record], stop: Event, *, for_s: float | None, every_s: float) -> None:
         """Take records and write files until it is time to end."""
         began = time.monotonic()
         write_at = began + every_s

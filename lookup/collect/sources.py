@@ -27,18 +27,7 @@ import pulsar
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
-from lookup.collect.observing import (
-    BrokerReport,
-    Bundles,
-    CaughtUp,
-    Leader,
-    Record,
-    Registry,
-    SourceName,
-    StateRecord,
-    TopBundles,
-    Trouble,
-)
+from lookup.collect import observing
 from lookup.errors import InputError
 from lookup.logs.system_topics import BROKER_LOAD_TOPIC, STATE_TOPIC, TOP_BUNDLES_TOPIC
 
@@ -88,9 +77,9 @@ class Credentials:
 class Source(threading.Thread):
     """A thread that reads one source until it is stopped; `look` is called again and again."""
 
-    def __init__(self, name: SourceName, records: Queue[Record]) -> None:
+    def __init__(self, name: observing.SourceName, records: Queue[observing.Record]) -> None:
         super().__init__(name=f"collect-{name}", daemon=True)
-        self.source: SourceName = name
+        self.source: observing.SourceName = name
         self.stopped = threading.Event()
         self._records = records
         self._reason: str | None = None
@@ -105,7 +94,7 @@ class Source(threading.Thread):
             except Exception as error:  # noqa: BLE001
                 reason = _reason(error)
             if reason is not None and reason != self._reason:
-                self.put(Trouble(self.source, reason, now_us()))
+                self.put(observing.Trouble(self.source, reason, now_us()))
             self._reason = reason
             if reason is not None:
                 self.stopped.wait(_RETRY_S)
@@ -115,9 +104,9 @@ class Source(threading.Thread):
         """Report that the source can be read again, if it could not."""
         if self._reason is not None:
             self._reason = None
-            self.put(Trouble(self.source, None, now_us()))
+            self.put(observing.Trouble(self.source, None, now_us()))
 
-    def put(self, record: Record) -> None:
+    def put(self, record: observing.Record) -> None:
         """Hand a record over; wait while there is no room."""
         while not self.stopped.is_set():
             with suppress(Full):
@@ -210,7 +199,7 @@ class AdminSource(Source):
         lists_brokers: read which brokers there are as well; what they publish is not in the REST.
     """
 
-    def __init__(self, rest: AdminRest, records: Queue[Record], cluster: str, *, lists_brokers: bool) -> None:
+    def __init__(self, rest: AdminRest, records: Queue[observing.Record], cluster: str, *, lists_brokers: bool) -> None:
         super().__init__("admin", records)
         self._rest, self._cluster, self._lists_brokers = rest, cluster, lists_brokers
         self._listed: set[str] = set()
@@ -220,8 +209,8 @@ class AdminSource(Source):
         """Ask for everything once, and wait for the next time."""
         if self._lists_brokers:
             brokers = self._rest.get(f"brokers/{quote(self._cluster)}")
-            self.put(Registry({str(broker): None for broker in brokers}, now_us()))
-        self.put(Leader(self._leader(), now_us()))
+            self.put(observing.Registry({str(broker): None for broker in brokers}, now_us()))
+        self.put(observing.Leader(self._leader(), now_us()))
         if time.monotonic() >= self._list_at:
             self._listed.clear()
             self._list_at = time.monotonic() + _LIST_S
@@ -250,7 +239,7 @@ class AdminSource(Source):
             if error.code == 404:
                 return
             raise
-        self.put(Bundles(namespace, tuple(int(end, 16) for end in boundaries), now_us()))
+        self.put(observing.Bundles(namespace, tuple(int(end, 16) for end in boundaries), now_us()))
         self._listed.add(namespace)
 
     def close(self) -> None:
@@ -267,7 +256,7 @@ class RegistrySource(Source):
         servers: like `zk-0:2181,zk-1:2181/chroot`; `tls://` before them for an encrypted connection.
     """
 
-    def __init__(self, servers: str, records: Queue[Record], credentials: Credentials) -> None:
+    def __init__(self, servers: str, records: Queue[observing.Record], credentials: Credentials) -> None:
         super().__init__("zookeeper", records)
         is_tls = servers.startswith("tls://")
         logger = logging.getLogger(f"{__name__}.kazoo")
@@ -302,7 +291,7 @@ class RegistrySource(Source):
             except NoNodeError:
                 continue
             brokers[broker] = content.decode(errors="replace")
-        self.put(Registry(brokers, now_us()))
+        self.put(observing.Registry(brokers, now_us()))
         self.works()
         deadline = time.monotonic() + _POLL_S
         while not self._changed.wait(0.2) and time.monotonic() < deadline:
@@ -336,13 +325,17 @@ def pulsar_client(service_url: str, credentials: Credentials) -> pulsar.Client:
     )
 
 
-_SOURCE_OF: Mapping[str, SourceName] = {STATE_TOPIC: "state", BROKER_LOAD_TOPIC: "loads", TOP_BUNDLES_TOPIC: "bundles"}
+_SOURCE_OF: Mapping[str, observing.SourceName] = {
+    STATE_TOPIC: "state",
+    BROKER_LOAD_TOPIC: "loads",
+    TOP_BUNDLES_TOPIC: "bundles",
+}
 
 
 class TopicSource(Source):
     """Reads one of the load manager's topics; the state topic from its beginning, others from now on."""
 
-    def __init__(self, topic: str, client: Callable[[], pulsar.Client], records: Queue[Record]) -> None:
+    def __init__(self, topic: str, client: Callable[[], pulsar.Client], records: Queue[observing.Record]) -> None:
         super().__init__(_SOURCE_OF[topic], records)
         self._topic, self._client = topic, client
         self._reader: pulsar.Reader | None = None
@@ -361,7 +354,7 @@ class TopicSource(Source):
         except pulsar.Timeout:
             if not self._is_caught_up and not self._reader.has_message_available():
                 self._is_caught_up = True
-                self.put(CaughtUp(now_us()))
+                self.put(observing.CaughtUp(now_us()))
             return
         except pulsar.PulsarException:
             self._reader = None
@@ -369,13 +362,15 @@ class TopicSource(Source):
         self._after = message.message_id()
         self.put(self._record(message))
 
-    def _record(self, message: pulsar.Message) -> Record:
+    def _record(self, message: pulsar.Message) -> observing.Record:
         key, text, ts_us = message.partition_key(), message.data().decode(errors="replace"), message.publish_timestamp()
         ts_us *= 1_000
         if self.source == "state":
             position = message.message_id()
-            return StateRecord(key, text, ts_us, (position.ledger_id(), position.entry_id(), position.batch_index()))
-        return BrokerReport(key, text, ts_us) if self.source == "loads" else TopBundles(text, ts_us)
+            return observing.StateRecord(
+                key, text, ts_us, (position.ledger_id(), position.entry_id(), position.batch_index())
+            )
+        return observing.BrokerReport(key, text, ts_us) if self.source == "loads" else observing.TopBundles(text, ts_us)
 
     def close(self) -> None:
         """Do nothing: readers end with their client."""
