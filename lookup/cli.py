@@ -21,6 +21,7 @@ from lookup.commands import (
     explain,
     generate,
     ingest,
+    inspect,
     plugins,
     serve,
     show,
@@ -40,6 +41,7 @@ __all__ = ["COMMANDS", "main", "root_parser"]
 COMMANDS: tuple[Command, ...] = (
     evaluate.COMMAND,
     ingest.COMMAND,
+    inspect.COMMAND,
     collect.COMMAND,
     generate.COMMAND,
     explain.COMMAND,

@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from lookup.commands.options import Command, add_config, settings_flags
+from lookup.commands.inspect import inspected, print_findings
+from lookup.commands.options import Command, Parser, add_config, settings_flags
 from lookup.commands.selection import ANY_SETTINGS, examine, is_about_topics, registrations_in
 from lookup.commands.streams import say, stdout, warn
 from lookup.commands.topics import lister_of
+from lookup.engine.policy import Policy
 from lookup.engine.units import act_warnings, cannot_act, rates_without
 from lookup.errors import InputError, SettingsError
 from lookup.model.quoting import quantity
 from lookup.settings import EvaluationFile, load_topics, obstacles_of, warnings_of
 
-__all__ = ["COMMAND", "run"]
+if TYPE_CHECKING:
+    from lookup.replay.lint import Finding
+
+__all__ = ["COMMAND", "add_arguments", "run"]
 
 _NO_SPLITS = "a replay does not ask it and honours logged splits; `lookup simulate` does"
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the flags of `lookup config check`."""
+    add_config(parser, ANY_SETTINGS)
+    parser.add_argument(
+        "--against",
+        metavar="LOOKUPS",
+        help="the table LOOKUPS: also find rules, labels and parts of policies that have no effect on it",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -27,30 +44,42 @@ def run(arguments: argparse.Namespace) -> int:
         SettingsError: all mistakes together.
     """
     if is_about_topics(arguments.config):
+        if arguments.against is not None:
+            raise SettingsError("--against: holds an evaluation against a log; these are settings of topics")
         lister = lister_of(load_topics(arguments.config, settings_flags(arguments)), ())
         stdout().write(f"{arguments.config}: no mistakes in the settings of topics; lister {lister.name!r}\n")
         return 0
+    findings: Sequence[Finding] = ()
     examined = examine(arguments.config, settings_flags(arguments))
     settings = examined.findings.settings
     if settings is not None:
-        # Warnings come before mistakes, which are raised: a user should see both at once.
-        reads = {policy.name: policy.reads for policy in examined.policies}
-        for sentence in (*warnings_of(settings, reads), *obstacles_of(settings)):
-            warn(sentence)
-        rates = rates_without(settings)
-        if rates is not None:
-            # The mean load is read from the log, and only if a shedder goes by bytes or messages of unknown source.
-            idle = cannot_act(examined.policies, rates, lambda: _mean_load(settings))
-            for sentence in act_warnings(idle, settings.evaluation.incumbent):
-                warn(sentence)
-        for policy in examined.policies:
-            if policy.splitter is not None:
-                say(f"note: policy {policy.name!r} has a splitter, {policy.splitter.name!r}: {_NO_SPLITS}")
+        _warn(settings, examined.policies)
     if examined.problems or settings is None:
         raise SettingsError(examined.problems)
+    if arguments.against is not None:
+        findings = inspected(arguments.against, arguments.config, settings_flags(arguments)).findings
+        print_findings(findings)
     policies = quantity(len(settings.policies), "policy", "policies")
-    stdout().write(f"{arguments.config}: no mistakes; {policies}, {_brokers(settings)}\n")
+    without_effect = f"; {quantity(len(findings), 'finding')} on this log" if findings else ""
+    stdout().write(f"{arguments.config}: no mistakes{without_effect}; {policies}, {_brokers(settings)}\n")
     return 0
+
+
+def _warn(settings: EvaluationFile, policies: Sequence[Policy]) -> None:
+    """Warn of what is permitted but probably not meant, whatever the log."""
+    # Warnings come before mistakes, which are raised: a user should see both at once.
+    reads = {policy.name: policy.reads for policy in policies}
+    for sentence in (*warnings_of(settings, reads), *obstacles_of(settings)):
+        warn(sentence)
+    rates = rates_without(settings)
+    if rates is not None:
+        # The mean load is read from the log, and only if a shedder goes by bytes or messages of unknown source.
+        idle = cannot_act(policies, rates, lambda: _mean_load(settings))
+        for sentence in act_warnings(idle, settings.evaluation.incumbent):
+            warn(sentence)
+    for policy in policies:
+        if policy.splitter is not None:
+            say(f"note: policy {policy.name!r} has a splitter, {policy.splitter.name!r}: {_NO_SPLITS}")
 
 
 def _mean_load(settings: EvaluationFile) -> float | None:
@@ -90,8 +119,12 @@ COMMAND = Command(
     summary="find every mistake in an evaluation and the files it names, or in settings of topics",
     examples=(
         ("lookup config check --config evaluation.toml", "all mistakes and warnings; exit code 2 on mistakes"),
+        (
+            "lookup config check --config evaluation.toml --against sample/lookups",
+            "and what in it has no effect on that log; the exit code stays 0",
+        ),
         ("lookup config check --config topics.toml", "the same of settings of topics, or of a broker.conf"),
     ),
-    add_arguments=lambda parser: add_config(parser, ANY_SETTINGS),
+    add_arguments=add_arguments,
     run=run,
 )

@@ -67,6 +67,10 @@ class Share:
     namespaces: list[str] = field(default_factory=list)
     #: None if no demand has them: a dictionary also holds texts of rows that are left out
     properties: list[str | None] = field(default_factory=list)
+    #: lookups that carry each of the properties
+    by_properties: list[int] = field(default_factory=list)
+    #: rows, of demand or not, to which each rule for clients applies
+    by_rule: list[int] = field(default_factory=list)
     brokers: list[str] = field(default_factory=list)
     #: lookups that carry each of the brokers
     by_broker: list[int] = field(default_factory=list)
@@ -215,6 +219,7 @@ class Coder:
         self._properties, self._brokers = _Vocabulary(), _Vocabulary()
         self._extras = {name: _Vocabulary() for name in EXTRA_FIELDS if name in plan.extras}
         self._by_broker = self._by_properties = np.empty(0, dtype=np.int64)
+        self._by_rule = np.zeros(len(plan.client_rules), dtype=np.int64)
         self._maps: dict[str, tuple[pa.Array, Codes]] = {}
 
     def add(self, batch: LogBatch) -> None:
@@ -248,6 +253,7 @@ class Coder:
         share.properties = [
             text if count else None for text, count in zip(self._properties.values, lookups, strict=True)
         ]
+        share.by_properties, share.by_rule = lookups, self._by_rule.tolist()
         share.brokers = self._brokers.values
         share.by_broker = _added(self._by_broker, np.zeros(len(share.brokers), np.int64)).tolist()
         share.extras = {name: words.values for name, words in self._extras.items()}
@@ -302,6 +308,8 @@ class Coder:
             return next(matching, len(rules))
 
         by_rule = self._coded(batch, "client", first_rule, memo="rules")
+        # One count more, of the rows without a rule, is left out.
+        self._by_rule += np.bincount(by_rule, minlength=len(rules) + 1)[:-1]
         # Merged once per pair of properties and rule, of which there are few.
         pairs = column_keys(logged, size=len(words.codes) + 1, low=-1).by(by_rule, size=len(rules) + 1)
         (codes, matched), of_row = pairs.numbered()

@@ -18,7 +18,7 @@ from lookup.replay.tally import LoggedTally
 from lookup.replay.timeline import OwnershipEvent, Registration, children_of
 from lookup.replay.walk import ClusterWalk, Tick
 
-__all__ = ["ClusterFacts", "FactsWalk", "InducedMarks", "induced_marks"]
+__all__ = ["ClusterFacts", "FactsWalk", "InducedMarks", "induced_marks", "quiet_share"]
 
 Ints = NDArray[np.int64]
 
@@ -46,6 +46,8 @@ class ClusterFacts:
     ticks: int
     #: bundles the run begins with
     bundles: int
+    #: share of the scored demand that `quiet_share` finds
+    quiet: float
 
 
 class FactsWalk(ClusterWalk):
@@ -64,6 +66,8 @@ class FactsWalk(ClusterWalk):
         self._logged = LoggedTally(cluster, run, self._cells) if has_log else None
         self._floor = _Floor(run, len(cluster.timeline.roster))
         self._induced = self._demand = 0
+        #: start, lookups and registered brokers of every tick with lookups
+        self._busy: list[tuple[int, int, int]] = []
 
     def day(self, ticks: Sequence[Tick]) -> None:
         """Gather the facts of one day."""
@@ -72,6 +76,8 @@ class FactsWalk(ClusterWalk):
                 self._registry.apply(tick.events.registry)
             self._demand += tick.high - tick.low
             self._induced += self._count_induced(tick)
+            if tick.high > tick.low:
+                self._busy.append((tick.start_us, tick.high - tick.low, int(self._registry.registered.sum())))
             if tick.start_us < self._scored_from:
                 continue
             self._cells.add(tick.start_us, tick.end_us, self._registry.registered, None)
@@ -121,7 +127,28 @@ class FactsWalk(ClusterWalk):
             demand=self._demand,
             ticks=self._cluster.timeline.n_ticks,
             bundles=len(self._cluster.units[0]),
+            quiet=quiet_share(*np.array(self._busy, dtype=np.int64).reshape(-1, 3).T, run=self._run),
         )
+
+
+def quiet_share(starts: Ints, lookups: Ints, brokers: Ints, *, run: RunPlan) -> float:
+    """Return the share of lookups before which brokers had served less than one each in the time load is taken from.
+
+    Then the load that a policy sees is 0 of most brokers, and chance of the rest.
+
+    Args:
+        starts: of the ticks that have lookups, µs, ascending, shape (n_ticks,).
+        lookups: of each tick, shape (n_ticks,).
+        brokers: that are registered in each tick, shape (n_ticks,).
+        run: of which lookups in the warm-up do not count.
+    """
+    total = np.append(0, np.cumsum(lookups))
+    # Load is that of the session before the last instant of the grid.
+    instant = starts // run.tick_us * run.tick_us
+    served = total[np.searchsorted(starts, instant)] - total[np.searchsorted(starts, instant - run.session_us)]
+    is_scored = starts >= (starts[0] if len(starts) else 0) + run.warmup_us
+    scored = int(lookups[is_scored].sum())
+    return int(lookups[is_scored & (served < brokers)].sum()) / scored if scored else 0.0
 
 
 def induced_marks(

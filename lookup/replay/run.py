@@ -29,6 +29,7 @@ from lookup.replay.counted import check_by
 from lookup.replay.division import Costs, PolicyRun, TaskRuns, divide
 from lookup.replay.facts import ClusterFacts, FactsWalk, induced_marks
 from lookup.replay.figures import known_figures, known_rates, mean_load, unknown_figures
+from lookup.replay.lint import lint
 from lookup.replay.outcome import ReplayOutcome, cycles_by_policy
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.shares import Coded, code_frame, code_share
@@ -146,6 +147,8 @@ class _Run:
         ]
         require_scored(clusters, run.warmup_us)
         replayed, gathered = self._replay(clusters, run, recipe, inputs)
+        quiet = {cluster.name: each.facts.quiet for cluster, each in zip(clusters, gathered, strict=True)}
+        findings = lint(self.settings, policies, clusters, run, quiet)
         return ReplayOutcome(
             sums=[
                 *(sums for each in replayed for sums in each.sums),
@@ -155,6 +158,7 @@ class _Run:
                 **_about_log(clusters, coded, inputs),
                 **_about_facts(clusters, [each.facts for each in gathered]),
                 **_about_runs(replayed, self.settings),
+                **({"findings": [finding.document() for finding in findings]} if findings else {}),
             },
             logged_reason=_why_no_log(clusters),
             unsalted=_unsalted(policies, clusters, run),

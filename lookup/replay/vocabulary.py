@@ -25,6 +25,10 @@ class ClusterWords:
     atoms: Atoms
     #: lookup properties by code
     properties: tuple[Mapping[str, str], ...]
+    #: lookups that carry each of the properties, shape (n_properties,)
+    by_properties: NDArray[np.int64]
+    #: rows, of demand or not, to which each rule for clients applies, shape (n_rules,)
+    by_rule: NDArray[np.int64]
     #: texts by code of the fields of EXTRA_FIELDS that are coded
     extras: Mapping[str, tuple[str | None, ...]]
     #: distinct topics of each atom, shape (n_atoms,)
@@ -45,7 +49,12 @@ def merge_words(cluster: str, rule: AtomRule, shares: Sequence[Share]) -> Cluste
         demanded = np.unique(np.searchsorted(np.cumsum(sizes), share.topics[:, 1], side="right"))
         namespaces.update(share.namespaces[number] for number in demanded.tolist())
     atoms = Atoms.of(rule, namespaces)
-    texts = sorted({text for share in shares for text in share.properties if text is not None})
+    sent: Counter[str] = Counter()
+    for share in shares:
+        for text, lookups in zip(share.properties, share.by_properties, strict=True):
+            if text is not None:
+                sent[text] += lookups
+    texts = sorted(sent)
     extras = {}
     for name in EXTRA_FIELDS:
         words = {word for share in shares for word in share.extras.get(name, [])}
@@ -61,6 +70,8 @@ def merge_words(cluster: str, rule: AtomRule, shares: Sequence[Share]) -> Cluste
         cluster=cluster,
         atoms=atoms,
         properties=tuple(json.loads(text) for text in texts),
+        by_properties=np.array([sent[text] for text in texts], dtype=np.int64),
+        by_rule=np.sum([share.by_rule for share in shares], axis=0, dtype=np.int64),
         extras={name: words for name, words in extras.items() if words},
         topics=np.bincount(distinct[:, 1], minlength=atoms.count),
         first_us=min(share.first_us for share in shares),

@@ -47,7 +47,7 @@ _INPUTS: Mapping[str, str] = {
     "first_failure": "the first of them",
 }
 #: Inputs that have a section of their own, or are in `summary.json` only.
-_SHOWN_ELSEWHERE = frozenset({"cycles", "load", "ownership"})
+_SHOWN_ELSEWHERE = frozenset({"cycles", "findings", "load", "ownership"})
 
 
 def markdown_report(scored: Scored) -> str:

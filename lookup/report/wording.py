@@ -11,6 +11,7 @@ from typing import Any
 from lookup.engine.ledger import MICRO
 from lookup.model.quoting import quantity
 from lookup.model.time import moment_at
+from lookup.replay.lint import Finding
 from lookup.report.comparison import MARKS, NOTHING, OPEN_MARKS, label, number_text, policies_in_order
 from lookup.score.luck import LEVEL
 from lookup.score.rules import margin_of
@@ -119,7 +120,7 @@ def floors(scored: Scored) -> list[str]:
 def caveats(scored: Scored) -> list[str]:
     """Return the facts a reader should know before trusting the figures."""
     # Those that may invalidate all figures come first.
-    return [*_about_replay(scored), *_about_inputs(scored), *_about_fidelity(scored)]
+    return [*_about_replay(scored), *_about_inputs(scored), *_about_findings(scored), *_about_fidelity(scored)]
 
 
 def _about_replay(scored: Scored) -> Iterator[str]:
@@ -167,6 +168,23 @@ def _about_inputs(scored: Scored) -> Iterator[str]:
         yield f"{records} could not be used and went to the quarantine table."
     if evaluation.ownership == "shared":
         yield "Ownership is shared: nobody owns bundles, so metrics of assignments and moves have no meaning."
+
+
+def _about_findings(scored: Scored) -> Iterator[str]:
+    """Say what in the settings had no effect on the log, and which policies cannot be told apart."""
+    findings = scored.inputs.get("findings", ())
+    for finding in findings if isinstance(findings, list) else ():
+        yield f"{Finding(**finding).sentence}."
+    figures: dict[str, list[object]] = {}
+    for figure in scored.estimates:
+        # As text, since a figure that is unknown (NaN) equals no other.
+        key = figure.cluster, figure.series.name, figure.series.by, repr(figure.value)
+        figures.setdefault(figure.series.policy, []).append(key)
+    alike: dict[str, list[str]] = {}
+    for policy in scored.plan.policies:
+        alike.setdefault(repr(figures.get(policy)), []).append(policy)
+    for names in (names for names in alike.values() if len(names) > 1):
+        yield f"{', '.join(names)} have the same figures in every metric: on this log they are one policy."
 
 
 def _about_fidelity(scored: Scored) -> Iterator[str]:

@@ -28,14 +28,19 @@ from lookup.settings.policy import PolicySpec
 from lookup.settings.problems import Loc, place
 
 __all__ = [
-    "EvaluationFile", "EvaluationSection", "InputsSection", "LoadReports", "LoadSource", "OwnerLoss", "Ownership",
-    "Seed", "VerdictSection", "cross_problems",
+    "EvaluationFile", "EvaluationSection", "InputsSection", "LintRule", "LintSection", "LoadReports", "LoadSource",
+    "OwnerLoss", "Ownership", "Seed", "VerdictSection", "cross_problems",
 ]  # fmt: skip
 
 Ownership = Literal["exclusive", "shared"]
 OwnerLoss = Literal["next-lookup", "leader"]
 LoadSource = Literal["simulated", "reported"]
 LoadReports = Literal["instant", "published"]
+#: Kinds of findings about settings without effect on a log.
+LintRule = Literal[
+    "alike", "anti-affinity", "broker-key", "broker-label", "cancel", "client-label", "client-rule", "filter",
+    "filters", "isolation", "namespace", "no-load", "policy-key", "scorer", "selector", "topology", "weight",
+]  # fmt: skip
 #: A whole number that tables can hold.
 Seed = Annotated[int, Field(strict=True, ge=-(1 << 63), lt=1 << 63)]
 #: More replicates than this take longer than they are worth.
@@ -142,6 +147,13 @@ class VerdictSection(Strict):
     """With fewer lost brokers (unloads, splits) than this, what only they caused is inconclusive."""
 
 
+class LintSection(Strict):
+    """What is to be found in the settings once they are held against a log."""
+
+    accept: tuple[LintRule, ...] = ()
+    """Kinds of findings that are known and meant, and not reported."""
+
+
 #: Of a file or folder, or a URI; the empty one would be the folder of the settings.
 Path = Annotated[str, Field(min_length=1)]
 
@@ -176,6 +188,8 @@ class EvaluationFile(WholeFile):
     """Rules of the replay."""
     verdict: VerdictSection = VerdictSection()
     """Rules of the comparison."""
+    lint: LintSection = LintSection()
+    """Findings about settings without effect that are not reported."""
     inputs: InputsSection = InputsSection()
     """Paths of the tables; each may be given on the command line."""
     topology: TopologySection = TopologySection()

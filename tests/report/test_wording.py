@@ -25,7 +25,7 @@ from lookup.settings.evaluation import EvaluationSection, VerdictSection
 from tests.report.results import INPUTS, placed_once, result
 from tests.report.test_markdown import section
 from tests.report.test_printing import printed
-from tests.score.cases import METRICS, plan, ratios, replicated, scored
+from tests.score.cases import METRICS, plan, ratios, replicated, scored, spread
 
 
 def test_each_candidate_has_a_sentence() -> None:
@@ -103,6 +103,26 @@ def test_policies_that_were_placed_once_are_named_by_reason() -> None:
         "new, old: rendezvous tells equal brokers apart by their names, whatever the salt, so verdicts that involve it "
         "hold for this placement only (△ ▽) and do not decide the exit code: another draw of luck may turn them."
     )
+
+
+def test_policies_with_the_same_figures_are_named() -> None:
+    """Those that agree in every metric, to the last digit, and only those."""
+    parts = [
+        ratios(policy, spread(0.5 + gain, 0.1), cluster=cluster)
+        for policy, gain in (("stock", 0.0), ("new", 0.2), ("twin", 0.0))
+        for cluster in "cd"
+    ]
+
+    said = [text for text in caveats(scored(parts, plan("stock", "new", "twin"))) if "same figures" in text]
+
+    assert said == ["stock, twin have the same figures in every metric: on this log they are one policy."]
+
+
+def test_findings_are_cautions() -> None:
+    """What a run found without effect is said with evidence and remedy."""
+    finding = {"rule": "weight", "what": "a", "how_often": "b", "evidence": "c", "remedy": "d"}
+
+    assert "a (b): c; d." in caveats(result(inputs={**INPUTS, "findings": [finding]}))
 
 
 def test_one_seed_is_a_caveat() -> None:

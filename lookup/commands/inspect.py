@@ -1,0 +1,148 @@
+"""Carry out `lookup inspect`: print what a log holds before it is replayed, and what settings miss in it."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from lookup.commands.options import Command, Parser, add_format, add_set, require_extra, settings_flags
+from lookup.commands.selection import select
+from lookup.commands.streams import data_console, plain, print_json, progress
+from lookup.errors import SettingsError
+from lookup.model.quoting import quantity
+from lookup.model.time import time_text
+
+if TYPE_CHECKING:
+    from lookup.replay.inspecting import ClusterInspection, Inspection
+    from lookup.replay.lint import Finding
+
+__all__ = ["COMMAND", "add_arguments", "inspected", "print_findings", "run"]
+
+#: Entries of a breakdown that are printed.
+_SHOWN = 5
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the flags of `lookup inspect`."""
+    parser.need("lookups", nargs="?", metavar="LOOKUPS", help="the table LOOKUPS: a Parquet file or a folder of them")
+    parser.add_argument(
+        "--config", metavar="FILE", help="an evaluation whose brokers, rules and policies are held against the log"
+    )
+    add_set(parser, "evaluation.session_s=300")
+    add_format(parser, "table", "json")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print what a log holds and return 0.
+
+    Raises:
+        PulsarLookupError: in one sentence, for whatever the user has to change.
+    """
+    if arguments.config is None and arguments.set:
+        raise SettingsError("--set: changes a setting of an evaluation; give it with --config")
+    inspection = inspected(arguments.lookups, arguments.config, settings_flags(arguments))
+    if arguments.format == "json":
+        print_json(inspection.document())
+        return 0
+    _print(inspection)
+    if arguments.config is not None and not inspection.findings:
+        data_console().print(plain("Nothing in the settings is without effect on this log."))
+    return 0
+
+
+def inspected(lookups: str, config: str | None, flags: Mapping[str, object]) -> Inspection:
+    """Look at a log, with or without an evaluation.
+
+    Raises:
+        PulsarLookupError: in one sentence, for whatever the user has to change.
+    """
+    require_extra("inspect", "pyspark", "pyarrow", "pandas")
+    from lookup.replay.inspecting import inspect_log
+
+    selection = None if config is None else select(config, {**flags, "inputs.lookups": lookups})
+    with tempfile.TemporaryDirectory(prefix="lookup-inspect-") as folder, progress("reading the log") as report:
+        if selection is None:
+            return inspect_log(lookups, folder, progress=report)
+        return inspect_log(lookups, folder, settings=selection.settings, policies=selection.policies, progress=report)
+
+
+def print_findings(findings: Iterable[Finding]) -> None:
+    """Print what has no effect on a log: what, how often, evidence, remedy."""
+    console = data_console()
+    for finding in findings:
+        console.print(plain(f"{finding.rule}: {finding.what}"), soft_wrap=True)
+        for name in ("how_often", "evidence", "remedy"):
+            console.print(plain(f"  {name.replace('_', ' '):<9}  {getattr(finding, name)}"), soft_wrap=True)
+
+
+def _print(inspection: Inspection) -> None:
+    console = data_console()
+    refused = sum(inspection.quarantined.values())
+    console.print(plain(f"{quantity(inspection.rows, 'row')}, of which {refused:,} cannot be used"))
+    for reason, count in list(inspection.quarantined.items())[:_SHOWN]:
+        console.print(plain(f"  {count:,}: {reason}"), soft_wrap=True)
+    for cluster in inspection.clusters:
+        console.print(plain(f"\ncluster {cluster.cluster}"))
+        rows = list(_rows(cluster))
+        width = max(len(name) for name, _ in rows)
+        for name, text in rows:
+            console.print(plain(f"  {name:<{width}}  {text}"), soft_wrap=True)
+    if inspection.findings:
+        console.print()
+        print_findings(inspection.findings)
+
+
+def _rows(cluster: ClusterInspection) -> Iterable[tuple[str, str]]:
+    minutes = cluster.per_minute
+    yield "lookups", f"{cluster.lookups:,}, from {time_text(cluster.first_us)} to {time_text(cluster.last_us)}"
+    most = f"95 % at most {minutes['p95']:,.0f}, at most {minutes['max']:,.0f}"
+    yield "per minute", f"{minutes['mean']:,.1f} on average, median {minutes['median']:,.0f}, {most}"
+    yield "brokers", f"{cluster.brokers:,}"
+    yield "topics", f"{cluster.topics:,}"
+    yield "tenants", _shares(cluster.tenants, cluster.lookups)
+    yield "namespaces", _shares(cluster.namespaces, cluster.lookups)
+    yield (
+        "bundles",
+        f"{cluster.busy_bundles:,} of {cluster.bundles:,} have lookups; most in "
+        + _shares(cluster.top_bundles, cluster.lookups),
+    )
+    yield "clients", _shares(cluster.clients, cluster.lookups) or "not named in the log"
+    for key, values in cluster.labels.items():
+        lacking = _shares(cluster.unmatched.get(key, {}), cluster.lookups)
+        shares = _shares(values, cluster.lookups, rest="none or others")
+        yield f"property {key}", shares + (f"; no broker has {lacking}" if lacking else "")
+    if not cluster.labels:
+        yield "properties", "clients send none"
+    session = cluster.session
+    if session is None:
+        yield "load", "no broker is known: give --config"
+        return
+    yield "load", f"session_s = {session.session_s}: a broker serves {session.expected:,.1f} lookups in that time"
+    chance = f"{session.suggested_expected:,.1f} lookups, of which chance is {session.suggested_expected**-0.5:.0%}"
+    again = "" if session.return_s is None else f"; a client asks again after {session.return_s:,.0f} s (median)"
+    yield "suggested", f"session_s = {session.suggested_s}: {chance}{again}"
+
+
+def _shares(counts: Mapping[str, int], total: int, *, rest: str = "others") -> str:
+    """Return the greatest shares, and what is left under a name of its own."""
+    named = [(name, count) for name, count in counts.items() if name]
+    left = counts.get("", 0) + sum(count for _, count in named[_SHOWN:])
+    shown = [f"{name} {count / total:.1%}" for name, count in named[:_SHOWN]]
+    return ", ".join([*shown, *([f"{rest} {left / total:.1%}"] if left and shown else [])])
+
+
+COMMAND = Command(
+    name="inspect",
+    summary="look at a log before it is replayed: demand, labels, load, and what settings miss in it",
+    examples=(
+        ("lookup inspect sample/lookups", "demand by tenant, namespace, bundle and label, and a suggested session_s"),
+        (
+            "lookup inspect sample/lookups --config evaluation.toml",
+            "and rules, labels and parts of policies that have no effect on this log",
+        ),
+    ),
+    add_arguments=add_arguments,
+    run=run,
+)

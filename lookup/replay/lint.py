@@ -1,0 +1,582 @@
+"""Find settings that are valid and do nothing on a log: rules that never apply, labels that never meet, idle parts.
+
+Parts are not read but asked: every policy is probed with the requests of the log, on the brokers of the log, under
+several states of load. What depends on owners or memory, which a probe does not have, is left alone.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import chain, combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.engine.ballots import Ballot
+from lookup.engine.ledger import capacities
+from lookup.engine.ownership import Ownership
+from lookup.engine.policy import Instant, Policy
+from lookup.errors import PulsarLookupError
+from lookup.model import Broker, ClusterView, Load, LookupOptions, LookupRequest, Reason, Roster
+from lookup.model.quoting import closest, listed, quantity, shown
+from lookup.model.request import request_of
+from lookup.model.topology import LEVELS
+from lookup.replay.plan import ClusterPlan, RunPlan
+from lookup.settings.cluster import ClientMatch
+from lookup.settings.evaluation import EvaluationFile, LintRule
+
+__all__ = ["Finding", "lint", "published_labels"]
+
+#: Combinations of labels, and bundles, of a cluster with which policies are probed: those with the most lookups, and
+#: some from all over the cluster.
+_LABELS, _BUNDLES = 32, 4
+#: Scores and odds this close are equal.
+_CLOSE = 1e-9
+#: Names this much alike (a ratio) are taken for one name and its misspelling.
+_ALIKE = 0.7
+#: Share of lookups without load to go by, above which load is no more than chance.
+_MOSTLY = 0.5
+#: Share of the lookups with a label that nobody answers, from which on it is worth a finding.
+_MANY = 0.05
+#: Parts that read one of these answer by a state that a probe does not have.
+_STATES = frozenset({"view.ownership", "view.memory"})
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something in valid settings that has no effect on a log, or one that was hardly meant."""
+
+    #: name of the rule that found it
+    rule: LintRule
+    what: str
+    how_often: str
+    evidence: str
+    remedy: str
+
+    @property
+    def sentence(self) -> str:
+        """Return all of it as one sentence."""
+        return f"{self.what} ({self.how_often}): {self.evidence}; {self.remedy}"
+
+    def document(self) -> dict[str, str]:
+        """Return all of it for JSON."""
+        return asdict(self)
+
+
+def lint(
+    settings: EvaluationFile,
+    policies: Sequence[Policy],
+    clusters: Sequence[ClusterPlan],
+    run: RunPlan,
+    quiet: Mapping[str, float],
+) -> list[Finding]:
+    """Return what has no effect on a log, or one that was hardly meant, and is not accepted by `lint.accept`.
+
+    Args:
+        policies: those of the settings.
+        clusters: those of the log.
+        quiet: by cluster the share of lookups before which, in the time that load is taken from, brokers had served
+            less than one lookup each.
+    """
+    findings = (
+        *_about_clients(settings, clusters),
+        *_about_namespaces(settings, clusters),
+        *_about_labels(policies, clusters),
+        *_about_places(settings, clusters),
+        *_about_load(settings, policies, quiet),
+        *_about_parts(policies, clusters, run),
+    )
+    return [finding for finding in findings if finding.rule not in settings.lint.accept]
+
+
+# Rules of the settings
+
+
+def _about_clients(settings: EvaluationFile, clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
+    """Find rules for clients that apply to no row."""
+    applied = np.sum([cluster.words.by_rule for cluster in clusters], axis=0)
+    rows = sum(cluster.words.counts["rows"] for cluster in clusters)
+    for index, entry in enumerate(settings.clients):
+        if applied[index]:
+            continue
+        earlier = next((n for n in range(index) if _covers(settings.clients[n].match, entry.match)), None)
+        if earlier is not None:
+            evidence, remedy = (
+                f"clients[{earlier}] comes first and matches all of its clients",
+                "put the narrower first",
+            )
+        else:
+            others = int(applied.sum())
+            evidence = f"other rules apply to {others:,} rows" if others else "no rule applies to any row"
+            remedy = "compare it with the log's column `client`, which has to name clients"
+        match = entry.match.cidr or entry.match.client
+        yield Finding(
+            "client-rule",
+            f"clients[{index}], {shown(match)}, labels no client",
+            f"0 of {rows:,} rows",
+            evidence,
+            remedy,
+        )
+
+
+def _covers(wide: ClientMatch, narrow: ClientMatch) -> bool:
+    """Return whether everything that `narrow` matches is certainly matched by `wide`."""
+    if wide.cidr is not None and narrow.cidr is not None:
+        outer, inner = ipaddress.ip_network(wide.cidr), ipaddress.ip_network(narrow.cidr)
+        return outer.version == inner.version and inner.subnet_of(outer)  # type: ignore[arg-type]
+    return wide.client is not None and wide.client in {narrow.client, "*"}
+
+
+def _about_namespaces(settings: EvaluationFile, clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
+    """Find namespaces that nobody looks up, isolation from hosts that no broker has, groups of one."""
+    known = {namespace for cluster in clusters for namespace in cluster.words.atoms.namespaces}
+    hosts = {broker.host for cluster in clusters for broker in _brokers(cluster)}
+    groups: Counter[str] = Counter()
+    for entry in settings.namespaces:
+        if entry.anti_affinity_group and entry.name in known:
+            groups[entry.anti_affinity_group] += 1
+        if entry.name not in known:
+            like = closest(entry.name, known, cutoff=_ALIKE)
+            yield Finding(
+                "namespace",
+                f"[[namespaces]] names {shown(entry.name)}, in which nothing is looked up",
+                f"0 of {quantity(len(known), 'namespace')} of the log",
+                f"the log has {listed(sorted(known))}",
+                f"did you mean {shown(like)}?" if like else "leave it out if the log is complete",
+            )
+        patterns = [pattern for rule in entry.isolation for pattern in (*rule.primary, *rule.secondary)]
+        for pattern in patterns:
+            if not any(re.fullmatch(pattern, host) for host in hosts):
+                yield Finding(
+                    "isolation",
+                    f"the isolation of {entry.name} names hosts {shown(pattern)}, and no broker has such a host",
+                    f"0 of {quantity(len(hosts), 'host')}",
+                    f"hosts are {listed(sorted(hosts))}",
+                    "a pattern is a regular expression of the whole host name, without port",
+                )
+    for group, members in groups.items():
+        if members == 1:
+            yield Finding(
+                "anti-affinity",
+                f"the anti-affinity group {shown(group)} has one namespace, which has nobody to keep away from",
+                "1 namespace of the log",
+                "a group keeps its namespaces on different brokers",
+                "name the others in [[namespaces]]",
+            )
+
+
+def _about_places(settings: EvaluationFile, clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
+    """Find links between places at which there is neither a broker nor a client."""
+    places = {
+        place
+        for cluster in clusters
+        for location in (*(broker.location for broker in _brokers(cluster)), *(c.location for c in cluster.clients))
+        for place in (location.region, location.zone, location.rack)
+        if place is not None
+    }
+    for index, edge in enumerate(settings.topology.edges):
+        for end in (edge.a, edge.b):
+            if places and end not in places:
+                like = closest(end, places, cutoff=0.5)
+                yield Finding(
+                    "topology",
+                    f"topology.edges[{index}] leads to {shown(end)}, where there is neither a broker nor a client",
+                    f"0 of {quantity(len(places), 'place')}",
+                    f"places are {listed(sorted(places))}",
+                    f"did you mean {shown(like)}?" if like else "leave it out",
+                )
+
+
+# Labels of clients and brokers
+
+
+def _about_labels(policies: Sequence[Policy], clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
+    """Find keys that only one side has, misspelt ones, and values that never meet."""
+    lookups = sum(int(cluster.words.by_properties.sum()) for cluster in clusters)
+    sent: dict[str, Counter[str]] = {}
+    published = published_labels(clusters)
+    for cluster in clusters:
+        for properties, count in zip(cluster.words.properties, cluster.words.by_properties.tolist(), strict=True):
+            for key, value in properties.items():
+                sent.setdefault(key, Counter())[value] += count
+    parts = [
+        (policy, part, sorted(name.partition(".")[2] for name in reads if name.startswith("properties.")))
+        for policy in policies
+        for part, reads in zip(policy.parts, policy.part_reads, strict=True)
+    ]
+    read = {key for _, _, keys in parts for key in keys}
+    for policy, part, keys in parts:
+        # Of a part that reads several keys, like the levels of a place, a log need not have all.
+        has_none = not any(key in sent for key in keys)
+        for key in keys:
+            if key not in sent and (has_none or closest(key, sent.keys() - read, cutoff=_ALIKE)):
+                yield _unsent(policy.name, part.name, key, sent, lookups)
+    for key in sorted(read & sent.keys()):
+        yield from _unmet(key, sent[key], published, lookups)
+    for key in sorted(published.keys() - sent.keys() - read):
+        meant = closest(key, sent.keys() - published.keys(), cutoff=_ALIKE)
+        if meant:
+            yield Finding(
+                "broker-key",
+                f"brokers publish {shown(key)}, which no client sends",
+                quantity(published[key].total(), "broker"),
+                f"clients send {shown(meant)}, which no broker publishes",
+                f"did you mean {shown(meant)}?",
+            )
+
+
+def _unsent(policy: str, part: str, key: str, sent: Mapping[str, Counter[str]], lookups: int) -> Finding:
+    like = closest(key, sent, cutoff=_ALIKE)
+    return Finding(
+        "policy-key",
+        f"policy {shown(policy)}: {part} goes by the property {shown(key)}, which no client sends",
+        f"0 of {quantity(lookups, 'lookup')}",
+        f"clients send {listed(sorted(sent))}" if sent else "clients send no properties",
+        f"did you mean {shown(like)}?" if like else "label clients by [[clients]], or go by another property",
+    )
+
+
+def _unmet(key: str, sent: Counter[str], published: Mapping[str, Counter[str]], lookups: int) -> Iterator[Finding]:
+    """Find values of one key that only clients or only brokers have."""
+    if key not in published:
+        like = closest(key, published, cutoff=_ALIKE)
+        yield Finding(
+            "broker-key",
+            f"clients send {shown(key)}, which no broker publishes",
+            f"{sent.total():,} of {quantity(lookups, 'lookup')}",
+            f"brokers publish {listed(sorted(published))}" if published else "brokers publish no labels",
+            f"did you mean {shown(like)}?" if like else f"give brokers a property `lookup.{key}`",
+        )
+        return
+    values = published[key]
+    alone = {value: count for value, count in sent.items() if value not in values}
+    # A few odd clients are no mistake; `lookup inspect` shows every label.
+    if sum(alone.values()) >= _MANY * sent.total():
+        yield Finding(
+            "client-label",
+            f"clients send {key} = {listed(sorted(alone))}, which no broker has",
+            f"{sum(alone.values()):,} of {quantity(lookups, 'lookup')}",
+            f"brokers have {listed(sorted(values))}",
+            _meant(alone, values) or "these clients are never served at their place",
+        )
+    idle = {value: count for value, count in values.items() if value not in sent}
+    if idle:
+        yield Finding(
+            "broker-label",
+            f"brokers have {key} = {listed(sorted(idle))}, which no client sends",
+            quantity(sum(idle.values()), "broker"),
+            f"clients send {listed(sorted(sent))}",
+            _meant(idle, sent) or "no lookup is matched with these brokers",
+        )
+
+
+def _meant(alone: Mapping[str, int], others: Mapping[str, int]) -> str | None:
+    """Return the clause for a value that another is but for case and blanks."""
+    folded = {value.strip().casefold(): value for value in others}
+    for value in sorted(alone):
+        meant = folded.get(value.strip().casefold())
+        if meant is not None:
+            return f"{shown(value)} and {shown(meant)} are not the same; did you mean one of them for both?"
+    return None
+
+
+def published_labels(clusters: Sequence[ClusterPlan]) -> dict[str, Counter[str]]:
+    """Return by key how many brokers have each label, as clients' properties are compared with them."""
+    published: dict[str, Counter[str]] = {}
+    for cluster in clusters:
+        for broker in _brokers(cluster):
+            for key, value in _labels(broker).items():
+                published.setdefault(key, Counter())[value] += 1
+    return published
+
+
+def _labels(broker: Broker) -> dict[str, str]:
+    """Return what clients' properties are compared with: published labels, and the place as settings have it."""
+    prefix = broker.property_prefix
+    labels = {
+        key.removeprefix(prefix): value
+        for key, value in broker.lookup_data.properties.items()
+        if key.startswith(prefix)
+    }
+    places = {level: getattr(broker.location, level) for level in LEVELS}
+    return {**{level: place for level, place in places.items() if place is not None}, **labels}
+
+
+def _brokers(cluster: ClusterPlan) -> list[Broker]:
+    """Return every broker of a cluster as it was last registered."""
+    brokers = {broker.id: broker for broker in cluster.timeline.roster}
+    for _, events in sorted(cluster.timeline.events.items()):
+        if events.registry is not None:
+            roster, registered = events.registry
+            brokers |= {broker.id: broker for broker, there in zip(roster, registered, strict=True) if there}
+    return list(brokers.values())
+
+
+# Load
+
+
+def _about_load(settings: EvaluationFile, policies: Sequence[Policy], quiet: Mapping[str, float]) -> Iterator[Finding]:
+    """Find policies that go by load in clusters that have next to none."""
+    if settings.evaluation.load != "simulated":
+        return
+    clusters = {name: share for name, share in quiet.items() if share > _MOSTLY}
+    readers = [policy.name for policy in policies if "view.load" in policy.reads or policy.shedder is not None]
+    if clusters and readers:
+        shares = ", ".join(f"{share:.0%} of the lookups of {name}" for name, share in sorted(clusters.items()))
+        yield Finding(
+            "no-load",
+            f"{listed(readers)} {'goes' if len(readers) == 1 else 'go'} by load, and load was 0 or nearly so",
+            f"at {shares}",
+            f"in the {settings.evaluation.session_s} s before, brokers had served less than one lookup each",
+            "a longer evaluation.session_s; `lookup inspect` suggests one",
+        )
+
+
+# Parts of policies
+
+
+@dataclass(frozen=True)
+class _Case:
+    """A request of the log, on the brokers of its cluster under one state of load."""
+
+    request: LookupRequest
+    view: ClusterView
+
+
+def _about_parts(policies: Sequence[Policy], clusters: Sequence[ClusterPlan], run: RunPlan) -> Iterator[Finding]:
+    """Find parts that change nothing, and policies that decide alike."""
+    cases = [case for cluster in clusters for case in _cases(cluster, run)]
+    odds: dict[str, NDArray[np.float64]] = {}
+    for policy in policies:
+        # Brokers without load may make a part divide by zero; numpy's warnings of that would only confuse.
+        with np.errstate(all="ignore"):
+            try:
+                probed = _Probed(policy, cases)
+            except PulsarLookupError:
+                # A part that fails ends the run with a sentence of its own, if the settings do not let it pass.
+                continue
+            yield from probed.findings()
+        if not policy.reads & _STATES:
+            stated = {id(ballot): _odds(ballot, case.view) for ballot, case in zip(probed.ballots, cases, strict=True)}
+            odds[policy.name] = np.array(list(chain.from_iterable(stated[id(ballot)] for ballot in probed.ballots)))
+    by_name = {policy.name: policy for policy in policies}
+    for first, second in combinations(odds, 2):
+        one, other = by_name[first], by_name[second]
+        act_alike = (one.shedder, one.second_choice) == (other.shedder, other.second_choice)
+        if act_alike and np.allclose(odds[first], odds[second], rtol=0, atol=_CLOSE):
+            yield Finding(
+                "alike",
+                f"policies {shown(first)} and {shown(second)} decide alike",
+                f"{len(cases):,} of {quantity(len(cases), 'case')} that were tried",
+                "same odds for every broker, request and state of load, and the same shedder",
+                "leave one of them out, or see which setting was to tell them apart",
+            )
+
+
+def _odds(ballot: Ballot, view: ClusterView) -> tuple[float, ...]:
+    return tuple([ballot.odds.get(broker, 0.0) for broker in view.brokers.ids])
+
+
+def _ballots(policy: Policy, cases: Sequence[_Case]) -> list[Ballot]:
+    """Return a policy's answer to each case."""
+    instants: dict[int, Instant] = {}
+    return [
+        policy.ballot(case.request, instants.setdefault(id(case.view), Instant(policy, case.view))) for case in cases
+    ]
+
+
+class _Probed:
+    """The answers of a policy and of its parts to all cases."""
+
+    def __init__(self, policy: Policy, cases: Sequence[_Case]) -> None:
+        self._policy = policy.unforgiving
+        self._instants = {
+            id(view): Instant(self._policy, view) for view in {id(c.view): c.view for c in cases}.values()
+        }
+        # Requests that agree on what a policy reads are one case to it.
+        keys = [(id(case.view), policy.decision_key(case.request)) for case in cases]
+        distinct = dict(zip(keys, cases, strict=True))
+        self._cases = list(distinct.values())
+        self._ballots = _ballots(self._policy, self._cases)
+        by_key = dict(zip(distinct, self._ballots, strict=True))
+        #: the answer to each case
+        self.ballots = [by_key[key] for key in keys]
+
+    def findings(self) -> Iterator[Finding]:
+        """Find parts that change nothing."""
+        yield from self._about_filters()
+        yield from self._about_scorers()
+
+    def _about_filters(self) -> Iterator[Finding]:
+        policy, tried = self._policy, f"all of {quantity(len(self._cases), 'case')} that were tried"
+        alone = []
+        for index, part in enumerate(policy.filters):
+            if policy.part_reads[index] & _STATES:
+                continue
+            if all(not self._admitted(index, case).any() for case in self._cases):
+                alone.append(part.name)
+                yield Finding(
+                    "filter",
+                    f"policy {shown(policy.name)}: the filter {part.name} rejects every broker",
+                    tried,
+                    f"asked alone, about every broker of the log; its reason is {part.reason.value}",
+                    "see its parameters, and with `lookup explain` what it says of a broker",
+                )
+        if not alone and all(ballot.declined is Reason.NO_CANDIDATES for ballot in self.ballots):
+            rejected: Counter[str] = Counter()
+            for ballot in self.ballots:
+                rejected.update({reason.value: count for reason, count in ballot.rejected.items()})
+            yield Finding(
+                "filters",
+                f"policy {shown(policy.name)}: its filters leave no broker together, though each alone does",
+                tried,
+                "rejections by " + ", ".join(f"{reason} {count:,}" for reason, count in rejected.most_common()),
+                "leave one of them out",
+            )
+
+    def _admitted(self, index: int, case: _Case) -> NDArray[np.bool_]:
+        instant = self._instants[id(case.view)]
+        return self._policy.admitted(index, case.request, instant.offered, instant)
+
+    def _about_scorers(self) -> Iterator[Finding]:
+        policy, tried = self._policy, quantity(len(self._cases), "case")
+        known = [
+            index
+            for index in range(len(policy.scorers))
+            if not policy.part_reads[len(policy.filters) + index] & _STATES
+        ]
+        spreads = {index: [self._scores(index, case) for case in self._cases] for index in known}
+        differing = [index for index in known if any(np.ptp(scores) > _CLOSE for scores in spreads[index])]
+        for index in known:
+            if index not in differing:
+                yield Finding(
+                    "scorer",
+                    f"policy {shown(policy.name)}: the scores of {self._name(index)} never differ",
+                    f"0 of {tried} that were tried",
+                    f"every broker gets the same score, {spreads[index][0][0]:g} in the first case",
+                    "leave it out, or see whether the log and the brokers have what it goes by",
+                )
+        if len(known) < len(policy.scorers) or not differing:
+            return
+        terms = [
+            [policy.scorers[index].weight * spreads[index][number] for index in known]
+            for number in range(len(self._cases))
+        ]
+        if len(differing) > 1 and all(np.ptp(np.sum(term, axis=0)) <= _CLOSE for term in terms):
+            yield Finding(
+                "cancel",
+                f"policy {shown(policy.name)}: {' and '.join(map(self._name, differing))} cancel each other",
+                f"all of {tried} that were tried",
+                "their weighted scores add up to the same for every broker",
+                "leave one out, or give it another weight",
+            )
+            return
+        idle = [index for index in differing if self._changes_nothing(index)]
+        if idle and len(idle) == len(differing):
+            yield Finding(
+                "selector",
+                f"policy {shown(policy.name)}: the selector {policy.selector.name} does not go by its scores",
+                f"0 of {tried} that were tried",
+                f"without {', '.join(map(self._name, idle))} the odds are the same",
+                "take a selector that goes by scores, such as best, or leave the scorers out",
+            )
+            return
+        for index in idle:
+            yield Finding(
+                "weight",
+                f"policy {shown(policy.name)}: the weight {policy.scorers[index].weight:g} of {self._name(index)} "
+                "changes nothing",
+                f"0 of {tried} that were tried",
+                "without it the odds are the same",
+                "leave it out, or give it a greater weight",
+            )
+
+    def _changes_nothing(self, index: int) -> bool:
+        rest = tuple(term for place, term in enumerate(self._policy.scorers) if place != index)
+        without = _ballots(replace(self._policy, scorers=rest), self._cases)
+        return all(
+            np.allclose(_odds(other, case.view), _odds(ballot, case.view), rtol=0, atol=_CLOSE)
+            for case, ballot, other in zip(self._cases, self._ballots, without, strict=True)
+        )
+
+    def _scores(self, index: int, case: _Case) -> NDArray[np.float64]:
+        instant = self._instants[id(case.view)]
+        return self._policy.score(index, case.request, instant.offered, instant)
+
+    def _name(self, index: int) -> str:
+        return self._policy.scorers[index].scorer.name
+
+
+def _cases(cluster: ClusterPlan, run: RunPlan) -> list[_Case]:
+    """Return requests of a cluster's log under each state of load."""
+    views = _views(cluster, run)
+    return [_Case(request, view) for view in views for request in _requests(cluster)] if views else []
+
+
+def _requests(cluster: ClusterPlan) -> list[LookupRequest]:
+    """Return requests with the labels that most lookups carry, for bundles from all over the cluster."""
+    words = cluster.words
+    frequent = np.argsort(-words.by_properties, kind="stable")[:_LABELS].tolist()
+    names = [bundle for bundle, _ in words.atoms.bundles]
+    bundles = names[:: -(-len(names) // _BUNDLES) or 1]
+    clients, listeners = words.extras.get("client", (None,)), words.extras.get("listener", (None,))
+    topics = [topic for topic in words.extras.get("topic", ()) if topic is not None]
+    requests = []
+    for number, (code, bundle) in enumerate((code, bundle) for code in frequent for bundle in bundles):
+        options = LookupOptions(
+            advertised_listener_name=listeners[number % len(listeners)], properties=words.properties[code]
+        )
+        of_bundle = f"persistent://{bundle.rpartition('/')[0]}/probe-{number}"
+        topic = topics[number % len(topics)] if topics else of_bundle
+        requests.append(request_of(topic, bundle, options, clients[number % len(clients)]))
+    return requests
+
+
+def _views(cluster: ClusterPlan, run: RunPlan) -> list[ClusterView]:
+    """Return the cluster with all its brokers, without load and with loads that tell any two brokers apart."""
+    roster = Roster(_brokers(cluster))
+    count = len(roster)
+    if not count:
+        return []
+    capacity = capacities(roster, cluster.assumed_capacity)
+    unknown = Load.unknown(count)
+    registered = np.ones(count, dtype=bool)
+    registered.flags.writeable = False
+    view = ClusterView(
+        cluster=cluster.name,
+        brokers=roster,
+        registered=registered,
+        capacity=capacity,
+        epoch_us=cluster.words.first_us,
+        now_us=cluster.words.last_us,
+        load=unknown.read_only(),
+        ownership=Ownership(roster.ids),
+        unloaded={},
+        memory={},
+        namespaces=run.namespaces,
+        topology=run.topology,
+    )
+    steps = (np.arange(count) + 0.5) / count
+    # Once ascending by place and once in another order, so that load agrees with no label by accident.
+    orders = (steps, steps[np.argsort((np.arange(count) * 7919) % max(count, 1), kind="stable")[::-1]])
+    return [view, *(replace(view, load=_loaded(usage, capacity).read_only()) for usage in orders)]
+
+
+def _loaded(usage: NDArray[np.float64], capacity: NDArray[np.float64]) -> Load:
+    """Return a load in which every figure differs between brokers as usage does."""
+    count = len(usage)
+    full = np.where(np.isnan(capacity), 1.0, capacity)
+    return Load(
+        usage=usage,
+        throughput=usage * full,
+        topics=np.rint(usage * 100).astype(np.int64),
+        top_bundles=[()] * count,
+        resources=np.repeat(usage[:, None] * 100.0, 5, axis=1),
+        rates=usage * 1000.0,
+        long_term_rates=usage * 1000.0,
+        updated_us=np.zeros(count, dtype=np.int64),
+    )

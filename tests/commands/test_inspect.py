@@ -1,0 +1,73 @@
+"""`lookup inspect`, and `lookup config check --against`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.commands.projects import Run, evaluation_of
+
+#: A candidate with a misspelt key.
+_MISSPELT = '[[policies]]\nname = "slip"\nscorers = [{ use = "property-match", key = "rakc" }]\nselector = "best"\n'
+
+
+def test_a_log_is_described_without_settings(lookup: Run, log: Path) -> None:
+    """Lookups, demand per minute, labels and load; nothing is said about settings."""
+    ran = lookup("inspect", log / "lookups")
+
+    assert ran.code == 0
+    assert ran.out.startswith("2,000 rows, of which 0 cannot be used\n")
+    lines = {name: text for line in ran.out.splitlines() for name, _, text in [line.strip().partition("  ")]}
+    assert lines["tenants"].strip().startswith("tenant-")
+    assert "a broker serves" in lines["load"]
+    assert "session_s = " in lines["suggested"]
+    assert any(name.startswith("property rack") for name in lines)
+
+
+def test_json_adds_up(lookup: Run, log: Path) -> None:
+    """Every breakdown of a cluster adds up to its lookups, and all clusters to the demand of the log."""
+    content = json.loads(lookup("inspect", log / "lookups", "--format", "json").out)
+
+    for cluster in content["clusters"]:
+        for name in ("tenants", "namespaces", "top_bundles", "clients"):
+            assert sum(cluster[name].values()) == cluster["lookups"], name
+        for values in cluster["labels"].values():
+            assert sum(values.values()) == cluster["lookups"]
+        assert cluster["per_minute"]["median"] <= cluster["per_minute"]["p95"] <= cluster["per_minute"]["max"]
+    assert 0 < sum(cluster["lookups"] for cluster in content["clusters"]) <= content["rows"]
+
+
+def test_settings_are_held_against_the_log(lookup: Run, log: Path, tmp_path: Path) -> None:
+    """`inspect` and `config check --against` find a misspelt key and suggest the right one; the exit code stays 0."""
+    path = evaluation_of(tmp_path, log, _MISSPELT)
+
+    inspected = lookup("inspect", log / "lookups", "--config", path)
+    checked = lookup("config", "check", "--config", path, "--against", log / "lookups")
+
+    for ran in (inspected, checked):
+        assert ran.code == 0
+        assert "policy-key: policy 'slip': property-match goes by the property 'rakc'" in ran.out
+        assert "remedy     did you mean 'rack'?" in ran.out
+    assert "on this log" in checked.out.splitlines()[-1]
+
+
+def test_accepted_findings_are_silent(lookup: Run, log: Path, tmp_path: Path) -> None:
+    """`lint.accept` names kinds that are not reported; one that does not exist is a mistake."""
+    path = evaluation_of(tmp_path, log, _MISSPELT + '[lint]\naccept = ["policy-key"]\n')
+
+    assert "policy-key" not in lookup("inspect", log / "lookups", "--config", path).out
+    path.write_text(path.read_text(encoding="utf-8").replace('"policy-key"', '"policy-kee"'), encoding="utf-8")
+    assert "lint.accept[0]" in lookup("inspect", log / "lookups", "--config", path).mistakes[0]
+
+
+def test_bad_input_is_a_sentence(lookup: Run, log: Path, tmp_path: Path) -> None:
+    """A log that is not there, settings without a file, and settings of topics are refused."""
+    topics = tmp_path / "topics.toml"
+    topics.write_text("[topics]\n", encoding="utf-8")
+
+    assert lookup("inspect", tmp_path / "nowhere").mistakes == [
+        f"{tmp_path}/nowhere: there is no such file or directory"
+    ]
+    assert "--set: changes a setting" in lookup("inspect", log, "--set", "evaluation.tick_s=30").mistakes[0]
+    against = lookup("config", "check", "--config", topics, "--against", log / "lookups")
+    assert against.mistakes[0].startswith("--against: holds an evaluation against a log")

@@ -1,0 +1,250 @@
+"""Settings without effect: each fault of a catalogue is found, and about sound settings nothing is said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lookup.engine.build import build_policies
+from lookup.engine.plugins import load_plugins
+from lookup.replay.inspecting import inspect_log
+from lookup.replay.lint import Finding
+from tests.replay.small import evaluation_in, replayed, write_log
+from tests.replay.worlds import START_US
+
+_RACKS = ("a", "b", "c")
+#: Scorers that contradict each other or nothing, filters that reject all or half.
+_PLUGIN = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lookup.hooks import hookimpl
+from lookup.model import Reason
+
+
+@dataclass(frozen=True)
+class Emptiness:
+    name: ClassVar[str] = "emptiness"
+    reads: ClassVar[frozenset[str]] = frozenset({"view.load"})
+
+    def score(self, request, brokers, view):
+        return [0.5 if usage != usage else usage for usage in view.load.usage[brokers.index]]
+
+
+@dataclass(frozen=True)
+class Half:
+    name: ClassVar[str] = "half"
+    reason: ClassVar[Reason] = Reason.FILTERED
+    reads: ClassVar[frozenset[str]] = frozenset()
+    which: int = 0
+
+    def admit(self, request, brokers, view):
+        return [(number % 2 == self.which) or self.which > 1 for number in brokers.index]
+
+
+@dataclass(frozen=True)
+class Nobody:
+    name: ClassVar[str] = "nobody"
+    reason: ClassVar[Reason] = Reason.FILTERED
+    reads: ClassVar[frozenset[str]] = frozenset()
+
+    def admit(self, request, brokers, view):
+        return [False] * len(brokers)
+
+
+@dataclass(frozen=True)
+class OtherHalf(Half):
+    name: ClassVar[str] = "other-half"
+    which: int = 1
+
+
+@hookimpl
+def lookup_register_scorers():
+    return (Emptiness,)
+
+
+@hookimpl
+def lookup_register_filters():
+    return (Half, OtherHalf, Nobody)
+"""
+_RACK = {"use": "property-match", "key": "rack", "weight": 0.7}
+_STOCK = {"name": "stock", "selector": "least-resource-usage"}
+_RACK_THEN_LOAD = {"name": "new", "scorers": [_RACK, {"use": "headroom", "weight": 0.3}], "selector": "best"}
+_BROKERS = [
+    {"id": f"broker-{rack}{number}:8080", "properties": {"lookup.rack": rack, "lookup.tier": "gold"}}
+    for rack in _RACKS
+    for number in range(2)
+]
+#: Settings about which nothing is to be said.
+_SOUND: Mapping[str, Any] = {
+    "evaluation": {"incumbent": "stock"},
+    "brokers": _BROKERS,
+    "policies": [_STOCK, _RACK_THEN_LOAD],
+    "clients": [{"match": {"cidr": "10.0.0.0/24"}, "properties": {"zone": "z1"}}],
+    "namespaces": [{"name": "t/n", "bundles": 4, "isolation": [{"primary": ["broker-.*"]}]}],
+    "topology": {"edges": [{"a": "a", "b": "b", "ms": 1.0}]},
+}
+
+
+def _new(**policy: Any) -> dict[str, Any]:
+    """Return settings with another policy as the candidate."""
+    return {"policies": [_STOCK, {"name": "new", "selector": "best", **policy}]}
+
+
+def _findings(folder: Path, log: list[dict[str, Any]], **given: Any) -> list[Finding]:
+    write_log(folder, *log)
+    plugin = folder / "planted.py"
+    plugin.write_text(_PLUGIN, encoding="utf-8")
+    settings = evaluation_in(folder, **{**_SOUND, "plugin_files": [str(plugin)], **given})
+    policies = build_policies(load_plugins(settings.plugin_files), settings.policies)
+    (folder / "work").mkdir()
+    inspection = inspect_log(str(folder / "lookups"), str(folder / "work"), settings=settings, policies=policies)
+    return list(inspection.findings)
+
+
+def _log(**changed: Any) -> list[dict[str, Any]]:
+    """Return ten minutes of lookups, one a second, of clients of all racks; half of them send what is given instead."""
+    rows = []
+    for number in range(600):
+        sent = f'{{"rack":"{_RACKS[number % 3]}"}}'
+        topic = f"persistent://t/n/topic-{number % 40}"
+        row = {"ts": START_US + number * 1_000_000, "topic": topic, "client": f"10.0.0.{number % 7}:5000"}
+        rows.append({**row, "properties": changed.get("properties", sent) if number % 2 else sent})
+    return rows
+
+
+def test_sound_settings_have_no_findings(tmp_path: Path) -> None:
+    """Where every rule applies, every label meets and every part changes something, nothing is said."""
+    assert _findings(tmp_path, _log()) == []
+
+
+_FAULTS: list[tuple[str, str, dict[str, Any], str | None]] = [
+    (
+        "client-rule",
+        "clients[1], '10.9.0.0/16', labels no client",
+        {
+            "clients": [
+                *_SOUND["clients"],
+                {"match": {"cidr": "10.9.0.0/16"}, "properties": {"rack": "a"}},
+            ]
+        },
+        None,
+    ),
+    (
+        "client-rule",
+        "clients[0] comes first and matches all of its clients",
+        {
+            "clients": [
+                {"match": {"cidr": "10.0.0.0/16"}, "properties": {"zone": "z1"}},
+                {"match": {"cidr": "10.0.0.0/24"}, "properties": {"zone": "z2"}},
+            ]
+        },
+        None,
+    ),
+    ("namespace", "did you mean 't/n'?", {"namespaces": [{"name": "t/nn", "bundles": 4}]}, None),
+    (
+        "isolation",
+        "no broker has such a host",
+        {"namespaces": [{"name": "t/n", "bundles": 4, "isolation": [{"primary": ["brokr-.*", "broker-.*"]}]}]},
+        None,
+    ),
+    ("anti-affinity", "has one namespace", {"namespaces": [{"name": "t/n", "anti_affinity_group": "pair"}]}, None),
+    ("topology", "did you mean 'b'?", {"topology": {"edges": [{"a": "a", "b": "bb", "ms": 1.0}]}}, None),
+    (
+        "policy-key",
+        "did you mean 'rack'?",
+        _new(scorers=[{"use": "property-match", "key": "rck", "weight": 0.7}, {"use": "headroom", "weight": 0.3}]),
+        None,
+    ),
+    (
+        "policy-key",
+        "clients send rack, zone",
+        _new(scorers=[{"use": "property-match", "key": "colour", "weight": 0.7}, {"use": "headroom", "weight": 0.3}]),
+        None,
+    ),
+    (
+        "broker-key",
+        "clients send 'rack', which no broker publishes",
+        {"brokers": [{**entry, "properties": {"lookup.rakc": entry["id"][7]}} for entry in _BROKERS]},
+        None,
+    ),
+    (
+        "broker-key",
+        "clients send 'tiers', which no broker publishes; did you mean 'tiers'?",
+        {},
+        '{"rack":"a","tiers":"gold"}',
+    ),
+    ("client-label", "clients send rack = d, which no broker has", {}, '{"rack":"d"}'),
+    ("client-label", "'A' and 'a' are not the same", {}, '{"rack":"A"}'),
+    (
+        "broker-label",
+        "brokers have rack = z, which no client sends",
+        {"brokers": [*_BROKERS, {"id": "broker-z:8080", "properties": {"lookup.rack": "z"}}]},
+        None,
+    ),
+    (
+        "scorer",
+        "the scores of property-match never differ",
+        {"brokers": [{"id": f"broker-{n}:8080", "properties": {"lookup.rack": "a"}} for n in range(3)]},
+        None,
+    ),
+    ("filter", "the filter nobody rejects every broker", _new(filters=["nobody"], scorers=[_RACK]), None),
+    (
+        "filters",
+        "its filters leave no broker together",
+        _new(filters=["half", "other-half"], scorers=[_RACK]),
+        None,
+    ),
+    ("cancel", "headroom and emptiness cancel each other", _new(scorers=["headroom", "emptiness"]), None),
+    (
+        "selector",
+        "the selector random does not go by its scores",
+        _new(scorers=[_RACK], selector="random"),
+        None,
+    ),
+    (
+        "weight",
+        "the weight 0.3 of headroom changes nothing",
+        # With one broker for each label, nothing is left for load to decide.
+        {"brokers": _BROKERS[::2]},
+        None,
+    ),
+    (
+        "no-load",
+        "stock, new go by load, and load was 0 or nearly so",
+        {"brokers": [{"id": f"broker-{n}:8080", "properties": {"lookup.rack": "abc"[n % 3]}} for n in range(90)]},
+        None,
+    ),
+    ("alike", "policies 'stock' and 'twin' decide alike", {"policies": [_STOCK, {**_STOCK, "name": "twin"}]}, None),
+]
+
+
+@pytest.mark.parametrize(
+    ("rule", "says", "given", "properties"),
+    _FAULTS,
+    ids=[f"{number}-{fault[0]}" for number, fault in enumerate(_FAULTS)],
+)
+def test_planted_fault_is_found(
+    rule: str, says: str, given: dict[str, Any], properties: str | None, tmp_path: Path
+) -> None:
+    """Each fault of the catalogue has a finding of its rule: what, how often, evidence, remedy."""
+    found = _findings(tmp_path, _log(**({"properties": properties} if properties else {})), **given)
+
+    sentences = [finding.sentence for finding in found if finding.rule == rule]
+    assert any(says in sentence for sentence in sentences), [finding.sentence for finding in found]
+    assert all(all(asdict(finding).values()) for finding in found)
+
+
+def test_every_run_notes_the_findings(tmp_path: Path) -> None:
+    """A replay has the findings that a look at its log has, and none without a fault."""
+    write_log(tmp_path, *_log())
+    fault = _new(scorers=[{"use": "property-match", "key": "rck", "weight": 0.7}, {"use": "headroom", "weight": 0.3}])
+
+    sound, faulty = (replayed(tmp_path, **{**_SOUND, **given}).inputs for given in ({}, fault))
+
+    assert "findings" not in sound
+    assert [finding["rule"] for finding in faulty["findings"]] == ["policy-key", "scorer"]  # type: ignore[attr-defined]
