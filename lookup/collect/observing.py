@@ -360,17 +360,27 @@ _SOURCES: Mapping[type[Record], SourceName] = {
 }
 
 
-def follow(owners: dict[str, str], row: Mapping[str, Any]) -> None:
-    """Apply a row of OWNERSHIP to the owners of bundles; a split leaves the owner to the children that have none."""
+def follow(owners: dict[str, str], row: Mapping[str, Any]) -> dict[str, str | None]:
+    """Apply a row of OWNERSHIP to the owners of bundles; a split leaves the owner to the children that have none.
+
+    Returns:
+        The bundles that have another owner now, or none.
+    """
     bundle = row["bundle"]
     if row["event"] == "owned":
         owners[bundle] = row["broker"]
-        return
+        return {bundle: row["broker"]}
     owner = owners.pop(bundle, None)
-    if row["event"] == "split" and owner is not None:
+    if owner is None:
+        return {}
+    changes: dict[str, str | None] = {bundle: None}
+    if row["event"] == "split":
         namespace, _, bounds = bundle.rpartition("/")
         ends = BundleRange.parse(bounds)
         # A boundary at an end of the bundle cuts nothing off.
         cuts = {cut for cut in (int(text, 16) for text in row["boundaries"]) if ends.lower < cut < ends.upper}
         for pair in pairwise((ends.lower, *sorted(cuts), ends.upper)):
-            owners.setdefault(f"{namespace}/{BundleRange(*pair)}", owner)
+            child = f"{namespace}/{BundleRange(*pair)}"
+            if child not in owners:
+                owners[child] = changes[child] = owner
+    return changes

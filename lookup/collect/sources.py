@@ -352,6 +352,10 @@ class TopicSource(Source):
         try:
             message = self._reader.read_next(_QUIET_MS)
         except pulsar.Timeout:
+            # A reader connects again by itself, and until then looks like a topic that is quiet.
+            if not self._reader.is_connected():
+                raise OSError("there is no connection") from None
+            self.works()
             if not self._is_caught_up and not self._reader.has_message_available():
                 self._is_caught_up = True
                 self.put(observing.CaughtUp(now_us()))

@@ -14,6 +14,7 @@ from lookup.commands.failures import ENDING, handled_by
 from lookup.commands.options import Command, Parser, add_format, cluster, require_extra
 from lookup.commands.streams import data_console, plain_table, print_json, say, warn
 from lookup.errors import SettingsError
+from lookup.model.names import url_problem
 from lookup.model.quoting import quantity
 from lookup.model.time import time_text
 
@@ -120,14 +121,10 @@ def _check(arguments: argparse.Namespace) -> None:
     if not (arguments.admin or arguments.service_url or arguments.zookeeper):
         problems.append("nothing to record: give --admin, --service-url and --zookeeper, or some of them")
     for name, schemes in _SCHEMES.items():
-        flag, url = f"--{name.replace('_', '-')}", getattr(arguments, name)
-        scheme, colon, hosts = (url or "").partition("://")
-        if url is not None and (scheme not in schemes or not colon or not hosts):
-            right = " or ".join(f"{known}://HOST:PORT" for known in schemes)
-            # Never the text itself, which may hold a password.
-            problems.append(f"{flag}: should be of the form {right}")
-        elif "@" in hosts:
-            problems.append(f"{flag}: names a user, whom everybody sees in the list of processes; give --token-file")
+        url = getattr(arguments, name)
+        problem = None if url is None else url_problem(url, *schemes)
+        if problem is not None:
+            problems.append(f"--{name.replace('_', '-')}: {problem}")
     for name in ("token_file", "tls_ca", "tls_cert", "tls_key"):
         path = getattr(arguments, name)
         if path is not None and not Path(path).is_file():

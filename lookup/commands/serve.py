@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from queue import Queue
+from typing import TYPE_CHECKING
 
+from lookup.commands.collect import TOKEN_VARIABLE
 from lookup.commands.options import Command, Parser, add_set, require_extra, settings_flags
 from lookup.commands.streams import say
-from lookup.settings import load_serving
+from lookup.settings import CollectSection, load_serving
+
+if TYPE_CHECKING:
+    from lookup.collect.observing import Record
+    from lookup.collect.sources import Source
 
 __all__ = ["COMMAND", "add_arguments", "run"]
 
@@ -31,8 +41,28 @@ def run(arguments: argparse.Namespace) -> int:
     from lookup.serve.server import serve
 
     flags = {"serving.bind": arguments.bind, "serving.port": arguments.port, **settings_flags(arguments)}
-    asyncio.run(serve(lambda: load_serving(arguments.config, flags), say))
+    asyncio.run(serve(lambda: load_serving(arguments.config, flags), say, _state_topic))
     return 0
+
+
+@contextmanager
+def _state_topic(section: CollectSection, records: Queue[Record]) -> Iterator[Source]:
+    """Make the source of the state topic, and close its client at the end.
+
+    Raises:
+        SettingsError: if a package is missing.
+    """
+    require_extra("serve", "kazoo", "pulsar", extra="collect")
+    from lookup.collect.sources import Credentials, TopicSource, pulsar_client
+    from lookup.logs.system_topics import STATE_TOPIC
+
+    token = os.environ.get(TOKEN_VARIABLE) or None
+    credentials = Credentials(section.token_file, token, section.tls_ca, section.tls_cert, section.tls_key)
+    client = pulsar_client(section.service_url, credentials)
+    try:
+        yield TopicSource(STATE_TOPIC, lambda: client, records)
+    finally:
+        client.close()
 
 
 COMMAND = Command(

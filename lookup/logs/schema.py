@@ -16,8 +16,8 @@ from lookup.logs.columns import TABLES, Kind
 from lookup.logs.outputs import create_file
 
 __all__ = [
-    "CANONICAL", "CYCLES", "DECISIONS", "OWNERS", "QUARANTINE", "ROWS_PER_FILE", "SERVED_DECISIONS", "VIEWS",
-    "partition_of", "write_parquet",
+    "CANONICAL", "CYCLES", "DECISIONS", "OWNERS", "OWNER_CHANGES", "QUARANTINE", "ROWS_PER_FILE", "SERVED_DECISIONS",
+    "VIEWS", "partition_of", "write_parquet",
 ]  # fmt: skip
 
 _TS = pa.timestamp("us", tz="UTC")
@@ -89,6 +89,8 @@ SERVED_DECISIONS = pa.schema(
         ("properties", pa.string()),
         ("candidates", pa.list_(pa.string())),
         ("view", pa.string()),
+        # state of OWNER_CHANGES that was decided on; null if the policy does not read owners
+        ("owners", pa.string()),
         # number the dice were rolled with, and the number in [0, 1) they gave; null if no dice were needed
         ("rolls", pa.int64()),
         ("dice", pa.float64()),
@@ -105,6 +107,19 @@ VIEWS = pa.schema(
         ("broker", pa.string()),
         ("lookup_data", pa.string()),
         ("load", pa.string()),
+    ]
+)
+
+#: Changes of owners that the decision server has followed, numbered from 1 within a series that begins without owners:
+#: applied in order they give every state that a policy saw. A bundle without broker has no owner any more.
+OWNER_CHANGES = pa.schema(
+    [
+        ("cluster", pa.string()),
+        ("ts", _TS),
+        ("series", pa.string()),
+        ("number", pa.int64()),
+        ("bundle", pa.string()),
+        ("broker", pa.string()),
     ]
 )
 

@@ -18,7 +18,7 @@ from lookup.model.quoting import shown, unseen
 
 __all__ = [
     "INTERNAL_TOPICS", "NamespaceName", "TopicName", "cluster_problem", "is_internal_topic", "is_system_bundle",
-    "is_system_namespace", "looks_like_pattern", "pinned_broker",
+    "is_system_namespace", "looks_like_pattern", "pinned_broker", "url_problem",
 ]  # fmt: skip
 
 #: Topics of the extensible load manager itself; served by the channel owner, never assigned, not demand.
@@ -129,6 +129,14 @@ def is_system_bundle(bundle: str) -> bool:
 
 
 @lru_cache(maxsize=1 << 10)
+def url_problem(url: str, *schemes: str) -> str | None:
+    """Return why a text cannot be the URL of servers, None if it can; never the text itself, it may hold a password."""
+    scheme, _, hosts = url.partition("://")
+    if scheme not in schemes or not hosts:
+        return f"should be of the form {' or '.join(f'{known}://HOST:PORT' for known in schemes)}"
+    return "names a user, whom everybody sees; give a file with a token" if "@" in hosts else None
+
+
 def cluster_problem(name: str) -> str | None:
     """Return why a text cannot name a cluster and the folder of its rows; None if it can."""
     if not name:

@@ -14,16 +14,23 @@ from lookup.errors import InputError
 from lookup.logs.columns import canonical_json
 from lookup.logs.schema import SERVED_DECISIONS
 from lookup.model import LookupRequest
+from lookup.model.view import OwnershipView
 from lookup.serve.messages import Bounds, DecideMessage
+from lookup.serve.owners import Owners
 from lookup.serve.policies import ServedPolicies
 from lookup.serve.views import Surroundings, View, digest_of, view_digest, view_of
 
-__all__ = ["Answer", "Deciders", "Views", "ballot_at", "fingerprint_of"]
+__all__ = ["Answer", "Deciders", "Views", "ballot_at", "fingerprint_of", "reads_owners"]
 
 #: Brokers whose views are kept, and views of each.
 _MOST_SENDERS, _VIEWS_EACH = 1000, 4
 #: Sets of candidates whose instants are kept, and ballots of each.
 _MOST_INSTANTS, _MOST_BALLOTS = 256, 10_000
+
+
+def reads_owners(policy: Policy) -> bool:
+    """Return whether a policy reads the owners of bundles."""
+    return "view.ownership" in policy.reads
 
 
 class Views:
@@ -91,10 +98,8 @@ class Answer:
     ts_us: int
     message: DecideMessage
     view: View
-
-    def instant(self) -> Instant:
-        """Return the instant the policy decided at."""
-        return Instant(self.policy, self.view.at(self.ts_us, self.message.candidates))
+    #: reference of the state of owners that was decided on; None if the policy does not read owners
+    owners: str | None
 
     def row(self, served: ServedPolicies, bounds: Bounds, *, is_carried: bool) -> tuple[Any, ...]:
         """Return the answer as a row of SERVED_DECISIONS."""
@@ -112,7 +117,7 @@ class Answer:
             "rejected": tuple([(reason.value, count) for reason, count in ballot.rejected.items()]),
             "margin": ballot.margin,
             "ties": ballot.ties,
-            "fingerprint": fingerprint_of(self.policy, self.view, self.message.candidates, self.ts_us),
+            "fingerprint": fingerprint_of(self),
             "decision": self.decision,
             "carried": is_carried,
             "asked_broker": self.message.broker,
@@ -123,51 +128,80 @@ class Answer:
             "properties": canonical_json(bounds.recorded_properties(request.properties)),
             "candidates": self.message.candidates,
             "view": self.view.reference,
+            "owners": self.owners,
             "rolls": self.rolls,
             "dice": self.dice,
             "settings": served.reference,
         }
         return tuple([values.get(name) for name in SERVED_DECISIONS.names])
 
-    def explained(self) -> dict[str, Any]:
-        """Return every broker's rejection, scores and odds, as JSON; the policy is asked again."""
+    def explained(self, owners: Owners) -> dict[str, Any]:
+        """Return every broker's rejection, scores and odds, as JSON; the policy is asked again.
+
+        Raises:
+            InputError: if it read owners, and too many have changed since.
+        """
+        seen = None if self.owners is None else owners.at(self.owners, self.view.roster.ids)
+        if self.owners is not None and seen is None:
+            raise InputError(f"the owners that decision {self.decision} saw are not kept any more; its record has them")
+        instant = Instant(self.policy, self.view.at(self.ts_us, self.message.candidates, seen))
         return {
             "decision": self.decision,
             "broker": self.broker,
             "propensity": self.propensity,
             "dice": self.dice,
             "view": self.view.reference,
-            **explain(self.policy, self.message.request, self.instant()).document(),
+            **explain(self.policy, self.message.request, instant).document(),
         }
 
 
-def fingerprint_of(policy: Policy, view: View, candidates: Sequence[str], ts_us: int) -> str:
+def fingerprint_of(answer: Answer) -> str:
     """Name everything but the request that the odds of a decision depend on."""
+    candidates, view = answer.message.candidates, answer.view
     among = "all" if len(candidates) == len(view.records) else digest_of(sorted(candidates))
-    instant = f"/{ts_us}" if "view.now" in policy.reads else ""
-    return f"{view.reference}/{among}{instant}"
+    instant = f"/{answer.ts_us}" if "view.now" in answer.policy.reads else ""
+    owners = "" if answer.owners is None else f"/{answer.owners}"
+    return f"{view.reference}/{among}{instant}{owners}"
 
 
-def ballot_at(policy: Policy, request: LookupRequest, view: View, candidates: Sequence[str], ts_us: int) -> Ballot:
+def ballot_at(
+    policy: Policy,
+    request: LookupRequest,
+    view: View,
+    candidates: Sequence[str],
+    ts_us: int,
+    owners: OwnershipView | None = None,
+) -> Ballot:
     """Ask a policy about a request, without anything that was asked before.
 
     Raises:
         PolicyError: if a part fails, or breaks its protocol.
     """
-    return policy.ballot(request, Instant(policy, view.at(ts_us, candidates)))
+    return policy.ballot(request, Instant(policy, view.at(ts_us, candidates, owners)))
+
+
+@dataclass(slots=True)
+class _Asked:
+    """What a policy has answered about one set of candidates of one view."""
+
+    instant: Instant
+    #: state of the owners that the ballots hold for
+    owners: str | None
+    ballots: dict[Hashable, Ballot]
 
 
 class Deciders:
-    """Asks policies, each about one request at a time; equal requests under an equal view are asked once.
+    """Asks policies, each about one request at a time; equal requests under equal views and owners are asked once.
 
     Args:
+        owners: as they are now, for policies that read them.
         started_us: makes the names of decisions differ between runs of the server.
         count: decisions named before.
     """
 
-    def __init__(self, served: ServedPolicies, started_us: int, *, count: int = 0) -> None:
-        self._served, self._started_us, self.count = served, started_us, count
-        self._instants: OrderedDict[Hashable, tuple[Instant, dict[Hashable, Ballot]]] = OrderedDict()
+    def __init__(self, served: ServedPolicies, owners: Owners, started_us: int, *, count: int = 0) -> None:
+        self._served, self._owners, self._started_us, self.count = served, owners, started_us, count
+        self._asked: OrderedDict[Hashable, _Asked] = OrderedDict()
 
     def named(self) -> str:
         """Return the name of a new decision."""
@@ -183,7 +217,8 @@ class Deciders:
         Raises:
             PolicyError: if a part fails and the policy says stop, or breaks its protocol.
         """
-        ballot = self._ballot(policy, message, view, ts_us)
+        owners = self._owners.reference if reads_owners(policy) else None
+        ballot = self._ballot(policy, message, view, ts_us, owners)
         broker = rolls = dice = None
         if len(ballot.numbers) == 1:
             broker = view.roster[ballot.numbers[0]].id
@@ -192,25 +227,30 @@ class Deciders:
             dice = roll(self._served.seed, self._served.surroundings.cluster, message.request.bundle, rolls)
             broker = view.roster[ballot.pick(dice)].id
         propensity = None if broker is None else ballot.odds[broker]
-        return Answer(decision, policy, ballot, broker, propensity, rolls, dice, ts_us, message, view)
+        return Answer(decision, policy, ballot, broker, propensity, rolls, dice, ts_us, message, view, owners)
 
-    def _ballot(self, policy: Policy, message: DecideMessage, view: View, ts_us: int) -> Ballot:
+    def _ballot(self, policy: Policy, message: DecideMessage, view: View, ts_us: int, owners: str | None) -> Ballot:
+        seen = None if owners is None else self._owners.seen_by(view.roster.ids)
         if "view.now" in policy.reads:
-            return ballot_at(policy, message.request, view, message.candidates, ts_us)
+            return ballot_at(policy, message.request, view, message.candidates, ts_us, seen)
         key = (policy.name, view.reference, message.candidates)
-        known = self._instants.get(key)
-        if known is None:
-            known = self._instants[key] = Instant(policy, view.at(ts_us, message.candidates)), {}
-            if len(self._instants) > _MOST_INSTANTS:
-                self._instants.popitem(last=False)
-        instant, ballots = known
+        known = self._asked.get(key)
+        # Owners that are seen follow every change, until their roster was not asked about for long.
+        if known is None or (seen is not None and known.instant.view.ownership is not seen):
+            instant = Instant(policy, view.at(ts_us, message.candidates, seen))
+            known = self._asked[key] = _Asked(instant, owners, {})
+            if len(self._asked) > _MOST_INSTANTS:
+                self._asked.popitem(last=False)
+        if known.owners != owners:
+            known.owners = owners
+            known.ballots.clear()
         asked = policy.decision_key(message.request)
-        ballot = ballots.get(asked)
+        ballot = known.ballots.get(asked)
         if ballot is None:
             # Keys hold what clients send, so there may be any number of them.
-            if len(ballots) >= _MOST_BALLOTS:
-                ballots.clear()
-                instant.kept.clear()
-                instant.chosen.clear()
-            ballot = ballots[asked] = policy.ballot(message.request, instant)
+            if len(known.ballots) >= _MOST_BALLOTS:
+                known.ballots.clear()
+                known.instant.kept.clear()
+                known.instant.chosen.clear()
+            ballot = known.ballots[asked] = policy.ballot(message.request, known.instant)
         return ballot

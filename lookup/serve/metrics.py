@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from lookup.serve.following import Follower
+from lookup.serve.owners import Owners
 from lookup.serve.recording import TABLES, Recorder
 
 __all__ = ["Metrics"]
@@ -35,7 +37,28 @@ class Metrics:
         self.failing = Gauge("lookup_record_failing", "1 if rows cannot be written", registry=own)
         self.written = Gauge("lookup_written_rows", "rows written since the start", ["table"], registry=own)
         self.lost = Gauge("lookup_lost_rows", "rows lost since the start, too many waited", ["table"], registry=own)
+        self.owners_unknown = Counter(
+            "lookup_owners_unknown", "requests refused since the owners of bundles are not known", registry=own
+        )
+        self.owners = Gauge("lookup_owners", "bundles that have an owner", registry=own)
+        self.owners_lag = Gauge(
+            "lookup_owners_lag_seconds", "from the latest change of an owner until it was applied", registry=own
+        )
+        self.owners_lost = Gauge("lookup_owners_lost", "1 if the state topic cannot be read", registry=own)
+        self.owners_losses = Gauge(
+            "lookup_owners_losses", "times the state topic was lost since the start", registry=own
+        )
+        self.owners_refused = Gauge(
+            "lookup_owners_refused", "records of the state topic that are not what Pulsar writes", registry=own
+        )
         self.seconds = Histogram("lookup_decide_seconds", "time to answer a broker", buckets=_BUCKETS, registry=own)
+
+    def show_owners(self, follower: Follower, owners: Owners) -> None:
+        """Take over the figures of the owners as they are now."""
+        self.owners.set(len(owners))
+        self.owners_lost.set(follower.problem(0.0) is not None)
+        self.owners_losses.set(follower.losses)
+        self.owners_refused.set(follower.refused)
 
     def text(self, recorder: Recorder) -> bytes:
         """Return all figures, those of the record as they are now."""

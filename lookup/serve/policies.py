@@ -14,17 +14,19 @@ from lookup.engine.plugins import Registry, load_plugins
 from lookup.engine.policy import Policy
 from lookup.errors import InputError, PluginError, SettingsError
 from lookup.logs.sources import locate
-from lookup.model import Topology
+from lookup.model import NamespacePolicies, Topology
+from lookup.model.bundles import IsolationPolicy
 from lookup.model.documents import parsed_object
 from lookup.model.topology import Edge
 from lookup.serve.views import Surroundings, digest_of
-from lookup.settings import PolicySpec, ServingFile, policy_warnings, topology
+from lookup.settings import PolicySpec, ServingFile, namespace_policies, policy_warnings, topology
 
 __all__ = ["ServedPolicies", "built_again", "document_of", "plugin_versions", "served_policies"]
 
-#: Sources of what a policy may read that a server without a collector does not have.
+_OWNERS = "view.ownership"
+#: What a policy may read that a server does not have; owners only without a collector.
 _ABSENT: Mapping[str, str] = {
-    "view.ownership": "the owners of bundles, which a collector of the cluster would provide",
+    _OWNERS: "the owners of bundles, which a collector provides: give [collect]",
     "view.memory": "its memory, which no server keeps over a restart",
 }
 
@@ -66,26 +68,26 @@ def served_policies(settings: ServingFile) -> ServedPolicies:
     section = settings.serving
     warnings = [*policy_warnings(settings.policies)]
     for policy in policies:
-        problems += _unserved(policy, section.masked)
+        problems += _unserved(policy, section.masked, provided=() if settings.collect is None else (_OWNERS,))
         idle = [name for name in ("shedder", "splitter") if getattr(policy, name) is not None]
         if idle:
             what = f"policy {policy.name!r} has a {' and a '.join(idle)}"
             warnings.append(f"{what}: the server chooses first owners only, the brokers' own manager does the rest")
     if problems:
         raise SettingsError(problems)
-    surroundings = Surroundings(section.cluster, section.prefix, topology(settings))
+    surroundings = Surroundings(section.cluster, section.prefix, topology(settings), namespace_policies(settings))
     document = _document(policies, registry, section.seed, surroundings)
     active = next((policy for policy in policies if policy.name == section.active), None)
     shadows = tuple(policy for policy in policies if policy is not active)
     return ServedPolicies(active, shadows, section.seed, surroundings, document, digest_of(document), tuple(warnings))
 
 
-def _unserved(policy: Policy, masked: Sequence[str]) -> list[str]:
-    """Return why a policy cannot be served, a sentence for each part and source."""
+def _unserved(policy: Policy, masked: Sequence[str], provided: Sequence[str]) -> list[str]:
+    """Return why a policy cannot be served, a sentence for each part and source that is not provided."""
     problems = []
     for part, reads in zip(policy.parts, policy.part_reads, strict=True):
         for source, meaning in _ABSENT.items():
-            if source in reads:
+            if source in reads and source not in provided:
                 problems.append(f"policy {policy.name!r}: part {part.name!r} reads {source}: {meaning}")
         for field in masked:
             # A policy that reads all properties reads the masked one as well, and the other way round.
@@ -109,6 +111,7 @@ def _document(policies: Sequence[Policy], registry: Registry, seed: int, surroun
         "cluster": surroundings.cluster,
         "prefix": surroundings.prefix,
         "topology": asdict(surroundings.topology),
+        "namespaces": asdict(surroundings.namespaces),
     }
 
 
@@ -151,9 +154,19 @@ def built_again(document: Mapping[str, Any], registry: Registry) -> tuple[dict[s
     """
     try:
         specs = [PolicySpec.model_validate(table) for table in document["policies"]]
-        places = document["topology"]
+        places, namespaces = document["topology"], document["namespaces"]
         edges = tuple(Edge(**edge) for edge in places["edges"])
-        surroundings = Surroundings(document["cluster"], document["prefix"], Topology(**{**places, "edges": edges}))
+        isolation = {
+            name: tuple(IsolationPolicy(tuple(e["primary"]), tuple(e["secondary"]), e["min_limit"]) for e in entries)
+            for name, entries in namespaces["isolation"].items()
+        }
+        boundaries = {name: tuple(ends) for name, ends in namespaces["boundaries"].items()}
+        surroundings = Surroundings(
+            document["cluster"],
+            document["prefix"],
+            Topology(**{**places, "edges": edges}),
+            NamespacePolicies(**{**namespaces, "isolation": isolation, "boundaries": boundaries}),
+        )
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"a document of settings is incomplete: {error}") from None
     return {policy.name: policy for policy in build_policies(registry, specs)}, surroundings

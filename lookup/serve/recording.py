@@ -18,10 +18,11 @@ import pyarrow as pa
 
 from lookup.errors import InputError
 from lookup.logs.outputs import named_refusals
-from lookup.logs.schema import CANONICAL, SERVED_DECISIONS, VIEWS, partition_of, write_parquet
+from lookup.logs.schema import CANONICAL, OWNER_CHANGES, SERVED_DECISIONS, VIEWS, partition_of, write_parquet
 from lookup.model.time import time_text
 from lookup.serve.deciding import Answer
 from lookup.serve.messages import RecordMessage
+from lookup.serve.owners import OwnerChange
 from lookup.serve.views import View
 
 __all__ = ["TABLES", "Recorder"]
@@ -29,6 +30,7 @@ __all__ = ["TABLES", "Recorder"]
 #: Tables of a record, each in a folder of its name, in the order in which they are written: what a row refers to
 #: appears before the row, also for those who read while the server runs.
 TABLES: Mapping[str, pa.Schema] = {
+    "owner_changes": OWNER_CHANGES,
     "views": VIEWS,
     "brokers": CANONICAL["brokers"],
     "loads": CANONICAL["loads"],
@@ -121,6 +123,10 @@ class Recorder:
             self._add("views", (self._cluster, view.ts_us, view.reference, broker, data, load))
         self._note_brokers(view, current)
 
+    def add_owner_change(self, change: OwnerChange, ts_us: int) -> bool:
+        """Record a change of owners; return whether there was room for it."""
+        return self._add("owner_changes", (self._cluster, ts_us, *change))
+
     def _note_brokers(self, view: View, current: Sequence[View]) -> None:
         """Record as BROKERS and LOADS what a new view says that was not known."""
         for broker, (data, load) in view.records.items():
@@ -138,14 +144,15 @@ class Recorder:
             del self._registered[broker]
             self._add("brokers", (view.ts_us, self._cluster, broker, "unregistered", None))
 
-    def _add(self, table: str, row: Sequence[Any]) -> None:
+    def _add(self, table: str, row: Sequence[Any]) -> bool:
         if self.pending >= self.max_pending:
             self.lost[table] += 1
             # A view whose rows are incomplete is recorded again with the next decision on it.
             if table == "views":
                 self._views.pop(str(row[2]), None)
-            return
+            return False
         self._pending[table].append(tuple(row))
+        return True
 
     def describe(self, reference: str, document: Mapping[str, Any]) -> None:
         """Write the document that describes policies, under the reference that decisions have of it.

@@ -13,6 +13,7 @@ import signal
 import time
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -22,14 +23,16 @@ from aiohttp import web
 
 from lookup.engine.policy import Policy
 from lookup.errors import InputError, LimitError, PolicyError, SettingsError
-from lookup.serve.deciding import Answer, Deciders, Views
+from lookup.serve.deciding import Answer, Deciders, Views, reads_owners
+from lookup.serve.following import Connect, Follower
 from lookup.serve.messages import PROTOCOL, Bounds, DecideMessage, body_of, decide_message, record_message
 from lookup.serve.metrics import Metrics
+from lookup.serve.owners import Owners
 from lookup.serve.policies import ServedPolicies, served_policies
 from lookup.serve.recording import Recorder
 from lookup.serve.views import View
 from lookup.settings import ServingFile
-from lookup.settings.serving import ServingSection
+from lookup.settings.serving import CollectSection, ServingSection
 
 __all__ = ["DecisionServer", "serve"]
 
@@ -39,6 +42,9 @@ _PATIENCE_S = 10.0
 _MOST_BROKERS = 1000
 #: Settings that cannot change while the server runs.
 _FIXED = ("bind", "cluster", "port", "record")
+_OWNERS = "view.ownership"
+#: Seconds between two looks at what the follower has found, while no broker asks.
+_FOLLOW_S = 0.1
 _PATHS = ("/decide", "/explain", "/health", "/metrics", "/record")
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -52,6 +58,7 @@ class _Configured:
     served: ServedPolicies
     bounds: Bounds
     token: str | None
+    collect: CollectSection | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +88,7 @@ def _configured(settings: ServingFile) -> _Configured:
         if not token:
             raise SettingsError(f"serving.token_file: {section.token_file} is empty; it should hold the token")
     bounds = Bounds(section.max_properties, section.max_property_length, frozenset(section.masked))
-    return _Configured(section, served, bounds, token)
+    return _Configured(section, served, bounds, token, settings.collect)
 
 
 class DecisionServer:
@@ -89,14 +96,15 @@ class DecisionServer:
 
     Args:
         report: takes a sentence for the operator.
+        follower: follows the owners of bundles, if policies may read them.
 
     Raises:
         SettingsError: if a policy cannot be built or served, or the token cannot be read.
         InputError: if the folder of the record cannot be written.
     """
 
-    def __init__(self, settings: ServingFile, report: Callable[[str], None]) -> None:
-        self._report = report
+    def __init__(self, settings: ServingFile, report: Callable[[str], None], follower: Follower | None = None) -> None:
+        self._report, self._follower = report, follower
         self._last_us = time.time_ns() // 1000
         self._configured = _configured(settings)
         self._started_us = self._last_us
@@ -108,7 +116,10 @@ class DecisionServer:
         self.recorder.describe(served.reference, served.document)
         self.metrics = Metrics()
         self._views = Views(served.surroundings)
-        self._deciders = Deciders(served, self._started_us)
+        self._owners = Owners(run)
+        #: a change of owners found no room in the record, so that its series cannot be repeated
+        self._is_torn = False
+        self._deciders = Deciders(served, self._owners, self._started_us)
         self._answers: OrderedDict[str, Answer] = OrderedDict()
         self._shadowed: deque[_Question] = deque()
         self._has_shadowed = asyncio.Event()
@@ -202,6 +213,11 @@ class DecisionServer:
         if policy is None:
             return _problem(404, "this server only records: serving.active names no policy")
         message = decide_message(await self._body(request, configured.section.max_decide_bytes), configured.bounds)
+        unknown = self._owners_problem(policy)
+        if unknown is not None:
+            self.metrics.owners_unknown.inc()
+            return _problem(503, unknown)
+        self._follow_owners()
         now_us = self._now_us()
         view = self._views.find(message, now_us)
         if view is None:
@@ -234,18 +250,28 @@ class DecisionServer:
         return web.json_response(content)
 
     async def _health(self, _: web.Request) -> web.StreamResponse:
-        served, failure = self._configured.served, self.recorder.failure
-        content = {
-            "status": "ok" if failure is None else "failing",
+        served, follower = self._configured.served, self._follower
+        problems = [] if self.recorder.failure is None else [self.recorder.failure]
+        if follower is not None and (lost := follower.problem(0.0)) is not None:
+            problems.append(lost)
+        content: dict[str, Any] = {
+            "status": "failing" if problems else "ok",
             "protocol": PROTOCOL,
             "version": version("pulsar-lookup"),
             "policy": None if served.active is None else served.active.name,
         }
-        if failure is not None:
-            content["reason"] = failure
-        return web.json_response(content, status=200 if failure is None else 503)
+        if follower is not None:
+            content["owners"] = {"bundles": len(self._owners), "refused": follower.refused}
+            if follower.reason is not None:
+                content["owners"]["refused_for"] = follower.reason
+        if problems:
+            content["reason"] = "; ".join(problems)
+        return web.json_response(content, status=503 if problems else 200)
 
     async def _show_metrics(self, _: web.Request) -> web.StreamResponse:
+        if self._follower is not None:
+            self._follow_owners()
+            self.metrics.show_owners(self._follower, self._owners)
         return web.Response(body=self.metrics.text(self.recorder), content_type="text/plain", charset="utf-8")
 
     async def _explain(self, request: web.Request) -> web.StreamResponse:
@@ -253,7 +279,7 @@ class DecisionServer:
         answer = self._answers.get(name)
         if answer is None:
             return _problem(404, f"decision {name[:50]!r} is not among the last {len(self._answers)}")
-        return web.json_response(answer.explained())
+        return web.json_response(answer.explained(self._owners))
 
     # Work behind the answers
 
@@ -264,6 +290,29 @@ class DecisionServer:
             self.metrics.clock_jumps.inc()
         self._last_us = max(now_us, self._last_us + 1)
         return self._last_us
+
+    def _follow_owners(self) -> None:
+        """Apply the changes of owners that the follower has found, and record them."""
+        if self._follower is None:
+            return
+        changes, recorder, now_us = self._follower.changes, self.recorder, self._last_us
+        # No longer than there are: a topic that is read from its beginning must not hold up a request for ever.
+        for _ in range(len(changes)):
+            bundle, broker, written_us = changes.popleft()
+            self._is_torn |= not recorder.add_owner_change(self._owners.apply(bundle, broker), now_us)
+            self.metrics.owners_lag.set((time.time_ns() // 1000 - written_us) / 1e6)
+        has_room = recorder.pending + len(self._owners) < recorder.max_pending
+        if self._owners.is_long or (self._is_torn and has_room):
+            self._is_torn = False
+            for change in self._owners.begin_series():
+                self._is_torn |= not recorder.add_owner_change(change, now_us)
+
+    def _owners_problem(self, policy: Policy) -> str | None:
+        """Return why a policy cannot be asked, since it reads owners that are not known; None if it can."""
+        # Policies that read owners are refused without a collector, when settings are loaded.
+        if self._follower is None or not reads_owners(policy):
+            return None
+        return self._follower.problem(self._follower.section.stale_s)
 
     def _keep(self, answer: Answer, configured: _Configured, *, is_carried: bool) -> None:
         row = answer.row(configured.served, configured.bounds, is_carried=is_carried)
@@ -284,6 +333,10 @@ class DecisionServer:
             self._has_shadowed.clear()
 
     def _ask_in_shadow(self, policy: Policy, question: _Question, configured: _Configured) -> None:
+        if self._owners_problem(policy) is not None:
+            self.metrics.shadow_lost.inc()
+            return
+        self._follow_owners()
         try:
             answer = self._deciders.answer(policy, question.message, question.view, question.decision, question.ts_us)
         except PolicyError:
@@ -302,11 +355,48 @@ class DecisionServer:
                 what = f"rows cannot be written and wait: {self.recorder.failure}"
                 self._report(what if failed else "rows are written again")
 
+    async def work_on_owners(self) -> None:
+        """Apply changes of owners also while no broker asks, so that few wait, and report what stops them."""
+        reported: str | None = None
+        while self._follower is not None:
+            self._follow_owners()
+            trouble = self._follower.trouble
+            if trouble is not None and reported is None:
+                self._report(f"the state topic cannot be read, the owners known so far stand: {trouble[0]}")
+            elif trouble is None and reported is not None:
+                self._report("the state topic can be read again")
+            reported = None if trouble is None else trouble[0]
+            await asyncio.sleep(_FOLLOW_S)
+
+    async def wait_for_owners(self) -> None:
+        """Wait until all owners are known.
+
+        Raises:
+            InputError: if they are not in time, and the active policy reads them.
+        """
+        follower, served = self._follower, self._configured.served
+        if follower is None:
+            return
+        until = time.monotonic() + follower.section.wait_s
+        while not follower.is_complete.is_set() and time.monotonic() < until:
+            await asyncio.sleep(_FOLLOW_S)
+        self._follow_owners()
+        problem = follower.problem(0.0)
+        readers = [policy for policy in (served.active, *served.shadows) if policy is not None and reads_owners(policy)]
+        if problem is None or not readers:
+            return
+        for policy in readers:
+            parts = [part.name for part, reads in zip(policy.parts, policy.part_reads, strict=True) if _OWNERS in reads]
+            sentence = f"collect.service_url: {problem}; policy {policy.name!r} reads {_OWNERS} ({', '.join(parts)})"
+            if policy is served.active:
+                raise InputError(f"{sentence}; waited {follower.section.wait_s:g} s, collect.wait_s")
+            self._report(f"warning: {sentence}, and is not asked until then")
+
     def reload(self, load: Callable[[], ServingFile]) -> bool:
         """Take new settings, or keep the old ones and report why; return whether they were taken."""
         try:
             configured = _configured(load())
-            _require_same(configured.section, self._configured.section)
+            _require_same(configured, self._configured)
             self.recorder.describe(configured.served.reference, configured.served.document)
         except (SettingsError, InputError) as error:
             for sentence in getattr(error, "problems", (str(error),)):
@@ -319,7 +409,7 @@ class DecisionServer:
         decided = self._deciders
         self._configured = configured
         self.recorder.max_pending = configured.section.max_pending_rows
-        self._deciders = Deciders(configured.served, self._started_us, count=decided.count)
+        self._deciders = Deciders(configured.served, self._owners, self._started_us, count=decided.count)
         self.metrics.shadow_lost.inc(len(self._shadowed))
         self._shadowed.clear()
         for sentence in configured.served.warnings:
@@ -336,6 +426,7 @@ class DecisionServer:
 async def serve(
     load: Callable[[], ServingFile],
     report: Callable[[str], None],
+    connect: Connect,
     *,
     until: asyncio.Event | None = None,
 ) -> None:
@@ -344,19 +435,39 @@ async def serve(
     Args:
         load: reads the settings, at the start and for each SIGHUP.
         report: takes a sentence for the operator.
+        connect: makes the source of the state topic, if the settings say where that is.
 
     Raises:
         SettingsError: for mistakes in settings.
-        InputError: if the record cannot be written, or the port is taken.
+        InputError: if the record cannot be written, the port is taken, or the active policy reads owners and the state
+            topic cannot be read.
     """
     settings = load()
-    server = DecisionServer(settings, report)
-    section = settings.serving
+    with ExitStack() as stack:
+        follower: Follower | None = None
+        if settings.collect is not None:
+            follower = Follower(settings.serving.cluster, settings.collect, connect)
+        # Settings are checked before anything is connected to.
+        server = DecisionServer(settings, report, follower)
+        if follower is not None:
+            stack.enter_context(follower)
+        await server.wait_for_owners()
+        await _listen(server, settings.serving, load, report, until or asyncio.Event())
+
+
+async def _listen(
+    server: DecisionServer,
+    section: ServingSection,
+    load: Callable[[], ServingFile],
+    report: Callable[[str], None],
+    ended: asyncio.Event,
+) -> None:
+    """Answer requests until told to end, then write what waits."""
     runner = web.AppRunner(server.application(), access_log=None)
     await runner.setup()
-    ended = until or asyncio.Event()
     loop = asyncio.get_running_loop()
-    work = [asyncio.ensure_future(server.work_in_shadow()), asyncio.ensure_future(server.work_on_record())]
+    jobs = (server.work_in_shadow(), server.work_on_record(), server.work_on_owners())
+    work = [asyncio.ensure_future(job) for job in jobs]
     try:
         try:
             site = web.TCPSite(runner, section.bind, section.port, shutdown_timeout=2.0)
@@ -382,12 +493,13 @@ async def serve(
         report(f"{waiting} rows are lost, since they cannot be written: {server.recorder.failure}")
 
 
-def _require_same(section: ServingSection, before: ServingSection) -> None:
+def _require_same(configured: _Configured, before: _Configured) -> None:
     """Refuse new settings that differ in what cannot change while the server runs."""
-    changed = [key for key in _FIXED if getattr(section, key) != getattr(before, key)]
+    changed = [f"serving.{key}" for key in _FIXED if getattr(configured.section, key) != getattr(before.section, key)]
+    if configured.collect != before.collect:
+        changed.append("collect")
     if changed:
-        sentences = [f"serving.{key}: cannot change while the server runs; start it again" for key in changed]
-        raise SettingsError(sentences)
+        raise SettingsError([f"{key}: cannot change while the server runs; start it again" for key in changed])
 
 
 def _problem(status: int, sentence: str) -> web.Response:

@@ -22,14 +22,16 @@ from lookup.errors import InputError, PolicyError, SettingsError
 from lookup.logs.sources import list_files, locate, open_parquet
 from lookup.model import LookupOptions, LookupRequest
 from lookup.model.request import request_of
-from lookup.serve.deciding import ballot_at
+from lookup.model.view import OwnershipView
+from lookup.serve.deciding import ballot_at, reads_owners
+from lookup.serve.owners import Owners
 from lookup.serve.policies import built_again, document_of, plugin_versions
 from lookup.serve.views import Surroundings, View, digest_of, view_digest, view_of
 
 __all__ = ["CAUSES", "Disagreement", "RunTasks", "Verified", "VerifyJob", "verify", "verify_files"]
 
 #: Causes for which a decision cannot be repeated, in the order in which they are looked for.
-CAUSES = ("view", "load", "registry", "plug-in version", "settings", "policy")
+CAUSES = ("view", "ownership", "load", "registry", "plug-in version", "settings", "policy")
 #: Rows of DECISIONS that one task takes.
 _ROWS_PER_TASK = 200_000
 #: Disagreements that are kept with their names; all are counted.
@@ -140,6 +142,11 @@ def _verified(files: Sequence[str], job: VerifyJob, registry: Registry) -> Verif
         ts = read.column_names.index("ts")
         rows += read.set_column(ts, "ts", read.column("ts").cast("int64")).to_pylist()
     recorded = _RecordedViews(job.record, {row["view"] for row in rows})
+    # Records of servers without a collector may lack the column.
+    references = {row["owners"] for row in rows if row.get("owners") is not None}
+    owners = _RecordedOwners(job.record, references)
+    # A series is applied from its beginning: in the order of its states, each change once.
+    rows.sort(key=lambda row: ("", 0) if row.get("owners") is None else _state_of(row["owners"])[:2])
     described: dict[str, _Described] = {}
     outcome = Verified()
     for row in rows:
@@ -147,7 +154,7 @@ def _verified(files: Sequence[str], job: VerifyJob, registry: Registry) -> Verif
         if reference not in described:
             described[reference] = _Described(job, reference, registry)
         outcome.decisions += 1
-        difference = described[reference].difference(row, recorded)
+        difference = described[reference].difference(row, recorded, owners)
         if difference is None:
             outcome.agree += 1
             continue
@@ -181,6 +188,55 @@ class _RecordedViews:
         return None if records is None else dict(sorted(records.items()))
 
 
+def _state_of(reference: str) -> tuple[str, int, str]:
+    """Take the reference of a state of owners apart: series, number of the last change, digest.
+
+    Of what is no reference they are those of a state that no record has.
+    """
+    series, number, digest = reference.rsplit(".", 2) if reference.count(".") > 1 else (reference, "", "")
+    return series, int(number) if number.isdecimal() else 1, digest
+
+
+class _RecordedOwners:
+    """The series of changes of owners that some decisions name, applied as far as the next decision needs."""
+
+    def __init__(self, record: str, references: set[str]) -> None:
+        self._changes: dict[str, dict[int, tuple[str, str | None]]] = {}
+        self._series, self._number = "", 0
+        self._owners = Owners("")
+        if not references:
+            return
+        try:
+            files = list_files([f"{record}/owner_changes"])
+        except InputError:
+            files = []  # every decision whose state is not the one without owners then disagrees
+        wanted = pc.field("series").isin(sorted({_state_of(reference)[0] for reference in references}))
+        for file in files:
+            system, inner = locate(file)
+            columns = ["series", "number", "bundle", "broker"]
+            table = pq.read_table(inner, filesystem=system, columns=columns, filters=wanted, partitioning=None)
+            for row in table.to_pylist():
+                self._changes.setdefault(row["series"], {})[row["number"]] = row["bundle"], row["broker"]
+
+    def find(self, reference: str, ids: Sequence[str]) -> tuple[OwnershipView, bool] | None:
+        """Return the owners of a state as brokers of a roster, and whether they are those that were decided on.
+
+        Returns:
+            None if a change that leads to the state is not in the record.
+        """
+        series, number, digest = _state_of(reference)
+        if series != self._series or number < self._number:
+            self._series, self._number, self._owners = series, 0, Owners("")
+        changes = self._changes.get(series, {})
+        while self._number < number:
+            change = changes.get(self._number + 1)
+            if change is None:
+                return None
+            self._owners.apply(*change)
+            self._number += 1
+        return self._owners.seen_by(ids), _state_of(self._owners.reference)[2] == digest
+
+
 class _Described:
     """The policies that one document of settings describes, and views as they are seen under it."""
 
@@ -205,7 +261,9 @@ class _Described:
             f"{name} was {before[name]} and is {job.versions.get(name, 'absent')}" for name in changed
         )
 
-    def difference(self, row: Mapping[str, Any], recorded: _RecordedViews) -> tuple[str, str] | None:
+    def difference(
+        self, row: Mapping[str, Any], recorded: _RecordedViews, recorded_owners: _RecordedOwners
+    ) -> tuple[str, str] | None:
         """Return cause and detail if a decision is not the same when it is taken again; None if it is."""
         records = recorded.find(row["view"])
         if records is None:
@@ -217,14 +275,24 @@ class _Described:
         if policy is None:
             cause = "plug-in version" if self.other_plugins else "settings"
             return cause, self.failure or f"policy {row['policy']!r} is not in the document {row['settings']}.json"
+        owners, are_same = None, True
         try:
-            ballot = self._ballot(policy, row, records)
+            view = self._view(row["view"], records)
+            if reads_owners(policy):
+                state = recorded_owners.find(row.get("owners") or "", view.roster.ids)
+                if state is None:
+                    return "ownership", f"a change that leads to the owners {row.get('owners')} is not in the record"
+                owners, are_same = state
+            ballot = self._ballot(policy, row, view, owners)
             different = _compared(row, ballot, self.document["seed"])
         except (InputError, PolicyError) as error:
             different = str(error)
         if different is None:
             return None
-        cause, detail = self._cause(row, records)
+        if are_same:
+            cause, detail = self._cause(row, records)
+        else:
+            cause, detail = "ownership", f"the owners {row['owners']} are not what was decided on"
         return cause, f"{different}: {detail}"
 
     def _cause(self, row: Mapping[str, Any], records: Mapping[str, tuple[str, str | None]]) -> tuple[str, str]:
@@ -240,17 +308,19 @@ class _Described:
             return "settings", f"the document {row['settings']}.json is not what was decided by"
         return "policy", "the same view, settings and plug-ins gave another answer"
 
-    def _ballot(self, policy: Policy, row: Mapping[str, Any], records: Mapping[str, tuple[str, str | None]]) -> Ballot:
-        reference = row["view"]
+    def _view(self, reference: str, records: Mapping[str, tuple[str, str | None]]) -> View:
         if reference not in self._views:
             self._views[reference] = view_of(records, int(reference.rpartition("@")[2]), self.surroundings)
+        return self._views[reference]
+
+    def _ballot(self, policy: Policy, row: Mapping[str, Any], view: View, owners: OwnershipView | None) -> Ballot:
         request = _request_of(row)
-        now = row["ts"] if "view.now" in policy.reads else None
-        key = (policy.name, reference, tuple(row["candidates"]), now, policy.decision_key(request))
+        instant = (row["ts"] if "view.now" in policy.reads else None, None if owners is None else row["owners"])
+        key = (policy.name, view.reference, tuple(row["candidates"]), instant, policy.decision_key(request))
         if key not in self._ballots:
             if len(self._ballots) >= _MOST_BALLOTS:
                 self._ballots.clear()
-            self._ballots[key] = ballot_at(policy, request, self._views[reference], row["candidates"], row["ts"])
+            self._ballots[key] = ballot_at(policy, request, view, row["candidates"], row["ts"], owners)
         return self._ballots[key]
 
 

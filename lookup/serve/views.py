@@ -15,7 +15,8 @@ import numpy as np
 from lookup.engine.ledger import capacities
 from lookup.engine.ownership import Ownership
 from lookup.errors import InputError
-from lookup.model import Broker, BrokerLookupData, ClusterView, Load, Roster, Topology
+from lookup.model import Broker, BrokerLookupData, ClusterView, Load, NamespacePolicies, Roster, Topology
+from lookup.model.view import OwnershipView
 from lookup.replay.loads import ReportedLoads
 from lookup.replay.tables import broker_numbers, reported_load
 from lookup.replay.timeline import Registration
@@ -30,6 +31,7 @@ class Surroundings:
     cluster: str
     prefix: str = "lookup."
     topology: Topology = Topology()
+    namespaces: NamespacePolicies = NamespacePolicies()
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,11 +48,12 @@ class View:
     load: Load
     surroundings: Surroundings
 
-    def at(self, now_us: int, candidates: Sequence[str]) -> ClusterView:
+    def at(self, now_us: int, candidates: Sequence[str], owners: OwnershipView | None = None) -> ClusterView:
         """Return what a policy sees: of all brokers of the view only the candidates are registered.
 
         Args:
             candidates: ids of brokers of the view.
+            owners: by the numbers of the view's roster; None: the policy does not read them.
         """
         offered = frozenset(candidates)
         registered = np.array([broker in offered for broker in self.roster.ids], dtype=bool)
@@ -63,10 +66,11 @@ class View:
             epoch_us=self.ts_us,
             now_us=now_us,
             load=self.load,
-            # Policies that read owners, or keep memory, are not served: no broker knows either of all others.
-            ownership=Ownership(self.roster.ids),
+            ownership=Ownership(self.roster.ids) if owners is None else owners,
             unloaded={},
+            # Policies that keep memory are not served: no broker knows that of all others.
             memory={},
+            namespaces=self.surroundings.namespaces,
             topology=self.surroundings.topology,
         )
 

@@ -28,12 +28,12 @@ from lookup.settings.resolve import (
     namespace_policies,
     topology,
 )
-from lookup.settings.serving import ServingFile, ServingSection
+from lookup.settings.serving import CollectSection, ServingFile, ServingSection
 from lookup.settings.topics import TopicsFile, TopicsSection
 
 __all__ = [
-    "BrokerEntry", "BrokerInterval", "BrokerProfile", "ClientEntry", "ClientMatch", "ClientRule", "EdgeEntry",
-    "EvaluationFile", "EvaluationSection", "Findings", "InputsSection", "IsolationEntry", "LocationEntry",
+    "BrokerEntry", "BrokerInterval", "BrokerProfile", "ClientEntry", "ClientMatch", "ClientRule", "CollectSection",
+    "EdgeEntry", "EvaluationFile", "EvaluationSection", "Findings", "InputsSection", "IsolationEntry", "LocationEntry",
     "NamespaceEntry", "PartSpec", "PolicyFile", "PolicySpec", "ServingFile", "ServingSection", "TopicsFile",
     "TopicsSection", "TopologyFile", "TopologySection", "VerdictSection", "broker_intervals", "client_rules",
     "describe", "examine_evaluation", "label_client", "load_broker_profile", "load_evaluation", "load_manager_keys",

@@ -37,6 +37,10 @@ _PATHS = (
     # A file may be one policy, its keys at the top.
     "from_broker_conf",
     "plugin_files.[]",
+    "collect.tls_ca",
+    "collect.tls_cert",
+    "collect.tls_key",
+    "collect.token_file",
     "serving.record",
     "serving.token_file",
     "topics.catalog",

@@ -77,7 +77,7 @@ def broker_intervals(settings: EvaluationFile, cluster: str) -> tuple[BrokerInte
     return tuple(sorted(intervals, key=lambda interval: (interval.broker.id, interval.from_us or 0)))
 
 
-def namespace_policies(settings: EvaluationFile) -> NamespacePolicies:
+def namespace_policies(settings: EvaluationFile | ServingFile) -> NamespacePolicies:
     """Return bundles, isolation, anti-affinity and failure domains by name."""
     entries = settings.namespaces
     domains = settings.failure_domains.items()
@@ -87,7 +87,7 @@ def namespace_policies(settings: EvaluationFile) -> NamespacePolicies:
             boundaries[entry.name] = parse_boundaries(entry.boundaries)
         elif entry.bundles is not None:
             boundaries[entry.name] = equal_boundaries(entry.bundles)
-    return NamespacePolicies(
+    policies = NamespacePolicies(
         isolation={
             entry.name: tuple(IsolationPolicy(rule.primary, rule.secondary, rule.min_limit) for rule in entry.isolation)
             for entry in entries
@@ -96,8 +96,11 @@ def namespace_policies(settings: EvaluationFile) -> NamespacePolicies:
         anti_affinity_group={e.name: e.anti_affinity_group for e in entries if e.anti_affinity_group is not None},
         failure_domains={broker: domain for domain, brokers in domains for broker in brokers},
         boundaries=boundaries,
-        default_bundles=settings.evaluation.default_bundles,
     )
+    # A decision server is told the bundle of every request.
+    if isinstance(settings, ServingFile):
+        return policies
+    return replace(policies, default_bundles=settings.evaluation.default_bundles)
 
 
 def topology(settings: EvaluationFile | ServingFile) -> Topology:

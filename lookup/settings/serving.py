@@ -1,20 +1,21 @@
-"""Model the file of the decision server: where it listens, what it records, its bounds and its policies."""
+"""Model the file of the decision server: where it listens, what it records, its bounds, collector and policies."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Mapping
 from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from lookup.model.names import cluster_problem
+from lookup.model.names import cluster_problem, url_problem
 from lookup.model.quoting import shown, suggestion
 from lookup.settings.base import Positive, Strict, WholeFile, refuse
-from lookup.settings.cluster import TopologySection
-from lookup.settings.evaluation import Seed
+from lookup.settings.cluster import NamespaceEntry, TopologySection
+from lookup.settings.evaluation import Seed, cross_problems
 from lookup.settings.policy import PolicySpec
+from lookup.settings.problems import place
 
-__all__ = ["ServingFile", "ServingSection"]
+__all__ = ["CollectSection", "ServingFile", "ServingSection"]
 
 _Text = Annotated[str, Field(min_length=1)]
 
@@ -78,6 +79,39 @@ class ServingSection(Strict):
         return masked
 
 
+class CollectSection(Strict):
+    """A collector inside the decision server, which follows the owners of all bundles in the state topic."""
+
+    service_url: _Text
+    """Brokers to read the state topic from, like `pulsar://broker-0:6650,broker-1:6650`."""
+    token_file: str | None = None
+    """Path of a file with a token for the brokers; absent: the variable `PULSAR_TOKEN` is the token, if it is set."""
+    tls_ca: str | None = None
+    """Path of the certificates to trust, PEM."""
+    tls_cert: str | None = None
+    """Path of the certificate of this client, PEM."""
+    tls_key: str | None = None
+    """Path of the key of that certificate, PEM."""
+    wait_s: Annotated[float, Field(strict=True, ge=0.1, le=3600)] = 30.0
+    """Seconds that the start waits until the state topic has been read to its end."""
+    stale_s: Annotated[float, Field(strict=True, ge=0, le=86400)] = 60.0
+    """Seconds for which owners are decided on while the state topic cannot be read; beyond, requests are refused."""
+
+    @field_validator("service_url")
+    @classmethod
+    def _reachable(cls, url: str) -> str:
+        problem = url_problem(url, "pulsar", "pulsar+ssl")
+        if problem is not None:
+            raise ValueError(problem)
+        return url
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ValueError("tls_cert and tls_key: one needs the other")
+        return self
+
+
 # As written an entry may also be the path of a file, which the loader replaces by what the file holds.
 _Policies = Annotated[
     tuple[PolicySpec, ...], BeforeValidator(lambda given: given, json_schema_input_type=list[PolicySpec | str])
@@ -89,8 +123,14 @@ class ServingFile(WholeFile):
 
     serving: ServingSection
     """Rules of the decision server."""
+    collect: CollectSection | None = None
+    """Collector of the owners of bundles; absent: policies that read `view.ownership` are refused."""
     topology: TopologySection = TopologySection()
     """Distances between locations."""
+    namespaces: tuple[NamespaceEntry, ...] = ()
+    """Isolation and anti-affinity by namespace, for policies that have filters of their own for these."""
+    failure_domains: Mapping[str, tuple[str, ...]] = {}
+    """Brokers by failure domain."""
     policies: _Policies = ()
     """The policies; tables, or paths of files with policies."""
     plugin_files: tuple[str, ...] = ()
@@ -99,11 +139,8 @@ class ServingFile(WholeFile):
     @model_validator(mode="after")
     def _check(self) -> Self:
         names = [policy.name for policy in self.policies]
-        problems = [
-            f"policies: {count} policies are named {shown(name)}; a name should occur once"
-            for name, count in Counter(names).items()
-            if count > 1
-        ]
+        tables = {name: getattr(self, name) for name in ("policies", "namespaces", "failure_domains")}
+        problems = [place(loc, sentence) for loc, sentence in cross_problems(tables)]
         active = self.serving.active
         if active is not None and active not in names:
             hint = suggestion(active, names, nothing="there are no policies")

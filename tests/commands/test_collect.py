@@ -170,7 +170,7 @@ def test_disk_that_refuses_makes_rows_wait(rest: Rest, tmp_path: Path) -> None:
             ["--service-url", "http://b"],
             "--service-url: should be of the form pulsar://HOST:PORT or pulsar+ssl://HOST:PORT",
         ),
-        (["--admin", "http://me:pw@b"], "--admin: names a user, whom everybody sees in the list of processes"),
+        (["--admin", "http://me:pw@b"], "--admin: names a user, whom everybody sees; give a file with a token"),
         (["--zookeeper", "z", "--tls-ca", "/no/ca"], "--tls-ca: there is no file /no/ca"),
         (["--zookeeper", "z", "--tls-key", __file__], "--tls-cert, --tls-key: one needs the other"),
         (["--zookeeper", "z"], "--cluster must be given where there is no --admin to ask"),
