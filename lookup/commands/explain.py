@@ -21,13 +21,14 @@ from rich.console import Console
 from lookup.commands.options import Command, Parser, add_config, add_format, cluster, moment, pairs, settings_flags
 from lookup.commands.selection import registrations_in, select
 from lookup.commands.streams import data_console, plain, plain_table, print_json, say, warn
+from lookup.engine.edits import Change, Edit, cost_of, smallest_changes
 from lookup.engine.explain import Explanation, explain
 from lookup.engine.manager import Conditions, LoadManager
 from lookup.engine.policy import Instant, Policy
 from lookup.errors import SettingsError
 from lookup.model import Load, LookupOptions, LookupRequest, Roster, TopicName, bundle_of
 from lookup.model.names import is_internal_topic, pinned_broker
-from lookup.model.quoting import suggestion
+from lookup.model.quoting import closest, listed, suggestion
 from lookup.model.request import request_of
 from lookup.model.time import time_text
 from lookup.replay.timeline import ClusterEvents, Registration, build_timeline, registrations_of
@@ -37,6 +38,8 @@ __all__ = ["COMMAND", "add_arguments", "run"]
 
 #: Brokers that a conclusion names; of many with equal odds the table has the rest.
 _SHOWN_BROKERS = 5
+#: Stands in `--usage` for every broker that is not named.
+_ALL = "*"
 
 
 def add_arguments(parser: Parser) -> None:
@@ -51,6 +54,13 @@ def add_arguments(parser: Parser) -> None:
         default=[],
         metavar="KEY=VALUE",
         help="lookup property the client sends; repeatable",
+    )
+    parser.add_argument(
+        "--policy",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="policy to explain; repeatable; default: all of the evaluation",
     )
     parser.add_argument("--client", metavar="CLIENT", help="client, by which [[clients]] adds properties")
     parser.add_argument(
@@ -67,7 +77,12 @@ def add_arguments(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="BROKER=USAGE",
-        help="load of a broker, 1.0 is full; repeatable; without it no broker has reported any",
+        help="load of a broker, 1.0 is full, of all others as *=0.5; repeatable; without it no broker has reported any",
+    )
+    parser.add_argument(
+        "--wins",
+        metavar="BROKER",
+        help="also find the smallest change of a property, load or weight after which this broker is preferred",
     )
     add_format(parser, "table", "json")
 
@@ -113,23 +128,62 @@ def run(arguments: argparse.Namespace) -> int:
         if key.startswith(prefix) and key != prefix:
             bare = key.removeprefix(prefix)
             warn(f'--property {key}: "{prefix}" is the prefix of what brokers publish; clients send {bare}')
+    chosen = _chosen(selection.policies, arguments.policy)
     scene = _scene(selection.settings, arguments, properties, usage)
     special = _answered_without_policy(scene.request)
-    policies = () if special else selection.policies
+    policies = () if special else chosen
     explanations = [explain(policy, scene.request, scene.instant(policy)) for policy in policies]
+    changes = [_changes(scene, policy, arguments.wins) for policy in policies]
     if arguments.format == "json":
-        print_json(_json(scene, special, explanations))
+        print_json(_json(scene, special, explanations, changes))
         return 0
     console = data_console()
     _print_request(console, scene)
     if special:
         console.print(plain(special))
-    for explanation in explanations:
+    for explanation, changed in zip(explanations, changes, strict=True):
         _print_explanation(console, explanation)
+        if changed is not None:
+            for line in _about_changes(explanation, arguments.wins, changed):
+                console.print(plain(line), soft_wrap=not console.is_terminal)
+    for sentence in _unread(scene, policies, properties):
+        say(f"note: {sentence}")
     readers = [policy.name for policy in policies if "view.load" in policy.reads]
     if readers and not usage:
         say(f"note: {', '.join(readers)} read load, of which nothing is known here; --usage BROKER=USAGE supposes some")
     return 0
+
+
+def _chosen(policies: Sequence[Policy], names: Sequence[str]) -> Sequence[Policy]:
+    """Return the policies that are named, all if none is."""
+    by_name = {policy.name: policy for policy in policies}
+    for name in names:
+        if name not in by_name:
+            raise SettingsError(f"--policy: there is no policy {name!r}; {suggestion(name, by_name)}")
+    return [by_name[name] for name in dict.fromkeys(names)] or policies
+
+
+def _unread(scene: _Scene, policies: Sequence[Policy], properties: Mapping[str, str]) -> Iterator[str]:
+    """Say which properties of the request no policy reads, and which was probably meant."""
+    reads = frozenset[str]().union(*(policy.reads for policy in policies))
+    if not policies or "properties" in reads:
+        return
+    read = {name.partition(".")[2] for name in reads if name.startswith("properties.")}
+    for key in sorted(properties.keys() - read):
+        meant = closest(key, read - scene.request.properties.keys())
+        hint = f"; did you mean {meant}?" if meant else f"; they read {listed(sorted(read))}" if read else ""
+        yield f"--property {key}: no policy here reads it{hint}"
+
+
+def _changes(scene: _Scene, policy: Policy, broker: str | None) -> list[Change] | None:
+    """Return the smallest changes after which a policy prefers a broker; None if none is asked for."""
+    if broker is None:
+        return None
+    number = scene.roster.number(broker)
+    if number is None or not scene.registered[number]:
+        known = [one.id for one, there in zip(scene.roster, scene.registered, strict=True) if there]
+        raise SettingsError(f"--wins: there is no registered broker {broker!r}; {suggestion(broker, known)}")
+    return smallest_changes(policy, scene.request, scene.instant(policy).view, broker)
 
 
 def _usage(written: Sequence[str]) -> dict[str, float]:
@@ -172,12 +226,12 @@ def _scene(
     roster, registered = registry if registry is not None else (Roster(()), np.zeros(0, dtype=bool))
     known = [broker.id for broker in roster]
     for broker in usage:
-        if broker not in known:
+        if broker not in (*known, _ALL):
             raise SettingsError(f"--usage: there is no broker {broker!r}; {suggestion(broker, known)}")
     load = Load.unknown(len(roster))
     if usage:
         # NaN for brokers that are not named: as in a replay, it means that a broker has not reported.
-        used = np.array([usage.get(broker, np.nan) for broker in known])
+        used = np.array([usage.get(broker, usage.get(_ALL, np.nan)) for broker in known])
         capacity = np.array([np.nan if broker.capacity is None else broker.capacity for broker in roster])
         load = Load(used, used * capacity, load.topics, load.top_bundles)
     topic = TopicName.expand(arguments.topic)
@@ -260,7 +314,8 @@ def _sentences(explanation: Explanation) -> Iterator[str]:
         return
     chosen = explanation.chosen
     shown = ", ".join(f"{vote.broker} ({vote.probability:.4f})" for vote in chosen[:_SHOWN_BROKERS])
-    yield f"Chosen: {shown}{f' and {len(chosen) - _SHOWN_BROKERS} more' if len(chosen) > _SHOWN_BROKERS else ''}."
+    rest = f" and {len(chosen) - _SHOWN_BROKERS} more" if len(chosen) > _SHOWN_BROKERS else ""
+    yield f"Chosen: {'one of, by odds: ' if len(chosen) > 1 else ''}{shown}{rest}."
     if explanation.margin is None:
         yield f"Margin: none, all {explanation.ties} candidates have the same score."
     else:
@@ -268,8 +323,44 @@ def _sentences(explanation: Explanation) -> Iterator[str]:
         yield f"Margin: {explanation.margin:.4f} to the next best score{tied}."
 
 
-def _json(scene: _Scene, special: str | None, explanations: Sequence[Explanation]) -> dict[str, Any]:
+def _about_changes(explanation: Explanation, broker: str, changes: Sequence[Change]) -> Iterator[str]:
+    best = explanation.chosen[:2]
+    if best and best[0].broker == broker and (len(best) == 1 or best[0].probability > best[1].probability):
+        yield f"{broker} is preferred as it is."
+    elif not changes:
+        yield f"No change of a property, a load or a weight that was tried makes {broker} preferred."
+    else:
+        yield f"{broker} would be preferred with any one of these, the smallest change first:"
+    for change in changes:
+        yield f"  {' and '.join(map(_edit_text, change))}"
+
+
+def _edit_text(edit: Edit) -> str:
+    before, after = _value_text(edit.before), _value_text(edit.after)
+    if edit.kind == "load":
+        return f"usage {after} of {edit.broker} (is {before})"
+    if edit.kind == "weight":
+        return f"weight {after} of {edit.key} (is {before})"
+    who = "the client sends" if edit.kind == "client property" else f"{edit.broker} publishes"
+    return f"{who} {edit.key}={after} (is {before})"
+
+
+def _value_text(value: str | float | None) -> str:
+    if value is None:
+        return "none"
+    return f"{value:.4g}" if isinstance(value, float) else value
+
+
+def _json(
+    scene: _Scene, special: str | None, explanations: Sequence[Explanation], changes: Sequence[Sequence[Change] | None]
+) -> dict[str, Any]:
     request = scene.request
+    policies = [explanation.document() for explanation in explanations]
+    for document, changed in zip(policies, changes, strict=True):
+        if changed is not None:
+            document["smallest_changes"] = [
+                {"cost": cost_of(change), "edits": [edit.document() for edit in change]} for change in changed
+            ]
     return {
         "request": {
             "topic": request.topic,
@@ -280,7 +371,7 @@ def _json(scene: _Scene, special: str | None, explanations: Sequence[Explanation
         "cluster": scene.cluster,
         "at": time_text(scene.at_us),
         "answered_without_policy": special,
-        "policies": [explanation.document() for explanation in explanations],
+        "policies": policies,
     }
 
 
@@ -299,6 +390,10 @@ COMMAND = Command(
         (
             "lookup explain --config evaluation.toml --topic orders --usage broker-a:8080=0.9 --format json",
             "with a supposed load, for a program",
+        ),
+        (
+            "lookup explain --config evaluation.toml --topic orders --policy rack --usage '*=0.5' --wins broker-b:8080",
+            "one policy, all brokers half full, and what would have to change for another broker",
         ),
     ),
     add_arguments=add_arguments,

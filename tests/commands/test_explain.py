@@ -327,3 +327,53 @@ def test_a_broken_part_is_one_sentence(lookup: Run, tmp_path: Path, parts: str, 
     (mistake,) = lookup("explain", "--config", evaluation(tmp_path, start=start), "--topic", "t").mistakes
 
     assert sentence in mistake
+
+
+def test_one_policy_is_explained(lookup: Run, tmp_path: Path) -> None:
+    """`--policy` chooses, in its own order; a name that does not exist gets a suggestion."""
+    path = evaluation(tmp_path)
+
+    assert [entry["policy"] for entry in _asked(lookup, path, "--policy", "rack")["policies"]] == ["rack"]
+    both = _asked(lookup, path, "--policy", "rack", "--policy", "stock", "--policy", "rack")
+    assert [entry["policy"] for entry in both["policies"]] == ["rack", "stock"]
+    ran = lookup("explain", "--config", path, "--topic", "t", "--policy", "rak")
+    assert ran.mistakes == ["--policy: there is no policy 'rak'; did you mean 'rack'?"]
+
+
+def test_a_load_is_supposed_of_all_brokers(lookup: Run, tmp_path: Path) -> None:
+    """`*` stands for every broker that is not named."""
+    flags = ("--usage", "*=0.5", "--usage", "broker-b:8080=0.9", "--at", AT)
+
+    found = _policy(_asked(lookup, evaluation(tmp_path), *flags), "rack")
+
+    assert {entry["broker"]: round(entry["scores"]["headroom"], 9) for entry in found["brokers"]} == {
+        "broker-a:8080": 0.5,
+        "broker-b:8080": 0.1,
+    }
+
+
+def test_what_must_change_is_named(lookup: Run, tmp_path: Path) -> None:
+    """`--wins` names the smallest changes, in text and for a program; an unknown broker is a mistake."""
+    path = evaluation(tmp_path)
+    flags = ("--property", "rack=a", "--at", AT, "--policy", "rack", "--usage", "*=0.5", "--wins")
+
+    ran = lookup("explain", "--config", path, "--topic", "orders", *flags, "broker-b:8080")
+    found = _policy(_asked(lookup, path, *flags, "broker-b:8080"), "rack")["smallest_changes"]
+
+    assert "broker-b:8080 would be preferred with any one of these, the smallest change first:\n" in ran.out
+    assert "  the client sends rack=b (is a)\n" in ran.out
+    assert [change["cost"] for change in found] == sorted(change["cost"] for change in found)
+    assert {"kind": "client property", "key": "rack", "broker": None, "before": "a", "after": "b", "cost": 1.0} in [
+        edit for change in found for edit in change["edits"]
+    ]
+    as_it_is = lookup("explain", "--config", path, "--topic", "orders", *flags, "broker-a:8080").out
+    assert "broker-a:8080 is preferred as it is." in as_it_is
+    never = lookup("explain", "--config", path, "--topic", "orders", *flags, "broker-late:8080")
+    assert never.mistakes[0].startswith("--wins: there is no registered broker 'broker-late:8080'; did you mean")
+
+
+def test_a_property_that_no_policy_reads_is_noted(lookup: Run, tmp_path: Path) -> None:
+    """With the one that was probably meant."""
+    ran = lookup("explain", "--config", evaluation(tmp_path), "--topic", "t", "--property", "rakc=a")
+
+    assert "note: --property rakc: no policy here reads it; did you mean rack?\n" in ran.err

@@ -1,0 +1,210 @@
+"""Find the smallest change after which a policy prefers another broker: of a property, a load or a weight.
+
+The changes that are tried follow from what the policy declares to read, and each is put to the policy itself: what is
+returned is what the engine would decide, not a guess about the parts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from lookup.engine.policy import Instant, Policy
+from lookup.errors import PolicyError
+from lookup.model import Broker, ClusterView, LookupRequest, Roster
+from lookup.model.topology import LEVELS
+
+__all__ = ["Change", "Edit", "changes", "cost_of", "is_enough", "prefers", "smallest_changes"]
+
+Kind = Literal["client property", "broker property", "load", "weight"]
+#: A property is changed or not; a load of 1.0, and a weight that is left out, are changed as much as a property.
+_PROPERTY = 1.0
+#: Loads and weights are tried in so many steps from 0 to 1, or to twice what a weight is.
+_STEPS = 100
+#: Odds this close are equal.
+_CLOSE = 1e-9
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One change of a scene: of the request, of the brokers and their load, or of the policy."""
+
+    kind: Kind
+    #: the property's key, the broker whose property or load changes, the scorer and its place among the scorers
+    key: str | None
+    broker: str | None
+    place: int | None
+    #: None: absent, or no report
+    before: str | float | None
+    after: str | float | None
+    #: how much is changed, 1.0 for a property
+    cost: float
+
+    def applied(
+        self, policy: Policy, request: LookupRequest, view: ClusterView
+    ) -> tuple[Policy, LookupRequest, ClusterView]:
+        """Return the scene after the change."""
+        if self.kind == "client property":
+            kept = {key: value for key, value in request.properties.items() if key != self.key}
+            given = {} if self.after is None else {str(self.key): str(self.after)}
+            return policy, replace(request, properties={**kept, **given}), view
+        if self.kind == "broker property":
+            roster = [_labelled(b, str(self.key), str(self.after)) if b.id == self.broker else b for b in view.brokers]
+            return policy, request, replace(view, brokers=Roster(roster))
+        if self.kind == "load":
+            return policy, request, _loaded(view, str(self.broker), float(self.after or 0.0))
+        scorers = tuple(
+            replace(term, weight=float(self.after or 0.0)) if place == self.place else term
+            for place, term in enumerate(policy.scorers)
+        )
+        return replace(policy, scorers=scorers), request, view
+
+    def document(self) -> dict[str, object]:
+        """Return the change as JSON has it."""
+        names = ("kind", "key", "broker", "before", "after", "cost")
+        return {name: getattr(self, name) for name in names}
+
+
+#: One edit, or two that are made together.
+Change = tuple[Edit, ...]
+
+
+def smallest_changes(policy: Policy, request: LookupRequest, view: ClusterView, broker: str) -> list[Change]:
+    """Return the cheapest change of each kind after which a policy prefers a broker, the cheapest first.
+
+    Args:
+        broker: id of a registered broker.
+
+    Returns:
+        Empty if the broker is preferred as it is, or none of the changes that are tried makes it so.
+
+    Raises:
+        PolicyError: if the policy cannot decide the request as it is.
+    """
+    if prefers(policy, request, view, broker):
+        return []
+    found: dict[tuple[object, ...], Change] = {}
+    # Sorted by cost, and stable: the first that is enough is the cheapest of its kind.
+    for change in sorted(changes(policy, request, view, broker), key=cost_of):
+        kind = tuple((edit.kind, edit.broker) for edit in change)
+        # Two edits are no answer if one of them is.
+        if not any(set(part) <= set(kind) for part in found) and is_enough(change, policy, request, view, broker):
+            found[kind] = change
+    return list(found.values())
+
+
+def cost_of(change: Change) -> float:
+    """Return how much is changed, 1.0 for a property."""
+    return sum(edit.cost for edit in change)
+
+
+def prefers(policy: Policy, request: LookupRequest, view: ClusterView, broker: str) -> bool:
+    """Return whether a broker has greater odds than any other.
+
+    Raises:
+        PolicyError: if a part fails and the policy says stop, or breaks its protocol.
+    """
+    odds = policy.ballot(request, Instant(policy, view)).odds
+    others = max((share for other, share in odds.items() if other != broker), default=0.0)
+    return odds.get(broker, 0.0) > others + _CLOSE
+
+
+def is_enough(change: Change, policy: Policy, request: LookupRequest, view: ClusterView, broker: str) -> bool:
+    """Return whether a policy prefers a broker after a change."""
+    scene = policy, request, view
+    for edit in change:
+        scene = edit.applied(*scene)
+    try:
+        return prefers(*scene, broker)
+    except PolicyError:
+        # A part need not stand a scene that nobody has asked it about.
+        return False
+
+
+def changes(policy: Policy, request: LookupRequest, view: ClusterView, broker: str) -> Iterator[Change]:
+    """Yield every change that is tried, in no order of cost: single edits, and a property with the broker's load."""
+    target = view.brokers[number] if (number := view.brokers.number(broker)) is not None else Broker(broker)
+    properties = list(_of_properties(policy, request, view, target))
+    loads = list(_of_load(broker, view)) if "view.load" in policy.reads else []
+    for edit in (*properties, *loads, *_of_rival(policy, request, view, broker), *_of_weights(policy)):
+        yield (edit,)
+    for one in properties:
+        for other in loads:
+            yield (one, other)
+
+
+def _of_properties(policy: Policy, request: LookupRequest, view: ClusterView, target: Broker) -> Iterator[Edit]:
+    keys = {name.partition(".")[2] for name in policy.reads if name.startswith("properties.")}
+    if "properties" in policy.reads:
+        # All are read: those that either side has can make a difference.
+        published = {key.removeprefix(b.property_prefix) for b in view.brokers for key in b.lookup_data.properties}
+        keys |= {*request.properties, *published}
+    for key in sorted(keys):
+        yield from _of_client(key, request, view)
+        wanted = request.property_of(key)
+        if wanted is not None and wanted != target.property_of(key):
+            yield Edit("broker property", key, target.id, None, target.property_of(key), wanted, _PROPERTY)
+
+
+def _of_rival(policy: Policy, request: LookupRequest, view: ClusterView, broker: str) -> Iterator[Edit]:
+    """Yield other loads of the likeliest of the other brokers."""
+    odds = policy.ballot(request, Instant(policy, view)).odds
+    others = sorted((other for other in odds if other != broker), key=lambda other: (-odds[other], other))
+    if others and "view.load" in policy.reads:
+        yield from _of_load(others[0], view)
+
+
+def _of_weights(policy: Policy) -> Iterator[Edit]:
+    for place, term in enumerate(policy.scorers):
+        for after in _steps(2.0 * term.weight):
+            # The engine has no weight of 0: a scorer that counts for nothing is left out in the settings.
+            if after not in (0.0, term.weight):
+                cost = abs(after - term.weight) / term.weight
+                yield Edit("weight", term.scorer.name, None, place, term.weight, after, cost)
+
+
+def _of_client(key: str, request: LookupRequest, view: ClusterView) -> Iterator[Edit]:
+    sent = request.property_of(key)
+    labels = sorted({str(label) for label in view.brokers.labels(key).tolist() if label is not None})
+    for value in (*labels, None):
+        if value != sent:
+            yield Edit("client property", key, None, None, sent, value, _PROPERTY)
+
+
+def _of_load(broker: str, view: ClusterView) -> Iterator[Edit]:
+    number = view.brokers.number(broker)
+    used = math.nan if number is None else float(view.load.usage[number])
+    known = None if math.isnan(used) else used
+    for after in _steps(1.0):
+        # Of a broker that has not reported, half is taken to be its load, as parts do by default.
+        cost = abs(after - (0.5 if known is None else known))
+        if after != known:
+            yield Edit("load", None, broker, None, known, after, cost)
+
+
+def _steps(most: float) -> Iterable[float]:
+    return (most * step / _STEPS for step in range(_STEPS + 1))
+
+
+def _labelled(broker: Broker, key: str, value: str) -> Broker:
+    """Return a broker that publishes a label; its place follows if it was that of its label."""
+    properties = {**broker.lookup_data.properties, broker.property_prefix + key: value}
+    changed = replace(broker, lookup_data=replace(broker.lookup_data, properties=properties))
+    follows = key in LEVELS and getattr(broker.location, key) == broker.property_of(key)
+    return replace(changed, location=replace(broker.location, **{key: value})) if follows else changed
+
+
+def _loaded(view: ClusterView, broker: str, usage: float) -> ClusterView:
+    """Return a view in which one broker has another usage, and as much throughput as belongs to it."""
+    number, load = view.brokers.number(broker), view.load
+    usage_of, throughput = load.usage.copy(), load.throughput.copy()
+    usage_of[number], throughput[number] = usage, usage * view.capacity[number]
+    max_usage, resources = (None if figures is None else figures.copy() for figures in (load.max_usage, load.resources))
+    if max_usage is not None:
+        max_usage[number] = usage
+    if resources is not None:
+        resources[number] = 100.0 * usage
+    changed = replace(load, usage=usage_of, throughput=throughput, max_usage=max_usage, resources=resources)
+    return replace(view, load=changed.read_only())
