@@ -128,7 +128,6 @@ def is_system_bundle(bundle: str) -> bool:
     return is_system_namespace(bundle.rpartition("/")[0])
 
 
-@lru_cache(maxsize=1 << 10)
 def url_problem(url: str, *schemes: str) -> str | None:
     """Return why a text cannot be the URL of servers, None if it can; never the text itself, it may hold a password."""
     scheme, _, hosts = url.partition("://")
@@ -137,6 +136,7 @@ def url_problem(url: str, *schemes: str) -> str | None:
     return "names a user, whom everybody sees; give a file with a token" if "@" in hosts else None
 
 
+@lru_cache(maxsize=1 << 10)
 def cluster_problem(name: str) -> str | None:
     """Return why a text cannot name a cluster and the folder of its rows; None if it can."""
     if not name:
