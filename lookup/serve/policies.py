@@ -154,7 +154,9 @@ def built_again(document: Mapping[str, Any], registry: Registry) -> tuple[dict[s
     """
     try:
         specs = [PolicySpec.model_validate(table) for table in document["policies"]]
-        places, namespaces = document["topology"], document["namespaces"]
+        places = document["topology"]
+        # Records of servers that did not know policies of namespaces have none.
+        namespaces = document.get("namespaces", asdict(NamespacePolicies()))
         edges = tuple(Edge(**edge) for edge in places["edges"])
         isolation = {
             name: tuple(IsolationPolicy(tuple(e["primary"]), tuple(e["secondary"]), e["min_limit"]) for e in entries)
