@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.util import find_spec
@@ -56,6 +57,31 @@ class Parser(argparse.ArgumentParser):
         # Not `required=True`: argparse would complain of a missing flag before an unknown one, its likely misspelling.
         action = self.add_argument(*names, **keywords)
         self.needed[action.dest] = names[0] if names[0].startswith("-") else str(action.metavar or action.dest)
+
+    def format_help(self) -> str:
+        """Return the help, in which what must be given stands without brackets."""
+        with self._marked():
+            return super().format_help()
+
+    def format_usage(self) -> str:
+        """Return the usage, in which what must be given stands without brackets."""
+        with self._marked():
+            return super().format_usage()
+
+    @contextmanager
+    def _marked(self) -> Iterator[None]:
+        """Let argparse take for required what must be given, while it writes about it."""
+        needed = [action for action in self._actions if action.dest in self.needed]
+        before = [(action, action.required, action.nargs) for action in needed]
+        for action in needed:
+            action.required = True
+            if not action.option_strings:
+                action.nargs = {"?": None, "*": "+"}.get(str(action.nargs), action.nargs)
+        try:
+            yield
+        finally:
+            for action, required, nargs in before:
+                action.required, action.nargs = required, nargs
 
     def error(self, message: str) -> NoReturn:
         """Raise a mistake as a sentence that ends with the command for help."""
