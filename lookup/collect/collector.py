@@ -27,6 +27,7 @@ from lookup.collect.sources import (
     TopicSource,
     now_us,
     pulsar_client,
+    reason_of,
 )
 from lookup.errors import InputError
 from lookup.logs.system_topics import BROKER_LOAD_TOPIC, STATE_TOPIC, TOP_BUNDLES_TOPIC
@@ -146,7 +147,7 @@ def _asked_name(rest: AdminRest | None) -> str:
     try:
         return rest.cluster()
     except (OSError, ValueError, InputError) as error:
-        raise InputError(Sentence(name, f" must be given, since it cannot be asked for: {error}")) from None
+        raise InputError(Sentence(name, f" must be given, since it cannot be asked for: {reason_of(error)}")) from None
 
 
 def _sources(

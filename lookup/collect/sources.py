@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import ssl
 import threading
 import time
@@ -30,9 +31,11 @@ from kazoo.exceptions import NoNodeError
 from lookup.collect import observing
 from lookup.errors import InputError
 from lookup.logs.system_topics import BROKER_LOAD_TOPIC, STATE_TOPIC, TOP_BUNDLES_TOPIC
+from lookup.model.sentences import Argument, Sentence
 
 __all__ = [
     "AdminRest", "AdminSource", "Credentials", "RegistrySource", "Source", "TopicSource", "now_us", "pulsar_client",
+    "reason_of",
 ]  # fmt: skip
 
 #: Folder of the registry in ZooKeeper.
@@ -70,8 +73,34 @@ class Credentials:
 
         Raises:
             OSError: if the file cannot be read.
+            ValueError: if the token is none that a header can hold; the text itself is not named.
         """
-        return self.token if self.token_file is None else Path(self.token_file).read_text(encoding="utf-8").strip()
+        token = self.token if self.token_file is None else Path(self.token_file).read_bytes().decode(errors="replace")
+        if token is None:
+            return None
+        token = token.strip()
+        if re.fullmatch("[!-~]+", token) is None:
+            where = "of the environment" if self.token_file is None else f"in {self.token_file}"
+            raise ValueError(f"the token {where} should be one word of ASCII, and is not")
+        return token
+
+    def tls_context(self) -> ssl.SSLContext:
+        """Build the TLS settings of connections.
+
+        Raises:
+            InputError: if a file is not what it should be.
+        """
+        try:
+            context = ssl.create_default_context(cafile=self.tls_ca)
+        except ssl.SSLError:
+            raise InputError(Sentence(Argument("tls_ca"), f": {self.tls_ca} should hold certificates as PEM")) from None
+        if self.tls_cert is not None:
+            try:
+                context.load_cert_chain(self.tls_cert, self.tls_key)
+            except ssl.SSLError:
+                pair = f": {self.tls_cert} should hold a certificate and {self.tls_key} its key, both as PEM"
+                raise InputError(Sentence(Argument("tls_cert"), ", ", Argument("tls_key"), pair)) from None
+        return context
 
 
 class Source(threading.Thread):
@@ -92,7 +121,7 @@ class Source(threading.Thread):
                 reason = None
             # Whatever it is: a thread that ends in silence would record nothing, and no answer of a server is fatal.
             except Exception as error:  # noqa: BLE001
-                reason = _reason(error)
+                reason = reason_of(error)
             if reason is not None and reason != self._reason:
                 self.put(observing.Trouble(self.source, reason, now_us()))
             self._reason = reason
@@ -122,7 +151,8 @@ class Source(threading.Thread):
         """End connections."""
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
+    """Return why a source cannot be read, in one line."""
     if isinstance(error, urllib.error.HTTPError):
         return f"HTTP status {error.code}"
     # OSErrors of urllib hold another; clients' exceptions may have no text.
@@ -147,10 +177,7 @@ class AdminRest:
         self._credentials = credentials
         handlers = []
         if scheme == "https":
-            context = ssl.create_default_context(cafile=credentials.tls_ca)
-            if credentials.tls_cert is not None:
-                context.load_cert_chain(credentials.tls_cert, credentials.tls_key)
-            handlers.append(urllib.request.HTTPSHandler(context=context))
+            handlers.append(urllib.request.HTTPSHandler(context=credentials.tls_context()))
         self._opener = urllib.request.build_opener(*handlers)
 
     def get(self, path: str) -> Any:
@@ -315,7 +342,14 @@ def pulsar_client(service_url: str, credentials: Credentials) -> pulsar.Client:
         "tls_private_key_file_path": credentials.tls_key,
     }
     if credentials.token_file is not None or credentials.token is not None:
-        options["authentication"] = pulsar.AuthenticationToken(lambda: credentials.current_token() or "")
+
+        def token() -> str:
+            # What is raised in a thread of the client ends the process; a broker refuses the empty token.
+            with suppress(OSError, ValueError):
+                return credentials.current_token() or ""
+            return ""
+
+        options["authentication"] = pulsar.AuthenticationToken(token)
     return pulsar.Client(
         service_url,
         operation_timeout_seconds=10,

@@ -139,6 +139,39 @@ def test_token_is_sent_and_never_shown(rest: Rest, tmp_path: Path, monkeypatch: 
     assert not [path for path in record.rglob("*") if path.is_file() and b"s3cret" in path.read_bytes()]
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("token", ["s3cret\nof two lines", "s3cr\u00e9t", "s3cret\0", ""])
+def test_token_that_no_header_holds_is_never_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], token: str, scheme: str
+) -> None:
+    """A file that holds no token is named, what it holds is not."""
+    (tmp_path / "token").write_text(token, encoding="utf-8")
+    flags = ["--admin", f"{scheme}://127.0.0.1:1", "--token-file", str(tmp_path / "token")]
+
+    assert main(["collect", *flags, "--output", str(tmp_path / "record")]) == 2
+    err = capsys.readouterr().err
+    assert f"the token in {tmp_path / 'token'} should be one word of ASCII, and is not" in err
+    assert "s3c" not in err
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (["--tls-ca", __file__], f"--tls-ca: {__file__} should hold certificates as PEM"),
+        (
+            ["--tls-cert", __file__, "--tls-key", __file__],
+            f"--tls-cert, --tls-key: {__file__} should hold a certificate and {__file__} its key, both as PEM",
+        ),
+    ],
+)
+def test_file_that_is_no_pem_is_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: list[str], sentence: str
+) -> None:
+    """A file of another kind is refused with its flag and what it should hold."""
+    assert main(["collect", "--admin", "https://127.0.0.1:1", *flags, "--output", str(tmp_path / "record")]) == 2
+    assert sentence in capsys.readouterr().err
+
+
 def test_disk_that_refuses_makes_rows_wait(rest: Rest, tmp_path: Path) -> None:
     """While a table cannot be written the collector runs on and says so, and nothing is lost when it can."""
     record = tmp_path / "record"
