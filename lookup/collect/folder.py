@@ -12,18 +12,17 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from lookup.collect.observing import COLLECTED, JOURNAL, Past, Position, follow
 from lookup.errors import InputError
 from lookup.logs.outputs import named_refusals
+from lookup.logs.rolling import RollingFiles, keep_on_disk
 from lookup.logs.schema import CANONICAL
 from lookup.logs.sources import open_parquet
 from lookup.model.sentences import Argument, Sentence
@@ -48,6 +47,7 @@ class RecordFolder:
     def __init__(self, path: str) -> None:
         self.path = Path(path)
         self._lock: IO[str] | None = None
+        self._files = RollingFiles(self.path, _SCHEMAS)
         #: number of each table's next file
         self._next: dict[str, int] = {}
         self._namespaces = 0
@@ -68,9 +68,8 @@ class RecordFolder:
                 self._lock.close()
                 advice = "another process records into it; name another folder"
                 raise InputError(Sentence(Argument("output"), f": {output}: {advice}")) from None
+            self._files.remove_hidden()
             for table in _SCHEMAS:
-                for hidden in (self.path / table).glob(".part-*"):
-                    hidden.unlink()
                 parts = self._parts(table)
                 self._next[table] = int(parts[-1].stem.partition("-")[2]) + 1 if parts else 1
                 if not parts:
@@ -141,19 +140,7 @@ class RecordFolder:
         self._write_part(table, rows, metadata)
 
     def _write_part(self, table: str, rows: Sequence[tuple[Any, ...]], metadata: Mapping[bytes, str]) -> None:
-        schema = _SCHEMAS[table]
-        columns = zip(*rows, strict=True) if rows else ((),) * len(schema)
-        arrays = [pa.array(values, entry.type) for values, entry in zip(columns, schema, strict=True)]
-        name = f"part-{self._next[table]:06d}.parquet"
-        hidden = self.path / table / f".{name}"
-        try:
-            with pq.ParquetWriter(hidden, schema, compression="zstd", store_schema=False) as writer:
-                writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
-                writer.add_key_value_metadata(metadata)
-            _appear(hidden, self.path / table / name)
-        except BaseException:
-            hidden.unlink(missing_ok=True)
-            raise
+        self._files.write(table, {f"part-{self._next[table]:06d}.parquet": rows}, metadata)
         self._next[table] += 1
 
     def write_namespaces(self, boundaries: Mapping[str, Sequence[int]]) -> None:
@@ -166,12 +153,6 @@ class RecordFolder:
             lines += ["", "[[namespaces]]", f"name = {json.dumps(name)}", f"boundaries = [{texts}]"]
         hidden = self.path / ".namespaces.toml"
         hidden.write_text("\n".join([*lines, ""]), encoding="utf-8")
-        _appear(hidden, self.path / "namespaces.toml")
+        keep_on_disk(hidden)
+        hidden.replace(self.path / "namespaces.toml")
         self._namespaces = len(boundaries)
-
-
-def _appear(hidden: Path, target: Path) -> None:
-    """Move a file to its place once the disk has it: after a power cut it is there whole or not at all."""
-    with hidden.open("rb") as written:
-        os.fsync(written.fileno())
-    hidden.replace(target)

@@ -171,16 +171,24 @@ def partition_of(cluster: str, date: str) -> str:
     return f"cluster={quote(cluster, safe='')}/date={date}"
 
 
-def write_parquet(table: pa.Table, path: str) -> None:
-    """Write a file of the canonical layout: dictionaries, zstd, one row group, no schema of Arrow's own."""
-    with create_file(path) as sink:
-        pq.write_table(
-            table,
+def write_parquet(table: pa.Table, path: str, metadata: Mapping[bytes, str] | None = None) -> None:
+    """Write a file of the canonical layout: dictionaries, zstd, one row group, no schema of Arrow's own.
+
+    Args:
+        metadata: of the file, besides its schema.
+    """
+    with (
+        create_file(path) as sink,
+        pq.ParquetWriter(
             sink,
-            row_group_size=ROWS_PER_FILE,
+            table.schema,
             use_dictionary=[name for name in table.column_names if name not in _RISING],
             column_encoding={name: encoding for name, encoding in _RISING.items() if name in table.column_names},
             dictionary_pagesize_limit=_DICTIONARY_PAGE_BYTES,
             compression="zstd",
             store_schema=False,
-        )
+        ) as writer,
+    ):
+        writer.write_table(table, row_group_size=ROWS_PER_FILE)
+        if metadata is not None:
+            writer.add_key_value_metadata(metadata)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from lookup.engine.ballots import Ballot, roll
@@ -26,6 +27,7 @@ __all__ = ["Answer", "Deciders", "Views", "ballot_at", "fingerprint_of", "reads_
 _MOST_SENDERS, _VIEWS_EACH = 1000, 4
 #: Sets of candidates whose instants are kept, and ballots of each.
 _MOST_INSTANTS, _MOST_BALLOTS = 256, 10_000
+_COLUMNS = SERVED_DECISIONS.names
 
 
 def reads_owners(policy: Policy) -> bool:
@@ -63,9 +65,14 @@ class Views:
             return None
         else:
             view = known[message.view_id]
-        if not view.records.keys() >= {*message.candidates}:
-            strange = next(broker for broker in message.candidates if broker not in view.records)
-            raise InputError(f"candidates names {strange!r}, which is not in the view")
+        # Once for each set of candidates: most requests have the same.
+        if message.candidates not in view.offered:
+            strange = next((broker for broker in message.candidates if broker not in view.records), None)
+            if strange is not None:
+                raise InputError(f"candidates names {strange!r}, which is not in the view")
+            if len(view.offered) >= _MOST_INSTANTS:
+                view.offered.clear()
+            view.offered.add(message.candidates)
         return view
 
     def _kept(self, records: Any, now_us: int) -> View:
@@ -133,7 +140,7 @@ class Answer:
             "dice": self.dice,
             "settings": served.reference,
         }
-        return tuple([values.get(name) for name in SERVED_DECISIONS.names])
+        return tuple(map(values.get, _COLUMNS))
 
     def explained(self, owners: Owners) -> dict[str, Any]:
         """Return every broker's rejection, scores and odds, as JSON; the policy is asked again.
@@ -158,10 +165,15 @@ class Answer:
 def fingerprint_of(answer: Answer) -> str:
     """Name everything but the request that the odds of a decision depend on."""
     candidates, view = answer.message.candidates, answer.view
-    among = "all" if len(candidates) == len(view.records) else digest_of(sorted(candidates))
+    among = "all" if len(candidates) == len(view.records) else _digest_of_set(candidates)
     instant = f"/{answer.ts_us}" if "view.now" in answer.policy.reads else ""
     owners = "" if answer.owners is None else f"/{answer.owners}"
     return f"{view.reference}/{among}{instant}{owners}"
+
+
+@lru_cache(maxsize=_MOST_INSTANTS)
+def _digest_of_set(candidates: tuple[str, ...]) -> str:
+    return digest_of(sorted(candidates))
 
 
 def ballot_at(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from lookup.errors import InputError, InvalidNameError, LimitError
@@ -129,13 +130,11 @@ def decide_message(body: Mapping[str, Any], bounds: Bounds) -> DecideMessage:
     if len(view_id) > _LONGEST_VIEW_ID:
         raise InputError(f"view.id has {len(view_id)} characters, more than {_LONGEST_VIEW_ID}")
     candidates = _needed(body, "candidates")
-    # Sets of types and names: a loop over a hundred candidates takes longer than all the rest.
-    if not isinstance(candidates, list) or not {*map(type, candidates)} <= {str}:
-        raise InputError(f"candidates is {shown(candidates)}, not a list of broker ids")
-    if not 1 <= len(candidates) <= _MOST_CANDIDATES:
-        raise InputError(f"candidates has {len(candidates)} entries, not 1 to {_MOST_CANDIDATES}")
-    if len({*candidates}) < len(candidates):
-        raise InputError("candidates names a broker twice")
+    try:
+        # A text and an object have items as well, and are no lists.
+        offered = _candidates(tuple(candidates) if isinstance(candidates, list) else (None,))
+    except TypeError:
+        raise InputError(f"candidates is {shown(candidates)}, not a list of broker ids") from None
     topic, bundle, client = _optional(body, "topic"), _named(body, "bundle"), _optional(body, "client")
     try:
         NamespaceBundle.parse(bundle)
@@ -146,11 +145,28 @@ def decide_message(body: Mapping[str, Any], bounds: Bounds) -> DecideMessage:
         broker=_named(body, "broker"),
         asked_us=_moment(body),
         request=request_of(topic, bundle, options, client),
-        candidates=tuple(candidates),
+        candidates=offered,
         view_id=view_id,
         view=None if view.get("brokers") is None else _brokers_in(mapping(view["brokers"], "view.brokers")),
         is_shadow=flag(body.get("shadow") or False, "shadow"),
     )
+
+
+@lru_cache(maxsize=256)
+def _candidates(given: tuple[Any, ...]) -> tuple[str, ...]:
+    """Check the candidates of a request; those of most are the same, and are kept once.
+
+    Raises:
+        TypeError: if they are no texts.
+        InputError: if one is there twice, or there are too many or none.
+    """
+    if not all(isinstance(broker, str) for broker in given):
+        raise TypeError
+    if not 1 <= len(given) <= _MOST_CANDIDATES:
+        raise InputError(f"candidates has {len(given)} entries, not 1 to {_MOST_CANDIDATES}")
+    if len({*given}) < len(given):
+        raise InputError("candidates names a broker twice")
+    return given
 
 
 def record_message(body: Mapping[str, Any], bounds: Bounds) -> RecordMessage:

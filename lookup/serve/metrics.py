@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from lookup.serve.following import Follower
@@ -19,10 +21,9 @@ class Metrics:
 
     def __init__(self) -> None:
         own = self.registry = CollectorRegistry()
-        self.requests = Counter("lookup_requests", "requests by path and status", ["path", "status"], registry=own)
-        self.decisions = Counter(
-            "lookup_decisions", "answers by policy and outcome", ["policy", "outcome"], registry=own
-        )
+        requests = Counter("lookup_requests", "requests by path and status", ["path", "status"], registry=own)
+        decisions = Counter("lookup_decisions", "answers by policy and outcome", ["policy", "outcome"], registry=own)
+        self._requests, self._decisions = cache(requests.labels), cache(decisions.labels)
         self.lookups = Counter("lookup_recorded_lookups", "lookups taken into the record", registry=own)
         self.refused = Counter("lookup_refused_lookups", "lookups that cannot be recorded", registry=own)
         self.shadow_lost = Counter(
@@ -52,6 +53,14 @@ class Metrics:
             "lookup_owners_refused", "records of the state topic that are not what Pulsar writes", registry=own
         )
         self.seconds = Histogram("lookup_decide_seconds", "time to answer a broker", buckets=_BUCKETS, registry=own)
+
+    def count_request(self, path: str, status: int) -> None:
+        """Count a request; there are few paths."""
+        self._requests(path, status).inc()
+
+    def count_decision(self, policy: str, outcome: str) -> None:
+        """Count an answer of a policy."""
+        self._decisions(policy, outcome).inc()
 
     def show_owners(self, follower: Follower, owners: Owners) -> None:
         """Take over the figures of the owners as they are now."""

@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from lookup.errors import InputError
 from lookup.logs.outputs import named_refusals
-from lookup.logs.schema import CANONICAL, OWNER_CHANGES, SERVED_DECISIONS, VIEWS, partition_of, write_parquet
+from lookup.logs.rolling import RollingFiles
+from lookup.logs.schema import CANONICAL, OWNER_CHANGES, SERVED_DECISIONS, VIEWS, partition_of
 from lookup.model.time import time_text
 from lookup.serve.deciding import Answer
 from lookup.serve.messages import RecordMessage
@@ -64,7 +65,8 @@ class Recorder:
         #: why the last flush failed; None if it did not
         self.failure: str | None = None
         self._pending: dict[str, list[tuple[Any, ...]]] = {table: [] for table in TABLES}
-        self._files, self._seq = count(1), count(1)
+        self._files = RollingFiles(self.folder, TABLES)
+        self._numbers, self._seq = count(1), count(1)
         self._writing = Lock()
         #: broker and propensity of the last decision that was carried out, by bundle
         self._chosen: OrderedDict[str, tuple[str, float]] = OrderedDict()
@@ -99,12 +101,11 @@ class Recorder:
                 row["propensity"] = propensity
             self._add("lookups", [row.get(name) for name in TABLES["lookups"].names])
 
-    def add_decision(self, answer: Answer, row: Sequence[Any], current: Sequence[View], *, is_carried: bool) -> None:
-        """Record a decision, and what is new in its view.
+    def add_decision(self, answer: Answer, row: Sequence[Any], *, is_carried: bool) -> None:
+        """Record a decision; its view has been recorded.
 
         Args:
             row: the answer as a row of SERVED_DECISIONS.
-            current: the latest view of every broker that asked: who is in none of them is not registered any more.
         """
         self._add("decisions", row)
         bundle = answer.message.request.bundle
@@ -113,9 +114,17 @@ class Recorder:
             self._chosen.move_to_end(bundle)
             if len(self._chosen) > _MOST_BUNDLES:
                 self._chosen.popitem(last=False)
-        view = answer.view
-        if view.reference in self._views:
-            return
+
+    def knows(self, view: View) -> bool:
+        """Return whether a view has been recorded."""
+        return view.reference in self._views
+
+    def add_view(self, view: View, current: Sequence[View]) -> None:
+        """Record a view, and as BROKERS and LOADS what is new in it.
+
+        Args:
+            current: the latest view of every broker that asked: who is in none of them is not registered any more.
+        """
         self._views[view.reference] = None
         if len(self._views) > _MOST_VIEWS:
             self._views.popitem(last=False)
@@ -170,48 +179,30 @@ class Recorder:
     def flush(self) -> None:
         """Write the rows that wait, a file for each table and day; what cannot be written goes on waiting."""
         with self._writing:
+            # Counted backwards, and written forwards: a row that came since, and refers to another, waits with it.
+            waiting = {table: len(self._pending[table]) for table in reversed([*TABLES])}
             for table, pending in self._pending.items():
-                while pending:
+                for _ in range(0, waiting[table], _ROWS_PER_FILE):
                     # Rows are only taken away here, and others only appended: the first ones stay the first.
-                    rows = pending[:_ROWS_PER_FILE]
+                    rows = pending[: min(waiting[table], _ROWS_PER_FILE)]
                     try:
-                        self._write(table, rows)
+                        self._files.write(table, self._by_day(table, rows))
                     except (OSError, InputError, pa.ArrowException) as error:
                         self.failure = str(error)
                         return
                     del pending[: len(rows)]
+                    waiting[table] -= len(rows)
                     self.written[table] += len(rows)
             self.failure = None
 
-    def _write(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        schema = TABLES[table]
-        at = schema.names.index("ts")
+    def _by_day(self, table: str, rows: Sequence[tuple[Any, ...]]) -> dict[str, list[tuple[Any, ...]]]:
+        """Divide rows by the files they go to."""
+        at = TABLES[table].names.index("ts")
         days: dict[int, list[tuple[Any, ...]]] = {}
         for row in rows:
             days.setdefault(row[at] // _DAY_US, []).append(row)
-        number = next(self._files)
-        finished: list[tuple[Path, Path]] = []
-        try:
-            for day, entries in days.items():
-                folder = self.folder / table / partition_of(self._cluster, time_text(day * _DAY_US)[:10])
-                name = f"part-{self._run}-{number:06d}.parquet"
-                hidden = folder / f".{name}"
-                finished.append((hidden, folder / name))
-                columns = zip(zip(*entries, strict=True), schema, strict=True)
-                arrays = [_array(values, entry.type) for values, entry in columns]
-                write_parquet(pa.Table.from_arrays(arrays, schema=schema), str(hidden))
-        except BaseException:
-            for hidden, _ in finished:
-                hidden.unlink(missing_ok=True)
-            raise
-        # Only now: if one day cannot be written, all are written again later, and no row may be there twice.
-        for hidden, target in finished:
-            hidden.replace(target)
-
-
-def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Convert a column; of lists and maps, which thousands of decisions have in common, each distinct one once."""
-    if not pa.types.is_nested(kind):
-        return pa.array(values, kind)
-    distinct = {value: number for number, value in enumerate(dict.fromkeys(values))}
-    return pa.array([*distinct], kind).take(pa.array([distinct[value] for value in values]))
+        name = f"part-{self._run}-{next(self._numbers):06d}.parquet"
+        return {
+            f"{partition_of(self._cluster, time_text(day * _DAY_US)[:10])}/{name}": entries
+            for day, entries in days.items()
+        }

@@ -151,7 +151,7 @@ class DecisionServer:
         """Admit a request, turn mistakes into answers and count."""
         path = "/" + request.path.split("/")[1]
         response = await self._answered(request, handler, path)
-        self.metrics.requests.labels(path if path in _PATHS else "other", str(response.status)).inc()
+        self.metrics.count_request(path if path in _PATHS else "other", response.status)
         return response
 
     async def _answered(self, request: web.Request, handler: _Handler, path: str) -> web.StreamResponse:
@@ -187,8 +187,11 @@ class DecisionServer:
         too_large = LimitError(f"the body is larger than {most} bytes")
         if (request.content_length or 0) > most:
             raise too_large
-        async with asyncio.timeout(_PATIENCE_S):
+        if request.content.is_eof():
             raw = await request.read()
+        else:
+            async with asyncio.timeout(_PATIENCE_S):
+                raw = await request.read()
         if len(raw) > most:
             raise too_large
         return body_of(raw)
@@ -226,7 +229,7 @@ class DecisionServer:
         try:
             answer = self._deciders.answer(policy, message, view, decision, now_us)
         except PolicyError:
-            self.metrics.decisions.labels(policy.name, "error").inc()
+            self.metrics.count_decision(policy.name, "error")
             raise
         self._keep(answer, configured, is_carried=not message.is_shadow)
         self._answers[decision] = answer
@@ -315,10 +318,12 @@ class DecisionServer:
         return self._follower.problem(self._follower.section.stale_s)
 
     def _keep(self, answer: Answer, configured: _Configured, *, is_carried: bool) -> None:
+        if not self.recorder.knows(answer.view):
+            self.recorder.add_view(answer.view, self._views.current)
         row = answer.row(configured.served, configured.bounds, is_carried=is_carried)
-        self.recorder.add_decision(answer, row, self._views.current, is_carried=is_carried)
+        self.recorder.add_decision(answer, row, is_carried=is_carried)
         outcome = "declined" if answer.broker is None else "chosen"
-        self.metrics.decisions.labels(answer.policy.name, outcome).inc()
+        self.metrics.count_decision(answer.policy.name, outcome)
 
     async def work_in_shadow(self) -> None:
         """Ask the policies in shadow about what was decided, one at a time and only between requests."""
@@ -340,7 +345,7 @@ class DecisionServer:
         try:
             answer = self._deciders.answer(policy, question.message, question.view, question.decision, question.ts_us)
         except PolicyError:
-            self.metrics.decisions.labels(policy.name, "error").inc()
+            self.metrics.count_decision(policy.name, "error")
             return
         self._keep(answer, configured, is_carried=False)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -47,6 +47,8 @@ class View:
     roster: Roster
     load: Load
     surroundings: Surroundings
+    #: sets of candidates that are known to be brokers of the view
+    offered: set[tuple[str, ...]] = field(default_factory=set)
 
     def at(self, now_us: int, candidates: Sequence[str], owners: OwnershipView | None = None) -> ClusterView:
         """Return what a policy sees: of all brokers of the view only the candidates are registered.
