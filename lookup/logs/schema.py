@@ -1,7 +1,7 @@
 """Arrow schemas of all tables that flow through a replay, and the Parquet layout of the canonical ones.
 
-The canonical tables are derived from `columns.py`. QUARANTINE, DECISIONS, OWNERS and CYCLES are defined here: they are
-written and never read back by row.
+The canonical tables are derived from `columns.py`. QUARANTINE, DECISIONS, OWNERS, CYCLES, CELLS
+and FLOWS are defined here: they are written and never read back by row.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from lookup.logs.columns import TABLES, Kind
 from lookup.logs.outputs import create_file
 
 __all__ = [
-    "CANONICAL", "CYCLES", "DECISIONS", "OWNERS", "OWNER_CHANGES", "QUARANTINE", "ROWS_PER_FILE", "SERVED_DECISIONS",
-    "VIEWS", "partition_of", "write_parquet",
+    "CANONICAL", "CELLS", "CYCLES", "DECISIONS", "FLOWS", "OWNERS", "OWNER_CHANGES", "QUARANTINE", "ROWS_PER_FILE",
+    "SERVED_DECISIONS", "VIEWS", "partition_of", "write_parquet",
 ]  # fmt: skip
 
 _TS = pa.timestamp("us", tz="UTC")
@@ -155,6 +155,39 @@ CYCLES = pa.schema(
         ("excess", pa.float64()),
         ("accepted", pa.int64()),
         ("rejected", pa.map_(pa.string(), pa.int64())),
+    ]
+)
+
+#: One row per balance cell and broker that was registered in it: the weight it served, and where it stands.
+CELLS = pa.schema(
+    [
+        ("cluster", pa.string()),
+        ("policy", pa.string()),
+        ("seed", pa.int64()),
+        ("ts", _TS),
+        ("broker", pa.string()),
+        ("region", pa.string()),
+        ("zone", pa.string()),
+        ("rack", pa.string()),
+        ("weight", pa.float64()),
+    ]
+)
+
+#: One row per place of clients and place of the brokers that served them; these are null for unanswered lookups.
+FLOWS = pa.schema(
+    [
+        ("cluster", pa.string()),
+        ("policy", pa.string()),
+        ("seed", pa.int64()),
+        ("client_region", pa.string()),
+        ("client_zone", pa.string()),
+        ("client_rack", pa.string()),
+        ("answered", pa.bool_()),
+        ("broker_region", pa.string()),
+        ("broker_zone", pa.string()),
+        ("broker_rack", pa.string()),
+        ("lookups", pa.float64()),
+        ("weight", pa.float64()),
     ]
 )
 

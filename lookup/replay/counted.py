@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,13 +86,14 @@ class Counted:
     #: lookups in transit, the number of a state in place of the broker; None if bundles change hands at once
     moving: Sequence[Groups] | None = None
 
+    @cached_property
     def batches(self) -> list[Batch]:
         """Return the whole demand, one batch per registry epoch."""
         return self._batches(_Part())
 
     def parts(self) -> Iterator[tuple[By, list[Batch]]]:
         """Yield the whole demand, then every part `by` asks for, with its name."""
-        yield (), self.batches()
+        yield (), self.batches
         for dimension in self.run.by:
             for value, part in self._parts_by(dimension):
                 yield ((dimension, value),), self._batches(part)

@@ -1,13 +1,14 @@
-"""Record what a replay decided, and lay it out as tables: DECISIONS, OWNERS and CYCLES.
+"""Record what a replay decided and counted, and lay it out as tables: DECISIONS, OWNERS, CYCLES, CELLS and FLOWS.
 
 A run leaves one file of each. Intervals of ownership come from the changes a load manager made; decisions and cycles
-are written as they were taken.
+are written as they were taken. CELLS and FLOWS are what metrics are handed, added up: small enough to be drawn.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,16 @@ from lookup.engine.ballots import Ballot, Decided
 from lookup.engine.channel.service_unit import ServiceUnitState
 from lookup.engine.cycles import CycleReport
 from lookup.engine.ownership import HandOver, OwnerChange
-from lookup.logs.schema import CYCLES, DECISIONS, OWNERS
+from lookup.logs.schema import CELLS, CYCLES, DECISIONS, FLOWS, OWNERS
 from lookup.model import Decision, Unload
+from lookup.model.batch import Batch
+from lookup.model.broker import Location
+from lookup.model.topology import LEVELS
 from lookup.replay.grouping import ranges
 
 __all__ = [
-    "Cycle", "KeyDecision", "OwnerInterval", "OwnerIntervals", "RunName", "cycle_table", "decision_table",
-    "key_decision_table", "owner_table",
+    "Cycle", "KeyDecision", "OwnerInterval", "OwnerIntervals", "RunName", "cell_table", "cycle_table",
+    "decision_table", "flow_table", "key_decision_table", "owner_table",
 ]  # fmt: skip
 
 _OWNED = str(ServiceUnitState.OWNED)
@@ -202,6 +206,56 @@ def cycle_table(name: RunName, cycles: Sequence[Cycle]) -> pa.Table:
         "rejected": _maps([cycle.report.rejected for cycle in cycles], CYCLES.field("rejected").type),
     }
     return _table(CYCLES, name, len(cycles), columns)
+
+
+def cell_table(name: RunName, batches: Sequence[Batch]) -> pa.Table:
+    """Return CELLS of a replay.
+
+    Args:
+        batches: of the whole demand, one per registry epoch.
+    """
+    cells, roster = batches[-1].cells, batches[-1].brokers
+    # A broker stands where it last said: before it has registered it says nothing.
+    places = {broker.id: broker.location for batch in batches for broker in batch.brokers if broker.location}
+    rows, numbers = np.nonzero(cells.registered)
+    located = [places.get(broker.id, Location()) for broker in roster]
+    columns = {
+        "ts": cells.start[rows],
+        "broker": pa.array([broker.id for broker in roster], pa.string()).take(pa.array(numbers)),
+        **{
+            level: pa.array([getattr(place, level) for place in located], pa.string()).take(pa.array(numbers))
+            for level in LEVELS
+        },
+        "weight": cells.served[rows, numbers],
+    }
+    return _table(CELLS, name, len(rows), columns)
+
+
+def flow_table(name: RunName, batches: Sequence[Batch]) -> pa.Table:
+    """Return FLOWS of a replay, sorted by place.
+
+    Args:
+        batches: of the whole demand, one per registry epoch.
+    """
+    totals: dict[tuple[Location, Location | None], list[float]] = defaultdict(lambda: [0.0, 0.0])
+    for batch in batches:
+        n_clients = len(batch.clients)
+        sums = [np.bincount(batch.pairs, weights=column) for column in (batch.served.lookups, batch.served.weight)]
+        for pair in np.flatnonzero(sums[0]).tolist():
+            broker, client = divmod(pair, n_clients)
+            # Pairs of the first row are unanswered.
+            place = batch.brokers[broker - 1].location if broker else None
+            total = totals[batch.clients[client].location, place]
+            total[0] += float(sums[0][pair])
+            total[1] += float(sums[1][pair])
+    rows = [
+        (*astuple(client), place is not None, *astuple(place or Location()), *total)
+        for (client, place), total in totals.items()
+    ]
+    # The first seven columns name the places.
+    rows.sort(key=lambda row: [(value is not None, str(value)) for value in row[:7]])
+    columns = {column: [row[number] for row in rows] for number, column in enumerate(FLOWS.names[3:])}
+    return _table(FLOWS, name, len(rows), columns)
 
 
 def _reasons(answers: Sequence[Decision | Ballot]) -> dict[str, Any]:

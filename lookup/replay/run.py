@@ -67,7 +67,8 @@ def replay(  # noqa: PLR0913  each is a choice of its own, and only the first th
     """Replay every policy of an evaluation over its log.
 
     Args:
-        output: folder that gets `decisions/`, `owners/`, `cycles/` and, if rows could not be used, `quarantine/`.
+        output: folder that gets `decisions/`, `owners/`, `cycles/`, `cells/`, `flows/` and, if rows could not be used,
+            `quarantine/`.
         by: dimensions by which figures are also told apart: tenant, namespace, rack, hour.
         progress: called with one short sentence at each step.
         warn: called with a sentence a user should read before the run, but that stops nothing.

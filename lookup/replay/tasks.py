@@ -26,7 +26,15 @@ from lookup.replay.exclusive import ExclusiveReplay
 from lookup.replay.facts import ClusterFacts, FactsWalk
 from lookup.replay.outcome import LOGGED, CycleSums, MetricSums, sums_of_cycles
 from lookup.replay.plan import ClusterPlan, RunPlan
-from lookup.replay.records import RunName, cycle_table, decision_table, key_decision_table, owner_table
+from lookup.replay.records import (
+    RunName,
+    cell_table,
+    cycle_table,
+    decision_table,
+    flow_table,
+    key_decision_table,
+    owner_table,
+)
 from lookup.replay.shared import SharedReplay
 from lookup.replay.walk import walk_together
 from lookup.replay.work import WorkDir, write_table
@@ -119,7 +127,7 @@ class Gathered:
 def replay_runs(
     cluster: ClusterPlan, run: RunPlan, recipe: Recipe, task: TaskRuns, *, facts: FactsWalk | None, output: Output
 ) -> tuple[list[Replayed], Gathered | None]:
-    """Replay policies over one cluster, all of them day by day, and write DECISIONS, OWNERS and CYCLES.
+    """Replay policies over one cluster, all of them day by day, and write the tables of each run.
 
     Args:
         facts: walks along, None if another task gathers the cluster's facts.
@@ -135,7 +143,7 @@ def replay_runs(
     for replay, (number, seed) in zip(replays, task.runs, strict=True):
         policy = replay.manager.policy
         name, file = RunName(cluster.name, policy.name, seed), f"{cluster.place:04d}-{number:04d}-{seed}.parquet"
-        # Every run leaves all three tables: a reader of a folder finds the columns even if no run has rows.
+        # Every run leaves all tables: a reader of a folder finds the columns even if no run has rows.
         late = refused = 0
         cycles, cycle_sums, owners = [], None, []
         if isinstance(replay, ExclusiveReplay):
@@ -147,8 +155,11 @@ def replay_runs(
         write_table(decisions, f"{output.folder}/decisions", file)
         write_table(owner_table(name, owners), f"{output.folder}/owners", file)
         write_table(cycle_table(name, cycles), f"{output.folder}/cycles", file)
+        counted = replay.counted()
+        write_table(cell_table(name, counted.batches), f"{output.folder}/cells", file)
+        write_table(flow_table(name, counted.batches), f"{output.folder}/flows", file)
         failures = replay.manager.failures
-        sums = metric_sums(replay.counted(), metrics, (policy.name, seed))
+        sums = metric_sums(counted, metrics, (policy.name, seed))
         replayed.append(
             Replayed(policy.name, sums, decisions.num_rows, failures.count, failures.first, late, refused, cycle_sums)
         )

@@ -125,7 +125,11 @@ def _cycles_of(inputs: Mapping[str, Any]) -> dict[str, tuple[int, int, int]]:
 
 
 def _bytes(folder: Path) -> dict[str, bytes]:
-    files = [file for table in ("decisions", "owners", "cycles") for file in sorted((folder / table).glob("*"))]
+    files = [
+        file
+        for table in ("decisions", "owners", "cycles", "cells", "flows")
+        for file in sorted((folder / table).glob("*"))
+    ]
     return {str(file.relative_to(folder)): file.read_bytes() for file in files}
 
 

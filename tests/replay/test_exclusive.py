@@ -9,6 +9,7 @@ import pytest
 
 from lookup.model.batch import TRANSIT_STATES
 from lookup.replay.exclusive import ExclusiveReplay
+from lookup.replay.records import RunName, cell_table, flow_table
 from tests.replay.plans import NOON, WHOLE, Planned, lookup, planned, policy
 from tests.replay.worlds import MICRO
 
@@ -20,7 +21,7 @@ def _replayed(plan: Planned, **parts: Any) -> tuple[ExclusiveReplay, dict[int, f
     made = policy(**(parts or RACK))
     replay = plan.shown_to(ExclusiveReplay(plan.cluster, plan.run, made, seed=1, work=plan.work))
     served: dict[int, float] = {}
-    for batch in replay.counted().batches():
+    for batch in replay.counted().batches:
         for broker, lookups in zip(batch.served.broker.tolist(), batch.served.lookups.tolist(), strict=True):
             served[broker] = served.get(broker, 0.0) + lookups
     return replay, served
@@ -41,7 +42,7 @@ def _states(replay: ExclusiveReplay) -> list[tuple[str, str | None, str, float, 
 
 def _moving(replay: ExclusiveReplay) -> dict[str, float]:
     found: dict[str, float] = {}
-    for batch in replay.counted().batches():
+    for batch in replay.counted().batches:
         assert batch.transitions is not None
         for state, lookups in zip(batch.transitions.state, batch.transitions.lookups, strict=True):
             found[TRANSIT_STATES[state]] = found.get(TRANSIT_STATES[state], 0.0) + float(lookups)
@@ -80,6 +81,22 @@ def test_an_unload_at_a_lookup_s_own_microsecond_comes_first(tmp_path: Path) -> 
 
     assert served == {0: 1.0, 1: 1.0}
     assert _owners(replay) == [("a:1", 0.0, 5.0, "admin"), ("b:1", 5.0, None, None)]
+
+
+def test_cells_and_flows_are_what_brokers_served(tmp_path: Path) -> None:
+    """One row per registered broker, if it served nothing as well; one per place of clients and of brokers."""
+    rows = [lookup(0, properties=B, read_only=True), lookup(1, properties=A, weight=2.0), lookup(2, properties=B)]
+    replay, _ = _replayed(planned(tmp_path, rows))
+    batches, name = replay.counted().batches, RunName("east", "p", 7)
+
+    cells = cell_table(name, batches).to_pylist()
+    flows = flow_table(name, batches).to_pylist()
+
+    assert {(row["cluster"], row["policy"], row["seed"]) for row in (*cells, *flows)} == {("east", "p", 7)}
+    assert [(row["broker"], row["rack"], row["weight"]) for row in cells] == [("a:1", "a", 3.0), ("b:1", "b", 0.0)]
+    assert [
+        (row["client_rack"], row["answered"], row["broker_rack"], row["lookups"], row["weight"]) for row in flows
+    ] == [("a", True, "a", 1.0, 2.0), ("b", False, None, 1.0, 1.0), ("b", True, "a", 1.0, 1.0)]
 
 
 def test_a_leader_replaces_a_lost_owner_at_once(tmp_path: Path) -> None:
@@ -260,7 +277,7 @@ def test_a_policy_that_does_not_hash_is_the_same_under_any_salt(
 
 def _events(replay: ExclusiveReplay) -> list[tuple[str, str | None]]:
     """Return the cause of every change, and that of the event that led to it."""
-    batch = replay.counted().batches()[-1]
+    batch = replay.counted().batches[-1]
     assert batch.changes is not None
     changes = zip(batch.changes.cause.tolist(), batch.changes.event.tolist(), strict=True)
     return [(cause, None if event < 0 else batch.events[event]) for cause, event in changes]
@@ -300,7 +317,7 @@ def test_one_lost_broker_is_one_event_for_all_its_bundles(tmp_path: Path) -> Non
     rows = [lookup(second + place, topic=topic) for second in (0, 20) for place, topic in enumerate(topics)]
     owned = [_event("owned", 0, f"t/n{number}/{ALL}", broker="a:1") for number in range(3)]
     replay, _ = _replayed(planned(tmp_path, rows, brokers=brokers, tables={"ownership": owned}), selector="random")
-    changes = replay.counted().batches()[-1].changes
+    changes = replay.counted().batches[-1].changes
     assert changes is not None
 
     assert set(changes.event[changes.cause == "forced"].tolist()) == {0}

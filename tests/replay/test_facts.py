@@ -59,7 +59,7 @@ def test_the_logged_choice_is_counted_by_broker(tmp_path: Path) -> None:
     rows = [lookup(0, broker="b:1"), lookup(1, broker="nobody"), lookup(2, broker="b:1")]
     logged = _facts(planned(tmp_path, rows), has_log=True).logged
     assert logged is not None
-    (batch,) = logged.batches()
+    (batch,) = logged.batches
 
     assert dict(zip(batch.served.broker.tolist(), batch.served.lookups.tolist(), strict=True)) == {-1: 1.0, 1: 2.0}
     assert batch.changes is None

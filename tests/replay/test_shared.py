@@ -27,7 +27,7 @@ def _planned(folder: Path, rows: list[dict[str, Any]], **given: Any) -> Planned:
 def _replayed(plan: Planned, **parts: Any) -> tuple[SharedReplay, dict[int, float]]:
     replay = plan.shown_to(SharedReplay(plan.cluster, plan.run, policy(**parts), seed=1, work=plan.work))
     served: dict[int, float] = {}
-    for batch in replay.counted().batches():
+    for batch in replay.counted().batches:
         for broker, lookups in zip(batch.served.broker.tolist(), batch.served.lookups.tolist(), strict=True):
             served[broker] = served.get(broker, 0.0) + lookups
     return replay, served
@@ -63,7 +63,7 @@ def test_lookups_are_spread_by_their_odds(tmp_path: Path) -> None:
     plan = _planned(tmp_path, [lookup(n) for n in range(3)])
     made = policy(selector="random")
     replay = plan.shown_to(SharedReplay(plan.cluster, plan.run, made, seed=1, work=plan.work))
-    cells = replay.counted().batches()[0].cells
+    cells = replay.counted().batches[0].cells
 
     assert cells.served.tolist() == [[1.5, 1.5]]
 
