@@ -23,12 +23,12 @@ $(BIN)/pip:
 
 $(VENV)/.installed-demo: setup.cfg pyproject.toml | $(BIN)/pip
 	@echo "Installing pulsar-lookup and Spark into $(VENV); the first time this takes some minutes."
-	@$(INSTALL) --editable '.[spark]'
+	@$(INSTALL) --editable '.[report,spark]'
 	@touch $@
 
 $(VENV)/.installed-test: setup.cfg pyproject.toml | $(BIN)/pip
 	@echo "Installing pulsar-lookup, Spark and the tools into $(VENV); the first time this takes some minutes."
-	@$(INSTALL) --editable '.[serve,spark,topics,test,docs]'
+	@$(INSTALL) --editable '.[report,serve,spark,topics,test,docs]'
 	@touch $@
 
 setup: $(VENV)/.installed-test
@@ -38,7 +38,9 @@ demo: $(VENV)/.installed-demo
 	{ [ -e sample ] || $(BIN)/lookup generate --output sample; } && \
 	$(BIN)/lookup evaluate --config configs/evaluation.toml --output report --force
 
+# Without a browser its tests are skipped, with what the script said.
 test: $(VENV)/.installed-test
+	@scripts/ensure-browser.sh >/dev/null || true
 	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && $(BIN)/python -m pytest $(ARGS)
 
 bridge:

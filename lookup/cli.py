@@ -23,6 +23,7 @@ from lookup.commands import (
     ingest,
     inspect,
     plugins,
+    report,
     serve,
     show,
     simulate,
@@ -40,6 +41,7 @@ __all__ = ["COMMANDS", "main", "root_parser"]
 
 COMMANDS: tuple[Command, ...] = (
     evaluate.COMMAND,
+    report.COMMAND,
     ingest.COMMAND,
     inspect.COMMAND,
     collect.COMMAND,

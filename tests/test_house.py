@@ -130,6 +130,8 @@ def test_wheel_holds_settings_licence_and_the_mark_of_types(wheel: list[str]) ->
 
     assert data - set(wheel) == set()
     assert {"lookup/py.typed", "lookup_policies/py.typed"} <= set(wheel)
+    assets = ROOT / "lookup" / "report" / "assets"
+    assert {path.relative_to(ROOT).as_posix() for path in assets.rglob("*") if path.is_file()} <= set(wheel)
     assert any(name.endswith("licenses/LICENSE") for name in wheel)
 
 
@@ -180,7 +182,7 @@ import sys
 
 class Refuse:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {"pandas", "pyarrow", "pyspark", "re2", "google_crc32c"}:
+        if name.split(".")[0] in {"altair", "google_crc32c", "jinja2", "pandas", "pyarrow", "pyspark", "re2"}:
             raise ImportError(f"{name} comes with an extra")
 
 sys.meta_path.insert(0, Refuse())

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from lookup.commands.options import (
@@ -19,6 +20,7 @@ from lookup.commands.options import (
     require_extra,
     settings_flags,
 )
+from lookup.commands.report import PACKAGES, PAGE
 from lookup.commands.selection import Selection, select
 from lookup.commands.streams import data_console, progress, say, warn
 from lookup.engine.ledger import MICRO
@@ -41,9 +43,12 @@ OUTPUTS = (
     "decisions",
     "owners",
     "cycles",
+    "cells",
+    "flows",
     "quarantine",
     "manifest.json",
     "report.md",
+    PAGE,
 )
 _TABLES: tuple[TableName, ...] = ("lookups", "brokers", "loads", "bundles", "ownership")
 
@@ -132,16 +137,26 @@ def run(arguments: argparse.Namespace) -> int:
         scored = _scored(selection, outcome)
         clock.stop("score")
         _write_results(target, scored)
-        # Last, since it has the time that everything before has taken.
+        # After the results, since it has the time that these have taken; the page is drawn from what stands there.
         facts = _facts(arguments, settings, scored, java=java_version(spark), clock=clock)
         target.write("manifest.json", manifest_json(facts, selection.registry))
+        missing = [package for package in PACKAGES if find_spec(package) is None]
+        if not missing:
+            from lookup.report.folder import read_run
+            from lookup.report.page import html_report
+
+            report_stage("drawing the page")
+            target.write(PAGE, html_report(read_run(target.path)).encode())
     failures = outcome.inputs.get("failures")
     if isinstance(failures, Mapping) and failures:
         counts = ", ".join(f"{policy} {count:,} times" for policy, count in failures.items())
         first = outcome.inputs.get("first_failure")
         warn(f"parts of policies failed and on_error let them go on: {counts}; the first: {first}")
     show(scored, arguments.format, data_console())
-    say(f"results are in {arguments.output}; report.md is for people, summary.json for programs")
+    if missing:
+        say(f"no {PAGE}, which needs {missing[0]}: install it with pip install 'pulsar-lookup[report]'")
+    pages = "report.md is" if missing else f"{PAGE} and report.md are"
+    say(f"results are in {arguments.output}; {pages} for people, summary.json for programs")
     return scored.exit_code
 
 

@@ -14,8 +14,9 @@ from lookup.score.scoring import Scored
 from lookup.score.verdict import Verdict, Word
 
 __all__ = [
-    "MARKS", "NOTHING", "OPEN_MARKS", "Cell", "Line", "Scope", "interval_text", "label", "lines", "mark_of",
-    "number_text", "parts", "policies_in_order", "signed_text", "value_text",
+    "FIDELITY_HEADS", "MARKS", "NOTHING", "OPEN_MARKS", "VERDICT_HEADS", "Cell", "Line", "Scope", "fidelity_rows",
+    "interval_text", "label", "lines", "mark_of", "number_text", "parts", "policies_in_order", "signed_text",
+    "value_text", "verdict_rows",
 ]  # fmt: skip
 
 #: Stands for a figure that could not be computed.
@@ -26,6 +27,10 @@ _ARROWS: Mapping[str, str] = {"up": "↑", "down": "↓", "info": " "}
 MARKS: Mapping[Word, str] = {"better": "▲", "worse": "▼", "equivalent": "=", "inconclusive": "?"}
 #: The same if the verdict holds for one placement only.
 OPEN_MARKS: Mapping[Word, str] = {**MARKS, "better": "△", "worse": "▽"}
+
+#: Heads of the tables of verdicts, and of the comparison with the log.
+VERDICT_HEADS = ("metric", "verdict", "difference", "95 % interval", "margin", "reason")
+FIDELITY_HEADS = ("metric", "logged", "replayed", "range", "gap")
 
 By = tuple[tuple[str, str], ...]
 
@@ -116,6 +121,42 @@ def lines(scored: Scored, scope: Scope | None = None) -> list[Line]:
             primary = any(verdict.primary for name, verdict in verdicts.items() if name[1:] == (metric.name, key))
             drawn.append(Line(label(metric.name, key), metric.unit, _ARROWS[metric.better], primary, tuple(cells)))
     return drawn
+
+
+def verdict_rows(scored: Scored, policy: str) -> list[tuple[str, ...]]:
+    """Return the verdicts on a candidate under `VERDICT_HEADS`, one row per figure."""
+    units = {metric.name: metric.unit for metric in scored.metrics}
+    rows: list[tuple[str, ...]] = []
+    for verdict in (verdict for verdict in scored.verdicts if verdict.policy == policy):
+        unit = units.get(verdict.metric, "")
+        scope = ", for this placement" if verdict.holds_for == "placement" else ""
+        rows.append(
+            (
+                f"{label(verdict.metric, verdict.key)}{' *' if verdict.primary else ''}",
+                f"{mark_of(verdict)} {verdict.verdict}{scope}",
+                f"{signed_text(verdict.delta, unit)} {unit}",
+                interval_text(verdict.low, verdict.high, unit),
+                f"±{number_text(verdict.margin)}",
+                verdict.reason or "",
+            )
+        )
+    return rows
+
+
+def fidelity_rows(scored: Scored) -> tuple[list[tuple[str, ...]], dict[str, list[str]]]:
+    """Return the figures that could be compared with the log, under `FIDELITY_HEADS`, and the others by the reason."""
+    units = {metric.name: metric.unit for metric in scored.metrics}
+    rows: list[tuple[str, ...]] = []
+    # Most figures without a gap share one reason, that of the log; each reason is written once.
+    unknown: dict[str, list[str]] = {}
+    for figure in scored.fidelity:
+        name, unit = label(figure.metric, figure.key), units[figure.metric]
+        if figure.reason is not None:
+            unknown.setdefault(figure.reason, []).append(name)
+            continue
+        values = (value_text(value, unit) for value in (figure.logged, figure.resimulated))
+        rows.append((name, *values, interval_text(figure.low, figure.high, unit), value_text(figure.gap, unit)))
+    return rows, unknown
 
 
 def value_text(value: float, unit: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +19,8 @@ from lookup.score.scoring import Scored
 from lookup.score.verdict import Word, family
 
 __all__ = [
-    "ABOUT_CYCLES", "MEANINGS", "PolicyCycles", "caveats", "comparisons", "conclusion", "cycles_of", "floors",
-    "idle_shedders", "legend", "outcomes",
+    "ABOUT_CYCLES", "ABOUT_FIDELITY", "ABOUT_PARTS", "ABOUT_VERDICTS", "MEANINGS", "PolicyCycles", "caveats",
+    "comparisons", "conclusion", "cycles_of", "floors", "idle_shedders", "input_rows", "legend", "outcomes", "setup",
 ]  # fmt: skip
 
 MEANINGS: Mapping[Word, str] = {
@@ -37,6 +37,21 @@ ABOUT_CYCLES = (
     "Every cycle of a policy's shedder ends with a reason and is a row of `cycles/`; here they are pooled over all",
     "clusters and seeds. The excess is how far the farthest broker was above what the shedder tolerates.",
 )
+#: Stands above the verdicts.
+ABOUT_VERDICTS = (
+    "Differences are candidate against incumbent, turned so that up is better, with 95 % intervals over",
+    "replicates, bundles or blocks of time, and events, the same for both. The margin is what counts as no",
+    "difference. What is better or worse for this placement only has an open mark, △ or ▽: another draw of luck",
+    "may turn it.",
+)
+#: Stands above the comparison with the log.
+ABOUT_FIDELITY = (
+    "The incumbent as replayed, beside the brokers the log says were answered. The range is that of one more",
+    "replicate, for all figures together with 95 %; the gap is how far the logged figure lies outside of it. A",
+    "difference between policies that is not above the gap is inconclusive: it may be the replay's own.",
+)
+#: Stands above figures of parts of the demand.
+ABOUT_PARTS = "No verdicts are given for parts: many comparisons find chance differences."
 #: Words for the reasons of cycles; other reasons are shown as they are.
 _REASONS: Mapping[str, str] = {
     "overloaded": "unloaded from overloaded brokers",
@@ -51,6 +66,28 @@ _REASONS: Mapping[str, str] = {
     "admin": "on an administrator's behalf",
     "unknown": "failed",
 }
+
+#: Words for well-known inputs; others stand under their own names.
+_INPUTS: Mapping[str, str] = {
+    "rows": "rows of the log",
+    "lookups": "lookups replayed",
+    "redirects": "redirects (hops, no demand)",
+    "internal": "lookups of the load manager's own topics (no demand)",
+    "quarantined": "records in quarantine",
+    "first_us": "first lookup",
+    "last_us": "last lookup",
+    "induced_ratio": "share of lookups induced by logged losses",
+    "ignored_unloads": "logged unloads that were not an administrator's (ignored)",
+    "late_splits": "logged splits that waited for a bundle in flight",
+    "refused_unloads": "administrators' unloads of bundles in flight (left out)",
+    "capacity": "capacity of brokers",
+    "imbalance_floor": "imbalance_max_mean of a per-lookup round-robin (floor)",
+    "decisions": "decisions taken",
+    "failures": "failures that on_error let pass",
+    "first_failure": "the first of them",
+}
+#: Inputs that have a section of their own, or are in `summary.json` only.
+_SHOWN_ELSEWHERE = frozenset({"cycles", "findings", "load", "ownership"})
 
 
 def legend() -> str:
@@ -284,3 +321,47 @@ def idle_shedders(inputs: Mapping[str, Any]) -> list[str]:
     """Return a line for each policy whose shedder ran and unloaded nothing."""
     idle = {policy: cycles.idleness for policy, cycles in cycles_of(inputs).items()}
     return [f"{policy}: {text}" for policy, text in idle.items() if text is not None]
+
+
+def setup(scored: Scored) -> list[str]:
+    """Return how the log was replayed, one phrase per setting."""
+    evaluation = scored.plan.evaluation
+    load = "what the replay itself placed" if evaluation.load == "simulated" else "what brokers reported"
+    candidates = ", ".join(f"`{name}`" for name in policies_in_order(scored)[1:]) or "none"
+    return [
+        f"incumbent: `{evaluation.incumbent}`, replayed like the others",
+        f"candidates: {candidates}",
+        f"ownership: {evaluation.ownership}; load seen by the policies: {load}",
+        f"ticks of {evaluation.tick_s} s; balance in cells of {evaluation.balance_s} s",
+        f"warm-up, simulated but not scored: {evaluation.warmup_s} s",
+        f"replicates: {len(evaluation.seeds)}, seeds {', '.join(map(str, evaluation.seeds))}",
+        *([f"hand-overs: {evaluation.handover_s:g} s in each state"] if evaluation.handover_s else []),
+    ]
+
+
+def input_rows(scored: Scored) -> list[tuple[str, str]]:
+    """Return what was read, in words; what has a section of its own or did not happen is left out."""
+    rows = []
+    for name, value in scored.inputs.items():
+        if name in _SHOWN_ELSEWHERE or value in (None, {}):
+            continue
+        text = _text(value)
+        if name.endswith("_us") and isinstance(value, int):
+            text = f"{moment_at(value):%Y-%m-%d %H:%M:%S} UTC"
+        rows.append((_INPUTS.get(name, name), text))
+    return rows
+
+
+def _text(value: object) -> str:
+    # bool comes first: it is an int as well
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: NOTHING}[value]
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return number_text(value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_text(entry)}" for name, entry in value.items()) or NOTHING
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(map(_text, value)) or NOTHING
+    return str(value)

@@ -212,6 +212,12 @@ def test_results_are_complete_and_agree(lookup: Run, tmp_path: Path, log: Path) 
     assert any((row["by"] or {}).get("tenant") for row in summary["metrics"])
     assert pq.read_table(output / "metrics.parquet").num_rows == len(summary["metrics"])
     assert "scoring" in ran.err
+    assert "results; report.html and report.md are for people" in ran.err
+    # Drawn again from the folder alone it is the same page.
+    page = (output / "report.html").read_bytes()
+    (output / "report.html").unlink()
+    assert lookup("report", output).code == 0
+    assert (output / "report.html").read_bytes() == page
     _assert_manifest(json.loads((output / "manifest.json").read_text()), log)
 
 

@@ -1,0 +1,144 @@
+"""Content of a page as plain data: sections made of sentences, lists, tables and charts, in the order of reading."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+__all__ = ["Block", "Bullets", "Cell", "Chart", "Fold", "Matrix", "Paragraph", "Section", "Table"]
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """Sentences; a name between backticks is set as code."""
+
+    text: str
+    #: "lead" for the sentence that matters most, "note" for one that qualifies
+    role: Literal["text", "lead", "note"] = "text"
+    kind: Literal["paragraph"] = "paragraph"
+
+
+@dataclass(frozen=True, slots=True)
+class Bullets:
+    """A list of sentences."""
+
+    items: Sequence[str]
+    #: "answers" for sentences that begin with the name of a policy and a colon
+    role: Literal["list", "answers"] = "list"
+    kind: Literal["bullets"] = "bullets"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell of a table."""
+
+    text: str
+    #: a second line, an interval
+    detail: str = ""
+    #: class of the style sheet, a verdict's word
+    style: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of texts under heads; the first cell of a row names it."""
+
+    id: str
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str | Cell]]
+    #: numbers of the columns that hold text; the others are figures
+    texts: Sequence[int] = (0,)
+    kind: Literal["table"] = "table"
+
+    def cells(self, row: Sequence[str | Cell]) -> list[Cell]:
+        """Return a row's cells."""
+        return [cell if isinstance(cell, Cell) else Cell(cell) for cell in row]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A Vega-Lite specification, its data in columns, the text that stands for it, and its numbers as a table."""
+
+    id: str
+    title: str
+    description: str
+    #: without data; "@name" stands for a colour of the page's theme
+    spec: Mapping[str, Any]
+    fields: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    table: Table | None = None
+    kind: Literal["chart"] = "chart"
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """Return what the page's script draws it from."""
+        return {"id": self.id, "spec": self.spec, "fields": self.fields, "rows": self.rows}
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """A chart of one matrix per cluster and policy, of which the incumbent's and one candidate's are shown."""
+
+    id: str
+    title: str
+    description: str
+    #: draws rows with the fields policy, y, x, x2, value and life
+    spec: Mapping[str, Any]
+    #: by cluster: names of the rows, and of the columns or their times in ms
+    rows: Mapping[str, Sequence[str]]
+    columns: Mapping[str, Sequence[str] | Sequence[int]]
+    #: by cluster and policy, whole numbers; None for nothing there
+    values: Mapping[str, Mapping[str, Sequence[Sequence[int | None]]]]
+    #: what a row is, and what a value is
+    row_name: str
+    value_name: str
+    #: a value of the matrix / this is the figure
+    scale: int = 1
+    #: width of a column in ms, by cluster; empty if columns are no times
+    widths: Mapping[str, int] = field(default_factory=dict)
+    #: whether rows that begin late or end early are marked
+    has_lives: bool = False
+    #: by cluster: numbers of rows, and times in ms at which what they stand for was lost
+    losses: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
+    kind: Literal["matrix"] = "matrix"
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """Return what the page's script draws it from."""
+        names = (
+            "id",
+            "spec",
+            "rows",
+            "columns",
+            "values",
+            "scale",
+            "widths",
+            "row_name",
+            "value_name",
+            "has_lives",
+            "losses",
+        )
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Blocks that are shown when asked for."""
+
+    title: str
+    blocks: Sequence[Block]
+    kind: Literal["fold"] = "fold"
+
+
+Block: TypeAlias = Paragraph | Bullets | Table | Chart | Matrix | Fold
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A headed part of the page."""
+
+    id: str
+    title: str
+    blocks: Sequence[Block]

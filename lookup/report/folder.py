@@ -1,0 +1,167 @@
+"""Read back what an evaluation left in its output: the scored comparison and the manifest, without replaying."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from pydantic import ValidationError
+
+from lookup.errors import InputError
+from lookup.hooks import Metric
+from lookup.logs.sources import locate
+from lookup.model.quoting import shown
+from lookup.report.manifest import SCHEMA as MANIFEST_SCHEMA
+from lookup.score.luck import Estimate
+from lookup.score.rules import margin_of
+from lookup.score.scoring import Fidelity, Plan, Scored
+from lookup.score.series import Series
+from lookup.score.summary import SCHEMA as SUMMARY_SCHEMA
+from lookup.score.verdict import Verdict
+from lookup.settings.evaluation import EvaluationSection, VerdictSection
+
+__all__ = ["RecordedMetric", "Run", "read_run", "restored"]
+
+#: Inputs of a summary that `Scored` holds as fields of their own.
+_NOTES = ("placed_once", "cannot_act")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedMetric:
+    """What a summary says of a metric: enough to print its figures, not to compute them."""
+
+    name: str
+    unit: str
+    better: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run: its folder, and what is read of it at once. The tables are read by who needs them."""
+
+    #: path or URI
+    path: str
+    scored: Scored
+    manifest: Mapping[str, Any]
+    #: `summary.json` as it stands
+    summary: Mapping[str, Any]
+
+
+def read_run(path: str) -> Run:
+    """Read a run's folder.
+
+    Raises:
+        InputError: if it is no output of `evaluate`, or one of another version.
+    """
+    summary, manifest = _document(path, "summary.json"), _document(path, "manifest.json")
+    for name, document, schema in (
+        ("summary.json", summary, SUMMARY_SCHEMA),
+        ("manifest.json", manifest, MANIFEST_SCHEMA),
+    ):
+        if document.get("schema") != schema:
+            raise InputError(
+                f"{path}/{name}: its schema is {shown(str(document.get('schema')))}, and {schema} can be read; "
+                "evaluate again with this version"
+            )
+    try:
+        return Run(path, restored(summary, manifest), manifest, summary)
+    except ValidationError as error:
+        keys = ", ".join(sorted({str(problem["loc"][0]) for problem in error.errors()}))
+        version = shown(str(manifest["versions"].get("pulsar-lookup")))
+        raise InputError(
+            f"{path}/manifest.json: its settings, of version {version}, cannot be read by this one ({keys}); "
+            "evaluate again with this version"
+        ) from None
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise InputError(f"{path}: summary.json and manifest.json are not those of an evaluation ({what})") from None
+
+
+def restored(summary: Mapping[str, Any], manifest: Mapping[str, Any]) -> Scored:
+    """Rebuild a scored replay from its summary: the same figures and sentences, without the sums behind them."""
+    settings = manifest["settings"]
+    evaluation = EvaluationSection.model_validate(settings["evaluation"])
+    rules = VerdictSection.model_validate(settings["verdict"])
+    rows = summary["metrics"]
+    metrics = {
+        row["metric"]: cast("Metric", RecordedMetric(row["metric"], row["unit"], row["direction"])) for row in rows
+    }
+    estimates = []
+    for row in rows:
+        # A metric that could not be computed has a row all the same, and no estimate.
+        if row["value"] is None and row["key"] is None and row["by"] is None:
+            continue
+        by = tuple((row["by"] or {}).items())
+        series = Series(row["policy"], metrics[row["metric"]], row["key"], by, {})
+        value, low, high = (_number(row[name]) for name in ("value", "low", "high"))
+        estimates.append(Estimate(series, row["cluster"], value, low, high))
+    whole = {
+        (row["metric"], row["key"]): _number(row["value"])
+        for row in rows
+        if row["policy"] == evaluation.incumbent and row["cluster"] is None and row["by"] is None
+    }
+    return Scored(
+        plan=Plan(tuple(dict.fromkeys(row["policy"] for row in rows)), evaluation, rules),
+        metrics=tuple(metrics.values()),
+        estimates=estimates,
+        verdicts=[_verdict(row, rules, whole) for row in summary["verdicts"]],
+        fidelity=[_fidelity(row) for row in summary["fidelity"]],
+        inputs={name: value for name, value in summary["inputs"].items() if name not in _NOTES},
+        placed_once=summary["inputs"]["placed_once"],
+        cannot_act=summary["inputs"]["cannot_act"],
+        exit_code=manifest["exit_code"],
+    )
+
+
+def _verdict(row: Mapping[str, Any], rules: VerdictSection, incumbent: Mapping[Any, float]) -> Verdict:
+    delta = _number(row["delta"])
+    # A summary has no margins: they follow from the rules.
+    margin = math.nan
+    if not math.isnan(delta):
+        name = row["metric"], row["key"]
+        margin = margin_of(name, rules, incumbent[name])
+    return Verdict(
+        policy=row["policy"],
+        against=row["against"],
+        metric=row["metric"],
+        key=row["key"],
+        verdict=row["verdict"],
+        reason=row["reason"],
+        delta=delta,
+        low=_number(row["low"]),
+        high=_number(row["high"]),
+        margin=margin,
+        primary=row["primary"],
+        holds_for=row["holds_for"],
+        p_value=_number(row["p_value"]),
+        p_family=_number(row["p_family"]),
+    )
+
+
+def _fidelity(row: Mapping[str, Any]) -> Fidelity:
+    numbers = {name: _number(row[name]) for name in ("logged", "resimulated", "low", "high", "gap")}
+    return Fidelity(row["metric"], row["key"], **numbers, seeds=tuple(row["seeds"]), reason=row["reason"])
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _document(path: str, name: str) -> dict[str, Any]:
+    system, folder = locate(path)
+    file = f"{folder.rstrip('/')}/{name}"
+    try:
+        with system.open_input_file(file) as source:
+            document = json.loads(source.read())
+    except FileNotFoundError:
+        raise InputError(f"{path}: has no {name}; name a folder that `lookup evaluate` has written") from None
+    except OSError as error:
+        raise InputError(f"{path}/{name}: cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise InputError(f"{path}/{name}: is no JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise InputError(f"{path}/{name}: is no JSON object")
+    return document

@@ -1,0 +1,235 @@
+"""Read the tables of a run's folder into sums that are small enough to be drawn.
+
+What is drawn over time is that of one replicate, since replicates place bundles differently and a mean of them is what
+no broker ever saw; what is added up is the mean over all replicates.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lookup.errors import InputError
+from lookup.logs.sources import list_files, open_parquet
+from lookup.model.broker import Location
+
+__all__ = ["CAUSES", "ClusterHistory", "Flows", "History", "read_flows", "read_history", "read_rejections"]
+
+#: Why bundles lose their owners, as OWNERS has it, without the states of hand-overs.
+CAUSES = ("forced", "shed", "admin", "split")
+_OWNED = "Owned"
+_PLACES = ("region", "zone", "rack")
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterHistory:
+    """One cluster over time under every policy, in columns of equal width that hold one or more balance cells."""
+
+    #: start of each column, µs, shape (n_columns,)
+    starts: NDArray[np.int64]
+    #: width of a column, µs
+    width_us: int
+    brokers: tuple[str, ...]
+    places: Mapping[str, Location]
+    #: by policy: weight served / mean of the registered brokers, NaN if not registered, shape (n_brokers, n_columns)
+    load: Mapping[str, NDArray[np.float64]]
+    #: by policy: bundles owned at the start of a column, shape (n_brokers, n_columns)
+    owned: Mapping[str, NDArray[np.int64]]
+    #: by policy: bundles that lost their owner in a column, by cause, shape (n_causes, n_columns)
+    lost: Mapping[str, NDArray[np.int64]]
+    #: numbers of brokers and instants, µs, at which they were lost while they owned something under any policy
+    losses: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class History:
+    """All clusters over time in one replicate."""
+
+    seed: int
+    clusters: Mapping[str, ClusterHistory]
+
+
+def read_history(folder: str, *, policies: Sequence[str], seed: int, cell_us: int, most: int) -> History | None:
+    """Read CELLS and OWNERS of one replicate; None if the run has left no CELLS.
+
+    Args:
+        cell_us: width of a balance cell.
+        most: values that all matrices of load may have together; columns are made wider to keep to it.
+    """
+    cells: dict[str, dict[str, pa.Table]] = defaultdict(dict)
+    for table in _tables(folder, "cells", seed):
+        if table.num_rows:
+            cells[table["cluster"][0].as_py()][table["policy"][0].as_py()] = table
+    if not cells:
+        return None
+    owners: dict[tuple[str, str], pa.Table] = {}
+    for table in _tables(folder, "owners", seed):
+        if table.num_rows:
+            owners[table["cluster"][0].as_py(), table["policy"][0].as_py()] = table
+    rows = len(policies) * sum(
+        len(pc.unique(pa.concat_tables(of_policy.values())["broker"])) for of_policy in cells.values()
+    )
+    clusters = {}
+    for cluster, of_policy in sorted(cells.items()):
+        every = pa.concat_tables(of_policy.values())
+        starts, brokers = _us(every["ts"]), tuple(sorted(pc.unique(every["broker"]).to_pylist()))
+        first, last = int(starts.min()), int(starts.max()) + cell_us
+        n_cells = (last - first) // cell_us
+        width = cell_us * max(1, -(-n_cells // max(1, most // rows)))
+        columns = np.arange(first, last, width, dtype=np.int64)
+        numbers = {broker: number for number, broker in enumerate(brokers)}
+        places = {row["broker"]: Location(*(row[level] for level in _PLACES)) for row in _distinct_places(every)}
+        of_owners = {policy: owners.get((cluster, policy)) for policy in of_policy}
+        losses = set[tuple[int, int]]()
+        for table in filter(None, of_owners.values()):
+            forced = table.filter(pc.equal(table["ended_by"], "forced")).filter(pc.field("broker").isin(list(brokers)))
+            losses.update(zip(_numbered(forced["broker"], numbers).tolist(), _us(forced["to"]).tolist(), strict=True))
+        clusters[cluster] = ClusterHistory(
+            columns,
+            width,
+            brokers,
+            places,
+            {policy: _load(table, numbers, columns, width) for policy, table in of_policy.items()},
+            {policy: _owned(table, numbers, columns) for policy, table in of_owners.items() if table is not None},
+            {policy: _lost(table, columns, width) for policy, table in of_owners.items() if table is not None},
+            tuple(sorted((broker, instant) for broker, instant in losses if first <= instant < last)),
+        )
+    return History(seed, clusters)
+
+
+def _load(table: pa.Table, numbers: Mapping[str, int], columns: NDArray[np.int64], width: int) -> NDArray[np.float64]:
+    broker, column = _numbered(table["broker"], numbers), (_us(table["ts"]) - columns[0]) // width
+    served = np.zeros((len(numbers), len(columns)))
+    np.add.at(served, (broker, column), table["weight"].to_numpy())
+    # Broker-cells, since a broker that came within a column has less of it.
+    present = np.zeros_like(served)
+    np.add.at(present, (broker, column), 1.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        even = served.sum(axis=0) / present.sum(axis=0) * present
+        ratio: NDArray[np.float64] = np.where(present > 0, np.where(even > 0, served / even, 0.0), np.nan)
+    return ratio
+
+
+def _owned(table: pa.Table, numbers: Mapping[str, int], columns: NDArray[np.int64]) -> NDArray[np.int64]:
+    table = table.filter(pc.and_(pc.equal(table["state"], _OWNED), pc.is_valid(table["broker"])))
+    known = pc.is_in(table["broker"], value_set=pa.array(list(numbers), pa.string()))
+    table = table.filter(known)
+    broker = _numbered(table["broker"], numbers)
+    first = np.searchsorted(columns, _us(table["from"]), side="left")
+    stop = np.searchsorted(columns, _us(table["to"], absent=np.iinfo(np.int64).max), side="left")
+    steps = np.zeros((len(numbers), len(columns) + 1), dtype=np.int64)
+    np.add.at(steps, (broker, first), 1)
+    np.add.at(steps, (broker, stop), -1)
+    owned: NDArray[np.int64] = steps.cumsum(axis=1)[:, :-1]
+    return owned
+
+
+def _lost(table: pa.Table, columns: NDArray[np.int64], width: int) -> NDArray[np.int64]:
+    lost = np.zeros((len(CAUSES), len(columns)), dtype=np.int64)
+    for number, cause in enumerate(CAUSES):
+        ended = _us(table.filter(pc.equal(table["ended_by"], cause))["to"])
+        column = (ended - columns[0]) // width
+        lost[number] = np.bincount(column[(column >= 0) & (column < len(columns))], minlength=len(columns))
+    return lost
+
+
+@dataclass(frozen=True, eq=False)
+class Flows:
+    """Lookups of a mean replicate between places of one cluster."""
+
+    #: most lookups first; None stands for all others
+    clients: tuple[Location | None, ...]
+    #: None for unanswered lookups
+    brokers: tuple[Location | None, ...]
+    #: by policy, shape (n_clients, n_brokers)
+    lookups: Mapping[str, NDArray[np.float64]]
+
+
+def read_flows(folder: str, *, seeds: int, most: int) -> dict[str, Flows]:
+    """Read FLOWS by cluster, the mean over replicates; empty if the run has left none.
+
+    Args:
+        seeds: number of replicates.
+        most: places of clients that are told apart.
+    """
+    sums: dict[str, dict[str, Counter[tuple[Location, Location | None]]]] = defaultdict(lambda: defaultdict(Counter))
+    for table in _tables(folder, "flows"):
+        for row in table.to_pylist():
+            client = Location(*(row[f"client_{level}"] for level in _PLACES))
+            broker = Location(*(row[f"broker_{level}"] for level in _PLACES)) if row["answered"] else None
+            sums[row["cluster"]][row["policy"]][client, broker] += row["lookups"]
+    flows = {}
+    for cluster, of_policy in sorted(sums.items()):
+        every: Counter[Location] = Counter()
+        for (client, _), lookups in (entry for counts in of_policy.values() for entry in counts.items()):
+            every[client] += lookups
+        ranked = sorted(every, key=lambda place: (-every[place], str(place)))
+        clients = (*ranked[:most], *([None] if len(ranked) > most else []))
+        answering = {broker for counts in of_policy.values() for _, broker in counts}
+        places = sorted((place for place in answering if place is not None), key=str)
+        brokers = (*places, *([None] if None in answering else []))
+        row_of = {client: min(number, len(clients) - 1) for number, client in enumerate(ranked)}
+        column_of = {broker: number for number, broker in enumerate(brokers)}
+        lookups_of = {}
+        for policy, counts in of_policy.items():
+            matrix = np.zeros((len(clients), len(brokers)))
+            for (client, broker), lookups in counts.items():
+                matrix[row_of[client], column_of[broker]] += lookups / seeds
+            lookups_of[policy] = matrix
+        flows[cluster] = Flows(clients, brokers, lookups_of)
+    return flows
+
+
+def read_rejections(folder: str, *, seeds: int) -> dict[str, dict[str, float]]:
+    """Return by policy and reason how many brokers filters kept out of decisions, the mean over replicates."""
+    sums: dict[str, Counter[str]] = defaultdict(Counter)
+    for file in _files(folder, "decisions"):
+        with open_parquet(file) as parquet:
+            for batch in parquet.iter_batches(columns=["policy", "rejected"]):
+                if not batch.num_rows:
+                    continue
+                rejected = batch.column("rejected").drop_null()
+                keys, items = rejected.keys, rejected.items
+                counted = pa.table({"reason": keys, "count": items}).group_by("reason").aggregate([("count", "sum")])
+                policy = sums[batch.column("policy")[0].as_py()]
+                for row in counted.to_pylist():
+                    policy[row["reason"]] += row["count_sum"]
+    return {policy: {reason: count / seeds for reason, count in counts.items()} for policy, counts in sums.items()}
+
+
+def _files(folder: str, name: str) -> list[str]:
+    try:
+        return list_files([f"{folder.rstrip('/')}/{name}"])
+    except InputError:
+        # An older run has no such table.
+        return []
+
+
+def _tables(folder: str, name: str, seed: int | None = None) -> Iterator[pa.Table]:
+    """Yield a run's tables of one kind, one for each cluster, policy and seed."""
+    for file in _files(folder, name):
+        # The seed stands at the end of each file's name: of ten replicates nine need not be opened.
+        if seed is None or file.endswith(f"-{seed}.parquet"):
+            with open_parquet(file) as parquet:
+                yield parquet.read()
+
+
+def _distinct_places(table: pa.Table) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = table.group_by(["broker", *_PLACES]).aggregate([]).to_pylist()
+    return rows
+
+
+def _numbered(column: pa.ChunkedArray, numbers: Mapping[str, int]) -> NDArray[np.int64]:
+    places = pc.index_in(column, value_set=pa.array(list(numbers), pa.string()))
+    return np.asarray(places.to_numpy(), dtype=np.int64)
+
+
+def _us(column: pa.ChunkedArray, absent: int = 0) -> NDArray[np.int64]:
+    return np.asarray(pc.fill_null(column.cast(pa.int64()), absent).to_numpy(), dtype=np.int64)

@@ -1,0 +1,99 @@
+"""Write `report.html`: a run as one page that needs no network, under a policy that lets nothing in but its own parts.
+
+The page's own script and style sheet, and Vega's scripts, stand in it whole, each named by its hash in the policy;
+specifications and numbers stand in it as data, which no browser runs.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator
+from importlib.resources import files
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup, escape
+
+from lookup.model.time import moment_at
+from lookup.report.blocks import Block, Chart, Fold, Matrix, Section
+from lookup.report.folder import Run
+from lookup.report.sections import sections
+from lookup.score.scoring import Scored
+
+__all__ = ["html_report"]
+
+_ASSETS = files("lookup.report") / "assets"
+#: In the order in which they need each other; the page's own comes last.
+_SCRIPTS = ("vega/vega.min.js", "vega/vega-lite.min.js", "vega/vega-embed.min.js", "page.js")
+_CODE = re.compile(r"`([^`]+)`")
+
+
+def html_report(run: Run) -> str:
+    """Write the whole page."""
+    content = sections(run)
+    scripts = [Markup(_script(name)) for name in _SCRIPTS]
+    style = Markup(_text("page.css"))
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["prose"] = _prose
+    return environment.from_string(_text("page.html.jinja")).render(
+        title="Comparison of placement policies",
+        period=_period(run.scored),
+        run=run,
+        sections=content,
+        scripts=scripts,
+        style=style,
+        data=_data(content),
+        policy=_policy(scripts, style),
+        incumbent=run.scored.plan.evaluation.incumbent,
+        candidates=[name for name in run.scored.plan.policies if name != run.scored.plan.evaluation.incumbent],
+        clusters=run.scored.clusters,
+    )
+
+
+def _policy(scripts: Iterable[str], style: str) -> str:
+    """Return the content-security policy: nothing is loaded, and nothing runs that is not named by its hash."""
+    hashes = " ".join(f"'{_hash(script)}'" for script in scripts)
+    return f"default-src 'none'; script-src {hashes}; style-src '{_hash(style)}'; base-uri 'none'; form-action 'none'"
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _data(content: Iterable[Section]) -> Markup:
+    """Return what charts are drawn from as JSON that no text in it can end: `<` is escaped."""
+    charts = [chart.data for section in content for chart in _charts(section.blocks)]
+    text = json.dumps(charts, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return Markup(text.replace("<", "\\u003c"))
+
+
+def _charts(blocks: Iterable[Block]) -> Iterator[Chart | Matrix]:
+    for block in blocks:
+        if isinstance(block, Fold):
+            yield from _charts(block.blocks)
+        elif isinstance(block, Chart | Matrix):
+            yield block
+
+
+def _prose(text: str) -> Markup:
+    """Escape a sentence, and set names between backticks as code."""
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))
+
+
+def _script(name: str) -> str:
+    # A map that lies beside the file is not in the page.
+    return _text(name).partition("//# sourceMappingURL")[0].rstrip()
+
+
+def _text(name: str) -> str:
+    return (_ASSETS / name).read_text(encoding="utf-8")
+
+
+def _period(scored: Scored) -> str:
+    """Return from when to when the log was; nothing if that is not known."""
+    first, last = scored.inputs.get("first_us"), scored.inputs.get("last_us")
+    if not isinstance(first, int) or not isinstance(last, int):
+        return ""
+    return f"{moment_at(first):%Y-%m-%d %H:%M} to {moment_at(last):%Y-%m-%d %H:%M} UTC"

@@ -1,0 +1,346 @@
+"""Compose the page of a run: its sections in the order of reading, from the answer to how it was found."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+from lookup.hooks import Metric
+from lookup.model.quoting import quantity
+from lookup.replay.counted import BY_DIMENSIONS
+from lookup.report.blocks import Block, Bullets, Cell, Chart, Fold, Paragraph, Section, Table
+from lookup.report.charts import delta_spec, trade_spec
+from lookup.report.comparison import (
+    FIDELITY_HEADS,
+    MARKS,
+    NOTHING,
+    VERDICT_HEADS,
+    Line,
+    Scope,
+    fidelity_rows,
+    interval_text,
+    label,
+    lines,
+    mark_of,
+    parts,
+    policies_in_order,
+    signed_text,
+    value_text,
+    verdict_rows,
+)
+from lookup.report.folder import Run
+from lookup.report.pictures import pictures
+from lookup.report.wording import (
+    ABOUT_CYCLES,
+    ABOUT_FIDELITY,
+    ABOUT_PARTS,
+    ABOUT_VERDICTS,
+    MEANINGS,
+    caveats,
+    comparisons,
+    conclusion,
+    cycles_of,
+    idle_shedders,
+    input_rows,
+    legend,
+    outcomes,
+    setup,
+)
+from lookup.score.luck import Estimate
+from lookup.score.scoring import Scored
+
+__all__ = ["sections"]
+
+#: Parts of the demand shown by figure and dimension.
+_WORST = 3
+#: Figures of parts that say how clients fare; others are in `summary.json`.
+_FELT = ("answered_ratio", "match_ratio", "network_ms_mean", "imbalance_max_mean")
+
+
+def sections(run: Run) -> list[Section]:
+    """Return every section that the run has something for; what it cannot have is said in its place."""
+    scored = run.scored
+    load, owners, flows, topology, rejections = pictures(run)
+    every = (
+        Section("answer", "The answer", list(_answer(scored))),
+        Section("trade", "Locality against balance", list(_trade(scored))),
+        Section("differences", "Differences from the incumbent", list(_differences(scored))),
+        Section("comparison", "All figures", list(_comparison(scored))),
+        load,
+        owners,
+        flows,
+        topology,
+        Section("parts", "Who fares worst", list(_parts(scored))),
+        rejections,
+        Section("cycles", "Why bundles moved, or did not", list(_cycles(scored))),
+        Section("caution", "Before you trust it", list(_caution(scored))),
+        Section("method", "How it was found", list(_method(run))),
+    )
+    return [section for section in every if section.blocks]
+
+
+def _answer(scored: Scored) -> Iterator[Block]:
+    yield Paragraph(conclusion(scored), "lead")
+    if outcomes(scored):
+        yield Bullets(outcomes(scored), "answers")
+    for sentence in comparisons(scored):
+        yield Paragraph(sentence, "note")
+    if caveats(scored):
+        yield Paragraph("What to be careful about stands under “Before you trust it”, near the end.", "note")
+
+
+def _pooled(scored: Scored) -> dict[tuple[str, str, str | None], Estimate]:
+    return {
+        (figure.series.policy, *figure.series.name): figure
+        for figure in scored.estimates
+        if figure.cluster is None and not figure.series.by
+    }
+
+
+def _locality(scored: Scored) -> tuple[str, str | None] | None:
+    """Return the figure that stands for locality: the match of a label that decides, else of a rack, else distance."""
+    estimates = _pooled(scored)
+    primary = {(verdict.metric, verdict.key) for verdict in scored.verdicts if verdict.primary}
+    keys = [key for policy, metric, key in estimates if metric == "match_ratio"]
+    names: list[tuple[str, str | None]]
+    names = [*sorted((name for name in primary if name[0] == "match_ratio"), key=str), ("match_ratio", "rack")]
+    names += [("match_ratio", key) for key in dict.fromkeys(keys)]
+    names.append(("network_ms_mean", None))
+    for metric, key in names:
+        figures = [figure for (_, *name), figure in estimates.items() if name == [metric, key]]
+        if any(math.isfinite(figure.value) and figure.value for figure in figures):
+            return metric, key
+    return None
+
+
+def _trade(scored: Scored) -> Iterator[Block]:
+    locality = _locality(scored)
+    chosen = () if locality is None else (locality, ("imbalance_max_mean", None), ("moves", None))
+    estimates, metrics = _pooled(scored), {metric.name: metric for metric in scored.metrics}
+    rows: list[list[object]] = []
+    texts: list[list[str | Cell]] = []
+    for policy in policies_in_order(scored) if chosen else ():
+        near, even, moved = (estimates.get((policy, metric, key)) for metric, key in chosen)
+        if near is None or even is None or not math.isfinite(near.value + even.value):
+            continue
+        written = [_written(figure, metrics) for figure in (near, even, moved)]
+        role = "incumbent" if policy == scored.plan.evaluation.incumbent else "candidate"
+        count = None if moved is None or math.isnan(moved.value) else moved.value
+        rows.append([policy, role, *_bounds(even), *_bounds(near), count, *(cell.text for cell in written)])
+        texts.append([policy, *written])
+    if locality is None or not rows:
+        yield Paragraph("This run has no figures of locality and of imbalance to set against each other.", "note")
+        return
+    names = [label(metric, key) for metric, key in chosen]
+    good, side = ("higher", "above") if metrics[locality[0]].better == "up" else ("lower", "below")
+    yield Paragraph(
+        f"A policy is better than the incumbent on both if its point lies {side} and to the left of the incumbent's. "
+        "The size of a point is the number of moves; lines are 95 % intervals."
+    )
+    yield Chart(
+        "trade-chart",
+        f"{names[0]} against {names[1]}, one point per policy",
+        f"A scatter plot of {quantity(len(rows), 'policy', 'policies')} with 95 % intervals.",
+        trade_spec(f"{names[0]} ({good} is better)", f"{names[1]} (lower is better, 1 is even)"),
+        "policy role x x_low x_high y y_low y_high moves locality imbalance moved".split(),
+        rows,
+        Table("trade-table", "The numbers of the chart, pooled over all clusters", ("policy", *names), texts),
+    )
+
+
+def _bounds(figure: Estimate) -> tuple[float, float, float]:
+    """Return a value and its interval, of no width if there is none."""
+    if math.isnan(figure.low):
+        return figure.value, figure.value, figure.value
+    return figure.value, figure.low, figure.high
+
+
+def _written(figure: Estimate | None, metrics: Mapping[str, Metric]) -> Cell:
+    if figure is None:
+        return Cell(NOTHING)
+    unit = metrics[figure.series.metric.name].unit
+    interval = interval_text(figure.low, figure.high, unit)
+    return Cell(value_text(figure.value, unit), "" if interval == NOTHING else interval)
+
+
+def _differences(scored: Scored) -> Iterator[Block]:
+    if not scored.verdicts:
+        yield Paragraph("There is no candidate to compare.", "note")
+        return
+    units = {metric.name: metric.unit for metric in scored.metrics}
+    named = defaultdict(list)
+    for verdict in scored.verdicts:
+        named[verdict.metric, verdict.key].append(verdict)
+    rows: list[list[object]] = []
+    texts: list[list[str | Cell]] = []
+    for order, ((metric, key), verdicts) in enumerate(named.items()):
+        if not any(math.isfinite(verdict.delta) and verdict.delta for verdict in verdicts):
+            continue
+        name = f"{label(metric, key)}{' *' if verdicts[0].primary else ''}"
+        for verdict in verdicts:
+            if math.isnan(verdict.delta):
+                continue
+            bounds = [None if math.isnan(bound) else bound for bound in (verdict.low, verdict.high)]
+            rows.append([name, verdict.policy, verdict.delta, *bounds, verdict.verdict, mark_of(verdict), order])
+            interval = interval_text(verdict.low, verdict.high, units[metric])
+            texts.append(
+                [
+                    name,
+                    verdict.policy,
+                    Cell(f"{signed_text(verdict.delta, units[metric])} {units[metric]}"),
+                    Cell(interval),
+                    Cell(f"{mark_of(verdict)} {verdict.verdict}", style=verdict.verdict),
+                ]
+            )
+    yield Paragraph(" ".join(ABOUT_VERDICTS))
+    yield Bullets([f"{MARKS[word]} {word}: {meaning}" for word, meaning in MEANINGS.items()])
+    if not rows:
+        yield Paragraph("No figure differs between the policies.", "note")
+        return
+    yield Paragraph(
+        "Bars to the right are better than the incumbent; black lines are 95 % intervals. Each chart has a "
+        "scale of its own; * decides the exit code."
+    )
+    yield Chart(
+        "delta-chart",
+        "Differences from the incumbent, one small chart per figure",
+        "Bars of the difference of each candidate from the incumbent, with 95 % intervals.",
+        delta_spec(3),
+        ["metric", "policy", "delta", "low", "high", "verdict", "mark", "order"],
+        rows,
+        Table(
+            "delta-table",
+            "The numbers of the charts",
+            ("figure", "candidate", "difference", "95 % interval", "verdict"),
+            texts,
+            texts=(0, 1, 4),
+        ),
+    )
+    for policy in policies_in_order(scored)[1:]:
+        table = Table(
+            f"verdicts-{policy}", f"Verdicts on {policy}", VERDICT_HEADS, verdict_rows(scored, policy), texts=(0, 1, 5)
+        )
+        yield Fold(f"Verdicts on {policy}, with reasons", [table])
+
+
+def _comparison(scored: Scored) -> Iterator[Block]:
+    yield Paragraph(f"Pooled over all clusters, with 95 % intervals. Marks {legend()}.")
+    yield _figures(scored, Scope(), "comparison-table", "Every figure of every policy")
+    if len(scored.clusters) > 1:
+        for cluster in scored.clusters:
+            table = _figures(scored, Scope(cluster), f"comparison-{cluster}", f"Every figure in cluster {cluster}")
+            yield Fold(f"Cluster {cluster}", [table])
+
+
+def _figures(scored: Scored, scope: Scope, name: str, caption: str) -> Table:
+    policies = policies_in_order(scored)
+    heads = ("figure", "unit", f"{policies[0]} (incumbent)", *policies[1:])
+    rows: list[list[str | Cell]] = []
+    for line in lines(scored, scope):
+        cells = [
+            Cell(
+                f"{cell.value} {cell.mark}".strip(),
+                "" if cell.interval == NOTHING else cell.interval,
+                cell.verdict.verdict if cell.verdict else "",
+            )
+            for cell in line.cells
+        ]
+        rows.append([_name(line), line.unit, *cells])
+    return Table(name, caption, heads, rows, texts=(0, 1))
+
+
+def _name(line: Line) -> str:
+    return f"{line.arrow} {line.label}{' *' if line.primary else ''}".strip()
+
+
+def _parts(scored: Scored) -> Iterator[Block]:
+    by_part = parts(scored)
+    if not by_part:
+        yield Paragraph(
+            "This run measured no parts of the demand; an evaluation by tenant, namespace, rack and hour does.", "note"
+        )
+        return
+    yield Paragraph(
+        f"Where a candidate loses most against the incumbent, at most {_WORST} parts for each figure. {ABOUT_PARTS}"
+    )
+    incumbent, metrics = scored.plan.evaluation.incumbent, {metric.name: metric for metric in scored.metrics}
+    figures = {
+        (figure.series.by, figure.series.name, figure.series.policy): figure.value
+        for figure in scored.estimates
+        if figure.series.by and figure.cluster is None and figure.series.metric.name in _FELT
+    }
+    for dimension in sorted({by[0][0] for by in by_part}, key=BY_DIMENSIONS.index):
+        losses: dict[tuple[str, str | None], list[tuple[float, str, str, list[str]]]] = defaultdict(list)
+        for (by, name, policy), value in figures.items():
+            if by[0][0] != dimension or policy == incumbent:
+                continue
+            before, metric = figures.get((by, name, incumbent), math.nan), metrics[name[0]]
+            loss = before - value if metric.better == "up" else value - before
+            change = signed_text(value - before, metric.unit)
+            # A loss that rounds to nothing is none worth a row.
+            if math.isfinite(loss) and loss > 0 and change[0] in "+-":
+                values = [value_text(before, metric.unit), value_text(value, metric.unit), change, metric.unit]
+                losses[name].append((-loss, by[0][1], policy, values))
+        rows = [
+            [part, label(*name), policy, *values]
+            for name, entries in losses.items()
+            for _, part, policy, values in sorted(entries)[:_WORST]
+        ]
+        heads = (dimension, "figure", "candidate", f"{incumbent} (incumbent)", "candidate's", "change", "unit")
+        if rows:
+            yield Table(f"parts-{dimension}", f"By {dimension}", heads, rows, texts=(0, 1, 2, 6))
+        else:
+            yield Paragraph(f"By {dimension} no candidate loses on any of these figures.", "note")
+
+
+def _cycles(scored: Scored) -> Iterator[Block]:
+    policies = cycles_of(scored.inputs)
+    if not policies:
+        return
+    yield Paragraph(" ".join(ABOUT_CYCLES))
+    idle = idle_shedders(scored.inputs)
+    if idle:
+        yield Bullets(idle)
+    for policy, cycles in policies.items():
+        table = Table(f"cycles-{policy}", f"Cycles of {policy}", ("reason", "cycles", "largest excess"), cycles.rows)
+        yield Fold(f"{policy}: {cycles.summary}", [table])
+
+
+def _caution(scored: Scored) -> Iterator[Block]:
+    warnings = caveats(scored)
+    if warnings:
+        yield Bullets(warnings)
+    yield Paragraph(" ".join(ABOUT_FIDELITY))
+    rows, unknown = fidelity_rows(scored)
+    if rows:
+        yield Table("fidelity-table", "The incumbent as logged and as replayed", FIDELITY_HEADS, rows)
+    if unknown:
+        yield Bullets([f"no gap for {', '.join(names)}: {reason}" for reason, names in unknown.items()])
+
+
+def _method(run: Run) -> Iterator[Block]:
+    yield Bullets(setup(run.scored))
+    rows = input_rows(run.scored)
+    if rows:
+        yield Table("input-table", "What was read", ("input", "value"), rows, texts=(0, 1))
+    manifest = run.manifest
+    files = [
+        (
+            name,
+            entry["path"],
+            f"{entry['files']:,}",
+            NOTHING if entry["rows"] is None else f"{entry['rows']:,}",
+            entry["blake2b"],
+        )
+        for name, entry in manifest["inputs"].items()
+    ]
+    yield Table(
+        "source-table",
+        "Inputs with their fingerprints",
+        ("table", "path", "files", "rows", "blake2b"),
+        files,
+        texts=(0, 1, 4),
+    )
+    yield Table("version-table", "Versions", ("of", "version"), sorted(manifest["versions"].items()), texts=(0, 1))
+    yield Paragraph(f"Made by `{' '.join(manifest['command'])}`.")

@@ -1,0 +1,51 @@
+"""`lookup report`, without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lookup.commands import options
+from tests.commands.projects import Run
+from tests.report.results import result
+from tests.report.runs import write_run
+
+
+def test_the_page_is_written_beside_the_results(lookup: Run, tmp_path: Path) -> None:
+    """An earlier page is replaced, nothing else is touched, and the size is said."""
+    folder = write_run(tmp_path / "run", result())
+    (folder / "report.html").write_text("old")
+    before = {path.name for path in folder.iterdir()}
+
+    ran = lookup("report", folder)
+
+    assert ran.code == 0
+    assert {path.name for path in folder.iterdir()} == before
+    assert (folder / "report.html").read_text().startswith("<!doctype html>")
+    assert f"the page is {folder}/report.html, 0." in ran.err
+
+
+def test_a_folder_of_something_else_is_one_sentence(lookup: Run, tmp_path: Path) -> None:
+    """Nothing is written, and the sentence says what would be right."""
+    ran = lookup("report", tmp_path)
+
+    assert ran.code == 2
+    assert ran.mistakes == [f"{tmp_path}: has no summary.json; name a folder that `lookup evaluate` has written"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_folder_must_be_named(lookup: Run) -> None:
+    """It has no default."""
+    assert lookup("report").mistakes == ["RUN_DIR must be given; see `lookup report --help`"]
+
+
+def test_without_the_extra_it_says_what_to_install(
+    lookup: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The extra is named."""
+    monkeypatch.setattr(options, "find_spec", lambda name: None if name == "altair" else object())
+
+    mistakes = lookup("report", tmp_path).mistakes
+
+    assert mistakes == ["`lookup report` needs altair: install it with pip install 'pulsar-lookup[report]'"]

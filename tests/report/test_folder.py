@@ -1,0 +1,83 @@
+"""Runs read back from their folders."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lookup.errors import InputError
+from lookup.report.folder import read_run
+from lookup.report.markdown import markdown_report
+from lookup.score.summary import summary
+from tests.report.results import placed_once, result
+from tests.report.runs import broad, write_run
+
+
+@pytest.mark.parametrize("scored", [result(), result(logged=0.7), placed_once(), result(inputs={})])
+def test_a_run_reads_back_as_it_was_scored(tmp_path: Path, scored: Any) -> None:
+    """The same summary and the same Markdown, byte by byte, come out of the folder as out of the replay."""
+    run = read_run(str(write_run(tmp_path / "run", scored)))
+
+    assert summary(run.scored) == summary(scored)
+    assert markdown_report(run.scored) == markdown_report(scored)
+
+
+def test_margins_are_those_of_the_rules(tmp_path: Path) -> None:
+    """A summary has no margins, and yet the verdicts read back have the ones that were used."""
+    run = read_run(str(write_run(tmp_path / "run", result())))
+
+    assert [verdict.margin for verdict in run.scored.verdicts] == pytest.approx(
+        [verdict.margin for verdict in result().verdicts], nan_ok=True
+    )
+
+
+def test_a_run_of_many_policies_reads_back(tmp_path: Path) -> None:
+    """Policies stay in the order of the settings, whatever their verdicts."""
+    run = read_run(str(broad(tmp_path / "run", policies=12, clusters=2, hours=30)))
+
+    assert run.scored.plan.policies == tuple(f"policy-{number:02}" for number in range(12))
+    assert run.scored.clusters == ("cluster-0", "cluster-1")
+
+
+def _break(folder: Path, name: str, **changes: Any) -> None:
+    content = json.loads((folder / name).read_text())
+    (folder / name).write_text(json.dumps(content | changes))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("summary.json", None, "has no summary.json; name a folder that `lookup evaluate` has written"),
+        ("manifest.json", "{", "manifest.json: is no JSON: "),
+        ("summary.json", "[]", "summary.json: is no JSON object"),
+        (
+            "summary.json",
+            "{}",
+            "summary.json: its schema is 'None', and 1 can be read; evaluate again with this version",
+        ),
+        ("summary.json", '{"schema": 1}', "are not those of an evaluation (KeyError: 'metrics')"),
+    ],
+)
+def test_what_is_no_run_is_one_sentence(tmp_path: Path, name: str, text: str | None, sentence: str) -> None:
+    """A file that is missing, cut off or another's is named, with what would be right."""
+    folder = write_run(tmp_path / "run", result())
+    (folder / name).unlink() if text is None else (folder / name).write_text(text)
+
+    with pytest.raises(InputError) as caught:
+        read_run(str(folder))
+
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_settings_of_another_version_are_one_sentence(tmp_path: Path) -> None:
+    """The key that this version does not know is named."""
+    folder = write_run(tmp_path / "run", result())
+    settings = json.loads((folder / "manifest.json").read_text())["settings"]
+    _break(folder, "manifest.json", settings={**settings, "verdict": {"dice": 3}})
+
+    with pytest.raises(InputError, match=r"its settings, of version '0\.1\.0', cannot be read by this one \(dice\)"):
+        read_run(str(folder))
