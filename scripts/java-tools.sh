@@ -1,4 +1,4 @@
-# Sourced by the scripts that build Java. What they need is what their sentences begin with.
+# Sourced by the scripts that build Java and Go. What they need is what their sentences begin with.
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/pulsar-lookup
 

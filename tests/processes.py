@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
-__all__ = ["HEEDING", "awaited", "is_gone", "java_of"]
+__all__ = ["HEEDING", "PATIENCE_S", "awaited", "is_gone", "java_of"]
 
-Found = TypeVar("Found")
+Seen = TypeVar("Seen")
+
+#: Longest wait for anything, s: on a busy machine three brokers start in one minute.
+PATIENCE_S = 240.0
 
 #: What a shell does to its background jobs is inherited: they do not notice Ctrl-C. A command here does.
 HEEDING = """
@@ -20,11 +24,26 @@ sys.exit(main())
 """
 
 
-def awaited(look: Callable[[], Found | None]) -> Found:
-    """Look until there is something, and return it; what never comes ends with the timeout that every test has."""
-    while not (found := look()):
+def awaited(look: Callable[[], Seen | None], what: str = "", *, enough: Callable[[Seen], object] = bool) -> Seen:
+    """Look until enough is seen, and return it.
+
+    Args:
+        look: what it returns is named if it is never enough: a list says more than whether there is one.
+        what: names what is waited for; without it, the source of `look` does.
+        enough: whether to stop; by default anything that is true is enough.
+
+    Raises:
+        AssertionError: if that does not come, with what was looked for and what was seen last.
+    """
+    deadline = time.monotonic() + PATIENCE_S
+    while (seen := look()) is None or not enough(seen):
+        if time.monotonic() > deadline:
+            looked_for = what or " ".join(inspect.getsource(look).split())
+            raise AssertionError(
+                f"waited {PATIENCE_S:.0f} s in vain for {looked_for}; last seen: {repr(seen)[-2_000:]}"
+            )
         time.sleep(0.05)
-    return found
+    return seen
 
 
 def java_of(process: int) -> int | None:

@@ -434,6 +434,27 @@ def test_unreachable_jars_end_in_one_sentence(bare_path: Path, script: str) -> N
     )
 
 
+def test_missing_go_ends_in_one_sentence(bare_path: Path) -> None:
+    """Without Go the Go clients are not built: the sentence is why their tests skip."""
+    _without_network(bare_path)
+
+    done = _built_anew("ensure-go-clients.sh", path=bare_path)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "The Go clients need Go 1.24 or newer, and there is none; install it (https://go.dev/dl).\n"
+
+
+def test_unreachable_go_modules_end_in_one_sentence(bare_path: Path) -> None:
+    """Where Go cannot build, the last line says so with Go's reason, and it ends with 2."""
+    _without_network(bare_path)
+    _command(bare_path, "go", "echo 'go: downloading x' >&2", "echo 'main.go:16:2: no such host' >&2", "exit 1")
+
+    done = _built_anew("ensure-go-clients.sh", path=bare_path)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-1] == "The Go clients could not be built: main.go:16:2: no such host"
+
+
 def test_missing_python_ends_in_one_sentence(bare_path: Path) -> None:
     """Where there is no Python 3.11, `make` says so and exits with 2."""
     _command(bare_path, "python3", "exit 1")

@@ -1,4 +1,4 @@
-"""Real clients of Pulsar: Java clients, which a JVM runs by commands (`java/Driver.java`), and Python clients."""
+"""Real clients of Pulsar: Java and Go, which run by commands (`java/Driver.java`, `go/main.go`), and Python."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Any
 
 import pulsar
 
-from tests.pulsar.jvm import Installation, Jvm
+from tests.pulsar.jvm import Child, Installation, Jvm
 
-__all__ = ["JavaClient", "JavaClients", "PythonClients"]
+__all__ = ["Client", "Clients", "GoClients", "JavaClients", "PythonClients"]
 
 #: A client retries for 30 s; its answer, good or bad, comes soon after.
 _ANSWER_S = 120.0
@@ -25,19 +25,19 @@ _ANSWERED = re.compile(
 )
 
 
-class JavaClients:
-    """A JVM with any number of clients; commands run side by side, each is answered once."""
+class Clients:
+    """A process with any number of clients; commands run side by side, each is answered once."""
 
-    def __init__(self, installed: Installation, folder: Path, log_settings: Path) -> None:
-        self._jvm = Jvm(installed, "Driver", folder=folder, log_settings=log_settings, heap_mb=256, answers=True)
+    def __init__(self, process: Child) -> None:
+        self._process = process
         self._ids = itertools.count()
         self._waiting: dict[int, Future[dict[str, Any]]] = {}
         self._lock = threading.Lock()
-        threading.Thread(target=self._read_answers, name="java-answers", daemon=True).start()
+        threading.Thread(target=self._read_answers, name="client-answers", daemon=True).start()
 
-    def open(self, name: str, url: str, properties: Mapping[str, str]) -> JavaClient:
+    def open(self, name: str, url: str, properties: Mapping[str, str]) -> Client:
         """Build a client that asks one broker, with lookup properties."""
-        client = JavaClient(self, name)
+        client = Client(self, name)
         client.do("open", url=url, properties=dict(properties))
         return client
 
@@ -48,31 +48,45 @@ class JavaClients:
         with self._lock:
             number = next(self._ids)
             self._waiting[number] = answer
-            self._jvm.stdin.write(json.dumps({"id": number, **command}) + "\n")
-            self._jvm.stdin.flush()
+            self._process.stdin.write(json.dumps({"id": number, **command}) + "\n")
+            self._process.stdin.flush()
         return answer
 
     def close(self) -> None:
-        """End the JVM; what was asked and not answered fails."""
-        self._jvm.kill()
+        """End the process; what was asked and not answered fails."""
+        self._process.kill()
 
     def _read_answers(self) -> None:
-        for line in self._jvm.stdout:
+        for line in self._process.stdout:
             answer = json.loads(line)
             self._waiting.pop(answer["id"]).set_result(answer)
         for waiting in self._waiting.values():
-            waiting.set_exception(RuntimeError(f"the JVM of the clients has ended; see {self._jvm.console}"))
+            waiting.set_exception(RuntimeError(f"the process of the clients has ended; see {self._process.console}"))
 
 
-class JavaClient:
+class JavaClients(Clients):
+    """A JVM with Java clients."""
+
+    def __init__(self, installed: Installation, folder: Path, log_settings: Path) -> None:
+        super().__init__(Jvm(installed, "Driver", folder=folder, log_settings=log_settings, heap_mb=256, answers=True))
+
+
+class GoClients(Clients):
+    """A process with Go clients; their answers have no `local`, and `lookup` opens a producer and closes it."""
+
+    def __init__(self, program: Path, folder: Path) -> None:
+        super().__init__(Child([program], folder, answers=True))
+
+
+class Client:
     """One client; every answer has `ts` and `took_us` (µs) and, if a broker was concerned, `broker_url` and `local`."""
 
-    def __init__(self, clients: JavaClients, name: str) -> None:
+    def __init__(self, clients: Clients, name: str) -> None:
         self._clients = clients
         self.name = name
 
     def ask(self, command: str, **arguments: Any) -> Future[dict[str, Any]]:
-        """Send a command of `Driver.java`; its answer comes later and may hold `error`."""
+        """Send a command of `Driver.java` and `main.go`; its answer comes later and may hold `error`."""
         return self._clients.ask(do=command, client=self.name, **arguments)
 
     def do(self, command: str, **arguments: Any) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from kazoo.client import KazooClient
 from tests.pulsar.clients import JavaClients
 from tests.pulsar.jvm import Installation, Jvm
 
-__all__ = ["CLUSTER", "LAYOUTS", "RACKS", "REGISTRY", "Broker", "Cluster", "running_cluster"]
+__all__ = ["CLUSTER", "LAYOUTS", "RACKS", "REGISTRY", "Broker", "Cluster", "free_ports", "running_cluster"]
 
 CLUSTER = "racks"
 RACKS = ("A", "B", "C")
@@ -42,6 +42,8 @@ _SETTINGS = {
     # A report every two seconds, however little has changed: by default a quiet broker reports every 15 minutes.
     "loadBalancerReportUpdateMinIntervalMillis": "2000",
     "loadBalancerReportUpdateThresholdPercentage": "0",
+    # Compaction, which is looked for each minute, takes the past of bundles from what begins to read later.
+    "brokerServiceCompactionMonitorIntervalInSeconds": "86400",
     # A broker that was killed is noticed after this; ZooKeeper's own tick allows 4 to 40 s.
     "metadataStoreSessionTimeoutMillis": "10000",
     # One bookie, small memory.
@@ -96,13 +98,19 @@ class Cluster:
     """Three brokers, each in a rack of its own, over one ZooKeeper and one bookie; every server is a JVM."""
 
     def __init__(
-        self, installed: Installation, folder: Path, settings: Mapping[str, Mapping[str, str]] | None = None
+        self,
+        installed: Installation,
+        folder: Path,
+        settings: Mapping[str, Mapping[str, str]] | None = None,
+        token: str | None = None,
     ) -> None:
         self.folder = folder
         #: what brokers are started with beside what all clusters have, by rack
         self.settings = {rack: dict((settings or {}).get(rack, {})) for rack in RACKS}
         self._installed = installed
-        ports = iter(_free_ports(2 + 2 * len(RACKS)))
+        #: sent with every request to the REST
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        ports = iter(free_ports(2 + 2 * len(RACKS)))
         self.zookeeper_port, self._bookie_port = next(ports), next(ports)
         #: by rack
         self.brokers = {rack: Broker(rack, next(ports), next(ports), folder / f"broker-{rack}") for rack in RACKS}
@@ -144,6 +152,11 @@ class Cluster:
         for jvm in [*(broker.jvm for broker in self.brokers.values()), self._services]:
             if jvm is not None:
                 jvm.kill()
+
+    def shut_down(self, broker: Broker) -> None:
+        """End a broker by SIGTERM: while it is still in the registry, it gives its bundles to others."""
+        broker.running.shut_down()
+        broker.jvm = None
 
     def kill(self, broker: Broker) -> None:
         """End a broker by SIGKILL; the others notice when its ZooKeeper session expires."""
@@ -195,7 +208,7 @@ class Cluster:
         broker = asked or self.running[0]
         query = "?" + urlencode(parameters) if parameters else ""
         url = f"{broker.web_url}/admin/v2/{path}{query}"
-        return _http(method, url, body)
+        return _http(method, url, self._headers, body)
 
     def create_namespace(self, namespace: str, bundles: int) -> None:
         """Create a namespace of the tenant `public` with bundles of equal size."""
@@ -208,11 +221,12 @@ class Cluster:
 
     def bundle_of(self, topic: str) -> str:
         """Return the range of a topic's bundle; this assigns no owner."""
-        return str(_http("GET", f"{self.running[0].web_url}/lookup/v2/topic/{topic.replace('://', '/')}/bundle"))
+        url = f"{self.running[0].web_url}/lookup/v2/topic/{topic.replace('://', '/')}/bundle"
+        return str(_http("GET", url, self._headers))
 
     def lookup_over_http(self, topic: str, asked: Broker) -> str:
         """Return the service URL of the broker that owns a topic, as a broker answers over HTTP."""
-        answer = _http("GET", f"{asked.web_url}/lookup/v2/topic/{topic.replace('://', '/')}")
+        answer = _http("GET", f"{asked.web_url}/lookup/v2/topic/{topic.replace('://', '/')}", self._headers)
         return str(answer["brokerUrl"])
 
     def unload(self, namespace: str, bundle: str, destination: Broker | None = None) -> None:
@@ -282,10 +296,10 @@ def _settings_read(broker: Broker) -> int:
     return broker.running.console.read_text(errors="replace").count("Configuration XmlConfiguration[")
 
 
-def _http(method: str, url: str, body: Any = None) -> Any:
+def _http(method: str, url: str, headers: Mapping[str, str], body: Any = None) -> Any:
     """Send a request as JSON; follow redirects, which urllib does for GET only."""
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json", **headers}, method=method)
     try:
         with urllib.request.urlopen(request, timeout=60) as answer:
             text = answer.read().decode()
@@ -295,14 +309,15 @@ def _http(method: str, url: str, body: Any = None) -> Any:
             reason = error.read().decode().partition("Stacktrace")[0]
             error.msg = f"{error.msg}: {' '.join(reason.replace(chr(92) + 'n', ' ').split())}"
             raise
-        return _http(method, error.headers["Location"], body)
+        return _http(method, error.headers["Location"], headers, body)
     try:
         return json.loads(text) if text else None
     except ValueError:
         return text
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """Return ports that nothing listens on now."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [int(opened.getsockname()[1]) for opened in sockets]
     for opened in sockets:
@@ -312,10 +327,14 @@ def _free_ports(count: int) -> list[int]:
 
 @contextmanager
 def running_cluster(
-    installed: Installation, folder: Path, settings: Mapping[str, Mapping[str, str]] | None = None
+    installed: Installation,
+    folder: Path,
+    settings: Mapping[str, Mapping[str, str]] | None = None,
+    *,
+    token: str | None = None,
 ) -> Iterator[Cluster]:
-    """Start a cluster, with settings by rack, and end it when the block does, however it does."""
-    cluster = Cluster(installed, folder, settings)
+    """Start a cluster, with settings by rack and a token for its REST, and end it when the block does."""
+    cluster = Cluster(installed, folder, settings, token)
     try:
         cluster.start()
         yield cluster

@@ -1,19 +1,19 @@
-"""JVMs that end with the process that started them, and the class path they run on."""
+"""Processes that end with the one that started them, JVMs above all, and what they run."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
-__all__ = ["Installation", "Jvm", "installation", "with_bridge"]
+from tests.processes import PATIENCE_S
 
-#: Longest wait for anything, s: on a busy machine three brokers start in one minute.
-_PATIENCE_S = 240.0
+__all__ = ["Child", "Installation", "Jvm", "go_clients", "installation", "with_bridge"]
+
 _SCRIPTS = Path(__file__).parents[2] / "scripts"
 # As Pulsar's own bin/pulsar opens them, for Netty's and BookKeeper's direct memory and the load report.
 _OPENED = (
@@ -54,6 +54,15 @@ def with_bridge(installed: Installation) -> Installation:
     return replace(installed, class_path=f"{_printed_by('ensure-bridge.sh')}:{installed.class_path}")
 
 
+def go_clients() -> Path:
+    """Return the program of Go clients, built now if need be.
+
+    Raises:
+        RuntimeError: a sentence that says what is missing.
+    """
+    return Path(_printed_by("ensure-go-clients.sh"))
+
+
 def _printed_by(script: str) -> str:
     done = subprocess.run([_SCRIPTS / script], capture_output=True, text=True, check=False)
     if done.returncode:
@@ -61,44 +70,29 @@ def _printed_by(script: str) -> str:
     return done.stdout.strip()
 
 
-class Jvm:
-    """One JVM of ours, with its logs in a folder.
+class Child:
+    """One process of ours, with its output in a file of a folder.
 
     Its standard input is a pipe, and it ends when that does: so it ends with this process however that ends, by SIGKILL
     too, since the kernel closes the other end. `PR_SET_PDEATHSIG` exists on Linux only, and fires as soon as the thread
-    ends that started the JVM. A session of its own keeps Ctrl-C from it: fixtures end it in order.
+    ends that started the child. A session of its own keeps Ctrl-C from it: fixtures end it in order.
     """
 
     def __init__(
-        self,
-        installed: Installation,
-        *command: str,
-        folder: Path,
-        log_settings: Path,
-        heap_mb: int,
-        answers: bool = False,
+        self, command: Sequence[str | Path], folder: Path, *, answers: bool, variables: Mapping[str, str] | None = None
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        with (folder / "console.log").open("ab") as console:
+        self.console = folder / "console.log"
+        with self.console.open("ab") as console:
             self.process = subprocess.Popen(
-                [
-                    installed.java,
-                    *_FLAGS,
-                    *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
-                    f"-Xmx{heap_mb}m",
-                    f"-XX:MaxDirectMemorySize={heap_mb}m",
-                    f"-Dlog4j2.configurationFile={log_settings}",
-                    f"-Dpulsar.logs={folder}",
-                    *command,
-                ],
-                env={**os.environ, "CLASSPATH": installed.class_path},
+                command,
+                env={**os.environ, **(variables or {})},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE if answers else console,
                 stderr=console,
                 text=True,
                 start_new_session=True,
             )
-        self.console = folder / "console.log"
 
     @property
     def stdin(self) -> IO[str]:
@@ -113,19 +107,25 @@ class Jvm:
         return self.process.stdout
 
     def wait_until(self, what: str, holds: Callable[[], bool]) -> None:
-        """Wait until something holds that this JVM brings about; fail with its last words if it ends before.
+        """Wait until something holds that this process brings about; fail with its last words if it ends before.
 
         Raises:
             RuntimeError: if it ended, or did not bring it about in time.
         """
-        deadline = time.monotonic() + _PATIENCE_S
+        deadline = time.monotonic() + PATIENCE_S
         while not holds():
             if self.process.poll() is not None:
                 words = "\n".join(self.console.read_text(errors="replace").splitlines()[-20:])
-                raise RuntimeError(f"waiting for {what}: the JVM ended with {self.process.returncode}:\n{words}")
+                raise RuntimeError(f"waiting for {what}: it ended with {self.process.returncode}:\n{words}")
             if time.monotonic() > deadline:
-                raise RuntimeError(f"waiting for {what}: not within {_PATIENCE_S:.0f} s; see {self.console}")
+                raise RuntimeError(f"waiting for {what}: not within {PATIENCE_S:.0f} s; see {self.console}")
             time.sleep(0.05)
+
+    def shut_down(self) -> None:
+        """Ask it to end, by SIGTERM, and wait until it is gone."""
+        self.process.terminate()
+        self.process.wait(PATIENCE_S)
+        self.kill()
 
     def kill(self) -> None:
         """End it at once, by SIGKILL, and wait until it is gone."""
@@ -134,3 +134,32 @@ class Jvm:
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
                 pipe.close()
+
+
+class Jvm(Child):
+    """A JVM that runs one of the classes in `java/`, with its logs in a folder."""
+
+    def __init__(
+        self,
+        installed: Installation,
+        *command: str,
+        folder: Path,
+        log_settings: Path,
+        heap_mb: int,
+        answers: bool = False,
+    ) -> None:
+        super().__init__(
+            [
+                installed.java,
+                *_FLAGS,
+                *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
+                f"-Xmx{heap_mb}m",
+                f"-XX:MaxDirectMemorySize={heap_mb}m",
+                f"-Dlog4j2.configurationFile={log_settings}",
+                f"-Dpulsar.logs={folder}",
+                *command,
+            ],
+            folder,
+            answers=answers,
+            variables={"CLASSPATH": installed.class_path},
+        )

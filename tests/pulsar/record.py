@@ -37,7 +37,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.processes import awaited
-from tests.pulsar.clients import JavaClient, PythonClients
+from tests.pulsar.clients import Client, PythonClients
 from tests.pulsar.cluster import LAYOUTS, Broker, Cluster, running_cluster
 from tests.pulsar.jvm import installation
 from tests.pulsar.recording import JsonLines, now_us, recorded_registry, recorded_topics
@@ -125,7 +125,7 @@ class Session:
         self._ask(client, "send", asked, topic, {}, text="x" * dice.randrange(1_000, 20_000))
 
     def _ask(
-        self, client: JavaClient, command: str, asked: Broker, topic: str, properties: dict[str, str], **arguments: str
+        self, client: Client, command: str, asked: Broker, topic: str, properties: dict[str, str], **arguments: str
     ) -> None:
         question = (client.name, topic)
         if question in self._pending:
@@ -198,7 +198,11 @@ class Session:
     def kill(self, broker: Broker) -> None:
         """Kill a broker, and note when its registration has ended."""
         self._do("kill", partial(self.cluster.kill, broker), broker=broker.id)
-        self._do("expire", lambda: awaited(lambda: broker.id not in self.cluster.registry()), broker=broker.id)
+
+        def expire() -> None:
+            awaited(self.cluster.registry, f"a registry without {broker.id}", enough=lambda ids: broker.id not in ids)
+
+        self._do("expire", expire, broker=broker.id)
 
     def restart(self, broker: Broker) -> None:
         """Start a broker that was killed."""

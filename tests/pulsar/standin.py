@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import threading
@@ -10,7 +11,10 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-__all__ = ["Answer", "StandIn", "always", "same_rack"]
+__all__ = ["REST_S", "Answer", "StandIn", "always", "same_rack"]
+
+#: With a 503 the stand-in says that it wants no questions for this long, s: more than a lookup takes on a busy machine.
+REST_S = 4
 
 #: From a question and the brokers of its view, by id: a status, and a body that is sent as it is if it is a text.
 Answer = Callable[[dict[str, Any], dict[str, Any]], tuple[int, Any]]
@@ -66,7 +70,9 @@ class StandIn:
         self._http.shutdown()
         self._http.server_close()
         for connection in list(self._connections):
-            connection.close()
+            # Closing it would wait for the thread that reads from it, and that goes on answering.
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
     def hang(self) -> None:
         """Take requests from now on and answer none."""
@@ -80,6 +86,10 @@ class StandIn:
         """Return the lookups of some topics: brokers look up topics of their own in every namespace."""
         return [lookup for lookup in self.lookups if lookup["topic"] in topics]
 
+    def asked_about(self, *topics: str) -> list[dict[str, Any]]:
+        """Return the questions about some topics: brokers ask about topics of their own as well."""
+        return [question for question in self.questions if question["topic"] in topics]
+
     def answered(self, path: str, token: str | None, body: dict[str, Any]) -> tuple[int, Any]:
         """Answer a request, as the protocol wants it."""
         self._flows.wait()
@@ -92,9 +102,10 @@ class StandIn:
             self.lookups.extend({"broker": body["broker"], **lookup} for lookup in body["lookups"])
             return HTTPStatus.OK, {"accepted": len(body["lookups"]), "refused": 0}
         view = body["view"]
-        brokers = self._views.setdefault(view["id"], view.get("brokers"))
+        if "brokers" in view:
+            self._views[view["id"]] = view["brokers"]
+        brokers = self._views.get(view["id"])
         if brokers is None:
-            del self._views[view["id"]]
             return HTTPStatus.CONFLICT, {"error": "an unknown view"}
         self.questions.append({**body, "brokers": brokers})
         return self.answer(body, brokers)
@@ -131,6 +142,8 @@ def _handler_of(standin: StandIn) -> type[BaseHTTPRequestHandler]:
             data = (body if isinstance(body, str) else json.dumps(body)).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(data)))
+            if status == HTTPStatus.SERVICE_UNAVAILABLE:
+                self.send_header("Retry-After", str(REST_S))
             self.end_headers()
             self.wfile.write(data)
 

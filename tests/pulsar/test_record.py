@@ -25,7 +25,11 @@ def test_every_lookup_of_the_truth_is_in_the_logs(cluster: Cluster, python: Pyth
     session.create_namespace("public/recorded", bundles=4, topics=20)
     session.start()
 
-    awaited(lambda: session.counts["lookup java"] > 200 and session.counts["lookup python"] > 5)
+    awaited(
+        lambda: dict(session.counts),
+        "200 lookups by Java and 5 by Python",
+        enough=lambda counts: counts.get("lookup java", 0) > 200 and counts.get("lookup python", 0) > 5,
+    )
     session.unload("public/recorded", session.any_owned("public/recorded")[0])
     session.close()
 

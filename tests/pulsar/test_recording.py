@@ -33,10 +33,13 @@ def test_state_topic_shows_how_a_bundle_moves(
 
     with recorded_topics(reading, tmp_path):
         cluster.unload(namespace, cluster.bundle_of(topic), destination)
-        awaited(lambda: len([row for row in _rows(tmp_path / "service-unit-state.jsonl") if row["key"] == bundle]) == 5)
+        values = awaited(
+            lambda: [row["value"] for row in _rows(tmp_path / "service-unit-state.jsonl") if row["key"] == bundle],
+            "five states of the bundle",
+            enough=lambda values: len(values) >= 5,
+        )
 
     reading.close()
-    values = [row["value"] for row in _rows(tmp_path / "service-unit-state.jsonl") if row["key"] == bundle]
     assert [(value["state"], value["dstBroker"], value.get("sourceBroker")) for value in values] == [
         ("Assigning", owner.id, None),
         ("Owned", owner.id, None),
