@@ -18,7 +18,7 @@ from lookup.logs.readers import CppClientReader, JettyAccessReader, PulsarBroker
 from lookup.model.bundles import NamespaceBundle, topic_hash
 from lookup.model.documents import Row
 from tests.logs.readers.lines import read_lines
-from tests.logs.readers.truth import differences, unseen_lookups
+from tests.logs.readers.truth import differences, done_to_bundles, unseen_lookups
 
 _RECORD = Path(__file__).parents[2] / "assets" / "pulsar-4.2.4"
 _LAYOUTS = ("clock", "dashes", "pipes", "json")
@@ -113,20 +113,7 @@ def test_the_state_topic_has_all_that_was_done_to_bundles(
     topics: dict[str, list[_Values]], truth: list[_Values]
 ) -> None:
     """Each unload and each split that was not refused is a row, a transfer two, and there are no others of the kind."""
-    expected = []
-    for row in truth:
-        if row["kind"] != "admin" or row["action"] not in ("unload", "split") or "refused" in row:
-            continue
-        known = {"ts": row["ts"], "bundle": f"{row['namespace']}/{row['bundle']}", "broker": row["owner_before"]}
-        if row["action"] == "split":
-            low, high = row["bundle"].split("_")
-            inside = {end for bounds in row["bundles_after"] for end in bounds.split("_") if low <= end <= high}
-            expected.append({**known, "event": "split", "boundaries": sorted(inside)})
-        elif row["owner_before"]:
-            expected.append({**known, "event": "unloaded"})
-            if row["destination"]:
-                expected.append({**known, "event": "owned", "broker": row["destination"]})
-    missing, others = differences(topics["ownership"], expected)
+    missing, others = differences(topics["ownership"], done_to_bundles(truth))
 
     assert missing == []
     assert {row["event"] for row in others} == {"owned"}

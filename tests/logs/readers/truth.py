@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["differences", "unseen_lookups"]
+__all__ = ["differences", "done_to_bundles", "unseen_lookups"]
 
 _Values = Mapping[str, Any]
 
@@ -34,6 +34,24 @@ def differences(found: Iterable[_Values], true: Iterable[_Values]) -> tuple[list
         else:
             missing.append(change)
     return missing, invented
+
+
+def done_to_bundles(truth: Iterable[_Values]) -> list[_Values]:
+    """Return the changes of ownership that administrators made: of an unload one, of a transfer two, of a split one."""
+    changes = []
+    for row in truth:
+        if row["kind"] != "admin" or row["action"] not in ("unload", "split") or "refused" in row:
+            continue
+        known = {"ts": row["ts"], "bundle": f"{row['namespace']}/{row['bundle']}", "broker": row["owner_before"]}
+        if row["action"] == "split":
+            low, high = row["bundle"].split("_")
+            inside = {end for bounds in row["bundles_after"] for end in bounds.split("_") if low <= end <= high}
+            changes.append({**known, "event": "split", "boundaries": sorted(inside)})
+        elif row["owner_before"]:
+            changes.append({**known, "event": "unloaded"})
+            if row["destination"]:
+                changes.append({**known, "event": "owned", "broker": row["destination"]})
+    return changes
 
 
 def unseen_lookups(asked: Sequence[_Values], rows: Iterable[_Values], *columns: str) -> list[_Values]:
