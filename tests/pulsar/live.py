@@ -40,7 +40,7 @@ import pyarrow.parquet as pq
 
 from lookup.model.bundles import bundle_of, equal_boundaries
 from tests.processes import awaited
-from tests.pulsar.clients import JavaClient
+from tests.pulsar.clients import Client
 from tests.pulsar.cluster import CLUSTER, RACKS, Broker, Cluster, running_cluster
 from tests.pulsar.jvm import Installation, installation, with_bridge
 
@@ -77,7 +77,7 @@ class Live:
     def __init__(self, cluster: Cluster, folder: Path, port: int) -> None:
         self.cluster, self.folder, self._port = cluster, folder, port
         self._java = cluster.java_clients()
-        self._clients: dict[tuple[str, str], tuple[JavaClient, dict[str, str]]] = {}
+        self._clients: dict[tuple[str, str], tuple[Client, dict[str, str]]] = {}
         self._running: list[subprocess.Popen[str]] = []
 
     @property
