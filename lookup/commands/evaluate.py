@@ -16,6 +16,7 @@ from lookup.commands.options import (
     Parser,
     add_config,
     add_format,
+    add_master,
     add_output,
     require_extra,
     settings_flags,
@@ -88,7 +89,7 @@ def add_arguments(parser: Parser) -> None:
     add_config(parser)
     add_output(parser, "the results")
     parser.add_argument("--lookups", metavar="PATH", help="the LOOKUPS table, in place of inputs.lookups")
-    parser.add_argument("--master", metavar="URL", help="Spark's master; default: local[*], all cores of this machine")
+    add_master(parser)
     parser.add_argument(
         "--by",
         # Names stay in the order given, which is that of the report's columns; a name that is repeated counts once.
@@ -108,7 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
         PulsarLookupError: in one sentence, for whatever the user has to change; the output is then as it was.
     """
     require_extra("evaluate", "pyspark", "pyarrow", "pandas", "scipy")
-    from lookup.commands.sessions import java_version, spark_session
+    from lookup.commands.sessions import NO_SPARK, java_version, workers_of
     from lookup.logs.outputs import draft
     from lookup.replay.counted import check_by
     from lookup.replay.run import replay
@@ -128,17 +129,18 @@ def run(arguments: argparse.Namespace) -> int:
         report_stage = stack.enter_context(progress("checking the inputs"))
         _check_inputs(settings)
         clock.stop("check")
-        report_stage("starting Spark")
-        spark = stack.enter_context(spark_session(arguments.master))
+        if arguments.master != NO_SPARK:
+            report_stage("starting Spark")
+        workers = stack.enter_context(workers_of(arguments.master, lambda: _rows(settings)))
         clock.stop("spark")
-        outcome = replay(spark, settings, target.path, by=arguments.by, progress=report_stage, warn=warn)
+        outcome = replay(workers, settings, target.path, by=arguments.by, progress=report_stage, warn=warn)
         clock.stop("replay")
         report_stage("scoring")
         scored = _scored(selection, outcome)
         clock.stop("score")
         _write_results(target, scored)
         # After the results, since it has the time that these have taken; the page is drawn from what stands there.
-        facts = _facts(arguments, settings, scored, java=java_version(spark), clock=clock)
+        facts = _facts(arguments, settings, scored, java=java_version(workers), clock=clock)
         target.write("manifest.json", manifest_json(facts, selection.registry))
         missing = [package for package in PACKAGES if find_spec(package) is None]
         if not missing:
@@ -158,6 +160,12 @@ def run(arguments: argparse.Namespace) -> int:
     pages = "report.md is" if missing else f"{PAGE} and report.md are"
     say(f"results are in {arguments.output}; {pages} for people, summary.json for programs")
     return scored.exit_code
+
+
+def _rows(settings: EvaluationFile) -> int:
+    from lookup.logs.sources import list_log
+
+    return sum(file.rows for file in list_log(settings.inputs.lookups)) if settings.inputs.lookups else 0
 
 
 def _given_inputs(settings: EvaluationFile) -> dict[TableName, str]:

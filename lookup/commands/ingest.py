@@ -15,6 +15,7 @@ from lookup.commands.options import (
     Command,
     Parser,
     add_format,
+    add_master,
     add_output,
     add_plugin_files,
     cluster,
@@ -60,7 +61,7 @@ def add_arguments(parser: Parser) -> None:
         metavar="SHARE",
         help="share of unreadable records above which nothing is written (default: 0.05)",
     )
-    parser.add_argument("--master", metavar="URL", help="Spark's master; default: local[*], all cores of this machine")
+    add_master(parser)
     add_plugin_files(parser)
     add_format(parser, "table", "json")
 
@@ -72,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
         PulsarLookupError: in one sentence, for whatever the user has to change; the output is then as it was.
     """
     require_extra("ingest", "pyspark", "pyarrow", "pandas")
-    from lookup.commands.sessions import java_version, spark_session
+    from lookup.commands.sessions import NO_SPARK, java_version, workers_of
     from lookup.logs.ingest import MAX_QUARANTINE_RATIO, ingest, load_reader
     from lookup.logs.outputs import require_free, write_beside
     from lookup.logs.sources import list_files
@@ -87,10 +88,11 @@ def run(arguments: argparse.Namespace) -> int:
     _require_apart(dict.fromkeys([*sources, *files]), output)
     require_free(output, force=arguments.force)
     permitted = arguments.max_quarantine_ratio
-    with progress("starting Spark") as report_stage, spark_session(arguments.master) as spark:
+    start = "reading" if arguments.master == NO_SPARK else "starting Spark"
+    with progress(start) as report_stage, workers_of(arguments.master) as workers:
         report_stage(f"reading {quantity(len(files), 'file')} with {reader.name}")
         report = ingest(
-            spark,
+            workers,
             sources,
             reader,
             output,
@@ -105,7 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
             settings={"reader": part_table(reader), "cluster": arguments.cluster},
             inputs={source: fingerprint(source) for source in sources},
             wall_clock={"started": started, "total_s": round(time.monotonic() - began, 3)},
-            versions={"java": java_version(spark)},
+            versions={"java": java_version(workers)},
         )
         write_beside(output, "manifest.json", manifest_json(facts, registry))
     _print(report, arguments.format)

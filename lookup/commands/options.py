@@ -21,8 +21,8 @@ from lookup.model.quoting import suggestion
 from lookup.model.sentences import Sentence
 from lookup.model.time import is_in_calendar, to_us
 
-__all__ = ["Command", "Parser", "add_config", "add_format", "add_output", "add_plugin_files", "add_set", "cluster"]
-__all__ += ["moment", "number", "pairs", "parsed", "ratio", "require_extra", "settings_flags", "whole"]
+__all__ = ["Command", "Parser", "add_config", "add_format", "add_master", "add_output", "add_plugin_files", "add_set"]
+__all__ += ["cluster", "moment", "number", "pairs", "parsed", "ratio", "require_extra", "settings_flags", "whole"]
 
 
 @dataclass(frozen=True)
@@ -185,6 +185,15 @@ def add_output(parser: Parser, what: str) -> None:
 def add_format(parser: Parser, *forms: str) -> None:
     """Add `--format`; the first form is the default."""
     parser.add_argument("--format", choices=forms, default=forms[0], help=f"what to print: {', '.join(forms)}")
+
+
+def add_master(parser: Parser) -> None:
+    """Add `--master`."""
+    parser.add_argument(
+        "--master",
+        metavar="URL",
+        help="Spark's master; default: local[*], all cores of this machine; none: this process, without Java",
+    )
 
 
 def add_plugin_files(parser: Parser, what: str = "parts or log readers") -> None:

@@ -47,11 +47,10 @@ def run(arguments: argparse.Namespace) -> int:
         from lookup.logs.jobs import run_tasks
 
         with spark_session(arguments.master) as spark:
-            context = spark.sparkContext
             verified = verify(
                 arguments.record,
                 plugin_files=files,
-                run_tasks=lambda chunks, job, task: run_tasks(context, chunks, job, task),
+                run_tasks=lambda chunks, job, task: run_tasks(spark, chunks, job, task),
             )
     _print(verified, arguments.format)
     return 0 if verified.agree == verified.decisions else _DIFFERENT

@@ -1,4 +1,4 @@
-"""Read log files into canonical tables: a Spark job with one task per source, then one task per part of a table.
+"""Read log files into canonical tables: one task per source, then one task per part of a table.
 
 What a task does is in `ingest_tasks.py`, what a row must be in `columns.py`, how files are laid out in `schema.py`. The
 result is the same whatever the number of workers: rows are ordered by (ts, seq); `seq` is the source's place and the
@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from pyspark.sql import SparkSession
-
 from lookup.engine.build import PartBuilder
 from lookup.engine.plugins import PluginContents, Registry, contents_of, load_contents
 from lookup.errors import InputError, PluginError, SettingsError
@@ -31,7 +29,7 @@ from lookup.logs.ingest_tasks import (
     stitch_quarantine,
     write_part,
 )
-from lookup.logs.jobs import run_tasks
+from lookup.logs.jobs import Workers, run_tasks
 from lookup.logs.outputs import draft
 from lookup.logs.schema import CANONICAL, ROWS_PER_FILE, partition_of
 from lookup.logs.sources import list_files, locate
@@ -115,7 +113,7 @@ def load_reader(
 
 
 def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
-    spark: SparkSession,
+    workers: Workers,
     sources: Sequence[str],
     reader: LogReader,
     output: str,
@@ -128,7 +126,7 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
     """Read sources into canonical tables below `output`: `lookups`, whatever else the reader finds, and `quarantine`.
 
     Args:
-        spark: the session whose workers read.
+        workers: what reads: a Spark session, or this process.
         sources: files, directories, globs or URIs of any file system Arrow knows.
         output: directory that must not exist or be empty; with `force` its tables are replaced, other files in it stay.
         cluster: name for rows whose source does not say of which cluster they are.
@@ -155,10 +153,10 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
         packed = pickle.dumps(reader)
         jobs = [SourceJob(path, number, packed, cluster, stage) for number, path in enumerate(files)]
         # Python's collector stays on: a plug-in's reader may create cycles, as many as its source has lines.
-        reports = run_tasks(spark.sparkContext, jobs, contents_of(plugin_files), read, pauses_collector=False)
+        reports = run_tasks(workers, jobs, contents_of(plugin_files), read, pauses_collector=False)
         _require_readable(reports, reader, max_quarantine_ratio)
         staged = [file for report in reports for file in report.staged]
-        run_tasks(spark.sparkContext, list(_parts(staged, target.path)), None, lambda part, _: write_part(part))
+        run_tasks(workers, list(_parts(staged, target.path)), None, lambda part, _: write_part(part))
         stitch_quarantine(
             [path for report in reports for path in report.quarantine],
             f"{target.path}/{QUARANTINE_TABLE}/part-00000.parquet",

@@ -1,4 +1,6 @@
-"""Run Spark jobs: one task per item, answers in the order of the items, a user's mistake in a task as a value.
+"""Run jobs: one task per item, answers in the order of the items, a user's mistake in a task as a value.
+
+Spark's workers run them, or this process, one after the other: tasks and answers are the same.
 
 An exception that leaves a task reaches the driver as a Java stack trace, after Spark has tried the task again. A user's
 mistake is therefore returned, and raised again on the driver.
@@ -9,13 +11,14 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
-from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from lookup.errors import PulsarLookupError
 
-__all__ = ["Failed", "attempt", "run_tasks", "successes"]
+__all__ = ["Failed", "InProcess", "Workers", "attempt", "parallelism", "run_tasks", "successes"]
 
 _Answer = TypeVar("_Answer")
 _Item = TypeVar("_Item")
@@ -32,6 +35,19 @@ class Failed:
     def error(self) -> PulsarLookupError:
         """Return the mistake as it was raised in the task."""
         return self.kind(self.message)
+
+
+class InProcess:
+    """Stands where a Spark session stands: tasks run in this process, without Java."""
+
+
+#: What runs tasks.
+Workers = SparkSession | InProcess
+
+
+def parallelism(workers: Workers) -> int:
+    """Return how many tasks run at a time."""
+    return 1 if isinstance(workers, InProcess) else workers.sparkContext.defaultParallelism
 
 
 def attempt(work: Callable[[], _Answer], *, pauses_collector: bool = True) -> _Answer | Failed:
@@ -52,7 +68,7 @@ def attempt(work: Callable[[], _Answer], *, pauses_collector: bool = True) -> _A
 
 
 def run_tasks(
-    context: SparkContext,
+    workers: Workers,
     items: Sequence[_Item],
     shared: _Shared,
     task: Callable[[_Item, _Shared], _Answer],
@@ -70,6 +86,15 @@ def run_tasks(
     """
     if not items:
         return []
+    if isinstance(workers, InProcess):
+        answers: list[_Answer | Failed] = []
+        for item in items:
+            answers.append(attempt(partial(task, item, shared), pauses_collector=pauses_collector))
+            # Nothing runs beside it, so nothing is lost by not trying the others.
+            if isinstance(answers[-1], Failed):
+                break
+        return successes(answers)
+    context = workers.sparkContext
     broadcast = context.broadcast(shared)
 
     def run(item: _Item) -> _Answer | Failed:

@@ -1,4 +1,4 @@
-"""Run one evaluation on Spark from end to end: code the log, put it in order, replay every policy, return the sums.
+"""Run one evaluation from end to end: code the log, put it in order, replay every policy, return the sums.
 
 Two jobs, and files between them: shares of the log are coded; every (cluster, policy, seed) is replayed from the codes,
 and facts about each cluster are gathered beside. Nothing collects the log.
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from functools import partial
 from uuid import uuid4
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from lookup.engine.ledger import MICRO
 from lookup.engine.policy import Policy, shared_problems
 from lookup.engine.salting import probe_requests, unsalted_parts
 from lookup.engine.units import act_warnings, cannot_act
 from lookup.errors import InputError, SettingsError
-from lookup.logs.jobs import run_tasks
+from lookup.logs.jobs import Workers, parallelism, run_tasks
 from lookup.logs.sources import Split, list_log, share_out
 from lookup.model.quoting import quantity
 from lookup.model.sentences import Argument, Sentence
@@ -54,7 +54,7 @@ _PREPARING_SHARED = 5.0
 
 
 def replay(  # noqa: PLR0913  each is a choice of its own, and only the first three are needed
-    spark: SparkSession,
+    workers: Workers,
     settings: EvaluationFile,
     output: str,
     *,
@@ -67,6 +67,7 @@ def replay(  # noqa: PLR0913  each is a choice of its own, and only the first th
     """Replay every policy of an evaluation over its log.
 
     Args:
+        workers: what runs the tasks: a Spark session, or this process for a small log.
         output: folder that gets `decisions/`, `owners/`, `cycles/`, `cells/`, `flows/` and, if rows could not be used,
             `quarantine/`.
         by: dimensions by which figures are also told apart: tenant, namespace, rack, hour.
@@ -84,7 +85,7 @@ def replay(  # noqa: PLR0913  each is a choice of its own, and only the first th
     # A worker keeps counts by the name of the file they are of, so no two runs may share one.
     work = WorkDir(f"{output}/.work/{uuid4().hex}")
     try:
-        return _Run(spark, settings, output, work, tuple(by), progress, warn, partitions, lookups).outcome()
+        return _Run(workers, settings, output, work, tuple(by), progress, warn, partitions, lookups).outcome()
     finally:
         WorkDir(f"{output}/.work").remove()
 
@@ -113,7 +114,7 @@ def run_plan(settings: EvaluationFile, by: Sequence[str] = ()) -> RunPlan:
 
 @dataclass(frozen=True)
 class _Run:
-    spark: SparkSession
+    workers: Workers
     settings: EvaluationFile
     output: str
     work: WorkDir
@@ -191,19 +192,19 @@ class _Run:
         files = list_log(self.settings.inputs.lookups)
         rows = sum(file.rows for file in files)
         # As many tasks for each core, so that none waits for another.
-        cores = self.spark.sparkContext.defaultParallelism
+        cores = parallelism(self.workers)
         shares = share_out(files, self.partitions or cores * max(1, -(-rows // (cores * _ROWS_PER_TASK))))
         self.progress(
             f"reading {quantity(rows, 'row')} of {quantity(len(files), 'file')} in {quantity(len(shares), 'task')}"
         )
-        # Tasks must not refer to `self`: it holds the session, which does not travel.
+        # Tasks must not refer to `self`: it may hold a session, which does not travel.
         work = self.work
 
         def code(item: tuple[int, Sequence[Split]], plan: CodingPlan) -> Coded:
             """Code one share of the log's files."""
             return code_share(*item, plan, work=work, quarantine=quarantine)
 
-        return run_tasks(self.spark.sparkContext, list(enumerate(shares)), plan, code)
+        return run_tasks(self.workers, list(enumerate(shares)), plan, code)
 
     def _check_quarantine(self, coded: Sequence[Coded]) -> None:
         source = self.settings.inputs.lookups if self.lookups is None else "the DataFrame of lookups"
@@ -235,7 +236,7 @@ class _Run:
                 [1.0 if policy.shedder is None else _SHEDDING for policy in policies],
             ),
             section.seeds,
-            cores=self.spark.sparkContext.defaultParallelism,
+            cores=parallelism(self.workers),
         )
         runs = sum(len(task.runs) for task in tasks)
         n_policies, n_clusters = quantity(len(policies), "policy", "policies"), quantity(len(clusters), "cluster")
@@ -256,7 +257,7 @@ class _Run:
 
         replayed: dict[tuple[PolicyRun, int], Replayed] = {}
         gathered: dict[int, Gathered] = {}
-        for task, name in zip(tasks, run_tasks(self.spark.sparkContext, tasks, clusters, replay), strict=True):
+        for task, name in zip(tasks, run_tasks(self.workers, tasks, clusters, replay), strict=True):
             results, facts = self.work.load(name)
             replayed |= {(of, task.cluster): result for of, result in zip(task.runs, results, strict=True)}
             if facts is not None:

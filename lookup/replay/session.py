@@ -23,8 +23,9 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from lookup.errors import SettingsError
+from lookup.model.sentences import Argument, Sentence
 
-__all__ = ["create_session", "local_cores"]
+__all__ = ["create_session", "has_java", "local_cores"]
 
 _LOOPBACK = "127.0.0.1"
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\d+)?\])?\Z")
@@ -128,15 +129,25 @@ def _settings(master: str | None, extra: Mapping[str, str]) -> dict[str, str]:
     return chosen | dict(extra)
 
 
-def _require_java() -> None:
+def has_java() -> bool:
+    """Return whether there is a Java to start Spark with: that of JAVA_HOME, else one on the path."""
     home = os.environ.get("JAVA_HOME")
-    if home and not (Path(home) / "bin" / "java").exists():
+    return (Path(home) / "bin" / "java").exists() if home else shutil.which("java") is not None
+
+
+def _require_java() -> None:
+    if has_java():
+        return
+    home = os.environ.get("JAVA_HOME")
+    if home:
         raise SettingsError(f"JAVA_HOME is {home!r}, but there is no bin/java; Spark needs Java 17 or newer")
-    if not home and shutil.which("java") is None:
-        raise SettingsError(
+    raise SettingsError(
+        Sentence(
             "Spark needs Java 17 or newer: there is no `java` on the path; install one (Debian, Ubuntu: "
-            "`apt-get install openjdk-17-jre-headless`) or set JAVA_HOME"
+            "`apt-get install openjdk-17-jre-headless`) or set JAVA_HOME; a small log needs neither with ",
+            Argument("master", "none"),
         )
+    )
 
 
 def _start(conf: SparkConf) -> SparkContext:

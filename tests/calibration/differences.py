@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from lookup.logs.generator.generate import GenerateSettings, generate
+from lookup.logs.jobs import InProcess
 from lookup.replay.outcome import LOGGED
 from lookup.replay.run import replay
 from lookup.score.luck import Sample, layout_of, minus, sample, spread
@@ -17,7 +18,6 @@ from lookup.score.series import Series, series_of
 from lookup.settings import load_evaluation
 from tests.calibration.equals import METRICS, RULES, SEEDS, compared
 from tests.calibration.worlds import KINDS, World, replayed
-from tests.replay.serial import SerialSession
 
 __all__ = ["KNOWN", "REPLICATES", "TRUTH", "Coverage", "covered_in", "demo", "elsewhere", "found_in", "widths_in"]
 
@@ -44,7 +44,7 @@ def demo(seed: int, replicates: int = SEEDS) -> Scored:
         names = {policy for policy, *_ in KNOWN} | {settings.evaluation.incumbent}
         kept = tuple(policy for policy in settings.policies if policy.name in names)
         settings = settings.model_copy(update={"policies": kept})
-        outcome = replay(SerialSession(), settings, str(Path(folder) / "out"))  # type: ignore[arg-type]  # stands where a session stands
+        outcome = replay(InProcess(), settings, str(Path(folder) / "out"))
         plan = Plan(tuple(policy.name for policy in kept), settings.evaluation, settings.verdict, labels=("rack",))
         return score(outcome, METRICS, plan)
 

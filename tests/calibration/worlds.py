@@ -10,10 +10,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from lookup.logs.generator.generate import GenerateSettings, generate
+from lookup.logs.jobs import InProcess
 from lookup.replay.outcome import MetricSums, ReplayOutcome
 from lookup.replay.run import replay
 from lookup.settings.evaluation import EvaluationFile
-from tests.replay.serial import SerialSession
 
 __all__ = ["KINDS", "WORLDS", "Policy", "World", "group", "replayed"]
 
@@ -83,7 +83,7 @@ def replayed(world: World, seed: int, policies: Sequence[Policy], replicates: in
     """
     seeds = [1_000 * seed + replicate for replicate in range(1, replicates + 1)]
     with _log(world, seed) as folder:
-        return replay(SerialSession(), _settings(world, folder, policies, seeds), str(folder / "out"))  # type: ignore[arg-type]  # stands where a session stands
+        return replay(InProcess(), _settings(world, folder, policies, seeds), str(folder / "out"))
 
 
 def group(outcome: ReplayOutcome, policy: str, place: int, size: int, name: str) -> list[MetricSums]:

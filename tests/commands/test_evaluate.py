@@ -14,8 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from lookup.commands import options
+from lookup.commands import options, sessions
 from lookup.commands.evaluate import OUTPUTS
+from lookup.replay import session
 from tests.commands.projects import FAILING, Run, evaluation, evaluation_of, names_in
 
 #: A policy beside `stock` that answers nobody.
@@ -229,6 +230,50 @@ def _assert_manifest(manifest: dict[str, Any], log: Path) -> None:
     assert manifest["inputs"]["lookups"]["rows"] == 2_000
     assert {"python", "pyspark", "numpy", "java", "pulsar-lookup"} <= set(manifest["versions"])
     assert manifest["wall_clock"]["total_s"] > manifest["wall_clock"]["replay_s"] > 0
+
+
+@pytest.mark.spark
+def test_this_process_gives_the_same_bytes(spark: SparkSession, lookup: Run, tmp_path: Path, log: Path) -> None:
+    """With `--master none` every file is as Spark writes it, but for what the manifest says of the run."""
+    path = evaluation_of(tmp_path, log, WORSE)
+
+    codes = [
+        lookup("evaluate", "--config", path, "--output", tmp_path / name, *flags).code
+        for name, flags in (("spark", ()), ("process", ("--master", "none")))
+    ]
+
+    files = [sorted(file for file in (tmp_path / name).rglob("*") if file.is_file()) for name in ("spark", "process")]
+    names = [
+        [str(file.relative_to(tmp_path / name)) for file in of]
+        for name, of in zip(("spark", "process"), files, strict=True)
+    ]
+    assert codes == [3, 3]
+    assert names[0] == names[1]
+    assert len(names[0]) > 5
+    different = [one for one, a, b in zip(names[0], *files, strict=True) if a.read_bytes() != b.read_bytes()]
+    # The page shows what the manifest says of the run.
+    assert different == ["manifest.json", "report.html"]
+    manifest = json.loads((tmp_path / "process" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["versions"]["java"] == "none"
+
+
+def test_without_java_a_small_log_is_evaluated_all_the_same(
+    lookup: Run, tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A note says so; who asks for Spark, or has a larger log, is told how to get Java, and of `--master none`."""
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setattr(sessions, "has_java", lambda: False)
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    path = evaluation_of(tmp_path, log)
+
+    ran = lookup("evaluate", "--config", path, "--output", tmp_path / "small")
+
+    assert ran.code in {0, 3}
+    assert "note: there is no Java, which Spark needs; 2,000 rows are evaluated in this process\n" in ran.err
+    monkeypatch.setattr(sessions, "_FEW_ROWS", 2_000)
+    monkeypatch.setattr(session, "has_java", lambda: False)
+    (sentence,) = lookup("evaluate", "--config", path, "--output", tmp_path / "large").mistakes
+    assert sentence.endswith("or set JAVA_HOME; a small log needs neither with --master none")
 
 
 @pytest.mark.spark

@@ -1,11 +1,10 @@
-"""From log files to canonical tables on Spark."""
+"""From log files to canonical tables."""
 
 from __future__ import annotations
 
 import gzip
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from lookup.errors import InputError, PluginError
 from lookup.hooks import LogReader
 from lookup.logs import ingest as module
 from lookup.logs.ingest import ingest
+from lookup.logs.jobs import InProcess
 from lookup.logs.readers import DelimitedReader, JsonLinesReader, PulsarBrokerReader
 from lookup.logs.schema import CANONICAL, QUARANTINE
 from lookup.model.time import FIRST_US, LAST_US
@@ -158,17 +158,12 @@ def test_parts_are_cut_at_minutes_and_the_whole_stays_in_order(
     assert len(set(order)) == 40
 
 
-def test_the_number_of_workers_does_not_matter(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One task for all sources or one for each: the files are the same, byte for byte."""
+def test_the_workers_do_not_matter(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark's or this process, and whatever the order of the sources: the files are the same, byte for byte."""
     texts = {name: "".join(_line(step % 5, name) for step in range(50)) for name in "abcd"}
     sources = _files(tmp_path, **texts)
     ingest(spark, sources, JsonLinesReader(), str(tmp_path / "many"), cluster="c")
-    monkeypatch.setattr(
-        module, "run_tasks", lambda _, items, shared, task, **options: [task(item, shared) for item in items]
-    )
-    ingest(spark, sources[::-1], JsonLinesReader(), str(tmp_path / "one"), cluster="c")
+    ingest(InProcess(), sources[::-1], JsonLinesReader(), str(tmp_path / "one"), cluster="c")
 
     many, one = (sorted((tmp_path / name).rglob("*.parquet")) for name in ("many", "one"))
     assert [path.relative_to(tmp_path / "many") for path in many] == [
@@ -177,16 +172,12 @@ def test_the_number_of_workers_does_not_matter(
     assert [path.read_bytes() for path in many] == [path.read_bytes() for path in one]
 
 
-def test_a_log_may_begin_and_end_with_the_calendar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows of the years 1 to 9999 get the folder of their day; a later one goes to quarantine. No session is needed."""
-    monkeypatch.setattr(
-        module, "run_tasks", lambda _, items, shared, task, **options: [task(item, shared) for item in items]
-    )
+def test_a_log_may_begin_and_end_with_the_calendar(tmp_path: Path) -> None:
+    """Rows of the years 1 to 9999 get the folder of their day; a later one goes to quarantine."""
     (path,) = _files(tmp_path, a="".join(_line(ts, seq=-1) for ts in (FIRST_US, -1, LAST_US, LAST_US + 1)))
 
-    session = SimpleNamespace(sparkContext=None)
     report = ingest(
-        session,  # type: ignore[arg-type]  # only handed on to the runner
+        InProcess(),
         [path],
         JsonLinesReader(),
         str(tmp_path / "out"),

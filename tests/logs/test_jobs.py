@@ -1,14 +1,13 @@
-"""Spark jobs: answers in order, and mistakes of the user's as values."""
+"""Jobs: answers in order, and mistakes of the user's as values."""
 
 from __future__ import annotations
 
 import gc
 
 import pytest
-from pyspark.sql import SparkSession
 
 from lookup.errors import InputError
-from lookup.logs.jobs import Failed, attempt, run_tasks, successes
+from lookup.logs.jobs import Failed, InProcess, Workers, attempt, parallelism, run_tasks, successes
 
 
 def _refused(text: str) -> int:
@@ -46,17 +45,21 @@ def test_the_first_mistake_is_raised() -> None:
         successes([1, Failed(InputError, "first"), Failed(InputError, "second")])
 
 
-@pytest.mark.spark
-def test_tasks_answer_in_the_order_of_their_items(spark: SparkSession) -> None:
+@pytest.fixture(params=[pytest.param("spark", marks=pytest.mark.spark), "process"])
+def workers(request: pytest.FixtureRequest) -> Workers:
+    """Return what runs tasks: Spark's workers, or this process."""
+    workers: Workers = request.getfixturevalue("spark") if request.param == "spark" else InProcess()
+    return workers
+
+
+def test_tasks_answer_in_the_order_of_their_items(workers: Workers) -> None:
     """Each gets its item and what all share."""
-    context = spark.sparkContext
+    assert run_tasks(workers, [3, 1, 2], 10, lambda item, shared: item * shared) == [30, 10, 20]
+    assert run_tasks(workers, [], None, lambda item, shared: item) == []
+    assert parallelism(workers) >= 1
 
-    assert run_tasks(context, [3, 1, 2], 10, lambda item, shared: item * shared) == [30, 10, 20]
-    assert run_tasks(context, [], None, lambda item, shared: item) == []
 
-
-@pytest.mark.spark
-def test_a_mistake_in_a_task_is_raised_on_the_driver(spark: SparkSession) -> None:
+def test_a_mistake_in_a_task_is_raised_on_the_driver(workers: Workers) -> None:
     """As the sentence it was, not as a Java stack trace."""
 
     def require_above(item: int, least: int) -> int:
@@ -66,4 +69,4 @@ def test_a_mistake_in_a_task_is_raised_on_the_driver(spark: SparkSession) -> Non
         return item
 
     with pytest.raises(InputError, match="1 is wrong"):
-        run_tasks(spark.sparkContext, [3, 1, 0], 1, require_above)
+        run_tasks(workers, [3, 1, 0], 1, require_above)

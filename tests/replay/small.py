@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from lookup.logs.jobs import InProcess
 from lookup.replay.outcome import ReplayOutcome
 from lookup.replay.run import replay
 from lookup.settings.evaluation import EvaluationFile
 from tests.replay.layouts import write_rows
-from tests.replay.serial import SerialSession
 from tests.replay.worlds import START_US
 
 __all__ = ["BROKER", "LOOKUP", "evaluation_in", "replayed", "write_log", "write_table"]
@@ -37,7 +37,7 @@ def evaluation_in(folder: Path, **given: Any) -> EvaluationFile:
 
 def replayed(folder: Path, **given: Any) -> ReplayOutcome:
     """Replay the tables in a folder without Spark."""
-    return replay(SerialSession(), evaluation_in(folder, **given), str(folder / "output"))  # type: ignore[arg-type]  # stands for a session
+    return replay(InProcess(), evaluation_in(folder, **given), str(folder / "output"))
 
 
 def write_log(folder: Path, *rows: dict[str, Any]) -> None:

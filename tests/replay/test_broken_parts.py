@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lookup.errors import ContractError, PluginError, PolicyError, PulsarLookupError
+from lookup.logs.jobs import InProcess
 from lookup.replay.run import replay
 from lookup.settings.evaluation import EvaluationFile
-from tests.replay.serial import SerialSession
 from tests.replay.small import evaluation_in, write_log
 from tests.replay.worlds import MICRO, START_US
 
@@ -162,7 +162,7 @@ def test_a_metric_that_breaks_its_protocol_is_one_sentence(
     settings = _measured(tmp_path, **bodies)
 
     with pytest.raises(PluginError, match=f"^metric 'a_broken_ratio' {sentence}"):
-        replay(SerialSession(), settings, str(tmp_path / "output"))  # type: ignore[arg-type]  # stands for a session
+        replay(InProcess(), settings, str(tmp_path / "output"))
 
 
 @pytest.mark.spark

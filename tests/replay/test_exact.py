@@ -20,13 +20,13 @@ from pyspark.sql import SparkSession
 from lookup.errors import InputError
 from lookup.logs.generator.generate import GenerateSettings, generate
 from lookup.logs.ingest import ingest
+from lookup.logs.jobs import InProcess
 from lookup.logs.readers import DelimitedReader
 from lookup.replay.outcome import LOGGED, MetricSums, ReplayOutcome
 from lookup.replay.run import replay
 from lookup.score.metrics import lookup_register_metrics
 from lookup.settings.evaluation import EvaluationFile
 from tests.replay.oracle import Tale, tell
-from tests.replay.serial import SerialSession
 from tests.replay.worlds import START_US, World, earlier, moving_world, world_of, worlds
 
 _METRICS = {metric.name: metric() for metric in lookup_register_metrics()}
@@ -183,14 +183,14 @@ def _exact(outcome: ReplayOutcome) -> Any:
 @settings(max_examples=150, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_the_jobs_equal_a_plain_loop(world: World, whole: bool) -> None:
     """The jobs of a replay, run one after the other, decide and count what a loop over single lookups does."""
-    _prove(SerialSession(), world, partitions=(64,), whole=whole)
+    _prove(InProcess(), world, partitions=(64,), whole=whole)
 
 
 @given(worlds())
 @settings(max_examples=25, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_no_figure_depends_on_how_the_log_is_divided(world: World) -> None:
     """Decisions, owners and sums are the same to the byte from 1, 8 and 64 tasks."""
-    _prove(SerialSession(), world, partitions=(1, 8, 64))
+    _prove(InProcess(), world, partitions=(1, 8, 64))
 
 
 #: How the states of OWNERS end: with whom they are, and why.
@@ -222,7 +222,7 @@ def test_hand_overs_are_replayed_exactly_through_every_state(tmp_path: Path, own
     endings: set[tuple[str, str]] = set()
     for seed in (0, 2, 3, 4, 8, 20, 23):
         file = moving_world(seed, owner_loss).written(tmp_path / str(seed))
-        endings |= _endings(_prove_settings(SerialSession(), file, tmp_path / str(seed), partitions=(8,)))
+        endings |= _endings(_prove_settings(InProcess(), file, tmp_path / str(seed), partitions=(8,)))
 
     assert endings == _ENDINGS
 
@@ -231,7 +231,7 @@ def test_hand_overs_are_replayed_exactly_through_every_state(tmp_path: Path, own
 def test_a_log_from_before_1970_is_replayed_exactly(tmp_path: Path, owner_loss: str) -> None:
     """Instants below 0 are instants like others, also to bundles that are being handed over."""
     file = earlier(moving_world(8, owner_loss), 2 * START_US).written(tmp_path)
-    tale = _prove_settings(SerialSession(), file, tmp_path, partitions=(8,))
+    tale = _prove_settings(InProcess(), file, tmp_path, partitions=(8,))
 
     assert all(told.decisions and told.owners for told in tale.runs.values())
 
@@ -259,13 +259,13 @@ def _hashing_world(seed: int, mode: str) -> World:
 def test_replicates_of_policies_that_hash_are_replayed_exactly(mode: str) -> None:
     """Each seed has the decisions, owners and figures of a loop with its salt, from 1, 8 and 64 tasks."""
     for seed in (0, 5, 23, 77):
-        _prove(SerialSession(), _hashing_world(seed, mode), partitions=(1, 8, 64))
+        _prove(InProcess(), _hashing_world(seed, mode), partitions=(1, 8, 64))
 
 
 def test_replicates_of_a_hash_differ(tmp_path: Path) -> None:
     """A policy that only hashes rolls no dice, and still has another outcome with every seed."""
     file = _hashing_world(23, "exclusive").written(tmp_path)
-    replay(SerialSession(), file, str(tmp_path / "output"))  # type: ignore[arg-type]  # stands in for a session
+    replay(InProcess(), file, str(tmp_path / "output"))
     brokers = {
         run: [(row["bundle"], row["broker"]) for row in rows]
         for run, rows in _rows(tmp_path / "output", "decisions").items()

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from lookup.logs.jobs import InProcess
 from lookup.replay.figures import known_figures, known_rates, mean_load, unknown_figures
 from lookup.replay.run import replay
 from lookup.settings.evaluation import EvaluationFile
 from tests.replay.layouts import Layout, write_lookups, write_rows
 from tests.replay.plans import NOON, WHOLE, Planned, lookup, planned, policy, settings
-from tests.replay.serial import SerialSession
 
 _LOAD = {"ts": NOON, "cluster": "east", "broker": "a:1"}
 _BUNDLE = {"ts": NOON, "cluster": "east", "bundle": WHOLE}
@@ -77,9 +77,7 @@ def test_it_is_said_before_the_run(tmp_path: Path) -> None:
         policies=[{"name": "p", "selector": "best", "shedder": "uniform"}],
     )
     said: list[str] = []
-    replay(
-        SerialSession(), file, str(tmp_path / "out"), progress=said.append, warn=lambda text: said.append(f"! {text}")
-    )
+    replay(InProcess(), file, str(tmp_path / "out"), progress=said.append, warn=lambda text: said.append(f"! {text}"))
 
     assert [line.startswith("! policy 'p': 'uniform' goes by rates") for line in said[:2]] == [True, False]
 

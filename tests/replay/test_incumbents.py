@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from lookup.logs.generator.generate import GenerateSettings, generate
+from lookup.logs.jobs import InProcess
 from lookup.replay.outcome import ReplayOutcome
 from lookup.replay.run import replay
 from lookup.settings.evaluation import EvaluationFile
-from tests.replay.serial import SerialSession
 
 _SHAPE = GenerateSettings(
     lookups=6000, clusters=1, hours=2.0, topics=120, namespaces=6, tenants=3, clients=40, brokers=5, zipf=1.3
@@ -45,7 +45,7 @@ def _replayed(folder: Path, sample: Path, shedder: str, **section: Any) -> tuple
     }
     warned: list[str] = []
     output = str(folder / f"output-{len(section)}")
-    return replay(SerialSession(), EvaluationFile.model_validate(file), output, warn=warned.append), warned
+    return replay(InProcess(), EvaluationFile.model_validate(file), output, warn=warned.append), warned
 
 
 @pytest.mark.parametrize("shedder", _SHEDDERS)
@@ -94,7 +94,7 @@ def test_a_policy_that_needs_no_bytes_is_untouched_by_them(tmp_path: Path, sampl
             "inputs": {name: str(sample / name) for name in ("lookups", "brokers", "ownership")},
             "policies": [{"name": "own", "selector": "least-resource-usage", "shedder": "threshold"}],
         }
-        outcome = replay(SerialSession(), EvaluationFile.model_validate(file), str(tmp_path / str(place)))
+        outcome = replay(InProcess(), EvaluationFile.model_validate(file), str(tmp_path / str(place)))
         files = sorted((tmp_path / str(place)).rglob("*.parquet"))
         written.append([path.read_bytes() for path in files])
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lookup.logs.jobs import InProcess
 from lookup.model.broker import Broker, BrokerLookupData, Roster
 from lookup.model.load import Load
 from lookup.replay.exclusive import ExclusiveReplay
 from lookup.replay.walk import Publications, Registry, walk_days
 from tests.replay.plans import NOON, TOPIC, Planned, lookup, planned, policy
-from tests.replay.serial import SerialSession
 from tests.replay.test_exact import _prove
 from tests.replay.worlds import MICRO, World, world_of
 
@@ -96,7 +96,7 @@ def _loaded(seed: int, mode: str) -> World:
 @pytest.mark.parametrize("mode", ["exclusive", "shared"])
 def test_the_replay_equals_a_loop_where_load_is_published(seed: int, mode: str) -> None:
     """Row for row, with shedders, with brokers that leave and come back, and from however many tasks."""
-    _prove(SerialSession(), _loaded(seed, mode), partitions=(1, 8), whole=True)
+    _prove(InProcess(), _loaded(seed, mode), partitions=(1, 8), whole=True)
 
 
 def _replayed(plan: Planned, **parts: Any) -> ExclusiveReplay:
