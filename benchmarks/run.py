@@ -2,7 +2,7 @@
 
     python benchmarks/run.py                      all of it, about twelve minutes on two cores
     python benchmarks/run.py --only decision      one part: rival, four, sixteen, doubling, steady, shared, closed,
-                                                  decision, topics, watches
+                                                  decision, serving, topics, watches
     python benchmarks/run.py --write              and keep the table in docs/benchmarks.md
 
 Logs are made under `bench-data/` where they are missing (7 seconds, 200 MB for 20 million lookups).
@@ -23,6 +23,7 @@ from decision import measure_decision
 from evaluating import default_seeds, evaluate_command, seeds_variable, table_variables
 from figures import Figure, as_markdown, replace_block
 from processes import Measured, run_measured
+from serve import measure_serving
 from topics import hash_costs, measure_discovery
 from watches import measure_watches
 
@@ -240,6 +241,17 @@ def _topics(_: _Bench) -> Iterator[Figure]:
         yield Figure(f"hash of a list of {size:,} topics, p50", cost, "µs", note=note)
 
 
+def _serving(_: _Bench) -> Iterator[Figure]:
+    decided, constant = measure_serving()
+    among = "decision server, 100 brokers, policy `rack-then-load`, recording"
+    note = f"of one core: a second over {decided.cpu_us:.0f} µs of CPU time; {decided.rate:,.0f} by the clock"
+    yield Figure(f"{among}: decisions a second", 1e6 / decided.cpu_us, "/s", 3_000.0, least=True, note=note)
+    floor = f"{constant.cpu_us:.0f} µs, {constant.rate:,.0f} a second by the clock with the same client"
+    yield Figure(f"{among} / constant handler, CPU time", decided.cpu_us / constant.cpu_us, "", note=floor)
+    what = "16 requests under way at any time"
+    yield Figure(f"{among}: answer, p50", decided.p50_ms, "ms", note=f"p99 {decided.p99_ms:.1f} ms; {what}")
+
+
 def _watches(_: _Bench) -> Iterator[Figure]:
     yield from measure_watches()
 
@@ -254,6 +266,7 @@ _PARTS: Mapping[str, Callable[[_Bench], Iterator[Figure]]] = {
     "shared": _shared,
     "closed": _closed,
     "decision": _decision,
+    "serving": _serving,
     "topics": _topics,
     "watches": _watches,
 }

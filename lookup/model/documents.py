@@ -107,12 +107,13 @@ def json_value(text: str) -> Any:
 
 def _require_shallow(values: Iterable[Any]) -> None:
     # Level by level: a recursive walk would fail at the depth it is there to refuse.
-    level = [value for value in values if isinstance(value, Mapping | list)]
+    # Only these come out of both parsers, and an abstract class in their place would take most of the time.
+    level = [value for value in values if isinstance(value, (dict, list))]
     for _ in range(MAX_DEPTH):
         if not level:
             return
-        insides = (value.values() if isinstance(value, Mapping) else value for value in level)
-        level = [inner for inside in insides for inner in inside if isinstance(inner, Mapping | list)]
+        insides = (value.values() if isinstance(value, dict) else value for value in level)
+        level = [inner for inside in insides for inner in inside if isinstance(inner, (dict, list))]
     if level:
         raise NestingError
 
