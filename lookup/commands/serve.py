@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from lookup.commands.collect import TOKEN_VARIABLE
 from lookup.commands.options import Command, Parser, add_set, require_extra, settings_flags
 from lookup.commands.streams import say
+from lookup.errors import InputError
 from lookup.settings import CollectSection, load_serving
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def _state_topic(section: CollectSection, records: Queue[Record]) -> Iterator[So
 
     Raises:
         SettingsError: if a package is missing.
+        InputError: if a file of the settings is not what it should be.
     """
     require_extra("serve", "kazoo", "pulsar", extra="collect")
     from lookup.collect.sources import Credentials, TopicSource, pulsar_client
@@ -58,6 +60,14 @@ def _state_topic(section: CollectSection, records: Queue[Record]) -> Iterator[So
 
     token = os.environ.get(TOKEN_VARIABLE) or None
     credentials = Credentials(section.token_file, token, section.tls_ca, section.tls_cert, section.tls_key)
+    try:
+        # Before anything connects: to the client's own threads a bad file is no more than a refusal.
+        credentials.current_token()
+        credentials.tls_context()
+    except OSError as error:
+        raise InputError(f"collect: {error.filename or section.tls_ca} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise InputError(f"collect: {error}") from None
     client = pulsar_client(section.service_url, credentials)
     try:
         yield TopicSource(STATE_TOPIC, lambda: client, records)

@@ -187,7 +187,7 @@ class Recorder:
                     rows = pending[: min(waiting[table], _ROWS_PER_FILE)]
                     try:
                         self._files.write(table, self._by_day(table, rows))
-                    except (OSError, InputError, pa.ArrowException) as error:
+                    except (OSError, InputError, OverflowError, ValueError, pa.ArrowException) as error:
                         self.failure = str(error)
                         return
                     del pending[: len(rows)]

@@ -329,3 +329,48 @@ def test_wrong_connection_is_refused(tmp_path: Path, text: str, sentence: str) -
     assert ran.returncode == 2
     assert sentence in ran.stderr
     assert "pw" not in ran.stderr
+
+
+def test_clock_that_jumps_stops_no_owners(tmp_path: Path, topic: StateFile) -> None:
+    """If the clock goes back and forth, changes of owners are recorded in order, and every decision is repeated."""
+    jump = (
+        "import time; true = time.time_ns; calls = iter(range(10**9));"
+        "time.time_ns = lambda: true() - (next(calls) % 2) * 10**17"
+    )
+    path = settings_file(tmp_path, topic.settings, _GROUPS)
+    with started(path, prelude=PRELUDE + jump) as server:
+        for number in range(10, 20):
+            topic.own(bundle(number), "b1:8080")
+            await_owners(server, number - 6)
+            chosen(server)
+        assert server.stop() == 0
+    verified = verify(str(server.record))
+    rows = read_table(server.record, "owner_changes")
+
+    assert sorted(row["number"] for row in rows) == [*range(1, 14)]
+    assert (verified.agree, verified.decisions) == (20, 20)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "the state topic has not been read to its end"),
+        ('token_file = "absent"', "absent cannot be read: No such file or directory"),
+        ('token_file = "state.jsonl"', "state.jsonl should be one word of ASCII, and is not"),
+        ('tls_ca = "state.jsonl"', "state.jsonl should hold certificates as PEM"),
+        ('tls_ca = "absent"', "absent cannot be read: No such file or directory"),
+        ('tls_cert = "state.jsonl"\ntls_key = "state.jsonl"', "state.jsonl should hold a certificate and "),
+    ],
+)
+def test_brokers_that_cannot_be_reached_are_refused(tmp_path: Path, topic: StateFile, text: str, sentence: str) -> None:
+    """With Pulsar's client, no broker there, or a file that is no token or no PEM, is a sentence and exit code 2."""
+    topic.write("a text", "that is neither")
+    path = settings_file(tmp_path, f'[collect]\nservice_url = "pulsar://127.0.0.1:1"\nwait_s = 0.1\n{text}', _GROUPS)
+    words = [sys.executable, "-m", "lookup", "serve", "--config", str(path)]
+
+    ran = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+
+    assert ran.returncode == 2
+    assert sentence in ran.stderr
+    assert "that is neither" not in ran.stderr
+    assert "Traceback" not in ran.stderr

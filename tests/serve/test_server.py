@@ -67,6 +67,7 @@ def test_lookup_that_cannot_be_recorded_is_counted(server: Server) -> None:
         lookup_entry(bundle=None),
         lookup_entry(properties={"rack": 7}),
         lookup_entry(properties={str(number): "" for number in range(65)}),
+        lookup_entry(properties={"rack": "x" * 1_000_000}),
         "no object",
     ]
     before = server.figure("lookup_refused_lookups_total")
@@ -204,6 +205,9 @@ def test_decision_is_explained(server: Server) -> None:
         (decide(view("a"), ts=True), "ts is True"),
         (decide(view("a"), properties=[]), "properties is []"),
         (decide(view("a"), candidates=[]), "candidates has 0 entries"),
+        (decide(view("a"), candidates=[7]), "candidates is [7], not a list of broker ids"),
+        (decide(view("a"), candidates=[["b1:8080"]]), "not a list of broker ids"),
+        (decide(view("a"), candidates="b1:8080"), "candidates is 'b1:8080', not a list of broker ids"),
         (decide(view("a"), candidates=["b1:8080", "b1:8080"]), "names a broker twice"),
         (decide(view("a"), candidates=["b7:8080"]), "'b7:8080', which is not in the view"),
         (decide({"id": "x", "brokers": {"b1:8080": {"lookupData": {"properties": 3}}}}), "broker b1:8080: properties"),
@@ -218,6 +222,39 @@ def test_malformed_request_is_answered_with_a_sentence(server: Server, body: Any
     assert status == 400
     assert sentence in content["error"]
     assert server.ask("GET", "/health")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (b"{", "the body is no JSON"),
+        (b'{"broker": "b1:8080", "lookups": [' + b"[" * 5000, "nested too deep"),
+        ({"lookups": []}, "broker is missing"),
+        ({"broker": 7, "lookups": []}, "broker is 7, not a text"),
+        ({"broker": "b1:8080", "lookups": 3}, "lookups is 3, not a list"),
+        ({"broker": "b1:8080", "lookups": [{}] * 1001}, "lookups has 1001 entries, more than 1000"),
+        ({"broker": "b1:8080", "dropped": "many", "lookups": []}, "dropped is 'many'"),
+    ],
+)
+def test_malformed_batch_is_answered_with_a_sentence(server: Server, body: Any, sentence: str) -> None:
+    """What is no batch of lookups is answered 400 as a whole, and nothing of it is recorded."""
+    before = server.figure("lookup_pending_rows") + server.figure('lookup_written_rows{table="lookups"}')
+
+    status, content = server.ask("POST", "/record", body)
+
+    assert status == 400
+    assert sentence in content["error"]
+    assert server.figure("lookup_pending_rows") + server.figure('lookup_written_rows{table="lookups"}') == before
+
+
+def test_brokers_that_nobody_knows_are_recorded_as_they_are(server: Server) -> None:
+    """A lookup names brokers that no view has, and is a row like others: views come with decisions only."""
+    topic = "persistent://public/default/of-strangers"
+    body = {"broker": "stranger:1", "lookups": [lookup_entry(topic=topic, answer="other:2")]}
+
+    assert server.ask("POST", "/record", body)[1]["accepted"] == 1
+    (row,) = written(server, "lookups", topic=topic)
+    assert (row["asked_broker"], row["broker"], row["propensity"]) == ("stranger:1", "other:2", None)
 
 
 @pytest.mark.parametrize(
