@@ -17,6 +17,7 @@ from typing import Any
 from lookup.commands import (
     check,
     collect,
+    diff,
     evaluate,
     explain,
     generate,
@@ -42,6 +43,7 @@ __all__ = ["COMMANDS", "main", "root_parser"]
 COMMANDS: tuple[Command, ...] = (
     evaluate.COMMAND,
     report.COMMAND,
+    diff.COMMAND,
     ingest.COMMAND,
     inspect.COMMAND,
     collect.COMMAND,

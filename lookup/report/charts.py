@@ -30,11 +30,13 @@ def trade_spec(locality: str, imbalance: str) -> dict[str, Any]:
     role = alt.Color("role:N", title=None).scale(domain=["incumbent", "candidate"], range=["@worse", "@better"])
     moves = alt.Size("moves:Q", title="moves").scale(range=[30, 900])
     tip = [alt.Tooltip(f"{name}:N") for name in ("policy", "locality", "imbalance", "moved")]
+    rims, words = _labels(base, x, y, "policy:N", dx=12, dy=-11)
     layers = (
         base.mark_rule(color="@quiet").encode(x=x, x2="x_high:Q", y=y).transform_calculate(x="datum.x_low"),
         base.mark_rule(color="@quiet").encode(x=x, y=y, y2="y_high:Q").transform_calculate(y="datum.y_low"),
+        rims,
         base.mark_circle(opacity=0.75).encode(x=x, y=y, size=moves, color=role, tooltip=tip),
-        *_labels(base, x, y, "policy:N", dx=9, dy=-9),
+        words,
     )
     return _plain(alt.layer(*layers).properties(width=_WIDTH, height=360))
 
@@ -67,13 +69,15 @@ def heat_spec(title: str, time_format: str, *, is_relative: bool) -> dict[str, A
     if is_relative:
         scale = alt.Scale(range=["@cold", "@even", "@hot"], domain=[0, 1, 2], clamp=True, interpolate="rgb")
     x, y = _time(time_format), alt.Y("y:N", title=None, sort=None)
+    tip = [alt.Tooltip("y:N", title="broker"), alt.Tooltip("since:N"), alt.Tooltip("value:Q", title=title)]
     base = alt.Chart()
     # Brokers come at the start of a column and leave at the end of one, or at an instant that has no cell of its own.
     marks = base.mark_point(filled=True, size=40, color="@ink", opacity=1)
     layers = (
         base.mark_rect()
-        .encode(x=x, x2="x2:T", y=y, color=alt.Color("value:Q", title=title, scale=scale))
-        .transform_filter("isValid(datum.value)"),
+        .encode(x=x, x2="x2:T", y=y, color=alt.Color("value:Q", title=title, scale=scale), tooltip=tip)
+        .transform_filter("isValid(datum.value)")
+        .transform_calculate(since="utcFormat(datum.x, '%Y-%m-%d %H:%M')"),
         marks.encode(x=x, y=y, shape=alt.value("triangle-right")).transform_filter("datum.comes"),
         marks.encode(x=alt.X("x2:T"), y=y, shape=alt.value("cross")).transform_filter("datum.leaves"),
     )

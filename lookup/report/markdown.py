@@ -34,7 +34,7 @@ from lookup.report.wording import (
 )
 from lookup.score.scoring import Scored
 
-__all__ = ["markdown_report"]
+__all__ = ["markdown_report", "markdown_table"]
 
 #: Parts of the demand shown in the report; the others are in `summary.json` and `metrics.parquet`.
 _SHOWN_PARTS = 12
@@ -67,7 +67,7 @@ def _setting(scored: Scored) -> Iterator[str]:
     yield from ("## What was evaluated", "", *_bullets(setup(scored)))
     rows = input_rows(scored)
     if rows:
-        yield from ("", "## Inputs", "", *_table(("input", "value"), rows))
+        yield from ("", "## Inputs", "", *markdown_table(("input", "value"), rows))
 
 
 def _comparison(scored: Scored) -> Iterator[str]:
@@ -76,7 +76,7 @@ def _comparison(scored: Scored) -> Iterator[str]:
     yield from ("", f"Marks {legend()}.", "", "95 % intervals:", "")
     rows = [(_name(line), *(cell.interval for cell in line.cells)) for line in lines(scored)]
     policies = policies_in_order(scored)
-    yield from _table(("metric", *policies), [row for row in rows if set(row[1:]) != {NOTHING}])
+    yield from markdown_table(("metric", *policies), [row for row in rows if set(row[1:]) != {NOTHING}])
 
 
 def _verdicts(scored: Scored) -> Iterator[str]:
@@ -88,7 +88,7 @@ def _verdicts(scored: Scored) -> Iterator[str]:
     yield from _bullets(f"{MARKS[word]} **{word}**: {meaning}" for word, meaning in MEANINGS.items())
     for policy in policies_in_order(scored)[1:]:
         yield from ("", f"### {policy}", "")
-        yield from _table(VERDICT_HEADS, verdict_rows(scored, policy))
+        yield from markdown_table(VERDICT_HEADS, verdict_rows(scored, policy))
 
 
 def _fidelity(scored: Scored) -> Iterator[str]:
@@ -97,7 +97,7 @@ def _fidelity(scored: Scored) -> Iterator[str]:
     yield ""
     rows, unknown = fidelity_rows(scored)
     if rows:
-        yield from (*_table(FIDELITY_HEADS, rows), "")
+        yield from (*markdown_table(FIDELITY_HEADS, rows), "")
     yield from _bullets(f"no gap for {', '.join(names)}: {reason}" for reason, names in unknown.items())
 
 
@@ -107,7 +107,7 @@ def _cycles(scored: Scored) -> Iterator[str]:
         yield from ("## Why bundles moved, or did not", "", *ABOUT_CYCLES)
     for policy, cycles in policies.items():
         yield from ("", f"### {policy}", "", cycles.summary, "")
-        yield from _table(("reason", "cycles", "largest excess"), cycles.rows)
+        yield from markdown_table(("reason", "cycles", "largest excess"), cycles.rows)
 
 
 def _breakdown(scored: Scored) -> Iterator[str]:
@@ -137,14 +137,14 @@ def _figures(scored: Scored, scope: Scope) -> Iterator[str]:
         (_name(line), line.unit, *(f"{cell.value} {cell.mark}".strip() for cell in line.cells))
         for line in lines(scored, scope)
     ]
-    return _table(head, rows)
+    return markdown_table(head, rows)
 
 
 def _name(line: Line) -> str:
     return f"{line.arrow} {line.label}{' *' if line.primary else ''}".strip()
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Write a Markdown table whose columns are aligned in plain text as well."""
     # A bar would end the cell, a star would begin emphasis.
     cells = [[cell.replace("|", "\\|").replace("*", "\\*") for cell in row] for row in (head, *rows)]

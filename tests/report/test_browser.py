@@ -162,16 +162,16 @@ def test_the_choice_of_candidate_holds_for_all_charts(watched: _Watched) -> None
     ]
 
 
-def test_numbers_of_a_heat_map_are_its_data(watched: _Watched) -> None:
-    """The table that is made when it is asked for has every value that is drawn."""
+@pytest.mark.parametrize("chart", ["load-chart", "owned-chart", "moves-chart", "flows-chart"])
+def test_numbers_over_time_are_those_drawn(watched: _Watched, chart: str) -> None:
+    """The table that is made when it is asked for has every value, in the unit in which it is drawn."""
     page = watched.page
-    page.locator("#owned-chart-figure summary").click()
-    charts = json.loads(page.locator("#charts").inner_text())
-    (chart,) = (chart for chart in charts if chart["id"] == "owned-chart")
+    page.locator(f"#{chart}-figure summary").click()
+    (data,) = (entry for entry in json.loads(page.locator("#charts").inner_text()) if entry["id"] == chart)
 
-    cells = page.locator("#owned-chart-figure table").first.locator("td").all_inner_texts()
-    values = [value for row in chart["values"]["cluster-0"]["policy-00"] for value in row]
-    assert cells == ["–" if value is None else str(value) for value in values]
+    cells = page.locator(f"#{chart}-figure table").first.locator("td").all_inner_texts()
+    values = [value for row in data["values"]["cluster-0"]["policy-00"] for value in row]
+    assert cells == ["–" if value is None else f"{value / data['scale']:g}" for value in values]
 
 
 def test_the_theme_follows_the_system_until_the_button_is_pressed(browser: Any, report: Path) -> None:

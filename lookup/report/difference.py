@@ -1,0 +1,199 @@
+"""Compare two finished runs: what was asked differently, and what came out differently under policies both have.
+
+Runs are compared as if their luck had nothing in common. If both replayed one log with the same seeds it has, so that
+the interval of a difference is wider than it need be: a folder keeps no figures by replicate and bundle.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lookup.model.quoting import quantity
+from lookup.report.comparison import NOTHING, interval_text, label, signed_text, value_text
+from lookup.report.folder import Run
+from lookup.report.markdown import markdown_table
+from lookup.score.luck import Estimate
+
+__all__ = ["FIGURE_HEADS", "SETTING_HEADS", "Change", "Difference", "compare_runs", "difference_markdown", "sentences"]
+
+#: Heads of the two tables, behind the names of the runs.
+SETTING_HEADS = ("setting", "first", "second")
+FIGURE_HEADS = ("policy", "figure", "unit", "first", "second", "change", "95 % interval")
+#: Parts of a manifest that say what was asked; what it says of one machine and one day is left out.
+_ASKED = ("settings", "inputs", "plugins")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One figure of one policy in both runs, pooled over clusters."""
+
+    policy: str
+    name: str
+    unit: str
+    #: which direction is better: "up", "down" or "info"
+    better: str
+    #: NaN if a run has none
+    first: float
+    second: float
+    #: half of the interval of the difference; NaN if a run has no interval
+    half: float
+
+    @property
+    def delta(self) -> float:
+        """Return second - first."""
+        return self.second - self.first
+
+    @property
+    def is_same(self) -> bool:
+        """Return whether both runs say the same, an absent figure included."""
+        return self.first == self.second or (math.isnan(self.first) and math.isnan(self.second))
+
+    @property
+    def mark(self) -> str:
+        """Return ▲ or ▼ if the second run is better or worse by its interval, ? if that holds no change, else blank."""
+        if math.isnan(self.half) or self.better == "info":
+            return ""
+        if abs(self.delta) <= self.half:
+            return "?"
+        return "▲" if (self.delta > 0) == (self.better == "up") else "▼"
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """Return the change in words under `FIGURE_HEADS`."""
+        interval = interval_text(self.delta - self.half, self.delta + self.half, self.unit)
+        change = f"{signed_text(self.delta, self.unit)} {self.mark}".strip()
+        values = (value_text(self.first, self.unit), value_text(self.second, self.unit))
+        return self.policy, self.name, self.unit, *values, change, interval
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What differs between two runs."""
+
+    first: str
+    second: str
+    #: key path, value of the first and of the second as JSON; a dash for a key that a run does not have
+    settings: tuple[tuple[str, str, str], ...]
+    #: figures of the policies of both
+    changes: tuple[Change, ...]
+    only_first: tuple[str, ...]
+    only_second: tuple[str, ...]
+    #: exit codes of both
+    exit_codes: tuple[int, int]
+    #: whether the logs that were replayed are not the same, by their fingerprints
+    other_log: bool
+
+    @property
+    def changed(self) -> tuple[Change, ...]:
+        """Return the figures that are not the same."""
+        return tuple(change for change in self.changes if not change.is_same)
+
+
+def compare_runs(first: Run, second: Run) -> Difference:
+    """Compare two runs that were read back."""
+    asked = [dict(_leaves({part: run.manifest[part] for part in _ASKED})) for run in (first, second)]
+    keys = dict.fromkeys([*asked[0], *asked[1]])
+    settings = tuple(
+        (key, asked[0].get(key, NOTHING), asked[1].get(key, NOTHING))
+        for key in keys
+        if asked[0].get(key) != asked[1].get(key)
+    )
+    shared = [name for name in first.scored.plan.policies if name in second.scored.plan.policies]
+    figures = [_figures(run) for run in (first, second)]
+    metrics = {metric.name: metric for run in (second, first) for metric in run.scored.metrics}
+    changes = []
+    for policy in shared:
+        for name in dict.fromkeys(key[1:] for key in (*figures[0], *figures[1]) if key[0] == policy):
+            before, after = (of.get((policy, *name)) for of in figures)
+            metric = metrics[name[0]]
+            halves = [_half(before), _half(after)]
+            changes.append(
+                Change(
+                    policy,
+                    label(*name),
+                    metric.unit,
+                    metric.better,
+                    math.nan if before is None else before.value,
+                    math.nan if after is None else after.value,
+                    math.hypot(*halves),
+                )
+            )
+    return Difference(
+        first.path,
+        second.path,
+        settings,
+        tuple(changes),
+        tuple(name for name in first.scored.plan.policies if name not in shared),
+        tuple(name for name in second.scored.plan.policies if name not in shared),
+        (first.scored.exit_code, second.scored.exit_code),
+        len({run.manifest["inputs"]["lookups"]["blake2b"] for run in (first, second)}) > 1,
+    )
+
+
+def sentences(difference: Difference) -> list[str]:
+    """Return what stands above the tables, one sentence each."""
+    first, second = difference.first, difference.second
+    same = len(difference.changes) - len(difference.changed)
+    settings = quantity(len(difference.settings), "setting differs", "settings differ")
+    figures = quantity(len(difference.changed), "figure differs", "figures differ")
+    texts = [f"{settings}, {figures} and {same:,} are the same."]
+    if difference.other_log:
+        texts.append("The runs replayed different logs, so that changes are those of the log as well.")
+    for where, names in ((first, difference.only_first), (second, difference.only_second)):
+        if names:
+            texts.append(f"Only {where} has {', '.join(names)}.")
+    if difference.exit_codes[0] != difference.exit_codes[1]:
+        codes = difference.exit_codes
+        texts.append(f"The exit code of {first} was {codes[0]}, that of {second} {codes[1]}.")
+    if difference.changed:
+        texts.append(
+            "Changes are second - first, with 95 % intervals as if the runs shared no luck: ▲ better, ▼ worse, ? the "
+            "interval holds no change; without a mark there is no interval or no better."
+        )
+    return texts
+
+
+def difference_markdown(difference: Difference) -> str:
+    """Write the difference as Markdown, for a comment on a change."""
+    blocks = [
+        f"# {difference.first} and {difference.second}",
+        "\n".join(f"* {sentence}" for sentence in sentences(difference)),
+    ]
+    if difference.settings:
+        blocks += ["## Settings", "\n".join(markdown_table(SETTING_HEADS, difference.settings))]
+    if difference.changed:
+        rows = [change.row for change in difference.changed]
+        blocks += ["## Figures", "\n".join(markdown_table(FIGURE_HEADS, rows))]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _figures(run: Run) -> dict[tuple[str, str, str | None], Estimate]:
+    return {
+        (figure.series.policy, *figure.series.name): figure
+        for figure in run.scored.estimates
+        if figure.cluster is None and not figure.series.by
+    }
+
+
+def _half(figure: Estimate | None) -> float:
+    """Return half of a figure's interval, which may be cut off at 0 on one side; NaN if there is none."""
+    if figure is None or math.isnan(figure.low):
+        return math.nan
+    return max(figure.value - figure.low, figure.high - figure.value)
+
+
+def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield every value with its key path; policies go by their names, and settings without their heading."""
+    if isinstance(value, Mapping) and value:
+        for key, entry in value.items():
+            below = key if path in ("", "settings") else f"{path}.{key}"
+            yield from _leaves(entry, below)
+    elif isinstance(value, list) and value and all(isinstance(entry, Mapping) for entry in value):
+        for number, entry in enumerate(value):
+            yield from _leaves(entry, f"{path}[{entry.get('name', number)}]")
+    else:
+        yield path, json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,116 @@
+"""Two finished runs compared."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lookup.report.difference import Change, Difference, compare_runs, difference_markdown, sentences
+from lookup.report.folder import read_run
+from lookup.score.scoring import Scored
+from tests.report.results import result
+from tests.report.runs import write_run
+from tests.score.cases import decided, ratios, spread
+
+
+def _compared(folder: Path, first: Scored, second: Scored, **manifest: Any) -> Difference:
+    runs = [write_run(folder / "first", first), write_run(folder / "second", second, **manifest)]
+    return compare_runs(*(read_run(str(run)) for run in runs))
+
+
+def _answered(*policies: tuple[str, float]) -> Scored:
+    return decided(
+        [ratios(policy, spread(mean, 0.1)) for policy, mean in policies], *(policy for policy, _ in policies)
+    )
+
+
+def test_a_run_and_itself_do_not_differ(tmp_path: Path) -> None:
+    """Everything is the same, and there is no table."""
+    difference = _compared(tmp_path, result(), result())
+
+    assert difference.settings == ()
+    assert difference.changed == ()
+    assert sentences(difference) == [f"0 settings differ, 0 figures differ and {len(difference.changes)} are the same."]
+    assert "##" not in difference_markdown(difference)
+
+
+def test_a_change_is_the_second_less_the_first(tmp_path: Path) -> None:
+    """Its interval is that of two independent figures, and its mark follows from interval and direction."""
+    first, second = _answered(("stock", 0.5), ("new", 0.6)), _answered(("stock", 0.5), ("new", 0.8))
+    halves = [
+        figure.high - figure.value
+        for scored in (first, second)
+        for figure in scored.estimates
+        if (figure.series.policy, figure.series.metric.name, figure.cluster) == ("new", "answered_ratio", None)
+    ]
+
+    (change,) = (change for change in _compared(tmp_path, first, second).changed if change.name == "answered_ratio")
+
+    assert (change.policy, change.mark) == ("new", "▲")
+    assert change.delta == pytest.approx(0.2)
+    assert change.half == pytest.approx(math.hypot(*halves))
+    assert change.row[:6] == ("new", "answered_ratio", "ratio", "0.6000", "0.8000", "+0.2000 ▲")
+
+
+@pytest.mark.parametrize(
+    ("better", "second", "half", "mark"),
+    [
+        ("up", 0.4, 0.05, "▼"),
+        ("down", 0.4, 0.05, "▲"),
+        ("up", 0.4, 0.2, "?"),
+        ("info", 0.4, 0.05, ""),
+        ("up", 0.4, math.nan, ""),
+    ],
+)
+def test_marks(better: str, second: float, half: float, mark: str) -> None:
+    """A figure without direction or without interval has none."""
+    assert Change("p", "figure", "ratio", better, 0.5, second, half).mark == mark
+
+
+def test_policies_of_one_run_alone_are_named(tmp_path: Path) -> None:
+    """They are not compared."""
+    difference = _compared(tmp_path, _answered(("stock", 0.5), ("old", 0.5)), _answered(("stock", 0.5), ("new", 0.5)))
+
+    assert (difference.only_first, difference.only_second) == (("old",), ("new",))
+    assert {change.policy for change in difference.changes} == {"stock"}
+    assert [text for text in sentences(difference) if text.startswith("Only")] == [
+        f"Only {tmp_path}/first has old.",
+        f"Only {tmp_path}/second has new.",
+    ]
+
+
+def test_settings_are_compared_by_their_paths(tmp_path: Path) -> None:
+    """Policies go by their names, wherever they stand; what only one run has stands beside a dash."""
+    for name, policies in (
+        ("first", [{"name": "a", "x": 1}, {"name": "b"}]),
+        ("second", [{"name": "b"}, {"name": "a", "x": 2}]),
+    ):
+        write_run(tmp_path / name, result())
+        manifest = json.loads((tmp_path / name / "manifest.json").read_text())
+        manifest["settings"] |= {"policies": policies, **({"extra": True} if name == "second" else {})}
+        (tmp_path / name / "manifest.json").write_text(json.dumps(manifest))
+
+    difference = compare_runs(read_run(str(tmp_path / "first")), read_run(str(tmp_path / "second")))
+
+    assert difference.settings == (("policies[a].x", "1", "2"), ("extra", "–", "true"))
+    assert "| policies[a].x | 1     | 2      |" in difference_markdown(difference)
+
+
+def test_another_log_is_said(tmp_path: Path) -> None:
+    """By its fingerprint, wherever it lay."""
+    lookups = {"path": "logs/lookups", "files": 1, "bytes": 9, "rows": 7, "blake2b": "11ee"}
+
+    texts = sentences(_compared(tmp_path, result(), result(), inputs={"lookups": lookups}))
+
+    assert "The runs replayed different logs, so that changes are those of the log as well." in texts
+
+
+def test_exit_codes_are_compared(tmp_path: Path) -> None:
+    """A gate that has opened or closed is worth a sentence."""
+    texts = sentences(_compared(tmp_path, result(), result(), exit_code=0))
+
+    assert f"The exit code of {tmp_path}/first was 3, that of {tmp_path}/second 0." in texts
