@@ -86,6 +86,8 @@ class Recorder:
             trial = self.folder / f".trial-{self._run}"
             trial.mkdir()
             trial.rmdir()
+        # With its first array Arrow loads pandas, if that is installed: a second or more, not while brokers wait.
+        pa.array([0])
 
     @property
     def pending(self) -> int:
