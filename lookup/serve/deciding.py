@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from lookup.engine.ballots import Ballot, roll
 from lookup.engine.explain import explain
@@ -90,8 +90,7 @@ class Views:
         return [next(reversed(views.values())) for views in self._by_sender.values()]
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """A policy's answer to one request, with all that is needed to give it again."""
 
     decision: str

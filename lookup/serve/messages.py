@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from lookup.errors import InputError, InvalidNameError, LimitError
 from lookup.logs.columns import check_row
@@ -72,8 +72,8 @@ class Bounds:
         return _MASK if client is not None and "client" in self.masked else client
 
 
-@dataclass(frozen=True, slots=True)
-class DecideMessage:
+# A tuple, as `Answer` is: one is made for each request, and a frozen dataclass takes four times as long.
+class DecideMessage(NamedTuple):
     """A broker's question who should own a bundle."""
 
     broker: str
