@@ -8,9 +8,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lookup.api.selection import examine, is_about_topics, registrations_in
 from lookup.commands.inspect import inspected, print_findings
-from lookup.commands.options import Command, Parser, add_config, settings_flags
-from lookup.commands.selection import ANY_SETTINGS, examine, is_about_topics, registrations_in
+from lookup.commands.options import ANY_SETTINGS, COMMAND_LINE, Command, Parser, add_config, settings_flags
 from lookup.commands.streams import say, stdout, warn
 from lookup.commands.topics import lister_of
 from lookup.engine.policy import Policy
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
         stdout().write(f"{arguments.config}: no mistakes in the settings of topics; lister {lister.name!r}\n")
         return 0
     findings: Sequence[Finding] = ()
-    examined = examine(arguments.config, settings_flags(arguments))
+    examined = examine(arguments.config, settings_flags(arguments), source=COMMAND_LINE)
     settings = examined.findings.settings
     if settings is not None:
         _warn(settings, examined.policies)

@@ -9,37 +9,36 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from importlib.util import find_spec
 from itertools import product
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 
-from lookup.commands.options import Command, Parser, add_config, add_format, cluster, moment, pairs, settings_flags
-from lookup.commands.selection import registrations_in, select
+from lookup.api.explaining import Scene, answered_without_policy, changes_for, chosen_policies, scene_of
+from lookup.api.selection import select
+from lookup.commands.options import (
+    COMMAND_LINE,
+    Command,
+    Parser,
+    add_config,
+    add_format,
+    cluster,
+    moment,
+    pairs,
+    settings_flags,
+)
 from lookup.commands.streams import data_console, plain, plain_table, print_json, say, warn
-from lookup.engine.edits import Change, Edit, cost_of, smallest_changes
+from lookup.engine.edits import Change, Edit, cost_of
 from lookup.engine.explain import Explanation, explain
-from lookup.engine.manager import Conditions, LoadManager
-from lookup.engine.policy import Instant, Policy
+from lookup.engine.policy import Policy
 from lookup.errors import SettingsError
-from lookup.model import Load, LookupOptions, LookupRequest, Roster, TopicName, bundle_of
-from lookup.model.names import is_internal_topic, pinned_broker
-from lookup.model.quoting import closest, listed, suggestion
-from lookup.model.request import request_of
+from lookup.model.quoting import closest, listed
 from lookup.model.time import time_text
-from lookup.replay.timeline import ClusterEvents, Registration, build_timeline, registrations_of
-from lookup.settings import EvaluationFile, broker_intervals, client_rules, label_client, namespace_policies, topology
 
 __all__ = ["COMMAND", "add_arguments", "run"]
 
 #: Brokers that a conclusion names; of many with equal odds the table has the rest.
 _SHOWN_BROKERS = 5
-#: Stands in `--usage` for every broker that is not named.
-_ALL = "*"
 
 
 def add_arguments(parser: Parser) -> None:
@@ -87,31 +86,6 @@ def add_arguments(parser: Parser) -> None:
     add_format(parser, "table", "json")
 
 
-@dataclass(frozen=True)
-class _Scene:
-    """A request and the cluster that is asked."""
-
-    settings: EvaluationFile
-    cluster: str
-    #: µs since the Unix epoch; 0 if all brokers are always registered
-    at_us: int
-    request: LookupRequest
-    roster: Roster
-    #: shape (n_brokers,)
-    registered: NDArray[np.bool_]
-    load: Load
-
-    def instant(self, policy: Policy) -> Instant:
-        """Return the view a policy would decide with, before any broker owns a bundle."""
-        conditions = Conditions(namespaces=namespace_policies(self.settings), topology=topology(self.settings))
-        manager = LoadManager(policy, self.cluster, self.roster, conditions=conditions)
-        # In the order of a replay's tick.
-        manager.begin_tick(self.at_us)
-        manager.set_registry(self.roster, self.registered)
-        manager.set_load(self.load)
-        return Instant(policy, manager.view())
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Explain one lookup, policy by policy, and return 0.
 
@@ -122,18 +96,28 @@ def run(arguments: argparse.Namespace) -> int:
     """
     properties = dict(pairs("--property", arguments.property, "rack=a"))
     usage = _usage(arguments.usage)
-    selection = select(arguments.config, settings_flags(arguments))
+    selection = select(arguments.config, settings_flags(arguments), warn, source=COMMAND_LINE)
     prefixes = sorted({"lookup.", *(entry.prefix for entry in selection.settings.brokers)})
     for key, prefix in product(properties, prefixes):
         if key.startswith(prefix) and key != prefix:
             bare = key.removeprefix(prefix)
             warn(f'--property {key}: "{prefix}" is the prefix of what brokers publish; clients send {bare}')
-    chosen = _chosen(selection.policies, arguments.policy)
-    scene = _scene(selection.settings, arguments, properties, usage)
-    special = _answered_without_policy(scene.request)
+    chosen = chosen_policies(selection.policies, arguments.policy)
+    scene = scene_of(
+        selection.settings,
+        arguments.topic,
+        properties=properties,
+        client=arguments.client,
+        cluster=arguments.cluster,
+        at_us=arguments.at,
+        usage=usage,
+        warn=warn,
+    )
+    special = answered_without_policy(scene.request)
     policies = () if special else chosen
     explanations = [explain(policy, scene.request, scene.instant(policy)) for policy in policies]
-    changes = [_changes(scene, policy, arguments.wins) for policy in policies]
+    wins = arguments.wins
+    changes = [None if wins is None else changes_for(scene, policy, wins) for policy in policies]
     if arguments.format == "json":
         print_json(_json(scene, special, explanations, changes))
         return 0
@@ -154,16 +138,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _chosen(policies: Sequence[Policy], names: Sequence[str]) -> Sequence[Policy]:
-    """Return the policies that are named, all if none is."""
-    by_name = {policy.name: policy for policy in policies}
-    for name in names:
-        if name not in by_name:
-            raise SettingsError(f"--policy: there is no policy {name!r}; {suggestion(name, by_name)}")
-    return [by_name[name] for name in dict.fromkeys(names)] or policies
-
-
-def _unread(scene: _Scene, policies: Sequence[Policy], properties: Mapping[str, str]) -> Iterator[str]:
+def _unread(scene: Scene, policies: Sequence[Policy], properties: Mapping[str, str]) -> Iterator[str]:
     """Say which properties of the request no policy reads, and which was probably meant."""
     reads = frozenset[str]().union(*(policy.reads for policy in policies))
     if not policies or "properties" in reads:
@@ -173,17 +148,6 @@ def _unread(scene: _Scene, policies: Sequence[Policy], properties: Mapping[str, 
         meant = closest(key, read - scene.request.properties.keys())
         hint = f"; did you mean {meant}?" if meant else f"; they read {listed(sorted(read))}" if read else ""
         yield f"--property {key}: no policy here reads it{hint}"
-
-
-def _changes(scene: _Scene, policy: Policy, broker: str | None) -> list[Change] | None:
-    """Return the smallest changes after which a policy prefers a broker; None if none is asked for."""
-    if broker is None:
-        return None
-    number = scene.roster.number(broker)
-    if number is None or not scene.registered[number]:
-        known = [one.id for one, there in zip(scene.roster, scene.registered, strict=True) if there]
-        raise SettingsError(f"--wins: there is no registered broker {broker!r}; {suggestion(broker, known)}")
-    return smallest_changes(policy, scene.request, scene.instant(policy).view, broker)
 
 
 def _usage(written: Sequence[str]) -> dict[str, float]:
@@ -200,74 +164,7 @@ def _usage(written: Sequence[str]) -> dict[str, float]:
     return usage_by_broker
 
 
-def _answered_without_policy(request: LookupRequest) -> str | None:
-    """Return why no policy is asked, if none is; see `ExtensibleLoadManagerImpl.assign` in Pulsar."""
-    if request.topic is not None and is_internal_topic(request.topic):
-        return "This topic is the load manager's own; the leader serves it and no policy is asked."
-    broker = pinned_broker(request.namespace)
-    return None if broker is None else f"The broker in the namespace's name serves it ({broker}); no policy is asked."
-
-
-def _scene(
-    settings: EvaluationFile, arguments: argparse.Namespace, properties: Mapping[str, str], usage: Mapping[str, float]
-) -> _Scene:
-    # Checked in this order: a broker or a name can only be wrong for a cluster that is known.
-    timelines = _timelines(settings)
-    asked = _cluster(timelines, arguments.cluster)
-    # With brokers that belong to every cluster any name will do, and their timeline has none.
-    registrations = timelines.get(asked, timelines.get("", ()))
-    at_us = arguments.at
-    if at_us is None:
-        # When a broker was last registered or updated; registrations without a beginning have a time before the epoch.
-        at_us = max((row.ts_us for row in registrations if row.event != "unregistered" and row.ts_us > 0), default=0)
-    brokers = {interval.broker.id: interval.broker for interval in broker_intervals(settings, asked)}
-    events = ClusterEvents(registrations=registrations, brokers=brokers)
-    registry = build_timeline(events, first_us=at_us, last_us=at_us, tick_us=1).events[0].registry
-    roster, registered = registry if registry is not None else (Roster(()), np.zeros(0, dtype=bool))
-    known = [broker.id for broker in roster]
-    for broker in usage:
-        if broker not in (*known, _ALL):
-            raise SettingsError(f"--usage: there is no broker {broker!r}; {suggestion(broker, known)}")
-    load = Load.unknown(len(roster))
-    if usage:
-        # NaN for brokers that are not named: as in a replay, it means that a broker has not reported.
-        used = np.array([usage.get(broker, usage.get(_ALL, np.nan)) for broker in known])
-        capacity = np.array([np.nan if broker.capacity is None else broker.capacity for broker in roster])
-        load = Load(used, used * capacity, load.topics, load.top_bundles)
-    topic = TopicName.expand(arguments.topic)
-    boundaries = namespace_policies(settings).boundaries_of(str(topic.namespace))
-    labelled = label_client(client_rules(settings), arguments.client, properties)
-    bundle = f"{topic.namespace}/{bundle_of(str(topic), boundaries)}"
-    request = request_of(str(topic), bundle, LookupOptions(properties=labelled), arguments.client)
-    return _Scene(settings, asked, at_us, request, roster, registered, load)
-
-
-def _timelines(settings: EvaluationFile) -> Mapping[str, Sequence[Registration]]:
-    """Return the registry's timeline by cluster; the empty name stands for every cluster."""
-    path = settings.inputs.brokers
-    if path is not None and find_spec("pyarrow") is not None:
-        return registrations_in(path)
-    if path is not None:
-        warn("inputs.brokers is not read, since pyarrow is not installed: brokers are those of [[brokers]]")
-    if not settings.brokers:
-        raise SettingsError("there are no brokers: write [[brokers]], or name a BROKERS table as inputs.brokers")
-    named = sorted({cluster for entry in settings.brokers for cluster in entry.clusters or ()})
-    return {cluster: registrations_of(broker_intervals(settings, cluster)) for cluster in named or [""]}
-
-
-def _cluster(timelines: Mapping[str, object], wanted: str | None) -> str:
-    if "" in timelines:  # brokers that belong to every cluster
-        return wanted or "any"
-    if wanted is None and len(timelines) == 1:
-        return next(iter(timelines))
-    if wanted is None:
-        raise SettingsError(f"which cluster? give --cluster; known: {', '.join(sorted(timelines))}")
-    if wanted not in timelines:
-        raise SettingsError(f"--cluster: there is no cluster {wanted!r}; {suggestion(wanted, timelines)}")
-    return wanted
-
-
-def _print_request(console: Console, scene: _Scene) -> None:
+def _print_request(console: Console, scene: Scene) -> None:
     request = scene.request
     properties = ", ".join(f"{key}={value}" for key, value in sorted(request.properties.items())) or "none"
     at = f" at {time_text(scene.at_us)}" if scene.at_us else ""
@@ -352,7 +249,7 @@ def _value_text(value: str | float | None) -> str:
 
 
 def _json(
-    scene: _Scene, special: str | None, explanations: Sequence[Explanation], changes: Sequence[Sequence[Change] | None]
+    scene: Scene, special: str | None, explanations: Sequence[Explanation], changes: Sequence[Sequence[Change] | None]
 ) -> dict[str, Any]:
     request = scene.request
     policies = [explanation.document() for explanation in explanations]

@@ -7,9 +7,9 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from lookup.commands.options import Command, Parser, add_format, add_set, require_extra, settings_flags
-from lookup.commands.selection import select
-from lookup.commands.streams import data_console, plain, print_json, progress
+from lookup.api.selection import select
+from lookup.commands.options import COMMAND_LINE, Command, Parser, add_format, add_set, require_extra, settings_flags
+from lookup.commands.streams import data_console, plain, print_json, progress, warn
 from lookup.errors import SettingsError
 from lookup.model.quoting import quantity
 from lookup.model.time import time_text
@@ -61,7 +61,9 @@ def inspected(lookups: str, config: str | None, flags: Mapping[str, object]) -> 
     require_extra("inspect", "pyspark", "pyarrow", "pandas")
     from lookup.replay.inspecting import inspect_log
 
-    selection = None if config is None else select(config, {**flags, "inputs.lookups": lookups})
+    selection = (
+        None if config is None else select(config, {**flags, "inputs.lookups": lookups}, warn, source=COMMAND_LINE)
+    )
     with tempfile.TemporaryDirectory(prefix="lookup-inspect-") as folder, progress("reading the log") as report:
         if selection is None:
             return inspect_log(lookups, folder, progress=report)

@@ -21,8 +21,24 @@ from lookup.model.quoting import suggestion
 from lookup.model.sentences import Sentence
 from lookup.model.time import is_in_calendar, to_us
 
-__all__ = ["Command", "Parser", "add_config", "add_format", "add_master", "add_output", "add_plugin_files", "add_set"]
+__all__ = [
+    "ANY_SETTINGS",
+    "Command",
+    "Parser",
+    "add_config",
+    "add_format",
+    "add_master",
+    "add_output",
+    "add_plugin_files",
+    "add_set",
+]
 __all__ += ["cluster", "moment", "number", "pairs", "parsed", "ratio", "require_extra", "settings_flags", "whole"]
+
+
+#: What values of `--set` are called in mistakes.
+COMMAND_LINE = "command line"
+#: Help of `--config` for commands that take settings of any kind.
+ANY_SETTINGS = "the evaluation or settings of topics, a TOML file; or a broker.conf"
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import argparse
 
+from lookup.api.files import PAGE, PAGE_PACKAGES
 from lookup.commands.options import Command, Parser, require_extra
 from lookup.commands.streams import say
 
-__all__ = ["COMMAND", "PACKAGES", "PAGE", "add_arguments", "run"]
-
-#: The page's file beside `summary.json`.
-PAGE = "report.html"
-#: Packages that draw it, of the extra `report`.
-PACKAGES = ("altair", "jinja2")
+__all__ = ["COMMAND", "add_arguments", "run"]
 
 
 def add_arguments(parser: Parser) -> None:
@@ -26,7 +22,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         PulsarLookupError: in one sentence, for whatever the user has to change.
     """
-    require_extra("report", *PACKAGES, "pyarrow", "scipy", extra="report")
+    require_extra("report", *PAGE_PACKAGES, "pyarrow", "scipy", extra="report")
     from lookup.logs.outputs import named_refusals, write_beside
     from lookup.report.folder import read_run
     from lookup.report.page import html_report

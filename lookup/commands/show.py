@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from lookup.commands.options import Command, Parser, add_config, add_format, settings_flags
-from lookup.commands.selection import ANY_SETTINGS, is_about_topics
+from lookup.api.selection import is_about_topics
+from lookup.commands.options import ANY_SETTINGS, Command, Parser, add_config, add_format, settings_flags
 from lookup.commands.streams import print_json, stdout, warn
 from lookup.engine.build import build_policies, policy_table
 from lookup.engine.plugins import load_plugins

@@ -27,8 +27,8 @@ from lookup.settings.serving import ServingFile
 from lookup.settings.topics import TopicsFile
 
 __all__ = [
-    "FileSource", "FlagSource", "Sourced", "TopologyFileSource", "Tree", "VariableSource", "joined", "leaves",
-    "origin_at", "origins_of", "sourced", "values_of",
+    "FileSource", "FlagSource", "MappingSource", "Sourced", "TopologyFileSource", "Tree", "VariableSource", "joined",
+    "leaves", "origin_at", "origins_of", "sourced", "values_of",
 ]  # fmt: skip
 
 #: Variables that begin so are settings; two underscores go one table down.
@@ -208,10 +208,12 @@ class VariableSource(_NamedSource):
 class FlagSource(_NamedSource):
     """Flags by key path, `{"evaluation.tick_s": 30}`; None is a flag that was not given."""
 
-    def __init__(self, flags: Mapping[str, object], model: type[BaseModel] = EvaluationFile) -> None:
+    def __init__(
+        self, flags: Mapping[str, object], model: type[BaseModel] = EvaluationFile, *, source: str = "command line"
+    ) -> None:
         """Read the flags that were given."""
         given = {name: value for name, value in flags.items() if value is not None}
-        super().__init__(given, prefix="", delimiter=".", source="command line", model=model)
+        super().__init__(given, prefix="", delimiter=".", source=source, model=model)
 
 
 class _WholeSource(PydanticBaseSettingsSource):
@@ -237,6 +239,19 @@ class FileSource(_WholeSource):
             SettingsError: one sentence, if it cannot be read.
         """
         return sourced(anchored(read_toml(self._path), self._path.parent), str(self._path))
+
+
+class MappingSource(_WholeSource):
+    """Settings that a program gives, as they would stand in a file; paths start from the working folder."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        """Keep the values, which are not changed."""
+        super().__init__(_layers_of(EvaluationFile))
+        self._values = values
+
+    def __call__(self) -> Tree:
+        """Return the values as a layer."""
+        return sourced(anchored(dict(self._values), Path.cwd()), "settings")
 
 
 class TopologyFileSource(_WholeSource):

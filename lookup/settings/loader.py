@@ -21,6 +21,7 @@ from lookup.settings.files import absent_files, load_broker_profile, load_polici
 from lookup.settings.layers import (
     FileSource,
     FlagSource,
+    MappingSource,
     TopologyFileSource,
     Tree,
     VariableSource,
@@ -58,14 +59,15 @@ class Findings:
 
 
 def load_evaluation(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Mapping[str, object],
     overrides: Mapping[str, object] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> EvaluationFile:
     """Read an evaluation file, every file it names, the environment and flags.
 
     Args:
-        path: the TOML file; paths in it are relative to its folder.
+        path: the TOML file, whose paths are relative to its folder; or what would stand in it, with paths from the
+            working folder.
         overrides: flags by key path, `{"evaluation.tick_s": 30}`, paths from the working folder; None: not given.
         environ: variables; default: those of the process. `{}`: none.
 
@@ -79,18 +81,31 @@ def load_evaluation(
 
 
 def examine_evaluation(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Mapping[str, object],
     overrides: Mapping[str, object] | None = None,
     environ: Mapping[str, str] | None = None,
+    *,
+    source: str = "command line",
 ) -> Findings:
-    """Read an evaluation as `load_evaluation` does, but return the mistakes, for a caller that checks more."""
-    flags, topology = FlagSource(overrides or {}), TopologyFileSource()
+    """Read an evaluation as `load_evaluation` does, but return the mistakes, for a caller that checks more.
+
+    Args:
+        path: as for `load_evaluation`, like the next two.
+        overrides: flags by key path.
+        environ: variables.
+        source: what overrides are called in mistakes.
+    """
+    flags, topology = FlagSource(overrides or {}, source=source), TopologyFileSource()
     variables = VariableSource(os.environ if environ is None else environ)
+    written = MappingSource(path) if isinstance(path, Mapping) else FileSource(Path(path))
     try:
-        tree = joined(flags, variables, FileSource(Path(path)), topology)
+        tree = joined(flags, variables, written, topology)
     except SettingsError as error:
         return Findings(None, {}, (*flags.problems, *variables.problems, *error.problems))
-    reading = _Reading(str(path), [*flags.problems, *variables.problems, *topology.problems])
+    reading = _Reading(
+        "settings" if isinstance(path, Mapping) else str(path),
+        [*flags.problems, *variables.problems, *topology.problems],
+    )
     if topology.problems:
         reading.incomplete.add("topology")
     return reading.finish(tree)

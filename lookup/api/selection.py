@@ -1,12 +1,12 @@
-"""Read an evaluation for a command: settings, plug-ins, policies and brokers; all mistakes are reported together."""
+"""Read an evaluation: settings, plug-ins, policies and brokers; all mistakes are reported together."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lookup.commands.streams import warn
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import Registry, load_plugins
 from lookup.engine.policy import Policy, shared_problems
@@ -24,10 +24,7 @@ from lookup.settings import (
 )
 from lookup.settings.files import read_toml
 
-__all__ = ["ANY_SETTINGS", "Examined", "Selection", "examine", "is_about_topics", "registrations_in", "select"]
-
-#: Help of `--config` for commands that take settings of any kind.
-ANY_SETTINGS = "the evaluation or settings of topics, a TOML file; or a broker.conf"
+__all__ = ["Examined", "Selection", "examine", "is_about_topics", "registrations_in", "select"]
 
 
 @dataclass(frozen=True)
@@ -62,17 +59,25 @@ def is_about_topics(path: str) -> bool:
         return False  # it is then read as an evaluation, which reports what is wrong with it
 
 
-def select(config: str, flags: Mapping[str, object]) -> Selection:
+def select(
+    config: str | os.PathLike[str] | Mapping[str, object],
+    flags: Mapping[str, object],
+    warn: Callable[[str], None] = lambda sentence: None,
+    *,
+    source: str = "overrides",
+) -> Selection:
     """Read an evaluation, load its plug-ins and build its policies.
 
     Args:
-        config: path of the file.
+        config: path of the file, or what would stand in it.
         flags: settings by key path, which win over those of the file.
+        warn: called with a sentence about what is permitted but probably not meant.
+        source: what the flags are called in mistakes.
 
     Raises:
         SettingsError: all mistakes of settings, plug-ins and policies together.
     """
-    examined = examine(config, flags)
+    examined = examine(config, flags, source=source)
     settings = examined.findings.settings
     if examined.problems or settings is None or examined.registry is None:
         raise SettingsError(examined.problems)
@@ -81,9 +86,11 @@ def select(config: str, flags: Mapping[str, object]) -> Selection:
     return Selection(settings, examined.registry, examined.policies)
 
 
-def examine(config: str, flags: Mapping[str, object]) -> Examined:
-    """Read an evaluation and check as much of it as can be understood."""
-    findings = examine_evaluation(config, flags)
+def examine(
+    config: str | os.PathLike[str] | Mapping[str, object], flags: Mapping[str, object], *, source: str
+) -> Examined:
+    """Read an evaluation and check as much of it as can be understood; arguments as for `select`."""
+    findings = examine_evaluation(config, flags, source=source)
     problems = list(findings.problems)
     if not findings.tables:  # the file could not be read at all
         return Examined(findings, None, (), problems)

@@ -1,0 +1,292 @@
+"""Evaluate policies over a log, from settings to a folder of results: a function for programs, one for the command."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TypeAlias
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+from lookup.api.files import OUTPUTS, PAGE, PAGE_PACKAGES
+from lookup.api.results import Evaluation
+from lookup.api.selection import Selection, select
+from lookup.engine.ledger import MICRO
+from lookup.errors import InputError, SettingsError
+from lookup.logs.jobs import InProcess, Workers
+from lookup.logs.outputs import Draft, draft
+from lookup.logs.sources import list_log
+from lookup.model.documents import TableName
+from lookup.model.sentences import Argument, Sentence
+from lookup.replay.counted import check_by
+from lookup.replay.outcome import ReplayOutcome
+from lookup.replay.run import replay
+from lookup.replay.session import create_session
+from lookup.replay.tasks import metrics_of
+from lookup.report.manifest import RunFacts, fingerprint, manifest_json
+from lookup.report.markdown import markdown_report
+from lookup.score.metrics import lookup_register_metrics
+from lookup.score.scoring import Plan, Scored, score
+from lookup.score.summary import metrics_table, summary, to_json
+from lookup.settings import EvaluationFile
+
+__all__ = ["Clock", "Lookups", "check_inputs", "evaluate", "evaluate_into", "given_inputs", "rows_of"]
+
+#: A log: the path of LOOKUPS, or a table with its columns.
+Lookups: TypeAlias = "str | os.PathLike[str] | pa.Table | pd.DataFrame | DataFrame"
+_TABLES: tuple[TableName, ...] = ("lookups", "brokers", "loads", "bundles", "ownership")
+#: Rows of a log that are evaluated in this process if there is no Spark session.
+_FEW_ROWS = 200_000
+
+
+@dataclass
+class Clock:
+    """Seconds of the stages of a run."""
+
+    began: float = field(default_factory=time.monotonic)
+    started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    stages: dict[str, float] = field(default_factory=dict)
+    _last: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._last = self.began
+
+    def stop(self, stage: str) -> None:
+        """Record the seconds since the stage before."""
+        now = time.monotonic()
+        self.stages[f"{stage}_s"], self._last = round(now - self._last, 3), now
+
+    def figures(self, inputs: Mapping[str, object]) -> dict[str, float | str]:
+        """Return all stages, the total, and rates of the replay; `inputs` has the counts of lookups and decisions."""
+        # A log of a few rows may take less than the millisecond that stages are rounded to.
+        seconds = self.stages.get("replay_s") or 0.001
+        figures: dict[str, float | str] = {"started": self.started, **self.stages}
+        figures["total_s"] = round(time.monotonic() - self.began, 3)
+        for name in ("lookups", "decisions"):
+            count = inputs.get(name)
+            if isinstance(count, int):
+                figures[f"{name}_per_s"] = round(count / seconds, 1)
+        return figures
+
+
+def evaluate(  # noqa: PLR0913  each is a choice of its own, and only the first is needed
+    settings: str | os.PathLike[str] | Mapping[str, object],
+    lookups: Lookups | None = None,
+    *,
+    output: str | os.PathLike[str] | None = None,
+    force: bool = False,
+    by: Sequence[str] = (),
+    overrides: Mapping[str, object] | None = None,
+    workers: Workers | None = None,
+    progress: Callable[[str], None] = lambda message: None,
+    warn: Callable[[str], None] = lambda sentence: None,
+) -> Evaluation:
+    """Replay policies over a log and compare them with the incumbent.
+
+    Args:
+        settings: path of an evaluation, or what would stand in it.
+        lookups: the log: the path of a table LOOKUPS, or a table with its columns, of Arrow, pandas or Spark; default:
+            `inputs.lookups` of the settings.
+        output: folder for the results, which must not exist or be empty; default: a temporary one, which goes with what
+            is returned.
+        force: replace earlier results in `output`.
+        by: dimensions by which figures are also told apart: tenant, namespace, rack, hour.
+        overrides: settings by key path, `{"evaluation.seeds": 30}`, which win over those given.
+        workers: a Spark session, or `InProcess()`; default: the active session, else this process for a log of fewer
+            than 200,000 rows, else a local session, which stays.
+        progress: called with one short sentence at each step.
+        warn: called with a sentence a user should read.
+
+    Raises:
+        PulsarLookupError: in one sentence, for whatever the caller has to change; `output` is then as it was.
+    """
+    clock = Clock()
+    temporary = tempfile.mkdtemp(prefix="lookup-") if output is None else None
+    folder = f"{temporary}/run" if output is None else os.fspath(output)
+    try:
+        with tempfile.TemporaryDirectory(prefix="lookup-") as given:
+            frame = lookups if isinstance(lookups, DataFrame) else None
+            path = None if isinstance(lookups, DataFrame) else _as_path(lookups, Path(given))
+            flags = {**(overrides or {}), **({} if path is None else {"inputs.lookups": path})}
+            selection = select(settings, flags, warn)
+            check_by(by, selection.settings.evaluation.balance_s * MICRO)
+            check_inputs(selection.settings, has_frame=frame is not None)
+            clock.stop("check")
+            runs_on = _workers(workers, frame, selection.settings)
+            clock.stop("spark")
+            with draft(folder, OUTPUTS, force=force) as target:
+                scored = evaluate_into(
+                    target,
+                    selection,
+                    runs_on,
+                    by=tuple(by),
+                    lookups=frame,
+                    progress=progress,
+                    warn=warn,
+                    command=["evaluate"],
+                    java="none" if isinstance(runs_on, InProcess) else None,
+                    clock=clock,
+                )
+        evaluation = Evaluation(folder, scored)
+    except BaseException:
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    if temporary is not None:
+        weakref.finalize(evaluation, shutil.rmtree, temporary, ignore_errors=True)
+    return evaluation
+
+
+def evaluate_into(  # noqa: PLR0913  what a command and a program give differently
+    target: Draft,
+    selection: Selection,
+    workers: Workers,
+    *,
+    by: Sequence[str],
+    lookups: DataFrame | None = None,
+    progress: Callable[[str], None],
+    warn: Callable[[str], None],
+    command: Sequence[str],
+    java: str | None,
+    clock: Clock,
+) -> Scored:
+    """Replay, score and write all results into a draft; the page only if what draws it is installed.
+
+    Args:
+        java: version of the Java that the workers run in, if it is known.
+
+    Raises:
+        PulsarLookupError: in one sentence, for whatever the user has to change.
+    """
+    settings = selection.settings
+    outcome = replay(workers, settings, target.path, by=by, progress=progress, warn=warn, lookups=lookups)
+    clock.stop("replay")
+    progress("scoring")
+    scored = _scored(selection, outcome)
+    clock.stop("score")
+    _write_results(target, scored)
+    # After the results, since it has the time that these have taken; the page is drawn from what stands there.
+    facts = RunFacts(
+        command=command,
+        exit_code=scored.exit_code,
+        settings=settings.model_dump(mode="json"),
+        sources=settings.sources,
+        seeds=settings.evaluation.seeds,
+        inputs={name: fingerprint(path) for name, path in given_inputs(settings).items()},
+        wall_clock=clock.figures(scored.inputs),
+        versions={} if java is None else {"java": java},
+    )
+    target.write("manifest.json", manifest_json(facts, selection.registry))
+    if all(find_spec(package) for package in PAGE_PACKAGES):
+        from lookup.report.folder import read_run
+        from lookup.report.page import html_report
+
+        progress("drawing the page")
+        target.write(PAGE, html_report(read_run(target.path)).encode())
+    failures = outcome.inputs.get("failures")
+    if isinstance(failures, Mapping) and failures:
+        counts = ", ".join(f"{policy} {count:,} times" for policy, count in failures.items())
+        first = outcome.inputs.get("first_failure")
+        warn(f"parts of policies failed and on_error let them go on: {counts}; the first: {first}")
+    return scored
+
+
+def given_inputs(settings: EvaluationFile) -> dict[TableName, str]:
+    """Return the path of every table that is given."""
+    paths = {name: getattr(settings.inputs, name) for name in _TABLES}
+    return {name: path for name, path in paths.items() if path is not None}
+
+
+def rows_of(settings: EvaluationFile) -> int:
+    """Return how many rows the log has, 0 without one.
+
+    Raises:
+        InputError: if it cannot be read.
+    """
+    return sum(file.rows for file in list_log(settings.inputs.lookups)) if settings.inputs.lookups else 0
+
+
+def check_inputs(settings: EvaluationFile, *, has_frame: bool = False) -> None:
+    """Report every table that is missing or malformed, before Spark takes seconds to start.
+
+    Args:
+        has_frame: the log is given as a DataFrame, and settings need not name one.
+
+    Raises:
+        SettingsError: all of them together.
+    """
+    if settings.inputs.lookups is None and not has_frame:
+        raise SettingsError(
+            Sentence("there is no log: give ", Argument("lookups", "PATH"), ", or inputs.lookups in the evaluation")
+        )
+    problems = []
+    for name, path in given_inputs(settings).items():
+        try:
+            list_log(path, name)
+        except InputError as error:
+            problems.append(f"inputs.{name}: {error}")
+    if problems:
+        raise SettingsError(problems)
+
+
+def _as_path(lookups: Lookups | None, folder: Path) -> str | None:
+    """Return where a log lies; a table is written down there first."""
+    if lookups is None or isinstance(lookups, str | os.PathLike):
+        return None if lookups is None else os.fspath(lookups)
+    try:
+        table = lookups if isinstance(lookups, pa.Table) else pa.Table.from_pandas(lookups, preserve_index=False)
+    except (AttributeError, TypeError, pa.ArrowInvalid) as error:
+        kind = type(lookups).__name__
+        what = f"is a {kind}, which is no path and no table of Arrow, pandas or Spark ({error})"
+        raise InputError(Sentence(Argument("lookups"), f": {what}")) from None
+    path = folder / "lookups.parquet"
+    pq.write_table(table, path)
+    return str(path)
+
+
+def _workers(workers: Workers | None, frame: DataFrame | None, settings: EvaluationFile) -> Workers:
+    if workers is not None:
+        return workers
+    if frame is not None:
+        return frame.sparkSession
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    return InProcess() if rows_of(settings) < _FEW_ROWS else create_session()
+
+
+def _scored(selection: Selection, outcome: ReplayOutcome) -> Scored:
+    settings = selection.settings
+    # Built-in metrics in the order of the reports, then those of plug-ins by name: registries have no order.
+    builtin = {metric.name: rank for rank, metric in enumerate(lookup_register_metrics())}
+    metrics = sorted(
+        metrics_of(selection.registry),
+        key=lambda metric: (builtin[metric.name], "") if metric.name in builtin else (len(builtin), metric.name),
+    )
+    # Properties that a policy reads, or that settings give to clients: by these the scores tell clients apart.
+    reads = {name for policy in selection.policies for name in policy.reads if name.startswith("properties.")}
+    labels = {name.removeprefix("properties.") for name in reads}
+    labels.update(*(entry.properties for entry in settings.clients))
+    policies = tuple(policy.name for policy in settings.policies)
+    plan = Plan(policies, settings.evaluation, settings.verdict, labels=tuple(sorted(labels)))
+    return score(outcome, metrics, plan)
+
+
+def _write_results(target: Draft, scored: Scored) -> None:
+    target.write("summary.json", to_json(summary(scored)).encode())
+    target.write("report.md", markdown_report(scored).encode())
+    # Written in memory, since a draft may be on any file system.
+    sink = pa.BufferOutputStream()
+    pq.write_table(metrics_table(scored), sink, compression="zstd")
+    target.write("metrics.parquet", sink.getvalue().to_pybytes())

@@ -1,0 +1,242 @@
+"""Explain how policies answer one lookup, and what would have to change for another answer; without Spark."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.api.selection import registrations_in, select
+from lookup.engine.edits import Change, smallest_changes
+from lookup.engine.explain import Explanation
+from lookup.engine.explain import explain as explained
+from lookup.engine.manager import Conditions, LoadManager
+from lookup.engine.policy import Instant, Policy
+from lookup.errors import SettingsError
+from lookup.model import Load, LookupOptions, LookupRequest, Roster, TopicName, bundle_of
+from lookup.model.names import is_internal_topic, pinned_broker
+from lookup.model.quoting import suggestion
+from lookup.model.request import request_of
+from lookup.model.sentences import Argument, Sentence
+from lookup.replay.timeline import ClusterEvents, Registration, build_timeline, registrations_of
+from lookup.settings import EvaluationFile, broker_intervals, client_rules, label_client, namespace_policies, topology
+
+__all__ = ["ALL", "Explained", "Scene", "answered_without_policy", "changes_for", "chosen_policies", "explain"]
+__all__ += ["scene_of"]
+
+#: Stands in `usage` for every broker that is not named.
+ALL = "*"
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A request and the cluster that is asked."""
+
+    settings: EvaluationFile
+    cluster: str
+    #: µs since the Unix epoch; 0 if all brokers are always registered
+    at_us: int
+    request: LookupRequest
+    roster: Roster
+    #: shape (n_brokers,)
+    registered: NDArray[np.bool_]
+    load: Load
+
+    def instant(self, policy: Policy) -> Instant:
+        """Return the view a policy would decide with, before any broker owns a bundle."""
+        conditions = Conditions(namespaces=namespace_policies(self.settings), topology=topology(self.settings))
+        manager = LoadManager(policy, self.cluster, self.roster, conditions=conditions)
+        # In the order of a replay's tick.
+        manager.begin_tick(self.at_us)
+        manager.set_registry(self.roster, self.registered)
+        manager.set_load(self.load)
+        return Instant(policy, manager.view())
+
+
+@dataclass(frozen=True)
+class Explained:
+    """Why policies answer a lookup as they do."""
+
+    scene: Scene
+    #: why no policy is asked; None if they are
+    answered_without_policy: str | None
+    #: by policy
+    policies: Mapping[str, Explanation]
+    #: by policy, the smallest changes after which the broker that was asked for is preferred; empty if none was
+    changes: Mapping[str, Sequence[Change]]
+
+
+def explain(  # noqa: PLR0913  what a lookup and its cluster consist of, by keyword
+    settings: str | os.PathLike[str] | Mapping[str, object],
+    topic: str,
+    *,
+    properties: Mapping[str, str] | None = None,
+    client: str | None = None,
+    cluster: str | None = None,
+    at_us: int | None = None,
+    usage: Mapping[str, float] | None = None,
+    policy: Sequence[str] = (),
+    wins: str | None = None,
+    overrides: Mapping[str, object] | None = None,
+) -> Explained:
+    """Explain one lookup, policy by policy.
+
+    Args:
+        settings: path of an evaluation, or what would stand in it.
+        topic: a short name means one in public/default.
+        properties: lookup properties that the client sends.
+        client: by which `[[clients]]` adds properties.
+        cluster: needed if there are several.
+        at_us: moment that decides who is registered, µs since the Unix epoch; default: when a broker last was.
+        usage: load / capacity by broker, under "*" of all others.
+        policy: names of the policies to explain; default: all.
+        wins: a broker; also find the smallest changes after which it is preferred.
+        overrides: settings by key path, which win over those given.
+
+    Raises:
+        PulsarLookupError: in one sentence, for whatever the caller has to change.
+    """
+    selection = select(settings, overrides or {})
+    chosen = chosen_policies(selection.policies, policy)
+    scene = scene_of(
+        selection.settings,
+        topic,
+        properties=properties or {},
+        client=client,
+        cluster=cluster,
+        at_us=at_us,
+        usage=usage or {},
+    )
+    special = answered_without_policy(scene.request)
+    asked = () if special else chosen
+    return Explained(
+        scene,
+        special,
+        {one.name: explained(one, scene.request, scene.instant(one)) for one in asked},
+        {} if wins is None else {one.name: changes_for(scene, one, wins) for one in asked},
+    )
+
+
+def chosen_policies(policies: Sequence[Policy], names: Sequence[str]) -> Sequence[Policy]:
+    """Return the policies that are named, all if none is.
+
+    Raises:
+        SettingsError: for a name that no policy has.
+    """
+    by_name = {policy.name: policy for policy in policies}
+    for name in names:
+        if name not in by_name:
+            sentence = f": there is no policy {name!r}; {suggestion(name, by_name)}"
+            raise SettingsError(Sentence(Argument("policy"), sentence))
+    return [by_name[name] for name in dict.fromkeys(names)] or policies
+
+
+def changes_for(scene: Scene, policy: Policy, broker: str) -> list[Change]:
+    """Return the smallest changes after which a policy prefers a broker.
+
+    Raises:
+        SettingsError: if the broker is not registered.
+    """
+    number = scene.roster.number(broker)
+    if number is None or not scene.registered[number]:
+        known = [one.id for one, there in zip(scene.roster, scene.registered, strict=True) if there]
+        sentence = f": there is no registered broker {broker!r}; {suggestion(broker, known)}"
+        raise SettingsError(Sentence(Argument("wins"), sentence))
+    return smallest_changes(policy, scene.request, scene.instant(policy).view, broker)
+
+
+def answered_without_policy(request: LookupRequest) -> str | None:
+    """Return why no policy is asked, if none is; see `ExtensibleLoadManagerImpl.assign` in Pulsar."""
+    if request.topic is not None and is_internal_topic(request.topic):
+        return "This topic is the load manager's own; the leader serves it and no policy is asked."
+    broker = pinned_broker(request.namespace)
+    return None if broker is None else f"The broker in the namespace's name serves it ({broker}); no policy is asked."
+
+
+def scene_of(  # noqa: PLR0913  what a lookup and its cluster consist of, by keyword
+    settings: EvaluationFile,
+    topic: str,
+    *,
+    properties: Mapping[str, str],
+    client: str | None = None,
+    cluster: str | None = None,
+    at_us: int | None = None,
+    usage: Mapping[str, float],
+    warn: Callable[[str], None] = lambda sentence: None,
+) -> Scene:
+    """Put a request to a cluster with the brokers that are registered at one moment; nothing has an owner yet.
+
+    Args:
+        topic: a short name means one in public/default.
+        properties: lookup properties that the client sends.
+        client: by which `[[clients]]` adds properties.
+        cluster: needed if there are several.
+        at_us: µs since the Unix epoch; default: when a broker was last registered.
+        usage: load / capacity by broker, under "*" of all others; without any no broker has reported.
+        warn: called with a sentence a user should read.
+
+    Raises:
+        SettingsError: for a cluster or broker that is unknown.
+        InvalidNameError: if the topic's name is malformed.
+        InputError: if the BROKERS table cannot be used.
+    """
+    # Checked in this order: a broker or a name can only be wrong for a cluster that is known.
+    timelines = _timelines(settings, warn)
+    asked = _cluster(timelines, cluster)
+    # With brokers that belong to every cluster any name will do, and their timeline has none.
+    registrations = timelines.get(asked, timelines.get("", ()))
+    if at_us is None:
+        # When a broker was last registered or updated; registrations without a beginning have a time before the epoch.
+        at_us = max((row.ts_us for row in registrations if row.event != "unregistered" and row.ts_us > 0), default=0)
+    brokers = {interval.broker.id: interval.broker for interval in broker_intervals(settings, asked)}
+    events = ClusterEvents(registrations=registrations, brokers=brokers)
+    registry = build_timeline(events, first_us=at_us, last_us=at_us, tick_us=1).events[0].registry
+    roster, registered = registry if registry is not None else (Roster(()), np.zeros(0, dtype=bool))
+    known = [broker.id for broker in roster]
+    for broker in usage:
+        if broker not in (*known, ALL):
+            sentence = f": there is no broker {broker!r}; {suggestion(broker, known)}"
+            raise SettingsError(Sentence(Argument("usage"), sentence))
+    load = Load.unknown(len(roster))
+    if usage:
+        # NaN for brokers that are not named: as in a replay, it means that a broker has not reported.
+        used = np.array([usage.get(broker, usage.get(ALL, np.nan)) for broker in known])
+        capacity = np.array([np.nan if broker.capacity is None else broker.capacity for broker in roster])
+        load = Load(used, used * capacity, load.topics, load.top_bundles)
+    name = TopicName.expand(topic)
+    boundaries = namespace_policies(settings).boundaries_of(str(name.namespace))
+    labelled = label_client(client_rules(settings), client, properties)
+    bundle = f"{name.namespace}/{bundle_of(str(name), boundaries)}"
+    request = request_of(str(name), bundle, LookupOptions(properties=labelled), client)
+    return Scene(settings, asked, at_us, request, roster, registered, load)
+
+
+def _timelines(settings: EvaluationFile, warn: Callable[[str], None]) -> Mapping[str, Sequence[Registration]]:
+    """Return the registry's timeline by cluster; the empty name stands for every cluster."""
+    path = settings.inputs.brokers
+    if path is not None and find_spec("pyarrow") is not None:
+        return registrations_in(path)
+    if path is not None:
+        warn("inputs.brokers is not read, since pyarrow is not installed: brokers are those of [[brokers]]")
+    if not settings.brokers:
+        raise SettingsError("there are no brokers: write [[brokers]], or name a BROKERS table as inputs.brokers")
+    named = sorted({cluster for entry in settings.brokers for cluster in entry.clusters or ()})
+    return {cluster: registrations_of(broker_intervals(settings, cluster)) for cluster in named or [""]}
+
+
+def _cluster(timelines: Mapping[str, object], wanted: str | None) -> str:
+    if "" in timelines:  # brokers that belong to every cluster
+        return wanted or "any"
+    if wanted is None and len(timelines) == 1:
+        return next(iter(timelines))
+    if wanted is None:
+        known = ", ".join(sorted(timelines))
+        raise SettingsError(Sentence("which cluster? give ", Argument("cluster"), f"; known: {known}"))
+    if wanted not in timelines:
+        sentence = f": there is no cluster {wanted!r}; {suggestion(wanted, timelines)}"
+        raise SettingsError(Sentence(Argument("cluster"), sentence))
+    return wanted

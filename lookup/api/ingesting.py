@@ -1,0 +1,57 @@
+"""Read log files into the canonical tables, for programs; the command checks more, since it names flags."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from pyspark.sql import SparkSession
+
+from lookup.engine.plugins import load_plugins
+from lookup.logs import ingest as logs
+from lookup.logs.jobs import InProcess, Workers
+
+__all__ = ["ingest"]
+
+
+def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
+    sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+    *,
+    reader: str | None = None,
+    mapping: str | os.PathLike[str] | None = None,
+    cluster: str | None = None,
+    force: bool = False,
+    max_quarantine_ratio: float = logs.MAX_QUARANTINE_RATIO,
+    plugin_files: Sequence[str] = (),
+    workers: Workers | None = None,
+) -> logs.IngestReport:
+    """Read log files into tables that `evaluate` reads.
+
+    Args:
+        sources: files, folders, globs or URIs, or one of them.
+        output: folder for the tables, which must not exist or be empty.
+        reader: name of a log reader; default: the one that `mapping` names.
+        mapping: TOML file with the parameters of the reader.
+        cluster: name for rows whose source does not say of which cluster they are.
+        force: replace earlier tables in `output`.
+        max_quarantine_ratio: share of unreadable records, in [0, 1], above which nothing is written.
+        plugin_files: Python files that register readers.
+        workers: a Spark session, or `InProcess()`; default: the active session, else this process.
+
+    Raises:
+        PulsarLookupError: in one sentence, for whatever the caller has to change; `output` is then as it was.
+    """
+    given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
+    registry = load_plugins(plugin_files)
+    built = logs.load_reader(registry, reader=reader, mapping=None if mapping is None else os.fspath(mapping))
+    return logs.ingest(
+        workers or SparkSession.getActiveSession() or InProcess(),
+        [os.fspath(source) for source in given],
+        built,
+        os.fspath(output),
+        cluster=cluster,
+        force=force,
+        max_quarantine_ratio=max_quarantine_ratio,
+        plugin_files=plugin_files,
+    )

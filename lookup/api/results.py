@@ -1,0 +1,119 @@
+"""Hold a finished evaluation for a program or a notebook: its folder, its figures as tables, its page."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from html import escape
+from importlib.util import find_spec
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+
+from lookup.api.files import OUTPUTS, PAGE_PACKAGES
+from lookup.errors import SettingsError
+from lookup.logs.outputs import draft
+from lookup.report.comparison import lines, policies_in_order
+from lookup.report.folder import read_run
+from lookup.report.markdown import markdown_report
+from lookup.report.wording import conclusion, legend
+from lookup.score.scoring import Scored
+from lookup.score.summary import METRICS, metric_rows, summary
+
+__all__ = ["Evaluation"]
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """A finished evaluation."""
+
+    #: of its results
+    folder: str
+    #: all figures and verdicts, as the reports have them
+    scored: Scored
+
+    @property
+    def exit_code(self) -> int:
+        """Return 0, 3 if a candidate is worse on a primary metric, 4 if a decision is required and missing."""
+        return self.scored.exit_code
+
+    @property
+    def conclusion(self) -> str:
+        """Return the sentence behind the exit code."""
+        return conclusion(self.scored)
+
+    @property
+    def metrics(self) -> pd.DataFrame:
+        """Return every figure with its interval; columns as in `metrics.parquet`, NaN where there is none."""
+        return pd.DataFrame(metric_rows(self.scored), columns=METRICS.names)
+
+    @property
+    def verdicts(self) -> pd.DataFrame:
+        """Return the verdict of every comparison with the incumbent; columns as in `summary.json`."""
+        return pd.DataFrame(summary(self.scored)["verdicts"])
+
+    @property
+    def decisions(self) -> pd.DataFrame:
+        """Return every decision with its odds: the table DECISIONS, which may be large."""
+        return self._table("decisions")
+
+    @property
+    def owners(self) -> pd.DataFrame:
+        """Return who owned which bundle, from when to when: the table OWNERS, which may be large."""
+        return self._table("owners")
+
+    @property
+    def report(self) -> str:
+        """Return the report as Markdown."""
+        return markdown_report(self.scored)
+
+    def page(self) -> str:
+        """Return the report as one HTML page with all charts.
+
+        Raises:
+            SettingsError: if what draws it is not installed.
+        """
+        missing = [package for package in PAGE_PACKAGES if find_spec(package) is None]
+        if missing:
+            raise SettingsError(f"the page needs {missing[0]}: install it with pip install 'pulsar-lookup[report]'")
+        from lookup.report.page import html_report
+
+        return html_report(read_run(self.folder))
+
+    def write(self, output: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Copy all results into a folder.
+
+        Args:
+            output: must not exist or be empty.
+            force: replace earlier results there.
+
+        Raises:
+            InputError: if the output cannot be written.
+        """
+        with draft(os.fspath(output), OUTPUTS, force=force) as target:
+            shutil.copytree(self.folder, target.path, dirs_exist_ok=True)
+
+    def _repr_html_(self) -> str:
+        """Return the comparison as a table, for a notebook."""
+        incumbent, *candidates = policies_in_order(self.scored)
+        heads = ("metric", "unit", f"{incumbent} (incumbent)", *candidates)
+        head = "".join(f"<th>{escape(name)}</th>" for name in heads)
+        rows = "".join(
+            f"<tr><th>{line.arrow} {escape(line.label)}{' *' if line.primary else ''}</th><td>{escape(line.unit)}</td>"
+            + "".join(
+                f'<td title="{escape(cell.interval)}">{escape(cell.value)} {cell.mark}</td>' for cell in line.cells
+            )
+            + "</tr>"
+            for line in lines(self.scored)
+        )
+        return (
+            f"<p><strong>{escape(self.conclusion)}</strong></p>"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table><p>{escape(legend())}</p>"
+        )
+
+    def _table(self, name: str) -> pd.DataFrame:
+        folder = Path(self.folder) / name
+        table: pd.DataFrame = pq.read_table(folder, partitioning=None).to_pandas()
+        return table

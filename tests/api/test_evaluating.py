@@ -1,0 +1,135 @@
+"""`lookup.evaluate`: what a program or a notebook gets, from a log in any form, and what it is told of mistakes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+import lookup
+from lookup.errors import InputError, SettingsError
+from lookup.logs.jobs import InProcess
+from tests.replay.small import LOOKUP
+
+_SETTINGS: dict[str, Any] = {
+    "evaluation": {"incumbent": "stock", "seeds": [1, 2]},
+    "brokers": [{"id": f"b{n}:8080", "properties": {"lookup.rack": rack}} for n, rack in enumerate("ab")],
+    "policies": [
+        {"name": "stock", "selector": "random"},
+        {"name": "rack", "scorers": ["property-match"], "selector": "best"},
+    ],
+}
+
+
+def _log() -> pa.Table:
+    """Return a hundred lookups of two racks for forty topics, one every ten seconds."""
+    rows = [
+        {
+            **LOOKUP,
+            "ts": LOOKUP["ts"] + number * 10_000_000,
+            "seq": number,
+            "topic": f"persistent://t/n{number % 40}/x",
+            "properties": json.dumps({"rack": "ab"[number % 40 % 2]}),
+        }
+        for number in range(100)
+    ]
+    return pa.Table.from_pylist(rows)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Write the log as a table and return its path."""
+    pq.write_table(_log(), tmp_path / "lookups.parquet")
+    return tmp_path / "lookups.parquet"
+
+
+def _figures(found: Any) -> pd.DataFrame:
+    return found.metrics.drop(columns="by")
+
+
+def test_the_form_of_the_log_does_not_matter(path: Path) -> None:
+    """A path, a table of Arrow and one of pandas give the same figures."""
+    table = _log()
+
+    found = [
+        lookup.evaluate(_SETTINGS, log, workers=InProcess()) for log in (path, str(path), table, table.to_pandas())
+    ]
+
+    assert found[0].metrics.query("metric == 'match_ratio' and policy == 'rack'")["value"].tolist()[0] == 1.0
+    for other in found[1:]:
+        pd.testing.assert_frame_equal(_figures(found[0]), _figures(other))
+
+
+@pytest.mark.spark
+def test_a_session_and_its_tables_are_used(spark: SparkSession, path: Path) -> None:
+    """A DataFrame of Spark is replayed by its session, with the same figures."""
+    frame = spark.createDataFrame(_log().to_pandas())
+
+    pd.testing.assert_frame_equal(
+        _figures(lookup.evaluate(_SETTINGS, frame)), _figures(lookup.evaluate(_SETTINGS, path, workers=InProcess()))
+    )
+
+
+def test_results_are_tables(path: Path, tmp_path: Path) -> None:
+    """Figures, verdicts, decisions and owners are DataFrames; they agree with what is written."""
+    found = lookup.evaluate(_SETTINGS, path, overrides={"evaluation.seeds": [3]}, workers=InProcess())
+
+    found.write(tmp_path / "results")
+    summary = json.loads((tmp_path / "results" / "summary.json").read_text(encoding="utf-8"))
+    assert len(found.metrics) == len(summary["metrics"])
+    assert found.verdicts["verdict"].tolist() == [row["verdict"] for row in summary["verdicts"]]
+    assert set(found.decisions["policy"]) == {"stock", "rack"}
+    assert set(found.decisions["seed"]) == {3}
+    assert set(found.owners.columns) >= {"bundle", "broker", "ended_by"}
+    assert found.exit_code == 0
+    assert found.report == (tmp_path / "results" / "report.md").read_text(encoding="utf-8")
+    assert found.conclusion in found._repr_html_()
+    assert found._repr_html_().count("<tr>") > 10
+
+
+def test_settings_may_be_a_file(path: Path, tmp_path: Path) -> None:
+    """With paths relative to its folder; results go where they are wanted."""
+    (tmp_path / "evaluation.toml").write_text(
+        'inputs = { lookups = "lookups.parquet" }\n[evaluation]\nincumbent = "a"\nseeds = 1\n'
+        '[[brokers]]\nid = "b:1"\n[[policies]]\nname = "a"\nselector = "random"\n',
+        encoding="utf-8",
+    )
+    said: list[str] = []
+
+    found = lookup.evaluate(
+        tmp_path / "evaluation.toml", output=tmp_path / "out", workers=InProcess(), progress=said.append
+    )
+
+    assert found.folder == str(tmp_path / "out")
+    assert (tmp_path / "out" / "manifest.json").exists()
+    assert any("replaying 1 policy" in sentence for sentence in said)
+
+
+def test_mistakes_are_sentences_about_arguments(path: Path, tmp_path: Path) -> None:
+    """No flag is named: there is no command line."""
+    with pytest.raises(
+        SettingsError, match=r"^there is no log: give lookups='PATH', or inputs\.lookups in the evaluation"
+    ):
+        lookup.evaluate(_SETTINGS)
+    with pytest.raises(SettingsError, match=r"^settings: evaluation\.tik_s: there is no such key; did you"):
+        lookup.evaluate({**_SETTINGS, "evaluation": {"incumbent": "stock", "tik_s": 5}}, path)
+    with pytest.raises(SettingsError, match=r"^overrides: there is no setting evaluation\.tik_s; did you mean"):
+        lookup.evaluate(_SETTINGS, path, overrides={"evaluation.tik_s": 30})
+    with pytest.raises(InputError, match="lookups: is a list, which is no path and no table of Arrow, pandas or Spark"):
+        lookup.evaluate(_SETTINGS, [1, 2])
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "notes.txt").touch()
+    with pytest.raises(InputError, match="is not empty"):
+        lookup.evaluate(_SETTINGS, path, output=tmp_path / "full", workers=InProcess())
+
+
+def test_names_that_do_not_exist_are_refused() -> None:
+    """As of any module."""
+    with pytest.raises(AttributeError, match="has no attribute 'evalute'"):
+        lookup.evalute  # noqa: B018

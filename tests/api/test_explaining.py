@@ -1,0 +1,55 @@
+"""`lookup.explain`: why policies answer a lookup as they do, for a program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import lookup
+from lookup.errors import SettingsError
+
+_SETTINGS: dict[str, Any] = {
+    "evaluation": {"incumbent": "stock"},
+    "brokers": [{"id": f"b{n}:8080", "properties": {"lookup.rack": rack}} for n, rack in enumerate("ab")],
+    "policies": [
+        {"name": "stock", "selector": "random"},
+        {"name": "rack", "scorers": ["property-match"], "selector": "best"},
+    ],
+}
+
+
+def test_every_policy_is_explained() -> None:
+    """Votes of all brokers, by policy, and the request as policies see it."""
+    found = lookup.explain(_SETTINGS, "orders", properties={"rack": "b"})
+
+    assert list(found.policies) == ["stock", "rack"]
+    assert [vote.broker for vote in found.policies["rack"].chosen] == ["b1:8080"]
+    assert found.scene.request.topic == "persistent://public/default/orders"
+    assert found.answered_without_policy is None
+
+
+def test_what_must_change_is_found() -> None:
+    """For the policies that are named alone; a label that makes a tie is not enough."""
+    found = lookup.explain(_SETTINGS, "orders", properties={"rack": "b"}, policy=["rack"], wins="b0:8080")
+
+    assert {change[0].kind for change in found.changes["rack"]} == {"client property"}
+    assert list(found.changes) == ["rack"]
+
+
+def test_mistakes_name_arguments() -> None:
+    """Not flags."""
+    with pytest.raises(SettingsError, match=r"^policy: there is no policy 'rak'; did you mean 'rack'\?"):
+        lookup.explain(_SETTINGS, "orders", policy=["rak"])
+    with pytest.raises(SettingsError, match=r"^usage: there is no broker 'b9:8080'"):
+        lookup.explain(_SETTINGS, "orders", usage={"b9:8080": 0.5})
+    with pytest.raises(SettingsError, match=r"^wins: there is no registered broker 'x'"):
+        lookup.explain(_SETTINGS, "orders", wins="x")
+
+
+def test_a_topic_of_the_load_managers_own_asks_no_policy() -> None:
+    """The reason is in the answer."""
+    found = lookup.explain(_SETTINGS, "persistent://pulsar/system/loadbalancer-service-unit-state")
+
+    assert found.policies == {}
+    assert "load manager's own" in str(found.answered_without_policy)
