@@ -116,7 +116,7 @@ COMMAND = Command(
     examples=(
         (
             "lookup evaluate --config evaluation.toml --output report",
-            "print the comparison; summary.json, metrics.parquet, report.md and more go to report/",
+            "print the comparison; report.html, report.md, summary.json and more go to report/",
         ),
         (
             "lookup evaluate --config evaluation.toml --lookups logs/lookups --output report --force --by tenant,hour",

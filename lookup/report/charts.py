@@ -42,11 +42,13 @@ def trade_spec(locality: str, imbalance: str) -> dict[str, Any]:
 
 
 def delta_spec(columns: int) -> dict[str, Any]:
-    """Differences from the incumbent, one small chart per metric with an axis of its own, bars with intervals."""
+    """Differences from the incumbent, one small chart per metric, bars with intervals over a band of the margin."""
     y = alt.Y("policy:N", title=None, sort=None)
     word = alt.Color("verdict:N", title=None).scale(domain=_WORDS, range=["@better", "@worse", "@quiet", "@quiet"])
     base = alt.Chart()
+    band = base.mark_rect(color="@line", height={"band": 1.0}).transform_calculate(to="-datum.margin")
     layers = (
+        band.encode(x="to:Q", x2="margin:Q", y=y),
         base.mark_bar(opacity=0.75, height={"band": 0.6}).encode(x=alt.X("delta:Q", title=None), y=y, color=word),
         base.mark_rule(color="@ink").encode(x="low:Q", x2="high:Q", y=y),
         base.mark_text(align="left", dx=4).encode(

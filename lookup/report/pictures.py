@@ -139,7 +139,7 @@ def _owners(history: History | None, *, is_shared: bool) -> Iterator[Block]:
 
 
 def _of_replicate(history: History) -> str:
-    return f"Shown is the replicate with seed {history.seed}, without the warm-up."
+    return f"Shown is the replicate with seed {history.seed}, without the warm-up; times are UTC."
 
 
 def _starts(history: History) -> dict[str, list[int]]:

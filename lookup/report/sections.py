@@ -182,7 +182,9 @@ def _differences(scored: Scored) -> Iterator[Block]:
             if math.isnan(verdict.delta):
                 continue
             bounds = [None if math.isnan(bound) else bound for bound in (verdict.low, verdict.high)]
-            rows.append([name, verdict.policy, verdict.delta, *bounds, verdict.verdict, mark_of(verdict), order])
+            rows.append(
+                [name, verdict.policy, verdict.delta, *bounds, verdict.verdict, mark_of(verdict), verdict.margin, order]
+            )
             interval = interval_text(verdict.low, verdict.high, units[metric])
             texts.append(
                 [
@@ -199,15 +201,15 @@ def _differences(scored: Scored) -> Iterator[Block]:
         yield Paragraph("No figure differs between the policies.", "note")
         return
     yield Paragraph(
-        "Bars to the right are better than the incumbent; black lines are 95 % intervals. Each chart has a "
-        "scale of its own; * decides the exit code."
+        "Bars to the right are better than the incumbent; lines across them are 95 % intervals, and the grey band is "
+        "the margin. Each chart has a scale of its own; * decides the exit code."
     )
     yield Chart(
         "delta-chart",
         "Differences from the incumbent, one small chart per figure",
         "Bars of the difference of each candidate from the incumbent, with 95 % intervals.",
         delta_spec(3),
-        ["metric", "policy", "delta", "low", "high", "verdict", "mark", "order"],
+        ["metric", "policy", "delta", "low", "high", "verdict", "mark", "margin", "order"],
         rows,
         Table(
             "delta-table",

@@ -49,7 +49,7 @@ _DRAWN = "document.documentElement.dataset.charts === 'drawn'"
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Render a run that has something for every section."""
-    folder = broad(tmp_path_factory.mktemp("browser") / "run", policies=5, clusters=2, hours=48)
+    folder = broad(tmp_path_factory.mktemp("browser") / "run", policies=4, clusters=2, hours=24)
     (folder / "report.html").write_text(html_report(read_run(str(folder))), encoding="utf-8")
     return folder / "report.html"
 
@@ -121,6 +121,7 @@ def test_charts_have_a_title_a_text_and_their_numbers(watched: _Watched) -> None
     for chart in _CHARTS:
         figure = page.locator(f"#{chart}-figure")
         figure.locator("details > summary").first.click()
+        figure.locator("details table").first.wait_for()
 
         assert figure.locator("figcaption").inner_text()
         assert len(page.locator(f"#{chart}").get_attribute("aria-label")) > 40
@@ -150,6 +151,7 @@ def test_the_choice_of_candidate_holds_for_all_charts(watched: _Watched) -> None
     """One choice redraws every chart over time, and the tables that are open."""
     page = watched.page
     page.locator("#load-chart-figure summary").click()
+    page.locator("#load-chart-figure table").first.wait_for()
     page.locator("#load-chart-figure select[data-choice=policy]").select_option("policy-03")
     page.locator("#load-chart-figure select[data-choice=cluster]").select_option("cluster-1")
     page.wait_for_function(_DRAWN)
@@ -168,8 +170,11 @@ def test_numbers_over_time_are_those_drawn(watched: _Watched, chart: str) -> Non
     page = watched.page
     page.locator(f"#{chart}-figure summary").click()
     (data,) = (entry for entry in json.loads(page.locator("#charts").inner_text()) if entry["id"] == chart)
+    table = page.locator(f"#{chart}-figure table").first
+    # A table is made after the click: the browser says by an event that something was unfolded.
+    table.wait_for()
 
-    cells = page.locator(f"#{chart}-figure table").first.locator("td").all_inner_texts()
+    cells = table.locator("td").all_inner_texts()
     values = [value for row in data["values"]["cluster-0"]["policy-00"] for value in row]
     assert cells == ["–" if value is None else f"{value / data['scale']:g}" for value in values]
 
@@ -204,6 +209,15 @@ def test_paper_has_no_buttons_and_charts_fit(watched: _Watched, report: Path) ->
     assert not page.locator("nav").is_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 720
     assert len(page.pdf()) > 20_000
+
+
+def test_a_narrow_window_has_no_scrollbar_of_its_own(watched: _Watched) -> None:
+    """Wide charts and tables scroll by themselves, by key as well."""
+    page = watched.page
+    page.set_viewport_size({"width": 420, "height": 800})
+
+    assert page.evaluate("document.documentElement.scrollWidth") <= 420
+    assert page.locator(".scroll:not([tabindex='0'])").count() == 0
 
 
 def test_nothing_keeps_readers_out(browser: Any, report: Path) -> None:

@@ -232,6 +232,23 @@ def _charts(page: _Page) -> list[dict[str, Any]]:
     return charts
 
 
+def test_every_part_shown_is_one_of_the_summary(folder: Path, page: _Page) -> None:
+    """Incumbent's and candidate's figure, the change between them, and no change that is a gain."""
+    rows = {
+        (row["by"]["rack"], label(row["metric"], row["key"]), row["policy"]): row
+        for row in _summary(folder)["metrics"]
+        if row["cluster"] is None and row["by"] is not None
+    }
+    shown = page.tables["parts-rack"].rows[1:]
+
+    assert len(shown) == 3
+    for part, figure, candidate, before, after, change, unit in shown:
+        first, second = rows[part, figure, "policy-00"], rows[part, figure, candidate]
+        assert [before, after] == [value_text(row["value"], unit) for row in (first, second)]
+        assert change == signed_text(second["value"] - first["value"], unit)
+        assert second["value"] < first["value"]
+
+
 def test_verdicts_have_their_tables(page: _Page) -> None:
     """One for each candidate, with a row for each figure that was judged."""
     assert {name for name in page.tables if name.startswith("verdicts-")} == {

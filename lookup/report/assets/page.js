@@ -85,12 +85,15 @@
     for (const name of ["role", "aria-roledescription", "aria-label"]) place.removeAttribute(name);
     place.setAttribute("aria-hidden", "true");
   };
-  let turn = Promise.resolve();
+  // One drawing after the other; the page says when none is left.
+  let turn = Promise.resolve(), waiting = 0;
   const draw = (which = charts) => {
+    waiting += 1;
+    root.dataset.charts = "drawing";
     turn = turn.then(async () => {
-      root.dataset.charts = "drawing";
       for (const chart of which) await drawOne(chart);
-      root.dataset.charts = "drawn";
+      waiting -= 1;
+      if (!waiting) root.dataset.charts = "drawn";
     });
     return turn;
   };
