@@ -89,11 +89,9 @@ def heat_spec(title: str, time_format: str, *, is_relative: bool) -> dict[str, A
 def moves_spec(causes: Sequence[str], time_format: str) -> dict[str, Any]:
     """Bundles that lost their owner over time, stacked by cause, one panel per policy."""
     colour = alt.Color("y:N", title="cause").scale(domain=list(causes), range=_CATEGORIES[: len(causes)])
-    # A bar with a start and an end on both axes is not stacked by itself.
-    stacked = (
-        alt.Chart()
-        .transform_filter("datum.value > 0")
-        .transform_stack(stack="value", as_=["low", "high"], groupby=["policy", "x"], sort=[alt.SortField("y")])
+    # A bar with a start and an end on both axes is not stacked by itself. Rows of 0 stay: a panel without rows is none.
+    stacked = alt.Chart().transform_stack(
+        stack="value", as_=["low", "high"], groupby=["policy", "x"], sort=[alt.SortField("y")]
     )
     bars = stacked.mark_rect(stroke="@paper", strokeWidth=0.5).encode(
         x=_time(time_format), x2="x2:T", y=alt.Y("low:Q", title="bundles"), y2="high:Q", color=colour
