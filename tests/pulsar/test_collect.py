@@ -21,7 +21,7 @@ from lookup.engine.channel.service_unit import ServiceUnitStateData
 from lookup.logs.schema import CANONICAL
 from lookup.logs.system_topics import STATE_TOPIC, OwnershipChanges
 from tests.processes import awaited
-from tests.pulsar.clients import JavaClients
+from tests.pulsar.clients import JavaClients, PythonClients
 from tests.pulsar.cluster import CLUSTER, Broker, Cluster
 
 pytestmark = pytest.mark.pulsar
@@ -59,9 +59,8 @@ def _rows(record: Path, table: str) -> list[dict[str, Any]]:
     return [row for part in sorted((record / table).glob("part-*")) for row in pq.read_table(part).to_pylist()]
 
 
-def _state_topic(cluster: Cluster) -> list[dict[str, Any]]:
+def _state_topic(client: pulsar.Client) -> list[dict[str, Any]]:
     """Return the changes of ownership in the state topic, read whole and by a reader of its own."""
-    client = pulsar.Client(cluster.service_url, logger=pulsar.FileLogger(pulsar.LoggerLevel.Error, "/dev/null"))
     reader = client.create_reader(STATE_TOPIC, pulsar.MessageId.earliest)
     changes, rows = OwnershipChanges(), []
     while reader.has_message_available():
@@ -69,7 +68,7 @@ def _state_topic(cluster: Cluster) -> list[dict[str, Any]]:
         text = message.data().decode()
         data = ServiceUnitStateData.from_json(text) if text else None
         rows.append(changes.take(message.partition_key(), data, message.publish_timestamp() * 1_000))
-    client.close()
+    reader.close()
     return [row for row in rows if row is not None]
 
 
@@ -105,7 +104,9 @@ def _start(cluster: Cluster, record: Path) -> subprocess.Popen[str]:
 
 
 @pytest.fixture(scope="module")
-def collected(cluster: Cluster, java: JavaClients, tmp_path_factory: pytest.TempPathFactory) -> _Collected:
+def collected(
+    cluster: Cluster, java: JavaClients, python: PythonClients, tmp_path_factory: pytest.TempPathFactory
+) -> _Collected:
     """Move, split and lose bundles while a collector runs, which is killed on the way and started again."""
     folder = tmp_path_factory.mktemp("collected")
     record = folder / "record"
@@ -165,7 +166,8 @@ def collected(cluster: Cluster, java: JavaClients, tmp_path_factory: pytest.Temp
         text=True,
         check=False,
     )
-    count = len(_state_topic(cluster))
+    reading = python.open(cluster.service_url)
+    count = len(_state_topic(reading))
     awaited(
         lambda: len(_rows(record, "ownership")),
         f"{count} changes of ownership",
@@ -174,9 +176,9 @@ def collected(cluster: Cluster, java: JavaClients, tmp_path_factory: pytest.Temp
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate()
     ended = subprocess.CompletedProcess(process.args, process.returncode, out, err)
-    return _Collected(
-        record, _state_topic(cluster), cluster.registry(), cluster.owned(_NAMESPACE), lost, ended, evaluated
-    )
+    changes = _state_topic(reading)
+    reading.close()
+    return _Collected(record, changes, cluster.registry(), cluster.owned(_NAMESPACE), lost, ended, evaluated)
 
 
 def test_ownership_is_that_of_the_state_topic(collected: _Collected) -> None:
