@@ -2,7 +2,7 @@
 
     python benchmarks/run.py                      all of it, about twelve minutes on two cores
     python benchmarks/run.py --only decision      one part: rival, four, sixteen, doubling, steady, shared, closed,
-                                                  decision, serving, topics, watches
+                                                  decision, serving, topics, watches, live
     python benchmarks/run.py --write              and keep the table in docs/benchmarks.md
 
 Logs are made under `bench-data/` where they are missing (7 seconds, 200 MB for 20 million lookups).
@@ -256,6 +256,19 @@ def _watches(_: _Bench) -> Iterator[Figure]:
     yield from measure_watches()
 
 
+def _live(_: _Bench) -> Iterator[Figure]:
+    print("... live, some five minutes", file=sys.stderr, flush=True)
+    # It steers a cluster as the tests do.
+    root = {"PYTHONPATH": str(_HERE.parent)}
+    lines = run_measured([str(_HERE / "live.py")], allowed=(0, 2), variables=root).output.splitlines()
+    figures = [json.loads(line) for line in lines if line.startswith("{")]
+    if not figures:
+        # Without the jars of a cluster the other figures are measured all the same.
+        print(f"The part live is left out: {lines[-1]}", file=sys.stderr, flush=True)
+    for figure in figures:
+        yield Figure(**figure)
+
+
 _PARTS: Mapping[str, Callable[[_Bench], Iterator[Figure]]] = {
     "rival": _rival,
     "four": _four,
@@ -269,6 +282,7 @@ _PARTS: Mapping[str, Callable[[_Bench], Iterator[Figure]]] = {
     "serving": _serving,
     "topics": _topics,
     "watches": _watches,
+    "live": _live,
 }
 
 

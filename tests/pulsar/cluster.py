@@ -107,6 +107,8 @@ class Cluster:
         self.folder = folder
         #: what brokers are started with beside what all clusters have, by rack
         self.settings = {rack: dict((settings or {}).get(rack, {})) for rack in RACKS}
+        #: Java and jars of each broker, by rack
+        self.installed = dict.fromkeys(RACKS, installed)
         self._installed = installed
         #: sent with every request to the REST
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -135,9 +137,10 @@ class Cluster:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._write_log_settings("info")
         services = self.folder / "services"
-        self._services = self._jvm(
-            "Node", "services", str(services), CLUSTER, str(self.zookeeper_port), str(self._bookie_port),
-            folder=services, heap_mb=256,
+        self._services = Jvm(
+            self._installed, "Node", "services", str(services), CLUSTER,
+            str(self.zookeeper_port), str(self._bookie_port),
+            folder=services, log_settings=self._log_settings, heap_mb=256,
         )  # fmt: skip
         self._services.wait_until("ZooKeeper and the bookie", (services / "ready").exists)
         for broker in self.brokers.values():
@@ -182,7 +185,10 @@ class Cluster:
         broker.folder.mkdir(exist_ok=True)
         conf = broker.folder / "broker.conf"
         conf.write_text("".join(f"{key}={value}\n" for key, value in settings.items()), encoding="utf-8")
-        broker.jvm = self._jvm("Node", "broker", str(conf), folder=broker.folder, heap_mb=700)
+        broker.jvm = Jvm(
+            self.installed[broker.rack], "Node", "broker", str(conf),
+            folder=broker.folder, log_settings=self._log_settings, heap_mb=700,
+        )  # fmt: skip
 
     def _await_ready(self, broker: Broker) -> None:
         def is_ready() -> bool:
@@ -193,9 +199,6 @@ class Cluster:
             return True
 
         broker.running.wait_until(f"broker {broker.rack}", is_ready)
-
-    def _jvm(self, *command: str, folder: Path, heap_mb: int) -> Jvm:
-        return Jvm(self._installed, *command, folder=folder, log_settings=self._log_settings, heap_mb=heap_mb)
 
     # What it is asked
 

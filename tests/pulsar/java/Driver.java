@@ -1,14 +1,24 @@
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.netty.buffer.ByteBuf;
+import io.netty.buffer.ByteBufUtil;
+import io.netty.buffer.Unpooled;
+import java.io.BufferedInputStream;
+import java.io.BufferedOutputStream;
 import java.io.BufferedReader;
+import java.io.DataInputStream;
+import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.net.InetSocketAddress;
+import java.net.Socket;
 import java.net.SocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
+import java.util.Arrays;
 import java.util.Map;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.ConcurrentHashMap;
@@ -24,7 +34,10 @@ import org.apache.pulsar.client.impl.ClientCnx;
 import org.apache.pulsar.client.impl.ConsumerImpl;
 import org.apache.pulsar.client.impl.ProducerImpl;
 import org.apache.pulsar.client.impl.PulsarClientImpl;
+import org.apache.pulsar.common.api.proto.BaseCommand;
+import org.apache.pulsar.common.api.proto.CommandLookupTopicResponse;
 import org.apache.pulsar.common.naming.TopicName;
+import org.apache.pulsar.common.protocol.Commands;
 
 /**
  * Java clients that are steered by commands, one JSON object per line of standard input; each is answered by one line of standard
@@ -83,6 +96,10 @@ public final class Driver {
             open(name, command);
             return;
         }
+        if (command.get("do").textValue().equals("burst")) {
+            burst(command, answer);
+            return;
+        }
         Client client = clients.get(name);
         if (client == null) {
             throw new IllegalArgumentException("no client named " + name);
@@ -116,7 +133,7 @@ public final class Driver {
                 client.pulsar.close();
             }
             default -> throw new IllegalArgumentException(
-                    "no command " + command.get("do") + "; known: open, lookup, send, subscribe, receive, close");
+                    "no command " + command.get("do") + "; known: open, lookup, burst, send, subscribe, receive, close");
         }
     }
 
@@ -136,6 +153,72 @@ public final class Driver {
         answer.put("local", text(local));
         answer.put("broker_url", "pulsar://" + text(client.pulsar.getLookup()
                 .getBroker(TopicName.get(topic), client.properties).join().getLogicalAddress()));
+    }
+
+    /**
+     * Look topics up at one broker over a socket of its own, each {@code times} times and at most {@code window} at once: the
+     * client's own work, and its rule to ask equal questions once, would be most of what is measured.
+     */
+    private static void burst(JsonNode command, ObjectNode answer) throws Exception {
+        Map<String, String> properties = JSON.convertValue(command.get("properties"),
+                JSON.getTypeFactory().constructMapType(Map.class, String.class, String.class));
+        JsonNode topics = command.get("topics");
+        int count = topics.size() * command.get("times").intValue();
+        byte[][] frames = new byte[count][];
+        for (int i = 0; i < count; i++) {
+            frames[i] = bytes(Commands.newLookup(topics.get(i % topics.size()).textValue(), null, false, i, properties));
+        }
+        long[] sent = new long[count];
+        long[] took = new long[count];
+        try (Socket socket = new Socket("127.0.0.1", command.get("port").intValue())) {
+            socket.setTcpNoDelay(true);
+            BufferedOutputStream out = new BufferedOutputStream(socket.getOutputStream());
+            DataInputStream in = new DataInputStream(new BufferedInputStream(socket.getInputStream(), 1 << 16));
+            out.write(bytes(Commands.newConnect("none", "", "burst")));
+            out.flush();
+            read(in);
+            long began = System.nanoTime();
+            for (int asked = 0, answered = 0; answered < count; ) {
+                for (; asked < count && asked - answered < command.get("window").intValue(); asked++) {
+                    sent[asked] = System.nanoTime();
+                    out.write(frames[asked]);
+                }
+                out.flush();
+                do {
+                    BaseCommand given = read(in);
+                    if (given.hasLookupTopicResponse()) {
+                        CommandLookupTopicResponse response = given.getLookupTopicResponse();
+                        int number = (int) response.getRequestId();
+                        took[number] = System.nanoTime() - sent[number];
+                        if (response.getResponse() != CommandLookupTopicResponse.LookupType.Connect) {
+                            throw new IllegalStateException(topics.get(number % topics.size()) + " was answered "
+                                    + response.getResponse() + (response.hasMessage() ? " " + response.getMessage() : ""));
+                        }
+                        answered++;
+                    }
+                } while (in.available() > 0);
+            }
+            answer.put("seconds", (System.nanoTime() - began) / 1e9);
+        }
+        ArrayNode micros = answer.putArray("micros");
+        Arrays.stream(took).forEach(nanos -> micros.add(nanos / 1e3));
+    }
+
+    private static byte[] bytes(ByteBuf frame) {
+        try {
+            return ByteBufUtil.getBytes(frame);
+        } finally {
+            frame.release();
+        }
+    }
+
+    private static BaseCommand read(DataInputStream in) throws IOException {
+        byte[] frame = in.readNBytes(in.readInt());
+        BaseCommand command = new BaseCommand();
+        // Before a command stands its size, which is that of the frame without these four bytes.
+        command.parseFrom(Unpooled.wrappedBuffer(frame, 4, frame.length - 4), frame.length - 4);
+        command.materialize();
+        return command;
     }
 
     private Producer<String> producer(Client client, String topic) throws Exception {

@@ -90,17 +90,10 @@ final class DecisionServer {
         });
     }
 
-    /** Send a batch of lookups and wait until it is taken: not for a thread of the broker. */
+    /** Send a batch of lookups, or ask whether the server is well if there is none; wait, as no thread of the broker may. */
     void record(String batch) throws IOException, InterruptedException {
-        await(request("/record", PATIENCE).POST(HttpRequest.BodyPublishers.ofString(batch)));
-    }
-
-    /** Wait until the server says that it is well: not for a thread of the broker. */
-    void checkHealth() throws IOException, InterruptedException {
-        await(request("/health", PATIENCE));
-    }
-
-    private void await(HttpRequest.Builder request) throws IOException, InterruptedException {
+        HttpRequest.Builder request = batch.isEmpty() ? request("/health", PATIENCE)
+                : request("/record", PATIENCE).POST(HttpRequest.BodyPublishers.ofString(batch));
         HttpResponse<String> answer = client.send(request.build(), HttpResponse.BodyHandlers.ofString());
         if (answer.statusCode() != 200) {
             throw new IOException(sentence(answer));

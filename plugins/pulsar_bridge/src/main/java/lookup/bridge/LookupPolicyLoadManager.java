@@ -1,5 +1,8 @@
 package lookup.bridge;
 
+import static org.apache.commons.lang3.StringUtils.substringAfter;
+import static org.apache.commons.lang3.StringUtils.trimToNull;
+
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
@@ -13,6 +16,7 @@ import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import lookup.bridge.DecisionServer.Decision;
+import lookup.bridge.LookupRecorder.Lookup;
 import lookup.bridge.PolicySettings.Mode;
 import org.apache.pulsar.broker.PulsarServerException;
 import org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl;
@@ -30,7 +34,7 @@ import org.slf4j.LoggerFactory;
  */
 public class LookupPolicyLoadManager extends ExtensibleLoadManagerImpl {
     private static final Logger LOG = LoggerFactory.getLogger(LookupPolicyLoadManager.class);
-    private static final ObjectMapper JSON = ObjectMapperFactory.getMapper().getObjectMapper();
+    static final ObjectMapper JSON = ObjectMapperFactory.getMapper().getObjectMapper();
 
     /** Topics of lookups under way, since a selection gets the options alone; by identity, as weak keys are: many are equal. */
     private final Map<LookupOptions, ServiceUnitId> topics = new MapMaker().weakKeys().makeMap();
@@ -64,17 +68,16 @@ public class LookupPolicyLoadManager extends ExtensibleLoadManagerImpl {
         if (topic.isEmpty()) {
             return super.assign(topic, bundle, options);
         }
-        ObjectNode lookup = described(topic.get(), bundle, options);
+        long asked = ChronoUnit.MICROS.between(Instant.EPOCH, Instant.now());
         long began = System.nanoTime();
         topics.put(options, topic.get());
         CompletableFuture<Optional<BrokerLookupData>> assigned = super.assign(topic, bundle, options);
         assigned.whenComplete((owner, failure) -> {
             topics.remove(options);
-            boolean isAnswered = failure == null && owner.isPresent();
-            recorder.offer(lookup.put("result", isAnswered ? "connect" : "failed")
-                    .put("answer", isAnswered ? id(owner.get()) : null)
-                    .put("readOnly", options.isReadOnly()).put("authoritative", options.isAuthoritative())
-                    .put("latencyMicros", (System.nanoTime() - began) / 1_000).toString());
+            String answer = failure == null ? owner.map(LookupPolicyLoadManager::id).orElse(null) : null;
+            recorder.offer(new Lookup(asked, topic.get().toString(), bundle.toString(), options.getProperties(),
+                    answer == null ? "failed" : "connect", answer, trimToNull(options.getAdvertisedListenerName()),
+                    options.isReadOnly(), options.isAuthoritative(), (System.nanoTime() - began) / 1_000));
         });
         return assigned;
     }
@@ -110,7 +113,11 @@ public class LookupPolicyLoadManager extends ExtensibleLoadManagerImpl {
                 if (candidates.isEmpty()) {
                     throw new IllegalStateException("the filters leave no broker");
                 }
-                ObjectNode question = described(topics.get(options), bundle, options).put("broker", pulsar.getBrokerId())
+                ServiceUnitId topic = topics.get(options);
+                ObjectNode question = JSON.createObjectNode().put("broker", pulsar.getBrokerId())
+                        .put("ts", ChronoUnit.MICROS.between(Instant.EPOCH, Instant.now())).put("bundle", bundle.toString())
+                        .put("topic", topic == null ? null : topic.toString()).putPOJO("properties", options.getProperties())
+                        .put("listener", trimToNull(options.getAdvertisedListenerName()))
                         .put("shadow", settings.mode() == Mode.SHADOW).put("timeoutMillis", settings.timeout().toMillis());
                 question.set("candidates", JSON.valueToTree(candidates.keySet()));
                 ObjectNode view = JSON.createObjectNode();
@@ -124,13 +131,6 @@ public class LookupPolicyLoadManager extends ExtensibleLoadManagerImpl {
         });
     }
 
-    private static ObjectNode described(ServiceUnitId topic, ServiceUnitId bundle, LookupOptions options) {
-        return JSON.createObjectNode().put("ts", ChronoUnit.MICROS.between(Instant.EPOCH, Instant.now()))
-                .put("topic", topic == null ? null : topic.toString()).put("bundle", bundle.toString())
-                .put("listener", options.hasAdvertisedListenerName() ? options.getAdvertisedListenerName() : null)
-                .set("properties", JSON.valueToTree(options.getProperties()));
-    }
-
     private static void log(String verb, ServiceUnitId bundle, Decision chosen, Throwable failure) {
         if (failure == null) {
             LOG.info("Policy {} {} broker {} for bundle {}: {}", chosen.policy(), verb, chosen.broker(), bundle, chosen.id());
@@ -141,6 +141,6 @@ public class LookupPolicyLoadManager extends ExtensibleLoadManagerImpl {
 
     /** Return a broker's id: its address for HTTP, or HTTPS if that is all it has. */
     private static String id(BrokerLookupData broker) {
-        return (broker.webServiceUrl() != null ? broker.webServiceUrl() : broker.webServiceUrlTls()).replaceFirst("^.*://", "");
+        return substringAfter(broker.webServiceUrl() != null ? broker.webServiceUrl() : broker.webServiceUrlTls(), "://");
     }
 }

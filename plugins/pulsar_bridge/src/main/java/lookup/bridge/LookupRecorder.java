@@ -1,12 +1,11 @@
 package lookup.bridge;
 
-import com.google.common.collect.Queues;
 import com.google.common.util.concurrent.Uninterruptibles;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.ArrayBlockingQueue;
-import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import org.slf4j.Logger;
@@ -17,13 +16,17 @@ final class LookupRecorder {
     private static final Logger LOG = LoggerFactory.getLogger(LookupRecorder.class);
     /** Ten seconds of a thousand lookups each: 3 MB, and at most 100 MB if all are of the largest size. */
     private static final int QUEUE = 10_000;
-    /** Characters of a lookup with its properties; 200 of them stay below the 4 MiB that a server takes. */
-    private static final int LARGEST = 5_000;
+    /** Characters of a lookup's topic, twice, and properties: 200 stay below the 4 MiB that a server takes, escaped as well. */
+    private static final int LARGEST = 3_000;
     private static final int BATCH = 200;
+
+    /** A lookup that was answered. It becomes JSON in the recorder's thread: the broker's threads have lookups to answer. */
+    record Lookup(long ts, String topic, String bundle, Map<String, String> properties, String result, String answer,
+            String listener, boolean readOnly, boolean authoritative, long latencyMicros) { }
 
     private final String broker;
     private final DecisionServer server;
-    private final BlockingQueue<String> queue = new ArrayBlockingQueue<>(QUEUE);
+    private final ArrayBlockingQueue<Lookup> queue = new ArrayBlockingQueue<>(QUEUE);
     /** Lookups that were not recorded, since the broker started. */
     private final AtomicLong dropped = new AtomicLong();
     private final Thread thread = new Thread(this::send, "lookup-recorder");
@@ -36,9 +39,10 @@ final class LookupRecorder {
         thread.start();
     }
 
-    /** Take in a lookup, as JSON, for the next batch; return at once. */
-    void offer(String lookup) {
-        if (lookup.length() > LARGEST || !queue.offer(lookup)) {
+    /** Take in a lookup for the next batch; return at once. */
+    void offer(Lookup lookup) {
+        int length = 2 * lookup.topic.length() + String.valueOf(lookup.properties).length();
+        if (length > LARGEST || !queue.offer(lookup)) {
             dropped.incrementAndGet();
         }
     }
@@ -50,16 +54,18 @@ final class LookupRecorder {
     }
 
     private void send() {
-        List<String> batch = new ArrayList<>();
+        List<Lookup> batch = new ArrayList<>();
         while (!isClosed || !queue.isEmpty()) {
             try {
                 // Until the server is well, lookups stay in the queue: no batch is lost by trying.
-                server.checkHealth();
+                server.record("");
                 while (!isClosed || !queue.isEmpty()) {
-                    Queues.drain(queue, batch, BATCH, 500, TimeUnit.MILLISECONDS);
+                    // Not by waiting at the queue itself: that thread is woken for every lookup.
+                    Thread.sleep(queue.size() < BATCH && !isClosed ? 200 : 0);
+                    queue.drainTo(batch, BATCH);
                     if (!batch.isEmpty()) {
-                        server.record(String.format("{\"broker\":\"%s\",\"dropped\":%d,\"lookups\":[%s]}", broker, dropped.get(),
-                                String.join(",", batch)));
+                        server.record(LookupPolicyLoadManager.JSON.writeValueAsString(
+                                Map.of("broker", broker, "dropped", dropped.get(), "lookups", batch)));
                     }
                     batch.clear();
                 }

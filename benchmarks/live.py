@@ -1,0 +1,312 @@
+"""The broker's side of the decision server in a real cluster of three brokers, each lookup timed by its client.
+
+One broker runs Pulsar's own class (`stock`), one records (`record`), one records and asks the server (`decide`). The
+first is a subclass that adds nothing, under the name of the bridge's class: brokers send lookups on, and offer each
+other no bundles, if the names of their classes differ. A class cannot change while a broker runs, so arms of a
+comparison are two brokers that are asked in turns, in short blocks; brokers differ a little, so the three change roles
+twice, and every broker is every arm once.
+
+    first assignments     `decide` against `stock`: the first lookup of a bundle that no broker owns
+    owned bundles         `decide` against `stock`, one lookup after the other
+    lookups per second    `record` against `stock`, many lookups at once over one connection
+
+Each bundle that is looked up again is owned by the third broker. The server has a machine of its own in a real cluster;
+here it gets the processors only when nothing else wants them while lookups per second are counted, in blocks that the
+broker's queue holds, and between blocks it takes in what was recorded. Processor time is that of all the broker's
+threads.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from figures import Figure
+from numpy.typing import NDArray
+
+from tests.processes import awaited
+from tests.pulsar.cluster import RACKS, Broker
+from tests.pulsar.jvm import Installation, installation
+from tests.pulsar.live import Live, running_live, topics_by_bundle
+
+__all__ = ["measure_live"]
+
+_ROLES = ("stock", "record", "decide")
+_STOCK = """
+package lookup.bridge;
+
+public class LookupPolicyLoadManager extends org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl {
+}
+"""
+#: First assignments of each arm in a round, and of one block.
+_FIRST, _FIRST_BLOCK = 132, 12
+#: Lookups of one block of owned bundles, one after the other; and such blocks of each arm in a round.
+_OWNED_BLOCK, _OWNED_BLOCKS = 400, 14
+#: Lookups of one block, so many at once; and such blocks of each arm in a round.
+_RATE_BLOCK, _WINDOW, _RATE_BLOCKS = 8_000, 64, 7
+_OWNED_TOPICS = 40
+_RESAMPLES = 2_000
+#: Bounds: ms that a first assignment may take longer at p50 and p99; of a broker's own rate, what must be left.
+_MOST_P50_MS, _MOST_P99_MS, _LEAST_RATE = 5.0, 25.0, 0.97
+#: ms: an owned bundle's lookup may differ by less than this and count as equal; a lookup takes ten times as long.
+_RESOLUTION_MS = 0.05
+_POLICY = """
+[[policies]]
+name = "rack-then-load"
+scorers = [{ use = "property-match", key = "rack", weight = 0.7 }, { use = "headroom", weight = 0.3 }]
+selector = "best"
+"""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass
+class _Measured:
+    """Milliseconds of single lookups by arm, and of whole blocks the lookups per second; a list holds the rounds."""
+
+    first: Mapping[str, list[Floats]] = field(default_factory=lambda: {"stock": [], "decide": []})
+    #: medians of blocks
+    owned: Mapping[str, list[Floats]] = field(default_factory=lambda: {"stock": [], "decide": []})
+    rate: Mapping[str, list[Floats]] = field(default_factory=lambda: {"stock": [], "record": []})
+    #: processor time of a broker for one lookup, µs
+    processor: Mapping[str, list[Floats]] = field(default_factory=lambda: {"stock": [], "record": []})
+    recorded: float = 0.0
+    sent: int = 0
+
+
+class _Bench:
+    """A running cluster with its roles."""
+
+    def __init__(self, live: Live, stock: Path) -> None:
+        self._live, self._clients = live, live.cluster.java_clients()
+        bridge = live.cluster.installed["A"]
+        self._installed = dict.fromkeys(_ROLES, bridge) | {
+            "stock": replace(bridge, class_path=f"{stock}:{bridge.class_path}")
+        }
+        self.by_role: dict[str, Broker] = {}
+        self.measured = _Measured()
+
+    def change_roles(self, number: int) -> None:
+        """Give every broker another role, by a restart."""
+        brokers = [*self._live.cluster.brokers.values()]
+        self.by_role = {role: brokers[(at + number) % len(brokers)] for at, role in enumerate(_ROLES)}
+        for role, broker in self.by_role.items():
+            self._live.cluster.installed[broker.rack] = self._installed[role]
+            self._live.cluster.settings[broker.rack]["lookupPolicyMode"] = "decide" if role == "decide" else "record"
+            self._live.restart(broker)
+        self._live.await_brokers(len(RACKS))
+
+    def burst(self, role: str, topics: Sequence[str], times: int, window: int, rack: str = "A") -> tuple[Floats, float]:
+        """Ask the broker of a role; return the time of each lookup in ms, and of all in s."""
+        answer = self._clients.ask(
+            do="burst", client="", port=self.by_role[role].binary_port, topics=list(topics), times=times,
+            window=window, properties={"rack": rack, "app": "shop"},
+        ).result(120)  # fmt: skip
+        if "error" in answer:
+            raise RuntimeError(f"the broker in mode {role}: {answer['error']}")
+        return np.array(answer["micros"]) / 1e3, float(answer["seconds"])
+
+    def first(self, number: int) -> None:
+        """Time the first lookup of bundles that have no owner, in turns."""
+        namespace, arms = f"public/first-{number}", ("stock", "decide")
+        bundles = 2 * _FIRST + 1
+        self._live.cluster.create_namespace(namespace, bundles)
+        topics = [*topics_by_bundle(namespace, bundles).values()]
+        took: dict[str, list[Floats]] = {arm: [] for arm in arms}
+        for at in range(0, len(topics), _FIRST_BLOCK):
+            turn = at // _FIRST_BLOCK
+            # The policy goes by racks, Pulsar's class draws: owners are spread over the brokers either way.
+            rack = RACKS[turn // 2 % len(RACKS)]
+            took[arms[turn % 2]].append(self.burst(arms[turn % 2], topics[at : at + _FIRST_BLOCK], 1, 1, rack)[0])
+        for arm in arms:
+            # The first blocks meet code that Java has not compiled yet.
+            self.measured.first[arm].append(np.concatenate(took[arm][2:]))
+
+    def owned(self, number: int) -> list[str]:
+        """Time lookups of bundles that the broker in `record` owns, in turns; return topics that the third one owns."""
+        namespace, bundles = f"public/owned-{number}", 2 * _OWNED_TOPICS + 1
+        self._live.cluster.create_namespace(namespace, bundles)
+        topics = [*topics_by_bundle(namespace, bundles).values()]
+        here, there = topics[:_OWNED_TOPICS], topics[_OWNED_TOPICS:]
+        self.burst("decide", here, 1, 1, self.by_role["record"].rack)
+        self.burst("decide", there, 1, 1, self.by_role["decide"].rack)
+        times = _OWNED_BLOCK // _OWNED_TOPICS
+        self._in_turns(
+            self.measured.owned,
+            _OWNED_BLOCKS,
+            lambda arm: float(np.median(self.burst(arm, here, times, 1)[0])),
+        )
+        return there
+
+    def rates(self, topics: Sequence[str]) -> None:
+        """Count lookups per second of bundles that a third broker owns, in turns."""
+        processor: dict[str, list[float]] = {"stock": [], "record": []}
+
+        def rate(arm: str) -> float:
+            before, recorded = _processor_s(self.by_role[arm]), self._recorded()
+            _, seconds = self.burst(arm, topics, _RATE_BLOCK // len(topics), _WINDOW)
+            self._await_quiet()
+            processor[arm].append((_processor_s(self.by_role[arm]) - before) / _RATE_BLOCK * 1e6)
+            if arm == "record":
+                self.measured.sent += _RATE_BLOCK
+                self.measured.recorded += self._recorded() - recorded
+            return _RATE_BLOCK / seconds
+
+        self._in_turns(self.measured.rate, _RATE_BLOCKS, rate)
+        for arm, values in processor.items():
+            self.measured.processor[arm].append(np.array(values[1:]))
+
+    def _in_turns(self, kept: Mapping[str, list[Floats]], blocks: int, measure: Callable[[str], float]) -> None:
+        arms = [*kept]
+        values: dict[str, list[float]] = {arm: [] for arm in arms}
+        for block in range(blocks + 1):
+            for arm in arms[:: 1 if block % 2 else -1]:
+                values[arm].append(measure(arm))
+        for arm in arms:
+            kept[arm].append(np.array(values[arm][1:]))
+
+    def _recorded(self) -> float:
+        with urllib.request.urlopen(f"{self._live.server_url}/metrics", timeout=10) as answer:
+            lines = answer.read().decode().splitlines()
+        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("lookup_recorded_lookups_total"))
+
+    def _await_quiet(self) -> None:
+        """Wait until the server has taken what was recorded."""
+        seen = [-1.0]
+
+        def is_quiet() -> bool:
+            time.sleep(0.3)
+            seen.append(self._recorded())
+            return seen[-1] == seen[-2]
+
+        awaited(is_quiet)
+
+
+def _compiled(installed: Installation, folder: Path) -> Path:
+    """Compile Pulsar's own class under the bridge's name; return the folder for the class path."""
+    source = folder / "LookupPolicyLoadManager.java"
+    folder.mkdir()
+    source.write_text(_STOCK, encoding="utf-8")
+    compiler = installed.java.with_name("javac")
+    if not compiler.exists():
+        raise RuntimeError(f"there is no Java compiler {compiler}, which is needed to compare with Pulsar's own class")
+    subprocess.run([compiler, "-cp", installed.class_path, "-d", folder, source], check=True, capture_output=True)
+    return folder
+
+
+def _schedule(pid: int, policy: int) -> None:
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        os.sched_setscheduler(int(thread.name), policy, os.sched_param(0))
+
+
+def _processor_s(broker: Broker) -> float:
+    fields = Path(f"/proc/{broker.running.process.pid}/stat").read_text().rpartition(") ")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def measure_live() -> list[Figure]:
+    """Start a cluster and a server, measure all, and end them.
+
+    Raises:
+        RuntimeError: a sentence that says what is missing to start a cluster.
+    """
+    installed = installation()
+    with (
+        tempfile.TemporaryDirectory(prefix="bench-live-") as folder,
+        running_live(installed, Path(folder), "record") as live,
+    ):
+        live.write_serving("rack-then-load", _POLICY)
+        server = live.begin_server()
+        bench = _Bench(live, _compiled(installed, Path(folder) / "stock"))
+        for number in range(len(_ROLES)):
+            print(f"... live, round {number + 1}", file=sys.stderr, flush=True)
+            bench.change_roles(number)
+            topics = bench.owned(number)
+            _schedule(server.pid, os.SCHED_IDLE)
+            bench.rates(topics)
+            _schedule(server.pid, os.SCHED_OTHER)
+            bench.first(number)
+        return _figures(bench.measured)
+
+
+def _interval(rounds: Sequence[tuple[Floats, ...]], figure: Callable[..., float]) -> tuple[float, float, float]:
+    """Return a figure over all rounds and its 95 % interval by resampling within each round.
+
+    Args:
+        rounds: of each round one array for each arm; arrays of one length are resampled as pairs.
+        figure: of one array for each arm.
+    """
+    dice = np.random.default_rng(1)
+
+    def drawn() -> float:
+        picked = []
+        for arms in rounds:
+            at = [dice.integers(len(arm), size=len(arm)) for arm in arms]
+            picked.append([arm[number] for arm, number in zip(arms, at, strict=True)])
+        return figure(*[np.concatenate(arm) for arm in zip(*picked, strict=True)])
+
+    low, high = np.quantile([drawn() for _ in range(_RESAMPLES)], [0.025, 0.975])
+    whole = figure(*[np.concatenate(arm) for arm in zip(*rounds, strict=True)])
+    return whole, float(low), float(high)
+
+
+def _figures(measured: _Measured) -> list[Figure]:
+    first = [*zip(measured.first["stock"], measured.first["decide"], strict=True)]
+    each = sum(len(arm) for arm in measured.first["decide"])
+    figures = []
+    for quantile, most in ((0.5, _MOST_P50_MS), (0.99, _MOST_P99_MS)):
+        more, low, high = _interval(first, lambda a, b, q=quantile: float(np.quantile(b, q) - np.quantile(a, q)))
+        without = float(np.quantile(np.concatenate(measured.first["stock"]), quantile))
+        note = (
+            f"95 % interval {low:.2f} to {high:.2f}; {without:.2f} ms with Pulsar's class; {each} assignments each way"
+        )
+        what = f"first assignment, asking the server - Pulsar's class, p{100 * quantile:.0f}"
+        figures.append(Figure(what, more, "ms", most, note=note))
+    owned = [(b - a,) for a, b in zip(measured.owned["stock"], measured.owned["decide"], strict=True)]
+    more, low, high = _interval(owned, lambda pairs: float(pairs.mean()))
+    alone = float(np.concatenate(measured.owned["stock"]).mean())
+    note = (
+        f"95 % interval {low:.4f} to {high:.4f}; {alone:.3f} ms with Pulsar's class; medians of {_OWNED_BLOCK} lookups"
+    )
+    figures.append(
+        Figure("lookup of an owned bundle, deciding - Pulsar's class", more, "ms", _RESOLUTION_MS, note=note)
+    )
+    for what, kept, bound in (
+        ("lookups per second, recording / Pulsar's class", measured.rate, _LEAST_RATE),
+        ("processor time of a lookup, recording / Pulsar's class", measured.processor, None),
+    ):
+        pairs = [(b / a,) for a, b in zip(kept["stock"], kept["record"], strict=True)]
+        ratio, low, high = _interval(pairs, lambda values: float(np.exp(np.log(values).mean())))
+        alone = float(np.concatenate(kept["stock"]).mean())
+        note = (
+            f"95 % interval {low:.3f} to {high:.3f}; {alone:,.0f} {'lookups/s' if bound else 'µs'} with Pulsar's class"
+        )
+        figures.append(Figure(what, ratio, "", bound, least=True, note=note))
+    share = measured.recorded / measured.sent
+    figures.append(Figure("lookups recorded at that rate", 100 * share, "%", note="the rest was dropped and counted"))
+    return figures
+
+
+def main() -> int:
+    """Measure, and print the figures as JSON, one per line; return 2 if a cluster cannot be had."""
+    try:
+        figures = measure_live()
+    except RuntimeError as error:
+        print(error)
+        return 2
+    for figure in figures:
+        print(json.dumps(asdict(figure)))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
