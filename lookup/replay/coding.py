@@ -69,7 +69,7 @@ class Share:
     properties: list[str | None] = field(default_factory=list)
     #: lookups that carry each of the properties
     by_properties: list[int] = field(default_factory=list)
-    #: rows, of demand or not, to which each rule for clients applies
+    #: lookups to which each rule for clients applies
     by_rule: list[int] = field(default_factory=list)
     brokers: list[str] = field(default_factory=list)
     #: lookups that carry each of the brokers
@@ -269,7 +269,7 @@ class Coder:
         checks.refuse(
             atoms == TopicCodes.BAD, lambda text: self._atoms.reasons.get(text, "the topic is missing"), "topic"
         )
-        properties = self._property_codes(batch)
+        properties, by_rule = self._property_codes(batch)
         checks.refuse(properties < 0, lambda _: "properties is not a JSON object of texts", "properties")
         results = self._coded(batch, "result", lambda text: RESULTS.index(text) if text in RESULTS else -1)
         checks.refuse(results < 0, lambda text: f"result {text!r} is none of {', '.join(RESULTS)}", "result")
@@ -293,14 +293,22 @@ class Coder:
                 columns[name] = self._coded(batch, "topic", partial(_domain_code, words), memo="domain")
             else:
                 columns[name] = self._coded(batch, name, words.code, memo=f"extra {name}")
-        return columns, usable & (atoms >= 0) & ~is_redirect
+        is_demand = usable & (atoms >= 0) & ~is_redirect
+        # Of demand only, since shares without any are dropped. One count more, of rows without a rule, is left out.
+        if by_rule is not None:
+            self._by_rule += np.bincount(by_rule[is_demand], minlength=len(self._by_rule) + 1)[:-1]
+        return columns, is_demand
 
-    def _property_codes(self, batch: LogBatch) -> Codes:
-        """Return the code of each row's properties, completed by the rules for clients; -1 if they are unusable."""
+    def _property_codes(self, batch: LogBatch) -> tuple[Codes, Codes | None]:
+        """Return the code of each row's properties, completed by the rules for clients, and the rule that did it.
+
+        Properties have -1 if they are unusable; of rules there is one more for rows without any, and None if none can
+        apply.
+        """
         words, rules = self._properties, self._plan.client_rules
         logged = self._coded(batch, "properties", lambda text: _canonical_code(text, words))
         if not rules or "client" not in batch.rows.schema.names:
-            return logged
+            return logged, None
 
         def first_rule(client: str | None) -> int:
             """Return the index of the first rule that matches a client, the number of rules if none does."""
@@ -308,8 +316,6 @@ class Coder:
             return next(matching, len(rules))
 
         by_rule = self._coded(batch, "client", first_rule, memo="rules")
-        # One count more, of the rows without a rule, is left out.
-        self._by_rule += np.bincount(by_rule, minlength=len(rules) + 1)[:-1]
         # Merged once per pair of properties and rule, of which there are few.
         pairs = column_keys(logged, size=len(words.codes) + 1, low=-1).by(by_rule, size=len(rules) + 1)
         (codes, matched), of_row = pairs.numbered()
@@ -321,7 +327,7 @@ class Coder:
                 # What a client sent itself wins over what a rule says of it.
                 merged = {**rules[rule].properties, **json.loads(texts[code])}
                 labelled.append(words.code(properties_text(merged)))
-        return np.array(labelled, dtype=np.int32)[of_row]
+        return np.array(labelled, dtype=np.int32)[of_row], by_rule
 
     def _coded(
         self, batch: LogBatch, name: str, code: Callable[[str | None], int], *, memo: str | None = None

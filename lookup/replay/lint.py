@@ -97,9 +97,9 @@ def lint(
 
 
 def _about_clients(settings: EvaluationFile, clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
-    """Find rules for clients that apply to no row."""
+    """Find rules for clients that apply to no lookup."""
     applied = np.sum([cluster.words.by_rule for cluster in clusters], axis=0)
-    rows = sum(cluster.words.counts["rows"] for cluster in clusters)
+    lookups = sum(cluster.words.counts["demand"] for cluster in clusters)
     for index, entry in enumerate(settings.clients):
         if applied[index]:
             continue
@@ -111,13 +111,13 @@ def _about_clients(settings: EvaluationFile, clusters: Sequence[ClusterPlan]) ->
             )
         else:
             others = int(applied.sum())
-            evidence = f"other rules apply to {others:,} rows" if others else "no rule applies to any row"
+            evidence = f"other rules apply to {others:,} lookups" if others else "no rule applies to any lookup"
             remedy = "compare it with the log's column `client`, which has to name clients"
         match = entry.match.cidr or entry.match.client
         yield Finding(
             "client-rule",
             f"clients[{index}], {shown(match)}, labels no client",
-            f"0 of {rows:,} rows",
+            f"0 of {lookups:,} lookups",
             evidence,
             remedy,
         )

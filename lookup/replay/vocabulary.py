@@ -27,7 +27,7 @@ class ClusterWords:
     properties: tuple[Mapping[str, str], ...]
     #: lookups that carry each of the properties, shape (n_properties,)
     by_properties: NDArray[np.int64]
-    #: rows, of demand or not, to which each rule for clients applies, shape (n_rules,)
+    #: lookups to which each rule for clients applies, shape (n_rules,)
     by_rule: NDArray[np.int64]
     #: texts by code of the fields of EXTRA_FIELDS that are coded
     extras: Mapping[str, tuple[str | None, ...]]

@@ -27,7 +27,7 @@ def trade_spec(locality: str, imbalance: str) -> dict[str, Any]:
     """Locality against imbalance, one point per policy with both intervals, its size the number of moves."""
     base = alt.Chart(_ROWS)
     x, y = alt.X("x:Q", title=imbalance).scale(zero=False), alt.Y("y:Q", title=locality).scale(zero=False)
-    role = alt.Color("role:N", title=None).scale(domain=["incumbent", "candidate"], range=["@worse", "@better"])
+    role = alt.Color("role:N", title=None).scale(domain=["incumbent", "candidate"], range=["@ink", "@series3"])
     moves = alt.Size("moves:Q", title="moves").scale(range=[30, 900])
     tip = [alt.Tooltip(f"{name}:N") for name in ("policy", "locality", "imbalance", "moved")]
     rims, words = _labels(base, x, y, "policy:N", dx=12, dy=-11)
