@@ -165,8 +165,16 @@ class OwnershipLog:
         self._change(line, event, bundle, ownership_change(data.source_broker, data), by)
 
     def overridden(self, line: int, event: LogEvent, match: _Match) -> None:
-        """Read `Overriding inactiveBroker:B, ownership serviceUnit:b from orphanData:RECORD to overrideData:RECORD`."""
+        """Read `Overriding inactiveBroker:B, ownership serviceUnit:b from orphanData:RECORD to overrideData:RECORD`.
+
+        A choice that had not become an owner is taken back, if it is in the same log.
+        """
         before, after = _record(match["before"]), _record(match["after"])
+        claim = f"{_bundle(event)} {self.origin.id_of(before.dst_broker or '')}"
+        chosen_us = self.rows.claimed_at(claim) if before.state is ServiceUnitState.ASSIGNING else None
+        # A broker that had died a moment ago was chosen, and never owned the bundle.
+        if chosen_us is not None and abs(before.timestamp * 1_000 - chosen_us) < _RECORD_FOLLOWS_US:
+            self.rows.withdraw(claim)
         owner = before.dst_broker if before.state is ServiceUnitState.OWNED else None
         # A split that another broker takes over is printed when it ends.
         if after.state is not ServiceUnitState.SPLITTING:

@@ -244,6 +244,29 @@ def test_a_choice_that_came_too_late_is_no_row(late: str, valid: str, *, holds: 
     assert len(_rows(_SELECTED, _skipped(late, valid))) == holds
 
 
+def _overriding(before: str) -> str:
+    after = _record("Owned", "b3:8080", ms=10_000, force="true")
+    parts = f"ownership serviceUnit:{_BUNDLE} from orphanData:{before} to overrideData:{after}"
+    return _line(f"Overriding inactiveBroker:b2:8080, {parts}", 10)
+
+
+@pytest.mark.parametrize(
+    ("before", "owners"),
+    [
+        # The chosen broker had died, and never owned the bundle.
+        (_record("Assigning", "b2:8080", ms=3), ["b3:8080"]),
+        (_record("Owned", "b2:8080", ms=30), ["b2:8080", "b3:8080"]),
+        # Another choice than the one in this log.
+        (_record("Assigning", "b2:8080", ms=5_000), ["b2:8080", "b3:8080"]),
+    ],
+)
+def test_a_choice_of_a_broker_that_had_died_is_no_row(before: str, owners: list[str]) -> None:
+    """What is overridden says whether the broker that was chosen ever owned the bundle."""
+    rows = _rows(_SELECTED, _overriding(before))
+
+    assert [row["broker"] for row in rows if row["event"] == "owned"] == owners
+
+
 @pytest.mark.parametrize(
     ("message", "reason"),
     [
