@@ -130,7 +130,8 @@ def test_ownership_in_logs_is_that_of_the_state_topic(session: _Session, layout:
 
     assert invented == []
     assert len(missing) <= 0.05 * len(session.changes)
-    assert len(session.changes) > 30
+    # Twelve first owners, four unloads, four moves and a split at least; how many follow from a lost broker is luck.
+    assert len(session.changes) > 20
     assert {row["event"] for row in session.changes} == {"owned", "unloaded", "split"}
 
 
