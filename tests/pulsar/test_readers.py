@@ -128,7 +128,10 @@ def test_ownership_in_logs_is_that_of_the_state_topic(session: _Session, layout:
 
     missing, invented = differences(rows, session.changes)
 
-    assert invented == []
+    # Two brokers may choose the same owner at once, and both say so: the second row changes nothing.
+    same = {(row["bundle"], row["event"], row.get("broker")): row["ts"] for row in reversed(session.changes)}
+    keys = [(row["bundle"], row["event"], row.get("broker"), row["ts"]) for row in invented]
+    assert [key for key in keys if abs(key[3] - same.get(key[:3], 0)) > 3_000_000] == []
     assert len(missing) <= 0.05 * len(session.changes)
     # Twelve first owners, four unloads, four moves and a split at least; how many follow from a lost broker is luck.
     assert len(session.changes) > 20
