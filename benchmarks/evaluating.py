@@ -14,7 +14,17 @@ from lookup.score.scoring import Plan, Scored, score
 from lookup.settings.evaluation import EvaluationSection
 from lookup.settings.loader import load_evaluation
 
-__all__ = ["default_seeds", "evaluate_command", "evaluate_in_session", "seeds_variable", "table_variables"]
+__all__ = [
+    "EVALUATE_MODULES",
+    "default_seeds",
+    "evaluate_command",
+    "evaluate_in_session",
+    "seeds_variable",
+    "table_variables",
+]
+
+#: What a run without Spark imports of this package, and by that all else.
+EVALUATE_MODULES = ("lookup.cli", "lookup.api.evaluating", "lookup.commands.sessions", "lookup.report.page")
 
 
 def default_seeds() -> int:

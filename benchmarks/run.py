@@ -1,8 +1,8 @@
 """`make bench`: every figure the project is held to, each against its floor or rival of the same run.
 
     python benchmarks/run.py                      all of it, about twelve minutes on two cores
-    python benchmarks/run.py --only decision      one part: rival, four, sixteen, doubling, steady, shared, closed,
-                                                  decision, serving, topics, watches, live
+    python benchmarks/run.py --only decision      one part: rival, four, sixteen, doubling, small, steady, shared,
+                                                  closed, decision, serving, topics, watches, live
     python benchmarks/run.py --write              and keep the table in docs/benchmarks.md
 
 Logs are made under `bench-data/` where they are missing (7 seconds, 200 MB for 20 million lookups).
@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 
 from decision import measure_decision
-from evaluating import default_seeds, evaluate_command, seeds_variable, table_variables
+from evaluating import EVALUATE_MODULES, default_seeds, evaluate_command, seeds_variable, table_variables
 from figures import Figure, as_markdown, replace_block
 from processes import Measured, run_measured
 from serve import measure_serving
@@ -116,6 +116,22 @@ class _Bench:
         measured = self._once(f"steady {config}", lambda: run_measured([*arguments, "--master", _MASTER]))
         return [(float(spent), float(loop)) for spent, loop in json.loads(measured.output.splitlines()[-1])]
 
+    def small(self) -> tuple[float, float]:
+        """Return the seconds of an evaluation of a small log without Spark, and of its imports alone; in turns."""
+        log = self._data / "10k"
+        if not log.exists():
+            run_measured(["-m", "lookup.cli", "generate", "--lookups", "10000", "--output", str(log)])
+        path, imports = _HERE / "evaluation-4.toml", f"import {', '.join(EVALUATE_MODULES)}"
+        variables = {**table_variables(path, log / "lookups"), "LOOKUP_EVALUATION__DEFAULT_BUNDLES": "16"}
+        rounds = []
+        with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+            arguments = evaluate_command(path, log / "lookups", Path(folder) / "out", "none")
+            for number in range(1, _ROUNDS + 1):
+                print(f"... small, round {number}", file=sys.stderr, flush=True)
+                whole = run_measured(arguments, allowed=(0, 3, 4), variables=variables)
+                rounds.append((whole.seconds, run_measured(["-c", imports]).seconds))
+        return min(whole for whole, _ in rounds), min(alone for _, alone in rounds)
+
     def closed_loop(self, bundles: int, hours: int) -> float:
         """Return the seconds of one policy with a shedder over some hours of one cluster, on one core."""
         size = ["--bundles", str(bundles), "--hours", str(hours)]
@@ -180,6 +196,13 @@ def _doubling(bench: _Bench) -> Iterator[Figure]:
     yield Figure(
         "twice the log, peak memory of all Python processes", bench.memory("double").python_bytes / _GIB, "GiB", 4.0
     )
+
+
+def _small(bench: _Bench) -> Iterator[Figure]:
+    whole, imports = bench.small()
+    what = f"10,000 lookups, four policies, {default_seeds()} replicates, without Spark"
+    yield Figure(f"{what}, whole process", whole, "s", 3.0, note=f"the fastest of {_ROUNDS}; `--master none`")
+    yield Figure(f"{what} / its imports alone", whole / imports, "", note=f"imports {imports:.2f} s, in turns")
 
 
 def _steady(bench: _Bench) -> Iterator[Figure]:
@@ -275,6 +298,7 @@ _PARTS: Mapping[str, Callable[[_Bench], Iterator[Figure]]] = {
     "replicates": _replicates,
     "sixteen": _sixteen,
     "doubling": _doubling,
+    "small": _small,
     "steady": _steady,
     "shared": _shared,
     "closed": _closed,

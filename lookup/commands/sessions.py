@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 from lookup.commands.failures import ENDING, handled_by
 from lookup.commands.streams import say
 from lookup.errors import PulsarLookupError, SettingsError
-from lookup.logs.jobs import InProcess, Workers
+from lookup.logs.jobs import InProcess, Workers, usable_cores
 from lookup.model.quoting import quantity
 from lookup.replay.session import create_session, has_java
 
@@ -63,7 +63,7 @@ def workers_of(master: str | None, rows: Callable[[], int] | None = None) -> Ite
             say(f"note: there is no Java, which Spark needs; {quantity(count, 'row')} are evaluated in this process")
             master = NO_SPARK
     if master == NO_SPARK:
-        yield InProcess()
+        yield InProcess(usable_cores())
         return
     with spark_session(master) as session:
         yield session

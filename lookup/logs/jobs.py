@@ -1,6 +1,7 @@
 """Run jobs: one task per item, answers in the order of the items, a user's mistake in a task as a value.
 
-Spark's workers run them, or this process, one after the other: tasks and answers are the same.
+Spark's workers run them, or this process, one after the other or several at a time in forks of it: tasks and answers
+are the same.
 
 An exception that leaves a task reaches the driver as a Java stack trace, after Spark has tried the task again. A user's
 mistake is therefore returned, and raised again on the driver.
@@ -9,16 +10,24 @@ mistake is therefore returned, and raised again on the driver.
 from __future__ import annotations
 
 import gc
+import multiprocessing
+import os
+import signal
+import sys
+import traceback
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkProcess
+from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
 
 from lookup.errors import PulsarLookupError
 
-__all__ = ["Failed", "InProcess", "Workers", "attempt", "parallelism", "run_tasks", "successes"]
+__all__ = ["Failed", "InProcess", "Workers", "attempt", "parallelism", "run_tasks", "successes", "usable_cores"]
 
 _Answer = TypeVar("_Answer")
 _Item = TypeVar("_Item")
@@ -37,8 +46,12 @@ class Failed:
         return self.kind(self.message)
 
 
+@dataclass(frozen=True)
 class InProcess:
-    """Stands where a Spark session stands: tasks run in this process, without Java."""
+    """Stands where a Spark session stands: tasks run without Java, in this process or in forks of it."""
+
+    #: how many tasks run at a time; with more than one each runs in a fork, which a program with threads may not want
+    cores: int = 1
 
 
 #: What runs tasks.
@@ -47,7 +60,13 @@ Workers = SparkSession | InProcess
 
 def parallelism(workers: Workers) -> int:
     """Return how many tasks run at a time."""
-    return 1 if isinstance(workers, InProcess) else workers.sparkContext.defaultParallelism
+    return workers.cores if isinstance(workers, InProcess) else workers.sparkContext.defaultParallelism
+
+
+def usable_cores() -> int:
+    """Return how many tasks of `InProcess` may run at a time; one where a fork is not safe."""
+    # macOS: its own libraries, which numpy calls, start threads that do not survive a fork.
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
 
 
 def attempt(work: Callable[[], _Answer], *, pauses_collector: bool = True) -> _Answer | Failed:
@@ -87,9 +106,12 @@ def run_tasks(
     if not items:
         return []
     if isinstance(workers, InProcess):
+        calls = [partial(attempt, partial(task, item, shared), pauses_collector=pauses_collector) for item in items]
+        if workers.cores > 1 and len(calls) > 1:
+            return successes(_in_forks(calls, workers.cores))
         answers: list[_Answer | Failed] = []
-        for item in items:
-            answers.append(attempt(partial(task, item, shared), pauses_collector=pauses_collector))
+        for call in calls:
+            answers.append(call())
             # Nothing runs beside it, so nothing is lost by not trying the others.
             if isinstance(answers[-1], Failed):
                 break
@@ -109,6 +131,82 @@ def run_tasks(
     finally:
         broadcast.destroy()
     return successes(answers)
+
+
+def _in_forks(calls: Sequence[Callable[[], _Answer | Failed]], cores: int) -> list[_Answer | Failed]:
+    """Run each call in a fork of this process, so many at a time; return the answers up to the first mistake.
+
+    A fork needs no pickle of what it is given, and ends by itself once it has answered, even if this process is killed.
+    """
+    forks = multiprocessing.get_context("fork")
+    answers: dict[int, _Answer | Failed] = {}
+    running: dict[Connection, tuple[int, ForkProcess]] = {}
+    # Calls behind a mistake are not needed.
+    begun, needed = 0, len(calls)
+    try:
+        while len(answers) < needed:
+            while begun < needed and len(running) < cores:
+                receiver, sender = forks.Pipe(duplex=False)
+                process = forks.Process(target=_answer_into, args=(sender, calls[begun]))
+                with warnings.catch_warnings():
+                    # Python 3.12 warns of threads, which those of Arrow and numpy are; both prepare theirs for forks.
+                    warnings.simplefilter("ignore", DeprecationWarning)
+                    process.start()
+                sender.close()
+                running[receiver] = begun, process
+                begun += 1
+            ready = wait(list(running))
+            for receiver in [each for each in running if each in ready]:
+                number, process = running.pop(receiver)
+                answers[number] = _received(receiver, process)
+                if isinstance(answers[number], Failed):
+                    needed = min(needed, number + 1)
+            answers = {number: answer for number, answer in answers.items() if number < needed}
+    finally:
+        for receiver, (_, process) in running.items():
+            process.kill()
+            process.join()
+            receiver.close()
+    return [answers[number] for number in range(needed)]
+
+
+def _answer_into(sender: Connection, call: Callable[[], object]) -> None:
+    """Send what a call returns, or the error that it raises; runs in a fork."""
+    # Ctrl-C goes to everything in front of the terminal; the process that forked ends its forks.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    # A line that moves on a terminal belongs to a thread, which a fork does not have, and may have kept its lock.
+    sys.stdout = sys.stderr = sys.__stderr__
+    try:
+        answer = call()
+    except Exception as error:  # noqa: BLE001  it is raised again by the process that forked
+        error.add_note(traceback.format_exc())
+        answer = _Crash(error)
+    sender.send(answer)
+
+
+@dataclass(frozen=True)
+class _Crash:
+    """An error that is no mistake of the user's, on its way out of a fork."""
+
+    error: Exception
+
+
+def _received(receiver: Connection, process: ForkProcess) -> Any:
+    """Return the answer of a fork that has ended or is about to."""
+    try:
+        answer = receiver.recv()
+    except EOFError:
+        process.join()
+        code = process.exitcode or 0
+        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        raise PulsarLookupError(f"a process that ran a task ended too early, with {how}; out of memory?") from None
+    finally:
+        receiver.close()
+    process.join()
+    if isinstance(answer, _Crash):
+        raise answer.error
+    return answer
 
 
 def successes(answers: Sequence[_Answer | Failed]) -> list[_Answer]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
-
-import networkx as nx
+from typing import TYPE_CHECKING
 
 from lookup.model.broker import Location
+
+if TYPE_CHECKING:
+    from lookup.model.links import Links
 
 __all__ = ["LEVELS", "Edge", "Topology"]
 
@@ -50,18 +51,20 @@ class Topology:
         return self._between(a, b, "price_per_gb", self.price_per_gb)
 
     @cached_property
-    def graph(self) -> nx.Graph[str]:
-        """Return the links as a graph; nodes are places, edges carry `ms` and `price_per_gb`."""
-        graph: nx.Graph[str] = nx.Graph()
-        graph.add_edges_from((e.a, e.b, {"ms": e.ms, "price_per_gb": e.price_per_gb}) for e in self.edges)
-        return graph
+    def _links(self) -> Links | None:
+        """Return the links with the ways over them, None if there are no links."""
+        if not self.edges:
+            return None
+        # Few topologies have links, and networkx takes a sixth of the time in which a command starts.
+        from lookup.model.links import Links  # noqa: PLC0415
+
+        return Links((edge.a, edge.b, {"ms": edge.ms, "price_per_gb": edge.price_per_gb}) for edge in self.edges)
 
     @cached_property
     def distances(self) -> tuple[float, ...]:
         """Return every distance in ms that two places may have, ascending, each once."""
-        paths = nx.all_pairs_dijkstra_path_length(self.graph, weight="ms")
-        linked = chain.from_iterable(lengths.values() for _, lengths in paths)
-        return tuple(sorted({0.0, *self.distance_ms.values(), *map(float, linked)}))
+        linked = () if self._links is None else self._links.lengths("ms")
+        return tuple(sorted({0.0, *self.distance_ms.values(), *linked}))
 
     @cached_property
     def _known(self) -> dict[tuple[Location, Location, str], float | None]:
@@ -82,11 +85,9 @@ class Topology:
         if differing is None:
             return _figure(figures, "same")
         # Links replace a level's distance even if the way leads over other places, as traffic does.
-        try:
-            ends = getattr(a, differing), getattr(b, differing)
-            return float(nx.shortest_path_length(self.graph, *ends, weight=weight))
-        except (nx.NodeNotFound, nx.NetworkXNoPath):
-            return _figure(figures, differing)
+        ends = getattr(a, differing), getattr(b, differing)
+        linked = None if self._links is None else self._links.shortest(*ends, weight)
+        return _figure(figures, differing) if linked is None else linked
 
 
 def _figure(figures: Mapping[str, float], level: str) -> float:

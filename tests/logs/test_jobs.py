@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
+import time
+from pathlib import Path
 
 import pytest
 
-from lookup.errors import InputError
+from lookup.errors import InputError, PulsarLookupError
 from lookup.logs.jobs import Failed, InProcess, Workers, attempt, parallelism, run_tasks, successes
 
 
@@ -45,11 +49,13 @@ def test_the_first_mistake_is_raised() -> None:
         successes([1, Failed(InputError, "first"), Failed(InputError, "second")])
 
 
-@pytest.fixture(params=[pytest.param("spark", marks=pytest.mark.spark), "process"])
+@pytest.fixture(params=[pytest.param("spark", marks=pytest.mark.spark), "process", "forks"])
 def workers(request: pytest.FixtureRequest) -> Workers:
-    """Return what runs tasks: Spark's workers, or this process."""
-    workers: Workers = request.getfixturevalue("spark") if request.param == "spark" else InProcess()
-    return workers
+    """Return what runs tasks: Spark's workers, this process, or forks of it."""
+    if request.param == "spark":
+        workers: Workers = request.getfixturevalue("spark")
+        return workers
+    return InProcess(2 if request.param == "forks" else 1)
 
 
 def test_tasks_answer_in_the_order_of_their_items(workers: Workers) -> None:
@@ -57,6 +63,38 @@ def test_tasks_answer_in_the_order_of_their_items(workers: Workers) -> None:
     assert run_tasks(workers, [3, 1, 2], 10, lambda item, shared: item * shared) == [30, 10, 20]
     assert run_tasks(workers, [], None, lambda item, shared: item) == []
     assert parallelism(workers) >= 1
+
+
+def test_forks_run_tasks_at_the_same_time(tmp_path: Path) -> None:
+    """A task that waits for the one behind it ends."""
+
+    def meet(item: int, folder: Path) -> int:
+        """Say that this task runs and wait until the other has said so."""
+        (folder / str(item)).touch()
+        while not (folder / str(1 - item)).exists():
+            time.sleep(0.01)
+        return os.getpid()
+
+    assert os.getpid() not in run_tasks(InProcess(2), [0, 1], tmp_path, meet)
+
+
+def test_a_defect_in_a_fork_is_raised_as_it_was() -> None:
+    """With the traceback of the fork as a note."""
+    with pytest.raises(ZeroDivisionError) as raised:
+        run_tasks(InProcess(2), [1, 0], 1, lambda item, shared: shared // item)
+
+    assert "test_jobs.py" in raised.value.__notes__[0]
+
+
+def test_the_end_of_a_fork_is_a_sentence() -> None:
+    """As that of Spark's Java is."""
+
+    def end(item: int, shared: None) -> None:
+        """End as a process does that has no memory left."""
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with pytest.raises(PulsarLookupError, match="a process that ran a task ended too early, with signal 9"):
+        run_tasks(InProcess(2), [1, 2], None, end)
 
 
 def test_a_mistake_in_a_task_is_raised_on_the_driver(workers: Workers) -> None:
