@@ -135,10 +135,10 @@ class OwnershipLog:
         chosen_us = self.rows.claimed_at(claim)
         if late.state is not ServiceUnitState.ASSIGNING or chosen_us is None:
             return
-        # A choice and its record are written at nearly the same time. A record of another time, or one farther away
-        # than the record that holds, comes from another broker's choice of the same owner.
-        distance_us = abs(late.timestamp * 1_000 - chosen_us)
-        if distance_us < min(_RECORD_FOLLOWS_US, abs(valid.timestamp * 1_000 - chosen_us)):
+        # A broker publishes the record of a choice at once, and never before it. If both records name the same owner,
+        # that of this choice may be either, unless the one that holds is older than the choice.
+        follows = 0 <= late.timestamp * 1_000 - chosen_us < _RECORD_FOLLOWS_US
+        if follows and (valid.dst_broker != late.dst_broker or valid.timestamp * 1_000 < chosen_us):
             self.rows.withdraw(claim)
 
     def handled(self, line: int, event: LogEvent, match: _Match) -> None:

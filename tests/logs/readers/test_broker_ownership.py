@@ -235,6 +235,11 @@ _SELECTED = _line(f"Selected new owner broker: b2:8080 for bundle: {_BUNDLE}.")
         # The other broker chose the same owner; it is that one's row which goes.
         (_record("Assigning", "b2:8080", ms=40), _record("Assigning", "b2:8080", ms=3), True),
         (_record("Owned", "b2:8080", ms=3), _record("Assigning", "b3:8080", ms=-40), True),
+        # The same owner was chosen by both, and here later.
+        (_record("Assigning", "b2:8080", ms=3), _record("Assigning", "b2:8080", ms=-1), False),
+        # Both records follow this choice: either may be its own.
+        (_record("Assigning", "b2:8080", ms=3), _record("Assigning", "b2:8080", ms=3), True),
+        (_record("Assigning", "b2:8080", ms=3), _record("Assigning", "b3:8080", ms=2), False),
         # Long after this choice, which held, the bundle was unloaded and another broker chose the same owner too late.
         (_record("Assigning", "b2:8080", ms=1275), _record("Owned", "b3:8080", ms=1286), True),
     ],
