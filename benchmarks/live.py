@@ -54,6 +54,8 @@ _FIRST, _FIRST_BLOCK = 132, 12
 _OWNED_BLOCK, _OWNED_BLOCKS = 400, 14
 #: Lookups of one block, how many of them at once, and such blocks of each arm in a round.
 _RATE_BLOCK, _WINDOWS, _RATE_BLOCKS = 8_000, (1, 64), 6
+#: Blocks of each arm that are not counted: a broker compiles its code while it runs.
+_WARM_UP = 4
 _OWNED_TOPICS = 40
 _RESAMPLES = 2_000
 #: Bounds: ms that a first assignment may take longer at p50 and p99; of a broker's own rate, what must be left.
@@ -169,16 +171,16 @@ class _Bench:
 
         self._in_turns(self.measured.rate[window], _RATE_BLOCKS, rate)
         for arm, values in processor.items():
-            self.measured.processor[window][arm].append(np.array(values[1:]))
+            self.measured.processor[window][arm].append(np.array(values[_WARM_UP:]))
 
     def _in_turns(self, kept: Mapping[str, list[Floats]], blocks: int, measure: Callable[[str], float]) -> None:
         arms = [*kept]
         values: dict[str, list[float]] = {arm: [] for arm in arms}
-        for block in range(blocks + 1):
+        for block in range(blocks + _WARM_UP):
             for arm in arms[:: 1 if block % 2 else -1]:
                 values[arm].append(measure(arm))
         for arm in arms:
-            kept[arm].append(np.array(values[arm][1:]))
+            kept[arm].append(np.array(values[arm][_WARM_UP:]))
 
     def _recorded(self) -> float:
         with urllib.request.urlopen(f"{self._live.server_url}/metrics", timeout=10) as answer:

@@ -23,10 +23,29 @@ from lookup.collect.sources import Credentials, pulsar_client
 from tests.processes import awaited
 from tests.pulsar.cluster import CLUSTER, RACKS, Cluster, free_ports, running_cluster
 from tests.pulsar.jvm import Installation
+from tests.serve.servers import decide, started, view
 
 pytestmark = pytest.mark.pulsar
 
 _NAMESPACE = "public/secured"
+_SERVING = """
+[serving]
+cluster = "secured"
+record = "record"
+port = 0
+active = "spread"
+
+[collect]
+service_url = "{url}"
+token_file = "token"
+tls_ca = "{ca}"
+wait_s = 2
+
+[[policies]]
+name = "spread"
+filters = ["anti-affinity"]
+selector = "random"
+"""
 #: Sources that want a token and a certificate, as a collector names them.
 _REFUSING = ("the admin REST", "the state topic", "the topic of load reports", "the topic of top bundles")
 
@@ -208,3 +227,45 @@ def test_sources_that_refuse_are_named(secured: _Secured, tmp_path: Path, wrong:
 
     assert process.wait() == 0
     assert _files_with(token, tmp_path) == []
+
+
+def _serving(secured: _Secured, folder: Path, token: str, ca: Path) -> Path:
+    (folder / "token").write_text(token + "\n", encoding="utf-8")
+    settings = folder / "serving.toml"
+    settings.write_text(_SERVING.format(url=secured.service_url, ca=ca), encoding="utf-8")
+    return settings
+
+
+def test_decision_server_follows_owners(secured: _Secured, tmp_path: Path) -> None:
+    """With a token from a file a server knows all owners, and no output, record or log of a broker has the token."""
+    namespace = f"{_NAMESPACE}-served"
+    secured.cluster.create_namespace(namespace, 4)
+    with started(_serving(secured, tmp_path, secured.token, secured.ca)) as server:
+
+        def bundles() -> int:
+            return int(server.ask("GET", "/health")[1]["owners"]["bundles"])
+
+        before = awaited(bundles, "owners of the cluster's own bundles")
+        for topic in range(40):
+            secured.cluster.lookup_over_http(f"persistent://{namespace}/topic-{topic}", secured.cluster.running[0])
+        awaited(bundles, "owners of four bundles more", enough=lambda known: known >= before + 4)
+        assert server.ask("POST", "/decide", decide(view("a", "b")))[0] == 200
+        assert server.stop() == 0
+
+    assert not any(secured.token in line for line in server.said)
+    assert _files_with(secured.token, server.record, secured.cluster.folder) == []
+
+
+@pytest.mark.parametrize("wrong", ["token", "ca"])
+def test_decision_server_without_owners_says_so(secured: _Secured, tmp_path: Path, wrong: str) -> None:
+    """A server that may not read the state topic refuses to decide by owners, and says why at once."""
+    token = secured.wrong_token if wrong == "token" else secured.token
+    ca = secured.other_ca if wrong == "ca" else secured.ca
+
+    with started(_serving(secured, tmp_path, token, ca)) as server:
+        health = server.ask("GET", "/health")
+        decision = server.ask("POST", "/decide", decide(view("a", "b")))
+
+    assert (health[0], decision[0]) == (503, 503), (health, decision)
+    assert any("the state topic" in line for line in server.said), server.said
+    assert not any(token in line for line in server.said)

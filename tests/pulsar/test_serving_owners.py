@@ -128,3 +128,28 @@ def test_odds_follow_the_owners_of_the_cluster(
     assert len({tuple(sorted(owned.values())) for owned in seen}) > 3
     assert all(row["owners"] for row in rows)
     assert (verified.agree, verified.decisions) == (len(seen), len(seen))
+
+
+def test_loss_of_the_broker_that_serves_the_topic(
+    cluster: Cluster, java: JavaClients, namespaces: list[str], server: Server
+) -> None:
+    """If the broker of the state topic is killed, the server finds the topic again, and owners as it has them then."""
+    asking = java.open(f"spread-{next(_NUMBERS)}", cluster.service_url, {})
+    for number in range(6):
+        asking.do("lookup", topic=f"persistent://{namespaces[number % 2]}/topic-{number}")
+    lost = cluster.broker_at(cluster.lookup_over_http(STATE_TOPIC, cluster.running[0]))
+
+    def left() -> list[str]:
+        owners = owners_in_topic(cluster)
+        # Bundles of the broker's own, for its heartbeat, stay its own.
+        return [b for b, owner in owners.items() if owner == lost.id and b.rpartition("/")[0] in namespaces]
+
+    cluster.kill(lost)
+    awaited(left, "other owners of the lost broker's bundles", enough=lambda bundles: not bundles)
+    assert_odds_as_in_topic(cluster, server, namespaces, 30)
+    cluster.restart(lost)
+    assert_odds_as_in_topic(cluster, server, namespaces, 31)
+    assert server.stop() == 0
+    verified = verify(str(server.record))
+
+    assert (verified.agree, verified.decisions) == (2, 2)

@@ -56,8 +56,8 @@ _FIELD = re.compile(r"(\w+)=(\{[^}]*\}|[^,]*)")
 _CHILD = re.compile(r"(0x[0-9a-fA-F]{8}_0x[0-9a-fA-F]{8})=(?:Optional\[([^\[\]]*)\])?")
 #: An admin's request to unload a bundle ends within this time, and so does that of a shedder through the same API, µs.
 _UNLOAD_LASTS_US = 60_000_000
-#: A broker publishes the record of a choice within this time, some ms on 4.2.4, µs.
-_RECORD_FOLLOWS_US = 500_000
+#: A broker publishes the record of a choice within this time, some ms on 4.2.4.
+_RECORD_FOLLOWS_MS = 500
 
 _Match = re.Match[str]
 
@@ -137,8 +137,9 @@ class OwnershipLog:
             return
         # A broker publishes the record of a choice at once, and never before it. If both records name the same owner,
         # that of this choice may be either, unless the one that holds is older than the choice.
-        follows = 0 <= late.timestamp * 1_000 - chosen_us < _RECORD_FOLLOWS_US
-        if follows and (valid.dst_broker != late.dst_broker or valid.timestamp * 1_000 < chosen_us):
+        chosen_ms = chosen_us // 1_000
+        follows = 0 <= late.timestamp - chosen_ms < _RECORD_FOLLOWS_MS
+        if follows and (valid.dst_broker != late.dst_broker or valid.timestamp < chosen_ms):
             self.rows.withdraw(claim)
 
     def handled(self, line: int, event: LogEvent, match: _Match) -> None:
@@ -173,7 +174,7 @@ class OwnershipLog:
         claim = f"{_bundle(event)} {self.origin.id_of(before.dst_broker or '')}"
         chosen_us = self.rows.claimed_at(claim) if before.state is ServiceUnitState.ASSIGNING else None
         # A broker that had died a moment ago was chosen, and never owned the bundle.
-        if chosen_us is not None and abs(before.timestamp * 1_000 - chosen_us) < _RECORD_FOLLOWS_US:
+        if chosen_us is not None and abs(before.timestamp - chosen_us // 1_000) < _RECORD_FOLLOWS_MS:
             self.rows.withdraw(claim)
         owner = before.dst_broker if before.state is ServiceUnitState.OWNED else None
         # A split that another broker takes over is printed when it ends.

@@ -20,8 +20,8 @@ def _line(message: str, second: int = 0) -> str:
     return f"2026-01-31T12:00:{second:02},000+0000 [pulsar-io-4-1] INFO  org.apache.pulsar.broker.X - {message}"
 
 
-def _json(message: str, **context: str) -> str:
-    instant = {"epochSecond": _TS // 1_000_000, "nanoOfSecond": 0}
+def _json(message: str, nanos: int = 0, **context: str) -> str:
+    instant = {"epochSecond": _TS // 1_000_000, "nanoOfSecond": nanos}
     return json.dumps({"instant": instant, "loggerName": "o.a.p.X", "message": message, "contextMap": context})
 
 
@@ -247,6 +247,14 @@ _SELECTED = _line(f"Selected new owner broker: b2:8080 for bundle: {_BUNDLE}.")
 def test_a_choice_that_came_too_late_is_no_row(late: str, valid: str, *, holds: bool) -> None:
     """Of two brokers that choose at the same time, the one whose record is skipped withdraws its row."""
     assert len(_rows(_SELECTED, _skipped(late, valid))) == holds
+
+
+def test_times_of_records_are_milliseconds() -> None:
+    """A log that counts microseconds may give a choice a later time than its record has."""
+    selected = _json(f"Selected new owner broker: b2:8080 for bundle: {_BUNDLE}.", nanos=726_000)
+    late, valid = _record("Assigning", "b2:8080"), _record("Assigning", "b3:8080")
+
+    assert _rows(selected, _skipped(late, valid)) == []
 
 
 def _overriding(before: str) -> str:

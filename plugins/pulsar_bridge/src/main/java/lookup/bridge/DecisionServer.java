@@ -91,9 +91,9 @@ final class DecisionServer {
     }
 
     /** Send a batch of lookups, or ask whether the server is well if there is none; wait, as no thread of the broker may. */
-    void record(String batch) throws IOException, InterruptedException {
-        HttpRequest.Builder request = batch.isEmpty() ? request("/health", PATIENCE)
-                : request("/record", PATIENCE).POST(HttpRequest.BodyPublishers.ofString(batch));
+    void record(byte[] batch) throws IOException, InterruptedException {
+        HttpRequest.Builder request = batch.length == 0 ? request("/health", PATIENCE)
+                : request("/record", PATIENCE).POST(HttpRequest.BodyPublishers.ofByteArray(batch));
         HttpResponse<String> answer = client.send(request.build(), HttpResponse.BodyHandlers.ofString());
         if (answer.statusCode() != 200) {
             throw new IOException(sentence(answer));

@@ -70,7 +70,9 @@ public class LookupPolicyLoadManager extends ExtensibleLoadManagerImpl {
         }
         long asked = ChronoUnit.MICROS.between(Instant.EPOCH, Instant.now());
         long began = System.nanoTime();
-        topics.put(options, topic.get());
+        if (settings.mode() != Mode.RECORD) {
+            topics.put(options, topic.get());
+        }
         CompletableFuture<Optional<BrokerLookupData>> assigned = super.assign(topic, bundle, options);
         assigned.whenComplete((owner, failure) -> {
             topics.remove(options);

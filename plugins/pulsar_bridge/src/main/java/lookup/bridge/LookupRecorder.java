@@ -16,9 +16,8 @@ final class LookupRecorder {
     private static final Logger LOG = LoggerFactory.getLogger(LookupRecorder.class);
     /** Ten seconds of a thousand lookups each: 3 MB, and at most 100 MB if all are of the largest size. */
     private static final int QUEUE = 10_000;
-    /** Characters of a lookup's topic, twice, and properties: 200 stay below the 4 MiB that a server takes, escaped as well. */
-    private static final int LARGEST = 3_000;
-    private static final int BATCH = 200;
+    /** Characters of a lookup's topic, twice, and properties: 400 stay below the 4 MiB that a server takes, escaped as well. */
+    private static final int LARGEST = 1_600, BATCH = 400;
 
     /** A lookup that was answered. It becomes JSON in the recorder's thread: the broker's threads have lookups to answer. */
     record Lookup(long ts, String topic, String bundle, Map<String, String> properties, String result, String answer,
@@ -58,13 +57,13 @@ final class LookupRecorder {
         while (!isClosed || !queue.isEmpty()) {
             try {
                 // Until the server is well, lookups stay in the queue: no batch is lost by trying.
-                server.record("");
+                server.record(new byte[0]);
                 while (!isClosed || !queue.isEmpty()) {
                     // Not by waiting at the queue itself: that thread is woken for every lookup.
                     Thread.sleep(queue.size() < BATCH && !isClosed ? 200 : 0);
                     queue.drainTo(batch, BATCH);
                     if (!batch.isEmpty()) {
-                        server.record(LookupPolicyLoadManager.JSON.writeValueAsString(
+                        server.record(LookupPolicyLoadManager.JSON.writeValueAsBytes(
                                 Map.of("broker", broker, "dropped", dropped.get(), "lookups", batch)));
                     }
                     batch.clear();
