@@ -21,6 +21,7 @@ from lookup.commands.options import (
     cluster,
     ratio,
     require_extra,
+    settings_path,
 )
 from lookup.commands.streams import data_console, plain_table, print_json, progress, warn
 from lookup.engine.build import part_table
@@ -51,7 +52,10 @@ def add_arguments(parser: Parser) -> None:
         help="log reader, see `lookup plugins list log_readers`; times without offset are UTC, or in its `timezone`",
     )
     parser.add_argument(
-        "--mapping", metavar="FILE", help='TOML file with the parameters of the reader, and its name as use = "NAME"'
+        "--mapping",
+        type=settings_path,
+        metavar="FILE",
+        help='TOML file with the parameters of the reader, and its name as use = "NAME"; or shipped:NAME',
     )
     parser.add_argument("--cluster", type=cluster, metavar="NAME", help="cluster of rows whose source does not say it")
     # No default here: the library has it, and importing that would import Spark.
@@ -74,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     """
     require_extra("ingest", "pyspark", "pyarrow", "pandas")
     from lookup.commands.sessions import NO_SPARK, java_version, workers_of
-    from lookup.logs.ingest import MAX_QUARANTINE_RATIO, ingest, load_reader
+    from lookup.logs.ingest import MAX_QUARANTINE_RATIO, check_columns, ingest, load_reader
     from lookup.logs.outputs import require_free, write_beside
     from lookup.logs.sources import list_files
     from lookup.report.manifest import RunFacts, fingerprint, manifest_json
@@ -85,6 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
     reader = load_reader(registry, reader=arguments.reader, mapping=arguments.mapping)
     # Before Spark, which takes seconds to start.
     files = list_files(sources)
+    check_columns(reader, files)
     _require_apart(dict.fromkeys([*sources, *files]), output)
     require_free(output, force=arguments.force)
     permitted = arguments.max_quarantine_ratio

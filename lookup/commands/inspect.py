@@ -8,7 +8,16 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from lookup.api.selection import select
-from lookup.commands.options import COMMAND_LINE, Command, Parser, add_format, add_set, require_extra, settings_flags
+from lookup.commands.options import (
+    COMMAND_LINE,
+    Command,
+    Parser,
+    add_format,
+    add_set,
+    require_extra,
+    settings_flags,
+    settings_path,
+)
 from lookup.commands.streams import data_console, plain, print_json, progress, warn
 from lookup.errors import SettingsError
 from lookup.model.quoting import quantity
@@ -28,7 +37,10 @@ def add_arguments(parser: Parser) -> None:
     """Add the flags of `lookup inspect`."""
     parser.need("lookups", nargs="?", metavar="LOOKUPS", help="the table LOOKUPS: a Parquet file or a folder of them")
     parser.add_argument(
-        "--config", metavar="FILE", help="an evaluation whose brokers, rules and policies are held against the log"
+        "--config",
+        type=settings_path,
+        metavar="FILE",
+        help="an evaluation whose brokers, rules and policies are held against the log",
     )
     add_set(parser, "evaluation.session_s=300")
     add_format(parser, "table", "json")

@@ -20,6 +20,7 @@ from lookup.model.names import cluster_problem
 from lookup.model.quoting import suggestion
 from lookup.model.sentences import Sentence
 from lookup.model.time import is_in_calendar, to_us
+from lookup.settings.shipped import shipped_path
 
 __all__ = [
     "ANY_SETTINGS",
@@ -32,7 +33,18 @@ __all__ = [
     "add_plugin_files",
     "add_set",
 ]
-__all__ += ["cluster", "moment", "number", "pairs", "parsed", "ratio", "require_extra", "settings_flags", "whole"]
+__all__ += [
+    "cluster",
+    "moment",
+    "number",
+    "pairs",
+    "parsed",
+    "ratio",
+    "require_extra",
+    "settings_flags",
+    "settings_path",
+]
+__all__ += ["whole"]
 
 
 #: What values of `--set` are called in mistakes.
@@ -172,7 +184,7 @@ def require_extra(command: str, *packages: str, extra: str = "spark") -> None:
 
 def add_config(parser: Parser, what: str = "the evaluation, a TOML file") -> None:
     """Add `--config`, and `--set`, which wins over the file."""
-    parser.need("--config", metavar="FILE", help=what)
+    parser.need("--config", type=settings_path, metavar="FILE", help=f"{what}; or shipped:NAME")
     add_set(parser, "evaluation.seeds=[1,2]")
 
 
@@ -237,6 +249,14 @@ def pairs(flag: str, written: Iterable[str], example: str) -> list[tuple[str, st
         if not key.strip() or not equals:
             raise SettingsError(f"{flag}: {key + equals + value!r} should be of the form {example}")
     return [(key.strip(), value) for key, _, value in parts]
+
+
+def settings_path(text: str) -> str:
+    """Read the path of a file of settings, which `shipped:NAME` names as well."""
+    try:
+        return shipped_path(text)
+    except SettingsError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def whole(text: str) -> int:

@@ -11,7 +11,7 @@ from queue import Queue
 from typing import TYPE_CHECKING
 
 from lookup.commands.collect import TOKEN_VARIABLE
-from lookup.commands.options import Command, Parser, add_set, require_extra, settings_flags
+from lookup.commands.options import Command, Parser, add_set, require_extra, settings_flags, settings_path
 from lookup.commands.streams import say
 from lookup.errors import InputError
 from lookup.settings import CollectSection, load_serving
@@ -25,7 +25,12 @@ __all__ = ["COMMAND", "add_arguments", "run"]
 
 def add_arguments(parser: Parser) -> None:
     """Add the flags of `lookup serve`."""
-    parser.need("--config", metavar="FILE", help="settings of the server, a TOML file; SIGHUP loads it again")
+    parser.need(
+        "--config",
+        type=settings_path,
+        metavar="FILE",
+        help="settings of the server, a TOML file; SIGHUP loads it again",
+    )
     parser.add_argument("--bind", metavar="ADDRESS", help="address to listen on; default: serving.bind, 127.0.0.1")
     parser.add_argument("--port", metavar="PORT", help="port to listen on; default: serving.port, 8900")
     add_set(parser, "serving.flush_s=1")

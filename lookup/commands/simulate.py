@@ -12,7 +12,7 @@ from difflib import unified_diff
 from pathlib import Path
 from typing import get_args
 
-from lookup.commands.options import Command, Parser, add_plugin_files
+from lookup.commands.options import Command, Parser, add_plugin_files, settings_path
 from lookup.commands.streams import data_console, plain_table, say, stdout, warn
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import Registry, load_plugins
@@ -37,7 +37,7 @@ _FIGURES = ("balance", "usage_peak", "moves")
 
 def add_arguments(parser: Parser) -> None:
     """Add the flags of `lookup simulate`."""
-    parser.need("scenarios", nargs="*", metavar="SCENARIO", help="scenario files")
+    parser.need("scenarios", nargs="*", type=settings_path, metavar="SCENARIO", help="scenario files, or shipped:NAME")
     parser.add_argument("--rewrite", action="store_true", help="write what is printed into the files as expected")
     parser.add_argument(
         "--matrix",

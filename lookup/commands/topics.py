@@ -11,7 +11,16 @@ from contextlib import closing, contextmanager
 from itertools import chain
 from pathlib import Path
 
-from lookup.commands.options import Command, Parser, add_format, add_plugin_files, add_set, settings_flags, whole
+from lookup.commands.options import (
+    Command,
+    Parser,
+    add_format,
+    add_plugin_files,
+    add_set,
+    settings_flags,
+    settings_path,
+    whole,
+)
 from lookup.commands.streams import print_json, say, stdout, warn
 from lookup.engine.build import PartBuilder
 from lookup.engine.plugins import load_plugins
@@ -39,7 +48,9 @@ __all__ += ["run_delete", "run_list", "settings_of", "topic"]
 def add_catalog(parser: Parser) -> None:
     """Add `--catalog`, `--config` and `--set`, which every command about topics has."""
     parser.add_argument("--catalog", metavar="FILE", help="the SQLite file that holds the topics; default: topics.db")
-    parser.add_argument("--config", metavar="FILE", help="settings: a TOML file with [topics], or a broker.conf")
+    parser.add_argument(
+        "--config", type=settings_path, metavar="FILE", help="settings: a TOML file with [topics], or a broker.conf"
+    )
     add_set(parser, "topics.lister=indexed")
 
 

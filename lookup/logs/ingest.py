@@ -31,16 +31,18 @@ from lookup.logs.ingest_tasks import (
 )
 from lookup.logs.jobs import Workers, run_tasks
 from lookup.logs.outputs import draft
+from lookup.logs.readers.delimited import DelimitedReader
 from lookup.logs.schema import CANONICAL, ROWS_PER_FILE, partition_of
-from lookup.logs.sources import list_files, locate
+from lookup.logs.sources import list_files, locate, open_lines
 from lookup.model.names import cluster_problem
 from lookup.model.quoting import shown
 from lookup.model.sentences import Argument, Sentence
 from lookup.model.time import LAST_US, moment_at
 from lookup.settings.files import read_toml
 from lookup.settings.policy import PartSpec
+from lookup.settings.shipped import shipped_path
 
-__all__ = ["MAX_QUARANTINE_RATIO", "QUARANTINE_TABLE", "IngestReport", "ingest", "load_reader"]
+__all__ = ["MAX_QUARANTINE_RATIO", "QUARANTINE_TABLE", "IngestReport", "check_columns", "ingest", "load_reader"]
 
 #: Share of records that may be unreadable if the caller says nothing.
 MAX_QUARANTINE_RATIO = 0.05
@@ -86,16 +88,23 @@ def load_reader(
     Args:
         registry: of all plug-ins, files of the user included.
         reader: its name; may be left out if the mapping says `use`, and must agree with it.
-        mapping: a TOML file with the reader's parameters; without it they have their defaults.
+        mapping: a TOML file with the reader's parameters, or `shipped:NAME`; without it they have their defaults. With
+            `use = "shipped:NAME"` in it, parameters that it does not give are those of what ships under that name.
 
     Raises:
         SettingsError: all mistakes together, each with the file and the key.
     """
-    parameters = {} if mapping is None else dict(read_toml(Path(mapping)))
+    parameters = {} if mapping is None else dict(read_toml(Path(shipped_path(os.fspath(mapping)))))
     where = Argument("reader") if mapping is None else str(mapping)
     use = parameters.pop("use", None)
     if use is not None and not isinstance(use, str):
         raise SettingsError(f"{where}: use = {shown(use)} is not the name of a log reader")
+    below = None if use is None else shipped_path(use)
+    if below is not None and below != use:
+        parameters = {**read_toml(Path(below)), **parameters}
+        use = parameters.pop("use", None)
+        if not isinstance(use, str) or use not in registry.classes["log_readers"]:
+            raise SettingsError(f"{where}: use = {shown(f'shipped:{Path(below).stem}')} is no mapping of a log")
     if reader and use and reader != use:
         says = f" says {shown(reader)}; leave one out"
         raise SettingsError(Sentence(where, f" says use = {shown(use)}, but ", Argument("reader"), says))
@@ -110,6 +119,21 @@ def load_reader(
         # The builder puts the place before each problem, as text.
         raise SettingsError([Sentence(where, problem.removeprefix(str(where))) for problem in builder.problems])
     return built
+
+
+def check_columns(reader: LogReader, files: Sequence[str]) -> None:
+    """Refuse a mapping that names a column which the first file lacks, before anything is started to read all of them.
+
+    Raises:
+        InputError: with the file, the column and the nearest one.
+    """
+    if isinstance(reader, DelimitedReader) and files:
+        try:
+            problem = reader.problem_of(open_lines(files[0]))
+        except (OSError, EOFError):
+            return  # what cannot be read is reported by the task that reads it
+        if problem is not None:
+            raise InputError(f"{files[0]}: {problem}")
 
 
 def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
@@ -134,7 +158,8 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
         plugin_files: the plain Python files among the plug-ins, one of which may define the reader.
 
     Raises:
-        InputError: naming the cluster, the source or the share that cannot be used; `output` is then as it was.
+        InputError: naming the cluster, the source, the column or the share that cannot be used; `output` is then as it
+            was.
         PluginError: if the reader itself fails.
     """
     problem = None if cluster is None else cluster_problem(cluster)
@@ -142,6 +167,7 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
         raise InputError(Sentence(Argument("cluster"), f": {problem}"))
     # Absolute, so that a path means the same in every worker.
     files = list_files([source if "://" in source else locate(source)[1] for source in map(str, sources)])
+    check_columns(reader, files)
 
     def read(job: SourceJob, shipped: PluginContents) -> SourceReport:
         """Read one source, on a worker."""

@@ -19,6 +19,7 @@ from lookup.settings.broker_conf import read_broker_conf
 from lookup.settings.cluster import TopologyFile
 from lookup.settings.policy import PolicyFile, PolicySpec
 from lookup.settings.problems import place, problems_of
+from lookup.settings.shipped import shipped_path
 
 __all__ = [
     "absent_files", "anchored", "load_broker_profile", "load_policies", "load_topology", "parsed_toml", "read_text",
@@ -91,7 +92,10 @@ def parsed_toml(text: str, path: Path) -> dict[str, Any]:
 
 
 def anchored(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Make the paths of an evaluation absolute from a folder; values of a wrong shape are left to the models."""
+    """Make the paths of an evaluation absolute from a folder; `shipped:NAME` becomes the path of what ships so.
+
+    Values of a wrong shape are left to the models.
+    """
     for path in _PATHS:
         values = _anchored(values, path.split("."), folder)
     return dict(values)
@@ -109,6 +113,7 @@ def _anchored(value: Any, steps: Sequence[str], folder: Path) -> Any:
     # A URI is no path, and an empty text is refused by the models: it would be the folder itself.
     if not isinstance(value, str) or not value or "://" in value:
         return value
+    value = shipped_path(value)
     if "\0" in value:
         raise SettingsError(f"path {shown(value)} has the character '\\x00', which no name of a file has")
     try:

@@ -35,6 +35,7 @@ from lookup.settings.layers import (
 from lookup.settings.policy import PolicySpec
 from lookup.settings.problems import Loc, key_path, place, place_meant, problems_of, unknown_keys, without
 from lookup.settings.serving import ServingFile
+from lookup.settings.shipped import shipped_path
 from lookup.settings.topics import TopicsFile, read_topics_conf
 
 __all__ = [
@@ -66,8 +67,8 @@ def load_evaluation(
     """Read an evaluation file, every file it names, the environment and flags.
 
     Args:
-        path: the TOML file, whose paths are relative to its folder; or what would stand in it, with paths from the
-            working folder.
+        path: the TOML file, whose paths are relative to its folder, or `shipped:NAME`; or what would stand in it, with
+            paths from the working folder.
         overrides: flags by key path, `{"evaluation.tick_s": 30}`, paths from the working folder; None: not given.
         environ: variables; default: those of the process. `{}`: none.
 
@@ -97,8 +98,8 @@ def examine_evaluation(
     """
     flags, topology = FlagSource(overrides or {}, source=source), TopologyFileSource()
     variables = VariableSource(os.environ if environ is None else environ)
-    written = MappingSource(path) if isinstance(path, Mapping) else FileSource(Path(path))
     try:
+        written = MappingSource(path) if isinstance(path, Mapping) else FileSource(Path(shipped_path(os.fspath(path))))
         tree = joined(flags, variables, written, topology)
     except SettingsError as error:
         return Findings(None, {}, (*flags.problems, *variables.problems, *error.problems))

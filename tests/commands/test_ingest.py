@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lookup.commands import options
-from tests.commands.projects import Run
+from tests.commands.projects import Run, names_in
 
 MAPPING = """
 use = "delimited"
@@ -200,6 +200,37 @@ def test_lines_that_were_passed_over_are_counted(lookup: Run, tmp_path: Path) ->
     assert ran.out.splitlines()[-1] == "4 lines read, 1 of other kinds passed over"
     assert "reading 1 file with jetty-access" in ran.err
     assert "warning: in quarantine: 1 record: the line is neither NCSA's extended form" in ran.err
+
+
+def test_a_misspelt_column_is_refused_before_spark_starts(
+    lookup: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the file, the column and the nearest; there is no Java, which would be the first thing to miss."""
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    files = _files(tmp_path, log=LOG, mapping=MAPPING.replace('"host"', '"hst"'))
+
+    (mistake,) = lookup("ingest", files["log"], "--mapping", files["mapping"], "--output", tmp_path / "o").mistakes
+
+    assert mistake == f"{files['log']}: the header has no column 'hst'; did you mean 'host'? it has time, host, path"
+
+
+def test_a_mapping_may_be_one_that_ships(lookup: Run, tmp_path: Path) -> None:
+    """By its name in place of a file, or below the keys of a file; what ships and is no mapping is refused."""
+    line = '10.1.0.7 - - [01/Jan/2026:00:00:00 +0000] "GET /a HTTP/1.1" 200 93 "-" "curl"\n'
+    files = _files(
+        tmp_path, log=line, mapping='use = "shipped:access-log"\ncluster = "mine"\n', wrong='use = "shipped:stock"'
+    )
+    flags = ("--master", "none", "--cluster", "web")
+
+    named = lookup("ingest", files["log"], "--mapping", "shipped:access-log", *flags, "--output", tmp_path / "a")
+    below = lookup("ingest", files["log"], "--mapping", files["mapping"], *flags, "--output", tmp_path / "b")
+    (mistake,) = lookup("ingest", files["log"], "--mapping", files["wrong"], "--output", tmp_path / "c").mistakes
+
+    assert (named.code, below.code) == (0, 0), named.err + below.err
+    rows = [pq.read_table(tmp_path / name / "lookups", partitioning=None).to_pylist()[0] for name in "ab"]
+    assert [row["topic"] for row in rows] == ["persistent://web/paths/%2Fa"] * 2
+    assert [names_in(tmp_path / name / "lookups") for name in "ab"] == [["cluster=web"], ["cluster=mine"]]
+    assert mistake == f"{files['wrong']}: use = 'shipped:stock' is no mapping of a log"
 
 
 @pytest.mark.spark

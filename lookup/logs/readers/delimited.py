@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from lookup.logs.readers.templates import Template, label_rule, topic_template, value_template
 from lookup.logs.readers.values import number_of, unreadable
 from lookup.model.documents import Row, Unreadable
-from lookup.model.quoting import listed, shown, suggestion
+from lookup.model.quoting import closest, listed, shown, suggestion
 from lookup.model.time import time_parser, zone_of
 
 __all__ = ["DelimitedReader"]
@@ -77,10 +77,24 @@ class DelimitedReader:
     def __post_init__(self) -> None:
         """Refuse a mapping that cannot work; ValueError says which key."""
         # Built here to check and again to use: functions do not survive pickle on the way to Spark's workers.
-        _field_map(self)
+        fields = _field_map(self)
         _cutter(self)
         if not self.pattern and not self.header and not self.columns:
             raise ValueError("`columns` must name the columns where `header` is false")
+        if self.pattern or self.columns:
+            names = re.compile(self.pattern).groupindex if self.pattern else self.columns
+            missing = _missing(fields, list(names))
+            if missing is not None:
+                raise ValueError(f"`{'pattern' if self.pattern else 'columns'}` has no {missing}")
+
+    def problem_of(self, lines: Iterator[tuple[int, str]]) -> str | None:
+        """Return what is wrong with the mapping for a file with these lines, None if its header has every column."""
+        if self.header and not self.pattern and not self.columns:
+            for _, line in lines:
+                if line.strip() and not (self.comment and line.startswith(self.comment)):
+                    missing = _missing(_field_map(self), _header(_cutter(self), line))
+                    return None if missing is None else f"the header has no {missing}"
+        return None
 
     def parse(self, lines: Iterator[tuple[int, str]], source: str) -> Iterator[Row | Unreadable]:
         """Yield a row per line, by the mapping."""
@@ -93,10 +107,9 @@ class DelimitedReader:
             if wants_header:
                 # Columns that the mapping names go before those of the header.
                 wants_header, names = False, names or _header(cut, line)
-                missing = [column for column in fields.columns if column not in names]
-                if missing:
-                    reason = f"the header has no column {shown(missing[0])}; it has {listed(names)}"
-                    yield unreadable(number, reason, line)
+                missing = _missing(fields, names)
+                if missing is not None:
+                    yield unreadable(number, f"the header has no {missing}", line)
                 continue
             try:
                 values = cut(line)
@@ -109,11 +122,21 @@ class DelimitedReader:
                 if all(pattern.fullmatch(record[column]) for column, pattern in fields.conditions):
                     yield Row("lookups", number, {name: make(record) for name, make in fields.makers.items()})
             except KeyError as error:
-                # Only a header is checked against the mapping; `columns` and `pattern` may lack what it names.
+                # The header lacks what the mapping names, and so does every record below it.
                 known = listed(dict.fromkeys(names))
                 yield unreadable(number, f"there is no column {shown(error.args[0])}; there are {known}", line)
             except ValueError as error:
                 yield unreadable(number, str(error), line)
+
+
+def _missing(fields: _FieldMap, names: Sequence[str]) -> str | None:
+    """Return the first column that a mapping names and a header lacks, and the nearest; None if it has all."""
+    missing = next((column for column in fields.columns if column not in names), None)
+    if missing is None:
+        return None
+    nearest = closest(missing, names)
+    meant = "" if nearest is None else f" did you mean {shown(nearest)}?"
+    return f"column {shown(missing)};{meant} it has {listed(names)}"
 
 
 def _header(cut: _Cutter, line: str) -> list[str]:

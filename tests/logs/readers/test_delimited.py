@@ -137,6 +137,8 @@ def test_a_header_that_lacks_a_column_is_reported() -> None:
         ({"header": False}, "`columns` must name the columns"),
         ({"pattern": "(.*)"}, "`pattern` must have named groups"),
         ({"pattern": "("}, "`pattern` is no regular expression"),
+        ({"pattern": "(?P<time>.*) (?P<pge>.*)"}, "`pattern` has no column 'page'; did you mean 'pge'\\?"),
+        ({"columns": ("time", "pages")}, "`columns` has no column 'page'; did you mean 'pages'\\? it has time, pages"),
         ({"delimiter": ""}, "`delimiter` is empty"),
         ({"delimiter": "::", "quote": '"'}, "must be single characters"),
         ({"weight": {"column": "w", "default": "x"}}, "weight.default must be a number, it is 'x'"),

@@ -1,0 +1,68 @@
+"""Find the settings that ship, data of the package `lookup.configs`, by their names: `shipped:access-log`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from itertools import takewhile
+from pathlib import Path
+
+from lookup.errors import SettingsError
+from lookup.model.quoting import shown, suggestion
+
+__all__ = ["Shipped", "shipped", "shipped_path"]
+
+#: A text that begins so names settings that ship, and no file.
+_PREFIX = "shipped:"
+#: What files are, by their folder, or by their name for those in none.
+_KINDS = {
+    "brokers": "profile of brokers",
+    "mappings": "mapping of a log",
+    "policies": "policy",
+    "scenarios": "scenario",
+    "nasa": "mapping of a log",
+    "serving": "decision server",
+    "topology": "topology",
+}
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """A file that ships."""
+
+    name: str
+    kind: str
+    path: Path
+    #: the first sentence of its prose
+    summary: str
+
+
+@lru_cache(maxsize=1)
+def shipped() -> Mapping[str, Shipped]:
+    """Return every file that ships, by its name, which is that of the file without its ending."""
+    root = Path(str(files("lookup.configs")))
+    found = {}
+    for path in sorted(root.rglob("*")):
+        if path.suffix in (".toml", ".conf", ".scenario"):
+            kind = _KINDS.get(path.stem if path.parent == root else path.parent.name, "evaluation")
+            # A comment at the top, or what a scenario says about itself.
+            lines = path.read_text(encoding="utf-8").removeprefix('about = """\n').splitlines()
+            prose = " ".join(line.removeprefix("#").strip() for line in takewhile(lambda line: line.strip("# "), lines))
+            found[path.stem] = Shipped(path.stem, kind, path, prose.partition('"""')[0].partition(". ")[0].rstrip("."))
+    return found
+
+
+def shipped_path(text: str) -> str:
+    """Return the path of the file that `shipped:NAME` names; any other text as it is.
+
+    Raises:
+        SettingsError: if nothing of that name ships.
+    """
+    if not text.startswith(_PREFIX):
+        return text
+    name = text.removeprefix(_PREFIX)
+    if name not in shipped():
+        raise SettingsError(f"nothing ships under the name {shown(name)}; {suggestion(name, shipped())}")
+    return str(shipped()[name].path)

@@ -1,0 +1,53 @@
+"""What ships has names, and these stand for paths."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lookup.errors import SettingsError
+from lookup.settings import load_evaluation
+from lookup.settings.shipped import shipped, shipped_path
+from tests.settings.files import mistakes, write
+
+_CONFIGS = Path(__file__).parents[2] / "configs"
+
+
+def test_every_file_has_a_name_of_its_own() -> None:
+    """No file hides another, each has a sentence, and no kind is left to chance."""
+    files = [path for path in _CONFIGS.rglob("*") if path.suffix in (".toml", ".conf", ".scenario")]
+
+    assert sorted(files) == sorted(entry.path for entry in shipped().values())
+    assert all(len(entry.summary) > 20 for entry in shipped().values())
+    evaluations = {"evaluation", "live-evaluation", "nasa-evaluation"}
+    assert {entry.name for entry in shipped().values() if entry.kind == "evaluation"} == evaluations
+
+
+def test_a_name_stands_for_a_path() -> None:
+    """Any other text is a path as it is; a name that is misspelt is a sentence with the nearest."""
+    assert shipped_path("shipped:access-log") == str(_CONFIGS / "mappings" / "access-log.toml")
+    assert shipped_path("shipped.toml") == "shipped.toml"
+    with pytest.raises(SettingsError, match=r"nothing ships under the name 'acces-log'; did you mean 'access-log'\?"):
+        shipped_path("shipped:acces-log")
+
+
+def test_an_evaluation_may_name_what_ships(tmp_path: Path) -> None:
+    """Policies, profiles and the topology, wherever else a path may stand."""
+    rest = '\n[topology]\nfile = "shipped:topology"\n[[brokers]]\nid = "b:8080"\nprofile = "shipped:small"\n'
+    text = f'policies = ["shipped:stock", "shipped:rack-then-load"]\n[evaluation]\nincumbent = "stock"\n{rest}'
+
+    settings = load_evaluation(write(tmp_path, "evaluation.toml", text), environ={})
+
+    assert [policy.name for policy in settings.policies] == ["stock", "rack-then-load"]
+    assert settings.sources["topology.distance_ms.zone"] == str(_CONFIGS / "topology.toml")
+    assert settings.sources["brokers[0].profile.capacity"] == str(_CONFIGS / "brokers" / "small.toml")
+
+
+def test_a_misspelt_name_in_an_evaluation_is_a_sentence(tmp_path: Path) -> None:
+    """With the nearest name."""
+    text = 'policies = ["shipped:stok"]\n[evaluation]\nincumbent = "stock"\n'
+
+    found = mistakes(write(tmp_path, "evaluation.toml", text))
+
+    assert found == ["nothing ships under the name 'stok'; did you mean 'stock'?"]
