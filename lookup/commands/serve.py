@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
         InputError: if the record cannot be written or the port is taken.
     """
     require_extra("serve", "aiohttp", "prometheus_client", "pyarrow", extra="serve")
-    from lookup.serve.server import serve
+    from lookup.serve.running import serve
 
     flags = {"serving.bind": arguments.bind, "serving.port": arguments.port, **settings_flags(arguments)}
     asyncio.run(serve(lambda: load_serving(arguments.config, flags), say, _state_topic))

@@ -258,14 +258,21 @@ def test_decision_server_follows_owners(secured: _Secured, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("wrong", ["token", "ca"])
 def test_decision_server_without_owners_says_so(secured: _Secured, tmp_path: Path, wrong: str) -> None:
-    """A server that may not read the state topic refuses to decide by owners, and says why at once."""
+    """A server whose policy reads owners, and that may not read the state topic, ends with 2 and why it was refused."""
     token = secured.wrong_token if wrong == "token" else secured.token
     ca = secured.other_ca if wrong == "ca" else secured.ca
+    settings = _serving(secured, tmp_path, token, ca)
 
-    with started(_serving(secured, tmp_path, token, ca)) as server:
-        health = server.ask("GET", "/health")
-        decision = server.ask("POST", "/decide", decide(view("a", "b")))
+    ended = subprocess.run(
+        [sys.executable, "-m", "lookup", "serve", "--config", str(settings)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
-    assert (health[0], decision[0]) == (503, 503), (health, decision)
-    assert any("the state topic" in line for line in server.said), server.said
-    assert not any(token in line for line in server.said)
+    (error,) = [line for line in ended.stderr.splitlines() if line.startswith("error: ")]
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert error.startswith("error: collect.service_url: the state topic has not been read to its end: ")
+    assert "it is being read" not in error
+    assert "policy 'spread' reads view.ownership (anti-affinity); waited 2 s" in error
+    assert token not in ended.stderr

@@ -1,0 +1,93 @@
+"""Run the decision server: read its settings, listen until a signal ends it, load the settings again at SIGHUP."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from aiohttp import web
+
+from lookup.errors import InputError
+from lookup.serve.following import Connect, Follower
+from lookup.serve.server import DecisionServer
+from lookup.settings import ServingFile
+from lookup.settings.serving import ServingSection
+
+__all__ = ["serve"]
+
+
+async def serve(
+    load: Callable[[], ServingFile],
+    report: Callable[[str], None],
+    connect: Connect,
+    *,
+    until: asyncio.Event | None = None,
+) -> None:
+    """Run the decision server until SIGTERM or SIGINT, or an event; SIGHUP loads the settings again.
+
+    Args:
+        load: reads the settings, at the start and for each SIGHUP.
+        report: takes a sentence for the operator.
+        connect: makes the source of the state topic, if the settings say where that is.
+
+    Raises:
+        SettingsError: for mistakes in settings.
+        InputError: if the record cannot be written, the port is taken, or the active policy reads owners and the state
+            topic cannot be read.
+    """
+    settings = load()
+    with ExitStack() as stack:
+        follower: Follower | None = None
+        if settings.collect is not None:
+            follower = Follower(settings.serving.cluster, settings.collect, connect)
+        # Settings are checked before anything is connected to.
+        server = DecisionServer(settings, report, follower)
+        if follower is not None:
+            stack.enter_context(follower)
+        await server.wait_for_owners()
+        await _listen(server, settings.serving, load, report, until or asyncio.Event())
+
+
+async def _listen(
+    server: DecisionServer,
+    section: ServingSection,
+    load: Callable[[], ServingFile],
+    report: Callable[[str], None],
+    ended: asyncio.Event,
+) -> None:
+    """Answer requests until told to end, then write what waits."""
+    # What is there now stays, libraries and settings: without it a full collection takes a third of the time, in which
+    # brokers wait.
+    gc.collect()
+    gc.freeze()
+    runner = web.AppRunner(server.application(), access_log=None)
+    await runner.setup()
+    loop = asyncio.get_running_loop()
+    jobs = (server.work_in_shadow(), server.work_on_record(), server.work_on_owners())
+    work = [asyncio.ensure_future(job) for job in jobs]
+    try:
+        try:
+            site = web.TCPSite(runner, section.bind, section.port, shutdown_timeout=2.0)
+            await site.start()
+        except OSError as error:
+            raise InputError(f"{section.bind}:{section.port} cannot be listened on: {error.strerror}") from None
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, ended.set)
+        loop.add_signal_handler(signal.SIGHUP, server.reload, load)
+        host, port = runner.addresses[0][:2]
+        active = section.active or "no policy, lookups are recorded"
+        report(f"serving {active} on http://{host}:{port}, recording in {section.record}")
+        await ended.wait()
+        server.stop()
+    finally:
+        await runner.cleanup()
+        for task in work:
+            task.cancel()
+        await asyncio.gather(*work, return_exceptions=True)
+        await asyncio.to_thread(server.recorder.flush)
+    waiting = server.recorder.pending
+    if waiting:
+        report(f"{waiting} rows are lost, since they cannot be written: {server.recorder.failure}")
