@@ -38,10 +38,11 @@ demo: $(VENV)/.installed-demo
 	{ [ -e sample ] || $(BIN)/lookup generate --output sample; } && \
 	$(BIN)/lookup evaluate --config configs/evaluation.toml --output report --force
 
-# Without a browser its tests are skipped, with what the script said.
+# Without a browser its tests are skipped, with what the script said. Tests of one file run in one process: they share
+# what is costly. Each process may start a Spark of its own, of 1.5 GiB.
 test: $(VENV)/.installed-test
 	@scripts/ensure-browser.sh >/dev/null || true
-	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && $(BIN)/python -m pytest $(ARGS)
+	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 bridge:
 	@scripts/ensure-bridge.sh
