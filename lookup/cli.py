@@ -22,6 +22,7 @@ from lookup.commands import (
     explain,
     generate,
     ingest,
+    init,
     inspect,
     plugins,
     report,
@@ -42,6 +43,7 @@ from lookup.errors import PulsarLookupError, SettingsError
 __all__ = ["COMMANDS", "main", "root_parser"]
 
 COMMANDS: tuple[Command, ...] = (
+    init.COMMAND,
     evaluate.COMMAND,
     report.COMMAND,
     diff.COMMAND,

@@ -42,7 +42,15 @@ from lookup.settings.files import read_toml
 from lookup.settings.policy import PartSpec
 from lookup.settings.shipped import shipped_path
 
-__all__ = ["MAX_QUARANTINE_RATIO", "QUARANTINE_TABLE", "IngestReport", "check_columns", "ingest", "load_reader"]
+__all__ = [
+    "MAX_QUARANTINE_RATIO",
+    "QUARANTINE_TABLE",
+    "IngestReport",
+    "check_columns",
+    "ingest",
+    "load_reader",
+    "reader_of",
+]
 
 #: Share of records that may be unreadable if the caller says nothing.
 MAX_QUARANTINE_RATIO = 0.05
@@ -94,8 +102,20 @@ def load_reader(
     Raises:
         SettingsError: all mistakes together, each with the file and the key.
     """
-    parameters = {} if mapping is None else dict(read_toml(Path(shipped_path(os.fspath(mapping)))))
+    parameters = {} if mapping is None else read_toml(Path(shipped_path(os.fspath(mapping))))
     where = Argument("reader") if mapping is None else str(mapping)
+    return reader_of(registry, parameters, where, reader=reader)
+
+
+def reader_of(
+    registry: Registry, parameters: Mapping[str, object], where: str | Argument, *, reader: str | None = None
+) -> LogReader:
+    """Build a reader from what stands in a mapping file; arguments and errors as of `load_reader`.
+
+    Args:
+        where: what the mapping is called in mistakes.
+    """
+    parameters = dict(parameters)
     use = parameters.pop("use", None)
     if use is not None and not isinstance(use, str):
         raise SettingsError(f"{where}: use = {shown(use)} is not the name of a log reader")

@@ -1,0 +1,223 @@
+"""Carry out `lookup init`: write settings to begin with, and a mapping for the user's log; print what to type next."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lookup.commands.options import Command, Parser, add_plugin_files, cluster, require_extra
+from lookup.commands.streams import say, stdout
+from lookup.engine.plugins import load_plugins
+from lookup.errors import SettingsError
+
+if TYPE_CHECKING:
+    from lookup.logs.recognising import Recognised
+
+__all__ = ["COMMAND", "add_arguments", "run"]
+
+#: Brokers and labels of a log that are written down; more than that belong into a table BROKERS.
+_MOST = 50
+_LABELS = ("a", "b", "c")
+
+_EVALUATION = """\
+# Policies for topic lookups, replayed over a log and compared with one of them.
+# Every key is explained in docs/settings.md; `lookup config check --config {file}` finds mistakes.
+
+# A name is a policy that ships, `lookup config list` has them all; a path or a table of your own may stand beside it.
+policies = [
+    "shipped:stock",            # Pulsar's own rules: its filters, then the least used broker
+{preferring}
+    "shipped:random",           # what every policy has to beat
+    "shipped:rendezvous",       # a hash of bundle and broker: few moves if a broker leaves
+]
+
+{plugins}[evaluation]
+incumbent = "stock"             # the policy that the others are compared with: what your cluster runs today
+ownership = "exclusive"         # a bundle has one owner, as in Pulsar
+load = "simulated"              # each policy sees the load that it has brought about itself
+default_bundles = {bundles:<14}# bundles of a namespace: defaultNumberOfNamespaceBundles of your cluster
+# seeds = 20                    # more replicates give narrower intervals; the default is 7
+# warmup_s = 1800               # seconds at the beginning that are simulated and not scored
+
+# What may not get worse; a candidate that is worse in one of them gives exit code 3.
+# [verdict]
+# primary = ["answered_ratio", "imbalance_max_mean"]
+
+[inputs]
+{inputs}
+"""
+_BROKERS = """
+# The brokers. `capacity` is the weight per second at which one is fully used; without it it is assumed, and the report
+# says so. A broker that leaves has `until`, one that joins `from`.
+{entries}
+"""
+_CLIENTS = """
+# Where clients stand, if the log does not say it: labels by address.
+# [[clients]]
+# cidr = "10.1.0.0/16"
+# properties = { rack = "a" }
+"""
+_PROFILE = """\
+# What all brokers of the evaluation have in common. A broker.conf of your cluster may be named in its place:
+# profile = "broker.conf" in evaluation.toml.
+
+load_manager_class_name = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
+broker_version = "4.2.4"
+# capacity = 100.0                # weight per second at which a broker is fully used
+# load_balancer = { loadBalancerBrokerMaxTopics = 50_000 }
+"""
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the flags of `lookup init`."""
+    parser.add_argument("folder", nargs="?", default=".", metavar="DIR", help="where to write; default: here")
+    parser.add_argument(
+        "--log", metavar="SOURCE", help="your log: a file, folder, glob or URI, whose first lines choose the mapping"
+    )
+    parser.add_argument(
+        "--cluster", type=cluster, default="main", metavar="NAME", help="cluster of rows that name none; default: main"
+    )
+    add_plugin_files(parser, "log readers")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the files, print the commands that use them, and return 0.
+
+    Raises:
+        SettingsError: if a file is there already.
+        InputError: if the log is in no form that is known; nothing is written then.
+    """
+    folder, log = Path(arguments.folder), arguments.log
+    found: Recognised | None = None
+    if log is not None:
+        require_extra("init --log", "pyarrow")
+        from lookup.logs.recognising import recognise
+
+        found = recognise(log, load_plugins(arguments.plugin_file))
+    texts = {"evaluation.toml": _evaluation(folder, log, found, arguments.plugin_file), "brokers.toml": _PROFILE}
+    if found is not None and found.mapping:
+        about = f"# {log}: {found.what}.\n# Read with: {_ingest(folder, log, arguments)}\n\n"
+        texts["mapping.toml"] = about + found.mapping
+    there = [str(folder / name) for name in texts if (folder / name).exists()]
+    if there:
+        raise SettingsError(f"{' and '.join(there)} exists already, and init replaces nothing; name another folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        # "x": a file that has appeared meanwhile is not replaced either.
+        with (folder / name).open("x", encoding="utf-8") as file:
+            file.write(text)
+    if found is not None:
+        say(f"{log} is {found.what}")
+        if not found.labels:
+            say("note: it has no lookup properties, so no policy can prefer a rack; see [[clients]] of the evaluation")
+    say(f"wrote {', '.join(str(folder / name) for name in texts)}; next:")
+    stdout().write("\n".join(_next(folder, found, arguments)) + "\n")
+    return 0
+
+
+def _next(folder: Path, found: Recognised | None, arguments: argparse.Namespace) -> list[str]:
+    """Return the commands that lead to a report."""
+    config, report = shlex.quote(str(folder / "evaluation.toml")), shlex.quote(str(folder / "report"))
+    evaluate = f"lookup evaluate --config {config} --output {report}"
+    if found is None:
+        return [f"lookup generate --output {shlex.quote(str(folder / 'sample'))}", evaluate]
+    check = f"lookup config check --config {config} --against {shlex.quote(_lookups(folder, arguments.log, found))}"
+    return [*([_ingest(folder, arguments.log, arguments)] if found.mapping else []), check, evaluate]
+
+
+def _ingest(folder: Path, log: str, arguments: argparse.Namespace) -> str:
+    """Return the command that reads the log with the mapping."""
+    words = ["lookup", "ingest", log, "--mapping", str(folder / "mapping.toml"), "--cluster", arguments.cluster]
+    words += [word for file in arguments.plugin_file for word in ("--plugin-file", file)]
+    # Where there is no Java, `evaluate` does without by itself.
+    has_java = os.environ.get("JAVA_HOME") or shutil.which("java")
+    words += ["--output", str(folder / "tables"), *([] if has_java else ["--master", "none"])]
+    return shlex.join(words)
+
+
+def _lookups(folder: Path, log: str, found: Recognised) -> str:
+    return str(folder / "tables" / "lookups") if found.mapping else log
+
+
+def _evaluation(folder: Path, log: str | None, found: Recognised | None, plugin_files: Sequence[str]) -> str:
+    """Return the text of the evaluation."""
+    if found is None or log is None:
+        inputs = "\n".join(f'{name} = "sample/{name}"' for name in ("lookups", "brokers", "loads", "ownership"))
+        brokers = "".join(
+            _entry(f"{name}-broker-{{n:02}}:8080", count=12, first=1, clusters=[name]) for name in ("east", "west")
+        )
+        key, clients, bundles = "rack", "", 16
+    else:
+        path = "tables/lookups" if found.mapping else log if "://" in log else os.path.relpath(log, folder)
+        inputs = f"lookups = {json.dumps(path)}"
+        if found.mapping:
+            inputs += '\n# ownership = "tables/ownership"  # who owned which bundle, if the log says it'
+        key = next(iter(found.labels), "rack")
+        labels = list(found.labels.get(key, ()))[:_MOST] or list(_LABELS)
+        property_name = f"lookup.{key}"
+        if found.brokers and len(found.brokers) <= _MOST:
+            brokers = "".join(
+                _entry(broker, properties={property_name: labels[place % len(labels)]})
+                for place, broker in enumerate(found.brokers)
+            )
+        else:
+            brokers = _entry("broker-{n}:8080", count=max(3, len(labels)), first=1, properties={property_name: labels})
+        clients = "" if found.labels else _CLIENTS
+        # Pulsar's own default; a log that is none of Pulsar's becomes one namespace, whose bundles are all there are.
+        bundles = 64 if "persistent://log/" in found.mapping or "shipped:access-log" in found.mapping else 4
+    if found is not None and not found.labels:
+        preferring = """\
+    "shipped:power-of-two",     # the less used of two brokers drawn at random
+    # "shipped:rack-then-load", # the client's rack first, but not at any price; once clients have labels, see below"""
+    elif key == "rack":
+        preferring = '    "shipped:rack-then-load",   # the client\'s rack first, but not at any price'
+    else:
+        wanted = f'{{ use = "property-match", key = {json.dumps(key)}, weight = 0.7 }}'
+        scorers = f'[{wanted}, {{ use = "headroom", weight = 0.3 }}]'
+        name = json.dumps(f"{key}-then-load")
+        preferring = f"    # the client's {key} first, but not at any price\n"
+        preferring += f'    {{ name = {name}, scorers = {scorers}, selector = "best", shedder = "threshold" }},'
+    files = [os.path.relpath(file, folder) for file in plugin_files]
+    return (
+        _EVALUATION.format(
+            file=folder / "evaluation.toml",
+            preferring=preferring,
+            plugins=f"plugin_files = {json.dumps(files)}\n\n" if files else "",
+            bundles=bundles,
+            inputs=inputs,
+        )
+        + _BROKERS.format(entries=brokers.rstrip())
+        + clients
+    )
+
+
+def _entry(broker: str, *, count: int = 0, first: int = 0, **rest: object) -> str:
+    """Return a table of brokers."""
+    lines = ["[[brokers]]", f"id = {json.dumps(broker)}"]
+    lines += [f"count = {count}", f"first = {first}"] if count else []
+    for name, value in rest.items():
+        if isinstance(value, Mapping):
+            inner = ", ".join(f"{json.dumps(key)} = {json.dumps(each)}" for key, each in value.items())
+            lines.append(f"{name} = {{ {inner} }}")
+        else:
+            lines.append(f"{name} = {json.dumps(value)}")
+    return "\n".join([*lines, 'profile = "brokers.toml"', "# capacity = 100.0", "", ""])
+
+
+COMMAND = Command(
+    name="init",
+    summary="write settings to begin with, and a mapping for your log",
+    examples=(
+        ("lookup init trial", "an evaluation over a sample log, in trial/"),
+        ("lookup init trial --log access.log", "and the mapping that reads your log; prints the commands to type next"),
+        ("lookup init --log 'logs/*.gz' --cluster east", "of several files, here"),
+    ),
+    add_arguments=add_arguments,
+    run=run,
+)

@@ -1,0 +1,66 @@
+"""`lookup init`: what it writes passes the check, what it prints runs, and it replaces nothing."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.commands.projects import Run, names_in
+
+_LINES = [f"{1769860800 + 7 * n}\th{n % 5}\t/page-{n % 40}\tz{n % 3}" for n in range(300)]
+_LOG = "\n".join(["time\thost\turl\tzone", *_LINES])
+
+
+def test_the_commands_that_it_prints_run(lookup: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a log to a report; brokers have the labels of the clients, and a policy goes by them."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "")
+    Path("my log.tsv").write_text(_LOG, encoding="utf-8")
+
+    ran = lookup("init", "trial", "--log", "my log.tsv")
+
+    assert ran.code == 0, ran.err
+    assert names_in(tmp_path / "trial") == ["brokers.toml", "evaluation.toml", "mapping.toml"]
+    ingest, check, evaluate = map(shlex.split, ran.out.splitlines())
+    assert ingest[-2:] == ["--master", "none"]
+    assert lookup(*ingest[1:]).code == 0
+    checked = lookup(*check[1:])
+    assert re.search("no mistakes; .*4 policies, 3 brokers", checked.out)
+    done = lookup(*evaluate[1:])
+    assert done.code in (0, 3, 4), done.err
+    assert "zone-then-load" in done.out
+
+
+def test_without_a_log_there_is_a_sample(lookup: Run, tmp_path: Path) -> None:
+    """The settings have no mistake before there is one, and the sample goes where they look for it."""
+    ran = lookup("init", tmp_path / "trial")
+
+    assert ran.code == 0, ran.err
+    generate, evaluate = map(shlex.split, ran.out.splitlines())
+    assert lookup(*generate[1:], "--lookups", "1000").code == 0
+    checked = lookup("config", "check", *evaluate[2:4])
+    assert (checked.code, "warning: inputs" in checked.err) == (0, False), checked.err
+
+
+def test_nothing_is_replaced(lookup: Run, tmp_path: Path) -> None:
+    """A file that is there already is named, and no other is written."""
+    (tmp_path / "brokers.toml").write_text("mine", encoding="utf-8")
+
+    (mistake,) = lookup("init", tmp_path).mistakes
+
+    assert mistake.startswith(f"{tmp_path}/brokers.toml exists already, and init replaces nothing")
+    assert names_in(tmp_path) == ["brokers.toml"]
+
+
+def test_a_log_of_no_known_form_is_one_sentence(lookup: Run, tmp_path: Path) -> None:
+    """And leaves no folder behind."""
+    (tmp_path / "log").write_text("words\n", encoding="utf-8")
+
+    (mistake,) = lookup("init", tmp_path / "trial", "--log", tmp_path / "log").mistakes
+
+    assert mistake.startswith(f"{tmp_path}/log: is in no form that is known")
+    assert names_in(tmp_path) == ["log"]

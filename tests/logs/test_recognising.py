@@ -1,0 +1,120 @@
+"""Logs are recognised by their first lines, and what is proposed reads them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lookup.engine.plugins import load_plugins
+from lookup.errors import InputError
+from lookup.logs.recognising import Recognised, recognise
+from lookup.model.documents import toml_table
+
+_TOPIC = "persistent://t/ns/orders"
+_ASKED, _ANSWERED = f"[{_TOPIC}] Received Lookup from /10.1.2.3:51234 for 7", f"[{_TOPIC}] Lookup result Optional.empty"
+_CONNECTED = f"[{_TOPIC}] Lookup result Optional[LookupResult(lookupData=LookupData{{brokerUrl=pulsar://b1:6650}})]"
+_NCSA = '10.1.0.7 - - [31/Jan/2026:12:00:00 +0000] "GET {} HTTP/1.1" 200 93 "-" "curl/8"{}\n'
+
+
+def _dated(message: str) -> str:
+    return f"2026-01-31T12:00:00,250+0000 [io-3] DEBUG org.apache.pulsar.broker.service.ServerCnx - {message}\n"
+
+
+def _json(message: str) -> str:
+    instant = {"epochSecond": 1769860800, "nanoOfSecond": 0}
+    return json.dumps({"instant": instant, "loggerName": "o.a.p.X", "message": message, "contextMap": {}}) + "\n"
+
+
+_LOGS = {
+    "broker": (_dated(_ASKED) + _dated(_CONNECTED), "pulsar-broker"),
+    "broker, JSON": (_json(_ASKED) + _json(_ANSWERED), "pulsar-broker"),
+    "broker, clock only": (f"12:00:00.250 [io-3] DEBUG o.a.p.ServerCnx - {_ASKED}\n", "pulsar-broker"),
+    "broker, between other lines": (_dated("Starting") * 3_000 + _dated(_ASKED), "pulsar-broker"),
+    "web server of a broker": (_NCSA.format("/lookup/v2/topic/persistent/t/ns/orders", " 17"), "jetty-access"),
+    "client": (
+        f"2026-01-31 12:00:00.250 INFO  x | Lookup response for {_TOPIC}, lookup-broker-url pulsar://b:6650\n",
+        "cpp-client",
+    ),
+    "combined": (_NCSA.format("/a", "") + _NCSA.format("/b", ""), "shipped:access-log"),
+    "common": ('h - - [31/Jan/2026:12:00:00 +0000] "GET /a HTTP/1.0" 200 93\n', "shipped:access-log"),
+    "CSV of LOOKUPS": (f"ts,topic,seconds\n2026-01-31T12:00:00Z,{_TOPIC},3\n", "csv"),
+    "JSON Lines of LOOKUPS": (
+        json.dumps({"ts": "2026-01-31T12:00:00Z", "topic": _TOPIC, "properties": {"zone": "z1"}, "more": 1}) + "\n",
+        "jsonl",
+    ),
+    "tabs": ("host\ttime\turl\tbytes\nh1\t807235202\t/a b\t5\nh2\t807235203\t/c\t-\n", "delimited"),
+    "semicolons, quoted": ('"when";"page";"zone"\n"2026-01-31 12:00:00";"/a;b";"z1"\n', "delimited"),
+    "no header": ("1769860800123,/a,h1\n1769860801123,/b,h2\n", "delimited"),
+    "full topics": (f"time|topic|client\n1769860800|{_TOPIC}|c1\n1769860801|non-{_TOPIC}-2|c2\n", "delimited"),
+}  # fmt: skip
+
+
+def _recognised(folder: Path, text: str, name: str = "x.log") -> Recognised:
+    (folder / name).write_text(text, encoding="utf-8")
+    return recognise(str(folder / name), load_plugins())
+
+
+@pytest.mark.parametrize("name", _LOGS)
+def test_a_log_is_recognised(tmp_path: Path, name: str) -> None:
+    """Each form that a reader knows, by the reader that knows it."""
+    text, use = _LOGS[name]
+
+    assert toml_table(_recognised(tmp_path, text).mapping)["use"] == use
+
+
+def test_what_the_log_holds_is_known(tmp_path: Path) -> None:
+    """Labels and brokers; a column that LOOKUPS does not have is left out."""
+    found = _recognised(tmp_path, _LOGS["JSON Lines of LOOKUPS"][0])
+
+    assert (found.labels, found.brokers) == ({"zone": ["z1"]}, [])
+    assert toml_table(found.mapping)["ignore"] == ["more"]
+    assert _recognised(tmp_path, _LOGS["broker"][0]).brokers == ["b1:8080"]
+    assert _recognised(tmp_path, _LOGS["semicolons, quoted"][0]).labels == {"zone": ["z1"]}
+
+
+def test_a_log_may_be_packed_and_a_folder(tmp_path: Path) -> None:
+    """The first lines of the first file count."""
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "a.gz").write_bytes(gzip.compress(_LOGS["combined"][0].encode()))
+
+    assert "access log" in recognise(str(tmp_path / "logs"), load_plugins()).what
+
+
+def test_a_table_needs_no_mapping(tmp_path: Path) -> None:
+    """Parquet with the columns of LOOKUPS is read as it is; other Parquet is refused by the column it lacks."""
+    stamps = pa.array([1], pa.timestamp("us", "UTC"))
+    labels = {"ts": stamps, "topic": [_TOPIC], "cluster": ["c"], "properties": ['{"zone":"z1"}']}
+    pq.write_table(pa.table(labels), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"when": stamps}), tmp_path / "b.parquet")
+
+    table = recognise(str(tmp_path / "a.parquet"), load_plugins())
+    assert (table.mapping, table.labels) == ("", {"zone": ["z1"]})
+    with pytest.raises(InputError, match="has no column"):
+        recognise(str(tmp_path / "b.parquet"), load_plugins())
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "has no line in it"),
+        ("\x00\x01 words\n" * 20, "is in no form that is known"),
+        ("time,host\n1769860800,h1\n", "is in no form that is known"),
+        (
+            _dated("Selected new owner broker: b1:8080 for bundle: t/ns/0x00000000_0x10000000."),
+            "is a log of a Pulsar broker, but no lookup is in the first 1 line; brokers log them at DEBUG only",
+        ),
+        (
+            f"ts,topic\n2026-01-31T12:00:00Z,{_TOPIC}\nyesterday,{_TOPIC}\n",
+            "looks like CSV with the columns of LOOKUPS, but 1 line of 3 cannot be read: ",
+        ),
+    ],
+)
+def test_what_is_not_recognised_is_a_sentence(tmp_path: Path, text: str, sentence: str) -> None:
+    """It says what came nearest and what is missing."""
+    with pytest.raises(InputError, match=sentence):
+        _recognised(tmp_path, text)
