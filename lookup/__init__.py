@@ -1,7 +1,7 @@
 """pulsar-lookup: Apache Pulsar's placement decisions as policies one can write, replay, judge and run.
 
-The public names of the model and of the hooks are here, and `evaluate`, `explain` and `ingest`, which are loaded when
-first named: they need packages that the core does without. Everything else is imported from its room.
+The public names of the model and of the hooks are here, and `evaluate`, `explain`, `explain_run` and `ingest`, which
+are loaded when first named: they need packages that the core does without. Everything else is imported from its room.
 """
 
 from importlib import import_module
@@ -18,6 +18,7 @@ __all__ = [*_hooks.__all__, *_model.__all__]  # noqa: PLE0604  both are lists of
 _LATER = {
     "evaluate": "lookup.api.evaluating",
     "explain": "lookup.api.explaining",
+    "explain_run": "lookup.api.explaining_runs",
     "ingest": "lookup.api.ingesting",
 }
 

@@ -1,7 +1,8 @@
-"""Carry out `lookup explain`: print why every policy answers one request as it does, without Spark.
+"""Carry out `lookup explain`: print why every policy answers one request as it does, or what happened in a run.
 
-The request is put to a cluster with the brokers that are registered at one moment. No broker owns a bundle yet, and
-load is known only as far as `--usage` supposes it.
+A request is put, without Spark, to a cluster with the brokers that are registered at one moment. No broker owns a
+bundle yet, and load is known only as far as `--usage` supposes it. What is asked about a run's folder is answered in
+`explain_run.py`.
 """
 
 from __future__ import annotations
@@ -16,18 +17,22 @@ from rich.console import Console
 
 from lookup.api.explaining import Scene, answered_without_policy, changes_for, chosen_policies, scene_of
 from lookup.api.selection import select
+from lookup.commands.explain_run import run_explained
 from lookup.commands.options import (
     COMMAND_LINE,
     Command,
     Parser,
     add_config,
     add_format,
+    add_master,
     cluster,
     moment,
     pairs,
     settings_flags,
+    whole,
 )
-from lookup.commands.streams import data_console, plain, plain_table, print_json, say, warn
+from lookup.commands.streams import data_console, plain, print_json, say, warn
+from lookup.commands.voting import print_explanation
 from lookup.engine.edits import Change, Edit, cost_of
 from lookup.engine.explain import Explanation, explain
 from lookup.engine.policy import Policy
@@ -37,14 +42,19 @@ from lookup.model.time import time_text
 
 __all__ = ["COMMAND", "add_arguments", "run"]
 
-#: Brokers that a conclusion names; of many with equal odds the table has the rest.
-_SHOWN_BROKERS = 5
-
 
 def add_arguments(parser: Parser) -> None:
     """Add the flags of `lookup explain`."""
+    parser.add_argument(
+        "run_dir",
+        nargs="?",
+        metavar="RUN_DIR",
+        help="folder or URI that `lookup evaluate` has written; explains what happened there, without --config",
+    )
     add_config(parser)
-    parser.need(
+    # Neither is needed for a run; `run` asks for what is.
+    del parser.needed["config"]
+    parser.add_argument(
         "--topic", metavar="TOPIC", help="topic of the lookup; a short name means persistent://public/default/NAME"
     )
     parser.add_argument(
@@ -59,7 +69,7 @@ def add_arguments(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="policy to explain; repeatable; default: all of the evaluation",
+        help="policy to explain; repeatable; default: all of the evaluation or of the run",
     )
     parser.add_argument("--client", metavar="CLIENT", help="client, by which [[clients]] adds properties")
     parser.add_argument(
@@ -67,9 +77,11 @@ def add_arguments(parser: Parser) -> None:
     )
     parser.add_argument(
         "--at",
+        dest="at_us",
         type=moment,
         metavar="TIME",
-        help="moment that decides who is registered, like 2026-01-01T12:00:00Z; default: when a broker last registered",
+        help="moment that decides who is registered, like 2026-01-01T12:00:00Z; default: when a broker last "
+        "registered. Of a run: explain the owner that --topic or --bundle had; alone: the shedder's last cycle",
     )
     parser.add_argument(
         "--usage",
@@ -83,17 +95,47 @@ def add_arguments(parser: Parser) -> None:
         metavar="BROKER",
         help="also find the smallest change of a property, load or weight after which this broker is preferred",
     )
+    parser.add_argument("--bundle", metavar="BUNDLE", help="of a run: the owners of this bundle, and why they changed")
+    parser.add_argument(
+        "--decision", metavar="ID", help="of a run: one decision, CLUSTER/POLICY/SEED/NUMBER, its row in its file"
+    )
+    parser.add_argument("--seed", type=whole, metavar="N", help="of a run: the replicate; default: the first")
+    add_master(parser)
     add_format(parser, "table", "json")
 
 
+#: Flags by destination that are about a lookup that is made up, and about a run.
+_OF_LOOKUP = {"config": "--config", "set": "--set", "property": "--property", "client": "--client"}
+_OF_LOOKUP |= {"usage": "--usage", "wins": "--wins"}
+_OF_RUN = {"bundle": "--bundle", "decision": "--decision", "seed": "--seed", "master": "--master"}
+
+
 def run(arguments: argparse.Namespace) -> int:
-    """Explain one lookup, policy by policy, and return 0.
+    """Explain one lookup, policy by policy, or what happened in a run, and return 0.
 
     Raises:
         SettingsError: for mistakes in the evaluation, or a cluster or broker that is unknown.
         InvalidNameError: if the topic's name is malformed.
-        InputError: if the BROKERS table cannot be used.
+        InputError: if the BROKERS table or the run's folder cannot be used.
     """
+    _check(arguments)
+    return _explain_lookup(arguments) if arguments.run_dir is None else run_explained(arguments)
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Refuse flags of a lookup for a run, flags of a run for a lookup, and a lookup that lacks some."""
+    is_run = arguments.run_dir is not None
+    for dest, flag in (_OF_LOOKUP if is_run else _OF_RUN).items():
+        if getattr(arguments, dest) not in (None, []):
+            where = "is about a made-up lookup, not about a run" if is_run else "needs the folder of a run"
+            raise SettingsError(f"{flag}: {where}; see `lookup explain --help`")
+    missing = [f"--{flag}" for flag in ("config", "topic") if not getattr(arguments, flag)]
+    if missing and not is_run:
+        what = f"{' and '.join(missing)} must be given, or the folder of a run"
+        raise SettingsError(f"{what}; see `lookup explain --help`")
+
+
+def _explain_lookup(arguments: argparse.Namespace) -> int:
     properties = dict(pairs("--property", arguments.property, "rack=a"))
     usage = _usage(arguments.usage)
     selection = select(arguments.config, settings_flags(arguments), warn, source=COMMAND_LINE)
@@ -109,7 +151,7 @@ def run(arguments: argparse.Namespace) -> int:
         properties=properties,
         client=arguments.client,
         cluster=arguments.cluster,
-        at_us=arguments.at,
+        at_us=arguments.at_us,
         usage=usage,
         warn=warn,
     )
@@ -126,7 +168,7 @@ def run(arguments: argparse.Namespace) -> int:
     if special:
         console.print(plain(special))
     for explanation, changed in zip(explanations, changes, strict=True):
-        _print_explanation(console, explanation)
+        print_explanation(console, explanation)
         if changed is not None:
             for line in _about_changes(explanation, arguments.wins, changed):
                 console.print(plain(line), soft_wrap=not console.is_terminal)
@@ -176,48 +218,6 @@ def _print_request(console: Console, scene: Scene) -> None:
         ("brokers", f"{int(scene.registered.sum())} of {len(scene.roster)} registered{at}"),
     ):
         console.print(plain(f"{name + ':':<12}{value}"))
-
-
-def _print_explanation(console: Console, explanation: Explanation) -> None:
-    console.print()
-    console.print(plain(f"policy {explanation.policy}", style="bold"))
-    # By odds, then by score, since policies that choose the best give all others odds of 0; ties by name.
-    candidates = sorted(
-        (vote for vote in explanation.votes if vote.reason is None),
-        key=lambda vote: (-vote.probability, -(vote.score or 0.0), vote.broker),
-    )
-    if candidates:
-        scorers = [f"{name} × {weight:g}" for name, weight in explanation.weights.items()]
-        rows = []
-        for vote in candidates:
-            scores = [f"{vote.scores[name]:.4f}" if name in vote.scores else "" for name in explanation.weights]
-            total = "" if vote.score is None else f"{vote.score:.4f}"
-            rows.append((vote.broker, f"{vote.probability:.4f}", total, *scores))
-        plain_table(console, ("broker", "odds", "score", *scorers), rows)
-    for line in _sentences(explanation):
-        # Soft: in a file or a pipe a reason stays one line, however long a plug-in words it.
-        console.print(plain(line), soft_wrap=not console.is_terminal)
-
-
-def _sentences(explanation: Explanation) -> Iterator[str]:
-    for vote in explanation.votes:
-        if vote.reason is not None:
-            why = f"{vote.reason.value}: {vote.detail}" if vote.detail else vote.reason.value
-            yield f"Rejected: {vote.broker} by {why}"
-    if explanation.failure:
-        yield f"A part failed: {explanation.failure}"
-    if explanation.declined is not None:
-        yield f"Declined: {explanation.declined.value}."
-        return
-    chosen = explanation.chosen
-    shown = ", ".join(f"{vote.broker} ({vote.probability:.4f})" for vote in chosen[:_SHOWN_BROKERS])
-    rest = f" and {len(chosen) - _SHOWN_BROKERS} more" if len(chosen) > _SHOWN_BROKERS else ""
-    yield f"Chosen: {'one of, by odds: ' if len(chosen) > 1 else ''}{shown}{rest}."
-    if explanation.margin is None:
-        yield f"Margin: none, all {explanation.ties} candidates have the same score."
-    else:
-        tied = "" if explanation.ties == 1 else f"; {explanation.ties} brokers share the best score"
-        yield f"Margin: {explanation.margin:.4f} to the next best score{tied}."
 
 
 def _about_changes(explanation: Explanation, broker: str, changes: Sequence[Change]) -> Iterator[str]:
@@ -274,7 +274,7 @@ def _json(
 
 COMMAND = Command(
     name="explain",
-    summary="explain, policy by policy, how one lookup is decided",
+    summary="explain how one lookup is decided, or what happened in a finished run",
     examples=(
         (
             "lookup explain --config evaluation.toml --topic persistent://public/default/orders --property rack=a",
@@ -292,6 +292,19 @@ COMMAND = Command(
             "lookup explain --config evaluation.toml --topic orders --policy rack --usage '*=0.5' --wins broker-b:8080",
             "one policy, all brokers half full, and what would have to change for another broker",
         ),
+        (
+            "lookup explain report --topic persistent://shop/team-1/orders",
+            "of the run in report/: who owned the topic's bundle, why each change was made, which brokers came back",
+        ),
+        (
+            "lookup explain report --policy stock --at 2026-01-01T12:00:00Z",
+            "why the shedder moved something then or did not, and the settings that would have changed it",
+        ),
+        (
+            "lookup explain report --policy stock --topic orders --at 2026-01-01T12:00:00Z",
+            "the decision that made the topic's owner of that moment: what was asked, seen, rejected, scored, rolled",
+        ),
+        ("lookup explain report --decision east/stock/1/42", "one decision by its id"),
     ),
     add_arguments=add_arguments,
     run=run,

@@ -203,10 +203,14 @@ class Draws:
     """
 
     def __init__(self, policy: str, cluster: str, seed: int, *, most_bundles: float = math.inf) -> None:
-        self._policy, self._cluster, self._seed = policy, cluster, seed
+        self._policy, self._cluster, self.seed = policy, cluster, seed
         self._rolls: Recent[str, int] = Recent(most_bundles)
         #: the most rolls of any bundle that was dropped: counts begin here, so that none of its rolls comes again
         self._least = 0
+
+    def rolls(self, bundle: str) -> int:
+        """Return how often dice were rolled for a bundle."""
+        return self._rolls.get(bundle, self._least)
 
     def decision(self, bundle: str, ballot: Ballot, roster: Roster, fingerprint: str) -> Decision:
         """Draw an owner for a bundle and record how it came about."""
@@ -214,9 +218,9 @@ class Draws:
         if len(ballot.numbers) == 1:
             broker = roster[ballot.numbers[0]].id
         elif ballot.numbers:
-            rolls = self._rolls.get(bundle, self._least)
+            rolls = self.rolls(bundle)
             self._least = max(self._least, self._rolls.put(bundle, rolls + 1) or 0)
-            broker = roster[ballot.pick(roll(self._seed, self._cluster, bundle, rolls))].id
+            broker = roster[ballot.pick(roll(self.seed, self._cluster, bundle, rolls))].id
         return Decision(
             policy=self._policy,
             bundle=bundle,

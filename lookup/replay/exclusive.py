@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lookup.engine.ballots import Decided
 from lookup.engine.ledger import MICRO
+from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Policy
 from lookup.replay.counted import Counted
 from lookup.replay.days import DayRows
@@ -67,10 +68,23 @@ class _GridInstant:
 
 
 class ExclusiveReplay(PolicyWalk):
-    """One policy, cluster and seed."""
+    """One policy, cluster and seed.
 
-    def __init__(self, cluster: ClusterPlan, run: RunPlan, policy: Policy, *, seed: int, work: WorkDir) -> None:
-        super().__init__(cluster, run, policy, seed=seed)
+    Args:
+        manager: one made by `new_manager` for this policy, in place of a plain one.
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterPlan,
+        run: RunPlan,
+        policy: Policy,
+        *,
+        seed: int,
+        work: WorkDir,
+        manager: LoadManager | None = None,
+    ) -> None:
+        super().__init__(cluster, run, policy, seed=seed, manager=manager)
         self.decisions: list[Decided] = []
         self.intervals = OwnerIntervals()
         #: number by broker id, -1 for no broker

@@ -7,9 +7,10 @@ from a plug-in file does not unpickle elsewhere.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,8 +110,15 @@ class ClusterPlan:
         return pinned
 
 
-def new_manager(cluster: ClusterPlan, run: RunPlan, policy: Policy, seed: int) -> LoadManager:
-    """Return a load manager that runs a policy over a cluster, as it is before the first event."""
+Manager = TypeVar("Manager", bound=LoadManager)
+
+
+def new_manager(cluster: ClusterPlan, run: RunPlan, policy: Policy, seed: int, kind: Callable[..., Manager]) -> Manager:
+    """Return a load manager that runs a policy over a cluster, as it is before the first event.
+
+    Args:
+        kind: `LoadManager`, or a class derived from it.
+    """
     per_weight = run.bytes_per_weight or 1.0
     conditions = Conditions(
         owner_loss=run.owner_loss,
@@ -127,4 +135,4 @@ def new_manager(cluster: ClusterPlan, run: RunPlan, policy: Policy, seed: int) -
         most_bundles=math.inf,
         most_answers=math.inf,
     )
-    return LoadManager(policy, cluster.name, cluster.timeline.roster, seed=seed, conditions=conditions)
+    return kind(policy, cluster.name, cluster.timeline.roster, seed=seed, conditions=conditions)

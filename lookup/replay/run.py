@@ -38,7 +38,7 @@ from lookup.replay.work import WorkDir
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.resolve import client_rules, namespace_policies, topology
 
-__all__ = ["FIDELITY_RATIO", "replay", "run_plan"]
+__all__ = ["FIDELITY_RATIO", "prepare", "replay", "run_plan"]
 
 #: Below this share of lookups with a known broker, the logged choice is not scored.
 FIDELITY_RATIO = 0.95
@@ -90,6 +90,29 @@ def replay(  # noqa: PLR0913  each is a choice of its own, and only the first th
         WorkDir(f"{output}/.work").remove()
 
 
+def prepare(
+    workers: Workers,
+    settings: EvaluationFile,
+    work: WorkDir,
+    *,
+    extras: frozenset[str],
+    progress: Callable[[str], None] = lambda message: None,
+) -> tuple[RunPlan, list[ClusterPlan]]:
+    """Code the log of an evaluation and plan its clusters, as far as a replay does before it asks a policy.
+
+    Args:
+        work: gets all that is written, also the rows that cannot be used.
+        extras: fields of requests that are coded besides bundle and properties.
+
+    Raises:
+        InputError: if a table cannot be used, or too much of the log is unusable.
+    """
+    run = run_plan(settings)
+    inputs = read_small_inputs(settings, f"{work.root}/quarantine")
+    again = _Run(workers, settings, work.root, work, (), progress, lambda message: None, None, None)
+    return run, again.planned(inputs, run, extras)[1]
+
+
 def run_plan(settings: EvaluationFile, by: Sequence[str] = ()) -> RunPlan:
     """Return what holds for every cluster, policy and seed."""
     section = settings.evaluation
@@ -139,14 +162,8 @@ class _Run:
         idle = cannot_act(policies, known_rates(run, inputs), partial(mean_load, self.settings))
         for sentence in act_warnings(idle, self.settings.evaluation.incumbent):
             self.warn(sentence)
-        coded = self._code(policies, inputs, run)
-        shares: dict[str, list[Share]] = {}
-        for share in (share for task in coded for share in task.shares if share.counts["demand"]):
-            shares.setdefault(share.cluster, []).append(share)
-        clusters = [
-            plan_cluster(name, place, of_cluster, inputs=inputs, run=run, work=self.work)
-            for place, (name, of_cluster) in enumerate(sorted(shares.items()))
-        ]
+        reads = frozenset[str]().union(*(policy.reads for policy in policies))
+        coded, clusters = self.planned(inputs, run, reads & frozenset(EXTRA_FIELDS))
         require_scored(clusters, run.warmup_us)
         replayed, gathered = self._replay(clusters, run, recipe, inputs)
         quiet = {cluster.name: each.facts.quiet for cluster, each in zip(clusters, gathered, strict=True)}
@@ -167,11 +184,27 @@ class _Run:
             cannot_act=idle,
         )
 
-    def _code(self, policies: Sequence[Policy], inputs: SmallInputs, run: RunPlan) -> list[Coded]:
+    def planned(
+        self, inputs: SmallInputs, run: RunPlan, extras: frozenset[str]
+    ) -> tuple[list[Coded], list[ClusterPlan]]:
+        """Code the log, and plan every cluster that has demand.
+
+        Args:
+            extras: fields of requests that are coded besides bundle and properties.
+        """
+        coded = self._code(inputs, run, extras)
+        shares: dict[str, list[Share]] = {}
+        for share in (share for task in coded for share in task.shares if share.counts["demand"]):
+            shares.setdefault(share.cluster, []).append(share)
+        return coded, [
+            plan_cluster(name, place, of_cluster, inputs=inputs, run=run, work=self.work)
+            for place, (name, of_cluster) in enumerate(sorted(shares.items()))
+        ]
+
+    def _code(self, inputs: SmallInputs, run: RunPlan, extras: frozenset[str]) -> list[Coded]:
         """Job 1: every task codes a share of the log."""
-        reads = frozenset[str]().union(*(policy.reads for policy in policies))
         plan = CodingPlan(
-            extras=reads & frozenset(EXTRA_FIELDS),
+            extras=extras,
             client_rules=client_rules(self.settings),
             policies=run.namespaces,
             cuts=inputs.cuts(),

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO
+from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Policy
 from lookup.model.broker import Roster
 from lookup.replay.cells import Groups, GroupSums
@@ -114,10 +115,22 @@ class SharedReplay(PolicyWalk):
 
     Ticks are taken together as long as nothing happens and no key's odds can change; a policy that reads load or time
     is asked in every tick.
+
+    Args:
+        manager: one made by `new_manager` for this policy, in place of a plain one.
     """
 
-    def __init__(self, cluster: ClusterPlan, run: RunPlan, policy: Policy, *, seed: int, work: WorkDir) -> None:
-        super().__init__(cluster, run, policy, seed=seed)
+    def __init__(
+        self,
+        cluster: ClusterPlan,
+        run: RunPlan,
+        policy: Policy,
+        *,
+        seed: int,
+        work: WorkDir,
+        manager: LoadManager | None = None,
+    ) -> None:
+        super().__init__(cluster, run, policy, seed=seed, manager=manager)
         self.decisions: list[KeyDecision] = []
         self._policy = policy
         self._keys = KeyCoder(cluster, policy, self._bundles)

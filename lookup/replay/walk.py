@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Policy
 from lookup.engine.reporting import ReportBoard
 from lookup.model import Load, Roster
@@ -151,9 +152,11 @@ class Publications:
 class PolicyWalk(ClusterWalk):
     """The state of a policy's walk: its load manager, the bundles, and load as it was reported."""
 
-    def __init__(self, cluster: ClusterPlan, run: RunPlan, policy: Policy, *, seed: int) -> None:
+    def __init__(
+        self, cluster: ClusterPlan, run: RunPlan, policy: Policy, *, seed: int, manager: LoadManager | None = None
+    ) -> None:
         super().__init__(cluster, run)
-        self.manager = new_manager(cluster, run, policy, seed)
+        self.manager = manager or new_manager(cluster, run, policy, seed, LoadManager)
         self._bundles = BundleMap(cluster.words.atoms, cluster.timeline.initial_splits)
         self._requests = RequestMaker(cluster, self._bundles)
         self._reports = Publications(cluster, run, policy)

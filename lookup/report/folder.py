@@ -21,9 +21,9 @@ from lookup.score.scoring import Fidelity, Plan, Scored
 from lookup.score.series import Series
 from lookup.score.summary import SCHEMA as SUMMARY_SCHEMA
 from lookup.score.verdict import Verdict
-from lookup.settings.evaluation import EvaluationSection, VerdictSection
+from lookup.settings.evaluation import EvaluationFile, EvaluationSection, VerdictSection
 
-__all__ = ["RecordedMetric", "Run", "read_run", "restored"]
+__all__ = ["RecordedMetric", "Run", "read_run", "restored", "settings_of"]
 
 #: Inputs of a summary that `Scored` holds as fields of their own.
 _NOTES = ("placed_once", "cannot_act")
@@ -78,6 +78,27 @@ def read_run(path: str) -> Run:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         what = f"{type(error).__name__}: {error}"
         raise InputError(f"{path}: summary.json and manifest.json are not those of an evaluation ({what})") from None
+
+
+def settings_of(run: Run) -> EvaluationFile:
+    """Return the settings a run was made with, all files that they named read into them.
+
+    Raises:
+        InputError: if this version cannot read them.
+    """
+    settings = dict(run.manifest["settings"])
+    # A single broker may not say with which number its template begins, and every default is written down.
+    settings["brokers"] = [
+        {key: value for key, value in entry.items() if key != "first" or entry["count"] is not None}
+        for entry in settings["brokers"]
+    ]
+    try:
+        return EvaluationFile.model_validate(settings)
+    except ValidationError as error:
+        where = ".".join(map(str, error.errors()[0]["loc"]))
+        raise InputError(
+            f"{run.path}/manifest.json: its settings cannot be read by this version ({where}); evaluate again"
+        ) from None
 
 
 def restored(summary: Mapping[str, Any], manifest: Mapping[str, Any]) -> Scored:

@@ -38,10 +38,10 @@ def test_help_of_a_command_has_examples(lookup: Run, command: Command) -> None:
 
 def test_what_must_be_given_is_shown_so(lookup: Run) -> None:
     """Required flags and arguments stand in the usage without brackets, optional ones with them."""
-    usage = " ".join(lookup("explain", "--help").out.partition("\n\n")[0].split())
+    usage = " ".join(lookup("evaluate", "--help").out.partition("\n\n")[0].split())
     ingest = " ".join(lookup("ingest", "--help").out.partition("\n\n")[0].split())
 
-    assert "[-h] --config FILE [--set KEY=VALUE] --topic TOPIC [--property KEY=VALUE]" in usage
+    assert "[-h] --config FILE [--set KEY=VALUE] --output DIR [--force] [--lookups PATH]" in usage
     assert ingest.endswith("SOURCE [SOURCE ...]")
     assert "[-h] --output DIR [--force]" in ingest
 

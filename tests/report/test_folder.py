@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from lookup.errors import InputError
-from lookup.report.folder import read_run
+from lookup.report.folder import Run, read_run, settings_of
 from lookup.report.markdown import markdown_report
 from lookup.score.summary import summary
+from lookup.settings.evaluation import EvaluationFile
 from tests.report.results import placed_once, result
 from tests.report.runs import broad, write_run
 
@@ -81,3 +82,26 @@ def test_settings_of_another_version_are_one_sentence(tmp_path: Path) -> None:
 
     with pytest.raises(InputError, match=r"its settings, of version '0\.1\.0', cannot be read by this one \(dice\)"):
         read_run(str(folder))
+
+
+def test_the_settings_of_a_manifest_are_those_of_the_run(tmp_path: Path) -> None:
+    """Templates and single brokers, and a policy that was read from a `broker.conf`, come back as they were."""
+    conf = tmp_path / "broker.conf"
+    conf.write_text("advertisedAddress=b9\nwebServicePort=8080\nloadBalancerBrokerLoadTargetStd=0.2\n")
+    written = {
+        "evaluation": {"incumbent": "p", "seeds": 2},
+        "brokers": [
+            {"id": "b{n}:8080", "count": 2, "first": 1, "properties": {"lookup.rack": ["a", "b"]}},
+            {"id": "late:8080", "from": "2026-01-01T12:00:00Z"},
+        ],
+        "policies": [{"name": "p", "from_broker_conf": str(conf)}],
+    }
+    settings = EvaluationFile.model_validate(written)
+    run = Run("run", None, {"settings": settings.model_dump(mode="json")}, {})  # type: ignore[arg-type]  # not scored
+
+    assert settings_of(run).model_dump() == settings.model_dump()
+    run.manifest["settings"]["policies"] = []
+    with pytest.raises(
+        InputError, match=r"run/manifest.json: its settings cannot be read by this version \(policies\)"
+    ):
+        settings_of(run)

@@ -1,0 +1,367 @@
+"""Explain what happened in a finished run: one decision, a cycle of a shedder, the owners of a bundle.
+
+What a run recorded is read out of its folder. What it did not record, the load that policies saw and the answer of
+every part, is found by replaying the log once more up to that instant, and compared with the record.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any, TypeAlias
+from uuid import uuid4
+
+from pyarrow.fs import FileType
+from pyspark.sql import SparkSession
+
+from lookup.engine.build import part_table
+from lookup.engine.cycle_edits import SettingEdit, edits_that_change
+from lookup.engine.cycles import CycleReport
+from lookup.engine.ledger import MICRO
+from lookup.engine.policy import Policy, memory_key
+from lookup.engine.watching import SeenBroker, WatchedDecision, WatchedManager
+from lookup.errors import InputError, SettingsError
+from lookup.logs.jobs import InProcess, Workers
+from lookup.logs.sources import locate
+from lookup.model import Decision, Unload
+from lookup.model.quoting import listed
+from lookup.model.sentences import Argument, Sentence
+from lookup.model.time import time_text
+from lookup.replay.again import Again, replay_again
+from lookup.replay.records import RunName
+from lookup.replay.tasks import built_here
+from lookup.replay.work import WorkDir
+from lookup.report.folder import Run, read_run, settings_of
+from lookup.report.manifest import fingerprint
+from lookup.report.past import (
+    BundleHistory,
+    cycle_at,
+    decision_at,
+    decision_id,
+    decision_of,
+    history_of,
+    name_of,
+    recorded_table,
+)
+from lookup.settings.evaluation import EvaluationFile
+
+__all__ = ["CycleExplained", "DecisionExplained", "RunExplained", "explain_run", "require_same_inputs", "work_for"]
+
+#: Columns of DECISIONS that a decision taken once more must agree on.
+_DECIDED = ("broker", "propensity", "declined", "odds", "rejected", "margin", "ties", "fingerprint")
+#: Columns of CYCLES that a cycle taken once more must agree on.
+_OUTCOME = ("label", "reason", "average", "deviation", "modelled_deviation", "over", "excess")
+
+
+@dataclass(frozen=True)
+class DecisionExplained:
+    """One decision of a run, taken once more."""
+
+    id: str
+    name: RunName
+    watched: WatchedDecision
+    #: in what it differs from the record, a sentence; None: it is the same
+    difference: str | None
+
+    def document(self) -> dict[str, Any]:
+        """Return the decision as JSON has it."""
+        watched = self.watched
+        request, decision = watched.request, watched.decision
+        return {
+            "decision": self.id,
+            **asdict(self.name),
+            "at": time_text(watched.ts_us),
+            "request": {name: getattr(request, name) for name in ("topic", "bundle", "client", "listener")}
+            | {"properties": dict(sorted(request.properties.items()))},
+            "seen": [_seen_document(broker) for broker in watched.seen],
+            "explanation": watched.explanation.document(),
+            "rolls": watched.rolls,
+            "dice": watched.dice,
+            "broker": decision.broker,
+            "propensity": decision.propensity,
+            "declined": None if decision.declined is None else decision.declined.value,
+            "difference": self.difference,
+        }
+
+
+@dataclass(frozen=True)
+class CycleExplained:
+    """One cycle of a policy's shedder, run once more, and the settings that would have made another of it."""
+
+    name: RunName
+    ts_us: int
+    shedder: str
+    #: the shedder's settings, `grace_s` among them
+    settings: Mapping[str, Any]
+    #: registered brokers before the cycle
+    seen: tuple[SeenBroker, ...]
+    #: what the shedder remembered before the cycle
+    memory: Mapping[str, Any]
+    report: CycleReport[Unload]
+    #: changes after which something moves if nothing did, and nothing if something did, the smallest first
+    edits: Sequence[tuple[SettingEdit, ...]]
+    #: in what it differs from the record, a sentence; None: it is the same
+    difference: str | None
+
+    def document(self) -> dict[str, Any]:
+        """Return the cycle as JSON has it."""
+        outcome = self.report.outcome
+        return {
+            **asdict(self.name),
+            "at": time_text(self.ts_us),
+            "shedder": self.shedder,
+            "settings": dict(self.settings),
+            **{name: _plain(getattr(outcome, name)) for name in _OUTCOME},
+            "accepted": [
+                {
+                    "bundle": unload.bundle,
+                    "source": unload.source,
+                    "destination": unload.destination,
+                    "reason": None if unload.reason is None else unload.reason.value,
+                }
+                for unload in self.report.accepted
+            ],
+            "rejected": {reason.value: count for reason, count in self.report.rejected.items()},
+            "seen": [_seen_document(broker) for broker in self.seen],
+            "memory": dict(self.memory),
+            "edits": [[edit.document() for edit in edits] for edits in self.edits],
+            "difference": self.difference,
+        }
+
+
+#: What is explained about a run: histories of a bundle by policy, a decision, or a cycle.
+RunExplained: TypeAlias = "tuple[BundleHistory, ...] | DecisionExplained | CycleExplained"
+
+
+def explain_run(  # noqa: PLR0913  what names a moment of a run, by keyword
+    run: str | os.PathLike[str],
+    *,
+    topic: str | None = None,
+    bundle: str | None = None,
+    at_us: int | None = None,
+    decision: str | None = None,
+    policy: Sequence[str] = (),
+    cluster: str | None = None,
+    seed: int | None = None,
+    workers: Workers | None = None,
+    progress: Callable[[str], None] = lambda message: None,
+) -> RunExplained:
+    """Explain what happened in a finished run.
+
+    A topic or a bundle alone: who owned it under each policy, and why each change was made. With an instant: the
+    decision that made its owner then. An instant alone: the last cycle of a policy's shedder up to it, and the settings
+    that would have changed it.
+
+    Args:
+        run: folder or URI that an evaluation has written.
+        topic: a short name means one in public/default.
+        at_us: µs since the Unix epoch.
+        decision: id of a decision, `CLUSTER/POLICY/SEED/NUMBER`.
+        policy: names of policies; for a decision or a cycle one, if there are several.
+        cluster: needed if there are several.
+        seed: the replicate; default: the first.
+        workers: what codes the log if it is replayed once more: a Spark session, or `InProcess()`; default: the active
+            session, else this process.
+        progress: called with one short sentence at each step.
+
+    Raises:
+        PulsarLookupError: in one sentence, for whatever the caller has to change.
+    """
+    past, works = read_run(os.fspath(run)), workers or SparkSession.getActiveSession() or InProcess()
+    if decision is not None:
+        return _decision(past, *decision_of(past, decision), works, progress)
+    if topic is not None and bundle is not None:
+        raise SettingsError(Sentence("give ", Argument("topic"), " or ", Argument("bundle"), ", not both"))
+    has_subject = topic is not None or bundle is not None
+    if has_subject and at_us is None:
+        names = list(dict.fromkeys(policy)) or [entry["name"] for entry in past.manifest["settings"]["policies"]]
+        replays = [name_of(past, cluster=cluster, policy=name, seed=seed) for name in names]
+        return tuple(history_of(past, name, topic=topic, bundle=bundle) for name in replays)
+    if at_us is None:
+        raise SettingsError(
+            Sentence(
+                "what is to be explained in the run? give ",
+                *(Argument("decision"), ", ", Argument("topic"), ", ", Argument("bundle"), " or ", Argument("at_us")),
+            )
+        )
+    name = name_of(past, cluster=cluster, policy=_one_policy(past, policy, with_shedder=not has_subject), seed=seed)
+    if not has_subject:
+        return _cycle(past, name, cycle_at(past, name, at_us), works, progress)
+    if _is_shared(past):
+        what = "under shared ownership every lookup is decided alone, and no decision makes an owner: name one by "
+        raise SettingsError(Sentence(what, Argument("decision")))
+    number = decision_at(past, history_of(past, name, topic=topic, bundle=bundle), at_us)
+    return _decision(past, name, number, works, progress)
+
+
+def _one_policy(run: Run, named: Sequence[str], *, with_shedder: bool) -> str:
+    """Return the policy that is meant: the one that is named, or the only one."""
+    policies = run.manifest["settings"]["policies"]
+    known = [entry["name"] for entry in policies if entry["shedder"] is not None or not with_shedder]
+    chosen = list(dict.fromkeys(named)) or known
+    if len(chosen) == 1:
+        return str(chosen[0])
+    if not chosen:
+        raise SettingsError("no policy of the run has a shedder, so there are no cycles")
+    what = "those with a shedder" if with_shedder else "those of the run"
+    raise SettingsError(Sentence("which policy? give ", Argument("policy"), f" once; {what}: {listed(known)}"))
+
+
+def _decision(
+    run: Run, name: RunName, number: int, workers: Workers, progress: Callable[[str], None]
+) -> DecisionExplained:
+    """Take one decision of a run once more, and compare it with the record."""
+    recorded: dict[str, Any] = recorded_table(run, name, "decisions").slice(number, 1).to_pylist()[0]
+    is_shared = _is_shared(run)
+
+    def watch(manager: WatchedManager) -> None:
+        """Have the decision looked at."""
+        if is_shared:
+            key = json.loads(recorded["key"])
+            manager.wanted_key = tuple(_hashable(key[field]) for field in manager.policy.request_reads)
+        else:
+            manager.wanted = number
+
+    with work_for(run, workers) as work:
+        manager = replay_again(workers, _again(run, name, recorded["ts"]), work, watch, progress=progress).manager
+    if not isinstance(manager, WatchedManager) or manager.watched is None:
+        text = decision_id(name, number)
+        raise InputError(f"{run.path}: decision {text} was not taken when the log was replayed once more")
+    difference = _difference(recorded, manager.watched.decision, is_shared=is_shared)
+    return DecisionExplained(decision_id(name, number), name, manager.watched, difference)
+
+
+def _cycle(
+    run: Run, name: RunName, recorded: Mapping[str, Any], workers: Workers, progress: Callable[[str], None]
+) -> CycleExplained:
+    """Run a cycle of a policy's shedder once more, and look for settings that change it."""
+    found: list[CycleExplained] = []
+
+    def look(manager: WatchedManager) -> None:
+        """Rehearse the cycle that is meant, with the settings as they are and with others."""
+        if manager.view().now_us != recorded["ts"]:
+            return
+        progress("looking for settings that change the cycle")
+        own, shedder = manager.policy, manager.policy.shedder
+        report = manager.rehearsed(own)
+        has_moved = bool(report.accepted)
+
+        def is_other(changed: Policy) -> bool:
+            """Return whether something moves if nothing did, or the other way round."""
+            return bool(manager.rehearsed(changed).accepted) != has_moved
+
+        table = part_table(shedder)
+        settings = {key: value for key, value in table.items() if key != "use"} | {"grace_s": own.grace_us // MICRO}
+        explained = CycleExplained(
+            name=name,
+            ts_us=recorded["ts"],
+            shedder=table["use"],
+            settings=settings,
+            seen=manager.seen(),
+            # What a shedder keeps changes with the next cycle.
+            memory=copy.deepcopy(manager.memory.get(memory_key(shedder), {})),
+            report=report,
+            edits=edits_that_change(own, is_other),
+            difference=_cycle_difference(recorded, report),
+        )
+        found.append(explained)
+
+    def watch(manager: WatchedManager) -> None:
+        """Have every cycle shown before it is run."""
+        manager.before_cycle = look
+
+    with work_for(run, workers) as work:
+        replay_again(workers, _again(run, name, recorded["ts"]), work, watch, progress=progress)
+    return found[0]
+
+
+@contextmanager
+def work_for(run: Run, workers: Workers) -> Iterator[WorkDir]:
+    """Yield a folder for the files of tasks, and remove it: beside the run, if machines that work do not share one."""
+    if isinstance(workers, InProcess) or str(workers.sparkContext.master).startswith("local"):
+        with tempfile.TemporaryDirectory(prefix="lookup-explain-") as folder:
+            yield WorkDir(folder)
+        return
+    work = WorkDir(f"{run.path.rstrip('/')}/.work/{uuid4().hex}")
+    try:
+        yield work
+    finally:
+        work.remove()
+
+
+def require_same_inputs(run: Run) -> EvaluationFile:
+    """Return the settings of a run whose tables are what they were.
+
+    Raises:
+        InputError: if the log was no file, or a table is gone or another one.
+    """
+    settings = settings_of(run)
+    if settings.inputs.lookups is None:
+        raise InputError(f"{run.path}: its log was given as a DataFrame, which cannot be read again; evaluate a file")
+    for name, before in run.manifest["inputs"].items():
+        path = getattr(settings.inputs, name)
+        system, inner = locate(path)
+        if system.get_file_info(inner).type is FileType.NotFound:
+            hint = "; a log that is given as a table has to be written as a file to be read again"
+            raise InputError(
+                f"{path}: inputs.{name} of the run in {run.path} is gone{hint if name == 'lookups' else ''}"
+            )
+        if fingerprint(path)["blake2b"] != before["blake2b"]:
+            raise InputError(f"{path}: inputs.{name} is no longer what the run in {run.path} has read; evaluate again")
+    return settings
+
+
+def _is_shared(run: Run) -> bool:
+    return bool(run.manifest["settings"]["evaluation"]["ownership"] == "shared")
+
+
+def _again(run: Run, name: RunName, until_us: int) -> Again:
+    settings = require_same_inputs(run)
+    policy = next(policy for policy in built_here(settings) if policy.name == name.policy)
+    return Again(settings, name, policy, until_us)
+
+
+def _difference(recorded: Mapping[str, Any], decision: Decision, *, is_shared: bool) -> str | None:
+    """Say in what a decision differs from its row in DECISIONS; None if it does not."""
+    for column in _DECIDED:
+        before, after = _plain(recorded[column]), _plain(getattr(decision, column))
+        if column in ("broker", "propensity") and is_shared:
+            continue
+        if before != after:
+            return f"its {column} was {before} and is {after}"
+    return None
+
+
+def _cycle_difference(recorded: Mapping[str, Any], report: CycleReport[Unload]) -> str | None:
+    """Say in what a cycle differs from its row in CYCLES; None if it does not."""
+    after = {name: _plain(getattr(report.outcome, name)) for name in _OUTCOME}
+    after |= {"accepted": len(report.accepted), "rejected": _plain(report.rejected)}
+    for column, value in after.items():
+        if _plain(recorded[column]) != value:
+            return f"its {column} was {_plain(recorded[column])} and is {value}"
+    return None
+
+
+def _seen_document(broker: SeenBroker) -> dict[str, Any]:
+    return {name: _plain(value) for name, value in asdict(broker).items()}
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as a table and JSON have it: texts for members of enumerations, None for NaN, dicts for maps."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return {str(key): _plain(entry) for key, entry in value}
+    if isinstance(value, str):
+        return str(value)
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value

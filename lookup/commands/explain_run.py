@@ -1,0 +1,257 @@
+"""Print what happened in a finished run: a decision, a cycle of a shedder, the owners of a bundle."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from lookup.commands.options import require_extra
+from lookup.commands.streams import data_console, plain, plain_table, print_json, progress
+from lookup.commands.voting import print_explanation
+from lookup.model.quoting import quantity
+from lookup.model.time import time_text
+
+if TYPE_CHECKING:
+    from lookup.api.explaining_runs import CycleExplained, DecisionExplained
+    from lookup.engine.cycle_edits import SettingEdit
+    from lookup.engine.watching import SeenBroker
+    from lookup.report.past import BundleHistory, OwnerStep
+
+__all__ = ["run_explained"]
+
+#: Brokers of a cycle that are printed; the fullest and the emptiest of them.
+_SHOWN_BROKERS = 10
+#: Unloads of a cycle that are printed.
+_SHOWN_UNLOADS = 10
+#: Meaning of the reasons with which a cycle ends, `CycleReason` by its value.
+_REASONS = {
+    "overloaded": "a broker was above what is tolerated",
+    "underloaded": "a broker was far below the others",
+    "hit-count": "no broker was out of balance, or not often enough in a row",
+    "no-bundles": "no bundle of those brokers could be unloaded",
+    "too-little": "what those brokers would give up is less than is worth while",
+    "cool-down": "brokers unloaded before have not measured their load since",
+    "out-dated-data": "every load report is too old",
+    "no-load-data": "a registered broker has not reported its load",
+    "no-brokers": "there are not two brokers with a report",
+    "unknown": "the shedder failed",
+}
+_BEGINNINGS = {"shedder": "named by the shedder", "split": "by the split", "hand-over": "after the hand-over"}
+_BEGINNINGS |= {"log": "as in the log before the run"}
+_ENDS = {"forced": "the broker left", "admin": "an administrator unloaded it", "split": "it was split"}
+_ENDS |= {"settled": "the hand-over went on"}
+
+
+def run_explained(arguments: argparse.Namespace) -> int:
+    """Explain what the flags ask about in the run's folder, and return 0.
+
+    Raises:
+        PulsarLookupError: in one sentence, for whatever the user has to change.
+    """
+    require_extra("explain", "pyspark", "pyarrow", "pandas", "scipy")
+    from lookup.api.explaining_runs import CycleExplained, DecisionExplained, explain_run
+    from lookup.commands.sessions import NO_SPARK, workers_of
+    from lookup.report.folder import read_run
+
+    rows = read_run(arguments.run_dir).summary["inputs"]["rows"]
+    needs_log = arguments.decision is not None or arguments.at_us is not None
+    with ExitStack() as stack:
+        report = stack.enter_context(progress("reading the run"))
+        # The tables of a run are read here; what was not recorded is found by replaying the log.
+        master = arguments.master if needs_log else NO_SPARK
+        workers = stack.enter_context(workers_of(master, lambda: rows))
+        names = ("topic", "bundle", "at_us", "decision", "policy", "cluster", "seed")
+        asked = {name: getattr(arguments, name) for name in names}
+        explained = explain_run(arguments.run_dir, **asked, workers=workers, progress=report)
+    if arguments.format == "json":
+        if isinstance(explained, tuple):
+            print_json([history.document() for history in explained])
+        else:
+            print_json(explained.document())
+        return 0
+    console = data_console()
+    if isinstance(explained, DecisionExplained):
+        _print_decision(console, explained)
+    elif isinstance(explained, CycleExplained):
+        _print_cycle(console, explained)
+    else:
+        for history in explained:
+            _print_history(console, history)
+    return 0
+
+
+def _print_pairs(console: Console, pairs: Mapping[str, str]) -> None:
+    for name, value in pairs.items():
+        console.print(plain(f"{name + ':':<12}{value}"), soft_wrap=not console.is_terminal)
+
+
+def _print_decision(console: Console, explained: DecisionExplained) -> None:
+    watched, name = explained.watched, explained.name
+    request, decision = watched.request, watched.decision
+    properties = ", ".join(f"{key}={value}" for key, value in sorted(request.properties.items())) or "none"
+    pairs = {
+        "decision": f"{explained.id}, at {time_text(watched.ts_us)}",
+        "topic": request.topic or "none: the leader chose when the owner was lost",
+        "bundle": request.bundle,
+        "client": request.client or "not known",
+        "properties": properties,
+        "cluster": f"{name.cluster}, {quantity(len(watched.seen), 'registered broker')}",
+    }
+    _print_pairs(console, pairs)
+    _print_seen(console, watched.seen)
+    print_explanation(console, watched.explanation)
+    if watched.dice is not None and watched.rolls is not None:
+        console.print(
+            plain(
+                f"Dice: {watched.dice:.4f}, roll {watched.rolls + 1} of the bundle with seed {name.seed}: "
+                f"{decision.broker}, whose odds were {decision.propensity:.4f}."
+            )
+        )
+    elif decision.broker is not None:
+        console.print(plain(f"Owner: {decision.broker}, without dice: no other broker had odds."))
+    _print_agreement(console, explained.difference, "decision")
+
+
+def _print_cycle(console: Console, explained: CycleExplained) -> None:
+    report, name = explained.report, explained.name
+    outcome = report.outcome
+    reason = outcome.reason.value
+    figures = {
+        "average": outcome.average,
+        "deviation": outcome.deviation,
+        "deviation after": outcome.modelled_deviation,
+    }
+    shown = [f"{what} {value:.4f}" for what, value in figures.items() if value is not None]
+    if outcome.over is not None and outcome.excess is not None:
+        above = f"{quantity(outcome.over, 'broker')} above what is tolerated, the farthest by {outcome.excess:.4f}"
+        shown.append(above if outcome.over else "no broker above what is tolerated")
+    settings = (f"{key} {value}" for key, value in explained.settings.items())
+    pairs = {
+        "cluster": name.cluster,
+        "policy": f"{name.policy}, seed {name.seed}",
+        "cycle": f"{time_text(explained.ts_us)}, shedder {explained.shedder}",
+        "outcome": f"{outcome.label.value}, {reason}: {_REASONS.get(reason, reason)}",
+        "figures": ", ".join(shown) or "none",
+        "settings": ", ".join(settings),
+    }
+    by_broker = {key: kept for key, kept in explained.memory.items() if isinstance(kept, Mapping) and kept}
+    pairs |= {key: _figure(kept) for key, kept in explained.memory.items() if not isinstance(kept, Mapping)}
+    _print_pairs(console, pairs)
+    _print_seen(console, explained.seen, by_broker)
+    for unload in report.accepted[:_SHOWN_UNLOADS]:
+        why = "" if unload.reason is None else f", {unload.reason.value}"
+        goal = unload.destination or "the broker that its next lookup is given"
+        console.print(plain(f"Moved: {unload.bundle} from {unload.source} to {goal}{why}"))
+    if len(report.accepted) > _SHOWN_UNLOADS:
+        console.print(plain(f"Moved: {len(report.accepted) - _SHOWN_UNLOADS} more"))
+    for refused, count in sorted(report.rejected.items()):
+        console.print(plain(f"Refused: {quantity(count, 'proposal')}, {refused.value}"))
+    for line in _about_edits(explained):
+        console.print(plain(line), soft_wrap=not console.is_terminal)
+    _print_agreement(console, explained.difference, "cycle")
+
+
+def _about_edits(explained: CycleExplained) -> Iterator[str]:
+    what = "Nothing would have moved" if explained.report.accepted else "Something would have moved"
+    if not explained.edits:
+        yield f"{what} with none of the settings that were tried, each alone and with a count at its least."
+        return
+    yield f"{what} in this cycle with any one of these, the smallest change first:"
+    for edits in explained.edits:
+        yield f"  {' and '.join(map(_edit_text, edits))}"
+
+
+def _edit_text(edit: SettingEdit) -> str:
+    key = "" if edit.key is None else f"; {edit.key}"
+    return f"{edit.setting} = {_figure(edit.after)} (is {_figure(edit.before)}{key})"
+
+
+def _print_history(console: Console, history: BundleHistory) -> None:
+    console.print(plain(f"{history.subject} under {history.name.policy}, seed {history.name.seed}", style="bold"))
+    has_many = len({step.bundle for step in history.steps}) > 1
+    heads = ("from", "to", *(("bundle",) if has_many else ()), "owner", "since", "until")
+    rows = [
+        (
+            time_text(step.from_us),
+            time_text(step.to_us) or "end of the log",
+            *((step.bundle.rpartition("/")[2],) if has_many else ()),
+            step.broker or "none",
+            _beginning(step),
+            _ending(step),
+        )
+        for step in history.steps
+    ]
+    plain_table(console, heads, rows)
+    for step in history.returns:
+        away = (step.returned_after_us or 0) / 1e6
+        console.print(
+            plain(f"Came back: {step.broker} got it again at {time_text(step.from_us)}, {away:,.0f} s after.")
+        )
+    if history.cycles:
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(history.cycles.items()))
+        console.print(plain(f"Cycles of the shedder in the run: {reasons}; --at TIME alone explains one."))
+    console.print()
+
+
+def _beginning(step: OwnerStep) -> str:
+    state = "" if step.state == "Owned" else f"{step.state}, "
+    if step.decision is None:
+        return state + _BEGINNINGS[step.began_by]
+    return f"{state}decision {step.decision}, odds {step.propensity:.4f}"
+
+
+def _ending(step: OwnerStep) -> str:
+    if step.ended_by != "shed":
+        return "" if step.ended_by is None else _ENDS.get(step.ended_by, step.ended_by)
+    cycle = step.cycle
+    if cycle is None:
+        return "the shedder took it"
+    excess = "" if cycle["excess"] is None else f", the farthest broker {cycle['excess']:.4f} above what is tolerated"
+    return f"the shedder took it: {cycle['reason']}{excess}"
+
+
+def _print_seen(
+    console: Console, seen: tuple[SeenBroker, ...], remembered: Mapping[str, Mapping[str, Any]] | None = None
+) -> None:
+    """Print the brokers by usage, the fullest first; of many those at both ends.
+
+    Args:
+        remembered: what the shedder has kept by broker, each kind under its name.
+    """
+    kept = remembered or {}
+    ranked = sorted(seen, key=lambda broker: (-broker.usage if broker.usage == broker.usage else 1.0, broker.broker))
+    if len(ranked) > _SHOWN_BROKERS:
+        half = _SHOWN_BROKERS // 2
+        console.print(plain(f"{len(ranked)} brokers, of which the {half} fullest and the {half} emptiest:"))
+        ranked = [*ranked[:half], *ranked[-half:]]
+    rows = [
+        (
+            broker.broker,
+            _figure(broker.usage),
+            _figure(broker.throughput),
+            f"{broker.bundles}",
+            *(_figure(values[broker.broker]) if broker.broker in values else "" for values in kept.values()),
+            ", ".join(f"{key}={value}" for key, value in sorted(broker.properties.items())),
+        )
+        for broker in ranked
+    ]
+    plain_table(
+        console, ("broker", "usage", "load/s", "bundles", *(f"remembered {name}" for name in kept), "properties"), rows
+    )
+
+
+def _print_agreement(console: Console, difference: str | None, what: str) -> None:
+    if difference is None:
+        console.print(plain(f"The {what} was taken once more by the engine and equals what the run recorded."))
+    else:
+        console.print(plain(f"The {what} was taken once more and is not what the run recorded: {difference}."))
+
+
+def _figure(value: Any) -> str:
+    if isinstance(value, float):
+        return "not reported" if value != value else f"{value:.4g}"
+    return str(value).lower() if isinstance(value, bool) else str(value)

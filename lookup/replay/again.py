@@ -1,0 +1,77 @@
+"""Replay one policy over one cluster of a log once more, up to an instant, with a load manager that is watched.
+
+A replay is exact: the same settings and the same log give the same decisions, so a run need not keep what its policies
+saw. Nothing is scored and no table is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lookup.engine.policy import Policy
+from lookup.engine.watching import WatchedManager
+from lookup.errors import InputError
+from lookup.logs.jobs import Workers
+from lookup.model.quoting import suggestion
+from lookup.replay.coding import EXTRA_FIELDS
+from lookup.replay.exclusive import ExclusiveReplay
+from lookup.replay.plan import new_manager
+from lookup.replay.records import RunName
+from lookup.replay.run import prepare
+from lookup.replay.shared import SharedReplay
+from lookup.replay.walk import walk_days
+from lookup.replay.work import WorkDir
+from lookup.settings.evaluation import EvaluationFile
+
+__all__ = ["Again", "replay_again"]
+
+
+@dataclass(frozen=True)
+class Again:
+    """What is replayed once more: one run of an evaluation, up to an instant."""
+
+    settings: EvaluationFile
+    name: RunName
+    policy: Policy
+    #: ticks that begin after it are left out, µs
+    until_us: int
+
+
+def replay_again(
+    workers: Workers,
+    again: Again,
+    work: WorkDir,
+    watch: Callable[[WatchedManager], None],
+    *,
+    progress: Callable[[str], None] = lambda message: None,
+) -> ExclusiveReplay | SharedReplay:
+    """Replay a run up to an instant; the log is coded by the workers, the run itself is replayed here.
+
+    Args:
+        work: a folder that every worker can reach, which the caller removes.
+        watch: is handed the load manager before the first tick.
+
+    Raises:
+        InputError: if a table cannot be used, or the log has no lookups of the cluster.
+        PolicyError: if a part of the policy fails and the policy says stop.
+    """
+    # Every field of a request, read by the policy or not: what was asked is part of the answer.
+    run, clusters = prepare(workers, again.settings, work, extras=frozenset(EXTRA_FIELDS), progress=progress)
+    by_name = {cluster.name: cluster for cluster in clusters}
+    if again.name.cluster not in by_name:
+        hint = suggestion(again.name.cluster, by_name)
+        raise InputError(f"the log has no lookups of cluster {again.name.cluster!r}; {hint}")
+    cluster, policy, seed = by_name[again.name.cluster], again.policy, again.name.seed
+    manager = new_manager(cluster, run, policy, seed, WatchedManager)
+    watch(manager)
+    kind = SharedReplay if run.is_shared else ExclusiveReplay
+    replay = kind(cluster, run, policy, seed=seed, work=work, manager=manager)
+    progress(f"replaying {policy.name} over {cluster.name} once more")
+    for ticks in walk_days(cluster, run, work):
+        due = [tick for tick in ticks if tick.start_us <= again.until_us]
+        if due:
+            replay.day(due)
+        if len(due) < len(ticks):
+            break
+    return replay

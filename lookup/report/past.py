@@ -1,0 +1,310 @@
+"""Read what a run recorded about single decisions, cycles and owners out of its folder."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from lookup.errors import InputError, InvalidNameError, SettingsError
+from lookup.logs.sources import locate
+from lookup.model import TopicName
+from lookup.model.bundles import BundleRange, NamespaceBundle, topic_hash
+from lookup.model.quoting import suggestion
+from lookup.model.sentences import Argument, Sentence
+from lookup.model.time import time_text
+from lookup.replay.records import RunName
+from lookup.report.folder import Run
+
+__all__ = [
+    "BundleHistory", "OwnerStep", "cycle_at", "decision_at", "decision_id", "decision_of", "history_of", "name_of",
+    "recorded_table",
+]  # fmt: skip
+
+_OWNED = "Owned"
+#: Figures of CYCLES that a step of a history repeats.
+_FIGURES = ("label", "reason", "average", "deviation", "over", "excess")
+
+
+@dataclass(frozen=True)
+class OwnerStep:
+    """One interval in which a broker owned a bundle, how it began and how it ended."""
+
+    bundle: str
+    broker: str | None
+    state: str
+    from_us: int
+    #: None: it outlasts the log
+    to_us: int | None
+    #: "decision", "shedder" (it named this broker), "split" (of the bundle before), "hand-over", "log" (the log's owner
+    #: before the run)
+    began_by: str
+    #: id of the decision, and the probability of the broker in it
+    decision: str | None
+    propensity: float | None
+    #: "forced", "shed", "admin", "split", "settled"; None: it lasts
+    ended_by: str | None
+    #: figures of the cycle that took the bundle away
+    cycle: Mapping[str, Any] | None
+    #: µs since this broker lost the bundle, if it had it before
+    returned_after_us: int | None = None
+
+
+@dataclass(frozen=True)
+class BundleHistory:
+    """The owners of a bundle, or of a topic's bundles, in one run."""
+
+    name: RunName
+    #: what was asked about
+    subject: str
+    steps: tuple[OwnerStep, ...]
+    #: cycles of the policy's shedder in the whole run, by the reason with which they ended
+    cycles: Mapping[str, int]
+
+    @property
+    def returns(self) -> tuple[OwnerStep, ...]:
+        """Return the steps in which a broker got the bundle back."""
+        return tuple(step for step in self.steps if step.returned_after_us is not None)
+
+    def document(self) -> dict[str, Any]:
+        """Return the history as JSON has it."""
+        return {
+            **asdict(self.name),
+            "subject": self.subject,
+            "owners": [
+                {
+                    **{key: value for key, value in asdict(step).items() if not key.endswith("_us")},
+                    "from": time_text(step.from_us),
+                    "to": time_text(step.to_us),
+                    "returned_after_s": None if step.returned_after_us is None else step.returned_after_us / 1e6,
+                }
+                for step in self.steps
+            ],
+            "cycles": dict(self.cycles),
+        }
+
+
+def name_of(run: Run, *, cluster: str | None, policy: str, seed: int | None) -> RunName:
+    """Return the replay that is meant, by its cluster, policy and seed.
+
+    Args:
+        cluster: None: the only one.
+        seed: None: the first.
+
+    Raises:
+        SettingsError: if the run has no such policy, cluster or seed, or several clusters and none is named.
+    """
+    settings, clusters = run.manifest["settings"], list(run.summary["inputs"]["clusters"])
+    policies, seeds = [entry["name"] for entry in settings["policies"]], settings["evaluation"]["seeds"]
+    if policy not in policies:
+        raise SettingsError(
+            Sentence(Argument("policy"), f": the run has no policy {policy!r}; {suggestion(policy, policies)}")
+        )
+    if cluster is None and len(clusters) > 1:
+        raise SettingsError(Sentence("which cluster? give ", Argument("cluster"), f"; known: {', '.join(clusters)}"))
+    if cluster is not None and cluster not in clusters:
+        raise SettingsError(
+            Sentence(Argument("cluster"), f": the run has no cluster {cluster!r}; {suggestion(cluster, clusters)}")
+        )
+    if seed is not None and seed not in seeds:
+        known = ", ".join(map(str, seeds))
+        raise SettingsError(Sentence(Argument("seed"), f": the run has no seed {seed}; known: {known}"))
+    return RunName(clusters[0] if cluster is None else cluster, policy, seeds[0] if seed is None else seed)
+
+
+def recorded_table(run: Run, name: RunName, table: str) -> pa.Table:
+    """Return a table of one replay, `decisions`, `owners` or `cycles`; times are µs since the Unix epoch.
+
+    Raises:
+        InputError: if the folder has no such table of this replay.
+    """
+    place = sorted(run.summary["inputs"]["clusters"]).index(name.cluster)
+    number = [entry["name"] for entry in run.manifest["settings"]["policies"]].index(name.policy)
+    system, folder = locate(run.path)
+    file = f"{table}/{place:04d}-{number:04d}-{name.seed}.parquet"
+    if system.get_file_info(f"{folder}/{file}").type is pafs.FileType.NotFound:
+        raise InputError(f"{run.path}: has no {file}, the {table} of policy {name.policy!r}; evaluate again")
+    read = pq.read_table(f"{folder}/{file}", filesystem=system, partitioning=None)
+    for column in ("ts", "from", "to"):
+        if column in read.column_names:
+            read = read.set_column(read.column_names.index(column), column, read[column].cast(pa.int64()))
+    return read
+
+
+def decision_id(name: RunName, number: int) -> str:
+    """Return the id of a decision: `CLUSTER/POLICY/SEED/NUMBER`, its row in the DECISIONS of its replay, from 0."""
+    return f"{name.cluster}/{name.policy}/{name.seed}/{number}"
+
+
+def decision_of(run: Run, text: str) -> tuple[RunName, int]:
+    """Return the replay and the row that the id of a decision names.
+
+    Raises:
+        SettingsError: if it is no id, or there is no such decision in the run.
+    """
+    cluster, _, rest = text.partition("/")
+    parts = rest.rsplit("/", 2)
+    right = "like CLUSTER/POLICY/SEED/NUMBER, where NUMBER is the row in its file of decisions, from 0"
+    if len(parts) < 3 or not parts[2].isdecimal() or not parts[1].removeprefix("-").isdecimal():
+        raise SettingsError(Sentence(Argument("decision"), f": {text!r} is no id of a decision; one is {right}"))
+    name, number = name_of(run, cluster=cluster, policy=parts[0], seed=int(parts[1])), int(parts[2])
+    count = recorded_table(run, name, "decisions").num_rows
+    if number >= count:
+        known = f"they are numbered from 0 to {count - 1:,}" if count else "it has none"
+        raise SettingsError(Sentence(Argument("decision"), f": {text!r} is no decision of the run; {known}"))
+    return name, number
+
+
+def history_of(run: Run, name: RunName, *, topic: str | None = None, bundle: str | None = None) -> BundleHistory:
+    """Return who owned a bundle, or the bundles of a topic, and why each change was made.
+
+    Args:
+        topic: its bundle, and those that were split into its bundle; one of the two is given.
+
+    Raises:
+        SettingsError: if no broker ever owned it under this policy.
+        InvalidNameError: if the topic's name is malformed.
+        InputError: if the folder lacks a table.
+    """
+    owners = recorded_table(run, name, "owners")
+    subject, chosen = _bundles_of(owners, topic=topic, bundle=bundle)
+    if not chosen:
+        known = pc.unique(owners["bundle"]).to_pylist()
+        what = f"no broker ever owned {subject} under {name.policy}"
+        hint = f"; {suggestion(bundle, known)}" if bundle is not None and known else ""
+        raise SettingsError(Sentence(Argument("topic" if bundle is None else "bundle"), f": {what}{hint}"))
+    rows = owners.filter(pc.is_in(owners["bundle"], value_set=pa.array(chosen))).to_pylist()
+    decisions = recorded_table(run, name, "decisions")
+    numbered = decisions.append_column("number", pa.array(range(decisions.num_rows), pa.int64()))
+    decided = numbered.filter(pc.is_in(numbered["bundle"], value_set=pa.array(chosen))).to_pylist()
+    made = {(row["ts"], row["bundle"], row["broker"]): row for row in decided if row["broker"] is not None}
+    cycles = recorded_table(run, name, "cycles").to_pylist()
+    by_time = {row["ts"]: {key: row[key] for key in _FIGURES} for row in cycles}
+    steps: list[OwnerStep] = []
+    for row in sorted(rows, key=lambda row: (row["from"], row["to"] is None, row["to"])):
+        decision = made.get((row["from"], row["bundle"], row["broker"]))
+        before = [step for step in steps if step.to_us == row["from"]]
+        ends = {step.ended_by for step in before if step.bundle == row["bundle"]}
+        began_by = "log"
+        if decision is not None:
+            began_by = "decision"
+        elif any(step.ended_by == "split" for step in before):
+            began_by = "split"
+        elif "settled" in ends:
+            began_by = "hand-over"
+        elif "shed" in ends:
+            began_by = "shedder"
+        step = OwnerStep(
+            bundle=row["bundle"],
+            broker=row["broker"],
+            state=row["state"],
+            from_us=row["from"],
+            to_us=row["to"],
+            began_by=began_by,
+            decision=None if decision is None else decision_id(name, decision["number"]),
+            propensity=None if decision is None else decision["propensity"],
+            ended_by=row["ended_by"],
+            cycle=by_time.get(row["to"]) if row["ended_by"] == "shed" else None,
+        )
+        steps.append(replace(step, returned_after_us=_away_us(steps, step)))
+    return BundleHistory(name, subject, tuple(steps), Counter(row["reason"] for row in cycles))
+
+
+def decision_at(run: Run, history: BundleHistory, at_us: int) -> int:
+    """Return the number of the decision by which a bundle had its owner at an instant, or had none.
+
+    Raises:
+        SettingsError: if no decision led to that: no lookup had come, or the shedder or the log named the owner.
+    """
+    steps = [step for step in history.steps if step.from_us <= at_us and (step.to_us is None or at_us < step.to_us)]
+    # The children of a split have the owner of their parent, and what ends a hand-over began it.
+    while steps and steps[-1].began_by in ("split", "hand-over"):
+        earlier = [step for step in history.steps if step.to_us == steps[-1].from_us]
+        steps = [*steps, earlier[-1]] if earlier else []
+    if steps and steps[-1].decision is not None:
+        return int(steps[-1].decision.rpartition("/")[2])
+    when, subject = time_text(at_us), history.subject
+    if steps and steps[-1].began_by == "shedder":
+        at = time_text(steps[-1].from_us)
+        raise SettingsError(
+            Sentence(
+                f"{subject} belonged to {steps[-1].broker} at {when}, which the shedder named at {at}: no decision was "
+                "taken; ",
+                Argument("at_us", at),
+                " alone explains that cycle",
+            )
+        )
+    if steps:
+        raise SettingsError(
+            f"{subject} belonged to {steps[-1].broker} at {when}, as it did in the log before the run: no decision was "
+            "taken"
+        )
+    decisions = recorded_table(run, history.name, "decisions")
+    bundles = {step.bundle for step in history.steps}
+    for number in range(decisions.num_rows - 1, -1, -1):
+        if decisions["bundle"][number].as_py() in bundles and decisions["ts"][number].as_py() <= at_us:
+            return number
+    first = time_text(history.steps[0].from_us)
+    raise SettingsError(
+        Sentence(Argument("at_us"), f": no lookup of {subject} was decided up to {when}; the first one was at {first}")
+    )
+
+
+def cycle_at(run: Run, name: RunName, at_us: int) -> dict[str, Any]:
+    """Return the row of the last cycle of a shedder at or before an instant.
+
+    Raises:
+        SettingsError: if the policy has no shedder, or there was no cycle up to then.
+    """
+    cycles = recorded_table(run, name, "cycles")
+    if not cycles.num_rows:
+        raise SettingsError(
+            f"there are no cycles of policy {name.policy!r}: it has no shedder, or the run has no instant of the grid"
+        )
+    before = pc.sum(pc.less_equal(cycles["ts"], at_us)).as_py()
+    if not before:
+        first = time_text(cycles["ts"][0].as_py())
+        what = f": there was no cycle up to {time_text(at_us)}; the first one was at {first}"
+        raise SettingsError(Sentence(Argument("at_us"), what))
+    row: dict[str, Any] = cycles.slice(before - 1, 1).to_pylist()[0]
+    return row
+
+
+def _bundles_of(owners: pa.Table, *, topic: str | None, bundle: str | None) -> tuple[str, list[str]]:
+    """Return what is asked about, and the bundles in OWNERS that are meant."""
+    known: Sequence[str] = pc.unique(owners["bundle"]).to_pylist()
+    if topic is not None:
+        name = TopicName.expand(topic)
+        hashed, namespace = topic_hash(str(name)), str(name.namespace)
+        of_namespace = [entry for entry in known if entry.rpartition("/")[0] == namespace]
+        return str(name), [entry for entry in of_namespace if hashed in BundleRange.parse(entry.rpartition("/")[2])]
+    text = str(bundle)
+    try:
+        parsed = str(NamespaceBundle.parse(text))
+    except InvalidNameError as error:
+        raise SettingsError(Sentence(Argument("bundle"), f": {error}")) from None
+    return parsed, [entry for entry in known if entry == parsed]
+
+
+def _away_us(steps: Sequence[OwnerStep], step: OwnerStep) -> int | None:
+    """Return for how long a broker that has a bundle again was without it; None if it is not back."""
+    if step.broker is None or step.began_by in ("split", "hand-over"):
+        return None
+    left = (earlier.to_us for earlier in _line_of(steps, step) if earlier.broker == step.broker)
+    left_us = next(left, None)
+    return None if left_us is None else step.from_us - left_us
+
+
+def _line_of(steps: Sequence[OwnerStep], step: OwnerStep) -> Iterator[OwnerStep]:
+    """Yield the steps before one that led to it, the last first: of its bundle, and of what that was split from."""
+    ends = NamespaceBundle.parse(step.bundle).range
+    for earlier in reversed(steps):
+        span = NamespaceBundle.parse(earlier.bundle).range
+        if span.lower <= ends.lower and ends.upper <= span.upper and (earlier.to_us or 0) <= step.from_us:
+            yield earlier

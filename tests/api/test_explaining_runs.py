@@ -1,0 +1,228 @@
+"""`lookup.explain_run`: what happened in a finished run, taken once more and compared with the record."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import lookup
+from lookup.api.explaining_runs import CycleExplained, DecisionExplained
+from lookup.engine.ballots import roll
+from lookup.errors import InputError, SettingsError
+from lookup.logs.jobs import InProcess
+from lookup.model.time import to_us
+from lookup.replay.run import replay
+from lookup.report.folder import read_run
+from lookup.report.past import BundleHistory, name_of, recorded_table
+from lookup.settings.evaluation import EvaluationFile
+from tests.api.run_folders import evaluated, generated
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the tables of a small log."""
+    return generated(tmp_path_factory.mktemp("explained"))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, log: Path) -> Path:
+    """Return the folder of a run in which bundles take time to change hands."""
+    return evaluated(tmp_path_factory.mktemp("run") / "run", log, {"handover_s": 2.0, "owner_loss": "leader"})
+
+
+def _rows(run: Path, policy: str, table: str) -> list[dict[str, Any]]:
+    past = read_run(str(run))
+    rows: list[dict[str, Any]] = recorded_table(
+        past, name_of(past, cluster=None, policy=policy, seed=None), table
+    ).to_pylist()
+    return rows
+
+
+def _decision(run: Path, identity: str) -> DecisionExplained:
+    found = lookup.explain_run(run, decision=identity)
+
+    assert isinstance(found, DecisionExplained)
+    return found
+
+
+def _cycle(run: Path, policy: str, at_us: int) -> CycleExplained:
+    found = lookup.explain_run(run, policy=[policy], at_us=at_us)
+
+    assert isinstance(found, CycleExplained)
+    return found
+
+
+@pytest.mark.parametrize("policy", ["stock", "rack", "fewest"])
+def test_a_decision_is_the_recorded_one(run: Path, policy: str) -> None:
+    """The first, one in the middle and the last, with the odds, the dice and the candidates that led to it."""
+    rows = _rows(run, policy, "decisions")
+    for number in (0, len(rows) // 2, len(rows) - 1):
+        found = _decision(run, f"east/{policy}/1/{number}")
+
+        assert found.difference is None
+        assert (found.watched.ts_us, found.watched.decision.broker) == (rows[number]["ts"], rows[number]["broker"])
+        assert found.watched.explanation.document()["declined"] == rows[number]["declined"]
+        assert {broker.broker for broker in found.watched.seen} >= {name for name, _ in rows[number]["odds"]}
+        if found.watched.rolls is not None:
+            bundle = found.watched.request.bundle
+            assert found.watched.dice == roll(1, "east", bundle, found.watched.rolls)
+
+
+def test_a_decision_that_is_not_the_recorded_one_says_so(run: Path, tmp_path: Path) -> None:
+    """A record that was changed differs in what was changed."""
+    copy = shutil.copytree(run, tmp_path / "copy")
+    file = copy / "decisions" / "0000-0000-1.parquet"
+    table = pq.read_table(file)
+    pq.write_table(table.set_column(table.column_names.index("ties"), "ties", [[99] * table.num_rows]), file)
+
+    assert str(_decision(copy, "east/stock/1/0").difference).startswith("its ties was 99 and is ")
+
+
+@pytest.mark.parametrize("policy", ["stock", "rack"])
+def test_a_cycle_is_the_recorded_one(run: Path, policy: str) -> None:
+    """One that moved something and one that did not; the changes that are found make the other of each."""
+    rows = _rows(run, policy, "cycles")
+    moved = next(row for row in rows if row["accepted"])
+    still = next(row for row in rows[::-1] if not row["accepted"])
+    for row in (moved, still):
+        found = _cycle(run, policy, row["ts"] + 1)
+
+        assert found.difference is None
+        assert (found.ts_us, len(found.report.accepted)) == (row["ts"], row["accepted"])
+        assert found.edits
+        assert json.dumps(found.document())
+
+
+def test_the_settings_that_are_named_change_the_cycle_of_a_replay(run: Path, tmp_path: Path) -> None:
+    """The log replayed with the first change moves nothing in the first cycle that moved something."""
+    moved = next(row for row in _rows(run, "stock", "cycles") if row["accepted"])
+    found = _cycle(run, "stock", moved["ts"])
+    edit = next(edits[0] for edits in found.edits if edits[0].setting == "shedder.threshold")
+    settings = read_run(str(run)).manifest["settings"]
+    settings["policies"] = settings["policies"][:1]
+    settings["policies"][0]["shedder"] = {"use": "threshold", "threshold": edit.after}
+    settings["evaluation"]["seeds"] = [1]
+    replay(InProcess(), EvaluationFile.model_validate(settings), str(tmp_path))
+
+    cycles = pq.read_table(tmp_path / "cycles" / "0000-0000-1.parquet").to_pylist()
+    assert next(row["accepted"] for row in cycles if to_us(row["ts"]) == moved["ts"]) == 0
+
+
+def test_every_change_of_owner_has_its_cause(run: Path) -> None:
+    """Of every bundle under every policy: each owner came by a decision, the shedder, a split or a hand-over."""
+    for policy in ("stock", "rack", "fewest"):
+        decisions, owners = _rows(run, policy, "decisions"), _rows(run, policy, "owners")
+        made = {f"east/{policy}/1/{number}": row for number, row in enumerate(decisions)}
+        for bundle in sorted({row["bundle"] for row in owners})[::5]:
+            (history,) = _histories(run, bundle=bundle, policy=[policy])
+            for step in history.steps:
+                if step.decision is not None:
+                    assert (step.began_by, made[step.decision]["broker"]) == ("decision", step.broker)
+                if step.began_by == "shedder":
+                    assert policy != "fewest"
+                if step.ended_by == "shed":
+                    assert step.cycle is not None
+                assert step.began_by != "log" or step.from_us == history.steps[0].from_us or step.broker is None
+
+
+def _histories(run: Path, **asked: Any) -> tuple[BundleHistory, ...]:
+    found = lookup.explain_run(run, **asked)
+
+    assert isinstance(found, tuple)
+    return found
+
+
+def test_a_topic_and_an_instant_name_a_decision(run: Path) -> None:
+    """The last decision that made the owner of the topic's bundle up to then, also behind a hand-over."""
+    row = next(row for row in _rows(run, "fewest", "decisions") if row["broker"] is not None)
+    topic = _decision(run, "east/fewest/1/0").watched.request.topic
+    found = lookup.explain_run(run, topic=topic, at_us=row["ts"] + 3_000_000, policy=["fewest"])
+
+    assert isinstance(found, DecisionExplained)
+    assert found.id == "east/fewest/1/0"
+    assert found.watched.request.topic == topic
+
+
+def test_under_shared_ownership_a_decision_is_named_by_its_id(log: Path, tmp_path: Path) -> None:
+    """Its key is asked about once more; a topic and an instant name no decision there."""
+    settings = {
+        "evaluation": {"incumbent": "rack", "seeds": [1], "ownership": "shared"},
+        "inputs": {name: str(log / name) for name in ("lookups", "brokers")},
+        "policies": [{"name": "rack", "scorers": ["property-match", "headroom"], "selector": "best"}],
+    }
+    lookup.evaluate(settings, output=tmp_path / "run")
+    rows = _rows(tmp_path / "run", "rack", "decisions")
+
+    assert _decision(tmp_path / "run", f"east/rack/1/{len(rows) - 1}").difference is None
+    with pytest.raises(SettingsError, match="under shared ownership every lookup is decided alone"):
+        lookup.explain_run(tmp_path / "run", topic="orders", at_us=rows[0]["ts"])
+
+
+def test_mistakes_name_arguments(run: Path, tmp_path: Path) -> None:
+    """Each in one sentence: what is missing, unknown, or not in the run."""
+    first = _rows(run, "stock", "decisions")[0]
+    bundle, ts = first["bundle"], first["ts"]
+    asked: list[tuple[dict[str, Any], str]] = [
+        ({}, "what is to be explained in the run? give decision, topic, bundle or at_us"),
+        ({"topic": "t", "bundle": bundle}, "give topic or bundle, not both"),
+        ({"bundle": bundle, "policy": ["stok"]}, "policy: the run has no policy 'stok'; did you mean 'stock'?"),
+        ({"bundle": bundle, "seed": 3}, "seed: the run has no seed 3; known: 1, 5"),
+        ({"bundle": bundle, "cluster": "est"}, "cluster: the run has no cluster 'est'; did you mean 'east'?"),
+        ({"bundle": "t/n/x"}, "bundle: bundle range 'x' is not of the form 0x00000000_0x40000000"),
+        ({"topic": "nosuch"}, "topic: no broker ever owned persistent://public/default/nosuch under stock"),
+        ({"decision": "7"}, "decision: '7' is no id of a decision"),
+        ({"decision": "east/stock/1/99999"}, "decision: 'east/stock/1/99999' is no decision of the run"),
+        ({"at_us": ts}, "which policy? give policy once; those with a shedder: stock, rack"),
+        ({"at_us": 0, "policy": ["stock"]}, "at_us: there was no cycle up to 1970-01-01T00:00:00Z"),
+        ({"at_us": ts, "policy": ["fewest"]}, "there are no cycles of policy 'fewest'"),
+        ({"at_us": ts, "bundle": bundle}, "which policy? give policy once; those of the run: stock, rack, fewest"),
+    ]
+    for given, sentence in asked:
+        with pytest.raises(SettingsError) as raised:
+            lookup.explain_run(run, **given)
+        assert str(raised.value).startswith(sentence)
+    with pytest.raises(InputError, match=r"has no summary\.json"):
+        lookup.explain_run(tmp_path, topic="t")
+
+
+def test_a_folder_without_decisions_and_a_log_that_changed_are_named(run: Path, log: Path, tmp_path: Path) -> None:
+    """What is missing or different, and that a new evaluation is right."""
+    copy = shutil.copytree(run, tmp_path / "copy")
+    shutil.rmtree(copy / "decisions")
+    with pytest.raises(
+        InputError, match=r"copy: has no decisions/0000-0000-1.parquet, the decisions of policy 'stock'"
+    ):
+        lookup.explain_run(copy, decision="east/stock/1/0")
+
+    other = shutil.copytree(run, tmp_path / "other")
+    manifest = json.loads((other / "manifest.json").read_text())
+    manifest["inputs"]["lookups"]["blake2b"] = "0"
+    (other / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(InputError, match=r"lookups: inputs.lookups is no longer what the run in .*other has read"):
+        lookup.explain_run(other, decision="east/stock/1/0")
+
+    manifest["settings"]["inputs"]["lookups"] = str(tmp_path / "gone")
+    (other / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(
+        InputError, match=r"gone: inputs.lookups of the run in .*other is gone; a log that is given as a"
+    ):
+        lookup.explain_run(other, decision="east/stock/1/0")
+
+
+def test_a_broker_that_came_back_is_known_by_the_time_it_was_away(run: Path) -> None:
+    """In some history of the policy that moves most; every return follows a loss by the same broker."""
+    bundles = {row["bundle"] for row in _rows(run, "rack", "owners")}
+    histories = [_histories(run, bundle=bundle, policy=["rack"])[0] for bundle in sorted(bundles)]
+    returned = [(history, step) for history in histories for step in history.returns]
+
+    assert returned
+    for history, step in returned:
+        left = step.from_us - (step.returned_after_us or 0)
+        lost = [replace(other, returned_after_us=None) for other in history.steps if other.to_us == left]
+        assert step.broker in {other.broker for other in lost}

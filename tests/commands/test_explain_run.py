@@ -1,0 +1,93 @@
+"""`lookup explain RUN_DIR`: what is printed about a finished run, and every way to ask for it wrongly."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.api.run_folders import evaluated, generated
+from tests.commands.projects import Run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a run."""
+    folder = tmp_path_factory.mktemp("runs")
+    return evaluated(folder / "run", generated(folder))
+
+
+def test_a_decision_is_taken_apart(lookup: Run, run: Path) -> None:
+    """What was asked, the brokers that were seen, the scores, the dice, and that it is the recorded one."""
+    ran = lookup("explain", run, "--decision", "east/rack/1/3", "--master", "none")
+
+    assert ran.code == 0
+    assert ran.out.startswith("decision:   east/rack/1/3, at 2026-01-05T")
+    assert "topic:      persistent://" in ran.out
+    assert "property-match × 0.7" in ran.out
+    assert "Dice: 0." in ran.out
+    assert ran.out.endswith("The decision was taken once more by the engine and equals what the run recorded.\n")
+    assert "replaying rack over east once more" in ran.err
+
+
+def test_a_cycle_names_figures_and_settings(lookup: Run, run: Path) -> None:
+    """The outcome in words, the settings as they are, and those that would have made another of it."""
+    flags = ("--policy", "rack", "--at", "2026-01-05T01:30:00Z", "--master", "none")
+    ran = lookup("explain", run, *flags)
+    document = json.loads(lookup("explain", run, *flags, "--format", "json").out)
+
+    assert "cycle:      2026-01-05T01:30:00Z, shedder transfer" in ran.out
+    assert f"outcome:    {document['label']}, {document['reason']}: " in ran.out
+    assert "settings:   target_std 0.1, hit_count 1, " in ran.out
+    assert "moved in this cycle with any one of these, the smallest change first:" in ran.out
+    for edits in document["edits"]:
+        assert f"  {edits[0]['setting']} = " in ran.out
+    assert document["difference"] is None
+
+
+def test_the_owners_of_a_bundle_are_listed(lookup: Run, run: Path) -> None:
+    """Under every policy, or under those that are named, with the cause of every change; no log is read for that."""
+    topic = json.loads(
+        lookup("explain", run, "--decision", "east/rack/1/0", "--master", "none", "--format", "json").out
+    )["request"]["topic"]
+    ran = lookup("explain", run, "--topic", topic)
+    (history,) = json.loads(lookup("explain", run, "--topic", topic, "--policy", "rack", "--format", "json").out)
+
+    assert ran.code == 0
+    assert [line for line in ran.out.splitlines() if line.startswith(topic)] == [
+        f"{topic} under {policy}, seed 1" for policy in ("stock", "rack", "fewest")
+    ]
+    assert "| decision east/rack/1/0, odds 0." in ran.out
+    assert "Cycles of the shedder in the run: " in ran.out
+    assert history["owners"][0]["decision"] == "east/rack/1/0"
+    assert "once more" not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        ((), "what is to be explained in the run? give --decision, --topic, --bundle or --at"),
+        (("--config", "e.toml"), "--config: is about a made-up lookup, not about a run; see `lookup explain --help`"),
+        (("--usage", "*=0.5"), "--usage: is about a made-up lookup, not about a run; see `lookup explain --help`"),
+        (("--topic", "t", "--bundle", "b"), "give --topic or --bundle, not both"),
+        (("--at", "2026-01-05T01:00:00Z"), "which policy? give --policy once; those with a shedder: stock, rack"),
+        (("--topic", "t", "--seed", "9"), "--seed: the run has no seed 9; known: 1, 5"),
+    ],
+)
+def test_mistakes_name_flags(lookup: Run, run: Path, flags: tuple[str, ...], sentence: str) -> None:
+    """Each in one sentence, with exit code 2."""
+    assert lookup("explain", run, *flags).mistakes == [sentence]
+
+
+def test_flags_of_a_run_need_its_folder(lookup: Run, tmp_path: Path) -> None:
+    """Without one a lookup is meant, which has an evaluation and a topic; a folder of something else is named."""
+    assert lookup("explain", "--bundle", "b").mistakes == [
+        "--bundle: needs the folder of a run; see `lookup explain --help`"
+    ]
+    assert lookup("explain").mistakes == [
+        "--config and --topic must be given, or the folder of a run; see `lookup explain --help`"
+    ]
+    assert lookup("explain", tmp_path, "--topic", "t").mistakes == [
+        f"{tmp_path}: has no summary.json; name a folder that `lookup evaluate` has written"
+    ]
