@@ -1,7 +1,7 @@
 """Run one command of the command line, and turn errors into sentences and exit codes, here and nowhere else.
 
-Exit codes: 0 done; 2 could not run; 3 and 4 verdicts of `evaluate`; 130 interrupted; 141 stdout was closed. The
-commands themselves are in `lookup.commands`.
+Exit codes: 0 done; 2 could not run; 3 and 4 verdicts of `evaluate`; 5 a budget is exceeded; 130 interrupted; 141 stdout
+was closed. The commands themselves are in `lookup.commands`.
 """
 
 from __future__ import annotations
@@ -144,8 +144,8 @@ def root_parser() -> Parser:
         description="Replay lookup logs of Apache Pulsar against placement policies and judge the policies.",
         epilog=(
             "`lookup COMMAND --help` has flags and examples. Data goes to stdout, everything else to stderr.\n"
-            "Exit codes: 0 done; 2 could not run; 3 a candidate is worse; 4 no decision; 130 interrupted;\n"
-            "1 of `simulate`: an assertion or an expectation failed; of `verify`: a decision was not the same."
+            "Exit codes: 0 done; 2 could not run; 3 a candidate is worse; 4 no decision; 5 a budget is exceeded;\n"
+            "130 interrupted; 1 of `simulate`: an assertion or an expectation failed; of `verify`: a decision differs."
         ),
     )
     root.add_argument("--version", action="version", version=f"pulsar-lookup {version('pulsar-lookup')}")

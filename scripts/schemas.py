@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from lookup.settings.broker import BrokerProfile
+from lookup.settings.budget import BudgetFile
 from lookup.settings.cluster import TopologyFile
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.policy import PolicyFile, PolicySpec
@@ -28,6 +29,7 @@ FILES: Mapping[str, TypeAdapter[Any]] = {
     "evaluation": TypeAdapter(EvaluationFile),
     "policy": TypeAdapter(PolicySpec | PolicyFile),
     "broker-profile": TypeAdapter(BrokerProfile),
+    "budget": TypeAdapter(BudgetFile),
     "serving": TypeAdapter(ServingFile),
     "topics": TypeAdapter(TopicsFile),
     "topology": TypeAdapter(TopologyFile),

@@ -104,7 +104,10 @@ def test_page_quotes_the_differences(evaluated: tuple[int, str, dict[str, Any]])
     for policy, match, balance in _cells("against"):
         for text, (metric, key) in ((match, ("match_ratio", "rack")), (balance, ("imbalance_max_mean", None))):
             row = verdicts[policy, metric, key]
-            assert text == f"{row['delta']:+.3f} ({row['low']:+.3f} to {row['high']:+.3f}) {row['verdict']}"
+            # A summary turns differences so that up is better; the page has them in the metric's own direction.
+            sign = -1 if metric == "imbalance_max_mean" else 1
+            low, high = sorted(sign * row[end] for end in ("low", "high"))
+            assert text == f"{sign * row['delta']:+.3f} ({low:+.3f} to {high:+.3f}) {row['verdict']}"
 
 
 def test_estimate_on_the_page_is_what_its_code_prints(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 
 from lookup.api.files import OUTPUTS, PAGE, PAGE_PACKAGES
 from lookup.api.selection import select
+from lookup.commands.gates import add_gate, demands_of
 from lookup.commands.options import (
     COMMAND_LINE,
     Command,
@@ -43,22 +44,26 @@ def add_arguments(parser: Parser) -> None:
     )
     # What is printed only; the output has the report as JSON and as Markdown in any case.
     add_format(parser, "table", "json", "markdown")
+    add_gate(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Evaluate, and return 0, or 3 or 4 by the verdict.
+    """Evaluate, and return 0, or 3 or 4 by the verdict, or 4 or 5 by a budget.
 
     Raises:
         PulsarLookupError: in one sentence, for whatever the user has to change; the output is then as it was.
     """
     require_extra("evaluate", "pyspark", "pyarrow", "pandas", "scipy")
-    from lookup.api.evaluating import Clock, check_inputs, evaluate_into, rows_of
+    from lookup.api.evaluating import Clock, check_inputs, evaluate_into, given_inputs, rows_of
     from lookup.commands.sessions import NO_SPARK, java_version, workers_of
     from lookup.logs.outputs import draft
     from lookup.replay.counted import check_by
+    from lookup.replay.tasks import metrics_of
+    from lookup.report.folder import read_run
+    from lookup.report.manifest import fingerprint
     from lookup.report.printing import show
 
-    clock = Clock()
+    clock, demands = Clock(), demands_of(arguments)
     # `--lookups` wins over `--set`, being the shorter way to say the same.
     lookups = {} if arguments.lookups is None else {"inputs.lookups": arguments.lookups}
     selection = select(arguments.config, {**settings_flags(arguments), **lookups}, warn, source=COMMAND_LINE)
@@ -70,6 +75,9 @@ def run(arguments: argparse.Namespace) -> int:
         target = stack.enter_context(draft(arguments.output, OUTPUTS, force=arguments.force))
         report_stage = stack.enter_context(progress("checking the inputs"))
         check_inputs(settings)
+        if not demands.is_empty:
+            tables = {str(name): fingerprint(path) for name, path in given_inputs(settings).items()}
+            demands.check(metrics_of(selection.registry), settings.model_dump(mode="json"), tables)
         clock.stop("check")
         if arguments.master != NO_SPARK:
             report_stage("starting Spark")
@@ -92,7 +100,9 @@ def run(arguments: argparse.Namespace) -> int:
         say(f"no {PAGE}, which needs {missing[0]}: install it with pip install 'pulsar-lookup[report]'")
     pages = "report.md is" if missing else f"{PAGE} and report.md are"
     say(f"results are in {arguments.output}; {pages} for people, summary.json for programs")
-    return scored.exit_code
+    if demands.is_empty:
+        return scored.exit_code
+    return demands.deliver(read_run(arguments.output), is_printed=arguments.format == "table")
 
 
 def _check_output(arguments: argparse.Namespace, settings: EvaluationFile) -> None:
@@ -125,6 +135,10 @@ COMMAND = Command(
         (
             "lookup evaluate --config evaluation.toml --output report --set evaluation.seeds=30 --format json",
             "thirty replicates, for narrower intervals; the summary on stdout for a program",
+        ),
+        (
+            "lookup evaluate --config evaluation.toml --output report --budget budget.toml --junit junit.xml",
+            "fail a pipeline if a figure regresses by more than a budget, and say which",
         ),
     ),
     add_arguments=add_arguments,

@@ -14,19 +14,21 @@ from lookup.score.scoring import Scored
 from lookup.score.verdict import Verdict, Word
 
 __all__ = [
-    "FIDELITY_HEADS", "MARKS", "NOTHING", "OPEN_MARKS", "VERDICT_HEADS", "Cell", "Line", "Scope", "fidelity_rows",
-    "interval_text", "label", "lines", "mark_of", "number_text", "parts", "policies_in_order", "signed_text",
-    "value_text", "verdict_rows",
+    "ARROWS", "FIDELITY_HEADS", "MARKS", "NOTHING", "OPEN_MARKS", "UNJUDGED", "VERDICT_HEADS", "Cell", "Line", "Scope",
+    "fidelity_rows", "interval_text", "is_unjudged", "label", "lines", "mark_of", "number_text", "own_direction",
+    "parts", "policies_in_order", "signed_text", "value_text", "verdict_rows", "word_of",
 ]  # fmt: skip
 
 #: Stands for a figure that could not be computed.
 NOTHING = "–"
 #: Arrows by the direction that is better.
-_ARROWS: Mapping[str, str] = {"up": "↑", "down": "↓", "info": " "}
+ARROWS: Mapping[str, str] = {"up": "↑", "down": "↓", "info": " "}
 #: Marks by verdict against the incumbent.
 MARKS: Mapping[Word, str] = {"better": "▲", "worse": "▼", "equivalent": "=", "inconclusive": "?"}
 #: The same if the verdict holds for one placement only.
 OPEN_MARKS: Mapping[Word, str] = {**MARKS, "better": "△", "worse": "▽"}
+#: Mark of a verdict without an interval: nothing was judged, so that more data would change nothing.
+UNJUDGED = "○"
 
 #: Heads of the tables of verdicts, and of the comparison with the log.
 VERDICT_HEADS = ("metric", "verdict", "difference", "95 % interval", "margin", "reason")
@@ -82,9 +84,33 @@ def label(metric: str, key: str | None) -> str:
     return metric if key is None else f"{metric}[{key}]"
 
 
+def is_unjudged(verdict: Verdict) -> bool:
+    """Return whether a verdict is inconclusive for want of an interval."""
+    return verdict.verdict == "inconclusive" and math.isnan(verdict.low)
+
+
+def word_of(verdict: Verdict) -> str:
+    """Return the word of a verdict as reports have it."""
+    return "not judged" if is_unjudged(verdict) else verdict.verdict
+
+
 def mark_of(verdict: Verdict) -> str:
     """Return the mark of a verdict, an open one if it holds for one placement only."""
+    if is_unjudged(verdict):
+        return UNJUDGED
     return (OPEN_MARKS if verdict.holds_for == "placement" else MARKS)[verdict.verdict]
+
+
+def own_direction(verdict: Verdict, better: str) -> tuple[float, float, float]:
+    """Return candidate - incumbent and its interval in the metric's own direction: fewer moves are negative.
+
+    Args:
+        better: the metric's direction, "up" or "down".
+    """
+    sign = 1.0 if better == "up" else -1.0
+    low, high = sorted((sign * verdict.low, sign * verdict.high))
+    # Adding 0.0 turns -0.0 into 0.0.
+    return sign * verdict.delta + 0.0, low + 0.0, high + 0.0
 
 
 def parts(scored: Scored) -> tuple[By, ...]:
@@ -119,23 +145,24 @@ def lines(scored: Scored, scope: Scope | None = None) -> list[Line]:
                     interval = interval_text(estimate.low, estimate.high, metric.unit)
                 cells.append(Cell(value, interval, verdicts.get(figure)))
             primary = any(verdict.primary for name, verdict in verdicts.items() if name[1:] == (metric.name, key))
-            drawn.append(Line(label(metric.name, key), metric.unit, _ARROWS[metric.better], primary, tuple(cells)))
+            drawn.append(Line(label(metric.name, key), metric.unit, ARROWS[metric.better], primary, tuple(cells)))
     return drawn
 
 
 def verdict_rows(scored: Scored, policy: str) -> list[tuple[str, ...]]:
     """Return the verdicts on a candidate under `VERDICT_HEADS`, one row per figure."""
-    units = {metric.name: metric.unit for metric in scored.metrics}
+    metrics = {metric.name: metric for metric in scored.metrics}
     rows: list[tuple[str, ...]] = []
     for verdict in (verdict for verdict in scored.verdicts if verdict.policy == policy):
-        unit = units.get(verdict.metric, "")
+        unit = metrics[verdict.metric].unit
+        change, low, high = own_direction(verdict, metrics[verdict.metric].better)
         scope = ", for this placement" if verdict.holds_for == "placement" else ""
         rows.append(
             (
                 f"{label(verdict.metric, verdict.key)}{' *' if verdict.primary else ''}",
-                f"{mark_of(verdict)} {verdict.verdict}{scope}",
-                f"{signed_text(verdict.delta, unit)} {unit}",
-                interval_text(verdict.low, verdict.high, unit),
+                f"{mark_of(verdict)} {word_of(verdict)}{scope}",
+                NOTHING if math.isnan(change) else f"{signed_text(change, unit)} {unit}",
+                interval_text(low, high, unit),
                 f"±{number_text(verdict.margin)}",
                 verdict.reason or "",
             )

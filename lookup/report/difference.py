@@ -12,13 +12,24 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lookup.errors import SettingsError
 from lookup.model.quoting import quantity
+from lookup.model.sentences import Argument, Sentence
 from lookup.report.comparison import NOTHING, interval_text, label, signed_text, value_text
 from lookup.report.folder import Run
 from lookup.report.markdown import markdown_table
 from lookup.score.luck import Estimate
 
-__all__ = ["FIGURE_HEADS", "SETTING_HEADS", "Change", "Difference", "compare_runs", "difference_markdown", "sentences"]
+__all__ = [
+    "FIGURE_HEADS",
+    "SETTING_HEADS",
+    "Change",
+    "Difference",
+    "check_same_world",
+    "compare_runs",
+    "difference_markdown",
+]
+__all__ += ["sentences"]
 
 #: Heads of the two tables, behind the names of the runs.
 SETTING_HEADS = ("setting", "first", "second")
@@ -54,9 +65,11 @@ class Change:
 
     @property
     def mark(self) -> str:
-        """Return ▲ or ▼ if the second run is better or worse by its interval, ? if that holds no change, else blank."""
+        """Return ▲ or ▼ for better or worse, ? if the interval holds no change, = for one replay, else a blank."""
         if math.isnan(self.half) or self.better == "info":
             return ""
+        if not (self.delta or self.half):
+            return "="
         if abs(self.delta) <= self.half:
             return "?"
         return "▲" if (self.delta > 0) == (self.better == "up") else "▼"
@@ -86,6 +99,8 @@ class Difference:
     exit_codes: tuple[int, int]
     #: whether the logs that were replayed are not the same, by their fingerprints
     other_log: bool
+    #: policies of which some verdicts of the first run hold for their placement only
+    placed_once: tuple[str, ...] = ()
 
     @property
     def changed(self) -> tuple[Change, ...]:
@@ -110,7 +125,9 @@ def compare_runs(first: Run, second: Run) -> Difference:
         for name in dict.fromkeys(key[1:] for key in (*figures[0], *figures[1]) if key[0] == policy):
             before, after = (of.get((policy, *name)) for of in figures)
             metric = metrics[name[0]]
-            halves = [_half(before), _half(after)]
+            # One figure with one interval is one replay, in which nothing has changed.
+            is_same = _bounds(before) is not None and _bounds(before) == _bounds(after)
+            half = 0.0 if is_same else math.hypot(_half(before), _half(after))
             changes.append(
                 Change(
                     policy,
@@ -119,7 +136,7 @@ def compare_runs(first: Run, second: Run) -> Difference:
                     metric.better,
                     math.nan if before is None else before.value,
                     math.nan if after is None else after.value,
-                    math.hypot(*halves),
+                    half,
                 )
             )
     return Difference(
@@ -130,8 +147,39 @@ def compare_runs(first: Run, second: Run) -> Difference:
         tuple(name for name in first.scored.plan.policies if name not in shared),
         tuple(name for name in second.scored.plan.policies if name not in shared),
         (first.scored.exit_code, second.scored.exit_code),
-        len({run.manifest["inputs"]["lookups"]["blake2b"] for run in (first, second)}) > 1,
+        len({_fingerprints(run.manifest["inputs"]).get("lookups") for run in (first, second)}) > 1,
+        tuple(first.scored.placed_once),
     )
+
+
+def check_same_world(earlier: Run, settings: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
+    """Refuse an earlier run whose figures cannot be compared with those of another: of other tables or other brokers.
+
+    Args:
+        settings: of the other run, as in its manifest.
+        inputs: fingerprint of each table of the other run.
+
+    Raises:
+        SettingsError: all differences together.
+    """
+    before, now = _fingerprints(earlier.manifest["inputs"]), _fingerprints(inputs)
+    other = [name for name in dict.fromkeys((*before, *now)) if before.get(name) != now.get(name)]
+    problems = []
+    if "lookups" not in before or "lookups" not in now:
+        problems.append("replayed a log that has no fingerprint, as a table given from Python has none")
+    elif [name for name in other if name != "brokers"]:
+        names = ", ".join(name for name in other if name != "brokers")
+        problems.append(f"replayed another log: its {names} differ by their fingerprints")
+    if "brokers" in other or earlier.manifest["settings"].get("brokers") != settings.get("brokers"):
+        problems.append("replayed other brokers")
+    right = "name a run over the same tables with the same brokers"
+    if problems:
+        sentence = Sentence(Argument("against"), f": {earlier.path} {' and '.join(problems)}; {right}")
+        raise SettingsError(sentence)
+
+
+def _fingerprints(inputs: Mapping[str, Any]) -> dict[str, str]:
+    return {name: entry["blake2b"] for name, entry in inputs.items()}
 
 
 def sentences(difference: Difference) -> list[str]:
@@ -177,6 +225,11 @@ def _figures(run: Run) -> dict[tuple[str, str, str | None], Estimate]:
         for figure in run.scored.estimates
         if figure.cluster is None and not figure.series.by
     }
+
+
+def _bounds(figure: Estimate | None) -> tuple[float, ...] | None:
+    """Return a figure with its interval; None if it has none."""
+    return None if figure is None or math.isnan(figure.low) else (figure.value, figure.low, figure.high)
 
 
 def _half(figure: Estimate | None) -> float:

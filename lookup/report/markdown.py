@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from lookup.report.comparison import (
     FIDELITY_HEADS,
-    MARKS,
     NOTHING,
     VERDICT_HEADS,
     Line,
@@ -22,15 +21,16 @@ from lookup.report.wording import (
     ABOUT_FIDELITY,
     ABOUT_PARTS,
     ABOUT_VERDICTS,
-    MEANINGS,
     caveats,
     comparisons,
     conclusion,
     cycles_of,
     input_rows,
     legend,
+    meanings,
     outcomes,
     setup,
+    undecided,
 )
 from lookup.score.scoring import Scored
 
@@ -55,7 +55,8 @@ def markdown_report(scored: Scored) -> str:
 
 
 def _head(scored: Scored) -> Iterator[str]:
-    yield from ("# Comparison of placement policies", "", conclusion(scored), "")
+    yield from ("# Comparison of placement policies", "")
+    yield from (line for text in filter(None, (undecided(scored), conclusion(scored))) for line in (text, ""))
     yield from _bullets([*outcomes(scored), *comparisons(scored)])
     warnings = caveats(scored)
     if warnings:
@@ -85,7 +86,7 @@ def _verdicts(scored: Scored) -> Iterator[str]:
     yield from ("## Verdicts", "")
     yield from ABOUT_VERDICTS
     yield ""
-    yield from _bullets(f"{MARKS[word]} **{word}**: {meaning}" for word, meaning in MEANINGS.items())
+    yield from _bullets(meanings())
     for policy in policies_in_order(scored)[1:]:
         yield from ("", f"### {policy}", "")
         yield from markdown_table(VERDICT_HEADS, verdict_rows(scored, policy))

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from lookup.report.comparison import NOTHING, Line, lines, policies_in_order
 from lookup.report.markdown import markdown_report
-from lookup.report.wording import caveats, comparisons, conclusion, floors, idle_shedders, legend, outcomes
+from lookup.report.wording import caveats, comparisons, conclusion, floors, idle_shedders, legend, outcomes, undecided
 from lookup.score.scoring import Scored
 from lookup.score.summary import summary, to_json
 from lookup.score.verdict import Word
@@ -45,12 +45,19 @@ def print_report(scored: Scored, console: Console) -> None:
         # A console of the same kind on the same file, since `lookup` reports a closed pipe through its own kind.
         width = max(console.width, _PLAIN_WIDTH)
         console = type(console)(file=console.file, width=width, color_system=None, force_terminal=False)
+    open_ = undecided(scored)
+    if open_ is not None:
+        console.print(Text(open_), soft_wrap=not console.is_terminal)
     for table in comparison_tables(scored, console):
         console.print(table)
     texts = [legend()]
-    idle = [line.label for line in lines(scored) if _is_idle(line)]
-    if idle:
-        texts.append(f"left out, no figure or 0 for every policy: {', '.join(idle)}")
+    idle = [line for line in lines(scored) if _is_idle(line)]
+    unknown = [line.label for line in idle if all(cell.value == NOTHING for cell in line.cells)]
+    zero = [line.label for line in idle if line.label not in unknown]
+    if zero:
+        texts.append(f"left out, 0 for every policy that has a figure: {', '.join(zero)}")
+    if unknown:
+        texts.append(f"left out, no figure for any policy: {', '.join(unknown)}")
     floor = floors(scored)
     if floor:
         texts.append(f"floor of imbalance_max_mean, what a per-lookup round-robin would score: {', '.join(floor)}")

@@ -12,8 +12,8 @@ from lookup.replay.counted import BY_DIMENSIONS
 from lookup.report.blocks import Block, Bullets, Cell, Chart, Fold, Paragraph, Section, Table
 from lookup.report.charts import delta_spec, trade_spec
 from lookup.report.comparison import (
+    ARROWS,
     FIDELITY_HEADS,
-    MARKS,
     NOTHING,
     VERDICT_HEADS,
     Line,
@@ -23,11 +23,13 @@ from lookup.report.comparison import (
     label,
     lines,
     mark_of,
+    own_direction,
     parts,
     policies_in_order,
     signed_text,
     value_text,
     verdict_rows,
+    word_of,
 )
 from lookup.report.folder import Run
 from lookup.report.pictures import pictures
@@ -36,7 +38,6 @@ from lookup.report.wording import (
     ABOUT_FIDELITY,
     ABOUT_PARTS,
     ABOUT_VERDICTS,
-    MEANINGS,
     caveats,
     comparisons,
     conclusion,
@@ -44,8 +45,10 @@ from lookup.report.wording import (
     idle_shedders,
     input_rows,
     legend,
+    meanings,
     outcomes,
     setup,
+    undecided,
 )
 from lookup.score.luck import Estimate
 from lookup.score.scoring import Scored
@@ -81,7 +84,8 @@ def sections(run: Run) -> list[Section]:
 
 
 def _answer(scored: Scored) -> Iterator[Block]:
-    yield Paragraph(conclusion(scored), "lead")
+    for text in filter(None, (undecided(scored), conclusion(scored))):
+        yield Paragraph(text, "lead")
     if outcomes(scored):
         yield Bullets(outcomes(scored), "answers")
     for sentence in comparisons(scored):
@@ -168,7 +172,7 @@ def _differences(scored: Scored) -> Iterator[Block]:
     if not scored.verdicts:
         yield Paragraph("There is no candidate to compare.", "note")
         return
-    units = {metric.name: metric.unit for metric in scored.metrics}
+    metrics = {metric.name: metric for metric in scored.metrics}
     named = defaultdict(list)
     for verdict in scored.verdicts:
         named[verdict.metric, verdict.key].append(verdict)
@@ -177,32 +181,35 @@ def _differences(scored: Scored) -> Iterator[Block]:
     for order, ((metric, key), verdicts) in enumerate(named.items()):
         if not any(math.isfinite(verdict.delta) and verdict.delta for verdict in verdicts):
             continue
-        name = f"{label(metric, key)}{' *' if verdicts[0].primary else ''}"
+        unit, better = metrics[metric].unit, metrics[metric].better
+        name = f"{ARROWS[better]} {label(metric, key)}{' *' if verdicts[0].primary else ''}"
         for verdict in verdicts:
             if math.isnan(verdict.delta):
                 continue
-            bounds = [None if math.isnan(bound) else bound for bound in (verdict.low, verdict.high)]
+            change, *bounds = own_direction(verdict, better)
+            drawn = [None if math.isnan(bound) else bound for bound in bounds]
             rows.append(
-                [name, verdict.policy, verdict.delta, *bounds, verdict.verdict, mark_of(verdict), verdict.margin, order]
+                [name, verdict.policy, change, *drawn, verdict.verdict, mark_of(verdict), verdict.margin, order]
             )
-            interval = interval_text(verdict.low, verdict.high, units[metric])
+            interval = interval_text(bounds[0], bounds[1], unit)
             texts.append(
                 [
                     name,
                     verdict.policy,
-                    Cell(f"{signed_text(verdict.delta, units[metric])} {units[metric]}"),
+                    Cell(f"{signed_text(change, unit)} {unit}"),
                     Cell(interval),
-                    Cell(f"{mark_of(verdict)} {verdict.verdict}", style=verdict.verdict),
+                    Cell(f"{mark_of(verdict)} {word_of(verdict)}", style=verdict.verdict),
                 ]
             )
     yield Paragraph(" ".join(ABOUT_VERDICTS))
-    yield Bullets([f"{MARKS[word]} {word}: {meaning}" for word, meaning in MEANINGS.items()])
+    yield Bullets(meanings())
     if not rows:
         yield Paragraph("No figure differs between the policies.", "note")
         return
     yield Paragraph(
-        "Bars to the right are better than the incumbent; lines across them are 95 % intervals, and the grey band is "
-        "the margin. Each chart has a scale of its own; * decides the exit code."
+        "Bars to the right are more than the incumbent has, bars to the left less; ↑ ↓ say which is better: blue bars "
+        "are better, orange ones worse. Lines across bars are 95 % intervals, and the grey band is the margin. Each "
+        "chart has a scale of its own; * decides the exit code."
     )
     yield Chart(
         "delta-chart",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,43 +12,57 @@ from lookup.engine.ledger import MICRO
 from lookup.model.quoting import quantity
 from lookup.model.time import moment_at
 from lookup.replay.lint import Finding
-from lookup.report.comparison import MARKS, NOTHING, OPEN_MARKS, label, number_text, policies_in_order
+from lookup.report.comparison import (
+    MARKS,
+    NOTHING,
+    OPEN_MARKS,
+    UNJUDGED,
+    is_unjudged,
+    label,
+    number_text,
+    policies_in_order,
+    word_of,
+)
 from lookup.score.luck import LEVEL
-from lookup.score.rules import margin_of
+from lookup.score.rules import Name, margin_of
 from lookup.score.scoring import Scored
-from lookup.score.verdict import Word, family
+from lookup.score.verdict import Verdict, Word, family
 
 __all__ = [
-    "ABOUT_CYCLES", "ABOUT_FIDELITY", "ABOUT_PARTS", "ABOUT_VERDICTS", "MEANINGS", "PolicyCycles", "caveats",
-    "comparisons", "conclusion", "cycles_of", "floors", "idle_shedders", "input_rows", "legend", "outcomes", "setup",
+    "ABOUT_CYCLES", "ABOUT_FIDELITY", "ABOUT_PARTS", "ABOUT_VERDICTS", "PolicyCycles", "caveats",
+    "comparisons", "conclusion", "cycles_of", "floors", "idle_shedders", "input_rows", "legend", "meanings", "outcomes",
+    "setup", "undecided",
 ]  # fmt: skip
 
-MEANINGS: Mapping[Word, str] = {
+_MEANINGS: Mapping[Word, str] = {
     "better": "the whole interval of the difference is on the good side",
     "worse": "the whole interval of the difference is on the bad side",
     "equivalent": "the interval, widened by the fidelity gap, lies within the margin, or all figures are the same",
     "inconclusive": "this log cannot tell; the reason says why",
 }
+_NOT_JUDGED = "there is no interval, so that no log can tell; the reason says why"
+#: Metrics that count some of what another counts; those of a metric's keys are found by their names.
+_PARTS_OF: Mapping[str, str] = {"cycle_moves": "moves", "redundant_moves": "moves"}
 
 #: The year 1980, µs since the epoch: seconds and ms that are taken for µs lie before it until long after 2200.
 _EARLY_US = 315_532_800 * MICRO
 #: Stands above the tables of the report.
 ABOUT_CYCLES = (
-    "Every cycle of a policy's shedder ends with a reason and is a row of `cycles/`; here they are pooled over all",
-    "clusters and seeds. The excess is how far the farthest broker was above what the shedder tolerates.",
+    "Every cycle of a policy's shedder ends with a reason and is a row of `cycles/`; here all clusters and seeds are",
+    "counted together. The excess says how far the most loaded broker was above what the shedder tolerates.",
 )
 #: Stands above the verdicts.
 ABOUT_VERDICTS = (
-    "Differences are candidate against incumbent, turned so that up is better, with 95 % intervals over",
-    "replicates, bundles or blocks of time, and events, the same for both. The margin is what counts as no",
-    "difference. What is better or worse for this placement only has an open mark, △ or ▽: another draw of luck",
-    "may turn it.",
+    "Differences are candidate - incumbent: fewer moves are a negative number. Their 95 % intervals are over",
+    "replicates, over bundles or blocks of time, and over events; both policies meet the same. The margin is what",
+    "counts as no difference. A verdict that holds for this placement only has an open mark, △ or ▽: another draw",
+    "of luck may turn it.",
 )
 #: Stands above the comparison with the log.
 ABOUT_FIDELITY = (
-    "The incumbent as replayed, beside the brokers the log says were answered. The range is that of one more",
-    "replicate, for all figures together with 95 %; the gap is how far the logged figure lies outside of it. A",
-    "difference between policies that is not above the gap is inconclusive: it may be the replay's own.",
+    "The incumbent as replayed, beside what the log says was answered. One more replicate would lie in the range,",
+    "with 95 % for all figures together. The gap is the distance of the logged figure from that range. A difference",
+    "between policies that is no larger than the gap is inconclusive: the replay itself may be the cause.",
 )
 #: Stands above figures of parts of the demand.
 ABOUT_PARTS = "No verdicts are given for parts: many comparisons find chance differences."
@@ -93,22 +107,75 @@ _SHOWN_ELSEWHERE = frozenset({"cycles", "findings", "load", "ownership"})
 def legend() -> str:
     """Explain the marks in one line."""
     marks = "  ".join(f"{mark} {word}" for word, mark in MARKS.items())
-    open_marks = f"{OPEN_MARKS['better']} {OPEN_MARKS['worse']} for this placement only"
+    open_marks = f"{UNJUDGED} not judged  {OPEN_MARKS['better']} {OPEN_MARKS['worse']} for this placement only"
     return f"against the incumbent: {marks}  {open_marks};  ↑ ↓ which direction is better;  * decides the exit code"
 
 
+def meanings() -> list[str]:
+    """Explain each mark of a verdict in a phrase."""
+    return [
+        *(f"{MARKS[word]} {word}: {text}" for word, text in _MEANINGS.items()),
+        f"{UNJUDGED} not judged: {_NOT_JUDGED}",
+    ]
+
+
 def outcomes(scored: Scored) -> list[str]:
-    """Summarise the verdicts on each candidate in one sentence, over all metrics and over the primary ones."""
+    """Summarise the verdicts on each candidate in one sentence, over all metrics and over the primary ones.
+
+    What is part of another figure, like moves of one cause, counts with that one.
+    """
     sentences = []
+    names = {(verdict.metric, verdict.key) for verdict in scored.verdicts}
     for policy in policies_in_order(scored)[1:]:
         verdicts = [verdict for verdict in scored.verdicts if verdict.policy == policy]
-        counts = Counter(verdict.verdict for verdict in verdicts)
-        sentence = ", ".join(f"{counts[word]} {word}" for word in MARKS if counts[word]) or "no verdict"
-        if any(v.holds_for == "placement" and v.verdict in ("better", "worse") for v in verdicts):
+        whole = [verdict for verdict in verdicts if not _is_part(verdict, names)]
+        counts = Counter(map(word_of, whole))
+        sentence = (
+            ", ".join(f"{counts[word]} {word}" for word in (*MARKS, "not judged") if counts[word]) or "no verdict"
+        )
+        if len(verdicts) > len(whole):
+            sentence += f" (of {len(whole)} figures; {len(verdicts) - len(whole)} more are parts of these)"
+        if any(v.holds_for == "placement" and v.verdict in ("better", "worse") for v in whole):
             sentence += ", for this placement only"
         worse = [label(v.metric, v.key) for v in verdicts if v.primary and v.verdict == "worse"]
         sentences.append(f"{policy}: {sentence}" + (f"; worse on primary {', '.join(worse)}" if worse else ""))
     return sentences
+
+
+def _is_part(verdict: Verdict, names: Collection[Name]) -> bool:
+    whole = verdict.metric if verdict.key is not None else _PARTS_OF.get(verdict.metric)
+    return (whole, None) in names
+
+
+def undecided(scored: Scored) -> str | None:
+    """Name the primary metrics that are undecided, with the smallest effects this log can show; None if there are none.
+
+    An effect is half the width of the difference's interval: chance alone brings smaller ones.
+    """
+    primary = [verdict for verdict in scored.verdicts if verdict.primary]
+    of_name: dict[Name, list[Verdict]] = {}
+    for verdict in primary:
+        is_open = verdict.holds_for == "placement" and not scored.plan.rules.accept_placement
+        if is_open or verdict.verdict == "inconclusive":
+            of_name.setdefault((verdict.metric, verdict.key), []).append(verdict)
+    if not of_name:
+        return None
+    units, texts = {metric.name: metric.unit for metric in scored.metrics}, []
+    for (metric, key), verdicts in of_name.items():
+        halves = [(verdict.high - verdict.low) / 2 for verdict in verdicts if verdict.verdict == "inconclusive"]
+        known = sorted({number_text(half): half for half in halves if half > 0}.items(), key=lambda entry: entry[1])
+        effect = "for this placement only"
+        if known:
+            least = " to ".join(dict.fromkeys((known[0][0], known[-1][0])))
+            effect = f"{least} {units[metric]}"
+        elif any(map(is_unjudged, verdicts)):
+            effect = "not judged"
+        names = ", ".join(verdict.policy for verdict in verdicts)
+        texts.append(f"{label(metric, key)} of {names} ({effect})")
+    count = sum(map(len, of_name.values()))
+    share = "every" if count == len(primary) else f"{count} of {len(primary)}"
+    what = f"{share} primary comparison{'s' if count < len(primary) else ''}"
+    return f"Undecided on {what} (in brackets the smallest effect that this log can show): {'; '.join(texts)}."
 
 
 def comparisons(scored: Scored) -> Iterator[str]:

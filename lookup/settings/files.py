@@ -16,14 +16,15 @@ from lookup.model.quoting import shown
 from lookup.settings.base import Strict
 from lookup.settings.broker import BrokerProfile
 from lookup.settings.broker_conf import read_broker_conf
+from lookup.settings.budget import BudgetFile
 from lookup.settings.cluster import TopologyFile
 from lookup.settings.policy import PolicyFile, PolicySpec
 from lookup.settings.problems import place, problems_of
 from lookup.settings.shipped import shipped_path
 
 __all__ = [
-    "absent_files", "anchored", "load_broker_profile", "load_policies", "load_topology", "parsed_toml", "read_text",
-    "read_toml",
+    "absent_files", "anchored", "load_broker_profile", "load_budget", "load_policies", "load_topology", "parsed_toml",
+    "read_text", "read_toml",
 ]  # fmt: skip
 
 Model = TypeVar("Model", bound=Strict)
@@ -141,6 +142,15 @@ def load_topology(path: str | os.PathLike[str]) -> TopologyFile:
         SettingsError: all mistakes together.
     """
     return _validated(TopologyFile, read_toml(Path(path)), path)
+
+
+def load_budget(path: str | os.PathLike[str]) -> Mapping[str, float]:
+    """Read a budget: the largest tolerated regression by the name of a figure, `metric` or `metric:key`.
+
+    Raises:
+        SettingsError: all mistakes together.
+    """
+    return _validated(BudgetFile, read_toml(Path(path)), path).budget
 
 
 def load_broker_profile(path: str | os.PathLike[str]) -> BrokerProfile:

@@ -62,6 +62,7 @@ def test_a_change_is_the_second_less_the_first(tmp_path: Path) -> None:
         ("up", 0.4, 0.05, "▼"),
         ("down", 0.4, 0.05, "▲"),
         ("up", 0.4, 0.2, "?"),
+        ("up", 0.5, 0.0, "="),
         ("info", 0.4, 0.05, ""),
         ("up", 0.4, math.nan, ""),
     ],

@@ -91,7 +91,8 @@ def test_verdicts_have_reasons() -> None:
         r"\| answered_ratio \\\* +\| ▲ better +\| \+0.2000 ratio +\| \[0.2000, 0.2000\] +\| ±0.005 +\| +\|", text
     )
     assert re.search(r"imbalance_cv.*\? inconclusive.*smallest detectable effect", text)
-    assert "▼ **worse**: " in text
+    assert "▼ worse: " in text
+    assert re.search(r"\| moves \\\* +\| ▼ worse +\| \+1,200 moves", text)
 
 
 def test_verdicts_on_one_placement_say_so() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from lookup.report.comparison import interval_text, label, mark_of, signed_text, value_text
+from lookup.report.comparison import interval_text, label, mark_of, signed_text, value_text, word_of
 from lookup.report.folder import read_run
 from lookup.report.page import html_report
 from lookup.report.wording import caveats, comparisons, conclusion, outcomes
@@ -188,24 +188,25 @@ def test_every_figure_is_that_of_the_summary(folder: Path, page: _Page, table: s
 def test_every_difference_is_that_of_the_summary(folder: Path, page: _Page) -> None:
     """The numbers below the bars, and the bars themselves, are the verdicts' differences and intervals."""
     scored = read_run(str(folder)).scored
-    units = {metric.name: metric.unit for metric in scored.metrics}
+    metrics = {metric.name: metric for metric in scored.metrics}
     drawn = [verdict for verdict in scored.verdicts if verdict.delta == verdict.delta]
     moving = {(v.metric, v.key) for v in drawn if v.delta}
-    wanted = {
-        (label(v.metric, v.key), v.policy): (
-            f"{signed_text(v.delta, units[v.metric])} {units[v.metric]}",
-            interval_text(v.low, v.high, units[v.metric]),
-            f"{mark_of(v)} {v.verdict}",
+    wanted, ends = {}, {}
+    for v in (verdict for verdict in drawn if (verdict.metric, verdict.key) in moving):
+        metric, name = metrics[v.metric], (label(v.metric, v.key), v.policy)
+        turn = 1 if metric.better == "up" else -1
+        change, low, high = (turn * v.delta, *sorted((turn * v.low, turn * v.high)))
+        wanted[name] = (
+            f"{signed_text(change, metric.unit)} {metric.unit}",
+            interval_text(low, high, metric.unit),
+            f"{mark_of(v)} {word_of(v)}",
         )
-        for v in drawn
-        if (v.metric, v.key) in moving
-    }
+        ends[name] = change
     chart = next(chart for chart in _charts(page) if chart["id"] == "delta-chart")
 
     rows = page.tables["delta-table"].rows[1:]
-    assert {(name.removesuffix(" *"), policy): tuple(rest) for name, policy, *rest in rows} == wanted
-    bars = {(name.removesuffix(" *"), policy): delta for name, policy, delta, *_ in chart["rows"]}
-    assert bars == {(label(v.metric, v.key), v.policy): v.delta for v in drawn if (v.metric, v.key) in moving}
+    assert {(name.strip("↑↓* "), policy): tuple(rest) for name, policy, *rest in rows} == wanted
+    assert {(name.strip("↑↓* "), policy): change for name, policy, change, *_ in chart["rows"]} == ends
 
 
 def test_points_of_the_trade_are_those_of_the_summary(folder: Path, page: _Page) -> None:

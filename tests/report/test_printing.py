@@ -45,7 +45,11 @@ def test_lines_without_figures_are_named_below() -> None:
     text = printed()
 
     assert not re.search(r"^\|.*network_cost", text, re.MULTILINE)
-    assert re.search(r"^left out, no figure or 0 for every policy: .*network_cost", text, re.MULTILINE)
+    assert re.search(r"^left out, no figure for any policy: .*network_cost", text, re.MULTILINE)
+    zeros = [sums(policy, [[0]] * 30, "redundant_moves") for policy in ("stock", "new")]
+    assert re.search(
+        r"^left out, 0 for .*: redundant_moves", printed(scored(zeros, plan("stock", "new", primary=()))), re.MULTILINE
+    )
 
 
 def test_a_primary_line_is_never_left_out() -> None:
@@ -128,7 +132,7 @@ def test_nothing_measured_is_an_empty_table() -> None:
     text = printed(scored([], plan("stock", "new", primary=())))
 
     assert "stock (incumbent)" in text
-    assert "left out, no figure or 0 for every policy: answered_ratio" in text
+    assert "left out, no figure for any policy: answered_ratio" in text
 
 
 class _Closed(io.StringIO):

@@ -8,9 +8,9 @@ import pytest
 
 from lookup.model.decision import CycleReason
 from lookup.replay.outcome import ReplayOutcome
+from lookup.report.comparison import number_text
 from lookup.report.markdown import markdown_report
 from lookup.report.wording import (
-    MEANINGS,
     caveats,
     comparisons,
     conclusion,
@@ -18,14 +18,16 @@ from lookup.report.wording import (
     floors,
     idle_shedders,
     legend,
+    meanings,
     outcomes,
+    undecided,
 )
 from lookup.score.scoring import Plan, score
 from lookup.settings.evaluation import EvaluationSection, VerdictSection
 from tests.report.results import INPUTS, placed_once, result
 from tests.report.test_markdown import section
 from tests.report.test_printing import printed
-from tests.score.cases import METRICS, plan, ratios, replicated, scored, spread
+from tests.score.cases import METRICS, decided, moves, plan, ratios, replicated, scored, spread, sums
 
 
 def test_each_candidate_has_a_sentence() -> None:
@@ -33,7 +35,45 @@ def test_each_candidate_has_a_sentence() -> None:
     new, twin = outcomes(result())
 
     assert new == "new: 1 better, 1 worse, 1 inconclusive; worse on primary moves"
-    assert twin == "twin: 2 equivalent, 1 inconclusive"
+    assert twin == "twin: 2 equivalent, 1 not judged"
+
+
+def test_parts_of_a_figure_count_once() -> None:
+    """Moves of one cause, and those on cycles, count with all moves; keys without a whole count each."""
+    parts = [
+        moves(policy, [count] * 40, metric=metric, key=key)
+        for policy, count in (("stock", 3), ("new", 9))
+        for metric, key in (("moves", None), ("moves", "shed"), ("moves", "forced"), ("cycle_moves", None))
+    ]
+    parts += [ratios(policy, [0.5] * 40, "match_ratio", key=key) for policy in ("stock", "new") for key in ("a", "b")]
+
+    (sentence,) = outcomes(decided(parts, "stock", "new", primary=("moves",)))
+
+    assert sentence.startswith("new: 1 worse, 2 equivalent (of 3 figures; 3 more are parts of these)")
+
+
+def test_undecided_metrics_are_named_with_the_smallest_effect() -> None:
+    """Half of the interval of the difference; a metric that has none is not judged."""
+    parts = [moves(policy, counts) for policy, counts in (("stock", [30.0] * 40), ("new", [29.0, 31.5] * 20))]
+    parts += [sums(policy, [[1, 2]] * 30, "network_ms_p95") for policy in ("stock",)]
+    how = {"primary": ("moves", "network_ms_p95")}
+    result_ = decided(parts, "stock", "new", **how)
+    (verdict,) = (verdict for verdict in result_.verdicts if verdict.metric == "moves")
+
+    assert undecided(result_) == (
+        "Undecided on every primary comparison (in brackets the smallest effect that this log can show): "
+        f"network_ms_p95 of new (not judged); moves of new ({number_text((verdict.high - verdict.low) / 2)} moves)."
+    )
+    assert undecided(result()) is None
+
+
+def test_a_run_that_is_undecided_says_so_first() -> None:
+    """On the terminal and in the report, before anything else."""
+    parts = [moves(policy, counts) for policy, counts in (("stock", [30.0] * 40), ("new", [29.0, 31.5] * 20))]
+    result_ = decided(parts, "stock", "new", primary=("moves",))
+
+    assert printed(result_).startswith("Undecided on every primary comparison (")
+    assert markdown_report(result_).splitlines()[2].startswith("Undecided on every primary comparison")
 
 
 def test_a_sentence_on_one_placement_says_so() -> None:
@@ -41,7 +81,7 @@ def test_a_sentence_on_one_placement_says_so() -> None:
     new, twin = outcomes(placed_once())
 
     assert new == "new: 1 better, 1 worse, 1 inconclusive, for this placement only; worse on primary moves"
-    assert twin == "twin: 2 equivalent, 1 inconclusive"
+    assert twin == "twin: 2 equivalent, 1 not judged"
 
 
 def test_comparisons_are_counted() -> None:
@@ -66,11 +106,11 @@ def test_comparisons_that_were_not_made_are_not_counted() -> None:
 
 def test_the_conclusion_says_what_the_exit_code_means() -> None:
     """3 for worse, 4 for undecided, 0 for neither, and the incumbent alone."""
-    undecided = scored([ratios(name, [0.5] * 3) for name in ("stock", "new")], plan(require_decision=True))
+    open_ = scored([ratios(name, [0.5] * 3) for name in ("stock", "new")], plan(require_decision=True))
     clean = scored([ratios(name, [0.5] * 3) for name in ("stock", "new")])
 
     assert "exit code 3" in conclusion(result())
-    assert "exit code 4" in conclusion(undecided)
+    assert "exit code 4" in conclusion(open_)
     assert conclusion(clean) == "No candidate is worse than the incumbent on a primary metric."
     assert conclusion(scored([], plan("stock"))).startswith("Only the incumbent")
 
@@ -214,7 +254,7 @@ def test_floors(floor: object, expected: list[str]) -> None:
 
 def test_every_verdict_is_explained() -> None:
     """In the legend and in the list of meanings; so are open marks."""
-    assert all(word in legend() for word in MEANINGS)
+    assert all(text.partition(":")[0] in legend() for text in meanings())
     assert "△ ▽ for this placement only" in legend()
 
 

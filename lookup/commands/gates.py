@@ -1,0 +1,154 @@
+"""Judge a run for a pipeline, for `evaluate` and `report`: their flags, and what is printed and written for it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lookup.api.files import PAGE
+from lookup.commands.diff import print_difference
+from lookup.commands.options import Parser
+from lookup.commands.streams import data_console, plain, plain_table, say
+from lookup.errors import SettingsError
+from lookup.settings import load_budget
+
+if TYPE_CHECKING:
+    from lookup.hooks import Metric
+    from lookup.report.folder import Run
+
+__all__ = ["Demands", "add_gate", "demands_of"]
+
+#: Flags that name files to be written.
+_FILES = ("junit", "comment")
+
+
+def add_gate(parser: Parser) -> None:
+    """Add the flags of a pipeline."""
+    group = parser.add_argument_group("for a pipeline")
+    group.add_argument(
+        "--budget", metavar="FILE", help="largest tolerated regressions, a TOML file; exit code 5 if one is exceeded"
+    )
+    group.add_argument(
+        "--against",
+        metavar="RUN_DIR",
+        help="an earlier run over the same log and brokers: changes since then are printed, and the budget is theirs",
+    )
+    group.add_argument("--junit", metavar="FILE", help="write what decides the exit code as JUnit XML")
+    group.add_argument("--comment", metavar="FILE", help="write a short comment for a pull request, in Markdown")
+    group.add_argument("--page-url", metavar="URL", help="where the page will be, for the comment; default: its path")
+    group.add_argument(
+        "--annotations",
+        choices=("github", "none"),
+        help="print annotations to stderr; default: github if GITHUB_ACTIONS is true, as in its runners, else none",
+    )
+
+
+@dataclass(frozen=True)
+class Demands:
+    """What a pipeline asks of a run."""
+
+    #: largest tolerated regression by `metric` or `metric:key`
+    budget: Mapping[str, float] | None
+    earlier: Run | None
+    #: file by flag
+    files: Mapping[str, str]
+    page_url: str | None
+    has_annotations: bool
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether nothing is asked."""
+        return not (self.budget or self.earlier or self.files or self.has_annotations)
+
+    def check(
+        self, metrics: Sequence[Metric], settings: Mapping[str, Any], inputs: Mapping[str, Mapping[str, Any]]
+    ) -> None:
+        """Refuse what cannot be judged, before anything is replayed.
+
+        Args:
+            metrics: that will be measured.
+            settings: as in the manifest of the run.
+            inputs: fingerprint of each table.
+
+        Raises:
+            SettingsError: in one sentence for each mistake.
+        """
+        from lookup.report.difference import check_same_world
+        from lookup.report.gate import check_budget
+
+        if self.budget is not None:
+            check_budget(self.budget, metrics)
+        if self.earlier is not None:
+            check_same_world(self.earlier, settings, inputs)
+
+    def deliver(self, run: Run, *, is_printed: bool) -> int:
+        """Judge a finished run, write and print what was asked for, and return the exit code.
+
+        Args:
+            is_printed: whether stdout is for people; else one line goes to stderr.
+
+        Raises:
+            SettingsError: if the budget names what the run does not have.
+        """
+        from lookup.report.difference import compare_runs, sentences
+        from lookup.report.gate import CHECK_HEADS, gate_of
+        from lookup.report.pipeline import comment_markdown, github_annotations, junit_xml
+
+        difference = None if self.earlier is None else compare_runs(self.earlier, run)
+        gate = gate_of(run.scored, self.budget, difference)
+        if is_printed:
+            console = data_console()
+            if gate.has_budget:
+                plain_table(console, CHECK_HEADS, [check.row for check in gate.checks])
+                for check in (check for check in gate.checks if check.reason):
+                    console.print(
+                        plain(f"{check.outcome}: {check.name} of {check.policy}: {check.reason}"), soft_wrap=True
+                    )
+            if difference is not None:
+                console.print(plain(f"From {difference.first} to {difference.second}:"), soft_wrap=True)
+                print_difference(console, difference, has_figures=not gate.has_budget)
+            if gate.has_budget:
+                console.print(plain(gate.headline), soft_wrap=True)
+        elif gate.has_budget:
+            say(gate.headline)
+        page = self.page_url or f"{run.path.rstrip('/')}/{PAGE}"
+        notes = () if difference is None else sentences(difference)
+        contents = {"junit": lambda: junit_xml(gate)}
+        contents["comment"] = lambda: comment_markdown(run.scored, gate, page, notes).encode()
+        for name, path in self.files.items():
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            Path(path).write_bytes(contents[name]())
+        if self.has_annotations:
+            # At the beginning of lines, where GitHub looks for them; stdout may be data.
+            sys.stderr.write("".join(f"{line}\n" for line in github_annotations(gate)))
+        return gate.exit_code
+
+
+def demands_of(arguments: argparse.Namespace) -> Demands:
+    """Read what the flags name.
+
+    Raises:
+        PulsarLookupError: in one sentence, for whatever the user has to change.
+    """
+    files = {name: getattr(arguments, name) for name in _FILES if getattr(arguments, name) is not None}
+    for name, path in files.items():
+        if not path or Path(path).is_dir():
+            raise SettingsError(f"--{name}: {path or 'an empty path'} is no file; name one to be written")
+    earlier = None
+    if arguments.against is not None:
+        from lookup.report.folder import read_run
+
+        earlier = read_run(arguments.against)
+    in_actions = os.environ.get("GITHUB_ACTIONS") == "true"
+    return Demands(
+        budget=None if arguments.budget is None else load_budget(arguments.budget),
+        earlier=earlier,
+        files=files,
+        page_url=arguments.page_url,
+        has_annotations=in_actions if arguments.annotations is None else arguments.annotations == "github",
+    )

@@ -1,0 +1,318 @@
+"""Judge a run for a pipeline: by its primary metrics, or against a budget of tolerated regressions.
+
+A budget is judged by intervals. What is beyond it with certainty fails, what is within it with certainty passes, and
+everything else cannot be told; so two runs of the same policies pass, whatever the budget. `docs/ci.md` explains it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from scipy import special
+
+from lookup.errors import SettingsError
+from lookup.hooks import Metric
+from lookup.model.quoting import quantity, suggestion
+from lookup.model.sentences import Argument, Sentence
+from lookup.report.comparison import UNJUDGED, interval_text, label, mark_of, number_text, own_direction, signed_text
+from lookup.report.difference import Difference
+from lookup.report.wording import conclusion, undecided
+from lookup.score.luck import LEVEL
+from lookup.score.rules import name_of
+from lookup.score.scoring import Scored
+from lookup.score.verdict import Verdict
+
+__all__ = ["CHECK_HEADS", "EXCEEDED", "OUTCOMES", "Check", "Gate", "Outcome", "check_budget", "gate_of"]
+
+Outcome = Literal["passed", "failed", "undecided", "not judged"]
+#: From what a reader has to see first to what may be skipped.
+OUTCOMES: tuple[Outcome, ...] = ("failed", "undecided", "not judged", "passed")
+#: Exit code if a budget is exceeded.
+EXCEEDED = 5
+#: Heads of the table of checks.
+CHECK_HEADS = ("result", "policy", "figure", "change", "interval", "budget")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One figure of one policy that may fail a pipeline."""
+
+    policy: str
+    #: as in the report, `moves[shed]`
+    name: str
+    unit: str
+    outcome: Outcome
+    #: policy - reference with its interval, in the metric's own direction; NaN if unknown
+    change: float
+    low: float
+    high: float
+    #: largest tolerated regression; NaN if the verdict decides
+    budget: float
+    #: why it is not passed, one clause; empty if it is
+    reason: str = ""
+    mark: str = ""
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """Return the check in words under `CHECK_HEADS`."""
+        tolerated = "" if math.isnan(self.budget) else f"{number_text(self.budget)} {self.unit}"
+        change = f"{signed_text(self.change, self.unit)} {self.unit} {self.mark}".strip()
+        interval = interval_text(self.low, self.high, self.unit)
+        return self.outcome, self.policy, self.name, change, interval, tolerated
+
+
+@dataclass(frozen=True)
+class Gate:
+    """What a run says to a pipeline."""
+
+    #: the first line of everything that a pipeline shows
+    headline: str
+    #: those that failed first
+    checks: tuple[Check, ...]
+    #: what changes are from
+    reference: str
+    has_budget: bool
+    exit_code: int
+
+    def of(self, outcome: Outcome) -> tuple[Check, ...]:
+        """Return the checks that came out so."""
+        return tuple(check for check in self.checks if check.outcome == outcome)
+
+
+def check_budget(budget: Mapping[str, float], metrics: Sequence[Metric], names: Sequence[str] | None = None) -> None:
+    """Refuse a budget of what has no direction or is not measured.
+
+    Args:
+        budget: largest tolerated regression by `metric` or `metric:key`.
+        names: of the figures of a finished run, as in its report; None: not known yet, so that keys are not checked.
+
+    Raises:
+        SettingsError: all wrong names together.
+    """
+    known = {metric.name: metric for metric in metrics}
+    problems = []
+    for named in budget:
+        metric = name_of(named)[0]
+        if metric not in known:
+            problems.append(f"no metric is named {metric!r}; {suggestion(metric, sorted(known))}")
+        elif known[metric].better == "info":
+            problems.append(
+                f"{named!r} has no direction and cannot regress; a metric that goes up or down would be right"
+            )
+        elif names is not None and not _selected(named, names):
+            keys = sorted(name for name in names if name.startswith(f"{metric}["))
+            right = f"it has {', '.join(keys)}" if keys else f"it has no figure of {metric}"
+            problems.append(f"{named!r} could be measured for no policy of this run; {right}")
+    if problems:
+        raise SettingsError([Sentence(Argument("budget"), f": {problem}") for problem in problems])
+
+
+def _selected(named: str, names: Sequence[str]) -> list[str]:
+    """Return the figures that a name of a budget means: the one named, the whole, or else every key of its metric."""
+    exact = label(*name_of(named))
+    if exact in names:
+        return [exact]
+    return [name for name in names if ":" not in named and name.startswith(f"{named}[")]
+
+
+def gate_of(scored: Scored, budget: Mapping[str, float] | None = None, difference: Difference | None = None) -> Gate:
+    """Judge a run by its primary metrics or, if there is one, by a budget alone.
+
+    Args:
+        budget: largest tolerated regression by `metric` or `metric:key`, in the metric's unit.
+        difference: from an earlier run to this one, which the budget is then about; None: it is about the differences
+            of candidates from the incumbent.
+
+    Raises:
+        SettingsError: if the budget names what this run does not have.
+    """
+    incumbent = scored.plan.evaluation.incumbent
+    if budget is None:
+        checks = [_by_verdict(verdict, scored) for verdict in scored.verdicts if verdict.primary]
+        headline, code = undecided(scored) or conclusion(scored), scored.exit_code
+        return Gate(headline, _in_order(checks), f"the incumbent {incumbent}", has_budget=False, exit_code=code)
+    check_budget(budget, scored.metrics, _names(scored))
+    checks = list(_candidates(scored, budget) if difference is None else _changes(scored, budget, difference))
+    if not checks:
+        # Silence must not look like consent.
+        raise SettingsError(
+            Sentence(
+                Argument("budget"),
+                ": there is no candidate to hold against it; give ",
+                Argument("against", "RUN_DIR"),
+                ", or an evaluation with a candidate",
+            )
+        )
+    checks = _judged(checks, scored)
+    is_open = any(check.outcome in ("undecided", "not judged") for check in checks)
+    code = 4 if is_open and scored.plan.rules.require_decision else 0
+    if any(check.outcome == "failed" for check in checks):
+        code = EXCEEDED
+    reference = f"the incumbent {incumbent}" if difference is None else difference.first
+    return Gate(_headline(checks, code), _in_order(checks), reference, has_budget=True, exit_code=code)
+
+
+def _in_order(checks: Sequence[Check]) -> tuple[Check, ...]:
+    return tuple(sorted(checks, key=lambda check: OUTCOMES.index(check.outcome)))
+
+
+def _names(scored: Scored) -> list[str]:
+    return list(dict.fromkeys(label(*figure.series.name) for figure in scored.estimates if not figure.series.by))
+
+
+def _check(verdict: Verdict, scored: Scored) -> Check:
+    """Write a verdict's difference as a check that is not judged yet."""
+    metric = next(metric for metric in scored.metrics if metric.name == verdict.metric)
+    change, low, high = own_direction(verdict, metric.better)
+    return Check(
+        policy=verdict.policy,
+        name=label(verdict.metric, verdict.key),
+        unit=metric.unit,
+        outcome="undecided",
+        change=change,
+        low=low,
+        high=high,
+        budget=math.nan,
+        reason=verdict.reason or "",
+        mark=mark_of(verdict),
+    )
+
+
+def _by_verdict(verdict: Verdict, scored: Scored) -> Check:
+    check = _check(verdict, scored)
+    if verdict.holds_for == "placement" and not scored.plan.rules.accept_placement:
+        return replace(
+            check, reason=check.reason or "it holds for one placement only: another draw of luck may turn it"
+        )
+    if verdict.verdict == "worse":
+        return replace(check, outcome="failed", reason="it is worse on a primary metric")
+    if verdict.verdict == "inconclusive":
+        return replace(check, outcome="not judged" if math.isnan(verdict.low) else "undecided")
+    return replace(check, outcome="passed")
+
+
+def _candidates(scored: Scored, budget: Mapping[str, float]) -> Iterator[Check]:
+    """Yield the differences of candidates from the incumbent that a budget names; a reason says why one is no judge."""
+    names = _names(scored)
+    for named, tolerated in budget.items():
+        for name in _selected(named, names):
+            for verdict in scored.verdicts:
+                check = _check(verdict, scored)
+                if check.name != name:
+                    continue
+                # Without a p value a comparison rests on too little, unless both are the same.
+                is_pronounced = verdict.verdict == "equivalent" or not math.isnan(verdict.p_value)
+                reason = "" if is_pronounced else check.reason
+                if is_pronounced and check.change and verdict.holds_for == "placement":
+                    reason = _placement(scored)
+                yield replace(check, budget=tolerated, reason=reason)
+
+
+def _changes(scored: Scored, budget: Mapping[str, float], difference: Difference) -> Iterator[Check]:
+    """Yield the changes since an earlier run that a budget names."""
+    names = list(dict.fromkeys(change.name for change in difference.changes))
+    weak = {
+        (verdict.policy, label(verdict.metric, verdict.key)): verdict.reason
+        for verdict in scored.verdicts
+        if verdict.verdict == "inconclusive" and math.isnan(verdict.p_value) and not math.isnan(verdict.low)
+    }
+    for named, tolerated in budget.items():
+        for name in _selected(named, names):
+            for change in difference.changes:
+                if change.name != name:
+                    continue
+                reason = weak.get((change.policy, name)) or ""
+                if math.isnan(change.delta):
+                    missing = "the earlier run" if math.isnan(change.first) else "this run"
+                    reason = f"{missing} has no figure of it"
+                elif change.policy in scored.cannot_act:
+                    reason = f"{change.policy} is not what it says: {scored.cannot_act[change.policy]}"
+                elif change.delta and {change.policy} & {*scored.placed_once, *difference.placed_once}:
+                    reason = reason or _placement(scored)
+                yield Check(
+                    policy=change.policy,
+                    name=name,
+                    unit=change.unit,
+                    outcome="undecided",
+                    change=change.delta,
+                    low=change.delta - change.half,
+                    high=change.delta + change.half,
+                    budget=tolerated,
+                    reason=reason,
+                    mark=change.mark,
+                )
+
+
+def _placement(scored: Scored) -> str:
+    if scored.plan.rules.accept_placement:
+        return ""
+    return "it holds for one placement only: another draw of luck may turn it"
+
+
+def _judged(checks: Sequence[Check], scored: Scored) -> list[Check]:
+    """Judge all checks of a budget together, so that between equals chance fails at most 5 % of all runs.
+
+    The chance is shared out equally (Bonferroni), by Student's t with the degrees of freedom of the replicates.
+    """
+    with_interval = sum(check.high > check.low and not check.reason for check in checks)
+    freedom = max(1, len(scored.plan.evaluation.seeds) - 1)
+    usual = special.stdtrit(freedom, 1.0 - LEVEL / 2)
+    # One-sided: only what is worse fails. Never narrower than the intervals of the report.
+    wider = max(1.0, float(special.stdtrit(freedom, 1.0 - LEVEL / max(1, with_interval)) / usual))
+    gaps = {label(each.metric, each.key): each.gap for each in scored.fidelity if not math.isnan(each.gap)}
+    return [_against_budget(check, scored, wider, gaps.get(check.name, 0.0)) for check in checks]
+
+
+def _against_budget(check: Check, scored: Scored, wider: float, gap: float) -> Check:
+    """Judge one check.
+
+    Args:
+        wider: factor of the interval, which then holds together with those of all other checks.
+        gap: distance of the replayed incumbent from the log: what is below it may be the replay's own.
+    """
+    if math.isnan(check.change):
+        return replace(check, outcome="not judged", mark=UNJUDGED)
+    if math.isnan(check.low) and not check.change:
+        return replace(check, outcome="passed", low=check.change, high=check.change)
+    if math.isnan(check.low):
+        reason = check.reason or "the metric has no interval: it does not add over bundles or time"
+        return replace(check, outcome="not judged", reason=reason, mark=UNJUDGED)
+    half = (check.high - check.low) / 2 * wider
+    check = replace(check, low=check.change - half, high=check.change + half)
+    better = next(metric.better for metric in scored.metrics if metric.name == check.name.partition("[")[0])
+    worse = -check.change if better == "up" else check.change
+    least, most = worse - half, worse + half
+    if not (check.change or half):
+        return replace(check, outcome="passed", reason="")
+    if check.reason:
+        return check
+    if most + gap <= check.budget:
+        return replace(check, outcome="passed")
+    if least > check.budget and abs(check.change) > gap:
+        reason = f"it regresses by {number_text(least)} {check.unit} at least"
+        return replace(check, outcome="failed", reason=f"{reason}, and {number_text(check.budget)} are tolerated")
+    if least > check.budget:
+        return replace(check, reason=f"the change is not above the fidelity gap {number_text(gap)} {check.unit}")
+    return replace(
+        check,
+        reason=f"it may regress by up to {number_text(most + gap)} {check.unit}; smallest effect "
+        f"that this log can show {number_text(half)}",
+    )
+
+
+def _headline(checks: Sequence[Check], code: int) -> str:
+    counts = {outcome: [check for check in checks if check.outcome == outcome] for outcome in OUTCOMES}
+    open_ = len(counts["undecided"]) + len(counts["not judged"])
+    if counts["failed"]:
+        names = ", ".join(f"{check.name} of {check.policy}" for check in counts["failed"])
+        text = f"The budget is exceeded by {names} (exit code {code})."
+    elif not open_:
+        return f"Within the budget: {quantity(len(checks), 'figure')}."
+    else:
+        text = "No figure exceeds the budget with certainty."
+    if open_:
+        text += f" {open_} of {quantity(len(checks), 'figure')} cannot be told."
+    return text

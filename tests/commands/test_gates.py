@@ -1,0 +1,141 @@
+"""Flags of a pipeline, of `lookup report` and `lookup evaluate`, without Spark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from lookup.cli import main
+from tests.commands.projects import Run, evaluation_of
+from tests.report.results import result
+from tests.report.runs import write_run
+
+
+@pytest.fixture
+def budget(tmp_path: Path) -> Path:
+    """Write a budget that `new` exceeds."""
+    path = tmp_path / "budget.toml"
+    path.write_text("[budget]\nmoves = 50\nanswered_ratio = 0.1\n")
+    return path
+
+
+def test_a_finished_run_is_judged_without_replaying(lookup: Run, tmp_path: Path, budget: Path) -> None:
+    """The code is 5, and every file is written, folders above it included."""
+    run, junit, comment = write_run(tmp_path / "run", result()), tmp_path / "ci" / "junit.xml", tmp_path / "comment.md"
+
+    ran = lookup("report", run, "--budget", budget, "--junit", junit, "--comment", comment, "--annotations", "github")
+
+    assert ran.code == 5
+    assert ran.out.splitlines()[-1] == "The budget is exceeded by moves of new (exit code 5)."
+    assert ET.parse(junit).getroot().get("failures") == "1"
+    assert comment.read_text().startswith("### The budget is exceeded by moves of new (exit code 5).\n")
+    assert "::error title=lookup::The budget is exceeded" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("value", "flags", "expected"),
+    [("true", (), True), ("false", (), False), (None, (), False), ("true", ("--annotations", "none"), False)],
+)
+def test_annotations_are_printed_by_runners_of_github(
+    lookup: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    value: str | None,
+    flags: tuple[str, ...],
+    *,
+    expected: bool,
+) -> None:
+    """They say so in the environment; the flag wins."""
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+    if value is not None:
+        monkeypatch.setenv("GITHUB_ACTIONS", value)
+
+    ran = lookup("report", write_run(tmp_path / "run", result()), *flags)
+
+    assert (ran.code, "::error title=" in ran.err) == (0, expected)
+
+
+def test_a_run_over_another_log_is_refused(lookup: Run, tmp_path: Path) -> None:
+    """By its fingerprints, and so is one with other brokers; both are said at once."""
+    run = write_run(tmp_path / "run", result())
+    table = {"path": "logs/lookups", "files": 1, "bytes": 9, "rows": 7, "blake2b": "11ee"}
+    other = write_run(tmp_path / "other", result(), inputs={"lookups": table, "brokers": table})
+
+    (mistake,) = lookup("report", run, "--against", other).mistakes
+
+    assert mistake == (
+        f"--against: {other} replayed another log: its lookups differ by their fingerprints and replayed other "
+        "brokers; name a run over the same tables with the same brokers"
+    )
+
+
+def test_other_brokers_of_the_settings_are_refused(lookup: Run, tmp_path: Path) -> None:
+    """Where there is no table of brokers, the settings say which there were."""
+    run, other = (write_run(tmp_path / name, result()) for name in ("run", "other"))
+    manifest = json.loads((other / "manifest.json").read_text())
+    manifest["settings"]["brokers"] = [{"id": "broker-1:8080"}]
+    (other / "manifest.json").write_text(json.dumps(manifest))
+
+    (mistake,) = lookup("report", run, "--against", other).mistakes
+
+    assert mistake.startswith(f"--against: {other} replayed other brokers; ")
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("[budget]\nmoves = -1\n", "budget.moves: should be greater than or equal to 0, not -1"),
+        ("", "budget: is missing"),
+        ("[budgets]\nmoves = 1\n", "budgets: there is no such key; did you mean 'budget'?"),
+    ],
+)
+def test_a_wrong_budget_is_one_sentence(lookup: Run, tmp_path: Path, content: str, sentence: str) -> None:
+    """The file is named, and the page stays as it was."""
+    run, path = write_run(tmp_path / "run", result()), tmp_path / "budget.toml"
+    path.write_text(content)
+
+    mistakes = lookup("report", run, "--budget", path).mistakes
+
+    assert f"{path}: {sentence}" in mistakes
+    assert not (run / "report.html").exists()
+
+
+@pytest.fixture(scope="module")
+def replayed(tmp_path_factory: pytest.TempPathFactory, log: Path) -> tuple[Path, Path]:
+    """Evaluate a small log in this process; the evaluation and its results."""
+    folder = tmp_path_factory.mktemp("pipeline")
+    config = evaluation_of(folder, log, head="")
+    words = ["evaluate", "--config", config, "--output", folder / "run", "--master", "none", "--format", "json"]
+    assert main([str(word) for word in [*words, "--set", "evaluation.seeds=2"]]) in (0, 3)
+    return config, folder / "run"
+
+
+def test_an_evaluation_passes_against_itself(lookup: Run, tmp_path: Path, replayed: tuple[Path, Path]) -> None:
+    """A pinned run of the same log with the same policies: no budget is exceeded, and data on stdout stays data."""
+    config, earlier = replayed
+    (tmp_path / "budget.toml").write_text("[budget]\nmoves = 0\nanswered_ratio = 0\nimbalance_max_mean = 0\n")
+    flags = ("--against", earlier, "--budget", tmp_path / "budget.toml", "--set", "evaluation.seeds=2")
+
+    ran = lookup(
+        "evaluate", "--config", config, "--output", tmp_path / "o", "--master", "none", "--format", "json", *flags
+    )
+
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out)["schema"] == 1
+    assert "Within the budget: 6 figures." in ran.err
+
+
+def test_a_budget_is_checked_before_anything_is_replayed(
+    lookup: Run, tmp_path: Path, replayed: tuple[Path, Path]
+) -> None:
+    """A name that no metric has is refused at once, and no output appears."""
+    (tmp_path / "budget.toml").write_text("[budget]\nmovess = 1\n")
+    flags = ("--budget", tmp_path / "budget.toml", "--master", "none")
+
+    mistakes = lookup("evaluate", "--config", replayed[0], "--output", tmp_path / "o", *flags).mistakes
+
+    assert mistakes == ["--budget: no metric is named 'movess'; did you mean 'moves'?"]
+    assert not (tmp_path / "o").exists()

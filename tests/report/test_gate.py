@@ -1,0 +1,181 @@
+"""Runs judged for a pipeline: budgets, primary metrics, earlier runs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lookup.errors import SettingsError
+from lookup.report.difference import compare_runs
+from lookup.report.folder import read_run
+from lookup.report.gate import EXCEEDED, Gate, gate_of
+from lookup.score.scoring import Scored
+from tests.report.results import placed_once, result
+from tests.report.runs import write_run
+from tests.score.cases import decided, moves, ratios, spread
+
+
+def _run(**rules: Any) -> Scored:
+    """Compare `worse`, which moves 10 times more and answers no less, and `twin` with `stock`."""
+    counts = {"stock": [30.0] * 40, "worse": [29.0, 31.5] * 20, "twin": [30.0] * 40}
+    parts = [moves(policy, of) for policy, of in counts.items()]
+    parts += [ratios(policy, spread(0.5, 0.1)) for policy in counts]
+    return decided(parts, *counts, **rules)
+
+
+def _outcomes(gate: Gate) -> dict[tuple[str, str], str]:
+    return {(check.policy, check.name): check.outcome for check in gate.checks}
+
+
+def test_a_certain_regression_beyond_the_budget_fails() -> None:
+    """1,200 moves more are beyond 50 of them, and the code is that of budgets."""
+    gate = gate_of(result(), {"moves": 50, "answered_ratio": 0.01})
+
+    assert _outcomes(gate) == {
+        ("new", "moves"): "failed",
+        ("twin", "moves"): "passed",
+        ("new", "answered_ratio"): "passed",
+        ("twin", "answered_ratio"): "passed",
+    }
+    assert gate.exit_code == EXCEEDED
+    assert gate.headline == "The budget is exceeded by moves of new (exit code 5)."
+    assert gate.checks[0].reason == "it regresses by 1,200 moves at least, and 50 are tolerated"
+
+
+def test_equal_policies_pass_any_budget() -> None:
+    """A policy and its twin are within a budget of nothing."""
+    gate = gate_of(result(), {"moves": 0.0, "answered_ratio": 0.0})
+
+    assert {outcome for (policy, _), outcome in _outcomes(gate).items() if policy == "twin"} == {"passed"}
+
+
+@pytest.mark.parametrize(
+    ("tolerated", "outcome", "code"), [(0.0, "undecided", 0), (9.0, "undecided", 0), (200.0, "passed", 0)]
+)
+def test_an_interval_on_both_sides_of_the_budget_cannot_be_told(tolerated: float, outcome: str, code: int) -> None:
+    """It passes, and the check says up to how much the figure may regress; a wide budget holds all of the interval."""
+    gate = gate_of(_run(), {"moves": tolerated})
+
+    check = next(check for check in gate.checks if check.policy == "worse")
+    assert (check.change, check.outcome, gate.exit_code) == (10.0, outcome, code)
+    assert ("it may regress by up to" in check.reason) == (outcome == "undecided")
+
+
+def test_a_required_decision_does_not_pass_what_cannot_be_told() -> None:
+    """The code is that of a missing decision."""
+    gate = gate_of(_run(require_decision=True), {"moves": 9.0})
+
+    assert gate.exit_code == 4
+    assert gate.headline == "No figure exceeds the budget with certainty. 1 of 2 figures cannot be told."
+
+
+def test_more_figures_need_wider_intervals() -> None:
+    """All together hold with 95 %, so that a long budget fails equals no more often than a short one."""
+    alone, among = (gate_of(_run(), budget) for budget in ({"moves": 9.0}, {"moves": 9.0, "answered_ratio": 1.0}))
+    widths = [
+        check.high - check.low
+        for gate in (alone, among)
+        for check in gate.checks
+        if (check.policy, check.name) == ("worse", "moves")
+    ]
+
+    assert widths[0] <= widths[1]
+
+
+def test_one_placement_decides_nothing_unless_settings_accept_it() -> None:
+    """A difference that another draw of luck may turn does not fail a pipeline."""
+    gates = [gate_of(placed_once(accept_placement=accepted), {"moves": 50}) for accepted in (False, True)]
+
+    assert [_outcomes(gate)["new", "moves"] for gate in gates] == ["undecided", "failed"]
+
+
+def test_a_gap_as_large_as_the_difference_decides_nothing() -> None:
+    """What the replay itself may have caused is no regression."""
+    scored = result()
+    gap = [replace(figure, gap=5000.0) if figure.metric == "moves" else figure for figure in scored.fidelity]
+
+    gate = gate_of(replace(scored, fidelity=gap), {"moves": 50})
+
+    assert _outcomes(gate)["new", "moves"] == "undecided"
+    assert "fidelity gap" in gate.checks[0].reason
+
+
+def test_what_has_no_figure_is_not_judged() -> None:
+    """`twin` has no imbalance_cv, and silence does not look like consent."""
+    gate = gate_of(result(), {"imbalance_cv": 10.0})
+
+    assert _outcomes(gate) == {("new", "imbalance_cv"): "passed", ("twin", "imbalance_cv"): "not judged"}
+    assert gate.headline == "No figure exceeds the budget with certainty. 1 of 2 figures cannot be told."
+
+
+@pytest.mark.parametrize(
+    ("named", "sentence"),
+    [
+        ("movess", "budget: no metric is named 'movess'; did you mean 'moves'?"),
+        ("network_covered_ratio", "budget: 'network_covered_ratio' has no direction and cannot regress"),
+        ("match_ratio:rck", "budget: 'match_ratio:rck' could be measured for no policy of this run"),
+    ],
+)
+def test_a_budget_of_something_else_is_refused(named: str, sentence: str) -> None:
+    """Unknown names, metrics without direction, and keys that the run does not have."""
+    with pytest.raises(SettingsError) as raised:
+        gate_of(result(), {named: 1.0})
+
+    assert str(raised.value.problems[0]).startswith(sentence)
+
+
+def test_a_budget_needs_a_candidate() -> None:
+    """The incumbent alone has nothing to be compared with, and the sentence says what would help."""
+    with pytest.raises(SettingsError, match="there is no candidate to hold against it; give against='RUN_DIR'"):
+        gate_of(decided([ratios("stock", [0.5] * 40)], "stock"), {"answered_ratio": 0.1})
+
+
+def test_without_a_budget_primary_metrics_decide() -> None:
+    """Worse fails, better and equivalent pass; nothing else is a check."""
+    gate = gate_of(result())
+
+    assert _outcomes(gate) == {
+        ("new", "moves"): "failed",
+        ("new", "answered_ratio"): "passed",
+        ("twin", "answered_ratio"): "passed",
+        ("twin", "moves"): "passed",
+    }
+    assert (gate.exit_code, gate.has_budget) == (3, False)
+
+
+def test_undecided_primary_metrics_come_first() -> None:
+    """The headline is the smallest effect that the log can show."""
+    gate = gate_of(_run(primary=("moves",)))
+    check = next(check for check in gate.checks if check.policy == "worse")
+
+    assert check.outcome == "undecided"
+    assert gate.headline.startswith("Undecided on 1 of 2 primary comparisons (in brackets the smallest effect")
+
+
+def _against(folder: Path, before: Scored, after: Scored, budget: dict[str, float]) -> Gate:
+    runs = [read_run(str(write_run(folder / name, scored))) for name, scored in (("a", before), ("b", after))]
+    return gate_of(runs[1].scored, budget, compare_runs(*runs))
+
+
+def test_a_run_and_itself_are_within_any_budget(tmp_path: Path) -> None:
+    """Of every policy, the incumbent included."""
+    gate = _against(tmp_path, result(), result(), {"moves": 0.0, "answered_ratio": 0.0})
+
+    assert {check.policy for check in gate.checks} == {"stock", "new", "twin"}
+    assert gate.headline == "Within the budget: 6 figures."
+
+
+def test_a_regression_since_the_earlier_run_fails(tmp_path: Path) -> None:
+    """Of the policy that regressed, by the change and not by its distance from the incumbent."""
+    before = decided([ratios(policy, spread(0.9, 0.01)) for policy in ("stock", "new")], "stock", "new")
+    after = decided([ratios(p, spread(mean, 0.01)) for p, mean in (("stock", 0.9), ("new", 0.8))], "stock", "new")
+
+    gate = _against(tmp_path, before, after, {"answered_ratio": 0.05})
+
+    assert _outcomes(gate) == {("new", "answered_ratio"): "failed", ("stock", "answered_ratio"): "passed"}
+    assert math.isclose(gate.checks[0].change, -0.1, abs_tol=1e-9)
+    assert gate.reference == str(tmp_path / "a")
