@@ -84,8 +84,10 @@ def sections(run: Run) -> list[Section]:
 
 
 def _answer(scored: Scored) -> Iterator[Block]:
-    for text in filter(None, (undecided(scored), conclusion(scored))):
-        yield Paragraph(text, "lead")
+    lead, *rest = filter(None, (undecided(scored), conclusion(scored)))
+    yield Paragraph(lead, "lead")
+    for text in rest:
+        yield Paragraph(text)
     if outcomes(scored):
         yield Bullets(outcomes(scored), "answers")
     for sentence in comparisons(scored):
