@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -15,12 +16,16 @@ import pyarrow.parquet as pq
 from lookup.api.files import OUTPUTS, PAGE_PACKAGES
 from lookup.errors import SettingsError
 from lookup.logs.outputs import draft
+from lookup.model.quoting import suggestion
 from lookup.report.comparison import lines, policies_in_order
 from lookup.report.folder import read_run
 from lookup.report.markdown import markdown_report
-from lookup.report.wording import conclusion, legend
+from lookup.report.wording import conclusion, legend, undecided
 from lookup.score.scoring import Scored
 from lookup.score.summary import METRICS, metric_rows, summary
+
+if TYPE_CHECKING:
+    from lookup.report.drawing import Drawing
 
 __all__ = ["Evaluation"]
 
@@ -75,12 +80,43 @@ class Evaluation:
         Raises:
             SettingsError: if what draws it is not installed.
         """
-        missing = [package for package in PAGE_PACKAGES if find_spec(package) is None]
-        if missing:
-            raise SettingsError(f"the page needs {missing[0]}: install it with pip install 'pulsar-lookup[report]'")
+        _require_page_packages("the page needs")
         from lookup.report.page import html_report
 
         return html_report(read_run(self.folder))
+
+    @property
+    def charts(self) -> dict[str, Drawing]:
+        """Return the charts of the page by name, as Altair charts: `trade`, `delta`, `load`, `moves` and so on.
+
+        Raises:
+            SettingsError: if what draws them is not installed.
+        """
+        _require_page_packages("charts need")
+        from lookup.report.drawing import draw, drawable
+
+        run = read_run(self.folder)
+        return {name: draw(run, chart) for name, chart in drawable(run).items()}
+
+    def chart(self, name: str, *, policy: str | None = None, cluster: str | None = None) -> Drawing:
+        """Return one chart of the page, an Altair chart.
+
+        Args:
+            name: of the chart, as in `charts`.
+            policy: drawn beside the incumbent in a chart over time and in a matrix; default: the first candidate.
+            cluster: the same; default: the first.
+
+        Raises:
+            SettingsError: if there is no such chart, policy or cluster, or if what draws it is not installed.
+        """
+        _require_page_packages("charts need")
+        from lookup.report.drawing import draw, drawable
+
+        run = read_run(self.folder)
+        charts = drawable(run)
+        if name not in charts:
+            raise SettingsError(f"name: the run has no chart {name!r}; {suggestion(name, list(charts))}")
+        return draw(run, charts[name], policy=policy, cluster=cluster)
 
     def write(self, output: str | os.PathLike[str], *, force: bool = False) -> None:
         """Copy all results into a folder.
@@ -108,12 +144,19 @@ class Evaluation:
             + "</tr>"
             for line in lines(self.scored)
         )
+        sentences = filter(None, (undecided(self.scored), self.conclusion))
         return (
-            f"<p><strong>{escape(self.conclusion)}</strong></p>"
-            f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table><p>{escape(legend())}</p>"
+            "".join(f"<p><strong>{escape(text)}</strong></p>" for text in sentences)
+            + f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table><p>{escape(legend())}</p>"
         )
 
     def _table(self, name: str) -> pd.DataFrame:
         folder = Path(self.folder) / name
         table: pd.DataFrame = pq.read_table(folder, partitioning=None).to_pandas()
         return table
+
+
+def _require_page_packages(what: str) -> None:
+    missing = [package for package in PAGE_PACKAGES if find_spec(package) is None]
+    if missing:
+        raise SettingsError(f"{what} {missing[0]}: install it with pip install 'pulsar-lookup[report]'")

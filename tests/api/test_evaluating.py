@@ -133,3 +133,15 @@ def test_names_that_do_not_exist_are_refused() -> None:
     """As of any module."""
     with pytest.raises(AttributeError, match="has no attribute 'evalute'"):
         lookup.evalute  # noqa: B018
+
+
+def test_charts_are_those_of_the_page(path: Path) -> None:
+    """By name, each with its data; another name is a sentence with one that there is."""
+    found = lookup.evaluate(_SETTINGS, path, workers=InProcess())
+
+    charts = found.charts
+
+    assert {"trade", "load", "moves"} <= set(charts)
+    assert found.chart("load", policy="rack").to_dict() == charts["load"].to_dict()
+    with pytest.raises(SettingsError, match="the run has no chart 'laod'; did you mean 'load'"):
+        found.chart("laod")
