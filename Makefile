@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Setuptools explains at length what an editable installation is.
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup demo test bridge integration check bench calibrate clean distclean
+.PHONY: help setup demo test bridge integration check dist bench calibrate clean distclean
 
 help:
 	@echo "make demo    install, make a sample log, compare the shipped policies over it"
@@ -14,6 +14,7 @@ help:
 	@echo "make integration  run the tests that need a Pulsar cluster: its jars from Maven Central, three brokers on this machine"
 	@echo "make bridge  build the jar for Pulsar's brokers: plugins/pulsar_bridge/target/pulsar-bridge.jar"
 	@echo "make check   format, lint, types, contracts, docs"
+	@echo "make dist    build dist/, install its wheel into an environment of its own and do the demo with it"
 	@echo "make bench   measure the figures of docs/benchmarks.md"
 	@echo "make calibrate  measure how often verdicts are false, three quarters of an hour; ARGS=--write keeps docs/calibration.md"
 	@echo "make clean   remove what demo, test, check and bench left behind; make distclean removes $(VENV) as well"
@@ -59,6 +60,9 @@ check: $(VENV)/.installed-test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+
+dist: $(VENV)/.installed-test
+	@scripts/check-dist.sh
 
 bench: $(VENV)/.installed-test
 	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && $(BIN)/python benchmarks/run.py $(ARGS)

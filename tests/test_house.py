@@ -95,7 +95,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         pytest.skip("setuptools is not installed: nothing to build a wheel with")
     source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
     _copy_code(source)
-    for name in ("README.md", "LICENSE", "pyproject.toml"):
+    for name in ("README.md", "LICENSE", "pyproject.toml", "setup.py"):
         shutil.copy(ROOT / name, source / name)
     built = _run(
         sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", target, ".", folder=source

@@ -1,0 +1,20 @@
+# An image that does the demo: a sample log, the shipped policies over it, the page of the run in /data/report.
+#
+#   docker build -t pulsar-lookup .
+#   docker run --rm -v lookup-data:/data pulsar-lookup
+#   docker run --rm -v "$PWD":/data pulsar-lookup lookup evaluate --config evaluation.toml --output report
+FROM python:3.12-slim-bookworm AS build
+COPY . /source
+RUN pip wheel --no-cache-dir --wheel-dir /wheels '/source[report,spark]'
+
+FROM python:3.12-slim-bookworm
+# Spark 4 needs Java 17, and `ps` in its scripts.
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends openjdk-17-jre-headless procps \
+    && rm -rf /var/lib/apt/lists/*
+RUN --mount=type=bind,from=build,source=/wheels,target=/wheels \
+    pip install --no-cache-dir --no-index --find-links /wheels 'pulsar-lookup[report,spark]'
+RUN useradd --uid 10001 --create-home lookup && install --directory --owner lookup --group lookup /data
+USER lookup
+WORKDIR /data
+CMD ["sh", "-ec", "[ -e sample ] || lookup generate --output sample; lookup evaluate --config shipped:evaluation --output report --force --set inputs.lookups=sample/lookups --set inputs.brokers=sample/brokers --set inputs.loads=sample/loads --set inputs.ownership=sample/ownership"]
