@@ -8,10 +8,16 @@ from __future__ import annotations
 
 import argparse
 import os
+import platform
+import shlex
 import signal
 import sys
+import time
+import traceback
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.metadata import version
+from importlib.util import find_spec
 from typing import Any
 
 from lookup.commands import (
@@ -36,8 +42,8 @@ from lookup.commands import (
     verify,
 )
 from lookup.commands.failures import ENDING, handled_by, is_interruption, sentences_of_spark, sentences_of_system
-from lookup.commands.options import Command, Parser, parsed
-from lookup.commands.streams import prints_apart, say
+from lookup.commands.options import Command, Parser, add_volume, parsed
+from lookup.commands.streams import detail, prints_apart, say, volume
 from lookup.errors import PulsarLookupError, SettingsError
 
 __all__ = ["COMMANDS", "main", "root_parser"]
@@ -85,15 +91,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     # SIGTERM and SIGHUP unwind as Ctrl-C does, so that half-written output is removed. A SIGHUP that is ignored, as
     # under nohup, stays so: the run is meant to outlive its terminal.
     ending = [number for number in ENDING if number == signal.SIGTERM or signal.getsignal(number) != signal.SIG_IGN]
-    parser = root_parser()
+    parser, is_verbose = root_parser(), False
+    if "_ARGCOMPLETE" in os.environ and find_spec("argcomplete") is not None:
+        # A shell asks for completions: they are written, and this process ends.
+        import_module("argcomplete").autocomplete(parser)
     try:
         with handled_by(signal.default_int_handler, ending):
             arguments = _parsed(parser, sys.argv[1:] if argv is None else argv)
             if arguments is None:
                 return 0
-            parser = arguments.parser
-            with prints_apart():
-                code: int = arguments.run(arguments)
+            parser, is_verbose = arguments.parser, arguments.verbose
+            with prints_apart(), volume(quiet=arguments.quiet, verbose=is_verbose):
+                code = _run(arguments)
             # Within the `try`: a pipe that is closed may be noticed only now.
             sys.stdout.flush()
             return code
@@ -109,9 +118,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         sentences = _sentences_of(error)
         if sentences is None:
             raise
+        if is_verbose:
+            traceback.print_exception(error)
         for sentence in sentences:
             say(f"error: {parser.in_flags(sentence)}")
         return 2
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    """Run a command and return its exit code; say how long it took where that is wanted."""
+    began = time.monotonic()
+    detail(
+        f"pulsar-lookup {version('pulsar-lookup')}, Python {platform.python_version()}: {shlex.join(arguments.argv)}"
+    )
+    code: int = arguments.run(arguments)
+    detail(f"done in {time.monotonic() - began:.1f} s with exit code {code}")
+    return code
 
 
 def _sentences_of(error: BaseException) -> Sequence[str] | None:
@@ -160,6 +182,7 @@ def root_parser() -> Parser:
             epilog="\n".join(["examples:", *examples]),
         )
         command.add_arguments(parser)
+        add_volume(parser)
         parser.set_defaults(parser=parser, run=command.run)
     return root
 

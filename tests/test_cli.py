@@ -203,6 +203,55 @@ def test_a_closed_pipe_is_quiet(tmp_path: Path, words: str) -> None:
     assert (done.returncode, done.stderr) == (141, b"")
 
 
+def test_less_and_more_about_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--quiet` leaves out notes and keeps data and errors, `--verbose` adds times, and tracebacks to errors."""
+    explain = ["explain", "--config", str(evaluation(tmp_path)), "--topic", "t"]
+
+    printed = []
+    for words in (explain, [*explain, "--quiet"], [*explain, "-v"]):
+        assert cli.main(words) == 0
+        printed.append(capsys.readouterr())
+
+    assert printed[0].out == printed[1].out == printed[2].out
+    assert ("note: " in printed[0].err, printed[1].err) == (True, "")
+    assert re.match(r"pulsar-lookup .*, Python .*: explain --config ", printed[2].err)
+    assert re.search(r"\ndone in \d+\.\d s with exit code 0\n\Z", printed[2].err)
+    assert cli.main(["report", str(tmp_path), "--quiet"]) == 2
+    assert re.fullmatch(r"error: [^\n]*\n", capsys.readouterr().err)
+    assert cli.main(["report", str(tmp_path), "--verbose"]) == 2
+    assert "\nTraceback (most recent call last):\n" in capsys.readouterr().err
+    assert cli.main(["report", str(tmp_path), "-q", "-v"]) == 2
+    assert "not allowed with argument" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("lookup eval", {"evaluate"}),
+        ("lookup config ", {"check", "list", "show"}),
+        ("lookup explain --forma", {"--format"}),
+        ("lookup evaluate --format m", {"markdown"}),
+    ],
+)
+def test_a_shell_completes(tmp_path: Path, line: str, offered: set[str]) -> None:
+    """Commands, flags and values, by the protocol of argcomplete."""
+    pytest.importorskip("argcomplete")
+    asked = {
+        "_ARGCOMPLETE": "1",
+        "_ARGCOMPLETE_SHELL": "bash",
+        "_ARGCOMPLETE_STDOUT_FILENAME": str(tmp_path / "offered"),
+        "COMP_LINE": line,
+        "COMP_POINT": str(len(line)),
+        "IFS": "\n",
+    }
+
+    done = subprocess.run([sys.executable, "-m", "lookup.cli"], env=os.environ | asked, timeout=120, check=False)
+
+    assert done.returncode == 0
+    found = {word.strip() for word in re.split(r"[\n\x0b]", (tmp_path / "offered").read_text(encoding="utf-8"))}
+    assert found - {"", "--help", "-h", "-q", "--quiet", "-v", "--verbose"} == offered
+
+
 def test_help_needs_neither_spark_nor_arrow() -> None:
     """The help is printed without importing what only commands need."""
     code = (
@@ -228,7 +277,9 @@ def test_the_page_names_every_command_and_flag(name: str, parser: Parser) -> Non
     flags = [flag for action in parser._actions for flag in action.option_strings if flag.startswith("--")]
 
     assert f"$ lookup {name}" in section
-    assert [flag for flag in flags if flag != "--help" and f"`{flag}" not in section] == []
+    common = text.partition("\n## ")[0]
+    every = {flag for flag in ("--quiet", "--verbose") if f"`{flag}`" in common}
+    assert [flag for flag in flags if flag not in {"--help", *every} and f"`{flag}" not in section] == []
 
 
 def test_the_page_names_nothing_else() -> None:

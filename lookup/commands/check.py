@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from lookup.api.selection import examine, is_about_topics, registrations_in
 from lookup.commands.inspect import inspected, print_findings
 from lookup.commands.options import ANY_SETTINGS, COMMAND_LINE, Command, Parser, add_config, settings_flags
-from lookup.commands.streams import say, stdout, warn
+from lookup.commands.streams import note, stdout, warn
 from lookup.commands.topics import lister_of
 from lookup.engine.policy import Policy
 from lookup.engine.units import act_warnings, cannot_act, rates_without
@@ -79,7 +79,7 @@ def _warn(settings: EvaluationFile, policies: Sequence[Policy]) -> None:
             warn(sentence)
     for policy in policies:
         if policy.splitter is not None:
-            say(f"note: policy {policy.name!r} has a splitter, {policy.splitter.name!r}: {_NO_SPLITS}")
+            note(f"note: policy {policy.name!r} has a splitter, {policy.splitter.name!r}: {_NO_SPLITS}")
 
 
 def _mean_load(settings: EvaluationFile) -> float | None:

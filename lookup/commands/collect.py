@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lookup.commands.failures import ENDING, handled_by
 from lookup.commands.options import Command, Parser, add_format, cluster, require_extra
-from lookup.commands.streams import data_console, plain_table, print_json, say, warn
+from lookup.commands.streams import data_console, note, plain_table, print_json, warn
 from lookup.errors import SettingsError
 from lookup.model.names import url_problem
 from lookup.model.quoting import quantity
@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
     with handled_by(lambda *_: stop.set(), ending):
         for sentence in endpoints.missing:
             warn(arguments.parser.in_flags(sentence))
-        say(f"recording into {arguments.output}; Ctrl-C ends it")
+        note(f"recording into {arguments.output}; Ctrl-C ends it")
         report: CollectReport = collect(
             endpoints,
             arguments.output,

@@ -20,7 +20,7 @@ from lookup.commands.options import (
     require_extra,
     settings_flags,
 )
-from lookup.commands.streams import data_console, progress, say, warn
+from lookup.commands.streams import data_console, note, progress, warn
 from lookup.engine.ledger import MICRO
 from lookup.errors import SettingsError
 from lookup.settings import EvaluationFile
@@ -97,9 +97,9 @@ def run(arguments: argparse.Namespace) -> int:
     show(scored, arguments.format, data_console())
     missing = [package for package in PAGE_PACKAGES if find_spec(package) is None]
     if missing:
-        say(f"no {PAGE}, which needs {missing[0]}: install it with pip install 'pulsar-lookup[report]'")
+        note(f"no {PAGE}, which needs {missing[0]}: install it with pip install 'pulsar-lookup[report]'")
     pages = "report.md is" if missing else f"{PAGE} and report.md are"
-    say(f"results are in {arguments.output}; {pages} for people, summary.json for programs")
+    note(f"results are in {arguments.output}; {pages} for people, summary.json for programs")
     if demands.is_empty:
         return scored.exit_code
     return demands.deliver(read_run(arguments.output), is_printed=arguments.format == "table")

@@ -31,7 +31,7 @@ from lookup.commands.options import (
     settings_flags,
     whole,
 )
-from lookup.commands.streams import data_console, plain, print_json, say, warn
+from lookup.commands.streams import data_console, note, plain, print_json, warn
 from lookup.commands.voting import print_explanation
 from lookup.engine.edits import Change, Edit, cost_of
 from lookup.engine.explain import Explanation, explain
@@ -173,10 +173,12 @@ def _explain_lookup(arguments: argparse.Namespace) -> int:
             for line in _about_changes(explanation, arguments.wins, changed):
                 console.print(plain(line), soft_wrap=not console.is_terminal)
     for sentence in _unread(scene, policies, properties):
-        say(f"note: {sentence}")
+        note(f"note: {sentence}")
     readers = [policy.name for policy in policies if "view.load" in policy.reads]
     if readers and not usage:
-        say(f"note: {', '.join(readers)} read load, of which nothing is known here; --usage BROKER=USAGE supposes some")
+        note(
+            f"note: {', '.join(readers)} read load, of which nothing is known here; --usage BROKER=USAGE supposes some"
+        )
     return 0
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lookup.commands.options import Command, Parser, add_plugin_files, cluster, require_extra
-from lookup.commands.streams import say, stdout
+from lookup.commands.streams import note, stdout
 from lookup.engine.plugins import load_plugins
 from lookup.errors import SettingsError
 
@@ -113,10 +113,10 @@ def run(arguments: argparse.Namespace) -> int:
         with (folder / name).open("x", encoding="utf-8") as file:
             file.write(text)
     if found is not None:
-        say(f"{log} is {found.what}")
+        note(f"{log} is {found.what}")
         if not found.labels:
-            say("note: it has no lookup properties, so no policy can prefer a rack; see [[clients]] of the evaluation")
-    say(f"wrote {', '.join(str(folder / name) for name in texts)}; next:")
+            note("note: it has no lookup properties, so no policy can prefer a rack; see [[clients]] of the evaluation")
+    note(f"wrote {', '.join(str(folder / name) for name in texts)}; next:")
     stdout().write("\n".join(_next(folder, found, arguments)) + "\n")
     return 0
 

@@ -32,6 +32,7 @@ __all__ = [
     "add_output",
     "add_plugin_files",
     "add_set",
+    "add_volume",
 ]
 __all__ += [
     "cluster",
@@ -232,6 +233,15 @@ def add_plugin_files(parser: Parser, what: str = "parts or log readers") -> None
         default=[],
         metavar="FILE",
         help=f"Python file that registers {what}; repeatable",
+    )
+
+
+def add_volume(parser: Parser) -> None:
+    """Add `--quiet` and `--verbose`, which every command has."""
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("-q", "--quiet", action="store_true", help="no progress and no notes; warnings and errors stay")
+    group.add_argument(
+        "-v", "--verbose", action="store_true", help="progress in lines that stay, times, and tracebacks of errors"
     )
 
 

@@ -7,7 +7,7 @@ import argparse
 from lookup.api.files import PAGE, PAGE_PACKAGES
 from lookup.commands.gates import add_gate, demands_of
 from lookup.commands.options import Command, Parser, require_extra
-from lookup.commands.streams import say
+from lookup.commands.streams import note
 
 __all__ = ["COMMAND", "add_arguments", "run"]
 
@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     page = html_report(finished)
     with named_refusals(arguments.folder):
         write_beside(arguments.folder, PAGE, page.encode())
-    say(f"the page is {arguments.folder.rstrip('/')}/{PAGE}, {len(page.encode()) / 1e6:.2f} MB; any browser opens it")
+    note(f"the page is {arguments.folder.rstrip('/')}/{PAGE}, {len(page.encode()) / 1e6:.2f} MB; any browser opens it")
     return code if demands.budget else 0
 
 

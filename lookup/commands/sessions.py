@@ -23,7 +23,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from lookup.commands.failures import ENDING, handled_by
-from lookup.commands.streams import say
+from lookup.commands.streams import note
 from lookup.errors import PulsarLookupError, SettingsError
 from lookup.logs.jobs import InProcess, Workers, usable_cores
 from lookup.model.quoting import quantity
@@ -60,7 +60,7 @@ def workers_of(master: str | None, rows: Callable[[], int] | None = None) -> Ite
     if master is None and rows is not None and not os.environ.get("JAVA_HOME") and not has_java():
         count = rows()
         if count < _FEW_ROWS and "PYSPARK_GATEWAY_PORT" not in os.environ and SparkSession.getActiveSession() is None:
-            say(f"note: there is no Java, which Spark needs; {quantity(count, 'row')} are evaluated in this process")
+            note(f"note: there is no Java, which Spark needs; {quantity(count, 'row')} are evaluated in this process")
             master = NO_SPARK
     if master == NO_SPARK:
         yield InProcess(usable_cores())

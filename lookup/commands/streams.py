@@ -20,13 +20,15 @@ from rich.text import Text
 
 from lookup.model.quoting import printable
 
-__all__ = ["DataConsole", "data_console", "plain", "plain_table", "print_json", "prints_apart", "progress", "say"]
-__all__ += ["stdout", "warn"]
+__all__ = ["DataConsole", "data_console", "detail", "note", "plain", "plain_table", "print_json", "prints_apart"]
+__all__ += ["progress", "say", "stdout", "volume", "warn"]
 
 #: Columns of files and pipes, which have no width and must not wrap.
 _PLAIN_WIDTH = 1000
 #: Characters of a line about the run; a value from a file may be of any length.
 _LONGEST = 2000
+#: -1 for `--quiet`, 1 for `--verbose`.
+_VOLUME: ContextVar[int] = ContextVar("volume", default=0)
 #: The stdout of before prints were sent elsewhere; a context variable, so that nested runs find their own.
 _DATA: ContextVar[TextIO | None] = ContextVar("data", default=None)
 
@@ -72,6 +74,28 @@ def say(text: str) -> None:
     sys.stderr.flush()
 
 
+@contextmanager
+def volume(*, quiet: bool, verbose: bool) -> Iterator[None]:
+    """Let the body write less about the run, or more: see `note` and `detail`."""
+    before = _VOLUME.set(-1 if quiet else int(verbose))
+    try:
+        yield
+    finally:
+        _VOLUME.reset(before)
+
+
+def note(text: str) -> None:
+    """Write a line about the run that nothing depends on to stderr; not with `--quiet`."""
+    if _VOLUME.get() >= 0:
+        say(text)
+
+
+def detail(text: str) -> None:
+    """Write a line about the run that few want to know to stderr, with `--verbose` alone."""
+    if _VOLUME.get() > 0:
+        say(text)
+
+
 def warn(text: str) -> None:
     """Write something a user should know, but that stops nothing, to stderr."""
     say(f"warning: {text}")
@@ -100,9 +124,15 @@ def plain_table(console: Console, columns: Sequence[str], rows: Sequence[Sequenc
 
 @contextmanager
 def progress(start: str) -> Iterator[Callable[[str], None]]:
-    """Yield a function that reports the current stage: a moving line on a terminal, lines with seconds elsewhere."""
+    """Yield a function that reports the current stage: a moving line on a terminal, lines with seconds elsewhere.
+
+    With `--quiet` nothing is reported, with `--verbose` in lines on a terminal, too.
+    """
+    if _VOLUME.get() < 0:
+        yield lambda text: None
+        return
     console, began = Console(stderr=True, highlight=False, markup=False, emoji=False), time.monotonic()
-    if console.is_terminal:
+    if console.is_terminal and _VOLUME.get() == 0:
         with console.status(Text(start)) as status:
             yield lambda text: status.update(Text(text))
         return

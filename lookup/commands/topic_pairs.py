@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Any
 
 from lookup.commands.options import Command, Parser, add_format
-from lookup.commands.streams import print_json, say, stdout
+from lookup.commands.streams import note, print_json, stdout
 from lookup.commands.topics import add_catalog, add_mode, opened, pairs_of, print_names, settings_of, topic
 from lookup.model.catalog import TopicEntry
 from lookup.topics.catalog import Catalog
@@ -57,7 +57,7 @@ def _set_command(kind: _Kind, *examples: tuple[str, str]) -> Command:
             arguments.parser.error(f"KEY=VALUE or {kind.set_flags[0]} must be given")
         with opened(settings_of(arguments).topics) as catalog:
             kind.write(catalog, name, pairs)
-        say(f"{name} has the {kind.name} {pairs_text(pairs)}")
+        note(f"{name} has the {kind.name} {pairs_text(pairs)}")
         return 0
 
     summary = f"add {kind.name} to a topic's, over those with the same keys"
@@ -103,7 +103,7 @@ def _remove_command(kind: _Kind, *examples: tuple[str, str]) -> Command:
             arguments.parser.error("either KEY or --all must be given")
         with opened(settings_of(arguments).topics) as catalog:
             kind.remove(catalog, name, keys, everything=arguments.all)
-        say(f"removed {f'all {kind.name}' if arguments.all else ', '.join(keys)} of {name}")
+        note(f"removed {f'all {kind.name}' if arguments.all else ', '.join(keys)} of {name}")
         return 0
 
     summary = f"remove {kind.name} of a topic, some or all"

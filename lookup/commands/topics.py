@@ -21,7 +21,7 @@ from lookup.commands.options import (
     settings_path,
     whole,
 )
-from lookup.commands.streams import print_json, say, stdout, warn
+from lookup.commands.streams import note, print_json, stdout, warn
 from lookup.engine.build import PartBuilder
 from lookup.engine.plugins import load_plugins
 from lookup.errors import ArgumentError, NotFoundError, SettingsError
@@ -246,7 +246,7 @@ def run_create(arguments: argparse.Namespace) -> int:
         _put(name, arguments, Catalog(allowed_label_keys=settings.allowed_label_keys))
     with opened(settings, create=True) as catalog:
         _put(name, arguments, catalog)
-    say(f"created {name}")
+    note(f"created {name}")
     return 0
 
 
@@ -277,7 +277,7 @@ def run_delete(arguments: argparse.Namespace) -> int:
     name = topic(arguments.topic)
     with opened(settings_of(arguments).topics) as catalog:
         catalog.delete(name)
-    say(f"deleted {name}")
+    note(f"deleted {name}")
     return 0
 
 
