@@ -80,7 +80,7 @@ def test_a_salted_part_hides_no_unsalted_one(salted: type[Any], unsalted: type[A
         [Odds(answer=raising(SystemExit(7)))],
         [Odds(answer=lambda brokers: [1.0])],
     ],
-    ids=repr,
+    ids=lambda parts: "-".join(part.name for part in parts),
 )
 def test_other_parts_are_not_named(parts: list[Any]) -> None:
     """Salted hashes, dice, load, turns, brokers named in parameters, and whatever raises or breaks its protocol."""
