@@ -84,11 +84,14 @@ def assert_odds_as_in_topic(cluster: Cluster, server: Server, namespaces: list[s
         How many bundles of the group each broker owns.
     """
 
-    def agreed() -> dict[str, str] | None:
-        owners, health = owners_in_topic(cluster), server.ask("GET", "/health")
-        return owners if health[0] == 200 and health[1]["owners"]["bundles"] == len(owners) else None
+    def both() -> tuple[dict[str, str], Any]:
+        return owners_in_topic(cluster), server.ask("GET", "/health")
 
-    owners = awaited(agreed)
+    owners, _ = awaited(
+        both,
+        "a server that knows as many owners as the topic has",
+        enough=lambda seen: seen[1][0] == 200 and seen[1][1]["owners"]["bundles"] == len(seen[0]),
+    )
     view = {"id": str(next(_NUMBERS)), "brokers": {b: {"lookupData": d} for b, d in cluster.registry().items()}}
     body: dict[str, Any] = decide(view, bundle=f"{namespaces[0]}/0x00000000_0x20000000", broker=f"b{asked}:1")
     status, answer = server.ask("POST", "/decide", body)
