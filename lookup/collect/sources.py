@@ -46,6 +46,8 @@ _RETRY_S, _POLL_S = 1.0, 5.0
 _LIST_S = 600.0
 #: Seconds that a request, and a read of a topic that is quiet, may take.
 _REQUEST_S, _QUIET_MS = 10.0, 500
+#: Seconds for which a reader may try to connect again by itself; another takes its place then.
+_RECONNECT_S = 10.0
 
 
 def now_us() -> int:
@@ -374,6 +376,8 @@ class TopicSource(Source):
         self._topic, self._client = topic, client
         self._reader: pulsar.Reader | None = None
         self._after = pulsar.MessageId.earliest
+        #: when the connection was last seen, of the monotonic clock
+        self._connected_at = 0.0
         self._is_caught_up = topic != STATE_TOPIC
 
     def look(self) -> None:
@@ -382,13 +386,19 @@ class TopicSource(Source):
             # Compacted: the topic keeps no archive, and what compaction has left is what holds.
             is_persistent = self._topic.startswith("persistent")
             self._reader = self._client().create_reader(self._topic, self._after, is_read_compacted=is_persistent)
+            self._connected_at = time.monotonic()
             self.works()
         try:
             message = self._reader.read_next(_QUIET_MS)
         except pulsar.Timeout:
             # A reader connects again by itself, and until then looks like a topic that is quiet.
             if not self._reader.is_connected():
+                # Not always: after the loss of a broker it was seen to wait for ever.
+                if time.monotonic() - self._connected_at > _RECONNECT_S:
+                    lost, self._reader = self._reader, None
+                    lost.close()
                 raise OSError("there is no connection") from None
+            self._connected_at = time.monotonic()
             self.works()
             if not self._is_caught_up and not self._reader.has_message_available():
                 self._is_caught_up = True
@@ -397,6 +407,7 @@ class TopicSource(Source):
         except pulsar.PulsarException:
             self._reader = None
             raise
+        self._connected_at = time.monotonic()
         self._after = message.message_id()
         self.put(self._record(message))
 

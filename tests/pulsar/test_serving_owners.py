@@ -78,31 +78,32 @@ def server(cluster: Cluster, namespaces: list[str], tmp_path: Path) -> Iterator[
 
 
 def assert_odds_as_in_topic(cluster: Cluster, server: Server, namespaces: list[str], asked: int) -> Counter[str]:
-    """Ask about a bundle of the group; its odds are equal over the brokers that own the fewest by the topic itself.
+    """Ask about a bundle of the group until its odds are equal over the brokers that own the fewest by the topic.
 
     Returns:
         How many bundles of the group each broker owns.
     """
+    owned: Counter[str] = Counter()
 
-    def both() -> tuple[dict[str, str], Any]:
-        return owners_in_topic(cluster), server.ask("GET", "/health")
+    def both() -> tuple[dict[str, float], dict[str, float], Any]:
+        """Return the odds by the topic, those of the server, and what it knows of owners."""
+        owners = owners_in_topic(cluster)
+        view = {"id": str(next(_NUMBERS)), "brokers": {b: {"lookupData": d} for b, d in cluster.registry().items()}}
+        body = decide(view, bundle=f"{namespaces[0]}/0x00000000_0x20000000", broker=f"b{asked}:1")
+        status, answer = server.ask("POST", "/decide", body)
+        known = server.ask("GET", "/health")
+        if status != 200:
+            return {}, {"status": status}, known
+        owned.clear()
+        owned.update(dict.fromkeys(view["brokers"], 0))
+        owned.update(owner for bundle, owner in owners.items() if bundle.rpartition("/")[0] in namespaces)
+        fewest = [broker for broker in view["brokers"] if owned[broker] == min(owned[b] for b in view["brokers"])]
+        votes = server.ask("GET", f"/explain/{answer['decision']}")[1]["brokers"]
+        odds = {vote["broker"]: vote["probability"] for vote in votes if vote["probability"]}
+        return dict.fromkeys(fewest, 1 / len(fewest)), odds, known
 
-    owners, _ = awaited(
-        both,
-        "a server that knows as many owners as the topic has",
-        enough=lambda seen: seen[1][0] == 200 and seen[1][1]["owners"]["bundles"] == len(seen[0]),
-    )
-    view = {"id": str(next(_NUMBERS)), "brokers": {b: {"lookupData": d} for b, d in cluster.registry().items()}}
-    body: dict[str, Any] = decide(view, bundle=f"{namespaces[0]}/0x00000000_0x20000000", broker=f"b{asked}:1")
-    status, answer = server.ask("POST", "/decide", body)
-    assert status == 200, answer
-    owned = Counter(dict.fromkeys(view["brokers"], 0))
-    owned.update(owner for bundle, owner in owners.items() if bundle.rpartition("/")[0] in namespaces)
-    explained = server.ask("GET", f"/explain/{answer['decision']}")[1]["brokers"]
-    fewest = [broker for broker in view["brokers"] if owned[broker] == min(owned[b] for b in view["brokers"])]
-    assert {vote["broker"]: vote["probability"] for vote in explained if vote["probability"]} == dict.fromkeys(
-        fewest, 1 / len(fewest)
-    )
+    # A change that is under way is known to one reader of the topic before the other.
+    awaited(both, "a server whose odds are those by the topic", enough=lambda seen: seen[0] == seen[1])
     return owned
 
 
@@ -130,7 +131,7 @@ def test_odds_follow_the_owners_of_the_cluster(
 
     assert len({tuple(sorted(owned.values())) for owned in seen}) > 3
     assert all(row["owners"] for row in rows)
-    assert (verified.agree, verified.decisions) == (len(seen), len(seen))
+    assert verified.agree == verified.decisions >= len(seen)
 
 
 def test_loss_of_the_broker_that_serves_the_topic(
@@ -155,4 +156,4 @@ def test_loss_of_the_broker_that_serves_the_topic(
     assert server.stop() == 0
     verified = verify(str(server.record))
 
-    assert (verified.agree, verified.decisions) == (2, 2)
+    assert verified.agree == verified.decisions >= 2
