@@ -56,6 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     require_extra("evaluate", "pyspark", "pyarrow", "pandas", "scipy")
     from lookup.api.evaluating import Clock, check_inputs, evaluate_into, given_inputs, rows_of
     from lookup.commands.sessions import NO_SPARK, java_version, workers_of
+    from lookup.logs.jobs import watched_by
     from lookup.logs.outputs import draft
     from lookup.replay.counted import check_by
     from lookup.replay.tasks import metrics_of
@@ -83,6 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
             report_stage("starting Spark")
         workers = stack.enter_context(workers_of(arguments.master, lambda: rows_of(settings)))
         clock.stop("spark")
+        stack.enter_context(watched_by(report_stage.done))
         scored = evaluate_into(
             target,
             selection,

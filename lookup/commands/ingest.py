@@ -79,6 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
     require_extra("ingest", "pyspark", "pyarrow", "pandas")
     from lookup.commands.sessions import NO_SPARK, java_version, workers_of
     from lookup.logs.ingest import MAX_QUARANTINE_RATIO, check_columns, ingest, load_reader
+    from lookup.logs.jobs import watched_by
     from lookup.logs.outputs import require_free, write_beside
     from lookup.logs.sources import list_files
     from lookup.report.manifest import RunFacts, fingerprint, manifest_json
@@ -94,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
     require_free(output, force=arguments.force)
     permitted = arguments.max_quarantine_ratio
     start = "reading" if arguments.master == NO_SPARK else "starting Spark"
-    with progress(start) as report_stage, workers_of(arguments.master) as workers:
+    with progress(start) as report_stage, workers_of(arguments.master) as workers, watched_by(report_stage.done):
         report_stage(f"reading {quantity(len(files), 'file')} with {reader.name}")
         report = ingest(
             workers,

@@ -6,9 +6,10 @@ Plug-ins may print. While a command runs their prints go to stderr, so that stdo
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from contextvars import ContextVar
 from typing import Any, NoReturn, TextIO
@@ -18,15 +19,27 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lookup.model.quoting import printable
+from lookup.model.quoting import printable, quantity
 
-__all__ = ["DataConsole", "data_console", "detail", "note", "plain", "plain_table", "print_json", "prints_apart"]
+__all__ = [
+    "DataConsole",
+    "Stages",
+    "data_console",
+    "detail",
+    "note",
+    "plain",
+    "plain_table",
+    "print_json",
+    "prints_apart",
+]
 __all__ += ["progress", "say", "stdout", "volume", "warn"]
 
 #: Columns of files and pipes, which have no width and must not wrap.
 _PLAIN_WIDTH = 1000
 #: Characters of a line about the run; a value from a file may be of any length.
 _LONGEST = 2000
+#: Least seconds between two lines of one stage, and characters of a bar.
+_LINE_S, _BAR_WIDTH = 5.0, 24
 #: -1 for `--quiet`, 1 for `--verbose`.
 _VOLUME: ContextVar[int] = ContextVar("volume", default=0)
 #: The stdout of before prints were sent elsewhere; a context variable, so that nested runs find their own.
@@ -122,24 +135,94 @@ def plain_table(console: Console, columns: Sequence[str], rows: Sequence[Sequenc
     console.print(table)
 
 
+class Stages:
+    """What `progress` yields: called with a text it begins a stage, `done` says how far the stage's job is."""
+
+    def __init__(self, start: str) -> None:
+        """Begin the first stage."""
+        self._began = self._stage_began = self._said = time.monotonic()
+        self._text, self._far = start, (0, 0, 0)
+        #: writes lines; else whoever draws asks for `text`
+        self.writes_lines = True
+
+    def __call__(self, text: str) -> None:
+        """Begin a stage."""
+        self._text, self._far, self._stage_began = text, (0, 0, 0), time.monotonic()
+        if self.writes_lines:
+            self._write()
+
+    def done(self, tasks: int, of: int, rows: int) -> None:
+        """Take in how far the stage's job is, or the next one; write a line at most every few seconds."""
+        if self._far[1:] != (of, rows) or tasks < self._far[0]:
+            self._stage_began = time.monotonic()
+        self._far = tasks, of, rows
+        if self.writes_lines and tasks > 0 and time.monotonic() - self._said >= _LINE_S:
+            self._write()
+
+    def share(self) -> float | None:
+        """Return how much of the stage is done, in [0, 1]; None if that is not known."""
+        tasks, of, _ = self._far
+        return tasks / of if of else None
+
+    def text(self) -> str:
+        """Return the stage with tasks done, rows per second and the time that is left, as far as they are known."""
+        tasks, of, rows = self._far
+        if not of:
+            return self._text
+        parts = [f"{tasks} of {quantity(of, 'task')}"]
+        seconds = time.monotonic() - self._stage_began
+        if tasks and seconds:
+            if rows:
+                parts.append(f"{_rounded(rows * tasks / of / seconds)} rows/s")
+            parts.append(f"{_lasting(seconds * (of - tasks) / tasks)} left")
+        return f"{self._text}: {', '.join(parts)}"
+
+    def _write(self) -> None:
+        self._said = time.monotonic()
+        say(f"[{self._said - self._began:6.1f} s] {self.text()}")
+
+
+def _rounded(rate: float) -> str:
+    return f"{rate / 1e6:.1f} M" if rate >= 1e6 else f"{rate:,.0f}"
+
+
+def _lasting(seconds: float) -> str:
+    """Write a duration: seconds below two minutes, minutes below two hours."""
+    for unit, length, most in (("s", 1, 120), ("min", 60, 7_200)):
+        if seconds < most:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds / 3_600:.1f} h"
+
+
 @contextmanager
-def progress(start: str) -> Iterator[Callable[[str], None]]:
-    """Yield a function that reports the current stage: a moving line on a terminal, lines with seconds elsewhere.
+def progress(start: str) -> Iterator[Stages]:
+    """Yield what reports the current stage: a bar on a terminal, else lines with seconds.
 
-    With `--quiet` nothing is reported, with `--verbose` in lines on a terminal, too.
+    Lines also with `--verbose`, in CI and on a terminal that cannot move its cursor; with `--quiet` nothing.
     """
+    stages = Stages(start)
     if _VOLUME.get() < 0:
-        yield lambda text: None
+        stages.writes_lines = False
+        yield stages
         return
-    console, began = Console(stderr=True, highlight=False, markup=False, emoji=False), time.monotonic()
-    if console.is_terminal and _VOLUME.get() == 0:
-        with console.status(Text(start)) as status:
-            yield lambda text: status.update(Text(text))
+    console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+    if not console.is_terminal or console.is_dumb_terminal or _VOLUME.get() > 0 or os.environ.get("CI"):
+        stages(start)
+        yield stages
         return
+    # A tenth of a second, and only a terminal needs it.
+    from rich.live import Live
+    from rich.progress_bar import ProgressBar
+    from rich.spinner import Spinner
 
-    def line(text: str) -> None:
-        """Write a stage with the seconds since the start."""
-        say(f"[{time.monotonic() - began:6.1f} s] {text}")
+    stages.writes_lines, spinner = False, Spinner("dots")
 
-    line(start)
-    yield line
+    def drawn() -> Table:
+        """Draw the stage as it is now."""
+        table, share = Table.grid(padding=(0, 1)), stages.share()
+        bar = [] if share is None else [ProgressBar(1.0, share, width=_BAR_WIDTH)]
+        table.add_row(spinner, *bar, Text(stages.text()))
+        return table
+
+    with Live(get_renderable=drawn, console=console, transient=True, refresh_per_second=8):
+        yield stages

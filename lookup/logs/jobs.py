@@ -14,24 +14,41 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
 from typing import Any, TypeVar
+from uuid import uuid4
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from lookup.errors import PulsarLookupError
 
-__all__ = ["Failed", "InProcess", "Workers", "attempt", "parallelism", "run_tasks", "successes", "usable_cores"]
+__all__ = [
+    "Failed", "InProcess", "Watch", "Workers", "attempt", "parallelism", "run_tasks", "successes", "usable_cores",
+    "watched_by",
+]  # fmt: skip
 
 _Answer = TypeVar("_Answer")
 _Item = TypeVar("_Item")
 _Shared = TypeVar("_Shared")
+
+
+#: Called with how far a job is: tasks done, tasks in all, and rows that all of them read together, 0 if not known.
+Watch = Callable[[int, int, int], None]
+
+#: Seconds between two looks at how far Spark is; a look takes some milliseconds.
+_LOOK_S = 0.5
+_GROUP = "spark.jobGroup.id"
+_WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
 
 
 @dataclass(frozen=True)
@@ -69,6 +86,16 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
 
 
+@contextmanager
+def watched_by(watch: Watch) -> Iterator[None]:
+    """Report how far the jobs of the body are."""
+    before = _WATCH.set(watch)
+    try:
+        yield
+    finally:
+        _WATCH.reset(before)
+
+
 def attempt(work: Callable[[], _Answer], *, pauses_collector: bool = True) -> _Answer | Failed:
     """Run a task; return a user's mistake as a value.
 
@@ -92,12 +119,14 @@ def run_tasks(
     shared: _Shared,
     task: Callable[[_Item, _Shared], _Answer],
     *,
+    rows: int = 0,
     pauses_collector: bool = True,
 ) -> list[_Answer]:
     """Run one task per item and return the answers in the order of the items.
 
     Args:
         shared: second argument of every task; sent to every worker once, however many tasks it runs.
+        rows: how many rows all tasks read together, for `watched_by`; 0 if that is not known.
         pauses_collector: as for `attempt`.
 
     Raises:
@@ -105,16 +134,25 @@ def run_tasks(
     """
     if not items:
         return []
+    watch = _WATCH.get()
+
+    def report(done: int) -> None:
+        """Say how many tasks are done."""
+        if watch is not None:
+            watch(done, len(items), rows)
+
+    report(0)
     if isinstance(workers, InProcess):
         calls = [partial(attempt, partial(task, item, shared), pauses_collector=pauses_collector) for item in items]
         if workers.cores > 1 and len(calls) > 1:
-            return successes(_in_forks(calls, workers.cores))
+            return successes(_in_forks(calls, workers.cores, report))
         answers: list[_Answer | Failed] = []
         for call in calls:
             answers.append(call())
             # Nothing runs beside it, so nothing is lost by not trying the others.
             if isinstance(answers[-1], Failed):
                 break
+            report(len(answers))
         return successes(answers)
     context = workers.sparkContext
     broadcast = context.broadcast(shared)
@@ -126,14 +164,47 @@ def run_tasks(
         return attempt(lambda: task(item, value), pauses_collector=pauses_collector)
 
     try:
-        # One partition per item, so that Spark hands them out as workers become free.
-        answers = context.parallelize(items, len(items)).map(run).collect()
+        with _looked_at(context, report) if watch is not None else nullcontext():
+            # One partition per item, so that Spark hands them out as workers become free.
+            answers = context.parallelize(items, len(items)).map(run).collect()
     finally:
         broadcast.destroy()
+    report(len(items))
     return successes(answers)
 
 
-def _in_forks(calls: Sequence[Callable[[], _Answer | Failed]], cores: int) -> list[_Answer | Failed]:
+@contextmanager
+def _looked_at(context: SparkContext, report: Callable[[int], None]) -> Iterator[None]:
+    """Report from time to time how many tasks of the body's jobs Spark has done."""
+    group, before = f"lookup-{uuid4().hex}", context.getLocalProperty(_GROUP)
+    tracker, is_over = context.statusTracker(), threading.Event()
+
+    def look() -> None:
+        """Add up the tasks of all stages until the body is over."""
+        while not is_over.wait(_LOOK_S):
+            try:
+                jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+                stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+            except Exception:  # noqa: BLE001  without Java every call fails in a way of its own, and the body's does as well
+                return
+            report(sum(stage.numCompletedTasks for stage in stages if stage is not None))
+
+    context.setLocalProperty(_GROUP, group)
+    looking = threading.Thread(target=look, daemon=True)
+    looking.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        # Not for long: Java may have ended in the middle of an answer.
+        looking.join(2 * _LOOK_S)
+        with suppress(Exception):
+            context.setLocalProperty(_GROUP, before)  # type: ignore[arg-type]  # null takes it away
+
+
+def _in_forks(
+    calls: Sequence[Callable[[], _Answer | Failed]], cores: int, report: Callable[[int], None]
+) -> list[_Answer | Failed]:
     """Run each call in a fork of this process, so many at a time; return the answers up to the first mistake.
 
     A fork needs no pickle of what it is given, and ends by itself once it has answered, even if this process is killed.
@@ -162,6 +233,7 @@ def _in_forks(calls: Sequence[Callable[[], _Answer | Failed]], cores: int) -> li
                 if isinstance(answers[number], Failed):
                     needed = min(needed, number + 1)
             answers = {number: answer for number, answer in answers.items() if number < needed}
+            report(len(answers))
     finally:
         for receiver, (_, process) in running.items():
             process.kill()

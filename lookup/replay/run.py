@@ -237,7 +237,7 @@ class _Run:
             """Code one share of the log's files."""
             return code_share(*item, plan, work=work, quarantine=quarantine)
 
-        return run_tasks(self.workers, list(enumerate(shares)), plan, code)
+        return run_tasks(self.workers, list(enumerate(shares)), plan, code, rows=rows)
 
     def _check_quarantine(self, coded: Sequence[Coded]) -> None:
         source = self.settings.inputs.lookups if self.lookups is None else "the DataFrame of lookups"
@@ -290,7 +290,8 @@ class _Run:
 
         replayed: dict[tuple[PolicyRun, int], Replayed] = {}
         gathered: dict[int, Gathered] = {}
-        for task, name in zip(tasks, run_tasks(self.workers, tasks, clusters, replay), strict=True):
+        rows = sum(clusters[task.cluster].words.counts["demand"] * len(task.runs) for task in tasks)
+        for task, name in zip(tasks, run_tasks(self.workers, tasks, clusters, replay, rows=rows), strict=True):
             results, facts = self.work.load(name)
             replayed |= {(of, task.cluster): result for of, result in zip(task.runs, results, strict=True)}
             if facts is not None:

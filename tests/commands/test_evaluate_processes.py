@@ -133,5 +133,23 @@ def test_an_interruption_leaves_nothing(endless: tuple[subprocess.Popen[str], Pa
     assert awaited(lambda: is_gone(java))
 
 
+def test_an_interruption_ends_the_forks(tmp_path: Path, log: Path) -> None:
+    """Ctrl-C without Spark is the same sentence, and no process of the run is left."""
+    asked = tmp_path / "asked"
+    asked.mkdir()
+    statement = f"__import__('pathlib').Path({str(asked)!r}, str(__import__('os').getpid())).touch() or "
+    config = _with_scorer(tmp_path, log, f"{statement}__import__('time').sleep(3600)")
+    with _process("evaluate", "--config", config, "--output", tmp_path / "o", "--master", "none") as process:
+        awaited(lambda: any(asked.iterdir()) or process.poll() is not None)
+        forks = [int(path.name) for path in asked.iterdir()]
+
+        os.killpg(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=300)
+
+    assert (process.returncode, _said(err)) == (130, ["interrupted; nothing was written"])
+    assert _left(tmp_path) == {"evaluation.toml", "failing.py", "asked"}
+    assert awaited(lambda: all(map(is_gone, forks)))
+
+
 def _java() -> dict[str, str]:
     return {"JAVA_HOME": os.environ["JAVA_HOME"]} if "JAVA_HOME" in os.environ else {}

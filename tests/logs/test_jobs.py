@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lookup.errors import InputError, PulsarLookupError
-from lookup.logs.jobs import Failed, InProcess, Workers, attempt, parallelism, run_tasks, successes
+from lookup.logs.jobs import Failed, InProcess, Workers, attempt, parallelism, run_tasks, successes, watched_by
 
 
 def _refused(text: str) -> int:
@@ -63,6 +63,20 @@ def test_tasks_answer_in_the_order_of_their_items(workers: Workers) -> None:
     assert run_tasks(workers, [3, 1, 2], 10, lambda item, shared: item * shared) == [30, 10, 20]
     assert run_tasks(workers, [], None, lambda item, shared: item) == []
     assert parallelism(workers) >= 1
+
+
+def test_a_job_says_how_far_it_is(workers: Workers) -> None:
+    """From no task to all of them, with the rows of all, and to nothing outside `watched_by`."""
+    seen: list[tuple[int, int, int]] = []
+
+    with watched_by(lambda *far: seen.append(far)):
+        run_tasks(workers, [0.0, 0.0, 1.5], None, lambda pause_s, shared: time.sleep(pause_s), rows=30)
+    run_tasks(workers, [1], None, lambda item, shared: item)
+
+    assert (seen[0], seen[-1]) == ((0, 3, 30), (3, 3, 30))
+    assert [done for done, _, _ in seen] == sorted(done for done, _, _ in seen)
+    assert {of for _, of, _ in seen} == {3}
+    assert any(0 < done < 3 for done, _, _ in seen)
 
 
 def test_forks_run_tasks_at_the_same_time(tmp_path: Path) -> None:

@@ -1,0 +1,99 @@
+"""What commands write about the run: bars on a terminal, lines elsewhere, nothing with --quiet."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from lookup.commands.streams import Stages, progress, volume
+from tests.commands.projects import evaluation_of
+
+
+def test_a_stage_says_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tasks done, rows per second and the time left, once the first task is done; the next stage begins anew."""
+    stages = Stages("reading")
+    stages.done(0, 4, 1_000)
+    before = (stages.text(), stages.share())
+    stages.done(1, 4, 1_000)
+
+    assert before == ("reading: 0 of 4 tasks", 0.0)
+    assert re.fullmatch(r"reading: 1 of 4 tasks, [\d.,]+( M)? rows/s, \d+ s left", stages.text())
+    assert stages.share() == 0.25
+    stages("scoring")
+    assert (stages.text(), stages.share()) == ("scoring", None)
+    assert re.fullmatch(r"\[ +\d+\.\d s\] scoring\n", capsys.readouterr().err)
+
+
+def test_nothing_is_said_with_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither a stage nor how far it is."""
+    with volume(quiet=True, verbose=False), progress("reading") as stages:
+        stages("replaying")
+        stages.done(1, 2, 3)
+
+    assert capsys.readouterr().err == ""
+
+
+def _on_a_terminal(argv: Sequence[object], **variables: str) -> str:
+    """Run Python with arguments and a terminal as its stderr, and return what that shows."""
+    ours, theirs = pty.openpty()
+    plain = {name: value for name, value in os.environ.items() if name not in ("CI", "NO_COLOR", "TERM", "COLUMNS")}
+    with subprocess.Popen(
+        [sys.executable, *map(str, argv)],
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+        env=plain | {"TERM": "xterm", "COLUMNS": "150"} | variables,
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        try:
+            while read := os.read(ours, 65_536):
+                shown += read
+        except OSError:  # the other end is closed
+            pass
+        os.close(ours)
+
+    assert process.returncode in (0, 3, 4), shown
+    return shown.decode()
+
+
+def test_a_terminal_shows_a_bar(tmp_path: Path, log: Path) -> None:
+    """With the tasks that are done; a line is drawn over again and gone at the end."""
+    config = evaluation_of(tmp_path, log)
+
+    shown = _on_a_terminal(
+        ["-m", "lookup.cli", "evaluate", "--config", config, "--output", tmp_path / "o", "--master", "none"]
+    )
+
+    assert re.search(r"━.*replaying 2 policies over 1 cluster in 14 runs: \d of \d tasks?", shown)
+    assert "[  " not in re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", shown)
+    assert shown.rstrip().endswith("summary.json for programs")
+
+
+@pytest.mark.parametrize(
+    ("variables", "is_verbose"),
+    [({"TERM": "dumb"}, False), ({"CI": "true"}, False), ({}, True)],
+    ids=["dumb", "CI", "verbose"],
+)
+def test_lines_are_written_where_a_bar_is_of_no_use(variables: dict[str, str], is_verbose: bool) -> None:
+    """On a terminal that cannot move its cursor, in CI, and where all is to stay; of a long stage every few seconds."""
+    script = (
+        "from lookup.commands import streams\n"
+        "streams._LINE_S = 0.0\n"
+        f"with streams.volume(quiet=False, verbose={is_verbose}), streams.progress('reading') as stages:\n"
+        "    stages('replaying')\n"
+        "    stages.done(0, 3, 60)\n"
+        "    stages.done(1, 3, 60)\n"
+    )
+
+    lines = _on_a_terminal(["-c", script], **variables).splitlines()
+
+    expected = [r"reading", r"replaying", r"replaying: 1 of 3 tasks, [\d.,]+( M)? rows/s, \d+ s left"]
+    assert len(lines) == len(expected)
+    assert all(re.fullmatch(rf"\[ +\d+\.\d s\] {text}", line) for text, line in zip(expected, lines, strict=True))
