@@ -34,6 +34,7 @@ from lookup.model.quoting import listed
 from lookup.model.sentences import Argument, Sentence
 from lookup.model.time import time_text
 from lookup.replay.again import Again, replay_again
+from lookup.replay.parting import Difference, Parting, find_difference
 from lookup.replay.records import RunName
 from lookup.replay.tasks import built_here
 from lookup.replay.work import WorkDir
@@ -51,7 +52,7 @@ from lookup.report.past import (
 )
 from lookup.settings.evaluation import EvaluationFile
 
-__all__ = ["CycleExplained", "DecisionExplained", "RunExplained", "explain_run", "require_same_inputs", "work_for"]
+__all__ = ["CycleExplained", "DecisionExplained", "DifferenceExplained", "RunExplained", "explain_run"]
 
 #: Columns of DECISIONS that a decision taken once more must agree on.
 _DECIDED = ("broker", "propensity", "declined", "odds", "rejected", "margin", "ties", "fingerprint")
@@ -135,8 +136,56 @@ class CycleExplained:
         }
 
 
-#: What is explained about a run: histories of a bundle by policy, a decision, or a cycle.
-RunExplained: TypeAlias = "tuple[BundleHistory, ...] | DecisionExplained | CycleExplained"
+@dataclass(frozen=True)
+class DifferenceExplained:
+    """The lookups that two policies of a run answer by other brokers, by the first stage at which they part."""
+
+    difference: Difference
+
+    def document(self) -> dict[str, Any]:
+        """Return the difference as JSON has it."""
+        found = self.difference
+        return {
+            "policies": list(found.policies),
+            "seed": found.seed,
+            "lookups": found.lookups,
+            "weight": found.weight,
+            "parted": found.parted,
+            "causes": [
+                {
+                    "stage": count.cause.stage,
+                    "what": count.cause.what,
+                    "partings": count.partings,
+                    "lookups": count.lookups,
+                    "weight": count.weight,
+                    "examples": [self._example(parting) for parting in count.examples],
+                }
+                for count in found.causes
+            ],
+        }
+
+    def decisions(self, parting: Parting) -> list[str | None]:
+        """Return the ids of the decisions with which a parting began, None if no decision made the owner."""
+        return [
+            None if number is None else decision_id(RunName(parting.cluster, policy, self.difference.seed), number)
+            for policy, number in zip(self.difference.policies, parting.decisions, strict=True)
+        ]
+
+    def _example(self, parting: Parting) -> dict[str, Any]:
+        return {
+            "cluster": parting.cluster,
+            "bundle": parting.bundle,
+            "from": time_text(parting.from_us),
+            "to": time_text(parting.to_us),
+            "brokers": list(parting.brokers),
+            "decisions": self.decisions(parting),
+            "lookups": parting.lookups,
+            "weight": parting.weight,
+        }
+
+
+#: What is explained about a run: histories of a bundle by policy, a decision, a cycle, or a difference.
+RunExplained: TypeAlias = "tuple[BundleHistory, ...] | DecisionExplained | CycleExplained | DifferenceExplained"
 
 
 def explain_run(  # noqa: PLR0913  what names a moment of a run, by keyword
@@ -147,6 +196,7 @@ def explain_run(  # noqa: PLR0913  what names a moment of a run, by keyword
     at_us: int | None = None,
     decision: str | None = None,
     policy: Sequence[str] = (),
+    versus: str | None = None,
     cluster: str | None = None,
     seed: int | None = None,
     workers: Workers | None = None,
@@ -156,15 +206,16 @@ def explain_run(  # noqa: PLR0913  what names a moment of a run, by keyword
 
     A topic or a bundle alone: who owned it under each policy, and why each change was made. With an instant: the
     decision that made its owner then. An instant alone: the last cycle of a policy's shedder up to it, and the settings
-    that would have changed it.
+    that would have changed it. Two policies: which lookups they answer by other brokers, and why.
 
     Args:
         run: folder or URI that an evaluation has written.
         topic: a short name means one in public/default.
         at_us: µs since the Unix epoch.
         decision: id of a decision, `CLUSTER/POLICY/SEED/NUMBER`.
-        policy: names of policies; for a decision or a cycle one, if there are several.
-        cluster: needed if there are several.
+        policy: names of policies; for a decision, a cycle or a difference one, if there are several.
+        versus: the policy with which that one is compared, over the whole log.
+        cluster: needed if there are several, but for a difference.
         seed: the replicate; default: the first.
         workers: what codes the log if it is replayed once more: a Spark session, or `InProcess()`; default: the active
             session, else this process.
@@ -174,6 +225,8 @@ def explain_run(  # noqa: PLR0913  what names a moment of a run, by keyword
         PulsarLookupError: in one sentence, for whatever the caller has to change.
     """
     past, works = read_run(os.fspath(run)), workers or SparkSession.getActiveSession() or InProcess()
+    if versus is not None:
+        return _difference_of(past, policy, versus, cluster, seed, works, progress)
     if decision is not None:
         return _decision(past, *decision_of(past, decision), works, progress)
     if topic is not None and bundle is not None:
@@ -198,6 +251,44 @@ def explain_run(  # noqa: PLR0913  what names a moment of a run, by keyword
         raise SettingsError(Sentence(what, Argument("decision")))
     number = decision_at(past, history_of(past, name, topic=topic, bundle=bundle), at_us)
     return _decision(past, name, number, works, progress)
+
+
+def _difference_of(  # noqa: PLR0913  the arguments of `explain_run` that are about it
+    run: Run,
+    policy: Sequence[str],
+    versus: str,
+    cluster: str | None,
+    seed: int | None,
+    workers: Workers,
+    progress: Callable[[str], None],
+) -> DifferenceExplained:
+    """Compare two policies of a run over the whole log."""
+    clusters = run.summary["inputs"]["clusters"]
+    named = list(dict.fromkeys(policy)) or [
+        entry["name"] for entry in run.manifest["settings"]["policies"] if entry["name"] != versus
+    ]
+    if len(named) != 1 or named[0] == versus:
+        raise SettingsError(
+            Sentence(
+                "which policies? give ", Argument("policy"), " once, another one than ", Argument("versus", versus)
+            )
+        )
+    first = name_of(run, cluster=cluster or clusters[0], policy=named[0], seed=seed)
+    try:
+        name_of(run, cluster=first.cluster, policy=versus, seed=seed)
+    except SettingsError as error:
+        raise SettingsError(Sentence(Argument("versus"), str(error.problems[0]).removeprefix("policy"))) from None
+    if _is_shared(run):
+        raise SettingsError(
+            "under shared ownership every lookup is decided alone, and no bundle has an owner over which policies "
+            "part; a difference can be explained under exclusive ownership"
+        )
+    settings = _require_same_inputs(run)
+    with _work_for(run, workers) as work:
+        pair = (first.policy, versus)
+        return DifferenceExplained(
+            find_difference(workers, settings, pair, first.seed, work, cluster=cluster, progress=progress)
+        )
 
 
 def _one_policy(run: Run, named: Sequence[str], *, with_shedder: bool) -> str:
@@ -228,7 +319,7 @@ def _decision(
         else:
             manager.wanted = number
 
-    with work_for(run, workers) as work:
+    with _work_for(run, workers) as work:
         manager = replay_again(workers, _again(run, name, recorded["ts"]), work, watch, progress=progress).manager
     if not isinstance(manager, WatchedManager) or manager.watched is None:
         text = decision_id(name, number)
@@ -276,13 +367,13 @@ def _cycle(
         """Have every cycle shown before it is run."""
         manager.before_cycle = look
 
-    with work_for(run, workers) as work:
+    with _work_for(run, workers) as work:
         replay_again(workers, _again(run, name, recorded["ts"]), work, watch, progress=progress)
     return found[0]
 
 
 @contextmanager
-def work_for(run: Run, workers: Workers) -> Iterator[WorkDir]:
+def _work_for(run: Run, workers: Workers) -> Iterator[WorkDir]:
     """Yield a folder for the files of tasks, and remove it: beside the run, if machines that work do not share one."""
     if isinstance(workers, InProcess) or str(workers.sparkContext.master).startswith("local"):
         with tempfile.TemporaryDirectory(prefix="lookup-explain-") as folder:
@@ -295,7 +386,7 @@ def work_for(run: Run, workers: Workers) -> Iterator[WorkDir]:
         work.remove()
 
 
-def require_same_inputs(run: Run) -> EvaluationFile:
+def _require_same_inputs(run: Run) -> EvaluationFile:
     """Return the settings of a run whose tables are what they were.
 
     Raises:
@@ -322,7 +413,7 @@ def _is_shared(run: Run) -> bool:
 
 
 def _again(run: Run, name: RunName, until_us: int) -> Again:
-    settings = require_same_inputs(run)
+    settings = _require_same_inputs(run)
     policy = next(policy for policy in built_here(settings) if policy.name == name.policy)
     return Again(settings, name, policy, until_us)
 

@@ -99,6 +99,11 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--decision", metavar="ID", help="of a run: one decision, CLUSTER/POLICY/SEED/NUMBER, its row in its file"
     )
+    parser.add_argument(
+        "--versus",
+        metavar="NAME",
+        help="of a run: compare --policy with this one over the whole log: at which stage they part, and how often",
+    )
     parser.add_argument("--seed", type=whole, metavar="N", help="of a run: the replicate; default: the first")
     add_master(parser)
     add_format(parser, "table", "json")
@@ -107,7 +112,8 @@ def add_arguments(parser: Parser) -> None:
 #: Flags by destination that are about a lookup that is made up, and about a run.
 _OF_LOOKUP = {"config": "--config", "set": "--set", "property": "--property", "client": "--client"}
 _OF_LOOKUP |= {"usage": "--usage", "wins": "--wins"}
-_OF_RUN = {"bundle": "--bundle", "decision": "--decision", "seed": "--seed", "master": "--master"}
+_OF_RUN = {"bundle": "--bundle", "decision": "--decision", "versus": "--versus", "seed": "--seed"}
+_OF_RUN |= {"master": "--master"}
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -307,6 +313,10 @@ COMMAND = Command(
             "the decision that made the topic's owner of that moment: what was asked, seen, rejected, scored, rolled",
         ),
         ("lookup explain report --decision east/stock/1/42", "one decision by its id"),
+        (
+            "lookup explain report --policy stock --versus rack",
+            "where two policies part: filters, scores, odds, dice, owners that were kept, with counts and examples",
+        ),
     ),
     add_arguments=add_arguments,
     run=run,

@@ -16,7 +16,7 @@ from lookup.model.quoting import quantity
 from lookup.model.time import time_text
 
 if TYPE_CHECKING:
-    from lookup.api.explaining_runs import CycleExplained, DecisionExplained
+    from lookup.api.explaining_runs import CycleExplained, DecisionExplained, DifferenceExplained
     from lookup.engine.cycle_edits import SettingEdit
     from lookup.engine.watching import SeenBroker
     from lookup.report.past import BundleHistory, OwnerStep
@@ -53,18 +53,18 @@ def run_explained(arguments: argparse.Namespace) -> int:
         PulsarLookupError: in one sentence, for whatever the user has to change.
     """
     require_extra("explain", "pyspark", "pyarrow", "pandas", "scipy")
-    from lookup.api.explaining_runs import CycleExplained, DecisionExplained, explain_run
+    from lookup.api.explaining_runs import CycleExplained, DecisionExplained, DifferenceExplained, explain_run
     from lookup.commands.sessions import NO_SPARK, workers_of
     from lookup.report.folder import read_run
 
     rows = read_run(arguments.run_dir).summary["inputs"]["rows"]
-    needs_log = arguments.decision is not None or arguments.at_us is not None
+    needs_log = any(getattr(arguments, name) is not None for name in ("decision", "at_us", "versus"))
     with ExitStack() as stack:
         report = stack.enter_context(progress("reading the run"))
         # The tables of a run are read here; what was not recorded is found by replaying the log.
         master = arguments.master if needs_log else NO_SPARK
         workers = stack.enter_context(workers_of(master, lambda: rows))
-        names = ("topic", "bundle", "at_us", "decision", "policy", "cluster", "seed")
+        names = ("topic", "bundle", "at_us", "decision", "policy", "versus", "cluster", "seed")
         asked = {name: getattr(arguments, name) for name in names}
         explained = explain_run(arguments.run_dir, **asked, workers=workers, progress=report)
     if arguments.format == "json":
@@ -78,6 +78,8 @@ def run_explained(arguments: argparse.Namespace) -> int:
         _print_decision(console, explained)
     elif isinstance(explained, CycleExplained):
         _print_cycle(console, explained)
+    elif isinstance(explained, DifferenceExplained):
+        _print_difference(console, explained)
     else:
         for history in explained:
             _print_history(console, history)
@@ -168,6 +170,47 @@ def _about_edits(explained: CycleExplained) -> Iterator[str]:
 def _edit_text(edit: SettingEdit) -> str:
     key = "" if edit.key is None else f"; {edit.key}"
     return f"{edit.setting} = {_figure(edit.after)} (is {_figure(edit.before)}{key})"
+
+
+def _print_difference(console: Console, explained: DifferenceExplained) -> None:
+    found = explained.difference
+    first, second = found.policies
+    share = found.parted / found.lookups if found.lookups else 0.0
+    console.print(
+        plain(
+            f"{first} and {second}, seed {found.seed}: {found.parted:,} of {quantity(found.lookups, 'lookup')} "
+            f"({share:.1%}) are answered by other brokers."
+        ),
+        soft_wrap=not console.is_terminal,
+    )
+    if not found.causes:
+        return
+    rows = [
+        (
+            count.cause.stage,
+            f"{count.lookups:,}",
+            f"{count.lookups / found.parted:.1%}",
+            f"{count.weight:,.6g}",
+            f"{count.partings:,}",
+            count.cause.what,
+        )
+        for count in found.causes
+    ]
+    plain_table(console, ("stage", "lookups", "share", "weight", "partings", "cause"), rows)
+    for count in found.causes:
+        console.print(plain(f"{count.cause.stage}: {count.cause.what}, for example"), soft_wrap=True)
+        for parting in count.examples:
+            ends = "the end of the log" if parting.to_us is None else time_text(parting.to_us)
+            owners = ", ".join(
+                f"{policy}: {broker or 'none'}{'' if identity is None else f' ({identity})'}"
+                for policy, broker, identity in zip(
+                    found.policies, parting.brokers, explained.decisions(parting), strict=True
+                )
+            )
+            when = f"from {time_text(parting.from_us)} to {ends}"
+            console.print(
+                plain(f"  {parting.bundle} {when}, {quantity(parting.lookups, 'lookup')}; {owners}"), soft_wrap=True
+            )
 
 
 def _print_history(console: Console, history: BundleHistory) -> None:

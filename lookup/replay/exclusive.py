@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from lookup.engine.ballots import Decided
 from lookup.engine.ledger import MICRO
 from lookup.engine.manager import LoadManager
+from lookup.engine.ownership import OwnerChange
 from lookup.engine.policy import Policy
 from lookup.replay.counted import Counted
 from lookup.replay.days import DayRows
@@ -234,43 +235,46 @@ class ExclusiveReplay(PolicyWalk):
 
     def _follow(self, row: int) -> None:
         """Note the changes of ownership the manager made, which hold from a row of the day on."""
-        timeline = self._cluster.timeline
         for change in self.manager.take_changes():
-            if change.bundle not in self._bundles:
-                continue
-            source, broker = self._numbers[change.source], self._numbers[change.broker]
-            atoms = self._bundles.atoms_of(change.bundle)
-            had_owner = self._atoms.owners[atoms.start] >= 0
-            self._set_owner(atoms, broker, row)
-            self.intervals.note(change)
-            # A release that is cut short takes the bundle from no broker: what began it did.
-            if change.broker is None and had_owner:
-                # A broker that leaves is the event of all it owned; unloads and splits are events of one bundle.
-                name = change.source or "" if change.cause == "forced" else change.bundle
-                event = timeline.event_numbers.get((self._tick_number, change.cause, name), -1)
-                self._taken_by[change.bundle] = event
-            if self._run.handover_us:
-                # The hand-over before this change has ended; one that begins now holds from this row on.
-                self._tally.transits.end(atoms, change.ts_us)
-                self._atoms.opens_us[atoms] = _EVER
-                if change.hand_over is not None:
-                    self._tally.transits.begin(atoms, change.hand_over, row)
-                    if change.broker is None:
-                        self._atoms.open_at(atoms, change.hand_over.until_us)
-            if change.broker is not None and self._is_scored:
-                self._changes.append(
-                    ChangeRecord(
-                        unit=int(self._cluster.units[1][atoms.start]),
-                        ts_us=change.ts_us,
-                        source=source,
-                        broker=broker,
-                        cause=change.cause,
-                        decided=change.decided,
-                        weight=self._loads.weight_of(atoms),
-                        path=change.bundle,
-                        event=self._taken_by.get(change.bundle, -1),
-                    )
+            if change.bundle in self._bundles:
+                self._note(change, row)
+
+    def _note(self, change: OwnerChange, row: int) -> None:
+        """Note one change of ownership."""
+        timeline = self._cluster.timeline
+        source, broker = self._numbers[change.source], self._numbers[change.broker]
+        atoms = self._bundles.atoms_of(change.bundle)
+        had_owner = self._atoms.owners[atoms.start] >= 0
+        self._set_owner(atoms, broker, row)
+        self.intervals.note(change)
+        # A release that is cut short takes the bundle from no broker: what began it did.
+        if change.broker is None and had_owner:
+            # A broker that leaves is the event of all it owned; unloads and splits are events of one bundle.
+            name = change.source or "" if change.cause == "forced" else change.bundle
+            event = timeline.event_numbers.get((self._tick_number, change.cause, name), -1)
+            self._taken_by[change.bundle] = event
+        if self._run.handover_us:
+            # The hand-over before this change has ended; one that begins now holds from this row on.
+            self._tally.transits.end(atoms, change.ts_us)
+            self._atoms.opens_us[atoms] = _EVER
+            if change.hand_over is not None:
+                self._tally.transits.begin(atoms, change.hand_over, row)
+                if change.broker is None:
+                    self._atoms.open_at(atoms, change.hand_over.until_us)
+        if change.broker is not None and self._is_scored:
+            self._changes.append(
+                ChangeRecord(
+                    unit=int(self._cluster.units[1][atoms.start]),
+                    ts_us=change.ts_us,
+                    source=source,
+                    broker=broker,
+                    cause=change.cause,
+                    decided=change.decided,
+                    weight=self._loads.weight_of(atoms),
+                    path=change.bundle,
+                    event=self._taken_by.get(change.bundle, -1),
                 )
+            )
 
     def _set_owner(self, atoms: slice, owner: int, row: int) -> None:
         self._atoms.set_owner(atoms, owner)

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lookup
-from lookup.api.explaining_runs import CycleExplained, DecisionExplained
+from lookup.api.explaining_runs import CycleExplained, DecisionExplained, DifferenceExplained
 from lookup.engine.ballots import roll
 from lookup.errors import InputError, SettingsError
 from lookup.logs.jobs import InProcess
@@ -164,6 +164,22 @@ def test_under_shared_ownership_a_decision_is_named_by_its_id(log: Path, tmp_pat
         lookup.explain_run(tmp_path / "run", topic="orders", at_us=rows[0]["ts"])
 
 
+def test_a_difference_has_causes_with_examples_that_are_decisions_of_the_run(run: Path) -> None:
+    """Lookups and weight by cause; the decisions of an example gave the bundle to the brokers it names."""
+    found = lookup.explain_run(run, policy=["stock"], versus="fewest", seed=5)
+    assert isinstance(found, DifferenceExplained)
+    document = json.loads(json.dumps(found.document()))
+
+    assert (document["policies"], document["seed"]) == (["stock", "fewest"], 5)
+    assert 0 < document["parted"] == sum(cause["lookups"] for cause in document["causes"]) <= document["lookups"]
+    assert [cause["lookups"] for cause in document["causes"]] == sorted(
+        (cause["lookups"] for cause in document["causes"]), reverse=True
+    )
+    example = next(cause for cause in document["causes"] if cause["stage"] == "score")["examples"][0]
+    for broker, identity in zip(example["brokers"], example["decisions"], strict=True):
+        assert _decision(run, identity).watched.decision.broker == broker
+
+
 def test_mistakes_name_arguments(run: Path, tmp_path: Path) -> None:
     """Each in one sentence: what is missing, unknown, or not in the run."""
     first = _rows(run, "stock", "decisions")[0]
@@ -181,6 +197,8 @@ def test_mistakes_name_arguments(run: Path, tmp_path: Path) -> None:
         ({"at_us": ts}, "which policy? give policy once; those with a shedder: stock, rack"),
         ({"at_us": 0, "policy": ["stock"]}, "at_us: there was no cycle up to 1970-01-01T00:00:00Z"),
         ({"at_us": ts, "policy": ["fewest"]}, "there are no cycles of policy 'fewest'"),
+        ({"versus": "rack"}, "which policies? give policy once, another one than versus='rack'"),
+        ({"versus": "rak", "policy": ["stock"]}, "versus: the run has no policy 'rak'; did you mean 'rack'?"),
         ({"at_us": ts, "bundle": bundle}, "which policy? give policy once; those of the run: stock, rack, fewest"),
     ]
     for given, sentence in asked:

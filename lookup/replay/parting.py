@@ -1,0 +1,351 @@
+"""Replay two policies over a cluster side by side, and count the lookups that they answer by other brokers, by cause.
+
+The two part over a bundle when they first have other owners for it, and what happened then is the cause of every
+lookup up to the one for which they have the same owner again: so a cause is the first stage at which they part, and
+what follows from it is no cause of its own. Lookups are counted one by one, by the owners of the moment they come.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.engine.ledger import MICRO
+from lookup.engine.ownership import OwnerChange
+from lookup.engine.policy import Policy
+from lookup.engine.stages import Cause, StagedDecision, StagedManager, first_difference
+from lookup.errors import InputError
+from lookup.logs.jobs import Workers, run_tasks
+from lookup.replay.coding import EXTRA_FIELDS
+from lookup.replay.days import DayRows
+from lookup.replay.exclusive import ExclusiveReplay
+from lookup.replay.plan import ClusterPlan, RunPlan, new_manager
+from lookup.replay.run import prepare
+from lookup.replay.tasks import Recipe, built, built_here, ship
+from lookup.replay.walk import Tick, walk_together
+from lookup.replay.work import WorkDir
+from lookup.settings.evaluation import EvaluationFile
+
+__all__ = ["CauseCount", "Difference", "Parting", "find_difference"]
+
+#: Examples that are kept of each cause: those with most lookups.
+_EXAMPLES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Parting:
+    """One time for which two policies had other owners of a bundle."""
+
+    cluster: str
+    bundle: str
+    from_us: int
+    #: None: up to the end of the log
+    to_us: int | None
+    #: owners at its beginning, None for no owner; of the first policy and of the second
+    brokers: tuple[str | None, str | None]
+    #: numbers of the decisions with which it began; None for an owner that no decision made then
+    decisions: tuple[int | None, int | None]
+    lookups: int
+    weight: float
+
+
+@dataclass
+class CauseCount:
+    """All partings of one cause."""
+
+    cause: Cause
+    partings: int = 0
+    lookups: int = 0
+    weight: float = 0.0
+    #: those with most lookups
+    examples: list[Parting] = field(default_factory=list)
+
+    def add(self, partings: Sequence[Parting], count: int, lookups: int, weight: float) -> None:
+        """Add partings, given the examples among them."""
+        self.partings += count
+        self.lookups += lookups
+        self.weight += weight
+        ranked = sorted(
+            [*self.examples, *partings], key=lambda one: (-one.lookups, one.cluster, one.from_us, one.bundle)
+        )
+        self.examples = ranked[:_EXAMPLES]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The lookups that two policies answer by other brokers, in all clusters."""
+
+    policies: tuple[str, str]
+    seed: int
+    #: of the log
+    lookups: int
+    weight: float
+    #: most lookups first
+    causes: tuple[CauseCount, ...]
+
+    @property
+    def parted(self) -> int:
+        """Return how many lookups are answered by other brokers."""
+        return sum(cause.lookups for cause in self.causes)
+
+
+def find_difference(  # noqa: PLR0913  what is compared, by keyword the rest
+    workers: Workers,
+    settings: EvaluationFile,
+    policies: tuple[str, str],
+    seed: int,
+    work: WorkDir,
+    *,
+    cluster: str | None = None,
+    progress: Callable[[str], None] = lambda message: None,
+) -> Difference:
+    """Find the causes for which two policies answer lookups by other brokers.
+
+    Args:
+        work: a folder that every worker can reach, which the caller removes.
+        cluster: the only one that is compared; None: all.
+
+    Raises:
+        InputError: if a table cannot be used, or the log has no lookups of the cluster.
+        PolicyError: if a part of a policy fails and its policy says stop.
+    """
+    chosen = [policy for name in policies for policy in settings.policies if policy.name == name]
+    pair = settings.model_copy(update={"policies": tuple(chosen)})
+    reads = frozenset[str]().union(*(policy.reads for policy in built_here(pair)))
+    run, clusters = prepare(workers, pair, work, extras=reads & frozenset(EXTRA_FIELDS), progress=progress)
+    clusters = [planned for planned in clusters if cluster in (None, planned.name)]
+    if not clusters:
+        raise InputError(f"the log has no lookups of cluster {cluster!r}")
+    progress(f"replaying {policies[0]} and {policies[1]} side by side")
+    recipe = ship(pair)
+
+    def compare(place: int, clusters: Sequence[ClusterPlan]) -> str:
+        """Compare the policies over one cluster; return the name of the file with the result."""
+        return work.dump(f"parted/{place}", _compared(clusters[place], run, recipe, seed, work))
+
+    # The largest first, so that no core waits long for the last one.
+    places = sorted(range(len(clusters)), key=lambda place: -clusters[place].words.counts["demand"])
+    by_cause: dict[Cause, CauseCount] = {}
+    for name in sorted(run_tasks(workers, places, clusters, compare)):
+        for count in work.load(name):
+            total = by_cause.setdefault(count.cause, CauseCount(count.cause))
+            total.add(count.examples, count.partings, count.lookups, count.weight)
+    return Difference(
+        policies,
+        seed,
+        sum(planned.words.counts["demand"] for planned in clusters),
+        sum(planned.words.counts["micro"] for planned in clusters) / MICRO,
+        tuple(sorted(by_cause.values(), key=lambda count: (-count.lookups, count.cause))),
+    )
+
+
+def _compared(cluster: ClusterPlan, run: RunPlan, recipe: Recipe, seed: int, work: WorkDir) -> list[CauseCount]:
+    policies, _ = built(recipe)
+    first, second = (_NotedReplay(cluster, run, policy, seed, work) for policy in policies)
+    walk = _PartingWalk(cluster, first, second)
+    walk_together([first, second, walk], cluster, run, work)
+    return walk.counts()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Event:
+    """A change of a bundle's owner under one policy, from a row of a day on."""
+
+    row: int
+    atoms: slice
+    owner: int
+    change: OwnerChange
+    #: the decision that made the owner; None if none did
+    decision: StagedDecision | None
+
+
+class _NotedReplay(ExclusiveReplay):
+    """A replay that notes its changes of owners day by day."""
+
+    def __init__(self, cluster: ClusterPlan, run: RunPlan, policy: Policy, seed: int, work: WorkDir) -> None:
+        self.stager = new_manager(cluster, run, policy, seed, StagedManager)
+        super().__init__(cluster, run, policy, seed=seed, work=work, manager=self.stager)
+        self.events: list[_Event] = []
+
+    def _note(self, change: OwnerChange, row: int) -> None:
+        super()._note(change, row)
+        decision = self.stager.staged.get((change.bundle, change.ts_us)) if change.decided else None
+        owner = self._numbers[change.broker]
+        self.events.append(_Event(row, self._bundles.atoms_of(change.bundle), owner, change, decision))
+
+
+#: The changes of one instant that the two policies have made to an atom.
+_Sides = tuple[list[_Event], list[_Event]]
+
+
+@dataclass(slots=True)
+class _Open:
+    """A parting, over one atom or several of one bundle, and its cause."""
+
+    cause: Cause
+    parting: Parting
+
+
+class _PartingWalk:
+    """Finds partings from the changes that two replays have noted of a day, and counts their lookups."""
+
+    def __init__(self, cluster: ClusterPlan, first: _NotedReplay, second: _NotedReplay) -> None:
+        self._cluster, self._replays = cluster, (first, second)
+        self._policies = first.manager.policy, second.manager.policy
+        n_atoms = cluster.words.atoms.count
+        #: owner of each atom under either policy, -1 for none
+        self._owners = np.full((2, n_atoms), -1, dtype=np.int64)
+        #: number of the parting that each atom is in, -1 for none
+        self._parted = np.full(n_atoms, -1, dtype=np.int64)
+        self._partings: list[_Open] = []
+        #: lookups and micro-units of weight of each parting, as counted day by day
+        self._lookups: list[NDArray[np.float64]] = []
+        self._micro: list[NDArray[np.float64]] = []
+
+    def day(self, ticks: Sequence[Tick]) -> None:
+        """Count one day, after both replays have taken it."""
+        rows = ticks[-1].rows
+        starts: list[tuple[int, int, int]] = [
+            (atom, 0, parting) for atom, parting in enumerate(self._parted.tolist()) if parting >= 0
+        ]
+        for row, atom, parting in self._changes():
+            starts.append((atom, row, parting))
+        for replay in self._replays:
+            replay.events = []
+            replay.stager.staged.clear()
+        if starts and len(rows):
+            self._count(rows, starts)
+
+    def _changes(self) -> Iterator[tuple[int, int, int]]:
+        """Yield row, atom and parting, -1 for none, whenever an atom begins or ends to be parted."""
+        # By instants as well as by rows: time goes on while no lookup comes.
+        moments: dict[tuple[int, int], dict[int, _Sides]] = defaultdict(dict)
+        for side, replay in enumerate(self._replays):
+            for event in replay.events:
+                for atom in range(event.atoms.start, event.atoms.stop):
+                    moments[event.row, event.change.ts_us].setdefault(atom, ([], []))[side].append(event)
+        for row, ts_us in sorted(moments):
+            # Atoms of one bundle part together.
+            begun: dict[tuple[str, int], int] = {}
+            for atom, sides in sorted(moments[row, ts_us].items()):
+                before = int(self._parted[atom])
+                self._parted[atom] = self._after(atom, sides, begun)
+                if self._parted[atom] != before:
+                    yield row, atom, int(self._parted[atom])
+
+    def _after(self, atom: int, sides: _Sides, begun: dict[tuple[str, int], int]) -> int:
+        """Return the parting that an atom is in after the changes of one instant, -1 for none.
+
+        Args:
+            begun: partings that begin with this instant, by bundle and instant.
+        """
+        for side, events in enumerate(sides):
+            if events:
+                self._owners[side, atom] = events[-1].owner
+        before = int(self._parted[atom])
+        change = (sides[0] or sides[1])[-1].change
+        if self._owners[0, atom] == self._owners[1, atom]:
+            if before >= 0 and np.count_nonzero(self._parted == before) == 1:
+                ended = self._partings[before]
+                ended.parting = replace(ended.parting, to_us=change.ts_us)
+            return -1
+        if before >= 0:
+            # A bundle that was taken away is given to another broker a little later.
+            known = self._partings[before]
+            if None in known.parting.brokers:
+                known.parting = replace(known.parting, brokers=self._brokers(atom))
+            return before
+        key = change.bundle, change.ts_us
+        if key not in begun:
+            begun[key] = len(self._partings)
+            self._partings.append(self._opened(atom, sides))
+        return begun[key]
+
+    def _opened(self, atom: int, sides: _Sides) -> _Open:
+        """Return the parting that begins with some changes of one instant."""
+        change = (sides[0] or sides[1])[-1].change
+        decisions: list[StagedDecision | None] = []
+        for events, replay in zip(sides, self._replays, strict=True):
+            # A policy that declined has made no change, but it has decided.
+            declined = replay.stager.staged.get((change.bundle, change.ts_us))
+            is_declined = declined is not None and declined.decision.broker is None
+            decisions.append(events[-1].decision if events else declined if is_declined else None)
+        first, second = (None if decision is None else decision.number for decision in decisions)
+        brokers = self._brokers(atom)
+        parting = Parting(self._cluster.name, change.bundle, change.ts_us, None, brokers, (first, second), 0, 0.0)
+        both = [decision for decision in decisions if decision is not None]
+        is_decided = len(both) == len(decisions)
+        return _Open(first_difference(self._policies, both) if is_decided else self._apart(atom, sides), parting)
+
+    def _brokers(self, atom: int) -> tuple[str | None, str | None]:
+        ids, (first, second) = self._cluster.timeline.roster.ids, self._owners[:, atom].tolist()
+        return None if first < 0 else ids[first], None if second < 0 else ids[second]
+
+    def _apart(self, atom: int, sides: _Sides) -> Cause:
+        """Return the cause if not both policies have decided."""
+        words = []
+        for policy, events, owner in zip(self._policies, sides, self._owners[:, atom].tolist(), strict=True):
+            idle = "kept its owner" if owner >= 0 else "had no owner and did not decide"
+            words.append(f"{policy.name} {_deeds([event.change for event in events]) or idle}")
+        return Cause("shedder" if all(sides) else "owner kept", ", ".join(words))
+
+    def _count(self, rows: DayRows, starts: list[tuple[int, int, int]]) -> None:
+        """Count the lookups of a day by parting.
+
+        Args:
+            starts: atom, row and parting, -1 for none, of every change; in order of time for each atom.
+        """
+        table = np.array(starts, dtype=np.int64)
+        table = table[np.argsort(table[:, 0] * (len(rows) + 1) + table[:, 1], kind="stable")]
+        keys = table[:, 0] * (len(rows) + 1) + table[:, 1]
+        is_touched = np.zeros(len(self._parted), dtype=bool)
+        is_touched[table[:, 0]] = True
+        whole = slice(0, len(rows))
+        atoms = rows.column("atom", whole)
+        places = np.flatnonzero(is_touched[atoms])
+        # The last change of the row's atom at or before the row; of several at one row the last.
+        found = np.searchsorted(keys, atoms[places].astype(np.int64) * (len(rows) + 1) + places, side="right") - 1
+        parting = np.where((found >= 0) & (table[found, 0] == atoms[places]), table[found, 2], -1)
+        places, parting = places[parting >= 0], parting[parting >= 0]
+        weights: Any = rows.constant("weight")
+        weights = np.full(len(places), float(weights)) if weights is not None else rows.column("weight", whole)[places]
+        self._lookups.append(np.bincount(parting).astype(np.float64))
+        self._micro.append(np.bincount(parting, weights=weights).astype(np.float64))
+
+    def counts(self) -> list[CauseCount]:
+        """Return the partings by cause; those without a lookup are left out."""
+        lookups, micro = _summed(self._lookups, len(self._partings)), _summed(self._micro, len(self._partings))
+        by_cause: dict[Cause, list[Parting]] = defaultdict(list)
+        for entry, count, weight in zip(self._partings, lookups.tolist(), micro.tolist(), strict=True):
+            if count:
+                by_cause[entry.cause].append(replace(entry.parting, lookups=int(count), weight=weight / MICRO))
+        counts = []
+        for cause, partings in by_cause.items():
+            total = CauseCount(cause)
+            total.add(
+                partings, len(partings), sum(one.lookups for one in partings), sum(one.weight for one in partings)
+            )
+            counts.append(total)
+        return counts
+
+
+def _deeds(changes: Sequence[OwnerChange]) -> str:
+    """Say what happened to a bundle at an instant, as the predicate of a policy; empty if nothing did."""
+    words = {"shed": "took it away with its shedder", "forced": "lost its broker", "admin": "let it be unloaded"}
+    given, taken = changes[-1:] and changes[-1].broker is not None, [one for one in changes if one.broker is None]
+    if given and not changes[-1].decided:
+        return "moved it with its shedder" if changes[-1].cause == "shed" else "had its owner from the log"
+    deeds = [words.get(change.cause, change.cause) for change in taken]
+    return " and ".join(dict.fromkeys([*deeds, *(["decided anew"] if given else [])]))
+
+
+def _summed(parts: Sequence[NDArray[np.float64]], size: int) -> NDArray[np.float64]:
+    total = np.zeros(size)
+    for part in parts:
+        total[: len(part)] += part
+    return total

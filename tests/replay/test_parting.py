@@ -1,0 +1,196 @@
+"""At which stage two policies part, lookup by lookup, against a plain loop over the log with two load managers."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from pyspark.sql import SparkSession
+
+from lookup.engine.build import build_policies
+from lookup.engine.explain import Explanation, explain
+from lookup.engine.plugins import load_plugins
+from lookup.engine.policy import Instant
+from lookup.errors import InputError
+from lookup.logs.jobs import InProcess, Workers
+from lookup.model import Decision
+from lookup.model.names import pinned_broker
+from lookup.replay.parting import Difference, find_difference
+from lookup.replay.work import WorkDir
+from lookup.settings.evaluation import EvaluationFile
+from tests.replay.oracle.bundles import bundle_at
+from tests.replay.oracle.exclusive import ExclusiveWalk
+from tests.replay.oracle.reading import MICRO, read_log
+from tests.replay.oracle.world import World as OracleWorld
+from tests.replay.worlds import World, moving_world, worlds
+
+#: A topic's place: namespace and hash.
+Place = tuple[str, int]
+#: Lookups and weight by stage.
+Counts = dict[str, tuple[int, float]]
+
+
+@dataclass
+class _Side:
+    """One policy, and what it has done since it was last looked at."""
+
+    walk: ExclusiveWalk
+    decided: dict[str, tuple[Explanation, Decision]] = field(default_factory=dict)
+    changed: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        manager: Any = self.walk.manager
+        select, take_changes = manager.select, manager.take_changes
+
+        def noted_select(request: Any, ts_us: int, **keywords: Any) -> Decision | None:
+            """Keep the answer of every part, which is the same before and after a decision that is only repeated."""
+            instant = Instant(manager.policy, manager.view())
+            found = explain(manager.policy, request, instant) if len(instant.offered) else None
+            decision: Decision | None = select(request, ts_us, **keywords)
+            if decision is not None and found is not None:
+                self.decided[request.bundle] = found, decision
+            return decision
+
+        def noted_changes() -> Any:
+            """Keep the bundles that changed hands."""
+            changes = take_changes()
+            self.changed.update(change.bundle for change in changes)
+            return changes
+
+        manager.select, manager.take_changes = noted_select, noted_changes
+
+    def bundle(self, place: Place) -> str:
+        """Return the bundle that a topic lies in now."""
+        return bundle_at(*place, self.walk.boundaries[place[0]])
+
+    def owner(self, place: Place) -> str | None:
+        """Return the owner of a topic's bundle now."""
+        number = self.walk.manager.ownership.owner(self.bundle(place))
+        return None if number is None else self.walk.manager.roster.ids[number]
+
+    def decision(self, place: Place) -> tuple[Explanation, Decision] | None:
+        """Return the decision by which a topic has its owner, or none, since this side was last looked at."""
+        found = self.decided.get(self.bundle(place))
+        return found if found is not None and found[1].broker == self.owner(place) else None
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self.decided, self.changed = {}, set()
+
+
+def _stage(sides: tuple[_Side, _Side], place: Place) -> str:
+    """Return the first stage in which two sides differ."""
+    one, other = (side.decision(place) for side in sides)
+    if one is None or other is None:
+        return "shedder" if all(side.bundle(place) in side.changed for side in sides) else "owner kept"
+    if one[1].odds == other[1].odds:
+        return "dice"
+    kept = [{vote.broker: vote.score for vote in found.votes if vote.reason is None} for found, _ in (one, other)]
+    if kept[0].keys() != kept[1].keys():
+        return "filter"
+    pairs = [(kept[0][broker], kept[1][broker]) for broker in kept[0]]
+    return "score" if any(abs((a or 0.0) - (b or 0.0)) > 1e-9 for a, b in pairs) else "selector"
+
+
+def _told(settings: EvaluationFile, seed: int) -> Counts:
+    """Return lookups and weight by stage, of a loop over single lookups."""
+    counts: dict[str, list[float]] = defaultdict(lambda: [0, 0.0])
+    policies = build_policies(load_plugins(settings.plugin_files), settings.policies[:2])
+    for name, log in sorted(read_log(settings, defaultdict(int)).items()):
+        if not log.demand:
+            continue
+        world = OracleWorld(settings, name, log.demand)
+        sides = tuple(_Side(ExclusiveWalk(world, policy, seed)) for policy in policies)
+        assert len(sides) == 2
+        _walk(world, (sides[0], sides[1]), counts)
+    return {stage: (int(lookups), round(weight, 6)) for stage, (lookups, weight) in counts.items()}
+
+
+def _walk(world: OracleWorld, sides: tuple[_Side, _Side], counts: dict[str, list[float]]) -> None:
+    places = {(one.namespace, one.hashed) for one in world.demand if pinned_broker(one.namespace) is None}
+    parted: dict[Place, str] = {}
+    for tick in world.ticks:
+        for side in sides:
+            side.walk._events(tick)
+            if tick.is_grid:
+                side.walk._grid_instant(tick)
+        # What happens at the instant of a lookup, before it, is one with it.
+        if not tick.lookups or tick.lookups[0].ts != tick.start:
+            _look(sides, places, parted)
+        for one in tick.lookups:
+            for side in sides:
+                side.walk._lookup(tick, one)
+            _look(sides, places, parted)
+            stage = parted.get((one.namespace, one.hashed))
+            if stage is not None:
+                counts[stage][0] += 1
+                counts[stage][1] += one.micro / MICRO
+
+
+def _look(sides: tuple[_Side, _Side], places: set[Place], parted: dict[Place, str]) -> None:
+    """Note the places that begin or end to be parted."""
+    for place in places:
+        if sides[0].owner(place) == sides[1].owner(place):
+            parted.pop(place, None)
+        elif place not in parted:
+            parted[place] = _stage(sides, place)
+    for side in sides:
+        side.forget()
+
+
+def _by_stage(difference: Difference) -> Counts:
+    found: dict[str, list[float]] = defaultdict(lambda: [0, 0.0])
+    for count in difference.causes:
+        found[count.cause.stage][0] += count.lookups
+        found[count.cause.stage][1] += count.weight
+    return {stage: (int(lookups), round(weight, 6)) for stage, (lookups, weight) in found.items()}
+
+
+def _found(workers: Workers, settings: EvaluationFile, folder: Path) -> Difference:
+    pair = settings.policies[0].name, settings.policies[1].name
+    return find_difference(workers, settings, pair, settings.evaluation.seeds[0], WorkDir(str(folder / "work")))
+
+
+def _prove(workers: Workers, world: World, folder: Path) -> Counts:
+    settings = world.written(folder)
+    if len(settings.policies) < 2:
+        return {}
+    try:
+        found = _found(workers, settings, folder)
+    except InputError:
+        return {}
+
+    told = _told(settings, settings.evaluation.seeds[0])
+    assert _by_stage(found) == told
+    return told
+
+
+@given(worlds(ownership="exclusive"))
+@settings(max_examples=25, derandomize=True, suppress_health_check=list(HealthCheck))
+def test_every_lookup_has_the_stage_that_a_plain_loop_finds(world: World) -> None:
+    """Lookups and weight by stage are those of two load managers that are asked lookup by lookup."""
+    with tempfile.TemporaryDirectory() as folder:
+        _prove(InProcess(), world, Path(folder))
+
+
+@pytest.mark.parametrize("owner_loss", ["leader", "next-lookup"])
+def test_shedders_and_hand_overs_part_as_in_a_plain_loop(tmp_path: Path, owner_loss: str) -> None:
+    """Bundles that are moved, split and orphaned while they are handed over."""
+    stages: set[str] = set()
+    for seed in (0, 3, 8):
+        stages |= _prove(InProcess(), moving_world(seed, owner_loss), tmp_path / str(seed)).keys()
+
+    assert {"selector", "shedder"} <= stages
+
+
+@pytest.mark.spark
+def test_spark_finds_the_same(spark: SparkSession, tmp_path: Path) -> None:
+    """Causes, counts and examples do not depend on what runs the tasks."""
+    settings = moving_world(3, "leader").written(tmp_path)
+
+    assert _found(spark, settings, tmp_path / "spark") == _found(InProcess(), settings, tmp_path / "process")
