@@ -28,6 +28,7 @@ from tests.serve.servers import decide, started, view
 pytestmark = pytest.mark.pulsar
 
 _NAMESPACE = "public/secured"
+# With a wrong token the client tries for ten seconds.
 _SERVING = """
 [serving]
 cluster = "secured"
@@ -39,7 +40,7 @@ active = "spread"
 service_url = "{url}"
 token_file = "token"
 tls_ca = "{ca}"
-wait_s = 10
+wait_s = 20
 
 [[policies]]
 name = "spread"
@@ -274,5 +275,5 @@ def test_decision_server_without_owners_says_so(secured: _Secured, tmp_path: Pat
     assert (ended.returncode, ended.stdout) == (2, "")
     assert error.startswith("error: collect.service_url: the state topic has not been read to its end: ")
     assert "it is being read" not in error
-    assert "policy 'spread' reads view.ownership (anti-affinity); waited 10 s" in error
+    assert "policy 'spread' reads view.ownership (anti-affinity); waited 20 s" in error
     assert token not in ended.stderr
