@@ -137,7 +137,7 @@ class Evaluation:
         heads = ("metric", "unit", f"{incumbent} (incumbent)", *candidates)
         head = "".join(f"<th>{escape(name)}</th>" for name in heads)
         rows = "".join(
-            f"<tr><th>{line.arrow} {escape(line.label)}{' *' if line.primary else ''}</th><td>{escape(line.unit)}</td>"
+            f"<tr><th>{escape(line.name)}</th><td>{escape(line.unit)}</td>"
             + "".join(
                 f'<td title="{escape(cell.interval)}">{escape(cell.value)} {cell.mark}</td>' for cell in line.cells
             )

@@ -114,8 +114,9 @@ class Demands:
                 print_difference(console, difference, has_figures=not gate.has_budget)
             if gate.has_budget:
                 console.print(plain(gate.headline), soft_wrap=True)
-        elif gate.has_budget:
-            say(gate.headline)
+        else:
+            for text in (*(() if difference is None else sentences(difference)), *([gate.headline] * gate.has_budget)):
+                say(text)
         page = self.page_url or f"{run.path.rstrip('/')}/{PAGE}"
         notes = () if difference is None else sentences(difference)
         contents = {"junit": lambda: junit_xml(gate)}

@@ -72,6 +72,11 @@ class Line:
     #: in the order of `policies_in_order`
     cells: tuple[Cell, ...]
 
+    @property
+    def name(self) -> str:
+        """Return the label with its direction, and a star if it may decide the exit code."""
+        return f"{self.arrow} {self.label}{' *' if self.primary else ''}".strip()
+
 
 def policies_in_order(scored: Scored) -> tuple[str, ...]:
     """Return the policies, the incumbent first."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pydantic import ValidationError
 from lookup.errors import InputError
 from lookup.hooks import Metric
 from lookup.logs.sources import locate
+from lookup.model.documents import parsed_object
 from lookup.model.quoting import shown
 from lookup.report.manifest import SCHEMA as MANIFEST_SCHEMA
 from lookup.score.luck import Estimate
@@ -176,13 +176,11 @@ def _document(path: str, name: str) -> dict[str, Any]:
     file = f"{folder.rstrip('/')}/{name}"
     try:
         with system.open_input_file(file) as source:
-            document = json.loads(source.read())
+            text = source.read().decode()
     except FileNotFoundError:
         raise InputError(f"{path}: has no {name}; name a folder that `lookup evaluate` has written") from None
     except OSError as error:
         raise InputError(f"{path}/{name}: cannot be read: {error.strerror or error}") from None
-    except ValueError as error:
-        raise InputError(f"{path}/{name}: is no JSON: {error}") from None
-    if not isinstance(document, dict):
-        raise InputError(f"{path}/{name}: is no JSON object")
-    return document
+    except UnicodeDecodeError:
+        raise InputError(f"{path}/{name}: is no text in UTF-8") from None
+    return parsed_object(text, f"{path}/{name}:")

@@ -307,12 +307,11 @@ def _headline(checks: Sequence[Check], code: int) -> str:
     counts = {outcome: [check for check in checks if check.outcome == outcome] for outcome in OUTCOMES}
     open_ = len(counts["undecided"]) + len(counts["not judged"])
     if counts["failed"]:
-        names = ", ".join(f"{check.name} of {check.policy}" for check in counts["failed"])
-        text = f"The budget is exceeded by {names} (exit code {code})."
+        text = f"The budget is exceeded by {', '.join(f'{check.name} of {check.policy}' for check in counts['failed'])}"
     elif not open_:
-        return f"Within the budget: {quantity(len(checks), 'figure')}."
+        text = f"Within the budget: {quantity(len(checks), 'figure')}"
     else:
-        text = "No figure exceeds the budget with certainty."
-    if open_:
-        text += f" {open_} of {quantity(len(checks), 'figure')} cannot be told."
-    return text
+        text = "No figure exceeds the budget with certainty"
+    # The verdicts may have named another code, which the budget replaces.
+    text += f" (exit code {code})."
+    return f"{text} {open_} of {quantity(len(checks), 'figure')} cannot be told." if open_ else text

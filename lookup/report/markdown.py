@@ -8,7 +8,6 @@ from lookup.report.comparison import (
     FIDELITY_HEADS,
     NOTHING,
     VERDICT_HEADS,
-    Line,
     Scope,
     fidelity_rows,
     lines,
@@ -75,7 +74,7 @@ def _comparison(scored: Scored) -> Iterator[str]:
     yield from ("## Comparison", "", "Pooled over all clusters.", "")
     yield from _figures(scored, Scope())
     yield from ("", f"Marks {legend()}.", "", "95 % intervals:", "")
-    rows = [(_name(line), *(cell.interval for cell in line.cells)) for line in lines(scored)]
+    rows = [(line.name, *(cell.interval for cell in line.cells)) for line in lines(scored)]
     policies = policies_in_order(scored)
     yield from markdown_table(("metric", *policies), [row for row in rows if set(row[1:]) != {NOTHING}])
 
@@ -135,14 +134,10 @@ def _figures(scored: Scored, scope: Scope) -> Iterator[str]:
     policies = policies_in_order(scored)
     head = ("metric", "unit", f"{policies[0]} (incumbent)", *policies[1:])
     rows = [
-        (_name(line), line.unit, *(f"{cell.value} {cell.mark}".strip() for cell in line.cells))
+        (line.name, line.unit, *(f"{cell.value} {cell.mark}".strip() for cell in line.cells))
         for line in lines(scored, scope)
     ]
     return markdown_table(head, rows)
-
-
-def _name(line: Line) -> str:
-    return f"{line.arrow} {line.label}{' *' if line.primary else ''}".strip()
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

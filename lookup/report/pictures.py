@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,20 +71,14 @@ def _load(history: History | None) -> Iterator[Block]:
         name: {policy: _whole(matrix * 100) for policy, matrix in each.load.items()}
         for name, each in history.clusters.items()
     }
-    yield Matrix(
+    yield _heat_map(
+        history,
         "load-chart",
         "Load of each broker over time, relative to the mean",
-        "One row per broker, one column per stretch of time, for the incumbent and one candidate.",
-        heat_spec("load / mean", _time_format(history), is_relative=True),
-        rows={name: each.brokers for name, each in history.clusters.items()},
-        columns=_starts(history),
+        spec=heat_spec("load / mean", _time_format(history), is_relative=True),
         values=values,
-        row_name="broker",
         value_name="load / mean",
         scale=100,
-        widths=_widths(history),
-        has_lives=True,
-        losses=_losses(history),
     )
 
 
@@ -122,19 +117,33 @@ def _owners(history: History | None, *, is_shared: bool) -> Iterator[Block]:
         }
         for name, each in history.clusters.items()
     }
-    yield Matrix(
+    yield _heat_map(
+        history,
         "owned-chart",
         "Bundles that each broker owned over time",
+        spec=heat_spec("bundles", _time_format(history), is_relative=False),
+        values=owned,
+        value_name="bundles owned",
+    )
+
+
+def _heat_map(history: History, name: str, title: str, **content: Any) -> Matrix:
+    """Return a chart of brokers over time, with marks where brokers came and were lost.
+
+    Args:
+        content: specification, values and what these are.
+    """
+    return Matrix(
+        name,
+        title,
         "One row per broker, one column per stretch of time, for the incumbent and one candidate.",
-        heat_spec("bundles", _time_format(history), is_relative=False),
         rows={name: each.brokers for name, each in history.clusters.items()},
         columns=_starts(history),
-        values=owned,
         row_name="broker",
-        value_name="bundles owned",
         widths=_widths(history),
         has_lives=True,
         losses=_losses(history),
+        **content,
     )
 
 

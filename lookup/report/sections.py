@@ -16,7 +16,6 @@ from lookup.report.comparison import (
     FIDELITY_HEADS,
     NOTHING,
     VERDICT_HEADS,
-    Line,
     Scope,
     fidelity_rows,
     interval_text,
@@ -257,12 +256,8 @@ def _figures(scored: Scored, scope: Scope, name: str, caption: str) -> Table:
             )
             for cell in line.cells
         ]
-        rows.append([_name(line), line.unit, *cells])
+        rows.append([line.name, line.unit, *cells])
     return Table(name, caption, heads, rows, texts=(0, 1))
-
-
-def _name(line: Line) -> str:
-    return f"{line.arrow} {line.label}{' *' if line.primary else ''}".strip()
 
 
 def _parts(scored: Scored) -> Iterator[Block]:

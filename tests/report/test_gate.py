@@ -70,7 +70,7 @@ def test_a_required_decision_does_not_pass_what_cannot_be_told() -> None:
     gate = gate_of(_run(require_decision=True), {"moves": 9.0})
 
     assert gate.exit_code == 4
-    assert gate.headline == "No figure exceeds the budget with certainty. 1 of 2 figures cannot be told."
+    assert gate.headline == "No figure exceeds the budget with certainty (exit code 4). 1 of 2 figures cannot be told."
 
 
 def test_more_figures_need_wider_intervals() -> None:
@@ -109,7 +109,7 @@ def test_what_has_no_figure_is_not_judged() -> None:
     gate = gate_of(result(), {"imbalance_cv": 10.0})
 
     assert _outcomes(gate) == {("new", "imbalance_cv"): "passed", ("twin", "imbalance_cv"): "not judged"}
-    assert gate.headline == "No figure exceeds the budget with certainty. 1 of 2 figures cannot be told."
+    assert gate.headline == "No figure exceeds the budget with certainty (exit code 0). 1 of 2 figures cannot be told."
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_a_run_and_itself_are_within_any_budget(tmp_path: Path) -> None:
     gate = _against(tmp_path, result(), result(), {"moves": 0.0, "answered_ratio": 0.0})
 
     assert {check.policy for check in gate.checks} == {"stock", "new", "twin"}
-    assert gate.headline == "Within the budget: 6 figures."
+    assert gate.headline == "Within the budget: 6 figures (exit code 0)."
 
 
 def test_a_regression_since_the_earlier_run_fails(tmp_path: Path) -> None:
