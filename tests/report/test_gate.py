@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from lookup.errors import SettingsError
@@ -16,7 +17,7 @@ from lookup.report.gate import EXCEEDED, Gate, gate_of
 from lookup.score.scoring import Scored
 from tests.report.results import placed_once, result
 from tests.report.runs import write_run
-from tests.score.cases import decided, moves, ratios, spread
+from tests.score.cases import decided, moves, plan, ratios, scored, spread, sums
 
 
 def _run(**rules: Any) -> Scored:
@@ -179,3 +180,27 @@ def test_a_regression_since_the_earlier_run_fails(tmp_path: Path) -> None:
     assert _outcomes(gate) == {("new", "answered_ratio"): "failed", ("stock", "answered_ratio"): "passed"}
     assert math.isclose(gate.checks[0].change, -0.1, abs_tol=1e-9)
     assert gate.reference == str(tmp_path / "a")
+
+
+def _drawn(dice: np.random.Generator, loss: float) -> Scored:
+    """Draw two policies that differ by luck, of which `new` answers less by some share."""
+    seeds, parts = tuple(range(1, 8)), []
+    shares, weights, rates = dice.uniform(0.3, 0.9, 60), 100 * dice.pareto(2.0, 60) + 50, dice.gamma(2.0, 2.0, 60)
+    for policy in ("stock", "new"):
+        for seed in seeds:
+            answered = np.clip(shares + dice.normal(0, 0.2, 60) - (loss if policy == "new" else 0.0), 0, 1)
+            parts.append(sums(policy, np.stack([answered * weights, weights], axis=1), seed=seed))
+            parts.append(sums(policy, dice.poisson(rates)[:, None], "moves", seed=seed))
+    return scored(parts, plan("stock", "new", seeds=seeds))
+
+
+def test_chance_fails_few_runs_and_a_planted_regression_does() -> None:
+    """Of equals at most one run in twenty, though the budget is 0; of a fifth fewer answers every run."""
+    dice = np.random.default_rng(3)
+    budget = {"answered_ratio": 0.0, "moves": 0.0}
+
+    equals = [gate_of(_drawn(dice, 0.0), budget).exit_code for _ in range(80)]
+    planted = [gate_of(_drawn(dice, 0.2), {"answered_ratio": 0.01}).exit_code for _ in range(10)]
+
+    assert equals.count(EXCEEDED) <= 4
+    assert planted == [EXCEEDED] * 10
