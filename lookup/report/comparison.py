@@ -34,6 +34,9 @@ UNJUDGED = "○"
 VERDICT_HEADS = ("metric", "verdict", "difference", "95 % interval", "margin", "reason")
 FIDELITY_HEADS = ("metric", "logged", "replayed", "range", "gap")
 
+#: Differences below this are those of rounding, 5e-17 between two means of 0.3.
+_ROUNDING = 1e-12
+
 By = tuple[tuple[str, str], ...]
 
 
@@ -207,14 +210,14 @@ def number_text(value: float) -> str:
     """Write a number with about four digits.
 
     Example:
-        >>> number_text(1234567.8), number_text(12.3456), number_text(0.00012345)
-        ('1,234,568', '12.35', '0.0001234')
+        >>> number_text(1234567.8), number_text(12.3456), number_text(0.00012345), number_text(-5.6e-17)
+        ('1,234,568', '12.35', '0.0001234', '0')
     """
     if not math.isfinite(value):
         return NOTHING
     if abs(value) >= 1000:
         return f"{value:,.0f}"
-    return f"{value:.4g}"
+    return f"{value:.4g}" if abs(value) >= _ROUNDING else "0"
 
 
 def signed_text(value: float, unit: str) -> str:

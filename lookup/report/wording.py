@@ -133,8 +133,6 @@ def outcomes(scored: Scored) -> list[str]:
         sentence = (
             ", ".join(f"{counts[word]} {word}" for word in (*MARKS, "not judged") if counts[word]) or "no verdict"
         )
-        if len(verdicts) > len(whole):
-            sentence += f" (of {len(whole)} figures; {len(verdicts) - len(whole)} more are parts of these)"
         if any(v.holds_for == "placement" and v.verdict in ("better", "worse") for v in whole):
             sentence += ", for this placement only"
         worse = [label(v.metric, v.key) for v in verdicts if v.primary and v.verdict == "worse"]
@@ -162,20 +160,21 @@ def undecided(scored: Scored) -> str | None:
         return None
     units, texts = {metric.name: metric.unit for metric in scored.metrics}, []
     for (metric, key), verdicts in of_name.items():
-        halves = [(verdict.high - verdict.low) / 2 for verdict in verdicts if verdict.verdict == "inconclusive"]
-        known = sorted({number_text(half): half for half in halves if half > 0}.items(), key=lambda entry: entry[1])
+        # Without a p value a comparison rests on too little, so that its interval shows nothing.
+        halves = sorted((verdict.high - verdict.low) / 2 for verdict in verdicts if not math.isnan(verdict.p_value))
+        weak = [verdict for verdict in verdicts if verdict.verdict == "inconclusive" and math.isnan(verdict.p_value)]
         effect = "for this placement only"
-        if known:
-            least = " to ".join(dict.fromkeys((known[0][0], known[-1][0])))
-            effect = f"{least} {units[metric]}"
-        elif any(map(is_unjudged, verdicts)):
-            effect = "not judged"
+        if halves:
+            effect = f"{' to '.join(dict.fromkeys(map(number_text, (halves[0], halves[-1]))))} {units[metric]}"
+        elif weak:
+            effect = "not judged" if is_unjudged(weak[0]) else str(weak[0].reason)
         names = ", ".join(verdict.policy for verdict in verdicts)
         texts.append(f"{label(metric, key)} of {names} ({effect})")
     count = sum(map(len, of_name.values()))
     share = "every" if count == len(primary) else f"{count} of {len(primary)}"
     what = f"{share} primary comparison{'s' if count < len(primary) else ''}"
-    return f"Undecided on {what} (in brackets the smallest effect that this log can show): {'; '.join(texts)}."
+    brackets = "(in brackets the smallest effect that this log can show, or why it shows none)"
+    return f"Undecided on {what} {brackets}: {'; '.join(texts)}."
 
 
 def comparisons(scored: Scored) -> Iterator[str]:
@@ -184,13 +183,17 @@ def comparisons(scored: Scored) -> Iterator[str]:
     if together:
         yield (
             f"{quantity(together, 'comparison decides', 'comparisons decide')} the exit code (*), judged together: "
-            f"between equals one of them would come out better or worse in at most {LEVEL:.0%} of all runs."
+            f"between equals at most {LEVEL:.0%} of all runs would call any of them better or worse."
         )
     if alone:
         yield (
-            f"{quantity(alone, 'further comparison was', 'further comparisons were')} made, each for itself: "
-            f"between equals chance alone would bring about {LEVEL * alone:.1f} that are better or worse."
+            f"{quantity(alone, 'further comparison was', 'further comparisons were')} judged, each by itself: "
+            f"between equals chance alone would call about {LEVEL * alone:.1f} of them better or worse."
         )
+    names = {(verdict.metric, verdict.key): verdict for verdict in scored.verdicts}
+    parts = [label(*name) for name, verdict in names.items() if _is_part(verdict, names)]
+    if parts:
+        yield f"Figures that are parts of another are counted once, with the whole: {', '.join(parts)}."
 
 
 def conclusion(scored: Scored) -> str:
@@ -259,8 +262,9 @@ def _about_inputs(scored: Scored) -> Iterator[str]:
     inputs, evaluation = scored.inputs, scored.plan.evaluation
     if inputs.get("capacity") == "assumed":
         yield (
-            "capacity: assumed. No broker has a capacity, so all of a cluster were given the one that makes mean "
-            "usage 0.5; usage shows proportions, not fullness, and overload_ratio is not computed."
+            "capacity: assumed. No broker has a capacity, so each was given the same as all of its cluster, at which "
+            "mean usage is 0.5. Usage then compares brokers and does not say how full they are; overload_ratio is not "
+            "computed."
         )
     if _number(inputs.get("induced_ratio")) > 0:
         yield (
@@ -320,7 +324,7 @@ def _about_fidelity(scored: Scored) -> Iterator[str]:
         yield "Distances are unknown: no client and broker have locations that can be compared."
     # Below half a percent the remark would only be noise, and would round to 100 %.
     elif least < 0.995:
-        yield f"Network figures are about {least:.1%} of the weight or more; of the rest no distance is known."
+        yield f"Network figures cover at least {least:.1%} of the weight; for the rest no distance is known."
 
 
 def _number(value: object) -> float:

@@ -47,9 +47,13 @@ def test_parts_of_a_figure_count_once() -> None:
     ]
     parts += [ratios(policy, [0.5] * 40, "match_ratio", key=key) for policy in ("stock", "new") for key in ("a", "b")]
 
-    (sentence,) = outcomes(decided(parts, "stock", "new", primary=("moves",)))
+    found = decided(parts, "stock", "new", primary=("moves",))
+    (sentence,) = outcomes(found)
 
-    assert sentence.startswith("new: 1 worse, 2 equivalent (of 3 figures; 3 more are parts of these)")
+    assert sentence.startswith("new: 1 worse, 2 equivalent; worse on primary moves")
+    assert [*comparisons(found)][-1] == (
+        "Figures that are parts of another are counted once, with the whole: moves[forced], moves[shed], cycle_moves."
+    )
 
 
 def test_undecided_metrics_are_named_with_the_smallest_effect() -> None:
@@ -61,7 +65,8 @@ def test_undecided_metrics_are_named_with_the_smallest_effect() -> None:
     (verdict,) = (verdict for verdict in result_.verdicts if verdict.metric == "moves")
 
     assert undecided(result_) == (
-        "Undecided on every primary comparison (in brackets the smallest effect that this log can show): "
+        "Undecided on every primary comparison (in brackets the smallest effect that this log can show, or why it "
+        "shows none): "
         f"network_ms_p95 of new (not judged); moves of new ({number_text((verdict.high - verdict.low) / 2)} moves)."
     )
     assert undecided(result()) is None
@@ -89,18 +94,18 @@ def test_comparisons_are_counted() -> None:
     together, alone = comparisons(result())
 
     assert together == (
-        "2 comparisons decide the exit code (*), judged together: between equals one of them would come out better or "
-        "worse in at most 5% of all runs."
+        "2 comparisons decide the exit code (*), judged together: between equals at most 5% of all runs would call any "
+        "of them better or worse."
     )
     assert alone == (
-        "1 further comparison was made, each for itself: between equals chance alone would bring about 0.1 that are "
+        "1 further comparison was judged, each by itself: between equals chance alone would call about 0.1 of them "
         "better or worse."
     )
 
 
 def test_comparisons_that_were_not_made_are_not_counted() -> None:
     """Of one placement none decides; of the incumbent alone there are none."""
-    assert [text.partition(",")[0] for text in comparisons(placed_once())] == ["3 further comparisons were made"]
+    assert [text.partition(",")[0] for text in comparisons(placed_once())] == ["3 further comparisons were judged"]
     assert list(comparisons(scored([], plan("stock")))) == []
 
 
@@ -128,7 +133,7 @@ def test_everything_to_be_careful_about_is_said() -> None:
     assert "capacity: assumed" in text
     assert "1.23% of the lookups came within 30 s" in text
     assert "3 records could not be used" in text
-    assert "about 25.0% of the weight" in text
+    assert "at least 25.0% of the weight" in text
 
 
 def test_policies_that_were_placed_once_are_named_by_reason() -> None:
