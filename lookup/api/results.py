@@ -20,7 +20,7 @@ from lookup.model.quoting import suggestion
 from lookup.report.comparison import lines, policies_in_order
 from lookup.report.folder import read_run
 from lookup.report.markdown import markdown_report
-from lookup.report.wording import conclusion, legend, undecided
+from lookup.report.wording import conclusion, legend, opening
 from lookup.score.scoring import Scored
 from lookup.score.summary import METRICS, metric_rows, summary
 
@@ -144,9 +144,8 @@ class Evaluation:
             + "</tr>"
             for line in lines(self.scored)
         )
-        sentences = filter(None, (undecided(self.scored), self.conclusion))
         return (
-            "".join(f"<p><strong>{escape(text)}</strong></p>" for text in sentences)
+            "".join(f"<p><strong>{escape(text)}</strong></p>" for text in opening(self.scored))
             + f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table><p>{escape(legend())}</p>"
         )
 

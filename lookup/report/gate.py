@@ -19,7 +19,7 @@ from lookup.model.quoting import quantity, suggestion
 from lookup.model.sentences import Argument, Sentence
 from lookup.report.comparison import UNJUDGED, interval_text, label, mark_of, number_text, own_direction, signed_text
 from lookup.report.difference import Difference
-from lookup.report.wording import conclusion, undecided
+from lookup.report.wording import opening
 from lookup.score.luck import LEVEL
 from lookup.score.rules import name_of
 from lookup.score.scoring import Scored
@@ -132,7 +132,7 @@ def gate_of(scored: Scored, budget: Mapping[str, float] | None = None, differenc
     incumbent = scored.plan.evaluation.incumbent
     if budget is None:
         checks = [_by_verdict(verdict, scored) for verdict in scored.verdicts if verdict.primary]
-        headline, code = undecided(scored) or conclusion(scored), scored.exit_code
+        headline, code = " ".join(opening(scored)), scored.exit_code
         return Gate(headline, _in_order(checks), f"the incumbent {incumbent}", has_budget=False, exit_code=code)
     check_budget(budget, scored.metrics, _names(scored))
     checks = list(_candidates(scored, budget) if difference is None else _changes(scored, budget, difference))

@@ -22,14 +22,13 @@ from lookup.report.wording import (
     ABOUT_VERDICTS,
     caveats,
     comparisons,
-    conclusion,
     cycles_of,
     input_rows,
     legend,
     meanings,
+    opening,
     outcomes,
     setup,
-    undecided,
 )
 from lookup.score.scoring import Scored
 
@@ -55,7 +54,7 @@ def markdown_report(scored: Scored) -> str:
 
 def _head(scored: Scored) -> Iterator[str]:
     yield from ("# Comparison of placement policies", "")
-    yield from (line for text in filter(None, (undecided(scored), conclusion(scored))) for line in (text, ""))
+    yield from (line for text in opening(scored) for line in (text, ""))
     yield from _bullets([*outcomes(scored), *comparisons(scored)])
     warnings = caveats(scored)
     if warnings:

@@ -12,7 +12,17 @@ from rich.text import Text
 
 from lookup.report.comparison import NOTHING, Line, lines, policies_in_order
 from lookup.report.markdown import markdown_report
-from lookup.report.wording import caveats, comparisons, conclusion, floors, idle_shedders, legend, outcomes, undecided
+from lookup.report.wording import (
+    caveats,
+    comparisons,
+    conclusion,
+    floors,
+    idle_shedders,
+    legend,
+    opening,
+    outcomes,
+    undecided,
+)
 from lookup.score.scoring import Scored
 from lookup.score.summary import summary, to_json
 from lookup.score.verdict import Word
@@ -45,9 +55,8 @@ def print_report(scored: Scored, console: Console) -> None:
         # A console of the same kind on the same file, since `lookup` reports a closed pipe through its own kind.
         width = max(console.width, _PLAIN_WIDTH)
         console = type(console)(file=console.file, width=width, color_system=None, force_terminal=False)
-    open_ = undecided(scored)
-    if open_ is not None:
-        console.print(Text(open_), soft_wrap=not console.is_terminal)
+    if undecided(scored) is not None:
+        console.print(Text(" ".join(opening(scored))), soft_wrap=not console.is_terminal)
     for table in comparison_tables(scored, console):
         console.print(table)
     texts = [legend()]

@@ -22,6 +22,7 @@ from lookup.report.comparison import (
     label,
     lines,
     mark_of,
+    number_text,
     own_direction,
     parts,
     policies_in_order,
@@ -39,15 +40,14 @@ from lookup.report.wording import (
     ABOUT_VERDICTS,
     caveats,
     comparisons,
-    conclusion,
     cycles_of,
     idle_shedders,
     input_rows,
     legend,
     meanings,
+    opening,
     outcomes,
     setup,
-    undecided,
 )
 from lookup.score.luck import Estimate
 from lookup.score.scoring import Scored
@@ -83,7 +83,7 @@ def sections(run: Run) -> list[Section]:
 
 
 def _answer(scored: Scored) -> Iterator[Block]:
-    lead, *rest = filter(None, (undecided(scored), conclusion(scored)))
+    lead, *rest = opening(scored)
     yield Paragraph(lead, "lead")
     for text in rest:
         yield Paragraph(text)
@@ -180,7 +180,7 @@ def _differences(scored: Scored) -> Iterator[Block]:
     rows: list[list[object]] = []
     texts: list[list[str | Cell]] = []
     for order, ((metric, key), verdicts) in enumerate(named.items()):
-        if not any(math.isfinite(verdict.delta) and verdict.delta for verdict in verdicts):
+        if all(number_text(verdict.delta) in ("0", NOTHING) for verdict in verdicts):
             continue
         unit, better = metrics[metric].unit, metrics[metric].better
         name = f"{ARROWS[better]} {label(metric, key)}{' *' if verdicts[0].primary else ''}"

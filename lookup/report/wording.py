@@ -30,8 +30,8 @@ from lookup.score.verdict import Verdict, Word, family
 
 __all__ = [
     "ABOUT_CYCLES", "ABOUT_FIDELITY", "ABOUT_PARTS", "ABOUT_VERDICTS", "PolicyCycles", "caveats",
-    "comparisons", "conclusion", "cycles_of", "floors", "idle_shedders", "input_rows", "legend", "meanings", "outcomes",
-    "setup", "undecided",
+    "comparisons", "conclusion", "cycles_of", "floors", "idle_shedders", "input_rows", "legend", "meanings", "opening",
+    "outcomes", "setup", "undecided",
 ]  # fmt: skip
 
 _MEANINGS: Mapping[Word, str] = {
@@ -214,6 +214,15 @@ def conclusion(scored: Scored) -> str:
             "for this placement only (▽), another draw of luck may turn it, so it does not decide the exit code."
         )
     return "No candidate is worse than the incumbent on a primary metric."
+
+
+def opening(scored: Scored) -> list[str]:
+    """Return the sentences that a report begins with: what decides, and what is undecided."""
+    open_ = undecided(scored)
+    if open_ is None:
+        return [conclusion(scored)]
+    # A loss that is certain comes first, since it decides the exit code.
+    return [conclusion(scored), open_] if scored.exit_code == 3 else [open_, conclusion(scored)]
 
 
 def floors(scored: Scored) -> list[str]:

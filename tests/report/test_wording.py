@@ -19,6 +19,7 @@ from lookup.report.wording import (
     idle_shedders,
     legend,
     meanings,
+    opening,
     outcomes,
     undecided,
 )
@@ -79,6 +80,17 @@ def test_a_run_that_is_undecided_says_so_first() -> None:
 
     assert printed(result_).startswith("Undecided on every primary comparison (")
     assert markdown_report(result_).splitlines()[2].startswith("Undecided on every primary comparison")
+
+
+def test_a_certain_loss_comes_before_what_is_undecided() -> None:
+    """The sentence that decides the exit code begins the report."""
+    parts = [moves(policy, counts) for policy, counts in (("stock", [30.0] * 40), ("new", [29.0, 31.5] * 20))]
+    parts += [ratios(policy, spread(mean, 0.1)) for policy, mean in (("stock", 0.5), ("new", 0.2))]
+
+    first, second = opening(decided(parts, "stock", "new", primary=("moves", "answered_ratio")))
+
+    assert "exit code 3" in first
+    assert second.startswith("Undecided on 1 of 2 primary comparisons")
 
 
 def test_a_sentence_on_one_placement_says_so() -> None:
