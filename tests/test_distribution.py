@@ -92,7 +92,7 @@ def _dockerfile() -> list[tuple[str, str]]:
 
 
 def test_the_image_is_built_with_care() -> None:
-    """Base images have a version, Java is 17, packages leave no lists behind, and whoever runs it is not root."""
+    """Base images have a version, Java is 17, packages leave no lists behind, and it does not run as root."""
     steps = _dockerfile()
 
     assert all(":latest" not in step and ":" in step for name, step in steps if name == "FROM")

@@ -1,7 +1,7 @@
 """Judge a run for a pipeline: by its primary metrics, or against a budget of tolerated regressions.
 
 A budget is judged by intervals. What is beyond it with certainty fails, what is within it with certainty passes, and
-everything else cannot be told; so two runs of the same policies pass, whatever the budget. `docs/ci.md` explains it.
+everything else is undecided; so two runs of the same policies pass, whatever the budget. `docs/ci.md` explains it.
 """
 
 from __future__ import annotations
@@ -314,4 +314,4 @@ def _headline(checks: Sequence[Check], code: int) -> str:
         text = "No figure exceeds the budget with certainty"
     # The verdicts may have named another code, which the budget replaces.
     text += f" (exit code {code})."
-    return f"{text} {open_} of {quantity(len(checks), 'figure')} cannot be told." if open_ else text
+    return f"{text} Undecided: {open_} of {quantity(len(checks), 'figure')}." if open_ else text

@@ -157,7 +157,7 @@ def read_flows(folder: str, *, seeds: int, most: int) -> dict[str, Flows]:
 
     Args:
         seeds: number of replicates.
-        most: places of clients that are told apart.
+        most: places of clients that are distinguished.
     """
     sums: dict[str, dict[str, Counter[tuple[Location, Location | None]]]] = defaultdict(lambda: defaultdict(Counter))
     for table in _tables(folder, "flows"):

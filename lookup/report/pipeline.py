@@ -21,7 +21,7 @@ _LEVELS = {"failed": "error", "undecided": "warning", "not judged": "warning"}
 
 
 def junit_xml(gate: Gate) -> bytes:
-    """Write the checks as JUnit XML, a suite per policy; what cannot be told is skipped, with the reason."""
+    """Write the checks as JUnit XML, a suite per policy; what is undecided is skipped, with the reason."""
     root = ET.Element("testsuites", _counts(gate, None) | {"name": printable(gate.headline)})
     for policy in dict.fromkeys(check.policy for check in gate.checks):
         suite = ET.SubElement(root, "testsuite", {"name": printable(policy)} | _counts(gate, policy))
@@ -73,7 +73,7 @@ def comment_markdown(scored: Scored, gate: Gate, page: str, notes: Sequence[str]
         notes: further sentences, of what differs from an earlier run.
     """
     incumbent = scored.plan.evaluation.incumbent
-    blocks = [f"### {gate.headline}"]
+    blocks = [f"### {printable(gate.headline)}"]
     rows = [check.row for check in gate.checks][:_MOST_ROWS]
     if rows:
         interval = "intervals hold together with 95 %" if gate.has_budget else "95 % intervals"

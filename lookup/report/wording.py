@@ -284,11 +284,11 @@ def _about_inputs(scored: Scored) -> Iterator[str]:
         records = quantity(int(_number(inputs["quarantined"])), "record")
         yield f"{records} could not be used and went to the quarantine table."
     if evaluation.ownership == "shared":
-        yield "Ownership is shared: nobody owns bundles, so metrics of assignments and moves have no meaning."
+        yield "Ownership is shared: no bundle has an owner, so metrics of assignments and moves have no meaning."
 
 
 def _about_findings(scored: Scored) -> Iterator[str]:
-    """Say what in the settings had no effect on the log, and which policies cannot be told apart."""
+    """Say what in the settings had no effect on the log, and which policies are alike."""
     findings = scored.inputs.get("findings", ())
     for finding in findings if isinstance(findings, list) else ():
         yield f"{Finding(**finding).sentence}."

@@ -57,7 +57,7 @@ def test_equal_policies_pass_any_budget() -> None:
 @pytest.mark.parametrize(
     ("tolerated", "outcome", "code"), [(0.0, "undecided", 0), (9.0, "undecided", 0), (200.0, "passed", 0)]
 )
-def test_an_interval_on_both_sides_of_the_budget_cannot_be_told(tolerated: float, outcome: str, code: int) -> None:
+def test_an_interval_on_both_sides_of_the_budget_is_undecided(tolerated: float, outcome: str, code: int) -> None:
     """It passes, and the check says up to how much the figure may regress; a wide budget holds all of the interval."""
     gate = gate_of(_run(), {"moves": tolerated})
 
@@ -66,12 +66,12 @@ def test_an_interval_on_both_sides_of_the_budget_cannot_be_told(tolerated: float
     assert ("it may regress by up to" in check.reason) == (outcome == "undecided")
 
 
-def test_a_required_decision_does_not_pass_what_cannot_be_told() -> None:
+def test_a_required_decision_does_not_pass_what_is_undecided() -> None:
     """The code is that of a missing decision."""
     gate = gate_of(_run(require_decision=True), {"moves": 9.0})
 
     assert gate.exit_code == 4
-    assert gate.headline == "No figure exceeds the budget with certainty (exit code 4). 1 of 2 figures cannot be told."
+    assert gate.headline == "No figure exceeds the budget with certainty (exit code 4). Undecided: 1 of 2 figures."
 
 
 def test_more_figures_need_wider_intervals() -> None:
@@ -110,7 +110,7 @@ def test_what_has_no_figure_is_not_judged() -> None:
     gate = gate_of(result(), {"imbalance_cv": 10.0})
 
     assert _outcomes(gate) == {("new", "imbalance_cv"): "passed", ("twin", "imbalance_cv"): "not judged"}
-    assert gate.headline == "No figure exceeds the budget with certainty (exit code 0). 1 of 2 figures cannot be told."
+    assert gate.headline == "No figure exceeds the budget with certainty (exit code 0). Undecided: 1 of 2 figures."
 
 
 @pytest.mark.parametrize(

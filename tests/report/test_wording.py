@@ -257,7 +257,7 @@ def test_times_before_there_was_a_log_are_told(first_us: int, told: bool) -> Non
 
 
 def test_shared_ownership_is_told() -> None:
-    """Nobody owns."""
+    """No bundle has an owner."""
     how = Plan(("stock",), EvaluationSection(incumbent="stock", ownership="shared"), VerdictSection())
 
     assert any("Ownership is shared" in text for text in caveats(score(ReplayOutcome([]), METRICS, how)))
