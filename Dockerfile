@@ -15,6 +15,7 @@ RUN apt-get update \
 RUN --mount=type=bind,from=build,source=/wheels,target=/wheels \
     pip install --no-cache-dir --no-index --find-links /wheels 'pulsar-lookup[report,spark]'
 RUN useradd --uid 10001 --create-home lookup && install --directory --owner lookup --group lookup /data
-USER lookup
+# As a number, which Kubernetes can check not to be root.
+USER 10001
 WORKDIR /data
 CMD ["sh", "-ec", "[ -e sample ] || lookup generate --output sample; lookup evaluate --config shipped:evaluation --output report --force --set inputs.lookups=sample/lookups --set inputs.brokers=sample/brokers --set inputs.loads=sample/loads --set inputs.ownership=sample/ownership"]

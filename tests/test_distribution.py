@@ -100,7 +100,8 @@ def test_the_image_is_built_with_care() -> None:
     assert "openjdk-17-jre-headless" in apt
     assert "--no-install-recommends" in apt
     assert apt.endswith("rm -rf /var/lib/apt/lists/*")
-    assert [step for name, step in steps if name == "USER"] == ["lookup"]
+    assert [step for name, step in steps if name == "USER"] == ["10001"]
+    assert any("useradd --uid 10001" in step for _, step in steps)
     assert [name for name, _ in steps][-3:] == ["USER", "WORKDIR", "CMD"]
 
 
