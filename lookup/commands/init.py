@@ -54,9 +54,11 @@ default_bundles = {bundles:<14}# bundles of a namespace: defaultNumberOfNamespac
 """
 _BROKERS = """
 # The brokers. `capacity` is the weight per second at which one is fully used; without it it is assumed, and the report
-# says so. A broker that leaves has `until`, one that joins `from`.
+# says so. A broker that leaves has `until`, one that joins `from`.{labels}
 {entries}
 """
+_DEALT = """
+# No log says where brokers stand: the labels below are dealt in turn, put in those that yours have."""
 _CLIENTS = """
 # Where clients stand, if the log does not say it: labels by address.
 # [[clients]]
@@ -192,7 +194,7 @@ def _evaluation(folder: Path, log: str | None, found: Recognised | None, plugin_
             bundles=bundles,
             inputs=inputs,
         )
-        + _BROKERS.format(entries=brokers.rstrip())
+        + _BROKERS.format(entries=brokers.rstrip(), labels="" if found is None else _DEALT)
         + clients
     )
 

@@ -202,7 +202,8 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
         reports = run_tasks(workers, jobs, contents_of(plugin_files), read, pauses_collector=False)
         _require_readable(reports, reader, max_quarantine_ratio)
         staged = [file for report in reports for file in report.staged]
-        run_tasks(workers, list(_parts(staged, target.path)), None, lambda part, _: write_part(part))
+        rows = sum(report.rows.total() for report in reports)
+        run_tasks(workers, list(_parts(staged, target.path)), None, lambda part, _: write_part(part), rows=rows)
         stitch_quarantine(
             [path for report in reports for path in report.quarantine],
             f"{target.path}/{QUARANTINE_TABLE}/part-00000.parquet",

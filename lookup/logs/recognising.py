@@ -56,6 +56,13 @@ _OWNER = """
 # A line does not say whose log it is. If files are named after brokers, like broker-3.log:
 # broker_pattern = '''([^/]+?)(?:\\.log.*)?$'''
 """
+_ACCESS = """\
+use = "shipped:access-log"
+
+# Keys of this file go over those of what ships, which `lookup config list` names. Your own networks:
+# [properties]
+# zone = { column = "host", rule = "cidr", networks = { "10.1.0.0/16" = "a" }, default = "outside" }
+"""
 _PATH = re.compile(r"/|https?://")
 _TOPIC = re.compile(r"(?:non-)?persistent://[^/]+/[^/]+/.")
 
@@ -174,7 +181,7 @@ def _candidates(path: str, texts: Sequence[str], registry: Registry) -> Iterator
         yield what, mapping
         if day and use != "pulsar-system-topics":
             yield what, f'{mapping}\n# The lines have a clock only: the day of the first one.\ndate = "{day}"\n'
-    yield "an access log in the common or combined form", 'use = "shipped:access-log"\n'
+    yield "an access log in the common or combined form", _ACCESS
     if not is_json:
         yield from _delimited(texts)
     for name in registry.classes["log_readers"]:
