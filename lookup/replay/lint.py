@@ -17,23 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.engine.ballots import Ballot
-from lookup.engine.ledger import capacities
-from lookup.engine.ownership import Ownership
 from lookup.engine.policy import Instant, Policy
 from lookup.errors import PulsarLookupError
-from lookup.model import Broker, ClusterView, Load, LookupOptions, LookupRequest, Reason, Roster
+from lookup.model import Broker, ClusterView, Reason
 from lookup.model.quoting import closest, listed, quantity, shown
-from lookup.model.request import request_of
 from lookup.model.topology import LEVELS
 from lookup.replay.plan import ClusterPlan, RunPlan
+from lookup.replay.probing import Case, brokers_of, cases_of
 from lookup.settings.cluster import ClientMatch
 from lookup.settings.evaluation import EvaluationFile, LintRule
 
 __all__ = ["Finding", "lint", "published_labels"]
 
-#: Combinations of labels, and bundles, of a cluster with which policies are probed: those with the most lookups, and
-#: some from all over the cluster.
-_LABELS, _BUNDLES = 32, 4
 #: Scores and odds this close are equal.
 _CLOSE = 1e-9
 #: Names this much alike (a ratio) are taken for one name and its misspelling.
@@ -134,7 +129,7 @@ def _covers(wide: ClientMatch, narrow: ClientMatch) -> bool:
 def _about_namespaces(settings: EvaluationFile, clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
     """Find namespaces that nobody looks up, isolation from hosts that no broker has, groups of one."""
     known = {namespace for cluster in clusters for namespace in cluster.words.atoms.namespaces}
-    hosts = {broker.host for cluster in clusters for broker in _brokers(cluster)}
+    hosts = {broker.host for cluster in clusters for broker in brokers_of(cluster)}
     groups: Counter[str] = Counter()
     for entry in settings.namespaces:
         if entry.anti_affinity_group and entry.name in known:
@@ -174,7 +169,7 @@ def _about_places(settings: EvaluationFile, clusters: Sequence[ClusterPlan]) -> 
     places = {
         place
         for cluster in clusters
-        for location in (*(broker.location for broker in _brokers(cluster)), *(c.location for c in cluster.clients))
+        for location in (*(broker.location for broker in brokers_of(cluster)), *(c.location for c in cluster.clients))
         for place in (location.region, location.zone, location.rack)
         if place is not None
     }
@@ -288,7 +283,7 @@ def published_labels(clusters: Sequence[ClusterPlan]) -> dict[str, Counter[str]]
     """Return by key how many brokers have each label, as clients' properties are compared with them."""
     published: dict[str, Counter[str]] = {}
     for cluster in clusters:
-        for broker in _brokers(cluster):
+        for broker in brokers_of(cluster):
             for key, value in _labels(broker).items():
                 published.setdefault(key, Counter())[value] += 1
     return published
@@ -304,16 +299,6 @@ def _labels(broker: Broker) -> dict[str, str]:
     }
     places = {level: getattr(broker.location, level) for level in LEVELS}
     return {**{level: place for level, place in places.items() if place is not None}, **labels}
-
-
-def _brokers(cluster: ClusterPlan) -> list[Broker]:
-    """Return every broker of a cluster as it was last registered."""
-    brokers = {broker.id: broker for broker in cluster.timeline.roster}
-    for _, events in sorted(cluster.timeline.events.items()):
-        if events.registry is not None:
-            roster, registered = events.registry
-            brokers |= {broker.id: broker for broker, there in zip(roster, registered, strict=True) if there}
-    return list(brokers.values())
 
 
 # Load
@@ -339,17 +324,9 @@ def _about_load(settings: EvaluationFile, policies: Sequence[Policy], quiet: Map
 # Parts of policies
 
 
-@dataclass(frozen=True)
-class _Case:
-    """A request of the log, on the brokers of its cluster under one state of load."""
-
-    request: LookupRequest
-    view: ClusterView
-
-
 def _about_parts(policies: Sequence[Policy], clusters: Sequence[ClusterPlan], run: RunPlan) -> Iterator[Finding]:
     """Find parts that change nothing, and policies that decide alike."""
-    cases = [case for cluster in clusters for case in _cases(cluster, run)]
+    cases = [case for cluster in clusters for case in cases_of(cluster, run)]
     odds: dict[str, NDArray[np.float64]] = {}
     for policy in policies:
         # Brokers without load may make a part divide by zero; numpy's warnings of that would only confuse.
@@ -381,7 +358,7 @@ def _odds(ballot: Ballot, view: ClusterView) -> tuple[float, ...]:
     return tuple([ballot.odds.get(broker, 0.0) for broker in view.brokers.ids])
 
 
-def _ballots(policy: Policy, cases: Sequence[_Case]) -> list[Ballot]:
+def _ballots(policy: Policy, cases: Sequence[Case]) -> list[Ballot]:
     """Return a policy's answer to each case."""
     instants: dict[int, Instant] = {}
     return [
@@ -392,7 +369,7 @@ def _ballots(policy: Policy, cases: Sequence[_Case]) -> list[Ballot]:
 class _Probed:
     """The answers of a policy and of its parts to all cases."""
 
-    def __init__(self, policy: Policy, cases: Sequence[_Case]) -> None:
+    def __init__(self, policy: Policy, cases: Sequence[Case]) -> None:
         self._policy = policy.unforgiving
         self._instants = {
             id(view): Instant(self._policy, view) for view in {id(c.view): c.view for c in cases}.values()
@@ -438,7 +415,7 @@ class _Probed:
                 "leave one of them out",
             )
 
-    def _admitted(self, index: int, case: _Case) -> NDArray[np.bool_]:
+    def _admitted(self, index: int, case: Case) -> NDArray[np.bool_]:
         instant = self._instants[id(case.view)]
         return self._policy.admitted(index, case.request, instant.offered, instant)
 
@@ -503,80 +480,9 @@ class _Probed:
             for case, ballot, other in zip(self._cases, self._ballots, without, strict=True)
         )
 
-    def _scores(self, index: int, case: _Case) -> NDArray[np.float64]:
+    def _scores(self, index: int, case: Case) -> NDArray[np.float64]:
         instant = self._instants[id(case.view)]
         return self._policy.score(index, case.request, instant.offered, instant)
 
     def _name(self, index: int) -> str:
         return self._policy.scorers[index].scorer.name
-
-
-def _cases(cluster: ClusterPlan, run: RunPlan) -> list[_Case]:
-    """Return requests of a cluster's log under each state of load."""
-    views = _views(cluster, run)
-    return [_Case(request, view) for view in views for request in _requests(cluster)] if views else []
-
-
-def _requests(cluster: ClusterPlan) -> list[LookupRequest]:
-    """Return requests with the labels that most lookups carry, for bundles from all over the cluster."""
-    words = cluster.words
-    frequent = np.argsort(-words.by_properties, kind="stable")[:_LABELS].tolist()
-    names = [bundle for bundle, _ in words.atoms.bundles]
-    bundles = names[:: -(-len(names) // _BUNDLES) or 1]
-    clients, listeners = words.extras.get("client", (None,)), words.extras.get("listener", (None,))
-    topics = [topic for topic in words.extras.get("topic", ()) if topic is not None]
-    requests = []
-    for number, (code, bundle) in enumerate((code, bundle) for code in frequent for bundle in bundles):
-        options = LookupOptions(
-            advertised_listener_name=listeners[number % len(listeners)], properties=words.properties[code]
-        )
-        of_bundle = f"persistent://{bundle.rpartition('/')[0]}/probe-{number}"
-        topic = topics[number % len(topics)] if topics else of_bundle
-        requests.append(request_of(topic, bundle, options, clients[number % len(clients)]))
-    return requests
-
-
-def _views(cluster: ClusterPlan, run: RunPlan) -> list[ClusterView]:
-    """Return the cluster with all its brokers, without load and with loads that tell any two brokers apart."""
-    roster = Roster(_brokers(cluster))
-    count = len(roster)
-    if not count:
-        return []
-    capacity = capacities(roster, cluster.assumed_capacity)
-    unknown = Load.unknown(count)
-    registered = np.ones(count, dtype=bool)
-    registered.flags.writeable = False
-    view = ClusterView(
-        cluster=cluster.name,
-        brokers=roster,
-        registered=registered,
-        capacity=capacity,
-        epoch_us=cluster.words.first_us,
-        now_us=cluster.words.last_us,
-        load=unknown.read_only(),
-        ownership=Ownership(roster.ids),
-        unloaded={},
-        memory={},
-        namespaces=run.namespaces,
-        topology=run.topology,
-    )
-    steps = (np.arange(count) + 0.5) / count
-    # Once ascending by place and once in another order, so that load agrees with no label by accident.
-    orders = (steps, steps[np.argsort((np.arange(count) * 7919) % max(count, 1), kind="stable")[::-1]])
-    return [view, *(replace(view, load=_loaded(usage, capacity).read_only()) for usage in orders)]
-
-
-def _loaded(usage: NDArray[np.float64], capacity: NDArray[np.float64]) -> Load:
-    """Return a load in which every figure differs between brokers as usage does."""
-    count = len(usage)
-    full = np.where(np.isnan(capacity), 1.0, capacity)
-    return Load(
-        usage=usage,
-        throughput=usage * full,
-        topics=np.rint(usage * 100).astype(np.int64),
-        top_bundles=[()] * count,
-        resources=np.repeat(usage[:, None] * 100.0, 5, axis=1),
-        rates=usage * 1000.0,
-        long_term_rates=usage * 1000.0,
-        updated_us=np.zeros(count, dtype=np.int64),
-    )
