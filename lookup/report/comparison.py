@@ -10,13 +10,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from lookup.score.luck import Estimate
 from lookup.score.scoring import Scored
 from lookup.score.verdict import Verdict, Word
 
 __all__ = [
     "ARROWS", "FIDELITY_HEADS", "MARKS", "NOTHING", "OPEN_MARKS", "UNJUDGED", "VERDICT_HEADS", "Cell", "Line", "Scope",
     "fidelity_rows", "interval_text", "is_unjudged", "label", "lines", "mark_of", "number_text", "own_direction",
-    "parts", "policies_in_order", "signed_text", "value_text", "verdict_rows", "word_of",
+    "parts", "policies_in_order", "pooled", "signed_text", "value_text", "verdict_rows", "word_of",
 ]  # fmt: skip
 
 #: Stands for a figure that could not be computed.
@@ -27,7 +28,7 @@ ARROWS: Mapping[str, str] = {"up": "↑", "down": "↓", "info": " "}
 MARKS: Mapping[Word, str] = {"better": "▲", "worse": "▼", "equivalent": "=", "inconclusive": "?"}
 #: The same if the verdict holds for one placement only.
 OPEN_MARKS: Mapping[Word, str] = {**MARKS, "better": "△", "worse": "▽"}
-#: Mark of a verdict without an interval: nothing was judged, so that more data would change nothing.
+#: Mark of a verdict without an interval: nothing was judged.
 UNJUDGED = "○"
 
 #: Heads of the tables of verdicts, and of the comparison with the log.
@@ -124,6 +125,15 @@ def own_direction(verdict: Verdict, better: str) -> tuple[float, float, float]:
 def parts(scored: Scored) -> tuple[By, ...]:
     """Return the parts of the demand that were measured separately, sorted."""
     return tuple(sorted({figure.series.by for figure in scored.estimates if figure.series.by}))
+
+
+def pooled(scored: Scored) -> dict[tuple[str, str, str | None], Estimate]:
+    """Return the figures over all clusters and the whole demand, by policy, metric and key."""
+    return {
+        (figure.series.policy, *figure.series.name): figure
+        for figure in scored.estimates
+        if figure.cluster is None and not figure.series.by
+    }
 
 
 def lines(scored: Scored, scope: Scope | None = None) -> list[Line]:

@@ -15,7 +15,7 @@ from typing import Any
 from lookup.errors import SettingsError
 from lookup.model.quoting import quantity
 from lookup.model.sentences import Argument, Sentence
-from lookup.report.comparison import NOTHING, interval_text, label, signed_text, value_text
+from lookup.report.comparison import NOTHING, interval_text, label, pooled, signed_text, value_text
 from lookup.report.folder import Run
 from lookup.report.markdown import markdown_table
 from lookup.score.luck import Estimate
@@ -118,7 +118,7 @@ def compare_runs(first: Run, second: Run) -> Difference:
         if asked[0].get(key) != asked[1].get(key)
     )
     shared = [name for name in first.scored.plan.policies if name in second.scored.plan.policies]
-    figures = [_figures(run) for run in (first, second)]
+    figures = [pooled(run.scored) for run in (first, second)]
     metrics = {metric.name: metric for run in (second, first) for metric in run.scored.metrics}
     changes = []
     for policy in shared:
@@ -217,14 +217,6 @@ def difference_markdown(difference: Difference) -> str:
         rows = [change.row for change in difference.changed]
         blocks += ["## Figures", "\n".join(markdown_table(FIGURE_HEADS, rows))]
     return "\n\n".join(blocks) + "\n"
-
-
-def _figures(run: Run) -> dict[tuple[str, str, str | None], Estimate]:
-    return {
-        (figure.series.policy, *figure.series.name): figure
-        for figure in run.scored.estimates
-        if figure.cluster is None and not figure.series.by
-    }
 
 
 def _bounds(figure: Estimate | None) -> tuple[float, ...] | None:

@@ -183,10 +183,8 @@ def _check(verdict: Verdict, scored: Scored) -> Check:
 
 def _by_verdict(verdict: Verdict, scored: Scored) -> Check:
     check = _check(verdict, scored)
-    if verdict.holds_for == "placement" and not scored.plan.rules.accept_placement:
-        return replace(
-            check, reason=check.reason or "it holds for one placement only: another draw of luck may turn it"
-        )
+    if verdict.holds_for == "placement" and _placement(scored):
+        return replace(check, reason=check.reason or _placement(scored))
     if verdict.verdict == "worse":
         return replace(check, outcome="failed", reason="it is worse on a primary metric")
     if verdict.verdict == "inconclusive":
@@ -247,6 +245,7 @@ def _changes(scored: Scored, budget: Mapping[str, float], difference: Difference
 
 
 def _placement(scored: Scored) -> str:
+    """Return why a verdict on one placement decides nothing; an empty text if the settings accept it."""
     if scored.plan.rules.accept_placement:
         return ""
     return "it holds for one placement only: another draw of luck may turn it"

@@ -26,6 +26,7 @@ from lookup.report.comparison import (
     own_direction,
     parts,
     policies_in_order,
+    pooled,
     signed_text,
     value_text,
     verdict_rows,
@@ -95,17 +96,9 @@ def _answer(scored: Scored) -> Iterator[Block]:
         yield Paragraph("What to be careful about stands under “Before you trust it”, near the end.", "note")
 
 
-def _pooled(scored: Scored) -> dict[tuple[str, str, str | None], Estimate]:
-    return {
-        (figure.series.policy, *figure.series.name): figure
-        for figure in scored.estimates
-        if figure.cluster is None and not figure.series.by
-    }
-
-
 def _locality(scored: Scored) -> tuple[str, str | None] | None:
     """Return the figure that stands for locality: the match of a label that decides, else of a rack, else distance."""
-    estimates = _pooled(scored)
+    estimates = pooled(scored)
     primary = {(verdict.metric, verdict.key) for verdict in scored.verdicts if verdict.primary}
     keys = [key for policy, metric, key in estimates if metric == "match_ratio"]
     names: list[tuple[str, str | None]]
@@ -122,7 +115,7 @@ def _locality(scored: Scored) -> tuple[str, str | None] | None:
 def _trade(scored: Scored) -> Iterator[Block]:
     locality = _locality(scored)
     chosen = () if locality is None else (locality, ("imbalance_max_mean", None), ("moves", None))
-    estimates, metrics = _pooled(scored), {metric.name: metric for metric in scored.metrics}
+    estimates, metrics = pooled(scored), {metric.name: metric for metric in scored.metrics}
     rows: list[list[object]] = []
     texts: list[list[str | Cell]] = []
     for policy in policies_in_order(scored) if chosen else ():

@@ -40,7 +40,7 @@ _MEANINGS: Mapping[Word, str] = {
     "equivalent": "the interval, widened by the fidelity gap, lies within the margin, or all figures are the same",
     "inconclusive": "this log cannot tell; the reason says why",
 }
-_NOT_JUDGED = "there is no interval, so that no log can tell; the reason says why"
+_NOT_JUDGED = "there is no interval, or no figure to compare; the reason says why"
 #: Metrics that count some of what another counts; those of a metric's keys are found by their names.
 _PARTS_OF: Mapping[str, str] = {"cycle_moves": "moves", "redundant_moves": "moves"}
 
