@@ -317,24 +317,10 @@ def _mapping(columns: Mapping[str, Sequence[str]], header: str, delimiter: str, 
     if not times or not topics:
         return None
     time, topic = times[0], topics[0]
-    lines = ['use = "delimited"', "", "# How a line is cut into columns."]
-    is_topic = all(map(_TOPIC.match, columns[topic]))
-    if is_topic:
-        # A template makes a topic of its parts, so the line is cut within the topic, too.
-        named = {name: f"c{place}" for place, name in enumerate(columns, start=1)}
-        within = re.escape(delimiter)
-        parts = rf"(?P<domain>(?:non-)?persistent)://(?P<tenant>[^/]+)/(?P<namespace>[^/]+)/(?P<local>[^{within}]+)"
-        groups = (parts if name == topic else f"(?P<{group}>[^{within}]*)" for name, group in named.items())
-        lines.append(f"# {', '.join(f'{group}: {name}' for name, group in named.items() if name != topic)}")
-        lines.append(f"pattern = {_toml(within.join(groups))}")
-        lines += [f"comment = {_toml(header)}  # the header"] if header else []
+    named, lines = _cutting(columns, topic, header, delimiter, quote)
+    template = f"persistent://log/{'paths' if topic in _NAMES['topic'] else 'values'}/{{{topic}}}"
+    if topic not in named:
         template = "{domain}://{tenant}/{namespace}/{local}"
-    else:
-        named = {name: name for name in columns}
-        lines.append(f"delimiter = {_toml(delimiter)}")
-        lines += [f"quote = {_toml(quote)}"] if quote else []
-        lines += [] if header else ["header = false", f"columns = {_toml(list(columns))}"]
-        template = f"persistent://log/{'paths' if topic in _NAMES['topic'] else 'values'}/{{{topic}}}"
     lines += ["", "# When a lookup came, and for what; characters that a topic may not have are percent-encoded."]
     lines.append(f"timestamp = {{ column = {_toml(named[time])}, format = {_toml(_format_of(columns[time]))} }}")
     lines.append(f"topic = {_toml(template)}")
@@ -352,12 +338,35 @@ def _mapping(columns: Mapping[str, Sequence[str]], header: str, delimiter: str, 
     lines += [
         "",
         "# Lookup properties that clients would have sent; docs/getting-lookups.md has the rules.",
+        "[properties]",
     ]
-    lines.append("[properties]")
     lines += [f"{_toml(name.lower())} = {{ column = {_toml(named[name])} }}" for name in labels]
     if not labels:
         lines.append('# rack = { column = "host", rule = "cidr", networks = { "10.1.0.0/16" = "a" }, default = "b" }')
     return "\n".join(lines) + "\n"
+
+
+def _cutting(
+    columns: Mapping[str, Sequence[str]], topic: str, header: str, delimiter: str, quote: str
+) -> tuple[dict[str, str], list[str]]:
+    """Return what columns are called in the mapping, and its lines that say how a line is cut.
+
+    The column of complete topics has no name: a template makes a topic of its parts, so they are cut apart as well.
+    """
+    lines = ['use = "delimited"', "", "# How a line is cut into columns."]
+    if not all(map(_TOPIC.match, columns[topic])):
+        lines.append(f"delimiter = {_toml(delimiter)}")
+        lines += [f"quote = {_toml(quote)}"] if quote else []
+        lines += [] if header else ["header = false", f"columns = {_toml(list(columns))}"]
+        return {name: name for name in columns}, lines
+    named = {name: f"c{place}" for place, name in enumerate(columns, start=1) if name != topic}
+    end, around = re.escape(delimiter + quote), f"{quote}?" if quote else ""
+    parts = rf"(?P<domain>(?:non-)?persistent)://(?P<tenant>[^/]+)/(?P<namespace>[^/]+)/(?P<local>[^{end}]+)"
+    groups = (parts if name == topic else f"(?P<{named[name]}>[^{end}]*)" for name in columns)
+    lines.append(f"# {', '.join(f'{group}: {name}' for name, group in named.items())}")
+    lines.append(f"pattern = {_toml(re.escape(delimiter).join(f'{around}{group}{around}' for group in groups))}")
+    lines += [f"comment = {_toml(header)}  # the header"] if header else []
+    return named, lines
 
 
 def _named(columns: Iterable[str], names: Sequence[str]) -> list[str]:

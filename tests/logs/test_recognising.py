@@ -12,8 +12,10 @@ import pytest
 
 from lookup.engine.plugins import load_plugins
 from lookup.errors import InputError
+from lookup.logs.ingest import reader_of
 from lookup.logs.recognising import Recognised, recognise
-from lookup.model.documents import toml_table
+from lookup.logs.sources import open_lines
+from lookup.model.documents import Row, toml_table
 
 _TOPIC = "persistent://t/ns/orders"
 _ASKED, _ANSWERED = f"[{_TOPIC}] Received Lookup from /10.1.2.3:51234 for 7", f"[{_TOPIC}] Lookup result Optional.empty"
@@ -50,6 +52,7 @@ _LOGS = {
     "tabs": ("host\ttime\turl\tbytes\nh1\t807235202\t/a b\t5\nh2\t807235203\t/c\t-\n", "delimited"),
     "semicolons, quoted": ('"when";"page";"zone"\n"2026-01-31 12:00:00";"/a;b";"z1"\n', "delimited"),
     "no header": ("1769860800123,/a,h1\n1769860801123,/b,h2\n", "delimited"),
+    "full topics, quoted": (f'"at","topic","ip"\n"2026-01-31T12:00:00Z","{_TOPIC}","10.0.0.1"\n', "delimited"),
     "full topics": (f"time|topic|client\n1769860800|{_TOPIC}|c1\n1769860801|non-{_TOPIC}-2|c2\n", "delimited"),
 }  # fmt: skip
 
@@ -75,6 +78,17 @@ def test_what_the_log_holds_is_known(tmp_path: Path) -> None:
     assert toml_table(found.mapping)["ignore"] == ["more"]
     assert _recognised(tmp_path, _LOGS["broker"][0]).brokers == ["b1:8080"]
     assert _recognised(tmp_path, _LOGS["semicolons, quoted"][0]).labels == {"zone": ["z1"]}
+
+
+def test_a_complete_topic_is_taken_apart(tmp_path: Path) -> None:
+    """What was one column becomes the same topic again."""
+    mapping = _recognised(tmp_path, _LOGS["full topics, quoted"][0]).mapping
+    reader = reader_of(load_plugins(), toml_table(mapping), "mapping")
+
+    (row,) = reader.parse(open_lines(str(tmp_path / "x.log")), "x.log")
+
+    assert isinstance(row, Row)
+    assert (row.values["topic"], row.values["client"]) == (_TOPIC, "10.0.0.1")
 
 
 def test_a_log_may_be_packed_and_a_folder(tmp_path: Path) -> None:
