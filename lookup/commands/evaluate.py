@@ -113,10 +113,13 @@ def _check_output(arguments: argparse.Namespace, settings: EvaluationFile) -> No
     from lookup.logs.outputs import relation
 
     inputs = {f"inputs.{name}": path for name, path in given_inputs(settings).items()}
+    outputs = {"output": "folder", "junit": "file", "comment": "file"}
     problems = [
-        f"--output: {arguments.output} {overlap} {path}, which is {name}; name a folder apart from the inputs"
+        f"--{flag}: {output} {overlap} {path}, which is {name}; name a {kind} apart from the inputs"
+        for flag, kind in outputs.items()
+        if (output := getattr(arguments, flag)) is not None
         for name, path in {"--config": arguments.config, **inputs}.items()
-        if (overlap := relation(arguments.output, path)) is not None
+        if (overlap := relation(output, path)) is not None
     ]
     if problems:
         raise SettingsError(problems)

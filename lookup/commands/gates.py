@@ -140,6 +140,12 @@ def demands_of(arguments: argparse.Namespace) -> Demands:
     for name, path in files.items():
         if not path or Path(path).is_dir():
             raise SettingsError(f"--{name}: {path or 'an empty path'} is no file; name one to be written")
+        others = {"--budget": arguments.budget, **{f"--{other}": files[other] for other in files if other != name}}
+        for flag, other in others.items():
+            if other is not None and Path(other).resolve() == Path(path).resolve():
+                raise SettingsError(f"--{name}: {path} is that of {flag} as well; name a file of its own")
+    if arguments.page_url is not None and arguments.comment is None:
+        raise SettingsError("--page-url: is for a comment; give --comment FILE as well")
     earlier = None
     if arguments.against is not None:
         from lookup.report.folder import read_run

@@ -103,6 +103,28 @@ def test_a_wrong_budget_is_one_sentence(lookup: Run, tmp_path: Path, content: st
     assert not (run / "report.html").exists()
 
 
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (("--comment", "{budget}"), "--comment: {budget} is that of --budget as well; name a file of its own"),
+        (("--junit", "{folder}/x", "--comment", "{folder}/x"), "--junit: {folder}/x is that of --comment as well"),
+        (("--junit", "{folder}"), "--junit: {folder} is no file; name one to be written"),
+        (("--page-url", "https://ci.example.org"), "--page-url: is for a comment; give --comment FILE as well"),
+    ],
+)
+def test_files_of_a_pipeline_are_checked_first(
+    lookup: Run, tmp_path: Path, budget: Path, flags: tuple[str, ...], sentence: str
+) -> None:
+    """Nothing that is read is replaced, and no flag is without effect."""
+    names = {"folder": str(tmp_path), "budget": str(budget)}
+    words = [word.format(**names) for word in flags]
+
+    (mistake,) = lookup("report", write_run(tmp_path / "run", result()), "--budget", budget, *words).mistakes
+
+    assert mistake.startswith(sentence.format(**names))
+    assert budget.read_text().startswith("[budget]")
+
+
 @pytest.fixture(scope="module")
 def replayed(tmp_path_factory: pytest.TempPathFactory, log: Path) -> tuple[Path, Path]:
     """Evaluate a small log in this process; the evaluation and its results."""
@@ -140,3 +162,13 @@ def test_a_budget_is_checked_before_anything_is_replayed(
 
     assert mistakes == ["--budget: no metric is named 'movess'; did you mean 'moves'?"]
     assert not (tmp_path / "o").exists()
+
+
+def test_a_comment_does_not_replace_what_is_read(lookup: Run, tmp_path: Path, replayed: tuple[Path, Path]) -> None:
+    """Neither the settings nor a table."""
+    config, _ = replayed
+    flags = ("--comment", config, "--master", "none")
+
+    (mistake,) = lookup("evaluate", "--config", config, "--output", tmp_path / "o", *flags).mistakes
+
+    assert mistake == f"--comment: {config} is {config}, which is --config; name a file apart from the inputs"
