@@ -254,7 +254,7 @@ def _ending(step: OwnerStep) -> str:
     if cycle is None:
         return "the shedder took it"
     excess = "" if cycle["excess"] is None else f", the farthest broker {cycle['excess']:.4f} above what is tolerated"
-    return f"the shedder took it: {cycle['reason']}{excess}"
+    return f"the shedder took it: {step.reason or cycle['reason']}{excess}"
 
 
 def _print_seen(

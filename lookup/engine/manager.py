@@ -40,7 +40,7 @@ from lookup.engine.units import goes_by_bytes, in_bytes
 from lookup.errors import ArgumentError, InputError, StateError
 from lookup.model.broker import Broker, Candidates, Roster
 from lookup.model.bundles import NamespacePolicies
-from lookup.model.decision import Assigned, Decision, Reason, Split, Unanswered, Unload
+from lookup.model.decision import Assigned, CycleReason, Decision, Reason, Split, Unanswered, Unload
 from lookup.model.load import Load
 from lookup.model.names import is_internal_topic, pinned_broker
 from lookup.model.recent import Recent
@@ -454,10 +454,10 @@ class LoadManager:
     def _book_unload(self, unload: Unload) -> None:
         self._unloaded.put(unload.bundle, self._tick_us)
         number = None if unload.destination is None else self._registered_number(unload.destination)
-        self._move(unload.bundle, "shed", number)
+        self._move(unload.bundle, "shed", number, unload.reason)
 
-    def _move(self, bundle: str, cause: Cause, number: int | None) -> None:
-        self._take(bundle, cause, self._tick_us, course=RELEASE if number is None else AT_ONCE)
+    def _move(self, bundle: str, cause: Cause, number: int | None, reason: CycleReason | None = None) -> None:
+        self._take(bundle, cause, self._tick_us, course=RELEASE if number is None else AT_ONCE, reason=reason)
         if number is not None:
             self._give(bundle, number, self._tick_us, course=TRANSFER)
 
@@ -467,8 +467,10 @@ class LoadManager:
         self._book.give(bundle, number, ts_us, propensity=propensity, course=course)
         self._changed()
 
-    def _take(self, bundle: str, cause: Cause, ts_us: int, *, course: Course = AT_ONCE) -> None:
-        if self._book.take(bundle, cause, ts_us, course=course):
+    def _take(
+        self, bundle: str, cause: Cause, ts_us: int, *, course: Course = AT_ONCE, reason: CycleReason | None = None
+    ) -> None:
+        if self._book.take(bundle, cause, ts_us, course=course, reason=reason):
             self._changed()
 
     def _changed(self) -> None:

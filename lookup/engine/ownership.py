@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from lookup.engine.channel.service_unit import ServiceUnitState
 from lookup.errors import StateError
+from lookup.model.decision import CycleReason
 from lookup.model.recent import Recent
 
 __all__ = [
@@ -257,6 +258,8 @@ class OwnerChange(NamedTuple):
     decided: bool = False
     #: the states the bundle goes through first; None if there are none, or they take no time
     hand_over: HandOver | None = None
+    #: why a shedder took the bundle away, if it distinguishes its unloads
+    reason: CycleReason | None = None
 
 
 class _Past(NamedTuple):
@@ -310,11 +313,14 @@ class OwnerBook:
         if len(self._ownership) > self._most:
             self.take(self._ownership.oldest(), "forgotten", ts_us)
 
-    def take(self, bundle: str, cause: Cause, ts_us: int, *, course: Course = AT_ONCE) -> bool:
+    def take(
+        self, bundle: str, cause: Cause, ts_us: int, *, course: Course = AT_ONCE, reason: CycleReason | None = None
+    ) -> bool:
         """Take a bundle from its owner; false if it has none.
 
         Args:
             course: the states the bundle goes through before it is free.
+            reason: why its shedder takes it, if that distinguishes its unloads.
         """
         number, ended = self._ownership.take(bundle), self.hand_overs.end(bundle, ts_us)
         if number is None:
@@ -326,7 +332,7 @@ class OwnerBook:
         self._propensities.pop(bundle, None)
         self._past.put(bundle, _Past(owner, cause))
         hand_over = self.hand_overs.begin(bundle, course, ts_us, owner)
-        self._changes.append(OwnerChange(ts_us, bundle, owner, None, cause, hand_over=hand_over))
+        self._changes.append(OwnerChange(ts_us, bundle, owner, None, cause, hand_over=hand_over, reason=reason))
         return True
 
     def propensity(self, bundle: str) -> float | None:

@@ -123,7 +123,7 @@ OWNER_CHANGES = pa.schema(
     ]
 )
 
-#: Intervals of ownership, `to` null if it outlasts the log.
+#: Intervals of ownership, `to` null if it outlasts the log; `reason` is the shedder's, if it has one for each unload.
 OWNERS = pa.schema(
     [
         ("cluster", pa.string()),
@@ -135,6 +135,7 @@ OWNERS = pa.schema(
         ("to", _TS),
         ("state", pa.string()),
         ("ended_by", pa.string()),
+        ("reason", pa.string()),
     ]
 )
 

@@ -300,22 +300,37 @@ class _PartingWalk:
         Args:
             starts: atom, row and parting, -1 for none, of every change; in order of time for each atom.
         """
-        table = np.array(starts, dtype=np.int64)
-        table = table[np.argsort(table[:, 0] * (len(rows) + 1) + table[:, 1], kind="stable")]
-        keys = table[:, 0] * (len(rows) + 1) + table[:, 1]
-        is_touched = np.zeros(len(self._parted), dtype=bool)
-        is_touched[table[:, 0]] = True
+        atom, first, parting = np.array(starts, dtype=np.int64).T
+        # In order of time for each atom; of several changes at one row the last holds, since others have no rows.
+        order = np.lexsort((np.arange(len(atom)), first, atom))
+        atom, first, parting = atom[order], first[order], parting[order]
         whole = slice(0, len(rows))
         atoms = rows.column("atom", whole)
-        places = np.flatnonzero(is_touched[atoms])
-        # The last change of the row's atom at or before the row; of several at one row the last.
-        found = np.searchsorted(keys, atoms[places].astype(np.int64) * (len(rows) + 1) + places, side="right") - 1
-        parting = np.where((found >= 0) & (table[found, 0] == atoms[places]), table[found, 2], -1)
-        places, parting = places[parting >= 0], parting[parting >= 0]
-        weights: Any = rows.constant("weight")
-        weights = np.full(len(places), float(weights)) if weights is not None else rows.column("weight", whole)[places]
-        self._lookups.append(np.bincount(parting).astype(np.float64))
-        self._micro.append(np.bincount(parting, weights=weights).astype(np.float64))
+        # Rows by atom, once for the day: a parting's rows are then a stretch of them. Short integers sort fastest.
+        is_short = len(self._parted) <= np.iinfo(np.uint16).max
+        by_atom = np.argsort(atoms.astype(np.uint16) if is_short else atoms, kind="stable")
+        ends = np.cumsum(np.bincount(atoms, minlength=len(self._parted)))
+        bounds = np.concatenate([[0], ends]).tolist()
+        low = np.array(
+            [
+                bounds[one] + int(np.searchsorted(by_atom[bounds[one] : bounds[one + 1]], row))
+                for one, row in zip(atom.tolist(), first.tolist(), strict=True)
+            ],
+            dtype=np.int64,
+        )
+        is_last = np.append(atom[1:] != atom[:-1], True)
+        high = np.where(is_last, ends[atom], np.append(low[1:], 0))
+        constant: Any = rows.constant("weight")
+        lookups = (high - low).astype(np.float64)
+        if constant is None:
+            # Whole micro-units below 2**53, so that sums in any order are exact.
+            summed = np.concatenate([[0.0], np.cumsum(rows.column("weight", whole)[by_atom], dtype=np.float64)])
+            micro = summed[high] - summed[low]
+        else:
+            micro = lookups * float(constant)
+        counted = parting >= 0
+        self._lookups.append(np.bincount(parting[counted], weights=lookups[counted]).astype(np.float64))
+        self._micro.append(np.bincount(parting[counted], weights=micro[counted]).astype(np.float64))
 
     def counts(self) -> list[CauseCount]:
         """Return the partings by cause; those without a lookup are left out."""

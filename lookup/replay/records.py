@@ -20,7 +20,7 @@ from lookup.engine.channel.service_unit import ServiceUnitState
 from lookup.engine.cycles import CycleReport
 from lookup.engine.ownership import HandOver, OwnerChange
 from lookup.logs.schema import CELLS, CYCLES, DECISIONS, FLOWS, OWNERS
-from lookup.model import Decision, Unload
+from lookup.model import CycleReason, Decision, Unload
 from lookup.model.batch import Batch
 from lookup.model.broker import Location
 from lookup.model.topology import LEVELS
@@ -77,6 +77,8 @@ class OwnerInterval:
     #: why it ended: "forced", "shed", "admin", "split", or "settled" if a hand-over went on
     ended_by: str | None = None
     state: str = _OWNED
+    #: why a shedder ended it, if that distinguishes its unloads
+    reason: CycleReason | None = None
 
 
 class OwnerIntervals:
@@ -99,14 +101,14 @@ class OwnerIntervals:
             if is_void or interval.from_us >= end_us:
                 continue
             if interval.state != _OWNED and interval.to_us is not None and interval.to_us >= end_us:
-                interval.to_us = interval.ended_by = None
+                interval.to_us = interval.ended_by = interval.reason = None
             kept.append(interval)
         return kept
 
     def note(self, change: OwnerChange) -> None:
         """Begin or end intervals."""
         if change.broker is None:
-            self._end(change.bundle, change.ts_us, change.cause)
+            self._end(change.bundle, change.ts_us, change.cause, change.reason)
         begun = _in_transit(change.bundle, change.broker, change.hand_over)
         if change.broker is not None:
             start_us = begun[-1].to_us if begun else change.ts_us
@@ -129,14 +131,16 @@ class OwnerIntervals:
             self._all.append(after)
             self._open[child] = (*begun, after)
 
-    def _end(self, bundle: str, ts_us: int, ended_by: str) -> tuple[OwnerInterval, ...]:
+    def _end(
+        self, bundle: str, ts_us: int, ended_by: str, reason: CycleReason | None = None
+    ) -> tuple[OwnerInterval, ...]:
         """End the interval of a bundle that holds at an instant, and void those that were to follow."""
         ended = self._open.pop(bundle, ())
         for interval in ended:
             if interval.from_us > ts_us:
                 interval.to_us = interval.from_us - 1
             elif interval.to_us is None or interval.to_us > ts_us:
-                interval.to_us, interval.ended_by = ts_us, ended_by
+                interval.to_us, interval.ended_by, interval.reason = ts_us, ended_by, reason
         return ended
 
 
@@ -190,6 +194,7 @@ def owner_table(name: RunName, intervals: Sequence[OwnerInterval]) -> pa.Table:
         "to": [interval.to_us for interval in intervals],
         "state": [interval.state for interval in intervals],
         "ended_by": [interval.ended_by for interval in intervals],
+        "reason": [interval.reason for interval in intervals],
     }
     return _table(OWNERS, name, len(intervals), columns)
 

@@ -50,6 +50,8 @@ class OwnerStep:
     propensity: float | None
     #: "forced", "shed", "admin", "split", "settled"; None: it lasts
     ended_by: str | None
+    #: the shedder's reason for this unload, if it distinguishes them
+    reason: str | None
     #: figures of the cycle that took the bundle away
     cycle: Mapping[str, Any] | None
     #: µs since this broker lost the bundle, if it had it before
@@ -210,6 +212,8 @@ def history_of(run: Run, name: RunName, *, topic: str | None = None, bundle: str
             decision=None if decision is None else decision_id(name, decision["number"]),
             propensity=None if decision is None else decision["propensity"],
             ended_by=row["ended_by"],
+            # Runs of an earlier version have no such column.
+            reason=row.get("reason"),
             cycle=by_time.get(row["to"]) if row["ended_by"] == "shed" else None,
         )
         steps.append(replace(step, returned_after_us=_away_us(steps, step)))

@@ -234,7 +234,7 @@ class ExclusiveWalk(Walk):
         changes = self.manager.take_changes()
         for place, change in enumerate(changes):
             if change.broker is None:
-                self._end(change.bundle, change.ts_us, change.cause)
+                self._end(change.bundle, change.ts_us, change.cause, change.reason)
                 after = changes[place + 1] if place + 1 < len(changes) else None
                 if why == "move" and (after is None or after.bundle != change.bundle):
                     self._begin(change.bundle, None, change.ts_us, ["Releasing"])
@@ -267,18 +267,18 @@ class ExclusiveWalk(Walk):
         step = self.world.handover_us
         rows: list[Row] = [
             {"bundle": bundle, "broker": broker, "from": ts + place * step, "to": ts + (place + 1) * step}
-            | {"state": state, "ended_by": "settled"}
+            | {"state": state, "ended_by": "settled", "reason": None}
             for place, state in enumerate(states if step else ())
         ]
         if broker is not None:
             start = ts + len(rows) * step
-            owned = {"bundle": bundle, "broker": broker, "from": start, "to": None, "state": "Owned", "ended_by": None}
-            rows.append(owned)
+            owned = {"bundle": bundle, "broker": broker, "from": start, "to": None, "state": "Owned"}
+            rows.append({**owned, "ended_by": None, "reason": None})
         self.held[bundle] = rows
         self.owners += rows
         return rows
 
-    def _end(self, bundle: str, ts: int, cause: str) -> list[Row] | None:
+    def _end(self, bundle: str, ts: int, cause: str, reason: str | None = None) -> list[Row] | None:
         """End what holds at an instant, and strike out what was to come after."""
         held = self.held.pop(bundle, None)
         for row in held or ():
@@ -286,6 +286,7 @@ class ExclusiveWalk(Walk):
                 self.owners[:] = [other for other in self.owners if other is not row]
             elif row["to"] is None or row["to"] > ts:
                 row["to"], row["ended_by"] = ts, cause
+                row["reason"] = None if reason is None else str(reason)
         return held
 
     def _state(self, bundle: str, ts: int) -> str | None:
@@ -299,7 +300,7 @@ class ExclusiveWalk(Walk):
         return [
             row
             if row["to"] is None or row["to"] < end or row["state"] == "Owned"
-            else {**row, "to": None, "ended_by": None}
+            else {**row, "to": None, "ended_by": None, "reason": None}
             for row in self.owners
             if row["from"] < end
         ]
