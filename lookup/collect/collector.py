@@ -120,10 +120,13 @@ def collect(
         recording.begin(past.until_us)
         records: Queue[observing.Record] = Queue(_MOST_WAITING)
         with ExitStack() as stack:
-            sources = _sources(endpoints, rest, name, records, stack)
-            # At the end in the reverse order: all are stopped before one is waited for.
+            sources, client = _sources(endpoints, rest, name, records)
+            # At the end in the reverse order: all are stopped, what they wait for ends, they are waited for. A process
+            # that ends while the library still waits is aborted.
             for source in sources:
                 stack.callback(source.join, 5.0)
+            if client is not None:
+                stack.callback(client.close)
             for source in sources:
                 stack.callback(source.stopped.set)
                 source.start()
@@ -151,19 +154,20 @@ def _asked_name(rest: AdminRest | None) -> str:
 
 
 def _sources(
-    endpoints: Endpoints, rest: AdminRest | None, cluster: str, records: Queue[observing.Record], stack: ExitStack
-) -> list[Source]:
+    endpoints: Endpoints, rest: AdminRest | None, cluster: str, records: Queue[observing.Record]
+) -> tuple[list[Source], pulsar.Client | None]:
+    """Make the sources that are given, and the client that those of topics share."""
     sources: list[Source] = []
+    client: pulsar.Client | None = None
     if endpoints.zookeeper is not None:
         sources.append(RegistrySource(endpoints.zookeeper, records, endpoints.credentials))
     if rest is not None:
         sources.append(AdminSource(rest, records, cluster, lists_brokers=endpoints.zookeeper is None))
     if endpoints.service_url is not None:
-        client: pulsar.Client = pulsar_client(endpoints.service_url, endpoints.credentials)
-        stack.callback(client.close)
+        client = pulsar_client(endpoints.service_url, endpoints.credentials)
         topics = (STATE_TOPIC, BROKER_LOAD_TOPIC, TOP_BUNDLES_TOPIC)
-        sources.extend(TopicSource(topic, lambda: client, records) for topic in topics)
-    return sources
+        sources.extend(TopicSource(topic, client, records) for topic in topics)
+    return sources, client
 
 
 @dataclass

@@ -16,7 +16,7 @@ import time
 import urllib.error
 import urllib.request
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -371,7 +371,7 @@ _SOURCE_OF: Mapping[str, observing.SourceName] = {
 class TopicSource(Source):
     """Reads one of the load manager's topics; the state topic from its beginning, others from now on."""
 
-    def __init__(self, topic: str, client: Callable[[], pulsar.Client], records: Queue[observing.Record]) -> None:
+    def __init__(self, topic: str, client: pulsar.Client, records: Queue[observing.Record]) -> None:
         super().__init__(_SOURCE_OF[topic], records)
         self._topic, self._client = topic, client
         self._reader: pulsar.Reader | None = None
@@ -385,7 +385,7 @@ class TopicSource(Source):
         if self._reader is None:
             # Compacted: the topic keeps no archive, and what compaction has left is what holds.
             is_persistent = self._topic.startswith("persistent")
-            self._reader = self._client().create_reader(self._topic, self._after, is_read_compacted=is_persistent)
+            self._reader = self._client.create_reader(self._topic, self._after, is_read_compacted=is_persistent)
             self._connected_at = time.monotonic()
             self.works()
         try:

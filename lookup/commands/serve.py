@@ -75,7 +75,7 @@ def _state_topic(section: CollectSection, records: Queue[Record]) -> Iterator[So
         raise InputError(f"collect: {error}") from None
     client = pulsar_client(section.service_url, credentials)
     try:
-        yield TopicSource(STATE_TOPIC, lambda: client, records)
+        yield TopicSource(STATE_TOPIC, client, records)
     finally:
         client.close()
 

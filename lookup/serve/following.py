@@ -68,8 +68,9 @@ class Follower(Thread):
     def __exit__(self, *_: object) -> None:
         self._stopped.set()
         self._source.stopped.set()
-        self._source.join(5.0)
+        # This ends what the source waits for: a process that ends while its library still waits is aborted.
         self._connected.__exit__(None, None, None)
+        self._source.join(5.0)
 
     def run(self) -> None:
         """Take records until stopped."""
