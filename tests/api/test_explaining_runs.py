@@ -115,7 +115,7 @@ def test_the_settings_that_are_named_change_the_cycle_of_a_replay(run: Path, tmp
 
 
 def test_every_change_of_owner_has_its_cause(run: Path) -> None:
-    """Of every bundle under every policy: each owner came by a decision, the shedder, a split or a hand-over."""
+    """Of bundles under every policy: each owner came by a decision, the shedder, a split or a hand-over."""
     for policy in ("stock", "rack", "fewest"):
         decisions, owners = _rows(run, policy, "decisions"), _rows(run, policy, "owners")
         made = {f"east/{policy}/1/{number}": row for number, row in enumerate(decisions)}
@@ -127,7 +127,9 @@ def test_every_change_of_owner_has_its_cause(run: Path) -> None:
                 if step.began_by == "shedder":
                     assert policy != "fewest"
                 if step.ended_by == "shed":
+                    # Of the two shedders `transfer` says why it takes a bundle.
                     assert step.cycle is not None
+                    assert step.reason == (step.cycle["reason"] if policy == "rack" else None)
                 assert step.began_by != "log" or step.from_us == history.steps[0].from_us or step.broker is None
 
 
