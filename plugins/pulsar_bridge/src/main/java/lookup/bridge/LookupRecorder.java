@@ -14,10 +14,9 @@ import org.slf4j.LoggerFactory;
 /** Sends lookups to the decision server, in batches and from its own thread; drops and counts what its queue cannot hold. */
 final class LookupRecorder {
     private static final Logger LOG = LoggerFactory.getLogger(LookupRecorder.class);
-    /** Ten seconds of a thousand lookups each: 3 MB, and at most 100 MB if all are of the largest size. */
-    private static final int QUEUE = 10_000;
-    /** Characters of a lookup's topic, twice, and properties: 400 stay below the 4 MiB that a server takes, escaped as well. */
-    private static final int LARGEST = 1_600, BATCH = 400;
+    /** Lookups that wait at most, ten seconds of a thousand each and some 50 MB if all are of the largest size; characters of one, its
+     *  topic twice and properties; and lookups of a batch, which stay below the 4 MiB that a server takes, escaped as well. */
+    private static final int QUEUE = 10_000, LARGEST = 1_600, BATCH = 400;
 
     /** A lookup that was answered. It becomes JSON in the recorder's thread: the broker's threads have lookups to answer. */
     record Lookup(long ts, String topic, String bundle, Map<String, String> properties, String result, String answer,
@@ -59,14 +58,15 @@ final class LookupRecorder {
                 // Until the server is well, lookups stay in the queue: no batch is lost by trying.
                 server.record(new byte[0]);
                 while (!isClosed || !queue.isEmpty()) {
-                    // Not by waiting at the queue itself: that thread is woken for every lookup.
-                    Thread.sleep(queue.size() < BATCH && !isClosed ? 200 : 0);
-                    queue.drainTo(batch, BATCH);
-                    if (!batch.isEmpty()) {
+                    // A burst of lookups has the processors first. Who waits at the queue itself is woken for every lookup.
+                    for (int looks = 0; looks < 10 && queue.size() < QUEUE / 2 && !isClosed; looks++) {
+                        Thread.sleep(100);
+                    }
+                    while (queue.drainTo(batch, BATCH) > 0) {
                         server.record(LookupPolicyLoadManager.JSON.writeValueAsBytes(
                                 Map.of("broker", broker, "dropped", dropped.get(), "lookups", batch)));
+                        batch.clear();
                     }
-                    batch.clear();
                 }
             } catch (IOException | InterruptedException | RuntimeException e) {
                 LOG.warn("Lookups are not sent until the decision server is well, {} were lost since the start: {}",
