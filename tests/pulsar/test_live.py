@@ -190,7 +190,7 @@ def test_what_was_recorded_is_evaluated(run: _Run) -> None:
     for name in ("evaluate before", "evaluate after"):
         done = run.printed[name]
         assert done.returncode in (0, 3), done.stderr
-        (line,) = [line for line in done.stdout.splitlines() if "match_ratio[rack]" in line]
+        (line,) = [line for line in done.stdout.splitlines() if line.startswith("| ↑ match_ratio[rack]")]
         assert _MARKS & set(line), done.stdout
 
 
