@@ -65,13 +65,25 @@ def test_tasks_answer_in_the_order_of_their_items(workers: Workers) -> None:
     assert parallelism(workers) >= 1
 
 
-def test_a_job_says_how_far_it_is(workers: Workers) -> None:
+def test_a_job_says_how_far_it_is(workers: Workers, tmp_path: Path) -> None:
     """From no task to all of them, with the rows of all, and to nothing outside `watched_by`."""
     seen: list[tuple[int, int, int]] = []
+    halfway = tmp_path / "halfway"
 
-    with watched_by(lambda *far: seen.append(far)):
-        run_tasks(workers, [0.0, 0.0, 1.5], None, lambda pause_s, shared: time.sleep(pause_s), rows=30)
-    run_tasks(workers, [1], None, lambda item, shared: item)
+    def watch(done: int, of: int, rows: int) -> None:
+        seen.append((done, of, rows))
+        if 0 < done < of:
+            halfway.touch()
+
+    def wait(is_last: bool, halfway: Path) -> None:
+        """Let the last task end when it has been said that others have."""
+        deadline = time.monotonic() + 60
+        while is_last and not halfway.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+
+    with watched_by(watch):
+        run_tasks(workers, [False, False, True], halfway, wait, rows=30)
+    run_tasks(workers, [False], halfway, wait)
 
     assert (seen[0], seen[-1]) == ((0, 3, 30), (3, 3, 30))
     assert [done for done, _, _ in seen] == sorted(done for done, _, _ in seen)
