@@ -46,7 +46,7 @@ def _turn(item: pytest.Item) -> int:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """Start the suite's only Spark session: starting one takes ten seconds, tests share it."""
+    """Start the only Spark session of this process: starting one takes ten seconds, tests share it."""
     scratch = tmp_path_factory.mktemp("spark")
     session = create_session(
         "local[2]",
