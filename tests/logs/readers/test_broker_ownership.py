@@ -240,6 +240,8 @@ _SELECTED = _line(f"Selected new owner broker: b2:8080 for bundle: {_BUNDLE}.")
         # Both records follow this choice: either may be its own.
         (_record("Assigning", "b2:8080", ms=3), _record("Assigning", "b2:8080", ms=3), True),
         (_record("Assigning", "b2:8080", ms=3), _record("Assigning", "b3:8080", ms=2), False),
+        # An earlier choice of the same owner that came too late, printed when this one had been made.
+        (_record("Assigning", "b2:8080", ms=-271), _record("Releasing", None, "b2:8080", ms=-700), True),
         # Long after this choice, which held, the bundle was unloaded and another broker chose the same owner too late.
         (_record("Assigning", "b2:8080", ms=1275), _record("Owned", "b3:8080", ms=1286), True),
     ],
