@@ -7,7 +7,7 @@ import socket
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from itertools import pairwise
@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
 
 from tests.pulsar.clients import JavaClients
 from tests.pulsar.jvm import Installation, Jvm
@@ -260,11 +261,13 @@ class Cluster:
         """Return what each broker publishes in ZooKeeper, by its id; the REST does not show lookup properties."""
         zookeeper = KazooClient(self.zookeeper)
         zookeeper.start()
+        published = {}
         try:
-            return {
-                broker: json.loads(zookeeper.get(f"{REGISTRY}/{broker}")[0])
-                for broker in zookeeper.get_children(REGISTRY)
-            }
+            for broker in zookeeper.get_children(REGISTRY):
+                # One that is lost may leave in between.
+                with suppress(NoNodeError):
+                    published[broker] = json.loads(zookeeper.get(f"{REGISTRY}/{broker}")[0])
+            return published
         finally:
             zookeeper.stop()
             zookeeper.close()

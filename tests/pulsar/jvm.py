@@ -21,10 +21,7 @@ _OPENED = (
     "java.base/jdk.internal.misc", "java.base/jdk.internal.platform", "java.management/sun.management",
     "jdk.management/com.sun.management.internal",
 )  # fmt: skip
-# For JVMs of a few minutes: the second compiler and parallel collectors take cores from each other and never pay.
-_FLAGS = (
-    "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dio.netty.tryReflectionSetAccessible=true", "-Duser.timezone=UTC",
-)  # fmt: skip
+_FLAGS = ("-Dio.netty.tryReflectionSetAccessible=true", "-Duser.timezone=UTC")
 
 
 @dataclass(frozen=True)
@@ -33,6 +30,8 @@ class Installation:
 
     java: Path
     class_path: str
+    # For JVMs of a few minutes: the second compiler and parallel collectors take cores from each other and never pay.
+    options: tuple[str, ...] = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
 def installation() -> Installation:
@@ -151,6 +150,7 @@ class Jvm(Child):
         super().__init__(
             [
                 installed.java,
+                *installed.options,
                 *_FLAGS,
                 *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
                 f"-Xmx{heap_mb}m",

@@ -16,7 +16,6 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.pulsar.common.util.FutureUtil;
-import org.apache.pulsar.common.util.ObjectMapperFactory;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -91,9 +90,9 @@ final class DecisionServer {
     }
 
     /** Send a batch of lookups, or ask whether the server is well if there is none; wait, as no thread of the broker may. */
-    void record(byte[] batch) throws IOException, InterruptedException {
-        HttpRequest.Builder request = batch.length == 0 ? request("/health", PATIENCE)
-                : request("/record", PATIENCE).POST(HttpRequest.BodyPublishers.ofByteArray(batch));
+    void record(String batch) throws IOException, InterruptedException {
+        HttpRequest.Builder request = batch.isEmpty() ? request("/health", PATIENCE)
+                : request("/record", PATIENCE).POST(HttpRequest.BodyPublishers.ofString(batch));
         HttpResponse<String> answer = client.send(request.build(), HttpResponse.BodyHandlers.ofString());
         if (answer.statusCode() != 200) {
             throw new IOException(sentence(answer));
@@ -113,7 +112,7 @@ final class DecisionServer {
 
     private static Decision read(HttpResponse<String> answer, Set<String> candidates) {
         try {
-            JsonNode decision = ObjectMapperFactory.getMapper().getObjectMapper().readTree(answer.body());
+            JsonNode decision = LookupPolicyLoadManager.JSON.readTree(answer.body());
             String broker = decision.path("broker").asText();
             if (candidates.contains(broker)) {
                 return new Decision(broker, decision.path("decision").asText(), decision.path("policy").asText());

@@ -16,7 +16,6 @@ import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import lookup.bridge.DecisionServer.Decision;
-import lookup.bridge.LookupRecorder.Lookup;
 import lookup.bridge.PolicySettings.Mode;
 import org.apache.pulsar.broker.PulsarServerException;
 import org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl;
@@ -44,11 +43,7 @@ public class LookupPolicyLoadManager extends ExtensibleLoadManagerImpl {
 
     @Override
     public void start() throws PulsarServerException {
-        try {
-            settings = PolicySettings.of(pulsar.getConfiguration().getProperties());
-        } catch (IllegalArgumentException e) {
-            throw new PulsarServerException(e.getMessage());
-        }
+        settings = PolicySettings.of(pulsar.getConfiguration().getProperties());
         LOG.info("Lookup policies are in mode {}, the decision server is {}", settings.mode(), settings.server());
         server = new DecisionServer(settings);
         recorder = new LookupRecorder(pulsar.getBrokerId(), server);
@@ -65,7 +60,7 @@ public class LookupPolicyLoadManager extends ExtensibleLoadManagerImpl {
     @Override
     public CompletableFuture<Optional<BrokerLookupData>> assign(Optional<ServiceUnitId> topic, ServiceUnitId bundle,
             LookupOptions options) {
-        if (topic.isEmpty()) {
+        if (topic.isEmpty() || settings.mode() == Mode.RECORD && !recorder.hasRoom()) {
             return super.assign(topic, bundle, options);
         }
         long asked = ChronoUnit.MICROS.between(Instant.EPOCH, Instant.now());
@@ -77,9 +72,7 @@ public class LookupPolicyLoadManager extends ExtensibleLoadManagerImpl {
         assigned.whenComplete((owner, failure) -> {
             topics.remove(options);
             String answer = failure == null ? owner.map(LookupPolicyLoadManager::id).orElse(null) : null;
-            recorder.offer(new Lookup(asked, topic.get().toString(), bundle.toString(), options.getProperties(),
-                    answer == null ? "failed" : "connect", answer, trimToNull(options.getAdvertisedListenerName()),
-                    options.isReadOnly(), options.isAuthoritative(), (System.nanoTime() - began) / 1_000));
+            recorder.offer(asked, topic.get().toString(), bundle.toString(), options, answer, (System.nanoTime() - began) / 1_000);
         });
         return assigned;
     }

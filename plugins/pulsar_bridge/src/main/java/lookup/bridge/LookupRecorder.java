@@ -1,30 +1,29 @@
 package lookup.bridge;
 
+import static org.apache.commons.lang3.StringUtils.trimToNull;
+
 import com.google.common.util.concurrent.Uninterruptibles;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
+import org.apache.pulsar.broker.namespace.LookupOptions;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /** Sends lookups to the decision server, in batches and from its own thread; drops and counts what its queue cannot hold. */
 final class LookupRecorder {
     private static final Logger LOG = LoggerFactory.getLogger(LookupRecorder.class);
-    /** Lookups that wait at most, ten seconds of a thousand each and some 50 MB if all are of the largest size; characters of one, its
-     *  topic twice and properties; and lookups of a batch, which stay below the 4 MiB that a server takes, escaped as well. */
-    private static final int QUEUE = 10_000, LARGEST = 1_600, BATCH = 400;
-
-    /** A lookup that was answered. It becomes JSON in the recorder's thread: the broker's threads have lookups to answer. */
-    record Lookup(long ts, String topic, String bundle, Map<String, String> properties, String result, String answer,
-            String listener, boolean readOnly, boolean authoritative, long latencyMicros) { }
+    /** Lookups that wait at most, characters of one, and lookups of a batch, which stay below the 4 MiB that a server takes. There
+     *  is a pause between batches, so that a busy broker spends time on no more than 4,000 lookups per second for long. */
+    private static final int QUEUE = 10_000, LARGEST = 3_000, BATCH = 400, PAUSE_MILLIS = 100;
 
     private final String broker;
     private final DecisionServer server;
-    private final ArrayBlockingQueue<Lookup> queue = new ArrayBlockingQueue<>(QUEUE);
+    /** As JSON: with all that a lookup refers to, to keep it costs the garbage collector more than to write it. */
+    private final ArrayBlockingQueue<String> queue = new ArrayBlockingQueue<>(QUEUE);
     /** Lookups that were not recorded, since the broker started. */
     private final AtomicLong dropped = new AtomicLong();
     private final Thread thread = new Thread(this::send, "lookup-recorder");
@@ -37,10 +36,22 @@ final class LookupRecorder {
         thread.start();
     }
 
-    /** Take in a lookup for the next batch; return at once. */
-    void offer(Lookup lookup) {
-        int length = 2 * lookup.topic.length() + String.valueOf(lookup.properties).length();
-        if (length > LARGEST || !queue.offer(lookup)) {
+    /** Return whether there is room for a lookup; if not, it counts as dropped. */
+    boolean hasRoom() {
+        boolean hasRoom = queue.remainingCapacity() > 0;
+        if (!hasRoom) {
+            dropped.incrementAndGet();
+        }
+        return hasRoom;
+    }
+
+    /** Take in a lookup, and the broker that was its answer if there was one; return at once. */
+    void offer(long ts, String topic, String bundle, LookupOptions options, String answer, long latencyMicros) {
+        String json = LookupPolicyLoadManager.JSON.createObjectNode().put("ts", ts).put("topic", topic).put("bundle", bundle)
+                .put("result", answer == null ? "failed" : "connect").put("answer", answer).putPOJO("properties", options.getProperties())
+                .put("listener", trimToNull(options.getAdvertisedListenerName())).put("readOnly", options.isReadOnly())
+                .put("authoritative", options.isAuthoritative()).put("latencyMicros", latencyMicros).toString();
+        if (json.length() > LARGEST || !queue.offer(json)) {
             dropped.incrementAndGet();
         }
     }
@@ -52,19 +63,15 @@ final class LookupRecorder {
     }
 
     private void send() {
-        List<Lookup> batch = new ArrayList<>();
+        List<String> batch = new ArrayList<>();
         while (!isClosed || !queue.isEmpty()) {
             try {
                 // Until the server is well, lookups stay in the queue: no batch is lost by trying.
-                server.record(new byte[0]);
-                while (!isClosed || !queue.isEmpty()) {
-                    // A burst of lookups has the processors first. Who waits at the queue itself is woken for every lookup.
-                    for (int looks = 0; looks < 10 && queue.size() < QUEUE / 2 && !isClosed; looks++) {
-                        Thread.sleep(100);
-                    }
-                    while (queue.drainTo(batch, BATCH) > 0) {
-                        server.record(LookupPolicyLoadManager.JSON.writeValueAsBytes(
-                                Map.of("broker", broker, "dropped", dropped.get(), "lookups", batch)));
+                server.record("");
+                for (int pauses = 1; !isClosed || !queue.isEmpty(); pauses++) {
+                    Thread.sleep(isClosed ? 0 : PAUSE_MILLIS);
+                    if ((queue.size() >= BATCH || pauses % 10 == 0 || isClosed) && queue.drainTo(batch, BATCH) > 0) {
+                        server.record("{\"broker\":\"" + broker + "\",\"dropped\":" + dropped + ",\"lookups\":" + batch + "}");
                         batch.clear();
                     }
                 }

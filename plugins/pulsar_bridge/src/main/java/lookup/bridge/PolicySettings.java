@@ -3,14 +3,15 @@ package lookup.bridge;
 import java.time.Duration;
 import java.util.Locale;
 import java.util.Properties;
+import org.apache.pulsar.broker.PulsarServerException;
 
 /** What an operator sets in {@code broker.conf}, under keys that begin with {@code lookupPolicy}; {@code token} may be empty. */
 record PolicySettings(Mode mode, String server, Duration timeout, String token) {
     /** Record lookups; or ask the server as well and log its answer; or make its answer the owner. */
     enum Mode { RECORD, SHADOW, DECIDE }
 
-    /** Read the settings; one that is missing or wrong is an IllegalArgumentException with a sentence for the operator. */
-    static PolicySettings of(Properties conf) {
+    /** Read the settings; one that is missing or wrong is an exception with a sentence for the operator. */
+    static PolicySettings of(Properties conf) throws PulsarServerException {
         String mode = text(conf, "lookupPolicyMode", "", "record|shadow|decide", "record, shadow or decide");
         String server = text(conf, "lookupPolicyServer", "", "https?://([A-Za-z0-9.-]+|\\[[\\w:]+])(:[0-9]{1,5})?(/[\\w./-]*)?",
                 "the URL of a decision server, such as http://127.0.0.1:8900");
@@ -20,14 +21,14 @@ record PolicySettings(Mode mode, String server, Duration timeout, String token) 
                 Duration.ofMillis(Integer.parseInt(millis)), token);
     }
 
-    private static String text(Properties conf, String key, String absent, String pattern, String right) {
+    private static String text(Properties conf, String key, String absent, String form, String right) throws PulsarServerException {
         // Java keeps blanks at the end of a value, and Pulsar takes an empty value for none.
         String given = conf.getProperty(key, "").strip();
         String value = given.isEmpty() ? absent : given;
-        if (!value.matches(pattern)) {
+        if (!value.matches(form)) {
             // The sentence goes into the broker's log, the token must not.
             String wrong = given.isEmpty() ? "missing" : key.equals("lookupPolicyToken") ? "malformed" : "'" + given + "'";
-            throw new IllegalArgumentException(key + " is " + wrong + " in broker.conf, and should be " + right);
+            throw new PulsarServerException(key + " is " + wrong + " in broker.conf, and should be " + right);
         }
         return value;
     }
