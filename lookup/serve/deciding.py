@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 from lookup.engine.ballots import Ballot, roll
 from lookup.engine.explain import explain
@@ -21,10 +22,12 @@ from lookup.serve.owners import Owners
 from lookup.serve.policies import ServedPolicies
 from lookup.serve.views import Surroundings, View, digest_of, view_digest, view_of
 
-__all__ = ["Answer", "Deciders", "Views", "ballot_at", "fingerprint_of", "reads_owners"]
+__all__ = ["Answer", "Deciders", "Explainable", "Views", "ballot_at", "fingerprint_of", "reads_owners"]
 
 #: Brokers whose views are kept, and views of each.
 _MOST_SENDERS, _VIEWS_EACH = 1000, 4
+#: Brokers of all the views of the decisions that can be explained: 2 kB each.
+_MOST_RECORDS = 50_000
 #: Sets of candidates whose instants are kept, and ballots of each.
 _MOST_INSTANTS, _MOST_BALLOTS = 256, 10_000
 _COLUMNS = SERVED_DECISIONS.names
@@ -41,7 +44,8 @@ class Views:
     def __init__(self, surroundings: Surroundings) -> None:
         self._surroundings = surroundings
         self._by_sender: OrderedDict[str, OrderedDict[str, View]] = OrderedDict()
-        self._by_digest: OrderedDict[str, View] = OrderedDict()
+        #: as long as a broker may name them, or a decision on them be explained
+        self._by_digest: WeakValueDictionary[str, View] = WeakValueDictionary()
 
     def find(self, message: DecideMessage, now_us: int) -> View | None:
         """Return the view of a request, which is kept if the request brings it; None if it names one that is not kept.
@@ -80,8 +84,6 @@ class Views:
         view = self._by_digest.get(digest)
         if view is None:
             view = self._by_digest[digest] = view_of(records, now_us, self._surroundings)
-            if len(self._by_digest) > _MOST_SENDERS:
-                self._by_digest.popitem(last=False)
         return view
 
     @property
@@ -159,6 +161,36 @@ class Answer(NamedTuple):
             "view": self.view.reference,
             **explain(self.policy, self.message.request, instant).document(),
         }
+
+
+class Explainable:
+    """Keeps the latest answers, to explain them; fewer than asked for if their views have very many brokers."""
+
+    def __init__(self) -> None:
+        self._answers: OrderedDict[str, Answer] = OrderedDict()
+        #: answers on each view, and brokers of all these views
+        self._on_view: Counter[View] = Counter()
+        self._records = 0
+
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    def keep(self, answer: Answer, most: int) -> None:
+        """Keep an answer, and forget the oldest of too many."""
+        self._answers[answer.decision] = answer
+        self._count(answer.view, 1)
+        while len(self._answers) > most or (self._records > _MOST_RECORDS and len(self._answers) > 1):
+            self._count(self._answers.popitem(last=False)[1].view, -1)
+
+    def find(self, decision: str) -> Answer | None:
+        """Return the answer of a decision; None if it is not kept."""
+        return self._answers.get(decision)
+
+    def _count(self, view: View, answers: int) -> None:
+        self._records += len(view.records) * ((self._on_view[view] == 0) - (self._on_view[view] + answers == 0))
+        self._on_view[view] += answers
+        if not self._on_view[view]:
+            del self._on_view[view]
 
 
 def fingerprint_of(answer: Answer) -> str:
@@ -263,5 +295,6 @@ class Deciders:
                 known.ballots.clear()
                 known.instant.kept.clear()
                 known.instant.chosen.clear()
+                known.instant.standing.clear()
             ballot = known.ballots[asked] = policy.ballot(message.request, known.instant)
         return ballot

@@ -26,7 +26,7 @@ __all__ += ["record_message"]
 
 #: Version of the protocol that this server speaks.
 PROTOCOL = 1
-#: Brokers that a request may have to choose from.
+#: Brokers that a view may have, and a request to choose from.
 _MOST_CANDIDATES = 10_000
 _MOST_LOOKUPS = 1000
 _LONGEST_VIEW_ID = 200
@@ -176,6 +176,8 @@ def record_message(body: Mapping[str, Any], bounds: Bounds) -> RecordMessage:
         InputError: naming the field of the batch that is missing or wrong.
     """
     broker, dropped = _named(body, "broker"), whole_number(body.get("dropped") or 0, "dropped")
+    if dropped < 0:
+        raise InputError(f"dropped is {dropped}, not a number of lookups")
     lookups = _needed(body, "lookups")
     if not isinstance(lookups, list):
         raise InputError(f"lookups is {shown(lookups)}, not a list")
@@ -215,6 +217,10 @@ def record_message(body: Mapping[str, Any], bounds: Bounds) -> RecordMessage:
 
 def _brokers_in(brokers: Mapping[str, Any]) -> dict[str, tuple[str, str | None]]:
     """Return the records of a view as texts, in one spelling, so that equal views are equal texts."""
+    if len(brokers) > _MOST_CANDIDATES:
+        raise InputError(f"view.brokers has {len(brokers)} entries, more than {_MOST_CANDIDATES}")
+    if "" in brokers:
+        raise InputError("view.brokers names a broker with no text")
     records: dict[str, tuple[str, str | None]] = {}
     for broker, entry in sorted(brokers.items()):
         record = mapping(entry, f"view.brokers.{shown(broker)}")

@@ -16,7 +16,7 @@ from lookup.errors import InputError, PluginError, SettingsError
 from lookup.logs.sources import locate
 from lookup.model import NamespacePolicies, Topology
 from lookup.model.bundles import IsolationPolicy
-from lookup.model.documents import parsed_object
+from lookup.model.documents import parsed_object, text
 from lookup.model.topology import Edge
 from lookup.serve.views import Surroundings, digest_of
 from lookup.settings import PolicySpec, ServingFile, namespace_policies, policy_warnings, topology
@@ -165,7 +165,7 @@ def built_again(document: Mapping[str, Any], registry: Registry) -> tuple[dict[s
         boundaries = {name: tuple(ends) for name, ends in namespaces["boundaries"].items()}
         surroundings = Surroundings(
             document["cluster"],
-            document["prefix"],
+            text(document["prefix"], "prefix"),
             Topology(**{**places, "edges": edges}),
             NamespacePolicies(**{**namespaces, "isolation": isolation, "boundaries": boundaries}),
         )

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from lookup.errors import InputError
 from lookup.logs.outputs import named_refusals
-from lookup.logs.rolling import RollingFiles
+from lookup.logs.rolling import RollingFiles, keep_on_disk
 from lookup.logs.schema import CANONICAL, OWNER_CHANGES, SERVED_DECISIONS, VIEWS, partition_of
 from lookup.model.time import time_text
 from lookup.serve.deciding import Answer
@@ -175,8 +175,12 @@ class Recorder:
         with named_refusals(str(self.folder)):
             target.parent.mkdir(parents=True, exist_ok=True)
             hidden = target.with_name(f".{target.name}.{self._run}")
-            hidden.write_text(json.dumps(document, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-            hidden.replace(target)
+            try:
+                hidden.write_text(json.dumps(document, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+                keep_on_disk(hidden)
+                hidden.replace(target)
+            finally:
+                hidden.unlink(missing_ok=True)
 
     def flush(self) -> None:
         """Write the rows that wait, a file for each table and day; what cannot be written goes on waiting."""

@@ -45,16 +45,17 @@ async def serve(
             follower = Follower(settings.serving.cluster, settings.collect, connect)
         # Settings are checked before anything is connected to.
         server = DecisionServer(settings, report, follower)
+        # Not only once it listens: the system's own answer to the signal is to end the process.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.reload, load)
         if follower is not None:
             stack.enter_context(follower)
         await server.wait_for_owners()
-        await _listen(server, settings.serving, load, report, until or asyncio.Event())
+        await _listen(server, settings.serving, report, until or asyncio.Event())
 
 
 async def _listen(
     server: DecisionServer,
     section: ServingSection,
-    load: Callable[[], ServingFile],
     report: Callable[[str], None],
     ended: asyncio.Event,
 ) -> None:
@@ -63,25 +64,29 @@ async def _listen(
     # brokers wait.
     gc.collect()
     gc.freeze()
-    runner = web.AppRunner(server.application(), access_log=None)
+    runner = web.AppRunner(
+        server.application(), access_log=None, logger=server.connections.logger, shutdown_timeout=2.0
+    )
     await runner.setup()
     loop = asyncio.get_running_loop()
     jobs = (server.work_in_shadow(), server.work_on_record(), server.work_on_owners())
     work = [asyncio.ensure_future(job) for job in jobs]
     try:
         try:
-            site = web.TCPSite(runner, section.bind, section.port, shutdown_timeout=2.0)
-            await site.start()
-        except OSError as error:
-            raise InputError(f"{section.bind}:{section.port} cannot be listened on: {error.strerror}") from None
+            listener = await server.connections.listen(runner, section.bind, section.port)
+        except (OSError, UnicodeError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise InputError(f"{section.bind}:{section.port} cannot be listened on: {reason}") from None
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, ended.set)
-        loop.add_signal_handler(signal.SIGHUP, server.reload, load)
-        host, port = runner.addresses[0][:2]
+        host, port = listener.sockets[0].getsockname()[:2]
         active = section.active or "no policy, lookups are recorded"
-        report(f"serving {active} on http://{host}:{port}, recording in {section.record}")
+        address = f"[{host}]" if ":" in host else host
+        report(f"serving {active} on http://{address}:{port}, recording in {section.record}")
         await ended.wait()
         server.stop()
+        # Brokers that connect from now on are refused by the system.
+        listener.close()
     finally:
         await runner.cleanup()
         for task in work:

@@ -10,7 +10,7 @@ import asyncio
 import hmac
 import os
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -21,7 +21,8 @@ from aiohttp import web
 
 from lookup.engine.policy import Policy
 from lookup.errors import InputError, LimitError, PolicyError, SettingsError
-from lookup.serve.deciding import Answer, Deciders, Views, reads_owners
+from lookup.serve.connections import MALFORMED, PATIENCE_S, Connections
+from lookup.serve.deciding import Answer, Deciders, Explainable, Views, reads_owners
 from lookup.serve.following import Follower
 from lookup.serve.messages import PROTOCOL, Bounds, DecideMessage, body_of, decide_message, record_message
 from lookup.serve.metrics import Metrics
@@ -34,8 +35,6 @@ from lookup.settings.serving import CollectSection, ServingSection
 
 __all__ = ["DecisionServer"]
 
-#: Seconds a client may take to send its body.
-_PATIENCE_S = 10.0
 #: Brokers that have a figure of their own for what they lost.
 _MOST_BROKERS = 1000
 #: Settings that cannot change while the server runs.
@@ -103,7 +102,8 @@ class DecisionServer:
 
     def __init__(self, settings: ServingFile, report: Callable[[str], None], follower: Follower | None = None) -> None:
         self._report, self._follower = report, follower
-        self._last_us = time.time_ns() // 1000
+        #: what the clock said last, and the time of the latest decision, which never goes back
+        self._clock_us = self._last_us = time.time_ns() // 1000
         self._configured = _configured(settings)
         self._started_us = self._last_us
         section, served = self._configured.section, self._configured.served
@@ -113,12 +113,13 @@ class DecisionServer:
         self.recorder.prepare()
         self.recorder.describe(served.reference, served.document)
         self.metrics = Metrics()
+        self.connections = Connections(lambda status: self.metrics.count_request("other", status))
         self._views = Views(served.surroundings)
         self._owners = Owners(run)
         #: a change of owners found no room in the record, so that its series cannot be repeated
         self._is_torn = False
         self._deciders = Deciders(served, self._owners, self._started_us)
-        self._answers: OrderedDict[str, Answer] = OrderedDict()
+        self._explainable = Explainable()
         self._shadowed: deque[_Question] = deque()
         self._has_shadowed = asyncio.Event()
         self._in_flight = 0
@@ -147,7 +148,9 @@ class DecisionServer:
     @web.middleware
     async def _guard(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         """Admit a request, turn mistakes into answers and count."""
-        path = "/" + request.path.split("/")[1]
+        # Some targets of HTTP have no slash: `OPTIONS *`, and what a proxy is asked for.
+        path = "/" + request.path.partition("/")[2].partition("/")[0]
+        self.connections.heard(request.protocol)
         response = await self._answered(request, handler, path)
         self.metrics.count_request(path if path in _PATHS else "other", response.status)
         return response
@@ -168,14 +171,13 @@ class DecisionServer:
         self._in_flight += 1
         try:
             return await handler(request)
-        except LimitError as error:
-            return _problem(413, str(error))
-        except InputError as error:
-            return _problem(400, str(error))
-        except PolicyError as error:
-            return _problem(500, str(error))
+        except (InputError, PolicyError) as error:
+            status = 413 if isinstance(error, LimitError) else 400 if isinstance(error, InputError) else 500
+            return _problem(status, str(error))
         except TimeoutError:
-            return _problem(400, f"the body did not arrive within {_PATIENCE_S:g} s")
+            return _problem(400, f"the body did not arrive within {PATIENCE_S:g} s")
+        except MALFORMED:
+            return _problem(400, "the body is cut off, or not in the encoding that its head names")
         except web.HTTPException as error:
             return _problem(error.status, str(error.reason))
         finally:
@@ -188,7 +190,7 @@ class DecisionServer:
         if request.content.is_eof():
             raw = await request.read()
         else:
-            async with asyncio.timeout(_PATIENCE_S):
+            async with asyncio.timeout(PATIENCE_S):
                 raw = await request.read()
         if len(raw) > most:
             raise too_large
@@ -209,11 +211,13 @@ class DecisionServer:
 
     async def _decide(self, request: web.Request) -> web.StreamResponse:
         began = time.perf_counter()
+        body = await self._body(request, self._configured.section.max_decide_bytes)
+        # Only now, and nothing is awaited from here on: settings may be loaded again while a body comes.
         configured = self._configured
         policy = configured.served.active
         if policy is None:
             return _problem(404, "this server only records: serving.active names no policy")
-        message = decide_message(await self._body(request, configured.section.max_decide_bytes), configured.bounds)
+        message = decide_message(body, configured.bounds)
         unknown = self._owners_problem(policy)
         if unknown is not None:
             self.metrics.owners_unknown.inc()
@@ -223,6 +227,8 @@ class DecisionServer:
         view = self._views.find(message, now_us)
         if view is None:
             return _problem(409, f"there is no view {message.view_id!r} of broker {message.broker}; send it again")
+        # The answer is kept for a while, and has the view besides.
+        message = message._replace(view=None)
         decision = self._deciders.named()
         try:
             answer = self._deciders.answer(policy, message, view, decision, now_us)
@@ -230,9 +236,7 @@ class DecisionServer:
             self.metrics.count_decision(policy.name, "error")
             raise
         self._keep(answer, configured, is_carried=not message.is_shadow)
-        self._answers[decision] = answer
-        while len(self._answers) > configured.section.explained:
-            self._answers.popitem(last=False)
+        self._explainable.keep(answer, configured.section.explained)
         if configured.served.shadows:
             if len(self._shadowed) < configured.section.shadow_queue:
                 self._shadowed.append(_Question(message, view, decision, now_us))
@@ -277,9 +281,9 @@ class DecisionServer:
 
     async def _explain(self, request: web.Request) -> web.StreamResponse:
         name = request.match_info["decision"]
-        answer = self._answers.get(name)
+        answer = self._explainable.find(name)
         if answer is None:
-            return _problem(404, f"decision {name[:50]!r} is not among the last {len(self._answers)}")
+            return _problem(404, f"decision {name[:50]!r} is not among the last {len(self._explainable)}")
         return web.json_response(answer.explained(self._owners))
 
     # Work behind the answers
@@ -287,9 +291,9 @@ class DecisionServer:
     def _now_us(self) -> int:
         """Return the time of a decision; later than that of the one before, even if the clock goes back."""
         now_us = time.time_ns() // 1000
-        if now_us < self._last_us:
+        if now_us < self._clock_us:
             self.metrics.clock_jumps.inc()
-        self._last_us = max(now_us, self._last_us + 1)
+        self._clock_us, self._last_us = now_us, max(now_us, self._last_us + 1)
         return self._last_us
 
     def _follow_owners(self) -> None:
@@ -330,6 +334,10 @@ class DecisionServer:
             while self._shadowed:
                 question, configured = self._shadowed.popleft(), self._configured
                 for policy in configured.served.shadows:
+                    if configured is not self._configured:
+                        # Loaded again meanwhile: other policies may have these names.
+                        self.metrics.shadow_lost.inc()
+                        break
                     self._ask_in_shadow(policy, question, configured)
                     # Requests that have arrived meanwhile come first.
                     await asyncio.sleep(0)

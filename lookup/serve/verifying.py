@@ -6,12 +6,12 @@ Nothing in here knows Spark: the caller brings what runs the tasks.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
@@ -19,8 +19,10 @@ from lookup.engine.ballots import Ballot, roll
 from lookup.engine.plugins import PluginContents, Registry, contents_of, load_contents, load_plugins
 from lookup.engine.policy import Policy
 from lookup.errors import InputError, PolicyError, SettingsError
+from lookup.logs.schema import SERVED_DECISIONS
 from lookup.logs.sources import list_files, locate, open_parquet
 from lookup.model import LookupOptions, LookupRequest
+from lookup.model.documents import parsed_object, texts, whole_number
 from lookup.model.request import request_of
 from lookup.model.view import OwnershipView
 from lookup.serve.deciding import ballot_at, reads_owners
@@ -138,10 +140,16 @@ def _verified(files: Sequence[str], job: VerifyJob, registry: Registry) -> Verif
     rows: list[dict[str, Any]] = []
     for file in files:
         with open_parquet(file) as parquet:
-            read = parquet.read(use_threads=False)
-        ts = read.column_names.index("ts")
+            names = [name for name in SERVED_DECISIONS.names if name in parquet.schema_arrow.names or name != "owners"]
+            absent = {*names} - {*parquet.schema_arrow.names}
+            if absent:
+                name = min(absent, key=names.index)
+                raise InputError(f"{file} holds no decisions of `lookup serve`: it has no column {name!r}")
+            schema = pa.schema([SERVED_DECISIONS.field(name) for name in names])
+            read = parquet.read(names, use_threads=False).cast(schema)
+        ts = names.index("ts")
         rows += read.set_column(ts, "ts", read.column("ts").cast("int64")).to_pylist()
-    recorded = _RecordedViews(job.record, {row["view"] for row in rows})
+    recorded = _RecordedViews(job.record, {row["view"] for row in rows} - {None})
     # Records of servers without a collector may lack the column.
     references = {row["owners"] for row in rows if row.get("owners") is not None}
     owners = _RecordedOwners(job.record, references)
@@ -165,22 +173,34 @@ def _verified(files: Sequence[str], job: VerifyJob, registry: Registry) -> Verif
     return outcome
 
 
+def _rows_of(record: str, table: str, columns: list[str], wanted: pc.Expression) -> Iterator[dict[str, Any]]:
+    """Yield rows of a table of a record; none if it is not there.
+
+    Raises:
+        InputError: if a file of it cannot be read.
+    """
+    try:
+        files = list_files([f"{record}/{table}"])
+    except InputError:
+        return
+    for file in files:
+        system, inner = locate(file)
+        try:
+            read = pq.read_table(inner, filesystem=system, columns=columns, filters=wanted, partitioning=None)
+        except (pa.ArrowException, OSError) as error:
+            raise InputError(f"{file}: cannot be read as {table}: {str(error).splitlines()[0]}") from None
+        yield from read.to_pylist()
+
+
 class _RecordedViews:
     """The rows of VIEWS that some decisions name."""
 
     def __init__(self, record: str, references: set[str]) -> None:
         self._records: dict[str, dict[str, tuple[str, str | None]]] = {}
-        try:
-            files = list_files([f"{record}/views"])
-        except InputError:
-            files = []  # every decision then disagrees, by its view
-        for file in files:
-            system, inner = locate(file)
-            wanted = pc.field("view").isin(sorted(references))
-            columns = ["view", "broker", "lookup_data", "load"]
-            table = pq.read_table(inner, filesystem=system, columns=columns, filters=wanted, partitioning=None)
-            for row in table.to_pylist():
-                self._records.setdefault(row["view"], {})[row["broker"]] = row["lookup_data"], row["load"]
+        wanted = pc.field("view").isin(pa.array(sorted(references), pa.string()))
+        # Without any, every decision disagrees by its view.
+        for row in _rows_of(record, "views", ["view", "broker", "lookup_data", "load"], wanted):
+            self._records.setdefault(row["view"], {})[row["broker"]] = row["lookup_data"] or "", row["load"]
 
     def find(self, reference: str) -> dict[str, tuple[str, str | None]] | None:
         """Return the records of a view, sorted by broker; None if there are none."""
@@ -206,17 +226,10 @@ class _RecordedOwners:
         self._owners = Owners("")
         if not references:
             return
-        try:
-            files = list_files([f"{record}/owner_changes"])
-        except InputError:
-            files = []  # every decision whose state is not the one without owners then disagrees
         wanted = pc.field("series").isin(sorted({_state_of(reference)[0] for reference in references}))
-        for file in files:
-            system, inner = locate(file)
-            columns = ["series", "number", "bundle", "broker"]
-            table = pq.read_table(inner, filesystem=system, columns=columns, filters=wanted, partitioning=None)
-            for row in table.to_pylist():
-                self._changes.setdefault(row["series"], {})[row["number"]] = row["bundle"], row["broker"]
+        # Without any, every decision disagrees whose state is not the one without owners.
+        for row in _rows_of(record, "owner_changes", ["series", "number", "bundle", "broker"], wanted):
+            self._changes.setdefault(row["series"], {})[row["number"]] = row["bundle"], row["broker"]
 
     def find(self, reference: str, ids: Sequence[str]) -> tuple[OwnershipView, bool] | None:
         """Return the owners of a state as brokers of a roster, and whether they are those that were decided on.
@@ -247,14 +260,17 @@ class _Described:
         self.failure: str | None = None
         self.policies: dict[str, Policy] = {}
         self.surroundings = Surroundings("")
-        self.document: Mapping[str, Any] = {}
+        self.seed = 0
+        document: Mapping[str, Any] = {}
+        before: Mapping[str, str] = {}
         try:
-            self.document = document_of(job.record, reference)
-            self.policies, self.surroundings = built_again(self.document, registry)
+            document = document_of(job.record, reference)
+            before = texts(document.get("plugins", {}), "plugins")
+            self.seed = whole_number(document.get("seed"), "seed")
+            self.policies, self.surroundings = built_again(document, registry)
         except (InputError, SettingsError) as error:
             self.failure = str(error)
-        self.is_changed = digest_of(self.document) != reference
-        before: Mapping[str, str] = self.document.get("plugins", {})
+        self.is_changed = digest_of(document) != reference
         changed = [name for name, found in before.items() if job.versions.get(name) != found]
         #: plug-ins that are others than they were, as a clause
         self.other_plugins = ", ".join(
@@ -266,9 +282,9 @@ class _Described:
     ) -> tuple[str, str] | None:
         """Return cause and detail if a decision is not the same when it is taken again; None if it is."""
         records = recorded.find(row["view"])
-        if records is None:
+        if records is None or not row["view"].rpartition("@")[2].isdecimal():
             return "view", f"view {row['view']} is not in the record"
-        absent = [broker for broker in row["candidates"] if broker not in records]
+        absent = [broker for broker in row["candidates"] or () if broker not in records]
         if absent:
             return "view", f"broker {absent[0]} is not in view {row['view']}"
         policy = self.policies.get(row["policy"])
@@ -284,7 +300,7 @@ class _Described:
                     return "ownership", f"a change that leads to the owners {row.get('owners')} is not in the record"
                 owners, are_same = state
             ballot = self._ballot(policy, row, view, owners)
-            different = _compared(row, ballot, self.document["seed"])
+            different = _compared(row, ballot, self.seed)
         except (InputError, PolicyError) as error:
             different = str(error)
         if different is None:
@@ -316,17 +332,18 @@ class _Described:
     def _ballot(self, policy: Policy, row: Mapping[str, Any], view: View, owners: OwnershipView | None) -> Ballot:
         request = _request_of(row)
         instant = (row["ts"] if "view.now" in policy.reads else None, None if owners is None else row["owners"])
-        key = (policy.name, view.reference, tuple(row["candidates"]), instant, policy.decision_key(request))
+        key = (policy.name, view.reference, tuple(row["candidates"] or ()), instant, policy.decision_key(request))
         if key not in self._ballots:
             if len(self._ballots) >= _MOST_BALLOTS:
                 self._ballots.clear()
-            self._ballots[key] = ballot_at(policy, request, view, row["candidates"], row["ts"], owners)
+            self._ballots[key] = ballot_at(policy, request, view, row["candidates"] or (), row["ts"], owners)
         return self._ballots[key]
 
 
 def _request_of(row: Mapping[str, Any]) -> LookupRequest:
-    options = LookupOptions(advertised_listener_name=row["listener"], properties=json.loads(row["properties"]))
-    return request_of(row["topic"], row["bundle"], options, row["client"])
+    properties = texts(parsed_object(row["properties"] or "", "properties"), "properties")
+    options = LookupOptions(advertised_listener_name=row["listener"], properties=properties)
+    return request_of(row["topic"], row["bundle"] or "", options, row["client"])
 
 
 def _compared(row: Mapping[str, Any], ballot: Ballot, seed: int) -> str | None:

@@ -39,6 +39,8 @@ class Strict(BaseModel):
         serialize_by_alias=True,
         allow_inf_nan=False,
         use_attribute_docstrings=True,
+        # A command reads one kind of file or two: what checks the others is never built.
+        defer_build=True,
     )
 
 

@@ -20,7 +20,7 @@ from lookup.settings.budget import BudgetFile
 from lookup.settings.cluster import TopologyFile
 from lookup.settings.policy import PolicyFile, PolicySpec
 from lookup.settings.problems import place, problems_of
-from lookup.settings.shipped import shipped_path
+from lookup.settings.shipped import shipped, shipped_path
 
 __all__ = [
     "absent_files", "anchored", "load_broker_profile", "load_budget", "load_policies", "load_topology", "parsed_toml",
@@ -71,7 +71,8 @@ def read_text(path: Path) -> str:
         # Editors on Windows begin a file with a mark that TOML does not know.
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise SettingsError(f"{path}: there is no such file") from None
+        meant = f"; did you mean {shown(f'shipped:{path.stem}')}?" if path.stem in shipped() else ""
+        raise SettingsError(f"{path}: there is no such file{meant}") from None
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

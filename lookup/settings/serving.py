@@ -59,7 +59,8 @@ class ServingSection(Strict):
     shadow_queue: Positive = 10_000
     """Requests that may wait for the policies in shadow; further ones are lost to them, and counted."""
     explained: Positive = 10_000
-    """Decisions that can be explained afterwards, the latest."""
+    """Decisions that can be explained afterwards, the latest; fewer if their views have more than 50,000 brokers
+    together."""
 
     @field_validator("cluster")
     @classmethod

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import zlib
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from http.client import HTTPConnection
 from pathlib import Path
 from threading import Event, Thread
 
 import pyarrow.parquet as pq
 import pytest
 
+from lookup.serve.verifying import verify
 from tests.processes import awaited
-from tests.serve.servers import POLICIES, decide, lookup_entry, read_table, settings_file, started, view
+from tests.serve.servers import POLICIES, Server, decide, lookup_entry, read_table, settings_file, started, view
 
 #: Runs a command of `lookup`.
 _LOOKUP = [sys.executable, "-m", "lookup"]
@@ -137,6 +144,216 @@ def test_new_settings_are_taken_after_they_are_checked(tmp_path: Path) -> None:
     assert len({row["settings"] for row in rows}) == 2
 
 
+def test_clock_that_jumped_ahead_is_counted_once(tmp_path: Path) -> None:
+    """When the clock comes back from years ahead that is one jump, however many decisions follow."""
+    ahead = tmp_path / "ahead"
+    jump = (
+        f"import os, time; true = time.time_ns; time.time_ns = lambda: true() + os.path.exists({str(ahead)!r}) * 10**17"
+    )
+    with started(settings_file(tmp_path), prelude=jump) as server:
+        for number in range(6):
+            if number == 1:
+                ahead.touch()
+            if number == 2:
+                ahead.unlink()
+            assert server.ask("POST", "/decide", decide(view("a", "a")))[0] == 200
+        jumps = server.figure("lookup_clock_jumps_total")
+        assert server.stop() == 0
+    rows = [row for row in read_table(server.record, "decisions") if row["policy"] == "by-rack"]
+
+    assert jumps == 1
+    assert [row["decision"].rpartition("-")[2] for row in rows] == [f"{number:06d}" for number in range(1, 7)]
+
+
+def test_settings_loaded_while_a_body_comes(tmp_path: Path) -> None:
+    """A request whose body comes after SIGHUP is decided by the new settings alone, so that it can be repeated."""
+    body = json.dumps(decide(view("a", "b", "a"))).encode()
+    with started(settings_file(tmp_path, "seed = 1")) as server, open_socket(server) as slow:
+        slow.sendall(b"POST /decide HTTP/1.1\r\nHost: b\r\nContent-Length: %d\r\n\r\n" % len(body) + body[:9])
+        # Another request is answered, so the head of the first has been read.
+        server.ask("POST", "/decide", decide(view("a", "b", "a")))
+        settings_file(tmp_path, "seed = 2", POLICIES.replace('key = "rack"', 'key = "zone"'))
+        server.process.send_signal(signal.SIGHUP)
+        awaited(lambda: "the settings were loaded again" in server.said)
+        slow.sendall(body[9:])
+        late = json.loads(slow.recv(9999).rpartition(b"\r\n")[2])
+        assert server.stop() == 0
+    verified = verify(str(server.record))
+
+    # No broker has a zone, so all three are alike.
+    assert late["propensity"] == pytest.approx(1 / 3)
+    assert (verified.agree, dict(verified.causes)) == (4, {})
+
+
+def open_socket(server: Server) -> socket.socket:
+    """Connect to a server."""
+    return socket.create_connection(("127.0.0.1", server.port), timeout=60)
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that has a token."""
+    folder = tmp_path_factory.mktemp("guarded")
+    (folder / "token").write_text("s3cret")
+    with started(settings_file(folder, 'token_file = "token"')) as server:
+        yield server
+
+
+_HEAD = b"POST /decide HTTP/1.1\r\nHost: b\r\nAuthorization: Bearer s3cret\r\n"
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"OPTIONS * HTTP/1.1\r\nHost: b\r\nAuthorization: Bearer s3cret\r\n\r\n", 404),
+        (b"CONNECT b:1 HTTP/1.1\r\nHost: b\r\nAuthorization: Bearer s3cret\r\n\r\n", 404),
+        (b"GET http://b HTTP/1.1\r\nHost: b\r\nAuthorization: Bearer s3cret\r\n\r\n", 404),
+        (b"GET /health HTTP/1.0\r\n\r\n", 200),
+        (b"\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03" + b"x" * 160, 400),
+        (b"s3cret \x00\xff\r\n\r\n", 400),
+        (_HEAD + b"X-Broker: s3cret\x00\r\n\r\n", 400),
+        (_HEAD + b"X-Broker: " + b"s3cret" * 20_000 + b"\r\n\r\n", 400),
+        (_HEAD + b"Content-Length: -1\r\n\r\n", 400),
+        (_HEAD + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
+        (_HEAD + b"Transfer-Encoding: chunked\r\n\r\ns3cret\r\n", 400),
+        (_HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", 400),
+        (_HEAD + b"Content-Encoding: gzip\r\nContent-Length: 6\r\n\r\ns3cret", 400),
+        (_HEAD + b"Content-Length: 200001\r\nContent-Encoding: deflate\r\n\r\n", 413),
+    ],
+)
+def test_what_is_no_request_of_a_broker_is_answered(guarded: Server, sent: bytes, status: int) -> None:
+    """Bytes that are no HTTP, or no request of the protocol, are answered, and nothing of them is in the log."""
+    with open_socket(guarded) as connection:
+        connection.sendall(sent + (zlib.compress(b" " * 200_000_000)[:200_001] if b"deflate" in sent else b""))
+        head = connection.recv(9999)
+
+    assert head.split()[1] == b"%d" % status
+    assert guarded.ask("GET", "/health")[0] == 200
+    assert len(guarded.said) == 1
+
+
+def test_body_that_is_cut_off_is_counted(guarded: Server) -> None:
+    """A broker that hangs up in the middle of a body leaves nothing behind but a count."""
+    token = {"Authorization": "Bearer s3cret"}
+    counted = 'lookup_requests_total{path="/record",status="400"} 1.0'
+    with open_socket(guarded) as connection:
+        connection.sendall(_HEAD.replace(b"decide", b"record") + b"Content-Length: 99\r\n\r\n{")
+
+    awaited(lambda: counted in guarded.ask("GET", "/metrics", headers=token)[1])
+    assert len(guarded.said) == 1
+
+
+def test_connections_without_a_request_are_closed(tmp_path: Path) -> None:
+    """A client that sends no whole head in time is disconnected, and one that asks goes on."""
+    hurry = "import lookup.serve.connections; lookup.serve.connections.PATIENCE_S = 0.3"
+    with started(settings_file(tmp_path), prelude=hurry) as server:
+        with open_socket(server) as silent, open_socket(server) as slow, open_socket(server) as asking:
+            slow.sendall(b"POST /decide HTTP/1.1\r\nHost:")
+            asking.sendall(b"GET /health HTTP/1.1\r\nHost: b\r\n\r\n")
+            assert asking.recv(9999).startswith(b"HTTP/1.1 200")
+            assert (silent.recv(9999), slow.recv(9999)) == (b"", b"")
+            asking.sendall(b"GET /health HTTP/1.1\r\nHost: b\r\n\r\n")
+            assert asking.recv(9999).startswith(b"HTTP/1.1 200")
+        assert server.stop() == 0
+    assert len(server.said) == 1
+
+
+def test_connections_are_bounded(tmp_path: Path) -> None:
+    """Connections beyond what open files allow are answered 503 and counted; the others and the record go on."""
+    limit = "from resource import *; setrlimit(RLIMIT_NOFILE, (700, getrlimit(RLIMIT_NOFILE)[1]))"
+    with started(settings_file(tmp_path), prelude=limit) as server, ExitStack() as stack:
+        kept = HTTPConnection("127.0.0.1", server.port, timeout=60)
+        stack.callback(kept.close)
+        kept.request("GET", "/health")
+        kept.getresponse().read()
+        sockets = [stack.enter_context(open_socket(server)) for _ in range(600)]
+        refused = [connection.recv(9999)[:12] for connection in sockets[-100:]]
+        kept.request("POST", "/decide", json.dumps(decide(view("a", "b"))))
+        status = kept.getresponse()
+        assert (status.status, status.read()[:2]) == (200, b'{"')
+        awaited(lambda: read_table(server.record, "decisions"))
+        for connection in sockets:
+            connection.close()
+        counted = awaited(lambda: server.figure('lookup_requests_total{path="other",status="503"}'))
+        assert server.stop() == 0
+
+    assert refused == [b"HTTP/1.1 503"] * 100
+    # Of 601, 350 are admitted, and at most as many more as are accepted in one go.
+    assert 151 <= counted <= 251
+    assert len(server.said) == 1
+
+
+def test_loaded_settings_hold_from_then_on(tmp_path: Path) -> None:
+    """After SIGHUP the new token is needed, views are asked for again if they are read otherwise, and names go on."""
+    token, seen = tmp_path / "token", view("a", "b")
+    token.write_text("first")
+    first, second = ({"Authorization": f"Bearer {text}"} for text in ("first", "second"))
+    with started(settings_file(tmp_path, 'token_file = "token"')) as server:
+        named = [server.ask("POST", "/decide", decide(seen), first)[1]["decision"]]
+        token.write_text("second")
+        settings_file(tmp_path, 'token_file = "token"\nprefix = "labels."')
+        server.process.send_signal(signal.SIGHUP)
+        awaited(lambda: "the settings were loaded again" in server.said)
+        assert server.ask("POST", "/decide", decide(seen), first)[0] == 401
+        assert server.ask("POST", "/decide", decide(seen) | {"view": {"id": seen["id"]}}, second)[0] == 409
+        status, content = server.ask("POST", "/decide", decide(seen), second)
+        named.append(content["decision"])
+        assert server.stop() == 0
+    verified = verify(str(server.record))
+
+    # With the other prefix no broker has a rack.
+    assert (status, content["declined"]) == (200, "no-odds")
+    assert len({*named}) == 2
+    assert (verified.agree, verified.decisions) == (4, 4)
+
+
+def test_bound_on_waiting_rows_is_loaded(tmp_path: Path) -> None:
+    """After SIGHUP the new bound holds: rows beyond it are lost and counted."""
+    with started(settings_file(tmp_path, policies="")) as server:
+        settings_file(tmp_path, "max_pending_rows = 1", policies="")
+        server.process.send_signal(signal.SIGHUP)
+        awaited(lambda: "the settings were loaded again" in server.said)
+        server.ask("POST", "/record", {"broker": "b1:8080", "lookups": [lookup_entry(), lookup_entry()]})
+        lost = server.figure('lookup_lost_rows{table="lookups"}')
+        assert server.stop() == 0
+
+    assert (lost, len(read_table(server.record, "lookups"))) == (1, 1)
+
+
+def test_view_that_found_no_room_is_recorded_again(tmp_path: Path) -> None:
+    """A view of which rows were lost is written with the next decision on it, which can be verified."""
+    blocked, seen = tmp_path / "record" / "lookups", view("a", "b", "a")
+    with started(settings_file(tmp_path, "max_pending_rows = 9")) as server:
+        blocked.write_text("in the way")
+        server.ask("POST", "/record", {"broker": "b1:8080", "lookups": [lookup_entry() for _ in range(8)]})
+        server.ask("POST", "/decide", decide(seen))
+        lost = server.figure('lookup_lost_rows{table="views"}')
+        blocked.unlink()
+        awaited(lambda: server.figure("lookup_pending_rows") == 0)
+        answer = server.ask("POST", "/decide", decide(seen))[1]
+        assert server.stop() == 0
+    verified = verify(str(server.record))
+
+    assert lost > 0
+    assert answer["decision"] in {row["decision"] for row in read_table(server.record, "decisions")}
+    assert verified.agree == verified.decisions > 0
+
+
+def test_what_is_remembered_is_bounded(tmp_path: Path) -> None:
+    """Of bundles and views beyond the bound the oldest are forgotten: no propensity, and another copy of the view."""
+    bounds = "import lookup.serve.recording as r; r._MOST_BUNDLES = r._MOST_VIEWS = 1"
+    bundles = ["public/default/0x00000000_0x80000000", "public/default/0x80000000_0xffffffff"]
+    with started(settings_file(tmp_path), prelude=bounds) as server:
+        for bundle, seen in zip((*bundles, bundles[1]), (view("a"), view("a", "b"), view("a")), strict=True):
+            assert server.ask("POST", "/decide", decide(seen, bundle=bundle))[1]["broker"] == "b1:8080"
+        entries = [lookup_entry(bundle=bundle) for bundle in bundles]
+        server.ask("POST", "/record", {"broker": "b1:8080", "lookups": entries})
+        assert server.stop() == 0
+
+    assert [row["propensity"] for row in read_table(server.record, "lookups")] == [None, 1.0]
+    assert [row["broker"] for row in read_table(server.record, "views")].count("b1:8080") == 3
+
+
 def test_restarted_server_adds_to_the_record(tmp_path: Path) -> None:
     """A server that begins again in one folder writes beside what is there; brokers send their views again."""
     path, seen = settings_file(tmp_path), view("a", "a")
@@ -169,6 +386,16 @@ def refused(path: Path) -> str:
             'masked = ["properties.rack"]',
             POLICIES,
             "policy 'by-rack': part 'property-match' reads properties.rack, which serving.masked keeps out",
+        ),
+        (
+            'masked = ["properties"]',
+            POLICIES,
+            "policy 'by-rack': part 'property-match' reads properties, which serving.masked keeps out",
+        ),
+        (
+            "",
+            POLICIES.replace('"weighted-random"', '"round-robin"'),
+            "policy 'by-rack': part 'round-robin' reads view.memory: its memory, which no server keeps over a restart",
         ),
         ('masked = ["rack"]', POLICIES, "serving.masked: should be `client`, `properties` or `properties.KEY`"),
         ('token_file = "absent"', POLICIES, "absent cannot be read"),

@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lookup.collect.observing import Trouble
+from lookup.serve.following import Follower
 from lookup.serve.verifying import verify
+from lookup.settings import CollectSection
 from tests.processes import awaited
 from tests.serve.servers import Server, decide, read_table, settings_file, started, view
-from tests.serve.statefile import PRELUDE, StateFile
+from tests.serve.statefile import PRELUDE, StateFile, connect
 
 _GROUPS = """
 [[namespaces]]
@@ -152,6 +156,20 @@ def test_lost_topic_is_reported_and_owners_stand(tmp_path: Path, topic: StateFil
     assert "the state topic can be read again" in server.said
 
 
+def test_topic_that_fails_in_several_ways_is_lost_once() -> None:
+    """Another reason why the topic cannot be read is no other loss: the time since the first one counts."""
+    follower = Follower("c1", CollectSection(service_url="pulsar://b:1"), connect)
+    for number, reason in enumerate(("refused", "no such host")):
+        follower._take(Trouble("state", reason, number))
+    first = follower.trouble
+    follower._take(Trouble("state", None, 2))
+    follower._take(Trouble("state", "away", 3))
+
+    assert first is not None
+    assert first[0] == "refused"
+    assert follower.losses == 2
+
+
 def test_owners_that_are_too_old_are_not_decided_on(tmp_path: Path, topic: StateFile) -> None:
     """After `stale_s` without the topic, requests are answered 503 and counted, until it can be read again."""
     settings = settings_file(tmp_path, f"{topic.settings}\nstale_s = 0", _GROUPS)
@@ -184,6 +202,28 @@ def test_topic_that_cannot_be_read_is_refused_at_the_start(tmp_path: Path, topic
     assert "No such file" in ran.stderr
     assert "policy 'by-rack' reads view.ownership (anti-affinity); waited 0.5 s, collect.wait_s" in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+def test_settings_are_loaded_again_while_owners_are_waited_for(tmp_path: Path, topic: StateFile) -> None:
+    """SIGHUP before the topic can be read loads the settings, and does not end the server."""
+    topic.path.rename(tmp_path / "aside")
+    path = settings_file(tmp_path, f"{topic.settings}\nwait_s = 60", _GROUPS)
+    code = f"import sys\n{PRELUDE}\nfrom lookup.cli import main\nsys.exit(main())"
+    words = [sys.executable, "-c", code, "serve", "--config", str(path)]
+
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
+        awaited(lambda: list((tmp_path / "record" / "settings").glob("*.json")))
+        # The signals are provided for right after the settings have been written.
+        time.sleep(0.3)
+        process.send_signal(signal.SIGHUP)
+        assert process.stderr is not None
+        lines = iter(process.stderr.readline, "")
+        assert any(line == "the settings were loaded again\n" for line in lines)
+        (tmp_path / "aside").rename(topic.path)
+        assert any("serving by-rack on http://" in line for line in lines)
+        process.terminate()
+
+    assert process.returncode == 0
 
 
 def test_policy_in_shadow_waits_for_owners(tmp_path: Path, topic: StateFile) -> None:

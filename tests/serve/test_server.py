@@ -181,6 +181,21 @@ def test_registry_and_loads_are_recorded_as_they_change(tmp_path: Path) -> None:
     assert len(read_table(tmp_path / "record", "loads")) == 2
 
 
+def test_broker_leaves_when_no_view_has_it(tmp_path: Path) -> None:
+    """A broker that one of the others does not see any more is registered until none does."""
+    with started(settings_file(tmp_path)) as server:
+        for sender, seen in (("b1", view("a", "b")), ("b2", view("a", "b")), ("b1", view("a")), ("b2", view("a"))):
+            assert server.ask("POST", "/decide", decide(seen, broker=f"{sender}:8080"))[0] == 200
+        server.ask("POST", "/decide", decide(view("b"), broker="b2:8080"))
+        assert server.stop() == 0
+    brokers = read_table(server.record, "brokers")
+    decisions = [row for row in read_table(server.record, "decisions") if row["policy"] == "by-rack"]
+
+    (left,) = [row for row in brokers if row["event"] == "unregistered"]
+    assert left["broker"] == "b2:8080"
+    assert decisions[2]["ts"] < left["ts"]
+
+
 def test_decision_is_explained(server: Server) -> None:
     """Every broker's scores and odds can be asked for by the name of the decision."""
     _, content = server.ask("POST", "/decide", decide(view("a", "b")))
@@ -213,6 +228,10 @@ def test_decision_is_explained(server: Server) -> None:
         (decide({"id": "x", "brokers": {"b1:8080": {"lookupData": {"properties": 3}}}}), "broker b1:8080: properties"),
         (decide({"id": "x", "brokers": {"b1:8080": {"lookupData": {}, "load": {"cpu": 3}}}}), "broker b1:8080: cpu"),
         (decide({"id": "x", "brokers": {"b1:8080": None}}), "view.brokers.'b1:8080' is None"),
+        (decide({"id": "x", "brokers": {"": {"lookupData": {}}}}), "view.brokers names a broker with no text"),
+        (decide({"id": "x", "brokers": dict.fromkeys(map(str, range(10_001)))}, candidates=["0"]), "has 10001 entries"),
+        (decide(view("a"), ts=float("nan")), "ts is nan"),
+        (decide(view("a"), view={"id": "x" * 201}), "view.id has 201 characters"),
     ],
 )
 def test_malformed_request_is_answered_with_a_sentence(server: Server, body: Any, sentence: str) -> None:
@@ -230,6 +249,7 @@ def test_malformed_request_is_answered_with_a_sentence(server: Server, body: Any
         (b"{", "the body is no JSON"),
         (b'{"broker": "b1:8080", "lookups": [' + b"[" * 5000, "nested too deep"),
         ({"lookups": []}, "broker is missing"),
+        ({"broker": "b1:8080", "lookups": [], "dropped": -1}, "dropped is -1, not a number of lookups"),
         ({"broker": 7, "lookups": []}, "broker is 7, not a text"),
         ({"broker": "b1:8080", "lookups": 3}, "lookups is 3, not a list"),
         ({"broker": "b1:8080", "lookups": [{}] * 1001}, "lookups has 1001 entries, more than 1000"),
@@ -282,6 +302,19 @@ def test_half_a_surrogate_pair_is_recorded(server: Server) -> None:
 
     assert status == 200
     assert written(server, "decisions", decision=content["decision"])[0]["listener"] == "?"
+
+
+def test_explanations_of_large_views_are_bounded(server: Server) -> None:
+    """Of decisions whose views have many thousands of brokers, only the latest can be explained."""
+    brokers = {f"b{number}": {"lookupData": {}} for number in range(9_999)}
+    named = []
+    for number in range(6):
+        brokers[f"x{number}"] = {"lookupData": {}}
+        seen = {"id": f"large-{number}", "brokers": brokers}
+        named.append(server.ask("POST", "/decide", decide(seen, candidates=["b1"]))[1]["decision"])
+        del brokers[f"x{number}"]
+
+    assert [server.ask("GET", f"/explain/{decision}")[0] for decision in named] == [404] + [200] * 5
 
 
 def test_other_protocol_and_path_are_refused(server: Server) -> None:

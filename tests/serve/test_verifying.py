@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -187,6 +188,93 @@ def test_changed_decision_is_named(folder: Path) -> None:
     assert causes(folder) == {"policy": 120}
 
 
+def documented(folder: Path, **changes: Any) -> None:
+    """Change the document of settings; None takes a key out."""
+    (path,) = (folder / "record" / "settings").glob("*.json")
+    document = json.loads(path.read_text()) | changes
+    path.write_text(json.dumps({key: value for key, value in document.items() if value is not None}))
+
+
+@pytest.mark.parametrize(
+    "changes", [{"seed": None}, {"seed": "x"}, {"plugins": [1]}, {"prefix": 3}, {"policies": [3]}, {"topology": []}]
+)
+def test_document_that_is_none_is_named(folder: Path, changes: dict[str, Any]) -> None:
+    """A document that no server wrote is a cause, and no failure."""
+    documented(folder, **changes)
+
+    assert causes(folder) == {"settings": 120}
+
+
+def test_other_seed_is_named(folder: Path) -> None:
+    """With another seed in the document the dice fall otherwise, by the settings."""
+    documented(folder, seed=9)
+
+    assert {*causes(folder)} == {"settings"}
+
+
+@pytest.mark.parametrize(
+    ("table", "values", "cause"),
+    [
+        ("decisions", {"properties": "{"}, "policy"),
+        ("decisions", {"properties": "[1]"}, "policy"),
+        ("decisions", {"properties": None}, "policy"),
+        ("decisions", {"candidates": None}, "policy"),
+        ("decisions", {"bundle": None}, "policy"),
+        ("decisions", {"view": None}, "view"),
+        ("decisions", {"settings": None}, "settings"),
+        ("views", {"lookup_data": None}, "registry"),
+        ("views", {"lookup_data": "{"}, "registry"),
+        ("views", {"load": "[]"}, "load"),
+    ],
+)
+def test_rows_that_no_server_wrote_are_named(folder: Path, table: str, values: dict[str, Any], cause: str) -> None:
+    """Whatever stands in a row, its decision is one that does not agree, and the others are verified."""
+    changed(folder, table, lambda row: row.update(values))
+
+    assert cause in causes(folder)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "sentence"),
+    [
+        ("decisions", "odds", "holds no decisions of `lookup serve`: it has no column 'odds'"),
+        ("views", "load", "cannot be read as views: "),
+    ],
+)
+def test_table_of_another_kind_is_a_sentence(folder: Path, table: str, column: str, sentence: str) -> None:
+    """A file without a column, or that is torn, is refused with its name."""
+    file = next((folder / "record" / table).rglob("*.parquet"))
+    pq.write_table(pq.read_table(file, partitioning=None).drop_columns([column]), file)
+    with pytest.raises(InputError, match=sentence):
+        verify(str(folder / "record"))
+
+    file.write_bytes(file.read_bytes()[:-9])
+    with pytest.raises(InputError, match=r"parquet: (is no Parquet file, or was cut off|cannot be read as views)"):
+        verify(str(folder / "record"))
+
+
+def test_changed_reason_is_named(folder: Path) -> None:
+    """A decision that chose, and in the record declined as well, does not agree."""
+    changed(folder, "decisions", lambda row: row.update(declined="no-odds"))
+
+    assert causes(folder) == {"policy": 120}
+
+
+def test_changed_dice_are_named(folder: Path) -> None:
+    """Dice in the record that are not those of seed, bundle and roll are found, though the choice is the same."""
+    changed(folder, "decisions", lambda row: row.update(dice=row["dice"] and math.nextafter(row["dice"], 1.0)))
+
+    assert {*causes(folder)} == {"policy"}
+
+
+def test_first_of_two_causes_is_named(folder: Path) -> None:
+    """If load and registry are not what they were, the cause is the load, which comes first."""
+    registry, load = '{"properties":{"lookup.rack":"z"}}', '{"weightedMaxEMA":0.9}'
+    changed(folder, "views", lambda row: row.update(lookup_data=registry, load=load))
+
+    assert {*causes(folder)} == {"load"}
+
+
 def test_folder_that_is_no_record_is_a_sentence(tmp_path: Path) -> None:
     """A folder without decisions is refused in one sentence."""
     with pytest.raises(InputError, match="is no record with decisions"):
@@ -200,6 +288,11 @@ def test_spark_verifies_the_same(folder: Path, capsys: pytest.CaptureFixture[str
 
     assert main(words) == 0
     assert capsys.readouterr().out == "120 of 120 decisions agree, 100.00%\n"
+    changed(
+        folder, "views", lambda row: row.update(load='{"weightedMaxEMA":0.9}') if row["broker"] == "b1:8080" else None
+    )
+    assert main([*words, "--format", "json"]) == 1
+    assert json.loads(capsys.readouterr().out)["causes"] == causes(folder)
 
 
 def test_recorded_tables_are_inputs_of_an_evaluation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -70,6 +70,14 @@ def test_a_file_that_is_no_toml_is_one_sentence(tmp_path: Path, content: bytes |
     assert caught.value.problems == (f"{path}: {sentence}",)
 
 
+def test_what_ships_is_named_for_a_file_that_is_absent(tmp_path: Path) -> None:
+    """The name of a policy that ships is easily written without its prefix."""
+    with pytest.raises(
+        SettingsError, match=r"rack-then-load: there is no such file; did you mean 'shipped:rack-then-load'\?$"
+    ):
+        read_toml(tmp_path / "rack-then-load")
+
+
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
     """A folder in a file's place is told as the system tells it."""
     with pytest.raises(SettingsError, match=f"{tmp_path}: cannot be read: Is a directory"):

@@ -1,0 +1,92 @@
+"""Admit connections of brokers: a bounded number, none that sends no request, and no log of what is not HTTP.
+
+Without a bound, clients that only connect use up all files that the process may open, also those for the record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import resource
+from collections.abc import Callable
+
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+
+__all__ = ["MALFORMED", "PATIENCE_S", "Connections"]
+
+#: Errors of aiohttp that a client is the cause of.
+MALFORMED = (HttpProcessingError, web.RequestPayloadError, ConnectionError)
+#: Seconds that a client may take for the head of its first request, and for each body.
+PATIENCE_S = 10.0
+#: Connections at once; brokers keep few, and keep them open.
+_MOST_CONNECTIONS = 2000
+#: Files that are left for all else: the record, a collector, and some hundred connections that are accepted in one go,
+#: before they count, or are being refused.
+_RESERVED = 512
+_BUSY = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+
+class Connections:
+    """Makes the protocol of each connection, and counts those that are refused.
+
+    Args:
+        count: counts an answer by its status, if no request came of it.
+    """
+
+    def __init__(self, count: Callable[[int], None]) -> None:
+        self._count = count
+        #: what closes a connection that has sent no request yet
+        self._silent: dict[asyncio.BaseProtocol, asyncio.TimerHandle] = {}
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        is_limited = soft != resource.RLIM_INFINITY
+        self._most = min(_MOST_CONNECTIONS, max(soft - _RESERVED, soft // 2)) if is_limited else _MOST_CONNECTIONS
+        #: for aiohttp, which would log whatever a client has sent, with the tokens that are in it
+        self.logger = logging.getLogger(f"{__name__}.http")
+        self.logger.filters = [self._is_ours]
+
+    async def listen(self, runner: web.AppRunner, host: str, port: int) -> asyncio.Server:
+        """Listen on an address for a web application.
+
+        Raises:
+            OSError: if that is not possible.
+        """
+        server, loop = runner.server, asyncio.get_running_loop()
+        assert server is not None  # the runner has been set up
+
+        def protocol() -> asyncio.BaseProtocol:
+            if len(server.connections) >= self._most:
+                self._count(503)
+                return _Busy()
+            admitted = server()
+            self._silent[admitted] = loop.call_later(PATIENCE_S, self._close, admitted)
+            return admitted
+
+        return await loop.create_server(protocol, host, port)
+
+    def heard(self, protocol: web.RequestHandler) -> None:
+        """Note that a connection has sent a request."""
+        timer = self._silent.pop(protocol, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _close(self, protocol: web.RequestHandler) -> None:
+        del self._silent[protocol]
+        protocol.force_close()
+
+    def _is_ours(self, record: logging.LogRecord) -> bool:
+        """Return whether a record of aiohttp is about a fault of the server; count what clients do wrong."""
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, HttpProcessingError):
+            self._count(error.code)
+        return not isinstance(error, MALFORMED)
+
+
+class _Busy(asyncio.Protocol):
+    """Refuses a connection."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Send the refusal and hang up."""
+        assert isinstance(transport, asyncio.WriteTransport)
+        transport.write(_BUSY)
+        transport.close()
