@@ -14,6 +14,7 @@ import fcntl
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
 
@@ -54,18 +55,17 @@ class RecordFolder:
 
     def __enter__(self) -> RecordFolder:
         output = str(self.path)
-        with named_refusals(output):
+        with named_refusals(output), ExitStack() as undone:
             if self.path.is_dir() and any(self.path.iterdir()) and not (self.path / "journal").is_dir():
                 advice = "holds no record of `lookup collect`; name a folder that does, or that does not exist"
                 raise InputError(Sentence(Argument("output"), f": {output} is not empty and {advice}"))
             # Before the tables: a folder with the journal is a record, however early the process was killed.
             for table in ("journal", *COLLECTED):
                 (self.path / table).mkdir(parents=True, exist_ok=True)
-            self._lock = (self.path / ".lock").open("a")
+            self._lock = undone.enter_context((self.path / ".lock").open("a"))
             try:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                self._lock.close()
                 advice = "another process records into it; name another folder"
                 raise InputError(Sentence(Argument("output"), f": {output}: {advice}")) from None
             self._files.remove_hidden()
@@ -75,6 +75,7 @@ class RecordFolder:
                 if not parts:
                     # An evaluation refuses a table without files, and reads one without rows.
                     self._write_part(table, [], {})
+            undone.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -83,8 +84,13 @@ class RecordFolder:
 
     def _parts(self, table: str) -> list[Path]:
         # By number: more than a million files have names of another length.
-        parts = (self.path / table).glob("part-*.parquet")
-        return sorted(parts, key=lambda part: int(part.stem.partition("-")[2]))
+        numbers: dict[Path, int] = {}
+        for part in (self.path / table).glob("part-*.parquet"):
+            number = part.stem.partition("-")[2]
+            if not (number.isascii() and number.isdigit()):
+                raise InputError(Sentence(Argument("output"), f": {part} is no file of this record; move it elsewhere"))
+            numbers[part] = int(number)
+        return sorted(numbers, key=numbers.__getitem__)
 
     def past(self, cluster: str) -> Past:
         """Return what the record ends with.
@@ -100,8 +106,14 @@ class RecordFolder:
                 self._take_part(table, part, past, cluster)
         listed = self.path / "namespaces.toml"
         if listed.exists():
-            entries = tomllib.loads(listed.read_text(encoding="utf-8"))["namespaces"]
-            past.boundaries = {entry["name"]: tuple(int(end, 16) for end in entry["boundaries"]) for entry in entries}
+            try:
+                entries = tomllib.loads(listed.read_text(encoding="utf-8"))["namespaces"]
+                past.boundaries = {
+                    entry["name"]: tuple(int(end, 16) for end in entry["boundaries"]) for entry in entries
+                }
+            except (OSError, ValueError, TypeError, KeyError) as error:
+                what = f": {listed} is not what `lookup collect` wrote: {error}; name another folder"
+                raise InputError(Sentence(Argument("output"), what)) from None
         self._namespaces = len(past.boundaries)
         return past
 
@@ -150,7 +162,7 @@ class RecordFolder:
         lines = ["# Bundles of each namespace when `lookup collect` first saw it; later splits are in OWNERSHIP."]
         for name, ends in sorted(boundaries.items()):
             texts = ", ".join(f'"0x{end:08x}"' for end in ends)
-            lines += ["", "[[namespaces]]", f"name = {json.dumps(name)}", f"boundaries = [{texts}]"]
+            lines += ["", "[[namespaces]]", f"name = {json.dumps(name, ensure_ascii=False)}", f"boundaries = [{texts}]"]
         hidden = self.path / ".namespaces.toml"
         hidden.write_text("\n".join([*lines, ""]), encoding="utf-8")
         keep_on_disk(hidden)

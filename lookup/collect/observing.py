@@ -21,6 +21,7 @@ from lookup.logs.system_topics import OwnershipChanges, bundle_rows, load_row
 from lookup.model.broker import BrokerLookupData
 from lookup.model.bundles import HASH_END, BundleRange
 from lookup.model.documents import TableName
+from lookup.model.names import NamespaceName
 
 __all__ = [
     "COLLECTED", "JOURNAL", "BrokerReport", "Bundles", "CaughtUp", "Leader", "Observer", "Past", "Position", "Record",
@@ -193,6 +194,8 @@ class Observer:
         self, event: str, ts_us: int, *, source: str = "", since_us: int | None = None, detail: str | None
     ) -> None:
         """Write a row of the journal."""
+        # JSON of a server may hold half a surrogate pair, which Parquet cannot.
+        detail = None if detail is None else detail.encode(errors="replace").decode()
         self._keep("journal", (ts_us, self.cluster, event, source or None, since_us, detail))
 
     def _report(self, record: BrokerReport | TopBundles) -> None:
@@ -261,6 +264,7 @@ class Observer:
         return is_new
 
     def _list(self, record: Bundles) -> None:
+        NamespaceName.parse(record.namespace)
         ends = record.boundaries
         if len(ends) < 2 or ends[0] != 0 or ends[-1] != HASH_END or any(low >= high for low, high in pairwise(ends)):
             raise InputError(f"the bundles of {record.namespace} do not ascend from 0x00000000 to 0xffffffff")

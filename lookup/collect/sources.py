@@ -120,6 +120,8 @@ class Source(threading.Thread):
         while not self.stopped.is_set():
             try:
                 self.look()
+                # A look that reads a message has not said that the source works.
+                self.works()
                 reason = None
             # Whatever it is: a thread that ends in silence would record nothing, and no answer of a server is fatal.
             except Exception as error:  # noqa: BLE001

@@ -70,7 +70,8 @@ def test_place_in_the_state_topic_comes_from_ownership_alone(tmp_path: Path) -> 
     """Killed between two tables, rows of OWNERSHIP that were not written yet are read again."""
     observer = taken(Observer("east"), list(records()))
     with RecordFolder(str(tmp_path)) as folder:
-        folder.write("loads", observer.pending["loads"], until_us=10, position=observer.position)
+        for table, until_us in {"brokers": 9, "loads": 10, "bundles": 8}.items():
+            folder.write(table, observer.pending[table], until_us=until_us, position=observer.position)
 
         past = folder.past("east")
 
@@ -124,6 +125,32 @@ def test_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("brokers/part-copy.parquet", "", "part-copy.parquet is no file of this record"),
+        ("brokers/part-000001 (1).parquet", "", "is no file of this record; move it elsewhere"),
+        ("brokers/part-000009.parquet", "PAR1", "cannot be read as Parquet"),
+        ("namespaces.toml", "x =", "is not what `lookup collect` wrote: Invalid value"),
+        ("namespaces.toml", "x = 1", "is not what `lookup collect` wrote: 'namespaces'"),
+        ("namespaces.toml", '[[namespaces]]\nname = "t/n"\nboundaries = ["x"]', "invalid literal"),
+        ("namespaces.toml", "namespaces = 3", "is not what `lookup collect` wrote"),
+    ],
+    ids=["copy", "another copy", "torn", "no TOML", "another table", "no boundary", "no list"],
+)
+def test_record_that_somebody_changed_is_refused(tmp_path: Path, name: str, text: str, sentence: str) -> None:
+    """A file that the collector did not write ends in a sentence that names it."""
+    with RecordFolder(str(tmp_path)):
+        pass
+    (tmp_path / name).write_text(text)
+
+    with pytest.raises(InputError) as raised, RecordFolder(str(tmp_path)) as folder:
+        folder.past("east")
+
+    assert name.rpartition("/")[2] in str(raised.value)
+    assert sentence in str(raised.value)
+
+
 def test_record_of_another_cluster_is_refused(tmp_path: Path) -> None:
     """Two clusters do not share a record."""
     observer = taken(Observer("east"), [Registry({"a": None}, 7)])
@@ -137,11 +164,11 @@ def test_record_of_another_cluster_is_refused(tmp_path: Path) -> None:
 def test_namespaces_are_settings_of_an_evaluation(tmp_path: Path) -> None:
     """The bundles of namespaces are written as `[[namespaces]]` has them, sorted by name."""
     with RecordFolder(str(tmp_path)) as folder:
-        folder.write_namespaces({"t/b": (0, 0xFFFFFFFF), "t/a": (0, 16, 0xFFFFFFFF)})
+        folder.write_namespaces({"t/b\U0001d400": (0, 0xFFFFFFFF), "t/a": (0, 16, 0xFFFFFFFF)})
 
     assert tomllib.loads((tmp_path / "namespaces.toml").read_text()) == {
         "namespaces": [
             {"name": "t/a", "boundaries": ["0x00000000", "0x00000010", "0xffffffff"]},
-            {"name": "t/b", "boundaries": ["0x00000000", "0xffffffff"]},
+            {"name": "t/b\U0001d400", "boundaries": ["0x00000000", "0xffffffff"]},
         ]
     }

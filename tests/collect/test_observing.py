@@ -146,6 +146,7 @@ def test_records_of_a_bundle_never_go_back_in_time() -> None:
         Registry({"a:1": "nonsense"}, 1),
         Bundles("t/n", (0, 7), 1),
         Bundles("t/n", (), 1),
+        Bundles("no namespace", (0, 0xFFFFFFFF), 1),
     ],
 )
 def test_junk_is_counted(record: Record) -> None:
@@ -299,7 +300,9 @@ def test_split_is_recorded_once(order: tuple[int, int]) -> None:
 
 def test_lists_alone_show_splits_at_once() -> None:
     """Where the state topic is not read, a split is recorded with the list that shows it."""
-    observer = taken(Observer("c", has_state=False), [Bundles("t/n", _HALVES, 0), Bundles("t/n", _QUARTERS, 9)])
+    lists = [Bundles("t/n", _HALVES, 0), Bundles("t/n", _QUARTERS, 9), Bundles("t/n", _QUARTERS, 10)]
+
+    observer = taken(Observer("c", has_state=False), lists)
 
     assert [(split["ts"], split["boundaries"]) for split in _splits(observer)] == [(9, ["0x40000000"])]
 
@@ -318,13 +321,14 @@ def test_leaders_and_lost_sources_are_in_the_journal_once() -> None:
     """A leader is a row when it changes, a source when it is lost and when it is back."""
     seen = [
         Leader("a:1", 0), Leader("a:1", 1), Leader(None, 2), Trouble("admin", "refused", 3),
-        Trouble("admin", "gone", 4), Trouble("admin", None, 5), Trouble("admin", None, 6),
+        Trouble("admin", "gone", 4), Trouble("admin", None, 5), Trouble("admin", None, 6), Leader("\ud800", 7),
     ]  # fmt: skip
 
     rows = rows_of(taken(Observer("c"), seen), "journal")
 
     assert [(row["ts"], row["event"], row.get("detail")) for row in rows] == [
         (0, "leader", "a:1"), (2, "leader", None), (3, "lost", "refused"), (5, "back", None),
+        (7, "leader", "?"),
     ]  # fmt: skip
 
 

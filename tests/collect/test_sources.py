@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import urllib.error
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from queue import Queue
 
 import pytest
 
 from lookup.collect.observing import Bundles, Leader, Record, Registry, Trouble
-from lookup.collect.sources import AdminRest, AdminSource, Credentials, RegistrySource
+from lookup.collect.sources import AdminRest, AdminSource, Credentials, RegistrySource, Source
 from lookup.errors import InputError
 from tests.collect.rest import Rest, running_rest
 
@@ -86,6 +87,38 @@ def test_source_that_answers_again_is_reported(rest: Rest) -> None:
     assert isinstance(lost, Trouble)
     assert lost.reason == "HTTP status 503"
     assert [record.reason for record in later if isinstance(record, Trouble)] == [None]
+
+
+class _Topic(Source):
+    """Fails once, and reads a message at every later look, as a reader of a busy topic that was lost."""
+
+    def __init__(self, records: Queue[Record]) -> None:
+        super().__init__("state", records)
+        self._looks = count()
+
+    def look(self) -> None:
+        """Read."""
+        if not next(self._looks):
+            raise OSError("there is no connection")
+        self.put(Leader("a:8080", 1))
+        self.stopped.wait(0.05)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def test_topic_that_is_never_quiet_can_be_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A source that reads a message after it was lost is back, though it was never without one."""
+    monkeypatch.setattr("lookup.collect.sources._RETRY_S", 0.01)
+    records: Queue[Record] = Queue()
+    source = _Topic(records)
+    source.start()
+
+    some = [records.get() for _ in range(5)]
+
+    source.stopped.set()
+    source.join()
+    assert [record.reason for record in some if isinstance(record, Trouble)] == ["there is no connection", None]
 
 
 def test_next_address_is_asked_if_one_is_away(rest: Rest) -> None:
