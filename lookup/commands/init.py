@@ -62,7 +62,7 @@ _DEALT = """
 _CLIENTS = """
 # Where clients stand, if the log does not say it: labels by address.
 # [[clients]]
-# cidr = "10.1.0.0/16"
+# match = { cidr = "10.1.0.0/16" }
 # properties = { rack = "a" }
 """
 _PROFILE = """\
@@ -117,7 +117,9 @@ def run(arguments: argparse.Namespace) -> int:
     if found is not None:
         note(f"{log} is {found.what}")
         if not found.labels:
-            note("note: it has no lookup properties, so no policy can prefer a rack; see [[clients]] of the evaluation")
+            where = "[properties] of the mapping or " if "[properties]" in found.mapping else ""
+            where += "[[clients]] of the evaluation"
+            note(f"note: it has no lookup properties, so no policy can prefer a rack; see {where}")
     note(f"wrote {', '.join(str(folder / name) for name in texts)}; next:")
     stdout().write("\n".join(_next(folder, found, arguments)) + "\n")
     return 0
@@ -159,7 +161,8 @@ def _evaluation(folder: Path, log: str | None, found: Recognised | None, plugin_
         path = "tables/lookups" if found.mapping else log if "://" in log else os.path.relpath(log, folder)
         inputs = f"lookups = {json.dumps(path)}"
         if found.mapping:
-            inputs += '\n# ownership = "tables/ownership"  # who owned which bundle, if the log says it'
+            inputs += f'\n{"" if found.has_ownership else "# "}ownership = "tables/ownership"  # who owned which bundle'
+            inputs += "" if found.has_ownership else ", if the log says it"
         key = next(iter(found.labels), "rack")
         labels = list(found.labels.get(key, ()))[:_MOST] or list(_LABELS)
         property_name = f"lookup.{key}"

@@ -35,7 +35,7 @@ from lookup.logs.readers.delimited import DelimitedReader
 from lookup.logs.schema import CANONICAL, ROWS_PER_FILE, partition_of
 from lookup.logs.sources import list_files, locate, open_lines
 from lookup.model.names import cluster_problem
-from lookup.model.quoting import shown
+from lookup.model.quoting import quantity, shown
 from lookup.model.sentences import Argument, Sentence
 from lookup.model.time import LAST_US, moment_at
 from lookup.settings.files import read_toml
@@ -46,7 +46,7 @@ __all__ = [
     "MAX_QUARANTINE_RATIO",
     "QUARANTINE_TABLE",
     "IngestReport",
-    "check_columns",
+    "check_mapping",
     "ingest",
     "load_reader",
     "reader_of",
@@ -141,12 +141,14 @@ def reader_of(
     return built
 
 
-def check_columns(reader: LogReader, files: Sequence[str]) -> None:
-    """Refuse a mapping that names a column which the first file lacks, before anything is started to read all of them.
+def check_mapping(reader: LogReader, files: Sequence[str], cluster: str | None) -> None:
+    """Refuse a mapping that fits no row, before anything is started to read all files.
 
     Raises:
-        InputError: with the file, the column and the nearest one.
+        InputError: if the first file lacks a column that is named, with the nearest one; or if rows have no cluster.
     """
+    if isinstance(reader, DelimitedReader) and not reader.cluster and cluster is None:
+        raise InputError(Sentence("the mapping says no `cluster`; give ", Argument("cluster", "NAME"), ", or a column"))
     if isinstance(reader, DelimitedReader) and files:
         try:
             problem = reader.problem_of(open_lines(files[0]))
@@ -187,7 +189,7 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
         raise InputError(Sentence(Argument("cluster"), f": {problem}"))
     # Absolute, so that a path means the same in every worker.
     files = list_files([source if "://" in source else locate(source)[1] for source in map(str, sources)])
-    check_columns(reader, files)
+    check_mapping(reader, files, cluster)
 
     def read(job: SourceJob, shipped: PluginContents) -> SourceReport:
         """Read one source, on a worker."""
@@ -237,19 +239,21 @@ def _require_readable(reports: Sequence[SourceReport], reader: LogReader, most: 
         allowed = Argument("max_quarantine_ratio", most)
         raise InputError(
             Sentence(
-                f"{bad} of {good + bad} records cannot be read, more than ",
+                f"{bad:,} of {good + bad:,} records cannot be read, more than ",
                 allowed,
                 f" allows; for instance {examples}",
             )
         )
     if not good:
-        raise InputError(f"none of the {bad} records can be read, so there is no row to write; for instance {examples}")
+        raise InputError(
+            f"none of the {bad:,} records can be read, so there is no row to write; for instance {examples}"
+        )
 
 
 def _nothing_found(reports: Sequence[SourceReport], reader: LogReader) -> str:
     lines = sum(report.lines for report in reports)
     where = reports[0].path if len(reports) == 1 else f"{reports[0].path} and {len(reports) - 1} more"
-    content = f"none of the {lines} lines is" if lines else "it is empty: not one line is"
+    content = f"none of its {quantity(lines, 'line')} is" if lines else "it is empty: not one line is"
     expected = getattr(reader, "expects", "")
     hint = f"; it expects {expected}" if expected else ""
     return f"{where}: {content} a record that log reader {reader.name!r} knows{hint}"

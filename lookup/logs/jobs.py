@@ -24,13 +24,15 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from uuid import uuid4
 
-from pyspark import SparkContext
-from pyspark.sql import SparkSession
-
 from lookup.errors import PulsarLookupError
+
+if TYPE_CHECKING:
+    # Spark is loaded by who starts it.
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
 
 __all__ = [
     "Failed", "InProcess", "Watch", "Workers", "attempt", "parallelism", "run_tasks", "successes", "usable_cores",
@@ -72,7 +74,7 @@ class InProcess:
 
 
 #: What runs tasks.
-Workers = SparkSession | InProcess
+Workers: TypeAlias = "SparkSession | InProcess"
 
 
 def parallelism(workers: Workers) -> int:

@@ -30,6 +30,8 @@ __all__ = [
 ]  # fmt: skip
 
 _WILDCARDS = frozenset("*?[")
+#: How files begin that are packed, whatever their names say: the way to unpack them, or empty if there is none here.
+_PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +126,23 @@ def _files_in(base: str, system: arrow_fs.FileSystem, folder: str) -> list[str]:
 
 
 def open_lines(path: str, encoding: str = "utf-8-sig") -> Iterator[tuple[int, str]]:
-    """Yield the numbered lines of a text file, without their ends; `.gz`, `.bz2` and `.zst` are unpacked.
+    """Yield the numbered lines of a text file, without their ends; gzip, bzip2 and zstd are unpacked.
 
     Bytes that are no text become U+FFFD: a record with them is still a record.
+
+    Raises:
+        OSError: if it cannot be read, or is an archive of files.
     """
     system, inner = locate(path)
-    with system.open_input_stream(inner, compression="detect") as stream:
+    with system.open_input_stream(inner, compression=None) as stream:
+        start = stream.read(4)
+    packed = next((name for magic, name in _PACKED.items() if start.startswith(magic)), None)
+    if packed == "":
+        raise OSError("it is a zip archive; unpack it, or pack its files with gzip")
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        encoding = "utf-16"
+    # By content, for names may be wrong either way: rotation takes endings off, and browsers unpack without renaming.
+    with system.open_input_stream(inner, compression=packed) as stream:
         # Only "\n" ends a line: with universal newlines a lone "\r" inside a record would cut it in two.
         text = io.TextIOWrapper(stream, encoding=encoding, errors="replace", newline="\n")
         for number, line in enumerate(text, start=1):
@@ -149,7 +162,9 @@ def list_log(path: str, table: TableName = "lookups") -> tuple[LogFile, ...]:
         raise InputError(f"{path}: is {kind}, which cannot be read twice; expected a Parquet file or a folder of them")
     info = system.get_file_info(root)
     if info.type == arrow_fs.FileType.NotFound:
-        raise InputError(f"{path}: there is no such file or directory")
+        is_early = system.get_file_info(str(Path(root).parent)).type == arrow_fs.FileType.NotFound
+        hint = "; `lookup ingest` writes it from a log" if is_early and table == "lookups" else ""
+        raise InputError(f"{path}: there is no such file or directory{hint}")
     names = [root]
     if not info.is_file:
         # A file that is given may have any name; of a folder, Spark's markers and hidden files are left out.
@@ -162,6 +177,9 @@ def list_log(path: str, table: TableName = "lookups") -> tuple[LogFile, ...]:
         )
     if not names:
         raise InputError(f"{path}: holds no Parquet file; `lookup ingest` makes them from other formats")
+    folders = {name[len(root) :].strip("/").partition("/")[0] for name in names}
+    if table in folders and folders & ({*TABLES, "quarantine"} - {table}):
+        raise InputError(f"{path}: holds several tables; name the one of them, {path.rstrip('/')}/{table}")
     files = tuple(_described(prefix + name, name[len(root) :], table) for name in names)
     # A log may have no owners and no reports, but it must have lookups.
     if table == "lookups" and not sum(file.rows for file in files):
@@ -260,5 +278,9 @@ def open_parquet(path: str, **options: Any) -> Iterator[pq.ParquetFile]:
         with pq.ParquetFile(name if is_local else system.open_input_file(name), memory_map=is_local, **options) as file:
             yield file
     except (pa.ArrowException, OSError) as error:
+        if "magic bytes" in str(error):
+            raise InputError(
+                f"{path}: is no Parquet file, or was cut off; `lookup ingest` makes tables from other formats"
+            ) from None
         # Arrow's further lines are its own call stack.
         raise InputError(f"{path}: cannot be read as Parquet: {str(error).splitlines()[0]}") from None

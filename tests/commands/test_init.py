@@ -46,6 +46,19 @@ def test_without_a_log_there_is_a_sample(lookup: Run, tmp_path: Path) -> None:
     assert (checked.code, "warning: inputs" in checked.err) == (0, False), checked.err
 
 
+def test_what_stands_in_comments_may_be_used(lookup: Run, tmp_path: Path) -> None:
+    """Settings that are written for their reader to uncomment are right."""
+    (tmp_path / "log.tsv").write_text("time\thost\turl\n1769860800\t10.1.0.1\t/a\n", encoding="utf-8")
+    assert lookup("init", tmp_path / "trial", "--log", tmp_path / "log.tsv").code == 0
+    written = tmp_path / "trial" / "evaluation.toml"
+    used = re.sub(r"^( *)# (?=\[|\w+ = |\"shipped)", r"\1", written.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    written.write_text(used, encoding="utf-8")
+
+    checked = lookup("config", "check", "--config", written)
+
+    assert (checked.code, "\n[[clients]]\n" in used) == (0, True), checked.err
+
+
 def test_nothing_is_replaced(lookup: Run, tmp_path: Path) -> None:
     """A file that is there already is named, and no other is written."""
     (tmp_path / "brokers.toml").write_text("mine", encoding="utf-8")

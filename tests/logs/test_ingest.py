@@ -207,7 +207,7 @@ def test_a_position_the_log_brings_is_kept(spark: SparkSession, tmp_path: Path) 
             "",
             r"a\.jsonl: it is empty: not one line is a record that log reader 'jsonl' knows; it expects one",
         ),
-        ("\n\n", r"a\.jsonl: none of the 2 lines is a record that log reader 'jsonl' knows"),
+        ("\n\n", r"a\.jsonl: none of its 2 lines is a record that log reader 'jsonl' knows"),
         (
             "garbage\n" * 9,
             r"9 of 9 records cannot be read, more than max_quarantine_ratio=0\.05 allows; .*a\.jsonl:1: the line",
@@ -264,7 +264,7 @@ def test_a_reader_that_raises_is_named_with_the_line(spark: SparkSession, tmp_pa
             ("for number, line in lines:", "for number, line in ():"),
             "a\nb\n",
             InputError,
-            r"a\.jsonl: none of the 2 lines is a record that log reader 'odd' knows\Z",
+            r"a\.jsonl: none of its 2 lines is a record that log reader 'odd' knows\Z",
         ),
         (
             ("for number", "raise OverflowError('no')\n        for number"),

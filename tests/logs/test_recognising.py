@@ -51,6 +51,9 @@ _LOGS = {
     ),
     "tabs": ("host\ttime\turl\tbytes\nh1\t807235202\t/a b\t5\nh2\t807235203\t/c\t-\n", "delimited"),
     "semicolons, quoted": ('"when";"page";"zone"\n"2026-01-31 12:00:00";"/a;b";"z1"\n', "delimited"),
+    "German": ('\ufeff"Zeit";"Thema"\r\n"28.03.2026 22:00:00,5";"persistent://t/ns/x"\r\n', "delimited"),
+    "American": ("Date,Page\n03/28/2026 10:00:00 PM,/a\n", "delimited"),
+    "day and time": ("Day|Clock|Page\n28-Mar-2026|22:00:01|/a\n", "delimited"),
     "no header": ("1769860800123,/a,h1\n1769860801123,/b,h2\n", "delimited"),
     "full topics, quoted": (f'"at","topic","ip"\n"2026-01-31T12:00:00Z","{_TOPIC}","10.0.0.1"\n', "delimited"),
     "full topics": (f"time|topic|client\n1769860800|{_TOPIC}|c1\n1769860801|non-{_TOPIC}-2|c2\n", "delimited"),
@@ -91,6 +94,52 @@ def test_a_complete_topic_is_taken_apart(tmp_path: Path) -> None:
     assert (row.values["topic"], row.values["client"]) == (_TOPIC, "10.0.0.1")
 
 
+def test_of_several_readers_the_one_that_finds_most_is_taken(tmp_path: Path) -> None:
+    """The log of a broker has lines of its web server too; its owners, brokers and their ids are known."""
+    answer = f"[{_TOPIC}] Lookup result Optional[LookupResult [type=BrokerUrl, lookupData=LookupData{{"
+    answer += "brokerUrl=pulsar://b1:6650, brokerUrlTls=null, httpUrl=http://b1:8081, httpUrlTls=null}]]"
+    owned = "Selected new owner broker: b1:8081 for bundle: t/ns/0x00000000_0x10000000."
+    access = _NCSA.format("/lookup/v2/topic/persistent/t/ns/orders", " 17")
+
+    found = _recognised(tmp_path, access + "".join(map(_dated, (_ASKED, answer, _ASKED, answer, owned))))
+
+    assert toml_table(found.mapping) == {"use": "pulsar-broker", "web_port": 8081}
+    assert (found.brokers, found.has_ownership) == (["b1:8081"], True)
+
+
+def test_ids_of_brokers_of_one_host_are_listed(tmp_path: Path) -> None:
+    """A port alone would not tell them apart."""
+    answer = "[{}] Lookup result LookupData{{brokerUrl=pulsar://h:{}, brokerUrlTls=null, httpUrl=http://h:{}}}"
+    lines = [_dated(_ASKED) + _dated(answer.format(_TOPIC, port, port + 1)) for port in (1, 3)]
+
+    found = _recognised(tmp_path, "".join(lines))
+
+    assert toml_table(found.mapping)["broker_ids"] == {"pulsar://h:1": "h:2", "pulsar://h:3": "h:4"}
+    assert found.brokers == ["h:2", "h:4"]
+
+
+def test_further_files_are_looked_at(tmp_path: Path) -> None:
+    """The first file of a folder may be of something else, and no file names every broker."""
+    (tmp_path / "a-gc.log").write_text("[0.1s][info][gc] Using G1\n")
+    for broker in ("b1", "b2"):
+        (tmp_path / f"{broker}.log").write_text(_dated(_ASKED) + _dated(_CONNECTED.replace("b1", broker)))
+
+    found = recognise(str(tmp_path), load_plugins())
+
+    assert found.brokers == ["b1:8080", "b2:8080"]
+
+
+def test_what_may_be_a_label_is_proposed(tmp_path: Path) -> None:
+    """A column with few values, for its reader to uncomment; and a date that may be read in two ways says so."""
+    rows = "".join(f"04/03/2026 10:00:0{n},/p{n},{place}\n" for n, place in enumerate(["Berlin", "Bonn", "Berlin"]))
+
+    mapping = _recognised(tmp_path, f"When,Page,Office\n{rows}").mapping
+
+    assert '# rack = { column = "Office" }  # Berlin, Bonn\n' in mapping
+    assert "# 04/03/2026 10:00:00 was taken for day/month; if the month comes first: %m/%d/%Y %H:%M:%S\n" in mapping
+    assert "# Times without an offset are UTC" in mapping
+
+
 def test_a_log_may_be_packed_and_a_folder(tmp_path: Path) -> None:
     """The first lines of the first file count."""
     (tmp_path / "logs").mkdir()
@@ -117,7 +166,10 @@ def test_a_table_needs_no_mapping(tmp_path: Path) -> None:
     [
         ("", "has no line in it"),
         ("\x00\x01 words\n" * 20, "is in no form that is known"),
-        ("time,host\n1769860800,h1\n", "is in no form that is known"),
+        (
+            "time,host\n1769860800,h1\n",
+            "looks like a table with commas between its values, but none of its columns holds topics or paths",
+        ),
         (
             _dated("Selected new owner broker: b1:8080 for bundle: t/ns/0x00000000_0x10000000."),
             "is a log of a Pulsar broker, but no lookup is in the first 1 line; brokers log them at DEBUG only",

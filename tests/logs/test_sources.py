@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -106,6 +108,34 @@ def test_only_newlines_part_lines(tmp_path_factory: pytest.TempPathFactory, line
     path = tmp_path_factory.mktemp("lines") / "x.log"
     path.write_bytes("".join(f"{line}\n" for line in lines).encode())
     assert [line for _, line in open_lines(str(path))] == lines
+
+
+@pytest.mark.parametrize("name", ["a.log", "a.log.1", "a.log.gz"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress], ids=["plain", "gzip", "bzip2"])
+def test_content_says_whether_a_file_is_packed(tmp_path: Path, name: str, pack: Callable[[bytes], bytes]) -> None:
+    """The ending of a name does not: rotation takes it off, and what unpacks a file may leave it on."""
+    (tmp_path / name).write_bytes(pack(b"one\r\ntwo\r\n"))
+    assert list(open_lines(str(tmp_path / name))) == [(1, "one"), (2, "two")]
+
+
+def test_text_may_be_in_utf_16(tmp_path: Path) -> None:
+    """Spreadsheets save it so, with a mark at the beginning; an archive of files is refused."""
+    (tmp_path / "a.csv").write_text("Größe\n1\n", encoding="utf-16")
+    assert list(open_lines(str(tmp_path / "a.csv"))) == [(1, "Größe"), (2, "1")]
+    (tmp_path / "b.csv").write_bytes(b"PK\x03\x04 and so on")
+    with pytest.raises(OSError, match="it is a zip archive; unpack it"):
+        list(open_lines(str(tmp_path / "b.csv")))
+
+
+def test_a_folder_of_several_tables_is_named(tmp_path: Path) -> None:
+    """What `ingest` writes is such a folder, and the one of its tables is named in the sentence."""
+    for table in ("lookups", "quarantine"):
+        write_rows([lookup()], "lookups", tmp_path / table / "a.parquet")
+    assert list_log(str(tmp_path / "lookups"))
+    with pytest.raises(InputError, match=f"holds several tables; name the one of them, {tmp_path}/lookups$"):
+        list_log(str(tmp_path))
+    with pytest.raises(InputError, match=r"directory; `lookup ingest` writes it from a log$"):
+        list_log(str(tmp_path / "trial" / "lookups"))
 
 
 def test_files_are_found_in_order_and_hidden_ones_are_not(tmp_path: Path) -> None:

@@ -92,8 +92,17 @@ class DelimitedReader:
         if self.header and not self.pattern and not self.columns:
             for _, line in lines:
                 if line.strip() and not (self.comment and line.startswith(self.comment)):
-                    missing = _missing(_field_map(self), _header(_cutter(self), line))
-                    return None if missing is None else f"the header has no {missing}"
+                    try:
+                        names = [name.strip() for name in _cutter(self)(line)]
+                    except ValueError as error:
+                        return f"the header cannot be cut by delimiter {shown(self.delimiter)}: {error}"
+                    missing = _missing(_field_map(self), names)
+                    if missing is None:
+                        return None
+                    hint = "; the file is not in UTF-8" if "\ufffd" in line else ""
+                    if not self.quote and names[0][:1] in ('"', "'"):
+                        hint += "; values stand in quotes, which `quote` takes off"
+                    return f"the header has no {missing}{hint}"
         return None
 
     def parse(self, lines: Iterator[tuple[int, str]], source: str) -> Iterator[Row | Unreadable]:

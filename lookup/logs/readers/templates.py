@@ -66,14 +66,15 @@ def value_template(text: str) -> Template:
 
 
 def topic_template(text: str) -> Template:
-    """Read the template of a topic's name.
+    """Read the template of a topic's name; `{column}` alone holds complete names, which stay as they are.
 
     Raises:
         ValueError: if it cannot make a topic.
     """
-    if not re.match(r"(?:(?:non-)?persistent|\{[^{}/]+\})://[^/]+/[^/]+/.", text):
+    if not re.match(r"\{[^{}]+\}\Z|(?:(?:non-)?persistent|\{[^{}/]+\})://[^/]+/[^/]+/.", text):
         raise ValueError(
-            f"topic template {shown(text)} is not of the form persistent://tenant/namespace/topic, with {{column}}s"
+            f"topic template {shown(text)} is not of the form persistent://tenant/namespace/topic, with {{column}}s, "
+            "and no {column} alone, of complete names"
         )
     return _parsed(text, _encoder_behind)
 

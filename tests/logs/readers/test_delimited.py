@@ -128,12 +128,34 @@ def test_a_header_that_lacks_a_column_is_reported() -> None:
 
 
 @pytest.mark.parametrize(
+    ("header", "sentence"),
+    [
+        ('"a","b"', 'has no column \'time\'; it has "a", "b"; values stand in quotes, which `quote` takes off'),
+        ("a,b", "has no column 'time'; it has a, b"),
+        ("a,gr\ufffd", "has no column 'time'; it has a, gr\ufffd; the file is not in UTF-8"),
+        ("page,time", None),
+    ],
+)
+def test_a_header_says_what_the_mapping_lacks(header: str, sentence: str | None) -> None:
+    """Before any record is read."""
+    problem = DelimitedReader(topic=_TOPIC, timestamp=_TIME).problem_of(iter([(1, ""), (2, header)]))
+    assert problem == (None if sentence is None else f"the header {sentence}".replace("'time'", "'page'"))
+
+
+def test_a_header_that_cannot_be_cut_is_said_so() -> None:
+    """By another delimiter the names do not fit their quotes."""
+    problem = DelimitedReader(topic=_TOPIC, timestamp=_TIME, quote='"').problem_of(iter([(1, '"a";"b"')]))
+    assert problem is not None
+    assert problem.startswith("the header cannot be cut by delimiter ',': the quotes do not fit")
+
+
+@pytest.mark.parametrize(
     ("mapping", "sentence"),
     [
         ({"timestamp": {"colum": "time"}}, "timestamp has no key 'colum'; did you mean 'column'"),
         ({"timestamp": {}}, "timestamp.column must name a column"),
         ({"timestamp": {"column": "t", "format": "epoch"}}, "time format 'epoch' is unknown"),
-        ({"topic": "{page}"}, "topic template '{page}' is not of the form"),
+        ({"topic": "{page}/x"}, "topic template '{page}/x' is not of the form"),
         ({"header": False}, "`columns` must name the columns"),
         ({"pattern": "(.*)"}, "`pattern` must have named groups"),
         ({"pattern": "("}, "`pattern` is no regular expression"),

@@ -52,6 +52,12 @@ def test_the_domain_may_be_a_column() -> None:
     assert template.fill({"domain": "non-persistent", "name": "x"}) == "non-persistent://t/ns/x"
 
 
+def test_a_column_of_complete_names_stays_as_it_is() -> None:
+    """A template that is nothing but a column encodes nothing, or a name would not be the cluster's."""
+    name = "persistent://t/ns/a%2Fb c"
+    assert topic_template("{full name}").fill({"full name": name}) == name
+
+
 def test_a_value_template_is_a_column_or_a_text_with_columns() -> None:
     """Without braces the text names a column, with braces it is filled."""
     record = {"date": "2026-01-31", "time": "12:00"}
@@ -59,7 +65,7 @@ def test_a_value_template_is_a_column_or_a_text_with_columns() -> None:
     assert value_template("{date} {time}").fill(record) == "2026-01-31 12:00"
 
 
-@pytest.mark.parametrize("text", ["{url}", "persistent://nasa/{url}", "http://a/b/{url}", "persistent://a/b/"])
+@pytest.mark.parametrize("text", ["{url}/x", "persistent://nasa/{url}", "http://a/b/{url}", "persistent://a/b/"])
 def test_a_template_that_makes_no_topic_is_refused(text: str) -> None:
     """A template without domain, tenant, namespace and local name is a ValueError."""
     with pytest.raises(ValueError, match="is not of the form persistent://tenant/namespace/topic"):
