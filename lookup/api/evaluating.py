@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
 
 from lookup.api.files import OUTPUTS, PAGE, PAGE_PACKAGES
 from lookup.api.results import Evaluation
@@ -32,7 +31,6 @@ from lookup.model.sentences import Argument, Sentence
 from lookup.replay.counted import check_by
 from lookup.replay.outcome import ReplayOutcome
 from lookup.replay.run import replay
-from lookup.replay.session import create_session
 from lookup.replay.tasks import metrics_of
 from lookup.report.manifest import RunFacts, fingerprint, manifest_json
 from lookup.report.markdown import markdown_report
@@ -40,6 +38,10 @@ from lookup.score.metrics import lookup_register_metrics
 from lookup.score.scoring import Plan, Scored, score
 from lookup.score.summary import metrics_table, summary, to_json
 from lookup.settings import EvaluationFile
+
+if TYPE_CHECKING:
+    # A run without Spark does not load it.
+    from pyspark.sql import DataFrame
 
 __all__ = ["Clock", "Lookups", "check_inputs", "evaluate", "evaluate_into", "given_inputs", "rows_of"]
 
@@ -111,6 +113,8 @@ def evaluate(  # noqa: PLR0913  each is a choice of its own, and only the first 
     Raises:
         PulsarLookupError: in one sentence, for whatever the caller has to change; `output` is then as it was.
     """
+    from pyspark.sql import DataFrame
+
     clock = Clock()
     temporary = tempfile.mkdtemp(prefix="lookup-") if output is None else None
     folder = f"{temporary}/run" if output is None else os.fspath(output)
@@ -260,6 +264,10 @@ def _workers(workers: Workers | None, frame: DataFrame | None, settings: Evaluat
         return workers
     if frame is not None:
         return frame.sparkSession
+    from pyspark.sql import SparkSession
+
+    from lookup.replay.session import create_session
+
     active = SparkSession.getActiveSession()
     if active is not None:
         return active

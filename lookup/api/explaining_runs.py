@@ -34,7 +34,8 @@ from lookup.model.quoting import listed
 from lookup.model.sentences import Argument, Sentence
 from lookup.model.time import time_text
 from lookup.replay.again import Again, replay_again
-from lookup.replay.parting import Difference, Parting, find_difference
+from lookup.replay.difference import Difference, Parting
+from lookup.replay.parting import find_difference
 from lookup.replay.records import RunName
 from lookup.replay.tasks import built_here
 from lookup.replay.work import WorkDir
@@ -175,6 +176,7 @@ class DifferenceExplained:
         return {
             "cluster": parting.cluster,
             "bundle": parting.bundle,
+            "key": None if parting.key is None else json.loads(parting.key),
             "from": time_text(parting.from_us),
             "to": time_text(parting.to_us),
             "brokers": list(parting.brokers),
@@ -278,11 +280,6 @@ def _difference_of(  # noqa: PLR0913  the arguments of `explain_run` that are ab
         name_of(run, cluster=first.cluster, policy=versus, seed=seed)
     except SettingsError as error:
         raise SettingsError(Sentence(Argument("versus"), str(error.problems[0]).removeprefix("policy"))) from None
-    if _is_shared(run):
-        raise SettingsError(
-            "under shared ownership every lookup is decided alone, and no bundle has an owner over which policies "
-            "part; a difference can be explained under exclusive ownership"
-        )
     settings = _require_same_inputs(run)
     with _work_for(run, workers) as work:
         pair = (first.policy, versus)

@@ -6,7 +6,7 @@ __all__ = ["OUTPUTS", "PAGE", "PAGE_PACKAGES"]
 
 #: The page's file beside `summary.json`.
 PAGE = "report.html"
-#: Packages that draw it, of the extra `report`.
+#: Packages that draw it and, in a notebook, its charts; of the extra `report`.
 PAGE_PACKAGES = ("altair", "jinja2")
 #: Everything an evaluation leaves in its output.
 OUTPUTS = (

@@ -19,7 +19,7 @@ from numbers import Real
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from lookup.engine.answers import checked_reads
-from lookup.engine.facets import request_facet, view_facet
+from lookup.engine.facets import view_facet
 from lookup.engine.ownership import InFlight, never
 from lookup.engine.policy import Instant, Policy
 from lookup.errors import ContractError, InvalidNameError, PolicyError
@@ -232,10 +232,6 @@ class _UnloadJudge:
         self._moved: set[str] = set()
         #: bundles for which the shedder has found a destination that the filters admit
         self._placeable: set[str] = set()
-        # Filters behind the last one with an opinion are not asked: they could only cost time, or fail.
-        last = max((n for n, part in enumerate(policy.filters) if hasattr(part, "should_unload")), default=-1)
-        #: the filters that are asked whether a bundle may leave its owner without a destination
-        self._asked = policy.filters[: last + 1]
 
     def objection(self, unload: Unload) -> Reason | None:
         """Return the first rule an unload breaks; None if it breaks none."""
@@ -289,12 +285,13 @@ class _UnloadJudge:
 
         Not asked if the shedder has already found a broker that all filters admit.
         """
-        if bundle in self._placeable or not self._asked:
+        policy, brokers = self._policy, self._instant.offered
+        if bundle in self._placeable or not policy.retaining:
             return None
-        request, policy, brokers = request_of(None, bundle, LookupOptions()), self._policy, self._instant.offered
-        for index, part in enumerate(self._asked):
+        request = request_of(None, bundle, LookupOptions())
+        for index, (part, has_opinion) in enumerate(policy.retaining):
             try:
-                if hasattr(part, "should_unload") and not self._lets_go(index, request, source, brokers):
+                if has_opinion and not self._lets_go(index, request, source, brokers):
                     return part.reason
                 brokers = brokers.subset(policy.admitted(index, request, brokers, self._instant))
             except ContractError:
@@ -305,7 +302,7 @@ class _UnloadJudge:
 
     def _lets_go(self, index: int, request: LookupRequest, source: int, brokers: Candidates) -> bool:
         part: Any = self._policy.filters[index]
-        cut, view = request_facet(part.name, self._policy.part_reads[index])(request), self._instant.views[index]
+        cut, view = self._policy.cuts[index](request), self._instant.seen_by(index)
         try:
             return bool(part.should_unload(cut, view.brokers[source], brokers, view))
         except (ContractError, KeyboardInterrupt):

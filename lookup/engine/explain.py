@@ -107,7 +107,7 @@ class _Collector:
             if not len(self.kept) or (self._closes and self._failures.count):
                 return
             mask = self._policy.admitted(index, self._request, self.kept, self._instant)
-            part, view = self._policy.filters[index], self._instant.views[index]
+            part, view = self._policy.filters[index], self._instant.seen_by(index)
             cut = request_facet(part.name, reads_of(part))(self._request)
             for broker in self.kept.subset(~mask):
                 try:

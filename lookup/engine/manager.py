@@ -35,7 +35,7 @@ from lookup.engine.ownership import (
     OwnerChange,
     Ownership,
 )
-from lookup.engine.policy import Instant, Policy, memory_key
+from lookup.engine.policy import Instant, Policy, Standing, memory_key
 from lookup.engine.units import goes_by_bytes, in_bytes
 from lookup.errors import ArgumentError, InputError, StateError
 from lookup.model.broker import Broker, Candidates, Roster
@@ -119,6 +119,7 @@ class LoadManager:
         self._fingerprint = ""
         self._ballots: Recent[Hashable, Ballot] = Recent(conditions.most_answers)
         self._declined: Recent[Hashable, Decided] = Recent(conditions.most_answers)
+        self._standing: Standing = Recent(conditions.most_answers)
 
     # Events of the world.
 
@@ -155,6 +156,7 @@ class LoadManager:
             }
         )
         self._forget_answers()
+        self._standing.clear()
         # Before owners are numbered anew: a broker that is gone has no number in the new roster.
         for bundle in orphans:
             self._take(bundle, "forced", self._tick_us)
@@ -235,8 +237,7 @@ class LoadManager:
         if self.in_flight(bundle, ts_us) is not None:
             return Unanswered(Reason.IN_FLIGHT)
         decision = self.select(request_of(topic, bundle, options, client), self._tick_us if ts_us is None else ts_us)
-        declined = None if decision is None else decision.declined
-        return self._answer(self.ownership.owner(bundle), declined, decision)
+        return self._answer(self.ownership.owner(bundle), None if decision is None else decision.declined, decision)
 
     def select(self, request: LookupRequest, ts_us: int, *, course: Course = ASSIGNMENT) -> Decision | None:
         """Choose an owner for an unowned bundle that is not in flight, and book it; None if no broker is registered.
@@ -411,7 +412,7 @@ class LoadManager:
                 topology=self._conditions.topology,
                 salt=self._conditions.salt,
             )
-            self._instant = Instant(self.policy, view, self.failures, most_answers=self._conditions.most_answers)
+            self._instant = Instant(self.policy, view, self.failures, standing=self._standing)
             self._refresh_fingerprint()
         return self._instant
 

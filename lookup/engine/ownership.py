@@ -156,12 +156,17 @@ class Ownership:
         self.ids = tuple(ids)
         #: least recently given or touched first
         self._owners: OrderedDict[str, int] = OrderedDict()
-        self._counts = self._no_bundles()
+        self._counts, self._shown_counts = self._no_bundles_shown()
         self._by_namespace: defaultdict[str, Counts] = defaultdict(self._no_bundles)
         self._sweep_above = _FEWEST
 
     def _no_bundles(self) -> Counts:
         return np.zeros(len(self.ids), dtype=np.int64)
+
+    def _no_bundles_shown(self) -> tuple[Counts, Counts]:
+        # Every cycle and most decisions ask: one view of the counts serves them all.
+        counts = self._no_bundles()
+        return counts, _read_only(counts)
 
     def __len__(self) -> int:
         return len(self._owners)
@@ -175,7 +180,7 @@ class Ownership:
 
     def bundles(self) -> Counts:
         """Return how many bundles each broker owns, shape (n_brokers,)."""
-        return _read_only(self._counts)
+        return self._shown_counts
 
     def bundles_in(self, namespace: str) -> Counts:
         """Return how many bundles of one namespace each broker owns, shape (n_brokers,)."""
@@ -211,7 +216,7 @@ class Ownership:
         numbers = {name: number for number, name in enumerate(ids)}
         moved = [(bundle, numbers[self.ids[owner]]) for bundle, owner in self._owners.items()]
         self.ids = tuple(ids)
-        self._owners, self._counts = OrderedDict(moved), self._no_bundles()
+        self._owners, (self._counts, self._shown_counts) = OrderedDict(moved), self._no_bundles_shown()
         self._by_namespace.clear()
         for bundle, owner in moved:
             self._count(bundle, owner, 1)

@@ -5,13 +5,12 @@ Nothing is rolled and nothing is remembered here; `manager.py` does both.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,10 +33,15 @@ from lookup.hooks.raised import raised
 from lookup.model import Broker, Candidates, ClusterView, LookupRequest, Reason
 from lookup.model.recent import Recent
 
-__all__ = ["Instant", "OnError", "Policy", "WeightedScorer", "memory_key", "shared_problems"]
+__all__ = ["Instant", "OnError", "Policy", "Standing", "WeightedScorer", "memory_key", "shared_problems"]
+
+#: Answers of filters and scorers that hold for a registry epoch, by what they depend on.
+Standing: TypeAlias = Recent[Hashable, NDArray[Any]]
 
 #: Parts of a view that every assignment may change.
 _UNSETTLED: Final = frozenset({"view.ownership", "view.memory"})
+#: Parts of a view that may change within a registry epoch.
+_CHANGING: Final = _UNSETTLED | {"view.load", "view.now"}
 
 OnError = Literal["stop", "fail-closed", "skip"]
 #: Stands for the answer of a part that raised; a part that answers None breaks its protocol.
@@ -155,7 +159,6 @@ class Policy:
             if self._choice_reads is None:
                 chosen = self._choice(request, kept.brokers, instant)
             else:
-                # The bytes of the index name a set of candidates at a fraction of the cost of a tuple of its numbers.
                 fields = tuple([field_of(request, name) for name in self._choice_reads])
                 key = fields, kept.brokers.index.tobytes()
                 known = instant.chosen.get(key)
@@ -226,13 +229,39 @@ class Policy:
     def _settled_reads(self) -> tuple[str, ...]:
         return fields_in(frozenset[str]().union(*self.part_reads[: self._settled]))
 
+    def _standing_key(self, slot: int, request: LookupRequest, brokers: Candidates) -> Hashable | None:
+        """Return what an answer of one of `parts` depends on within a registry epoch; None if that changes in it."""
+        fields = self._standing_reads[slot]
+        if fields is None:
+            return None
+        # The bytes of the index name a set of candidates at a fraction of the cost of a tuple of its numbers.
+        return slot, brokers.index.tobytes(), *[field_of(request, name) for name in fields]
+
+    @cached_property
+    def _standing_reads(self) -> tuple[tuple[str, ...] | None, ...]:
+        return tuple(None if reads & _CHANGING else fields_in(reads) for reads in self.part_reads)
+
     def admitted(self, index: int, request: LookupRequest, brokers: Candidates, instant: Instant) -> NDArray[np.bool_]:
-        """Ask one filter, by its index; return a mask of shape (n_candidates,)."""
-        part, view = self.filters[index], instant.views[index]
+        """Ask one filter, by its index; return a mask of shape (n_candidates,), not to be written to."""
+        key = self._standing_key(index, request, brokers)
+        known = None if key is None else instant.standing.get(key)
+        if known is not None:
+            return known
+        before = instant.failures.count
+        mask = self._asked_filter(index, request, brokers, instant)
+        # Nothing is kept of a failure: the next request asks, and counts, again.
+        if key is not None and instant.failures.count == before:
+            instant.standing.put(key, _read_only_copy(mask))
+        return mask
+
+    def _asked_filter(
+        self, index: int, request: LookupRequest, brokers: Candidates, instant: Instant
+    ) -> NDArray[np.bool_]:
+        part, view = self.filters[index], instant.seen_by(index)
         # Kept outside the `try`: if a generator raises half way, `on_error = "skip"` keeps its answers, as Pulsar does.
         answers: list[Any] = []
         try:
-            answer = part.admit(self._cuts[index](request), brokers, view)
+            answer = part.admit(self.cuts[index](request), brokers, view)
             if isinstance(answer, np.ndarray) and answer.ndim:
                 return checked_mask(part.name, answer, brokers)
             for admitted in one_by_one(part.name, answer, len(brokers)):
@@ -255,15 +284,24 @@ class Policy:
         return total
 
     def score(self, index: int, request: LookupRequest, brokers: Candidates, instant: Instant) -> NDArray[np.float64]:
-        """Ask one scorer, by its index; return its own scores, shape (n_candidates,)."""
+        """Ask one scorer, by its index; return its own scores, shape (n_candidates,), not to be written to."""
         scorer, slot = self.scorers[index].scorer, len(self.filters) + index
+        key = self._standing_key(slot, request, brokers)
+        known = None if key is None else instant.standing.get(key)
+        if known is not None:
+            return known
         answer = self._asked(
             scorer.name,
             request,
             instant,
-            lambda: scorer.score(self._cuts[slot](request), brokers, instant.views[slot]),
+            lambda: scorer.score(self.cuts[slot](request), brokers, instant.seen_by(slot)),
         )
-        return np.zeros(len(brokers)) if answer is _FAILED else checked_scores(scorer.name, answer, brokers)
+        if answer is _FAILED:
+            return np.zeros(len(brokers))
+        scores = checked_scores(scorer.name, answer, brokers)
+        if key is not None:
+            instant.standing.put(key, _read_only_copy(scores))
+        return scores
 
     def odds(
         self, request: LookupRequest, brokers: Candidates, scores: NDArray[np.float64], instant: Instant
@@ -276,7 +314,7 @@ class Policy:
             selector.name,
             request,
             instant,
-            lambda: selector.odds(self._cuts[-1](request), brokers, scores, instant.views[-1]),
+            lambda: selector.odds(self.cuts[-1](request), brokers, scores, instant.seen_by(-1)),
         )
         return np.zeros(len(brokers)) if answer is _FAILED else checked_odds(selector.name, answer, brokers)
 
@@ -319,7 +357,9 @@ class Policy:
         if offered is None:
             return False
         for index, part, cut in self._observers:
-            kept, offer = memory.setdefault(memory_key(part), {}), Offer(offered, instant.views[index])
+            # Before its memory is changed: the offer shows the one of the decision.
+            offer = Offer(offered, instant.seen_by(index))
+            kept = memory.setdefault(memory_key(part), {})
             self._note(part, request, instant.failures, partial(part.observe, kept, cut(request), broker, offer))
         return bool(self._observers)
 
@@ -334,25 +374,36 @@ class Policy:
                 self._failed(part.name, request, error, failures)
 
     @cached_property
+    def retaining(self) -> tuple[tuple[Filter, bool], ...]:
+        """Return the filters up to the last that has an opinion on whether a bundle may leave its owner.
+
+        With each, whether it has one. Those behind are not asked about it: they could only cost time, or fail.
+        """
+        opinions = [hasattr(part, "should_unload") for part in self.filters]
+        count = len(opinions) - opinions[::-1].index(True) if True in opinions else 0
+        return tuple(zip(self.filters[:count], opinions, strict=False))
+
+    @cached_property
     def _observers(self) -> tuple[tuple[int, Any, Callable[[LookupRequest], LookupRequest]], ...]:
         """Return the parts that observe offers, with their positions and their cuts of a request."""
-        named = zip(self.parts, self._cuts, strict=True)
+        named = zip(self.parts, self.cuts, strict=True)
         return tuple((index, part, cut) for index, (part, cut) in enumerate(named) if hasattr(part, "observe"))
 
     @cached_property
     def _keepers(self) -> tuple[tuple[Any, Callable[[LookupRequest], LookupRequest]], ...]:
         """Return the parts that keep memory, with their cuts of a request."""
-        named = zip(self.parts, self._cuts, strict=True)
+        named = zip(self.parts, self.cuts, strict=True)
         return tuple((part, cut) for part, cut in named if hasattr(part, "remember"))
 
     @cached_property
-    def _cuts(self) -> tuple[Callable[[LookupRequest], LookupRequest], ...]:
+    def cuts(self) -> tuple[Callable[[LookupRequest], LookupRequest], ...]:
+        """Return the functions that cut a request down to what each of `parts` may read of it."""
         named = zip(self.parts, self.part_reads, strict=True)
         return tuple(request_facet(part.name, reads) for part, reads in named)
 
     def __getstate__(self) -> dict[str, Any]:
         # The cuts are closures, which do not pickle; a worker makes them again if it needs them.
-        return {name: value for name, value in self.__dict__.items() if name not in {"_cuts", "_keepers", "_observers"}}
+        return {name: value for name, value in self.__dict__.items() if name not in {"cuts", "_keepers", "_observers"}}
 
     def _asked(self, part: str, request: LookupRequest, instant: Instant, ask: Callable[[], Any]) -> Any:
         try:
@@ -377,28 +428,43 @@ class Instant:
     """One view prepared for one policy: the brokers on offer, and each part's facet of the view.
 
     Args:
-        most_answers: how many answers of either kind are kept.
+        standing: answers of the policy's filters and scorers that hold for the registry epoch of the view; as many as
+            it keeps are kept of the other kinds.
     """
 
-    __slots__ = ("chosen", "failures", "kept", "offered", "view", "views")
+    __slots__ = ("_facets", "_policy", "chosen", "failures", "kept", "offered", "standing", "view")
 
     def __init__(
-        self, policy: Policy, view: ClusterView, failures: Failures | None = None, *, most_answers: float = math.inf
+        self, policy: Policy, view: ClusterView, failures: Failures | None = None, *, standing: Standing | None = None
     ) -> None:
-        self.view = view
+        self.view, self._policy = view, policy
+        self._facets: list[ClusterView | None] = [None] * len(policy.parts)
+        self.standing: Standing = Recent() if standing is None else standing
         index = np.flatnonzero(view.registered)
         # Parts share the candidates; one that wrote into their index would move the others' brokers.
         index.setflags(write=False)
         self.offered = Candidates(view.brokers, index)
-        self.views = [
-            view_facet(part.name, reads, view, MappingProxyType(view.memory.get(memory_key(part), {})))
-            for part, reads in zip(policy.parts, policy.part_reads, strict=True)
-        ]
         self.failures = Failures() if failures is None else failures
         #: brokers left by the filters that no assignment can change, by the fields these read of the request
-        self.kept: Recent[tuple[Hashable, ...], Kept] = Recent(most_answers)
+        self.kept: Recent[tuple[Hashable, ...], Kept] = Recent(self.standing.most)
         #: ballots of scorers and selector, by the fields these read of the request and the candidates
-        self.chosen: Recent[Hashable, Ballot] = Recent(most_answers)
+        self.chosen: Recent[Hashable, Ballot] = Recent(self.standing.most)
+
+    def seen_by(self, slot: int) -> ClusterView:
+        """Return the view as one of the policy's `parts` may read it."""
+        facet = self._facets[slot]
+        if facet is None:
+            part, reads = self._policy.parts[slot], self._policy.part_reads[slot]
+            memory = MappingProxyType(self.view.memory.get(memory_key(part), {}))
+            facet = self._facets[slot] = view_facet(part.name, reads, self.view, memory)
+        return facet
+
+
+def _read_only_copy(answer: NDArray[Any]) -> NDArray[Any]:
+    # A part may use its array again for the next answer.
+    copy = answer.copy()
+    copy.flags.writeable = False
+    return copy
 
 
 def memory_key(part: object) -> str:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.engine.ballots import TIED, Decided
+from lookup.engine.ballots import TIED, Ballot, Decided
 from lookup.engine.manager import Conditions, LoadManager
 from lookup.engine.ownership import ASSIGNMENT, Course
 from lookup.engine.policy import Instant, Policy
 from lookup.model import Decision, LookupRequest, Reason, Roster
 
-__all__ = ["Cause", "StagedDecision", "StagedManager", "Stages", "first_difference"]
+__all__ = ["Cause", "StagedBallot", "StagedDecision", "StagedManager", "Stages", "first_difference"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -48,6 +48,24 @@ class StagedDecision:
     stages: Stages
     decision: Decision
 
+    @property
+    def odds(self) -> Mapping[str, float]:
+        """Return the odds of the brokers."""
+        return self.decision.odds
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class StagedBallot:
+    """A policy's answer to a decision key, and the stages that led to it."""
+
+    stages: Stages
+    ballot: Ballot
+
+    @property
+    def odds(self) -> Mapping[str, float]:
+        """Return the odds of the brokers."""
+        return self.ballot.odds
+
 
 class StagedManager(LoadManager):
     """A load manager that keeps the stages of its decisions."""
@@ -58,6 +76,8 @@ class StagedManager(LoadManager):
         super().__init__(policy, cluster, roster, seed=seed, conditions=conditions or Conditions())
         #: the last decision about each bundle at each instant, until they are cleared
         self.staged: dict[tuple[str, int], StagedDecision] = {}
+        #: ballots that were asked for without a decision, until they are cleared
+        self.balloted: list[StagedBallot] = []
         self._taken = 0
         #: stages by decision key, of one instant under one fingerprint
         self._known: dict[Hashable, Stages] = {}
@@ -80,6 +100,12 @@ class StagedManager(LoadManager):
             is_new = self._taken + len(self._decisions) > count
             self.staged[request.bundle, ts_us] = StagedDecision(count if is_new else None, stages, decision)
         return decision
+
+    def decide(self, request: LookupRequest) -> tuple[Ballot, str]:
+        """Return the ballot on a request and its fingerprint, and keep the stages."""
+        found = super().decide(request)
+        self.balloted.append(StagedBallot(self._stages(request, self._prepared()), found[0]))
+        return found
 
     def _stages(self, request: LookupRequest, instant: Instant) -> Stages:
         """Ask filters and scorers, once for all requests of which a decision is taken once."""
@@ -110,17 +136,17 @@ def stages_of(policy: Policy, request: LookupRequest, instant: Instant) -> Stage
     return Stages(rejected, kept.index, scores)
 
 
-def first_difference(policies: Sequence[Policy], decisions: Sequence[StagedDecision]) -> Cause:
+def first_difference(policies: Sequence[Policy], decisions: Sequence[StagedDecision | StagedBallot]) -> Cause:
     """Return the first stage in which two decisions about one request differ.
 
     With the same odds it is the dice. Else it is the filters, if they left other brokers; the scores, if these brokers
     were scored otherwise; the selector, which made other odds of the same scores.
 
     Args:
-        policies: two, and the decision of each.
+        policies: two, and the decision or ballot of each.
     """
     (first, second), (one, other) = policies, decisions
-    if one.decision.odds == other.decision.odds:
+    if one.odds == other.odds:
         return Cause("dice", "the odds were the same, and the dice had been rolled another number of times before")
     if not np.array_equal(one.stages.kept, other.stages.kept):
         return Cause("filter", _about_filters((first.name, second.name), (one.stages, other.stages)))

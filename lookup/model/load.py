@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
@@ -128,13 +129,13 @@ class Load:
 
     def read_only(self) -> Load:
         """Return the same load with read-only arrays, which follow the originals."""
-        columns: dict[str, NDArray[np.generic]] = {}
-        for entry in fields(self):
-            value = getattr(self, entry.name)
+        # Once per instant of the grid: `dataclasses.replace` would take three times as long.
+        shown = copy(self)
+        for name, value in vars(self).items():
             if isinstance(value, np.ndarray):
-                columns[entry.name] = value.view()
-                columns[entry.name].flags.writeable = False
-        return replace(self, **columns)  # type: ignore[arg-type]  # each array keeps its type
+                column = vars(shown)[name] = value.view()
+                column.flags.writeable = False
+        return shown
 
     def renumbered(self, numbers: Sequence[int]) -> Load:
         """Return the same load by the numbers of another roster; of brokers that are new there is no report.

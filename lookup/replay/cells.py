@@ -187,6 +187,9 @@ class CellLedger:
         self._run = run
         self._n_brokers = n_brokers
         self._times: dict[int, _BrokerTime] = {}
+        #: cell and registered brokers of the last tick: most ticks have those of the one before, and the same array, of
+        #: which every registry epoch has a new one
+        self._last: tuple[int, NDArray[np.bool_]] | None = None
         self._served: dict[int, Floats] = {}
 
     def add(self, start_us: int, end_us: int, registered: NDArray[np.bool_], usage: Floats | None) -> None:
@@ -196,7 +199,9 @@ class CellLedger:
         if time is None:
             n = self._n_brokers
             time = self._times[cell] = _BrokerTime(np.zeros(n, bool), np.zeros(n), np.zeros(n))
-        np.logical_or(time.registered, registered, out=time.registered)
+        if self._last is None or self._last[0] != cell or self._last[1] is not registered:
+            np.logical_or(time.registered, registered, out=time.registered)
+            self._last = cell, registered
         if usage is None:
             return
         known = registered & ~np.isnan(usage)

@@ -247,7 +247,14 @@ class BrokerLoads:
         bundles = _BundleLoads(self._bundles, owners.copy(), (window, self._loads.rates), self._loads.seconds)
         micro = _by_broker(owners, window, self._n_brokers)
         usage, load = simulated_load(micro, seconds=self._loads.seconds, capacity=capacity, registered=registered)
-        figures = Load(usage, load, self._topics_of(owners), LazyTopBundles(self._n_brokers, bundles), demand)
+        figures = Load(
+            usage,
+            load,
+            self._topics_of(owners),
+            LazyTopBundles(self._n_brokers, bundles),
+            demand,
+            long_term_bundle_rates=_BundleRates(bundles.loads),
+        )
         if self._loads.are_bytes:
             figures = replace(figures, bundle_unit="bytes/s")
         if self._reported is not None:
@@ -255,7 +262,8 @@ class BrokerLoads:
         elif self._loads.rates is not None:
             sent = _by_broker(owners, self._loads.rates, self._n_brokers) / MICRO
             figures = replace(figures, rates=np.where(registered, sent, np.nan))
-        return _with_bundle_rates(figures, bundles)
+        # Without rates of messages the loads of bundles stand for them, as those of brokers do.
+        return figures if figures.rates is None else _with_bundle_rates(figures, bundles)
 
     def _topics_of(self, owners: NDArray[np.int32]) -> Ints:
         # Topics stand still while owners do, which is most of the time.
@@ -301,7 +309,8 @@ class SharedLoads:
     def _at(self, now_us: int, capacity: Floats, registered: NDArray[np.bool_]) -> Load:
         demand = Demand(self._cluster, self._spans, self._run.tick_us / MICRO)
         if self._reported is not None:
-            return _with_bundle_rates(self._reported.figures(now_us, replace(self._figures, demand=demand)), None)
+            figures = self._reported.figures(now_us, replace(self._figures, demand=demand))
+            return figures if figures.rates is None else _with_bundle_rates(figures, None)
         if not self._window:
             return Load.unknown(self._n_brokers)
         micro = np.add.accumulate(list(self._window), axis=0)[-1]
@@ -378,15 +387,13 @@ class _BundleRates(Mapping[str, float]):
 
 
 def _with_bundle_rates(figures: Load, bundles: _BundleLoads | None) -> Load:
-    """Return load figures with substitutes for long-term rates, for brokers and bundles in the same unit.
+    """Return load figures that have rates of messages with those of bundles, or without both.
 
     A broker's rate of messages counts for shedding only if those of bundles are known as well: bundles that seem
     idle would be moved for nothing.
     """
-    if figures.rates is None:
-        return figures if bundles is None else replace(figures, long_term_bundle_rates=_BundleRates(bundles.loads))
     if bundles is None or not bundles.has_rates:
-        return replace(figures, rates=None, long_term_rates=figures.rates)
+        return replace(figures, rates=None, long_term_rates=figures.rates, long_term_bundle_rates={})
     return replace(figures, long_term_bundle_rates=_BundleRates(bundles.rates))
 
 

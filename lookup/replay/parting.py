@@ -3,13 +3,14 @@
 The two part over a bundle when they first have other owners for it, and what happened then is the cause of every
 lookup up to the one for which they have the same owner again: so a cause is the first stage at which they part, and
 what follows from it is no cause of its own. Lookups are counted one by one, by the owners of the moment they come.
+Under shared ownership, in which bundles have no owner, `key_parting.py` compares the odds of each lookup.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,9 @@ from lookup.errors import InputError
 from lookup.logs.jobs import Workers, run_tasks
 from lookup.replay.coding import EXTRA_FIELDS
 from lookup.replay.days import DayRows
+from lookup.replay.difference import CauseCount, Difference, Parting, counts_by_cause
 from lookup.replay.exclusive import ExclusiveReplay
+from lookup.replay.key_parting import compared_by_key
 from lookup.replay.plan import ClusterPlan, RunPlan, new_manager
 from lookup.replay.run import prepare
 from lookup.replay.tasks import Recipe, built, built_here, ship
@@ -31,67 +34,7 @@ from lookup.replay.walk import Tick, walk_together
 from lookup.replay.work import WorkDir
 from lookup.settings.evaluation import EvaluationFile
 
-__all__ = ["CauseCount", "Difference", "Parting", "find_difference"]
-
-#: Examples that are kept of each cause: those with most lookups.
-_EXAMPLES = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Parting:
-    """One time for which two policies had other owners of a bundle."""
-
-    cluster: str
-    bundle: str
-    from_us: int
-    #: None: up to the end of the log
-    to_us: int | None
-    #: owners at its beginning, None for no owner; of the first policy and of the second
-    brokers: tuple[str | None, str | None]
-    #: numbers of the decisions with which it began; None for an owner that no decision made then
-    decisions: tuple[int | None, int | None]
-    lookups: int
-    weight: float
-
-
-@dataclass
-class CauseCount:
-    """All partings of one cause."""
-
-    cause: Cause
-    partings: int = 0
-    lookups: int = 0
-    weight: float = 0.0
-    #: those with most lookups
-    examples: list[Parting] = field(default_factory=list)
-
-    def add(self, partings: Sequence[Parting], count: int, lookups: int, weight: float) -> None:
-        """Add partings, given the examples among them."""
-        self.partings += count
-        self.lookups += lookups
-        self.weight += weight
-        ranked = sorted(
-            [*self.examples, *partings], key=lambda one: (-one.lookups, one.cluster, one.from_us, one.bundle)
-        )
-        self.examples = ranked[:_EXAMPLES]
-
-
-@dataclass(frozen=True)
-class Difference:
-    """The lookups that two policies answer by other brokers, in all clusters."""
-
-    policies: tuple[str, str]
-    seed: int
-    #: of the log
-    lookups: int
-    weight: float
-    #: most lookups first
-    causes: tuple[CauseCount, ...]
-
-    @property
-    def parted(self) -> int:
-        """Return how many lookups are answered by other brokers."""
-        return sum(cause.lookups for cause in self.causes)
+__all__ = ["find_difference"]
 
 
 def find_difference(  # noqa: PLR0913  what is compared, by keyword the rest
@@ -146,6 +89,8 @@ def find_difference(  # noqa: PLR0913  what is compared, by keyword the rest
 
 def _compared(cluster: ClusterPlan, run: RunPlan, recipe: Recipe, seed: int, work: WorkDir) -> list[CauseCount]:
     policies, _ = built(recipe)
+    if run.is_shared:
+        return compared_by_key(cluster, run, policies, seed, work)
     first, second = (_NotedReplay(cluster, run, policy, seed, work) for policy in policies)
     walk = _PartingWalk(cluster, first, second)
     walk_together([first, second, walk], cluster, run, work)
@@ -335,18 +280,11 @@ class _PartingWalk:
     def counts(self) -> list[CauseCount]:
         """Return the partings by cause; those without a lookup are left out."""
         lookups, micro = _summed(self._lookups, len(self._partings)), _summed(self._micro, len(self._partings))
-        by_cause: dict[Cause, list[Parting]] = defaultdict(list)
-        for entry, count, weight in zip(self._partings, lookups.tolist(), micro.tolist(), strict=True):
-            if count:
-                by_cause[entry.cause].append(replace(entry.parting, lookups=int(count), weight=weight / MICRO))
-        counts = []
-        for cause, partings in by_cause.items():
-            total = CauseCount(cause)
-            total.add(
-                partings, len(partings), sum(one.lookups for one in partings), sum(one.weight for one in partings)
-            )
-            counts.append(total)
-        return counts
+        return counts_by_cause(
+            (entry.cause, replace(entry.parting, lookups=int(count), weight=weight / MICRO))
+            for entry, count, weight in zip(self._partings, lookups.tolist(), micro.tolist(), strict=True)
+            if count
+        )
 
 
 def _deeds(changes: Sequence[OwnerChange]) -> str:

@@ -10,9 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 from uuid import uuid4
-
-from pyspark.sql import DataFrame
 
 from lookup.engine.ledger import MICRO
 from lookup.engine.policy import Policy, shared_problems
@@ -37,6 +36,9 @@ from lookup.replay.tasks import Gathered, Output, Recipe, Replayed, built_here, 
 from lookup.replay.work import WorkDir
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.resolve import client_rules, namespace_policies, topology
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 __all__ = ["FIDELITY_RATIO", "prepare", "replay", "run_plan"]
 

@@ -35,7 +35,7 @@ from lookup.replay.stretches import (
 from lookup.replay.walk import PolicyWalk, Tick
 from lookup.replay.work import WorkDir
 
-__all__ = ["ExpectedTally", "SharedReplay"]
+__all__ = ["ExpectedTally", "Question", "SharedReplay"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -99,7 +99,7 @@ def _merged(odds: Floats, roster: Roster) -> tuple[Floats, Ints]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Question:
+class Question:
     """One stretch as a policy is asked about it: its classes with the policy's keys, their counts and demand."""
 
     stretch: Stretch
@@ -212,7 +212,7 @@ class SharedReplay(PolicyWalk):
             self._tally.add(stretch, classes, counts, odds, self.manager.roster)
         return served
 
-    def _question(self, stretch: Stretch) -> _Question:
+    def _question(self, stretch: Stretch) -> Question:
         """Divide the rows of a stretch into classes, and count them."""
         by_client = self._keys.by_client
         if by_client is not None:
@@ -229,9 +229,9 @@ class SharedReplay(PolicyWalk):
             answers = np.where((pinned >= 0) & registered[np.maximum(pinned, -1)], pinned, -1).astype(np.int64)
             behind = n_keys + answers % len(registered)
             classes = replace(classes, key=np.where(pinned == -1, classes.key, behind))
-        return _Question(stretch, classes, counts, demand_by_key(counts, classes.key, len(stretch.ticks)), n_keys)
+        return Question(stretch, classes, counts, demand_by_key(counts, classes.key, len(stretch.ticks)), n_keys)
 
-    def _ask(self, question: _Question, odds: Floats) -> list[int]:
+    def _ask(self, question: Question, odds: Floats) -> list[int]:
         """Ask the policy about every key; write its odds, record its decisions, and return the keys.
 
         Args:

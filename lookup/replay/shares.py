@@ -8,12 +8,10 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from pyspark import TaskContext
-from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from lookup.errors import InputError
 from lookup.logs.columns import REQUIRED
@@ -23,6 +21,9 @@ from lookup.logs.sources import Split, check_types, open_parquet
 from lookup.model.names import cluster_problem
 from lookup.replay.coding import Coder, CodingPlan, Share, used_columns
 from lookup.replay.work import WorkDir, write_quarantine
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 __all__ = ["Coded", "code_frame", "code_share", "read_splits"]
 
@@ -66,6 +67,10 @@ def code_frame(frame: DataFrame, plan: CodingPlan, *, work: WorkDir, quarantine:
         InputError: if a required column is missing, or `seq`: a DataFrame has no order of its own; or if a column has
             the wrong type.
     """
+    # A run without Spark comes by this module as well, and does not load it.
+    from pyspark import TaskContext  # noqa: PLC0415  of an extra that the caller has, since it gives a DataFrame
+    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415  likewise
+
     missing = [name for name in (*REQUIRED["lookups"], "seq") if name not in frame.columns]
     if missing:
         raise InputError(

@@ -16,7 +16,7 @@ from lookup.api.explaining_runs import CycleExplained, DecisionExplained, Differ
 from lookup.engine.ballots import roll
 from lookup.errors import InputError, SettingsError
 from lookup.logs.jobs import InProcess
-from lookup.model.time import to_us
+from lookup.model.time import time_text, to_us
 from lookup.replay.run import replay
 from lookup.report.folder import read_run
 from lookup.report.past import BundleHistory, name_of, recorded_table
@@ -151,19 +151,51 @@ def test_a_topic_and_an_instant_name_a_decision(run: Path) -> None:
     assert found.watched.request.topic == topic
 
 
-def test_under_shared_ownership_a_decision_is_named_by_its_id(log: Path, tmp_path: Path) -> None:
-    """Its key is asked about once more; a topic and an instant name no decision there."""
+@pytest.fixture(scope="module")
+def shared_run(log: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Evaluate two policies under shared ownership."""
     settings = {
         "evaluation": {"incumbent": "rack", "seeds": [1], "ownership": "shared"},
         "inputs": {name: str(log / name) for name in ("lookups", "brokers")},
-        "policies": [{"name": "rack", "scorers": ["property-match", "headroom"], "selector": "best"}],
+        "policies": [
+            {"name": "rack", "scorers": ["property-match", "headroom"], "selector": "best"},
+            {"name": "even", "selector": "random"},
+        ],
     }
-    lookup.evaluate(settings, output=tmp_path / "run")
-    rows = _rows(tmp_path / "run", "rack", "decisions")
+    folder = tmp_path_factory.mktemp("shared") / "run"
+    lookup.evaluate(settings, output=folder)
+    return folder
 
-    assert _decision(tmp_path / "run", f"east/rack/1/{len(rows) - 1}").difference is None
+
+def test_under_shared_ownership_a_decision_is_named_by_its_id(shared_run: Path) -> None:
+    """Its key is asked about once more; a topic and an instant name no decision there."""
+    rows = _rows(shared_run, "rack", "decisions")
+
+    assert _decision(shared_run, f"east/rack/1/{len(rows) - 1}").difference is None
     with pytest.raises(SettingsError, match="under shared ownership every lookup is decided alone"):
-        lookup.explain_run(tmp_path / "run", topic="orders", at_us=rows[0]["ts"])
+        lookup.explain_run(shared_run, topic="orders", at_us=rows[0]["ts"], policy=["rack"])
+
+
+def test_under_shared_ownership_a_difference_is_of_odds(shared_run: Path) -> None:
+    """An example names the key, and its decisions are those of that key in the tick with which it begins."""
+    found = lookup.explain_run(shared_run, policy=["rack"], versus="even")
+    assert isinstance(found, DifferenceExplained)
+    document = json.loads(json.dumps(found.document()))
+
+    (cause,) = document["causes"]
+    assert (cause["stage"], 0 < cause["lookups"] < document["lookups"]) == ("score", True)
+    for example in cause["examples"]:
+        for policy, identity in zip(document["policies"], example["decisions"], strict=True):
+            row = _rows(shared_run, policy, "decisions")[int(identity.rpartition("/")[2])]
+            assert time_text(row["ts"]) == example["from"]
+            assert json.loads(row["key"]).items() <= example["key"].items()
+        assert _odds(shared_run, example, 0) > _odds(shared_run, example, 1)
+
+
+def _odds(run: Path, example: dict[str, Any], place: int) -> float:
+    """Return the odds that one of the policies gave to the broker to which the first gives more."""
+    odds: dict[str, float] = dict(_decision(run, example["decisions"][place]).watched.decision.odds)
+    return odds.get(example["brokers"][0], 0.0)
 
 
 def test_a_difference_has_causes_with_examples_that_are_decisions_of_the_run(run: Path) -> None:

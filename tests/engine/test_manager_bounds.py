@@ -15,6 +15,7 @@ from lookup.engine.ownership import OwnerChange
 from lookup.engine.policy import Instant
 from lookup.model import LookupOptions, Roster, Unanswered, Unload
 from lookup.model.names import is_system_bundle, pinned_broker
+from lookup.model.recent import Recent
 from lookup.testing import broker, request
 from tests.engine.parts import Keep, Odds, Proposing, Score, manager, policy
 from tests.engine.trio import IDS, TOPIC, VIEW, broker_of
@@ -96,7 +97,7 @@ def test_answers_of_an_instant_are_bounded() -> None:
         Keep(ids=IDS, reads=frozenset({"client"})), Keep(ids=IDS, reads=frozenset({"view.ownership"})), Odds()
     )
     tested = replace(tested, selector=Odds(reads=_READS))
-    instant = Instant(tested, VIEW, most_answers=2)
+    instant = Instant(tested, VIEW, standing=Recent(2))
     for name in "abcd":
         tested.ballot(replace(request(), client=name, bundle=name), instant)
 

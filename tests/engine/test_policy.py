@@ -312,7 +312,8 @@ def test_a_filter_after_one_that_reads_owners_is_asked_each_time() -> None:
     """What it sees depends on what the other left."""
     asked: list[str] = []
     owners = Keep(answer=_counting(asked, "owners"), reads=frozenset({"view.ownership"}))
-    tested = policy(Keep(answer=_counting(asked, "first")), owners, Keep(answer=_counting(asked, "last")))
+    last = Keep(answer=_counting(asked, "last"), reads=frozenset({"view.load"}))
+    tested = policy(Keep(answer=_counting(asked, "first")), owners, last)
     now = instant(tested, VIEW)
     tested.ballot(ASKED, now)
     tested.ballot(ASKED, now)

@@ -71,8 +71,8 @@ _UNUSABLE: Sequence[tuple[Callable[[Path], None], str]] = (
     (_nothing, r"lookups: holds no Parquet file; `lookup ingest` makes them from other formats$"),
     (_no_rows, r"lookups: the table lookups has no row$"),
     (_no_bytes, r"part\.parquet: cannot be read as Parquet: "),
-    (_garbage, r"part\.parquet: cannot be read as Parquet: "),
-    (_cut_off, r"part\.parquet: cannot be read as Parquet: "),
+    (_garbage, r"part\.parquet: is no Parquet file, or was cut off"),
+    (_cut_off, r"part\.parquet: is no Parquet file, or was cut off"),
     (_damaged, r"part\.parquet: cannot be read as Parquet: "),
     (_without_topic, r"part\.parquet: has no column 'topic', which the table lookups needs$"),
     (
