@@ -126,6 +126,17 @@ def test_the_package_runs_as_the_command_does() -> None:
     assert ran.stderr == "error: no command is given; see `lookup config --help`\n"
 
 
+def test_a_command_ends_without_a_last_search_for_cycles() -> None:
+    """What is loaded is set apart from what Python looks through when it ends."""
+    # Functions for the end of a process run in reverse order: this one after that of the command.
+    script = "import atexit, gc; atexit.register(lambda: print(gc.get_freeze_count() > 0)); from lookup.cli import main"
+    ran = subprocess.run(
+        [sys.executable, "-c", f"{script}; main(['--help'])"], capture_output=True, text=True, check=False
+    )
+
+    assert ran.stdout.splitlines()[-1] == "True"
+
+
 def test_exit_codes_come_from_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     """The exit code is the result of the command."""
     assert [_main(monkeypatch, lambda _, code=code: code) for code in (0, 3, 4)] == [0, 3, 4]  # type: ignore[misc]

@@ -2,7 +2,7 @@
 
 A file holds a command, or a few about the same things (`topics`, `topic_pairs`). All are imported to parse a command
 line, and Spark and Arrow are an extra and take seconds to load: what needs them is imported by the functions that run.
-Only `sessions`, which starts Spark for them, imports it at its head.
+Only `sessions`, which starts Spark for them, imports it at its head; `workers` asks for it if a command needs Spark.
 """
 
 __all__: list[str] = []

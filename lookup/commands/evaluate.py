@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     """
     require_extra("evaluate", "pyspark", "pyarrow", "pandas", "scipy")
     from lookup.api.evaluating import Clock, check_inputs, evaluate_into, given_inputs, rows_of
-    from lookup.commands.sessions import NO_SPARK, java_version, workers_of
+    from lookup.commands.workers import NO_SPARK, java_version, workers_of
     from lookup.logs.jobs import watched_by
     from lookup.logs.outputs import draft
     from lookup.replay.counted import check_by

@@ -54,7 +54,7 @@ def run_explained(arguments: argparse.Namespace) -> int:
     """
     require_extra("explain", "pyspark", "pyarrow", "pandas", "scipy")
     from lookup.api.explaining_runs import CycleExplained, DecisionExplained, DifferenceExplained, explain_run
-    from lookup.commands.sessions import NO_SPARK, workers_of
+    from lookup.commands.workers import NO_SPARK, workers_of
     from lookup.report.folder import read_run
 
     rows = read_run(arguments.run_dir).summary["inputs"]["rows"]
@@ -176,19 +176,15 @@ def _print_difference(console: Console, explained: DifferenceExplained) -> None:
     found = explained.difference
     first, second = found.policies
     share = found.parted / found.lookups if found.lookups else 0.0
-    console.print(
-        plain(
-            f"{first} and {second}, seed {found.seed}: {found.parted:,} of {quantity(found.lookups, 'lookup')} "
-            f"({share:.1%}) are answered by other brokers."
-        ),
-        soft_wrap=not console.is_terminal,
-    )
+    parted = f"{_count_text(found.parted)} of {quantity(found.lookups, 'lookup')} ({share:.1%})"
+    text = f"{first} and {second}, seed {found.seed}: {parted} are answered by other brokers."
+    console.print(plain(text), soft_wrap=not console.is_terminal)
     if not found.causes:
         return
     rows = [
         (
             count.cause.stage,
-            f"{count.lookups:,}",
+            _count_text(count.lookups),
             f"{count.lookups / found.parted:.1%}",
             f"{count.weight:,.6g}",
             f"{count.partings:,}",
@@ -208,9 +204,16 @@ def _print_difference(console: Console, explained: DifferenceExplained) -> None:
                 )
             )
             when = f"from {time_text(parting.from_us)} to {ends}"
+            subject = parting.bundle or f"lookups with {parting.key}"
+            lookups = "lookup" if parting.lookups == 1 else "lookups"
             console.print(
-                plain(f"  {parting.bundle} {when}, {quantity(parting.lookups, 'lookup')}; {owners}"), soft_wrap=True
+                plain(f"  {subject} {when}, {_count_text(parting.lookups)} {lookups}; {owners}"), soft_wrap=True
             )
+
+
+def _count_text(lookups: float) -> str:
+    """Write a number of lookups; expectations, as under shared ownership, have a digit behind the point."""
+    return f"{lookups:,}" if isinstance(lookups, int) else f"{lookups:,.1f}"
 
 
 def _print_history(console: Console, history: BundleHistory) -> None:

@@ -77,8 +77,8 @@ def run(arguments: argparse.Namespace) -> int:
         PulsarLookupError: in one sentence, for whatever the user has to change; the output is then as it was.
     """
     require_extra("ingest", "pyspark", "pyarrow", "pandas")
-    from lookup.commands.sessions import NO_SPARK, java_version, workers_of
-    from lookup.logs.ingest import MAX_QUARANTINE_RATIO, check_columns, ingest, load_reader
+    from lookup.commands.workers import NO_SPARK, java_version, workers_of
+    from lookup.logs.ingest import MAX_QUARANTINE_RATIO, check_mapping, ingest, load_reader
     from lookup.logs.jobs import watched_by
     from lookup.logs.outputs import require_free, write_beside
     from lookup.logs.sources import list_files
@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
     reader = load_reader(registry, reader=arguments.reader, mapping=arguments.mapping)
     # Before Spark, which takes seconds to start.
     files = list_files(sources)
-    check_columns(reader, files)
+    check_mapping(reader, files, arguments.cluster)
     _require_apart(dict.fromkeys([*sources, *files]), output)
     require_free(output, force=arguments.force)
     permitted = arguments.max_quarantine_ratio

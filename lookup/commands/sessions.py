@@ -14,7 +14,7 @@ import signal
 import socket
 import subprocess
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,18 +23,11 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from lookup.commands.failures import ENDING, handled_by
-from lookup.commands.streams import note
 from lookup.errors import PulsarLookupError, SettingsError
-from lookup.logs.jobs import InProcess, Workers, usable_cores
-from lookup.model.quoting import quantity
-from lookup.replay.session import create_session, has_java
+from lookup.replay.session import create_session
 
-__all__ = ["NO_SPARK", "java_version", "spark_session", "workers_of"]
+__all__ = ["spark_session"]
 
-#: Value of --master that means this process.
-NO_SPARK = "none"
-#: Rows of a log that are evaluated in this process without being asked to, if there is no Java.
-_FEW_ROWS = 200_000
 #: Seconds a standalone master has to answer; Spark itself would try for a minute and not say why it gave up.
 _PATIENCE_S = 5.0
 #: Seconds to wait for the end of Java once a call has failed: if Java still answers, and if it does not. In the second
@@ -43,30 +36,6 @@ _END_S, _LAST_S = 0.5, 60.0
 #: Messages that Py4J logs to the root logger, with a traceback, if a call is cut off; the call itself raises as well.
 _CUT_OFF = frozenset({"KeyboardInterrupt while sending command.", "Exception while sending command."})
 _MASTER = re.compile(r"local(\[[^\]]+\])?|yarn|local-cluster\[.+\]|(spark|k8s)://.+")
-
-
-@contextmanager
-def workers_of(master: str | None, rows: Callable[[], int] | None = None) -> Iterator[Workers]:
-    """Yield what runs the tasks of a command: a Spark session, or this process.
-
-    Args:
-        master: Spark's URL, or "none" for this process; None: this machine, or the master of `spark-submit`.
-        rows: counts the rows of the log; if there are few and there is no Java, this process is taken unasked.
-
-    Raises:
-        SettingsError: if Spark cannot start.
-        PulsarLookupError: if its JVM ends before the body does.
-    """
-    if master is None and rows is not None and not os.environ.get("JAVA_HOME") and not has_java():
-        count = rows()
-        if count < _FEW_ROWS and "PYSPARK_GATEWAY_PORT" not in os.environ and SparkSession.getActiveSession() is None:
-            note(f"note: there is no Java, which Spark needs; {quantity(count, 'row')} are evaluated in this process")
-            master = NO_SPARK
-    if master == NO_SPARK:
-        yield InProcess(usable_cores())
-        return
-    with spark_session(master) as session:
-        yield session
 
 
 @contextmanager
@@ -106,13 +75,6 @@ def spark_session(master: str | None) -> Iterator[SparkSession]:
             raise
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         raise PulsarLookupError(f"Spark's Java process ended too early, with {how}; out of memory?") from error
-
-
-def java_version(workers: Workers) -> str:
-    """Return the version of the Java that Spark runs in, "none" without Spark."""
-    if isinstance(workers, InProcess):
-        return "none"
-    return str(workers.sparkContext._jvm.java.lang.System.getProperty("java.version"))  # type: ignore[union-attr]  # it runs
 
 
 def _started(master: str | None) -> SparkSession:

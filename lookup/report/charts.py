@@ -1,4 +1,7 @@
-"""Build the charts of the page as Vega-Lite specifications without data, with Altair, which checks them.
+"""Build the charts of the page as Vega-Lite specifications without data.
+
+They are written out rather than built with Altair, whose import and checks would take longer than all else of the page.
+The suite has Altair check each of them, and a notebook gets them as charts of Altair's (`drawing.py`).
 
 Colours are names behind an @, `@better`: the page's script puts the colour of the light or dark theme in their place.
 Blue and orange, which colour-blind readers tell apart, stand for better and worse, cold and hot.
@@ -9,56 +12,65 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-import altair as alt
-
 __all__ = ["delta_spec", "heat_spec", "matrix_spec", "moves_spec", "rejection_spec", "topology_spec", "trade_spec"]
 
+#: The version that the page's scripts draw.
+_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.4.1.json"
 #: Data of every chart, filled by the page's script.
-_ROWS = alt.NamedData(name="rows")
+_ROWS = {"name": "rows"}
 _WORDS = ["better", "worse", "equivalent", "inconclusive"]
 _CATEGORIES = [f"@series{number}" for number in range(1, 9)]
-#: Panels come in the order that rows say; without it they are sorted by name.
-_IN_ORDER = alt.EncodingSortField(field="order", op="min")
 #: Width of a chart in pixels; beside it stand the names of brokers.
 _WIDTH = 720
 
 
 def trade_spec(locality: str, imbalance: str) -> dict[str, Any]:
     """Locality against imbalance, one point per policy with both intervals, its size the number of moves."""
-    base = alt.Chart(_ROWS)
-    x, y = alt.X("x:Q", title=imbalance).scale(zero=False), alt.Y("y:Q", title=locality).scale(zero=False)
-    role = alt.Color("role:N", title=None).scale(domain=["incumbent", "candidate"], range=["@ink", "@series3"])
-    moves = alt.Size("moves:Q", title="moves").scale(range=[30, 900])
-    tip = [alt.Tooltip(f"{name}:N") for name in ("policy", "locality", "imbalance", "moved")]
-    rims, words = _labels(base, x, y, "policy:N", dx=12, dy=-11)
-    layers = (
-        base.mark_rule(color="@quiet").encode(x=x, x2="x_high:Q", y=y).transform_calculate(x="datum.x_low"),
-        base.mark_rule(color="@quiet").encode(x=x, y=y, y2="y_high:Q").transform_calculate(y="datum.y_low"),
+    x, y = _amount("x", scale={"zero": False}, title=imbalance), _amount("y", scale={"zero": False}, title=locality)
+    point = {
+        "color": _name("role", scale={"domain": ["incumbent", "candidate"], "range": ["@ink", "@series3"]}, title=None),
+        "size": _amount("moves", scale={"range": [30, 900]}, title="moves"),
+        "tooltip": [_name(name) for name in ("policy", "locality", "imbalance", "moved")],
+        "x": x,
+        "y": y,
+    }
+    rims, words = _labels("policy", x, y, dx=12, dy=-11)
+    layers = [
+        _layer(
+            _mark("rule", color="@quiet"), {"x": x, "x2": {"field": "x_high"}, "y": y}, _computed("x", "datum.x_low")
+        ),
+        _layer(
+            _mark("rule", color="@quiet"), {"x": x, "y": y, "y2": {"field": "y_high"}}, _computed("y", "datum.y_low")
+        ),
         rims,
-        base.mark_circle(opacity=0.75).encode(x=x, y=y, size=moves, color=role, tooltip=tip),
+        _layer(_mark("circle", opacity=0.75), point),
         words,
-    )
-    return _plain(alt.layer(*layers).properties(width=_WIDTH, height=360))
+    ]
+    return {"layer": layers, "data": _ROWS, "height": 360, "width": _WIDTH, "$schema": _SCHEMA}
 
 
 def delta_spec(columns: int) -> dict[str, Any]:
     """Differences from the incumbent, one small chart per metric, bars with intervals over a band of the margin."""
-    y = alt.Y("policy:N", title=None, sort=None)
-    word = alt.Color("verdict:N", title=None).scale(domain=_WORDS, range=["@better", "@worse", "@quiet", "@quiet"])
-    base = alt.Chart()
-    band = base.mark_rect(color="@line", height={"band": 1.0}).transform_calculate(to="-datum.margin")
-    layers = (
-        band.encode(x="to:Q", x2="margin:Q", y=y),
-        base.mark_bar(opacity=0.75, height={"band": 0.6}).encode(x=alt.X("delta:Q", title=None), y=y, color=word),
-        base.mark_rule(color="@ink").encode(x="low:Q", x2="high:Q", y=y),
-        base.mark_text(align="left", dx=4).encode(
-            x=alt.value(_panel_width(columns)), y=y, text="mark:N", color=alt.value("@ink")
+    y, width = _row("policy"), (_WIDTH - 60) // columns - 70
+    word = _name("verdict", scale={"domain": _WORDS, "range": ["@better", "@worse", "@quiet", "@quiet"]}, title=None)
+    text = {"color": {"value": "@ink"}, "text": _name("mark"), "x": {"value": width}, "y": y}
+    layers = [
+        _layer(
+            _mark("rect", color="@line", height={"band": 1.0}),
+            {"x": _amount("to"), "x2": {"field": "margin"}, "y": y},
+            _computed("to", "-datum.margin"),
         ),
-        base.mark_rule(color="@ink", strokeWidth=1).encode(x=alt.datum(0)),
-    )
-    panel = alt.layer(*layers).properties(width=_panel_width(columns), height=alt.Step(15))
-    facet = alt.Facet("metric:N", title=None, sort=_IN_ORDER).header(labelAnchor="start", labelFontWeight="bold")
-    return _plain(alt.FacetChart(data=_ROWS, spec=panel, facet=facet, columns=columns).resolve_scale(x="independent"))
+        _layer(
+            _mark("bar", height={"band": 0.6}, opacity=0.75),
+            # Long numbers side by side would be read as one.
+            {"color": word, "x": _amount("delta", axis={"labelSeparation": 8, "tickCount": 4}, title=None), "y": y},
+        ),
+        _layer(_mark("rule", color="@ink"), {"x": _amount("low"), "x2": {"field": "high"}, "y": y}),
+        _layer(_mark("text", align="left", dx=4), text),
+        _layer(_mark("rule", color="@ink", strokeWidth=1), {"x": {"datum": 0}}),
+    ]
+    panel = {"layer": layers, "height": {"step": 15}, "width": width}
+    return _panels("metric", panel, columns=columns, resolve={"scale": {"x": "independent"}})
 
 
 def heat_spec(title: str, time_format: str, *, is_relative: bool) -> dict[str, Any]:
@@ -67,72 +79,81 @@ def heat_spec(title: str, time_format: str, *, is_relative: bool) -> dict[str, A
     Args:
         is_relative: whether 1 is even, so that colours part there; else they begin at 0.
     """
-    scale = alt.Scale(range=["@empty", "@full"], domainMin=0, interpolate="rgb")
+    scale: dict[str, Any] = {"domainMin": 0, "interpolate": "rgb", "range": ["@empty", "@full"]}
     if is_relative:
-        scale = alt.Scale(range=["@cold", "@even", "@hot"], domain=[0, 1, 2], clamp=True, interpolate="rgb")
-    x, y = _time(time_format), alt.Y("y:N", title=None, sort=None)
-    tip = [alt.Tooltip("y:N", title="broker"), alt.Tooltip("since:N"), alt.Tooltip("value:Q", title=title)]
-    base = alt.Chart()
+        colours = ["@cold", "@even", "@hot"]
+        scale = {"clamp": True, "domain": [0, 1, 2], "interpolate": "rgb", "range": colours}
+    x, y = _time(time_format), _row("y")
+    cell = {
+        "color": _amount("value", scale=scale, title=title),
+        "tooltip": [_name("y", title="broker"), _name("since"), _amount("value", title=title)],
+        "x": x,
+        "x2": {"field": "x2"},
+        "y": y,
+    }
     # Brokers come at the start of a column and leave at the end of one, or at an instant that has no cell of its own.
-    marks = base.mark_point(filled=True, size=40, color="@ink", opacity=1)
-    layers = (
-        base.mark_rect()
-        .encode(x=x, x2="x2:T", y=y, color=alt.Color("value:Q", title=title, scale=scale), tooltip=tip)
-        .transform_filter("isValid(datum.value)")
-        .transform_calculate(since="utcFormat(datum.x, '%Y-%m-%d %H:%M')"),
-        marks.encode(x=x, y=y, shape=alt.value("triangle-right")).transform_filter("datum.comes"),
-        marks.encode(x=alt.X("x2:T"), y=y, shape=alt.value("cross")).transform_filter("datum.leaves"),
-    )
-    return _by_policy(alt.layer(*layers).properties(width=_WIDTH, height=alt.Step(14)))
+    mark = _mark("point", color="@ink", filled=True, opacity=1, size=40)
+    since = _computed("since", "utcFormat(datum.x, '%Y-%m-%d %H:%M')")
+    layers = [
+        _layer(_mark("rect"), cell, {"filter": "isValid(datum.value)"}, since),
+        _layer(mark, {"shape": {"value": "triangle-right"}, "x": x, "y": y}, {"filter": "datum.comes"}),
+        _layer(
+            mark,
+            {"shape": {"value": "cross"}, "x": {"field": "x2", "type": "temporal"}, "y": y},
+            {"filter": "datum.leaves"},
+        ),
+    ]
+    return _by_policy({"layer": layers, "height": {"step": 14}, "width": _WIDTH})
 
 
 def moves_spec(causes: Sequence[str], time_format: str) -> dict[str, Any]:
     """Bundles that lost their owner over time, stacked by cause, one panel per policy."""
-    colour = alt.Color("y:N", title="cause").scale(domain=list(causes), range=_CATEGORIES[: len(causes)])
+    scale = {"domain": list(causes), "range": _CATEGORIES[: len(causes)]}
+    encoding = {
+        "color": _name("y", scale=scale, title="cause"),
+        "x": _time(time_format),
+        "x2": {"field": "x2"},
+        "y": _amount("low", title="bundles"),
+        "y2": {"field": "high"},
+    }
     # A bar with a start and an end on both axes is not stacked by itself. Rows of 0 stay: a panel without rows is none.
-    stacked = alt.Chart().transform_stack(
-        stack="value", as_=["low", "high"], groupby=["policy", "x"], sort=[alt.SortField("y")]
+    stacked = {"groupby": ["policy", "x"], "stack": "value", "sort": [{"field": "y"}], "as": ["low", "high"]}
+    return _by_policy(
+        {
+            "mark": _mark("rect", stroke="@paper", strokeWidth=0.5),
+            "encoding": encoding,
+            "height": 110,
+            "transform": [stacked],
+            "width": _WIDTH,
+        }
     )
-    bars = stacked.mark_rect(stroke="@paper", strokeWidth=0.5).encode(
-        x=_time(time_format), x2="x2:T", y=alt.Y("low:Q", title="bundles"), y2="high:Q", color=colour
-    )
-    return _by_policy(bars.properties(width=_WIDTH, height=110))
 
 
 def matrix_spec(row: str, column: str, value: str) -> dict[str, Any]:
     """Shares of a matrix with its names as both axes, one panel per policy, each share written into its cell."""
-    x = alt.X("x:N", title=column, sort=None).axis(orient="top", labelAngle=0)
-    y = alt.Y("y:N", title=row, sort=None)
-    colour = alt.Color("value:Q", title=value).scale(range=["@empty", "@full"], domain=[0, 1])
-    cells = alt.Chart().mark_rect().encode(x=x, y=y, color=colour)
-    shares = (
-        alt.Chart()
-        .mark_text()
-        .encode(
-            x=x,
-            y=y,
-            text=alt.Text("value:Q", format=".0%"),
-            color=alt.condition("datum.value > 0.5", alt.value("@on_full"), alt.value("@ink")),
-        )
-    )
-    panel = alt.layer(cells, shares).properties(width=alt.Step(90), height=alt.Step(22))
-    return _by_policy(panel, axes="independent")
+    x, y = {"axis": {"orient": "top", "labelAngle": 0}, **_row("x", title=column)}, _row("y", title=row)
+    colour = _amount("value", scale={"range": ["@empty", "@full"], "domain": [0, 1]}, title=value)
+    share = {
+        "color": {"condition": {"test": "datum.value > 0.5", "value": "@on_full"}, "value": "@ink"},
+        "text": _amount("value", format=".0%"),
+        "x": x,
+        "y": y,
+    }
+    layers = [_layer(_mark("rect"), {"color": colour, "x": x, "y": y}), _layer(_mark("text"), share)]
+    return _by_policy({"layer": layers, "height": {"step": 22}, "width": {"step": 90}}, axes="independent")
 
 
 def rejection_spec(reasons: Sequence[str]) -> dict[str, Any]:
     """Brokers that filters kept out, one bar per policy, stacked by reason."""
-    colour = alt.Color("reason:N", title="reason").scale(
-        domain=list(reasons), range=[_CATEGORIES[number % len(_CATEGORIES)] for number in range(len(reasons))]
-    )
-    x = alt.X("count:Q", title="brokers kept out of decisions, mean of a replicate")
-    bars = (
-        alt.Chart(_ROWS)
-        .mark_bar()
-        .encode(
-            x=x, y=alt.Y("policy:N", title=None, sort=None), color=colour, tooltip=["policy:N", "reason:N", "count:Q"]
-        )
-    )
-    return _plain(bars.properties(width=_WIDTH, height=alt.Step(20)))
+    colours = [_CATEGORIES[number % len(_CATEGORIES)] for number in range(len(reasons))]
+    encoding = {
+        "color": _name("reason", scale={"domain": list(reasons), "range": colours}, title="reason"),
+        "tooltip": [_name("policy"), _name("reason"), _amount("count")],
+        "x": _amount("count", title="brokers kept out of decisions, mean of a replicate"),
+        "y": _row("policy"),
+    }
+    bars = {"data": _ROWS, **_layer(_mark("bar"), encoding)}
+    return {**bars, "height": {"step": 20}, "width": _WIDTH, "$schema": _SCHEMA}
 
 
 def topology_spec(leaves: int, depth: float) -> dict[str, Any]:
@@ -142,42 +163,69 @@ def topology_spec(leaves: int, depth: float) -> dict[str, Any]:
         leaves: number of places without a place below.
         depth: of the deepest of them; clusters have 0.
     """
-    base = alt.Chart(_ROWS)
-    y = alt.Y("y:Q", axis=None).scale(domain=[-0.5, leaves - 0.5], reverse=True, nice=False)
-    x = alt.X("x:Q", axis=None).scale(domain=[-0.05, depth + 0.8], nice=False)
-    size = alt.Size("brokers:Q", legend=None).scale(range=[40, 300], domainMin=0)
-    layers = (
-        base.mark_rule(color="@quiet").encode(x=x, y=y, x2="to_x:Q", y2="to_y:Q"),
-        base.mark_circle(color="@better", opacity=1).encode(x=x, y=y, size=size),
-        *_labels(base, x, y, "label:N", dx=13, dy=0),
-    )
-    return _plain(alt.layer(*layers).properties(width=_WIDTH, height=28 * leaves, view=alt.ViewConfig(stroke=None)))
+    x = {"axis": None, **_amount("x", scale={"domain": [-0.05, depth + 0.8], "nice": False})}
+    y = {"axis": None, **_amount("y", scale={"domain": [-0.5, leaves - 0.5], "reverse": True, "nice": False})}
+    size = _amount("brokers", legend=None, scale={"range": [40, 300], "domainMin": 0})
+    layers = [
+        _layer(_mark("rule", color="@quiet"), {"x": x, "x2": {"field": "to_x"}, "y": y, "y2": {"field": "to_y"}}),
+        _layer(_mark("circle", color="@better", opacity=1), {"size": size, "x": x, "y": y}),
+        # Several lines leave a place to the right, behind its label.
+        *_labels("label", x, y, dx=13, dy=0, rim=10),
+    ]
+    look = {"height": 28 * leaves, "view": {"stroke": None}, "width": _WIDTH}
+    return {"layer": layers, "data": _ROWS, **look, "$schema": _SCHEMA}
 
 
-def _labels(base: alt.Chart, x: alt.X, y: alt.Y, text: str, *, dx: int, dy: int) -> tuple[alt.Chart, alt.Chart]:
+def _amount(field: str, **channel: object) -> dict[str, Any]:
+    """Return a channel of an encoding that shows a number."""
+    return {"field": field, **channel, "type": "quantitative"}
+
+
+def _name(field: str, **channel: object) -> dict[str, Any]:
+    """Return a channel of an encoding that shows a text."""
+    return {"field": field, **channel, "type": "nominal"}
+
+
+def _row(field: str, title: str | None = None) -> dict[str, Any]:
+    """Return an axis of names in the order of the data."""
+    return _name(field, sort=None, title=title)
+
+
+def _time(time_format: str) -> dict[str, Any]:
+    axis = {"format": time_format, "grid": False, "labelOverlap": True}
+    return {"axis": axis, "field": "x", "scale": {"type": "utc"}, "title": None, "type": "temporal"}
+
+
+def _mark(kind: str, **look: object) -> dict[str, Any]:
+    return {"type": kind, **look}
+
+
+def _computed(name: str, expression: str) -> dict[str, Any]:
+    return {"calculate": expression, "as": name}
+
+
+def _layer(mark: Mapping[str, Any], encoding: Mapping[str, Any], *transforms: Mapping[str, Any]) -> dict[str, Any]:
+    return {"mark": mark, "encoding": encoding, **({"transform": list(transforms)} if transforms else {})}
+
+
+def _labels(
+    field: str, x: Mapping[str, Any], y: Mapping[str, Any], *, dx: int, dy: int, rim: int = 4
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Texts beside points, with a rim in the colour of the paper so that lines do not cross them."""
-    rim = base.mark_text(align="left", dx=dx, dy=dy, stroke="@paper", strokeWidth=4, strokeJoin="round")
-    words = base.mark_text(align="left", dx=dx, dy=dy)
-    return rim.encode(x=x, y=y, text=text), words.encode(x=x, y=y, text=text)
+    encoding = {"text": _name(field), "x": x, "y": y}
+    stroke = {"stroke": "@paper", "strokeJoin": "round", "strokeWidth": rim}
+    place = {"align": "left", "dx": dx, "dy": dy}
+    return _layer(_mark("text", **place, **stroke), encoding), _layer(_mark("text", **place), encoding)
 
 
-def _time(time_format: str) -> alt.X:
-    axis = alt.Axis(grid=False, format=time_format, labelOverlap=True)
-    return alt.X("x:T", title=None, scale=alt.Scale(type="utc"), axis=axis)
+def _panels(field: str, panel: Mapping[str, Any], *, columns: int, resolve: Mapping[str, Any]) -> dict[str, Any]:
+    """Repeat a panel for each value of a field, in the order that rows say; without it they are sorted by name."""
+    header, order = {"labelAnchor": "start", "labelFontWeight": "bold"}, {"field": "order", "op": "min"}
+    facet = _name(field, header=header, sort=order, title=None)
+    return {
+        "data": _ROWS, "facet": facet, "spec": panel, "columns": columns, "resolve": resolve, "$schema": _SCHEMA
+    }  # fmt: skip
 
 
-def _by_policy(
-    panel: alt.Chart | alt.LayerChart | alt.FacetChart, axes: Literal["shared", "independent"] = "shared"
-) -> dict[str, Any]:
-    facet = alt.Facet("policy:N", title=None, sort=_IN_ORDER).header(labelAnchor="start", labelFontWeight="bold")
-    return _plain(alt.FacetChart(data=_ROWS, spec=panel, facet=facet, columns=1).resolve_axis(x=axes))
-
-
-def _panel_width(columns: int) -> int:
-    return (_WIDTH - 60) // columns - 70
-
-
-def _plain(chart: alt.TopLevelMixin) -> dict[str, Any]:
-    """Return a specification without what the page's script gives all charts alike."""
-    spec: Mapping[str, Any] = chart.to_dict()
-    return {key: value for key, value in spec.items() if key != "config"}
+def _by_policy(panel: Mapping[str, Any], axes: Literal["shared", "independent"] = "shared") -> dict[str, Any]:
+    return _panels("policy", panel, columns=1, resolve={"axis": {"x": axes}})

@@ -42,6 +42,7 @@ from lookup.report.wording import (
     caveats,
     comparisons,
     cycles_of,
+    differing,
     idle_shedders,
     input_rows,
     legend,
@@ -89,7 +90,9 @@ def _answer(scored: Scored) -> Iterator[Block]:
     for text in rest:
         yield Paragraph(text)
     if outcomes(scored):
-        yield Bullets(outcomes(scored), "answers")
+        named = [differing(scored, policy) for policy in policies_in_order(scored)[1:]]
+        counted = zip(outcomes(scored), named, strict=True)
+        yield Bullets([f"{sentence}. {names}" if names else sentence for sentence, names in counted], "answers")
     for sentence in comparisons(scored):
         yield Paragraph(sentence, "note")
     if caveats(scored):
@@ -128,7 +131,14 @@ def _trade(scored: Scored) -> Iterator[Block]:
         rows.append([policy, role, *_bounds(even), *_bounds(near), count, *(cell.text for cell in written)])
         texts.append([policy, *written])
     if locality is None or not rows:
-        yield Paragraph("This run has no figures of locality and of imbalance to set against each other.", "note")
+        text = "This run has no figures of locality and of imbalance to set against each other."
+        if locality is None:
+            text = (
+                "This run has no figure of locality to set against imbalance. That needs labels, like rack, of clients "
+                "and brokers: lookups have those of clients in their properties, or `[[clients]]` of the evaluation "
+                "gives them by address."
+            )
+        yield Paragraph(text, "note")
         return
     names = [label(metric, key) for metric, key in chosen]
     good, side = ("higher", "above") if metrics[locality[0]].better == "up" else ("lower", "below")
@@ -228,7 +238,7 @@ def _differences(scored: Scored) -> Iterator[Block]:
 
 
 def _comparison(scored: Scored) -> Iterator[Block]:
-    yield Paragraph(f"Pooled over all clusters, with 95 % intervals. Marks {legend()}.")
+    yield Paragraph(f"Pooled over all clusters, with 95 % intervals. Marks {legend()}; {NOTHING} no figure.")
     yield _figures(scored, Scope(), "comparison-table", "Every figure of every policy")
     if len(scored.clusters) > 1:
         for cluster in scored.clusters:

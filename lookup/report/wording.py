@@ -30,8 +30,8 @@ from lookup.score.verdict import Verdict, Word, family
 
 __all__ = [
     "ABOUT_CYCLES", "ABOUT_FIDELITY", "ABOUT_PARTS", "ABOUT_VERDICTS", "PolicyCycles", "caveats",
-    "comparisons", "conclusion", "cycles_of", "floors", "idle_shedders", "input_rows", "legend", "meanings", "opening",
-    "outcomes", "setup", "undecided",
+    "comparisons", "conclusion", "cycles_of", "differing", "floors", "idle_shedders", "input_rows", "legend",
+    "meanings", "opening", "outcomes", "setup", "undecided",
 ]  # fmt: skip
 
 _MEANINGS: Mapping[Word, str] = {
@@ -138,6 +138,21 @@ def outcomes(scored: Scored) -> list[str]:
         worse = [label(v.metric, v.key) for v in verdicts if v.primary and v.verdict == "worse"]
         sentences.append(f"{policy}: {sentence}" + (f"; worse on primary {', '.join(worse)}" if worse else ""))
     return sentences
+
+
+def differing(scored: Scored, policy: str) -> str:
+    """Name the figures in which a candidate is better and worse, parts of others left out; empty if there are none."""
+    names = {(verdict.metric, verdict.key) for verdict in scored.verdicts}
+    sentences = []
+    for word in ("better", "worse"):
+        figures = [
+            f"{label(verdict.metric, verdict.key)}{' *' if verdict.primary else ''}"
+            for verdict in scored.verdicts
+            if verdict.policy == policy and verdict.verdict == word and not _is_part(verdict, names)
+        ]
+        if figures:
+            sentences.append(f"{word.capitalize()}: {', '.join(figures)}.")
+    return " ".join(sentences)
 
 
 def _is_part(verdict: Verdict, names: Collection[Name]) -> bool:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from lookup.commands import options, sessions
+from lookup.commands import options, workers
 from lookup.commands.evaluate import OUTPUTS
 from lookup.replay import session
 from tests.commands.projects import FAILING, Run, evaluation, evaluation_of, names_in
@@ -262,7 +262,7 @@ def test_without_java_a_small_log_is_evaluated_all_the_same(
 ) -> None:
     """A note says so; who asks for Spark, or has a larger log, is told how to get Java, and of `--master none`."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setattr(sessions, "has_java", lambda: False)
+    monkeypatch.setattr(session, "has_java", lambda: False)
     monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
     path = evaluation_of(tmp_path, log)
 
@@ -270,8 +270,7 @@ def test_without_java_a_small_log_is_evaluated_all_the_same(
 
     assert ran.code in {0, 3}
     assert "note: there is no Java, which Spark needs; 2,000 rows are evaluated in this process\n" in ran.err
-    monkeypatch.setattr(sessions, "_FEW_ROWS", 2_000)
-    monkeypatch.setattr(session, "has_java", lambda: False)
+    monkeypatch.setattr(workers, "_FEW_ROWS", 2_000)
     (sentence,) = lookup("evaluate", "--config", path, "--output", tmp_path / "large").mistakes
     assert sentence.endswith("or set JAVA_HOME; a small log needs neither with --master none")
 

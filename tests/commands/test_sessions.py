@@ -15,7 +15,7 @@ from pyspark import SparkContext
 from pyspark.core import context
 from pyspark.sql import SparkSession
 
-from lookup.commands.sessions import java_version
+from lookup.commands.workers import java_version
 
 #: The JVM is held still until a call lies unread in its socket: its end then breaks the call off in the middle.
 CUT_OFF = """

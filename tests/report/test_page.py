@@ -14,10 +14,18 @@ from typing import Any
 
 import pytest
 
-from lookup.report.comparison import interval_text, label, mark_of, signed_text, value_text, word_of
+from lookup.report.comparison import (
+    interval_text,
+    label,
+    mark_of,
+    policies_in_order,
+    signed_text,
+    value_text,
+    word_of,
+)
 from lookup.report.folder import read_run
 from lookup.report.page import html_report
-from lookup.report.wording import caveats, comparisons, conclusion, outcomes
+from lookup.report.wording import caveats, comparisons, conclusion, differing, outcomes
 from tests.report.results import result
 from tests.report.runs import broad, write_run
 
@@ -152,6 +160,8 @@ def test_the_answer_has_the_words_of_the_report(folder: Path, page: _Page) -> No
 
     for sentence in (conclusion(scored), *outcomes(scored), *comparisons(scored), *caveats(scored)):
         assert sentence.replace(": ", " : ", 1).split(" : ")[-1] in text
+    for policy in policies_in_order(scored)[1:]:
+        assert differing(scored, policy) in text
 
 
 def _summary(folder: Path) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from lookup.report.wording import (
     comparisons,
     conclusion,
     cycles_of,
+    differing,
     floors,
     idle_shedders,
     legend,
@@ -37,6 +38,14 @@ def test_each_candidate_has_a_sentence() -> None:
 
     assert new == "new: 1 better, 1 worse, 1 inconclusive; worse on primary moves"
     assert twin == "twin: 2 equivalent, 1 not judged"
+
+
+def test_figures_that_differ_are_named() -> None:
+    """Those that are better and those that are worse, a primary one marked; parts count with the whole."""
+    assert [differing(result(), policy) for policy in ("new", "twin")] == [
+        "Better: answered_ratio *. Worse: moves *.",
+        "",
+    ]
 
 
 def test_parts_of_a_figure_count_once() -> None:

@@ -1,0 +1,144 @@
+"""Estimates: figures of clusters and of all together, with intervals over replicates, units and events."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lookup.replay.outcome import MetricSums
+from lookup.score.luck import Estimate, estimate
+from tests.score.cases import layout, moves, ratios, series, sums
+from tests.score.cases import spread as spaced
+
+
+def estimates(*parts: MetricSums, **how: int) -> list[Estimate]:
+    """Estimate sums of the policies `stock` and `new`."""
+    several = series(*parts)
+    return estimate(several, layout(several, **how))
+
+
+def test_pooled_comes_before_clusters() -> None:
+    """One estimate for all clusters, then one for each."""
+    estimated = estimates(ratios("new", [0.5] * 5), ratios("new", [1.0] * 5, cluster="d"))
+
+    assert [(one.cluster, one.value) for one in estimated] == [(None, 0.75), ("c", 0.5), ("d", 1.0)]
+
+
+def test_the_interval_is_about_units_not_lookups() -> None:
+    """A hundred times the lookups in the same bundles make no narrower interval."""
+    few, many = (estimates(sums("new", scale * np.array([[1, 1], [0, 1], [1, 1], [0, 1]])))[0] for scale in (1, 100))
+
+    assert (few.low, few.high) == pytest.approx((many.low, many.high))
+    assert few.high - few.low > 0.5
+
+
+def test_the_interval_lies_around_the_mean_of_replicates() -> None:
+    """As far to either side."""
+    estimated = estimates(ratios("new", [0.4] * 50, seed=1), ratios("new", [0.6] * 50, seed=2))[0]
+
+    assert estimated.value == pytest.approx(0.5)
+    assert estimated.value - estimated.low == pytest.approx(0.5)
+    assert estimated.high - estimated.value == pytest.approx(12.7062 * 0.1, rel=1e-4)
+
+
+def test_what_cannot_be_negative_has_no_negative_interval() -> None:
+    """One lost broker of nine moves may have been none, but not fewer; what may be negative may be."""
+    few = estimates(moves("new", [1] * 3 + [9], causes=["forced"]))[0]
+    balance = estimates(sums("new", [[5], [-4], [1]], "moves"))[0]
+
+    assert (few.low, few.value) == (0.0, 12.0)
+    assert balance.low < 0.0 < balance.value
+
+
+def test_one_policy_more_changes_no_interval() -> None:
+    """Both have the same units."""
+    alone = estimates(ratios("stock", spaced(0.5, 0.2)))[0]
+    beside = estimates(ratios("stock", spaced(0.5, 0.2)), ratios("new", spaced(0.3, 0.1)))[0]
+
+    assert (alone.low, alone.high) == (beside.low, beside.high)
+
+
+def test_parts_have_intervals_of_their_own() -> None:
+    """A tenant's interval rests on its bundles; samples are kept for the pooled figures of the whole demand only."""
+    shares = spaced(0.5, 0.4)
+    tenant = [[100 * share, 100] if place < 20 else [0, 0] for place, share in enumerate(shares)]
+
+    whole, of_cluster, part, _ = estimates(ratios("new", shares), sums("new", tenant, by=(("tenant", "t"),)))
+
+    assert whole.sample is not None
+    assert (of_cluster.sample, part.sample) == (None, None)
+    assert part.low < part.value < part.high < whole.value
+
+
+def test_metrics_whose_rows_are_no_units_have_no_interval() -> None:
+    """A quantile has a value only."""
+    estimated = estimates(sums("new", [[1, 1]], "network_ms_p95"))[0]
+
+    assert estimated.value == 1.0
+    assert math.isnan(estimated.low)
+    assert estimated.sample is not None
+
+
+def test_a_figure_that_one_replicate_does_not_have_is_none() -> None:
+    """A mean over the others would be one over other luck."""
+    estimated = estimates(sums("new", [[1, 1], [0, 0]], seed=1), sums("new", [[0, 0], [0, 0]], seed=2))[0]
+
+    assert math.isnan(estimated.value)
+    assert math.isnan(estimated.low)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), min_size=1, max_size=30),
+    st.sampled_from(["bundle", "time"]),
+)
+def test_intervals_contain_the_observed_value(rows: list[tuple[int, int]], unit: str) -> None:
+    """Whatever the figures: low <= value <= high wherever there is an interval."""
+    metric = "answered_ratio" if unit == "bundle" else "imbalance_cv"
+    estimated = estimates(
+        sums("new", [[a, a + b] for a, b in rows], metric), sums("new", [[a] for a, _ in rows], "moves")
+    )
+
+    assert all(one.low <= one.value <= one.high for one in estimated if not math.isnan(one.low))
+
+
+def test_bundle_intervals_cover_the_truth() -> None:
+    """In 400 worlds of 60 bundles, of skewed sizes and with odds of their own, 90 to 98 % are covered."""
+    rng = np.random.default_rng(7)
+
+    covered = sum(_covers_truth_over_bundles(rng) for _ in range(400))
+
+    assert 360 <= covered <= 392
+
+
+def _covers_truth_over_bundles(rng: np.random.Generator) -> bool:
+    """Draw sizes that differ a hundredfold and, independently, odds from Beta(8, 2): the truth is 0.8."""
+    sizes = np.ceil(rng.lognormal(3, 1, 60)).astype(np.int64)
+    hits = rng.binomial(sizes, rng.beta(8, 2, 60))
+    estimated = estimates(sums("new", np.stack([hits, sizes], axis=1)))[0]
+    return estimated.low <= 0.8 <= estimated.high
+
+
+def test_time_intervals_cover_the_truth() -> None:
+    """In 400 worlds whose imbalance drifts slowly, blocks of eight hours cover the truth; single hours do not."""
+    blocks, hours = (_covered_over_time(block_s) for block_s in (8 * 3600, 3600))
+
+    assert 352 <= blocks <= 392
+    assert hours < 320
+
+
+def _covered_over_time(block_s: int) -> int:
+    rng = np.random.default_rng(11)
+    covered = 0
+    for _ in range(400):
+        noise = rng.normal(0, 0.05, 240)
+        drift = np.zeros(240)
+        for hour in range(1, 240):
+            drift[hour] = 0.6 * drift[hour - 1] + noise[hour]
+        rows = np.stack([(0.4 + drift) * 100, np.full(240, 100.0)], axis=1)
+        estimated = estimates(sums("new", rows, "imbalance_cv"), block_s=block_s)[0]
+        covered += estimated.low <= 0.4 <= estimated.high
+    return covered
