@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 #: What a run without Spark imports of this package, and by that all else.
-EVALUATE_MODULES = ("lookup.cli", "lookup.api.evaluating", "lookup.commands.sessions", "lookup.report.page")
+EVALUATE_MODULES = ("lookup.cli", "lookup.api.evaluating", "lookup.commands.workers", "lookup.report.page")
 
 
 def default_seeds() -> int:
