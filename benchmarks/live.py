@@ -9,18 +9,21 @@ twice, and every broker is every arm once.
     first assignments     `decide` against `stock`: the first lookup of a bundle that no broker owns
     owned bundles         `decide` against `stock`, one lookup after the other
     lookups per second    `record` against `stock`, over one connection: one lookup after the other, and 64 at once,
-                          which keep broker and client busy on all the processors that there are
+                          which keep the broker's core busy
 
 Each bundle that is looked up again is owned by the third broker. While lookups per second are counted, brokers run with
 both of Java's compilers and its own choice of a collector, as in production; the other two parts end before the second
-compiler would have done its work. The server has a machine of its own in a real cluster; here, for the rates, one takes
-its place that only keeps what it is sent, and lookups are counted afterwards. A block of 64 at once lasts seconds, so
-that what a broker does in the background falls into it. Processor time is that of all the broker's threads.
+compiler would have done its work. The two that are compared share one core, of which the one that is asked has all;
+everything else, the client too, runs on another, or each block would be fast or slow by where the system happens to put
+threads. The server has a machine of its own in a real cluster; here, for the rates, one takes its place that only keeps
+what it is sent, and lookups are counted afterwards. A block of 64 at once lasts seconds, so that what a broker does in
+the background falls into it. Processor time is that of all the broker's threads, also after the last lookup.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -28,11 +31,13 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
+import psutil
 from figures import Figure
 from numpy.typing import NDArray
 
@@ -55,10 +60,13 @@ _FIRST, _FIRST_BLOCK = 132, 12
 _OWNED_BLOCK, _OWNED_BLOCKS = 400, 14
 #: Lookups of one block, by how many of them are under way at once; and such blocks of each arm in a round.
 _RATE_BLOCK, _RATE_BLOCKS = {64: 200_000, 1: 10_000}, 8
-#: s: a broker sends its last lookups within one, after those that wait, which take three at most.
-_PATIENCE_S = 4
-#: Blocks of each arm that are not counted: a broker compiles its code while it runs.
-_WARM_UP = 4
+#: s for which each arm is asked before: Java compiles what has run some ten thousand times, and a busy broker writes
+#: down 2,000 lookups per second.
+_RUN_IN_S = 40
+#: s: a broker sends its last lookups within one, after those that wait, which take five at most.
+_PATIENCE_S = 6.5
+#: Blocks of each arm that are not counted: a broker compiles its code while it runs, for rates mostly before.
+_OWNED_WARM_UP, _RATE_WARM_UP = 4, 1
 _OWNED_TOPICS = 40
 _RESAMPLES = 2_000
 #: Bounds: ms that a first assignment may take longer at p50 and p99; of a broker's own rate, what must be left.
@@ -138,11 +146,13 @@ class _Bench:
             "stock": replace(bridge, class_path=f"{stock}:{bridge.class_path}")
         }
         self._keeper_url = f"http://127.0.0.1:{keeper.server_port}"
+        self._cores = sorted(os.sched_getaffinity(0))
         self.by_role: dict[str, Broker] = {}
         self.measured = _Measured()
 
     def change_roles(self, number: int, options: tuple[str, ...]) -> None:
         """Give every broker another role, by a restart with options of Java."""
+        self._divide_cores(apart=False)
         brokers = [*self._live.cluster.brokers.values()]
         self.by_role = {role: brokers[(at + number) % len(brokers)] for at, role in enumerate(_ROLES)}
         for role, broker in self.by_role.items():
@@ -186,6 +196,7 @@ class _Bench:
         times = _OWNED_BLOCK // len(topics)
         self._in_turns(
             self.measured.owned,
+            _OWNED_WARM_UP,
             _OWNED_BLOCKS,
             lambda arm: float(np.median(self.burst(arm, topics, times, 1)[0])),
         )
@@ -193,6 +204,9 @@ class _Bench:
     def rates(self, number: int) -> None:
         """Count lookups per second of bundles that the broker in `decide` owns, in turns."""
         topics = self._topics(f"public/rates-{number}", "decide")
+        self._divide_cores(apart=True)
+        for arm in ("stock", "record"):
+            self._run_in(arm, topics)
         for window, block in _RATE_BLOCK.items():
             processor: dict[str, list[float]] = {"stock": [], "record": []}
             self._keeper.taken()
@@ -209,9 +223,25 @@ class _Bench:
                     self.measured.recorded[window] += recorded
                 return block / seconds
 
-            self._in_turns(self.measured.rate[window], _RATE_BLOCKS, rate)
+            self._in_turns(self.measured.rate[window], _RATE_WARM_UP, _RATE_BLOCKS, rate)
             for arm, values in processor.items():
-                self.measured.processor[window][arm].append(np.array(values[_WARM_UP:]))
+                self.measured.processor[window][arm].append(np.array(values[_RATE_WARM_UP:]))
+
+    def _divide_cores(self, *, apart: bool) -> None:
+        """Let the brokers that are compared run on the first core and all else on the others, or all on all."""
+        first, *others = self._cores
+        compared = {self.by_role[role].running.process.pid for role in ("stock", "record")} if apart else set()
+        for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
+            cores = {first} if process.pid in compared else set(others if apart and others else self._cores)
+            for thread in process.threads():
+                with suppress(ProcessLookupError):
+                    os.sched_setaffinity(thread.id, cores)
+
+    def _run_in(self, arm: str, topics: Sequence[str]) -> None:
+        window = max(_RATE_BLOCK)
+        end = time.monotonic() + _RUN_IN_S
+        while time.monotonic() < end:
+            self.burst(arm, topics, _RATE_BLOCK[window] // len(topics), window)
 
     def _topics(self, namespace: str, owner: str) -> list[str]:
         """Return a topic of each bundle of a new namespace, all of them owned by the broker of a role."""
@@ -221,14 +251,16 @@ class _Bench:
         self.burst("decide", topics, 1, 1, self.by_role[owner].rack)
         return topics
 
-    def _in_turns(self, kept: Mapping[str, list[Floats]], blocks: int, measure: Callable[[str], float]) -> None:
+    def _in_turns(
+        self, kept: Mapping[str, list[Floats]], warm_up: int, blocks: int, measure: Callable[[str], float]
+    ) -> None:
         arms = [*kept]
         values: dict[str, list[float]] = {arm: [] for arm in arms}
-        for block in range(blocks + _WARM_UP):
+        for block in range(warm_up + blocks):
             for arm in arms[:: 1 if block % 2 else -1]:
                 values[arm].append(measure(arm))
         for arm in arms:
-            kept[arm].append(np.array(values[arm][_WARM_UP:]))
+            kept[arm].append(np.array(values[arm][warm_up:]))
 
 
 def _compiled(installed: Installation, folder: Path) -> Path:
@@ -323,8 +355,9 @@ def _figures(measured: _Measured) -> list[Figure]:
             ("processor time of a lookup", "µs", measured.processor[window], None),
         ):
             pairs = [(b / a,) for a, b in zip(kept["stock"], kept["record"], strict=True)]
-            ratio, low, high = _interval(pairs, lambda values: float(np.exp(np.log(values).mean())))
-            alone = float(np.concatenate(kept["stock"]).mean())
+            # The median: now and then a block takes twice as long, since the machine had other work.
+            ratio, low, high = _interval(pairs, lambda values: float(np.median(values)))
+            alone = float(np.median(np.concatenate(kept["stock"])))
             note = f"95 % interval {low:.3f} to {high:.3f}; {alone:,.0f} {unit} with Pulsar's class"
             name = f"{what}, {load}, recording / Pulsar's class"
             figures.append(Figure(name, ratio, "", least, least=True, note=note))

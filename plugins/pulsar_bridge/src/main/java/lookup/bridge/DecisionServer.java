@@ -1,6 +1,5 @@
 package lookup.bridge;
 
-import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import com.google.common.hash.Hashing;
@@ -22,9 +21,8 @@ import org.slf4j.LoggerFactory;
 /** The decision server as a broker sees it; not asked for a while after a failure, or one that hangs would delay every bundle. */
 final class DecisionServer {
     private static final Logger LOG = LoggerFactory.getLogger(DecisionServer.class);
-    private static final long LONGEST_PAUSE_S = 30;
-    /** Answers of status 500 before a pause: one may be the fault of one request. */
-    private static final int DEFECTS = 5;
+    /** The longest pause, s, and the answers of status 500 before one: a single one may be the fault of its request. */
+    private static final int LONGEST_PAUSE_S = 30, DEFECTS = 5;
     /** For requests that no lookup waits for: a server that was just started may need seconds. */
     private static final Duration PATIENCE = Duration.ofSeconds(10);
 
@@ -89,10 +87,10 @@ final class DecisionServer {
         });
     }
 
-    /** Send a batch of lookups, or ask whether the server is well if there is none; wait, as no thread of the broker may. */
-    void record(String batch) throws IOException, InterruptedException {
-        HttpRequest.Builder request = batch.isEmpty() ? request("/health", PATIENCE)
-                : request("/record", PATIENCE).POST(HttpRequest.BodyPublishers.ofString(batch));
+    /** Send a batch of lookups, or ask whether the server is well if it is null; wait, as no thread of the broker may. */
+    void record(byte[] batch) throws IOException, InterruptedException {
+        HttpRequest.Builder request = batch == null ? request("/health", PATIENCE)
+                : request("/record", PATIENCE).POST(HttpRequest.BodyPublishers.ofByteArray(batch));
         HttpResponse<String> answer = client.send(request.build(), HttpResponse.BodyHandlers.ofString());
         if (answer.statusCode() != 200) {
             throw new IOException(sentence(answer));
@@ -117,7 +115,7 @@ final class DecisionServer {
             if (candidates.contains(broker)) {
                 return new Decision(broker, decision.path("decision").asText(), decision.path("policy").asText());
             }
-        } catch (JsonProcessingException e) {
+        } catch (IOException e) {
             // No answer either; the sentence shows it.
         }
         throw new IllegalStateException("no broker out of " + candidates + ": " + sentence(answer));

@@ -1,9 +1,5 @@
 package lookup.bridge;
 
-import static org.apache.commons.lang3.StringUtils.substringAfter;
-import static org.apache.commons.lang3.StringUtils.trimToNull;
-
-import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import com.google.common.collect.MapMaker;
@@ -16,7 +12,9 @@ import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import lookup.bridge.DecisionServer.Decision;
+import lookup.bridge.LookupRecorder.Lookup;
 import lookup.bridge.PolicySettings.Mode;
+import org.apache.commons.lang3.StringUtils;
 import org.apache.pulsar.broker.PulsarServerException;
 import org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl;
 import org.apache.pulsar.broker.loadbalance.extensions.data.BrokerLookupData;
@@ -27,10 +25,8 @@ import org.apache.pulsar.common.util.ObjectMapperFactory;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/**
- * Pulsar's extensible load manager with a decision server beside it: it records every lookup with its properties, and may let the
- * server choose the owner of a bundle that has none. If anything goes wrong with the server, the stock load manager chooses.
- */
+/** Pulsar's extensible load manager, which records every lookup and may let a decision server choose the owner of a bundle that has
+ *  none. If anything goes wrong with the server, the stock load manager chooses. */
 public class LookupPolicyLoadManager extends ExtensibleLoadManagerImpl {
     private static final Logger LOG = LoggerFactory.getLogger(LookupPolicyLoadManager.class);
     static final ObjectMapper JSON = ObjectMapperFactory.getMapper().getObjectMapper();
@@ -60,7 +56,8 @@ public class LookupPolicyLoadManager extends ExtensibleLoadManagerImpl {
     @Override
     public CompletableFuture<Optional<BrokerLookupData>> assign(Optional<ServiceUnitId> topic, ServiceUnitId bundle,
             LookupOptions options) {
-        if (topic.isEmpty() || settings.mode() == Mode.RECORD && !recorder.hasRoom()) {
+        boolean isRecorded = topic.isPresent() && recorder.hasRoom();
+        if (topic.isEmpty() || !isRecorded && settings.mode() == Mode.RECORD) {
             return super.assign(topic, bundle, options);
         }
         long asked = ChronoUnit.MICROS.between(Instant.EPOCH, Instant.now());
@@ -72,7 +69,12 @@ public class LookupPolicyLoadManager extends ExtensibleLoadManagerImpl {
         assigned.whenComplete((owner, failure) -> {
             topics.remove(options);
             String answer = failure == null ? owner.map(LookupPolicyLoadManager::id).orElse(null) : null;
-            recorder.offer(asked, topic.get().toString(), bundle.toString(), options, answer, (System.nanoTime() - began) / 1_000);
+            if (isRecorded) {
+                recorder.offer(new Lookup(asked, topic.get().toString(), bundle.toString(), options.getProperties(),
+                        StringUtils.trimToNull(options.getAdvertisedListenerName()), options.isReadOnly(),
+                        options.isAuthoritative(), answer == null ? "failed" : "connect", answer,
+                        (System.nanoTime() - began) / 1_000));
+            }
         });
         return assigned;
     }
@@ -102,9 +104,8 @@ public class LookupPolicyLoadManager extends ExtensibleLoadManagerImpl {
             Map<String, BrokerLookupData> candidates = new ConcurrentHashMap<>(available);
             candidates.keySet().removeAll(excluded);
             // As the stock load manager runs them: side by side, all of them on one map.
-            var filtered = getBrokerFilterPipeline().stream()
-                    .map(filter -> filter.filterAsync(candidates, bundle, getContext())).toList();
-            return FutureUtil.waitForAll(filtered).thenCompose(done -> {
+            return FutureUtil.waitForAll(getBrokerFilterPipeline().stream()
+                    .map(filter -> filter.filterAsync(candidates, bundle, getContext())).toList()).thenCompose(done -> {
                 if (candidates.isEmpty()) {
                     throw new IllegalStateException("the filters leave no broker");
                 }
@@ -112,15 +113,14 @@ public class LookupPolicyLoadManager extends ExtensibleLoadManagerImpl {
                 ObjectNode question = JSON.createObjectNode().put("broker", pulsar.getBrokerId())
                         .put("ts", ChronoUnit.MICROS.between(Instant.EPOCH, Instant.now())).put("bundle", bundle.toString())
                         .put("topic", topic == null ? null : topic.toString()).putPOJO("properties", options.getProperties())
-                        .put("listener", trimToNull(options.getAdvertisedListenerName()))
+                        .put("listener", StringUtils.trimToNull(options.getAdvertisedListenerName()))
                         .put("shadow", settings.mode() == Mode.SHADOW).put("timeoutMillis", settings.timeout().toMillis());
                 question.set("candidates", JSON.valueToTree(candidates.keySet()));
                 ObjectNode view = JSON.createObjectNode();
                 // Sorted, so that an equal view has equal content.
-                new TreeMap<>(available).forEach((broker, data) -> {
-                    JsonNode load = JSON.valueToTree(getBrokerLoadDataStore().get(broker).orElse(null));
-                    view.putObject(broker).<ObjectNode>set("lookupData", JSON.valueToTree(data)).set("load", load);
-                });
+                new TreeMap<>(available).forEach((broker, data) -> view.putObject(broker)
+                        .<ObjectNode>set("lookupData", JSON.valueToTree(data))
+                        .set("load", JSON.valueToTree(getBrokerLoadDataStore().get(broker).orElse(null))));
                 return server.decide(question, candidates.keySet(), view);
             });
         });
@@ -136,6 +136,6 @@ public class LookupPolicyLoadManager extends ExtensibleLoadManagerImpl {
 
     /** Return a broker's id: its address for HTTP, or HTTPS if that is all it has. */
     private static String id(BrokerLookupData broker) {
-        return substringAfter(broker.webServiceUrl() != null ? broker.webServiceUrl() : broker.webServiceUrlTls(), "://");
+        return StringUtils.substringAfter(StringUtils.defaultString(broker.webServiceUrl(), broker.webServiceUrlTls()), "://");
     }
 }
