@@ -27,7 +27,7 @@ from lookup.model.broker import Broker, Candidates
 from lookup.model.bundles import NamespaceBundle
 from lookup.model.catalog import CatalogView, EventKind, Listing, Mode
 from lookup.model.decision import CycleOutcome, Proposal, Reason, Ruling, Split
-from lookup.model.documents import Row, Unreadable
+from lookup.model.documents import Refuted, Row, Unreadable
 from lookup.model.request import LookupRequest
 from lookup.model.view import ClusterView
 
@@ -275,8 +275,8 @@ class Lister(Part, Protocol):
 class LogReader(Part, Protocol):
     """Turns the lines of one source into canonical rows."""
 
-    def parse(self, lines: Iterator[tuple[int, str]], source: str) -> Iterator[Row | Unreadable]:
-        """Yield rows and unreadable records in the order of the source.
+    def parse(self, lines: Iterator[tuple[int, str]], source: str) -> Iterator[Row | Unreadable | Refuted]:
+        """Yield rows and unreadable records in the order of the source, and what refutes rows of other sources.
 
         Args:
             lines: numbered from 1, without line ends.

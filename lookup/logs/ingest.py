@@ -34,6 +34,7 @@ from lookup.logs.outputs import draft
 from lookup.logs.readers.delimited import DelimitedReader
 from lookup.logs.schema import CANONICAL, ROWS_PER_FILE, partition_of
 from lookup.logs.sources import list_files, locate, open_lines
+from lookup.model.documents import Refuted
 from lookup.model.names import cluster_problem
 from lookup.model.quoting import quantity, shown
 from lookup.model.sentences import Argument, Sentence
@@ -204,15 +205,20 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
         reports = run_tasks(workers, jobs, contents_of(plugin_files), read, pauses_collector=False)
         _require_readable(reports, reader, max_quarantine_ratio)
         staged = [file for report in reports for file in report.staged]
+        refuted = [entry for report in reports for entry in report.refuted]
+        parts = list(_parts(staged, refuted, target.path))
         rows = sum(report.rows.total() for report in reports)
-        run_tasks(workers, list(_parts(staged, target.path)), None, lambda part, _: write_part(part), rows=rows)
+        left_out = run_tasks(workers, parts, None, lambda part, _: write_part(part), rows=rows)
         stitch_quarantine(
             [path for report in reports for path in report.quarantine],
             f"{target.path}/{QUARANTINE_TABLE}/part-00000.parquet",
         )
         system, inner = locate(stage)
         system.delete_dir(inner)
-    return _summary(files, reports, str(output))
+    wrong: Counter[str] = Counter()
+    for part, count in zip(parts, left_out, strict=True):
+        wrong[part.table] += count
+    return _summary(files, reports, wrong, str(output))
 
 
 @lru_cache(maxsize=1)
@@ -259,7 +265,7 @@ def _nothing_found(reports: Sequence[SourceReport], reader: LogReader) -> str:
     return f"{where}: {content} a record that log reader {reader.name!r} knows{hint}"
 
 
-def _parts(staged: Sequence[StagedFile], folder: str) -> Iterator[PartJob]:
+def _parts(staged: Sequence[StagedFile], refuted: Sequence[Refuted], folder: str) -> Iterator[PartJob]:
     """Cut every table into parts of at most `ROWS_PER_FILE` rows: LOOKUPS by cluster and day, others by time alone."""
     for table in dict.fromkeys(file.table for file in staged):
         files = [file for file in staged if file.table == table]
@@ -286,6 +292,13 @@ def _parts(staged: Sequence[StagedFile], folder: str) -> Iterator[PartJob]:
                         for path, by_cluster in spans
                         if cluster in by_cluster and by_cluster[cluster][0] <= last and first <= by_cluster[cluster][1]
                     ),
+                    refuted=tuple(
+                        entry
+                        for entry in refuted
+                        if entry.table == table
+                        and entry.from_us < (last + 1) * MINUTE_US
+                        and first * MINUTE_US < entry.until_us
+                    ),
                     target=f"{folder}/{inner}/part-{number:05}",
                 )
 
@@ -310,8 +323,10 @@ def _total(counters: Iterable[Counter[str]]) -> Counter[str]:
     return total
 
 
-def _summary(files: Sequence[str], reports: Sequence[SourceReport], output: str) -> IngestReport:
-    rows = _total(report.rows for report in reports)
+def _summary(
+    files: Sequence[str], reports: Sequence[SourceReport], left_out: Counter[str], output: str
+) -> IngestReport:
+    rows = _total(report.rows for report in reports) - left_out
     reasons = _total(report.reasons for report in reports)
     # Reversed, so that the first source's wording of a reason overwrites those of later ones.
     wordings = {kind: reason for report in reversed(reports) for kind, reason in report.wordings.items()}

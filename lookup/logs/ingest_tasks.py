@@ -11,6 +11,8 @@ import re
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import and_, or_
 from typing import Any
 
 import pyarrow as pa
@@ -23,7 +25,7 @@ from lookup.logs.columns import check_row
 from lookup.logs.outputs import create_file
 from lookup.logs.schema import CANONICAL, QUARANTINE, ROWS_PER_FILE, write_parquet
 from lookup.logs.sources import locate, open_lines
-from lookup.model.documents import Row, Unreadable
+from lookup.model.documents import Refuted, Row, Unreadable
 from lookup.model.quoting import printable
 
 __all__ = [
@@ -104,6 +106,8 @@ class SourceReport:
     wordings: dict[str, str] = field(default_factory=dict)
     examples: list[str] = field(default_factory=list)
     staged: list[StagedFile] = field(default_factory=list)
+    #: rows that are wrong, of any source
+    refuted: list[Refuted] = field(default_factory=list)
     #: staged quarantine files, in order
     quarantine: list[str] = field(default_factory=list)
     #: why the source could not be read to its end
@@ -126,6 +130,8 @@ class PartJob:
     from_us: int
     until_us: int
     staged: tuple[str, ...]
+    #: rows to leave out
+    refuted: tuple[Refuted, ...]
     #: path of the part without suffix; further files of it get a number
     target: str
 
@@ -150,8 +156,12 @@ def read_source(job: SourceJob) -> SourceReport:
     return stage.report
 
 
-def write_part(job: PartJob) -> None:
-    """Write the rows of a part, ordered by (ts, seq), into one file or, of a minute with very many rows, several."""
+def write_part(job: PartJob) -> int:
+    """Write the rows of a part, ordered by (ts, seq), into one file or, of a minute with very many rows, several.
+
+    Returns:
+        How many rows were left out, since a source refutes them.
+    """
     moment = CANONICAL[job.table].field("ts").type
     is_inside = (pc.field("ts") >= pa.scalar(job.from_us, moment)) & (pc.field("ts") < pa.scalar(job.until_us, moment))
     if job.cluster:
@@ -163,9 +173,20 @@ def write_part(job: PartJob) -> None:
         pieces.append(pq.read_table(inner, filesystem=system, filters=is_inside, partitioning=None))
     # Sources that bring no `seq` of their own got `_order` for it; it also decides between rows with one `seq`.
     order = ("ts", "seq", "_order") if job.table == "lookups" else ("ts", "_order")
-    rows = pa.concat_tables(pieces).sort_by([(name, "ascending") for name in order]).select(CANONICAL[job.table].names)
+    staged = pa.concat_tables(pieces)
+    wrong = [pc.coalesce(_covered(refuted, moment), pa.scalar(False)) for refuted in job.refuted]
+    good = staged.filter(~reduce(or_, wrong)) if wrong else staged
+    rows = good.sort_by([(name, "ascending") for name in order]).select(CANONICAL[job.table].names)
     for number, start in enumerate(range(0, rows.num_rows, ROWS_PER_FILE)):
         write_parquet(rows.slice(start, ROWS_PER_FILE), f"{job.target}-{number:02}.parquet")
+    return int(staged.num_rows - rows.num_rows)
+
+
+def _covered(refuted: Refuted, moment: pa.DataType) -> pc.Expression:
+    """Return what tells whether a row is refuted; null where a column that tells is."""
+    first, last = (pa.scalar(ts, moment) for ts in (refuted.from_us, refuted.until_us))
+    values = (pc.field(name) == value for name, value in refuted.values.items())
+    return reduce(and_, values, (pc.field("ts") >= first) & (pc.field("ts") < last))
 
 
 def stitch_quarantine(staged: Sequence[str], target: str) -> None:
@@ -215,11 +236,14 @@ class _Stage:
         self._last_line = 0
         self.report = SourceReport(job.path)
 
-    def take(self, entry: Row | Unreadable, lines: _Lines) -> None:
+    def take(self, entry: Row | Unreadable | Refuted, lines: _Lines) -> None:
         """Check one record of the reader, and keep it as a row or as a refusal."""
         # A line of which a reader makes several records counts once.
         self.report.used_lines += entry.line != self._last_line
         self._last_line = entry.line
+        if isinstance(entry, Refuted):
+            self.report.refuted.append(entry)
+            return
         if isinstance(entry, Unreadable):
             self._refuse(None, entry.line, entry.reason, entry.text[:_TEXT_LENGTH])
             return

@@ -21,7 +21,7 @@ from lookup.logs.columns import check_row
 from lookup.logs.ingest import MAX_QUARANTINE_RATIO, reader_of
 from lookup.logs.sources import LogFile, list_files, list_log, open_lines, open_parquet
 from lookup.logs.tabular import delimited_mappings, json_mapping, missing_columns, tables_of, toml_text
-from lookup.model.documents import Row, Unreadable, toml_table
+from lookup.model.documents import Refuted, Row, Unreadable, toml_table
 from lookup.model.quoting import quantity
 
 __all__ = ["Recognised", "recognise"]
@@ -83,8 +83,10 @@ class _Trial:
     #: lookups by value and key of a property
     labels: dict[str, Counter[str]] = field(default_factory=dict)
 
-    def take(self, entry: Row | Unreadable) -> None:
+    def take(self, entry: Row | Unreadable | Refuted) -> None:
         """Count a record."""
+        if isinstance(entry, Refuted):
+            return
         if isinstance(entry, Unreadable):
             self.reasons[entry.reason] += 1
             return

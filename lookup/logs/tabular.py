@@ -9,7 +9,7 @@ import csv
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from itertools import pairwise
@@ -176,14 +176,39 @@ def _mapping(table: Table) -> str:
     if not times or not topics:
         return ""
     time, topic = times[0], topics[0]
+    taken = {time, topic}
     lines = ['use = "delimited"', "", "# How a line is cut into columns.", f"delimiter = {toml_text(table.delimiter)}"]
     lines += [f"quote = {toml_text(table.quote)}"] if table.quote else []
     lines += [] if table.header else ["header = false", f"columns = {toml_text(list(columns))}"]
+    lines += ["", "# When a lookup came, and for what; characters that a topic may not have are percent-encoded."]
+    lines += _timestamp(columns, time)
+    lines.append(_topic(columns, topic))
+    for what in ("client", "broker", "cluster"):
+        name = next((name for name in _named(columns, _NAMES[what]) if name not in taken), None)
+        if name is not None:
+            taken.add(name)
+            lines.append(f"{what} = {toml_text(f'{{{name}}}' if what == 'cluster' else name)}")
+    weights = [name for name in _named(columns, _NAMES["weight"]) if name not in taken]
+    weights = [name for name in weights if all(map(_is_number, columns[name]))]
+    if weights:
+        lines += ["", "# How much a lookup weighs; without it each weighs 1.0."]
+        lines.append(f"weight = {{ column = {toml_text(weights[0])}, default = 1.0, min = 1.0 }}")
+    lines += [
+        "",
+        "# Lookup properties that clients would have sent; docs/getting-lookups.md has the rules.",
+        "[properties]",
+        *_properties({name: each for name, each in columns.items() if name not in taken}, set(weights)),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _timestamp(columns: Mapping[str, Sequence[str]], time: str) -> list[str]:
+    """Return the lines of a mapping that say when a lookup came, with what is not sure about it."""
+    lines = []
     values = columns.get(time) or [
         " ".join(parts) for parts in zip(*(columns[name] for name in time[1:-1].split("} {")), strict=True)
     ]
     form = _format_of(values)
-    lines += ["", "# When a lookup came, and for what; characters that a topic may not have are percent-encoded."]
     if form not in _COUNTED and form != "access" and not all(map(_OFFSET.search, values)):
         lines.append(
             '# Times without an offset are UTC; if they are not: timezone = "Europe/Berlin" beside the format.'
@@ -191,39 +216,37 @@ def _mapping(table: Table) -> str:
     if form is not None and form.startswith("%d/%m") and _format_of(values, ("%m/%d" + form[5:],)):
         lines.append(f"# {values[0]} was taken for day/month; if the month comes first: {'%m/%d' + form[5:]}")
     lines.append(f"timestamp = {{ column = {toml_text(time)}, format = {toml_text(form)} }}")
+    return lines
+
+
+def _topic(columns: Mapping[str, Sequence[str]], topic: str) -> str:
+    """Return the line of a mapping that says for what a lookup came."""
     if all(map(_TOPIC.match, columns[topic])):
         template = f"{{{topic}}}"
     else:
         template = f"persistent://log/{'paths' if topic in _NAMES['topic'] else 'values'}/{{{topic}}}"
-    lines.append(f"topic = {toml_text(template)}")
-    taken = {time, topic}
-    chosen = {what: _named(columns, names) for what, names in _NAMES.items()}
-    for what in ("client", "broker", "cluster"):
-        name = next((name for name in chosen[what] if name not in taken), None)
-        if name is not None:
-            taken.add(name)
-            lines.append(f"{what} = {toml_text(f'{{{name}}}' if what == 'cluster' else name)}")
-    weights = [name for name in chosen["weight"] if name not in taken and all(map(_is_number, columns[name]))]
-    if weights:
-        lines += ["", "# How much a lookup weighs; without it each weighs 1.0."]
-        lines.append(f"weight = {{ column = {toml_text(weights[0])}, default = 1.0, min = 1.0 }}")
-    labels = [name for name in columns if name.lower() in _LABELS and name not in taken]
-    lines += [
-        "",
-        "# Lookup properties that clients would have sent; docs/getting-lookups.md has the rules.",
-        "[properties]",
+    return f"topic = {toml_text(template)}"
+
+
+def _properties(columns: Mapping[str, Sequence[str]], weights: Collection[str]) -> list[str]:
+    """Return the lines of a mapping with columns that are lookup properties, or comments with those that may be.
+
+    Args:
+        columns: those that nothing else is taken from.
+        weights: columns that weigh a lookup.
+    """
+    labels = [name for name in columns if name.lower() in _LABELS]
+    if labels:
+        return [f"{toml_text(name.lower())} = {{ column = {toml_text(name)} }}" for name in labels]
+    # Columns with few values that are no numbers may be places.
+    few = {name: Counter(each) for name, each in columns.items() if name not in weights}
+    few = {name: each for name, each in few.items() if 1 < len(each) <= _FEW and not any(map(_is_value, each))}
+    if not few:
+        return ['# rack = { column = "host", rule = "cidr", networks = { "10.1.0.0/16" = "a" }, default = "b" }']
+    return [
+        f"# rack = {{ column = {toml_text(name)} }}  # {', '.join(label for label, _ in each.most_common(_SHOWN))}"
+        for name, each in few.items()
     ]
-    lines += [f"{toml_text(name.lower())} = {{ column = {toml_text(name)} }}" for name in labels]
-    if not labels:
-        # Columns with few values that are no numbers may be places.
-        few = {name: Counter(each) for name, each in columns.items() if name not in taken and name not in weights}
-        few = {name: each for name, each in few.items() if 1 < len(each) <= _FEW and not any(map(_is_value, each))}
-        for name, each in few.items():
-            common = ", ".join(label for label, _ in each.most_common(_SHOWN))
-            lines.append(f"# rack = {{ column = {toml_text(name)} }}  # {common}")
-        example = '# rack = { column = "host", rule = "cidr", networks = { "10.1.0.0/16" = "a" }, default = "b" }'
-        lines += [] if few else [example]
-    return "\n".join(lines) + "\n"
 
 
 def _named(columns: Iterable[str], names: Sequence[str]) -> list[str]:

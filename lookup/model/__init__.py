@@ -36,7 +36,7 @@ from lookup.model.decision import (
     Unanswered,
     Unload,
 )
-from lookup.model.documents import Row, Unreadable
+from lookup.model.documents import Refuted, Row, Unreadable
 from lookup.model.load import (
     NO_TRAFFIC,
     RESOURCES,
@@ -72,9 +72,9 @@ __all__ = [
     "CycleLabel", "CycleOutcome", "CycleReason", "Decision", "Edge", "Equals", "EventKind", "Exists", "In",
     "IsolationPolicy", "Listing", "Load", "LoadSample", "LoadStats", "Location", "LookupOptions", "LookupRequest",
     "LookupResult", "Mode", "NamespaceBundle", "NamespaceBundleStats", "NamespaceBundles", "NamespaceName",
-    "NamespacePolicies", "OwnershipView", "Probe", "Reason", "ResourceUsage", "ResourceWeights", "Roster", "Row",
-    "Ruling", "Split", "SystemResourceUsage", "Term", "TopBundlesLoadData", "TopicEntry", "TopicEvent", "TopicName",
-    "Topology", "Traffic", "Unanswered", "Unload", "Unreadable", "bundle_of", "may_be_shed", "selects", "topic_traffic",
-    "updated_load", "weighted_usage",
+    "NamespacePolicies", "OwnershipView", "Probe", "Reason", "Refuted", "ResourceUsage", "ResourceWeights", "Roster",
+    "Row", "Ruling", "Split", "SystemResourceUsage", "Term", "TopBundlesLoadData", "TopicEntry", "TopicEvent",
+    "TopicName", "Topology", "Traffic", "Unanswered", "Unload", "Unreadable", "bundle_of", "may_be_shed", "selects",
+    "topic_traffic", "updated_load", "weighted_usage",
 ]  # fmt: skip
 # fmt: on

@@ -24,8 +24,8 @@ from lookup.errors import InputError
 from lookup.model.quoting import shown
 
 __all__ = [
-    "MAX_DEPTH", "NestingError", "Row", "TableName", "Unreadable", "flag", "is_device", "json_value", "mapping",
-    "number", "parsed_object", "special_kind", "text", "texts", "toml_table", "whole_number",
+    "MAX_DEPTH", "NestingError", "Refuted", "Row", "TableName", "Unreadable", "flag", "is_device", "json_value",
+    "mapping", "number", "parsed_object", "special_kind", "text", "texts", "toml_table", "whole_number",
 ]  # fmt: skip
 
 #: Tables and lists that may stand inside one another.
@@ -59,6 +59,29 @@ class Row:
     #: line or record number in the source, from 1
     line: int
     values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Refuted:
+    """Rows that are wrong, as a log reader learns from its own source, whichever source has them.
+
+    All rows of `table` with these `values` and a time in [from_us, until_us), µs since the Unix epoch.
+    """
+
+    table: TableName
+    #: line or record number in the source, from 1
+    line: int
+    from_us: int
+    until_us: int
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    def covers(self, row: Row) -> bool:
+        """Return whether a row is one of these."""
+        return (
+            row.table == self.table
+            and self.from_us <= row.values["ts"] < self.until_us
+            and all(row.values.get(name) == value for name, value in self.values.items())
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,6 +126,38 @@ def test_every_table_a_reader_finds_is_written(spark: SparkSession, tmp_path: Pa
     }
 
 
+def test_rows_that_another_source_refutes_are_left_out(tmp_path: Path) -> None:
+    """The leader's log says that a broker which another had chosen was dead: that row goes, others of its time stay."""
+    chosen, other = ("public/default/0x00000000_0x80000000", "public/default/0x80000000_0xffffffff")
+    selected = "12:00:00,{ms}+0000 [x] INFO  a.B - Selected new owner broker: b2:8080 for bundle: {bundle}.\n"
+    (tmp_path / "chooser.log").write_text(
+        "".join(f"2026-01-31T{selected.format(ms=ms, bundle=bundle)}" for ms, bundle in ((100, chosen), (101, other)))
+        + "2026-01-31T12:00:00,102+0000 [x] INFO  a.B - Successfully acquired ownership of "
+        f"OwnedBundle(bundle={chosen}, isActive=1)\n"
+    )
+    state = "ServiceUnitStateData[state={}, dstBroker={}, sourceBroker=null, force=true, timestamp={}, versionId=1]"
+    orphan, after = (
+        state.format("Assigning", "b2:8080", 1_769_860_800_103),
+        state.format("Free", "null", 1_769_860_812_000),
+    )
+    (tmp_path / "leader.log").write_text(
+        "2026-01-31T12:00:12,000+0000 [x] INFO  a.B - Overriding inactiveBroker:b2:8080, "
+        f"ownership serviceUnit:{chosen} from orphanData:{orphan} to overrideData:{after}\n"
+    )
+
+    report = ingest(
+        InProcess(),
+        [str(tmp_path / "chooser.log"), str(tmp_path / "leader.log")],
+        PulsarBrokerReader(broker="b2:8080"),
+        str(tmp_path / "out"),
+        cluster="east",
+    )
+
+    rows = [(row["bundle"], row["by"]) for row in _table(tmp_path / "out" / "ownership")]
+    assert rows == [(other, "policy"), (chosen, None)]
+    assert report.rows == {"ownership": 2}
+
+
 def test_rows_that_break_the_schema_go_to_quarantine_with_their_line(spark: SparkSession, tmp_path: Path) -> None:
     """Rows that the reader lets pass are still checked: topic, weight and cluster; the text of the line is kept."""
     good = _line(1) * 20

@@ -14,7 +14,7 @@ from lookup.collect.observing import follow
 from lookup.logs.readers import PulsarBrokerReader, SystemTopicsReader
 from lookup.logs.readers.broker_ownership import OWNERSHIP_WORDS
 from lookup.model.documents import Row
-from tests.logs.readers.lines import read_lines
+from tests.logs.readers.lines import read_lines, unrefuted
 from tests.logs.readers.truth import differences, done_to_bundles, unseen_lookups
 from tests.processes import awaited
 from tests.pulsar import record
@@ -45,14 +45,16 @@ class _Session:
     def read_logs(self, layout: str) -> dict[str, list[_Values]]:
         """Read all brokers' logs in a layout into rows by table; nothing may be unreadable."""
         ids = {broker.service_url: broker.id for broker in self.cluster.brokers.values()}
-        tables: dict[str, list[_Values]] = {"lookups": [], "ownership": []}
+        entries = []
         for broker in self.cluster.brokers.values():
             # One of the layouts has no date.
             day = time.strftime("%Y-%m-%d", time.gmtime(self.truth[0]["ts"] / 1e6))
             reader = PulsarBrokerReader(broker=broker.id, broker_ids=ids, date=day)
-            for row in read_lines(reader, *broker.log(layout).read_text(errors="replace").split("\n")[:-1]):
-                assert isinstance(row, Row), row
-                tables[row.table].append(dict(row.values))
+            entries.extend(read_lines(reader, *broker.log(layout).read_text(errors="replace").split("\n")[:-1]))
+        tables: dict[str, list[_Values]] = {"lookups": [], "ownership": []}
+        for row in unrefuted(entries):
+            assert isinstance(row, Row), row
+            tables[row.table].append(dict(row.values))
         return tables
 
     def said_of(self, rows: list[_Values], layout: str) -> str:

@@ -18,7 +18,7 @@ from lookup.logs.readers.broker_ownership import OWNERSHIP_WORDS, OwnershipLog
 from lookup.logs.readers.layouts import LineLayout, LogEvent, LogOrigin, is_continuation
 from lookup.logs.readers.pairing import Pairing
 from lookup.logs.readers.values import unreadable
-from lookup.model.documents import Row, Unreadable
+from lookup.model.documents import Refuted, Row, Unreadable
 from lookup.model.names import looks_like_pattern
 from lookup.model.quoting import shown
 
@@ -54,7 +54,7 @@ class PulsarBrokerReader(LogOrigin):
         "a broker's log with lookups (logged at DEBUG only), failed lookups or changes of bundle ownership"
     )
 
-    def parse(self, lines: Iterator[tuple[int, str]], source: str) -> Iterator[Row | Unreadable]:
+    def parse(self, lines: Iterator[tuple[int, str]], source: str) -> Iterator[Row | Unreadable | Refuted]:
         """Yield lookups, each with its answer if the log has it, and changes of ownership."""
         layout = LineLayout(self, source)
         rows = Pairing()

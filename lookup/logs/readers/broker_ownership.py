@@ -20,7 +20,7 @@ from lookup.errors import InvalidNameError
 from lookup.logs.readers.layouts import LogEvent, LogOrigin
 from lookup.logs.readers.pairing import Pairing
 from lookup.logs.system_topics import ownership_change, split_boundaries
-from lookup.model.documents import Row
+from lookup.model.documents import Refuted, Row
 from lookup.model.names import NamespaceName, pinned_broker
 from lookup.model.quoting import shown
 
@@ -168,14 +168,15 @@ class OwnershipLog:
     def overridden(self, line: int, event: LogEvent, match: _Match) -> None:
         """Read `Overriding inactiveBroker:B, ownership serviceUnit:b from orphanData:RECORD to overrideData:RECORD`.
 
-        A choice that had not become an owner is taken back, if it is in the same log.
+        A choice that had not become an owner never was one: its row, most often of another broker's log, is refuted.
         """
         before, after = _record(match["before"]), _record(match["after"])
-        claim = f"{_bundle(event)} {self.origin.id_of(before.dst_broker or '')}"
-        chosen_us = self.rows.claimed_at(claim) if before.state is ServiceUnitState.ASSIGNING else None
         # A broker that had died a moment ago was chosen, and never owned the bundle.
-        if chosen_us is not None and abs(before.timestamp - chosen_us // 1_000) < _RECORD_FOLLOWS_MS:
-            self.rows.withdraw(claim)
+        if before.state is ServiceUnitState.ASSIGNING:
+            broker = self.origin.id_of(before.dst_broker or "")
+            values = {"bundle": _bundle(event), "event": "owned", "broker": broker, "by": "policy", **self._fixed}
+            from_us, until_us = ((before.timestamp + ms) * 1_000 for ms in (-_RECORD_FOLLOWS_MS, _RECORD_FOLLOWS_MS))
+            self.rows.put(Refuted("ownership", line, from_us, until_us, values))
         owner = before.dst_broker if before.state is ServiceUnitState.OWNED else None
         # A split that another broker takes over is printed when it ends.
         if after.state is not ServiceUnitState.SPLITTING:

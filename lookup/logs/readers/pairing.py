@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from lookup.model.documents import Row, Unreadable
+from lookup.model.documents import Refuted, Row, Unreadable
 
 __all__ = ["Pairing"]
 
@@ -25,7 +25,8 @@ class _Entry:
     line: int
     ts: int
     values: dict[str, Any] | None = None
-    unreadable: Unreadable | None = None
+    #: what is no row
+    other: Unreadable | Refuted | None = None
     table: Any = "lookups"
     #: topic whose answer the request waits for; None if it waits for none
     topic: str | None = None
@@ -66,10 +67,10 @@ class Pairing:
             latency_ms = max(row.values["ts"] - request.ts, 0) / 1_000
             request.values = {**row.values, **request.values, "latency_ms": latency_ms}
 
-    def put(self, record: Row | Unreadable, claim: str | None = None) -> None:
+    def put(self, record: Row | Unreadable | Refuted, claim: str | None = None) -> None:
         """Take a row or record that waits for nothing but, perhaps, that a later line withdraws it by its claim."""
-        if isinstance(record, Unreadable):
-            self._entries.append(_Entry(record.line, 0, unreadable=record))
+        if not isinstance(record, Row):
+            self._entries.append(_Entry(record.line, 0, other=record))
             return
         entry = _Entry(record.line, record.values["ts"], dict(record.values), table=record.table, claim=claim)
         self._entries.append(entry)
@@ -86,7 +87,7 @@ class Pairing:
         entry = self._claims.pop(claim)
         entry.is_withdrawn, entry.claim = True, None
 
-    def ready(self, now: int) -> Iterator[Row | Unreadable]:
+    def ready(self, now: int) -> Iterator[Row | Unreadable | Refuted]:
         """Yield what need not be held any longer at a time, µs."""
         while self._entries:
             first = self._entries[0]
@@ -95,7 +96,7 @@ class Pairing:
                 return
             yield from self._released()
 
-    def rest(self) -> Iterator[Row | Unreadable]:
+    def rest(self) -> Iterator[Row | Unreadable | Refuted]:
         """Yield everything that is still held."""
         while self._entries:
             yield from self._released()
@@ -112,7 +113,7 @@ class Pairing:
             del self._waiting[topic]
         return request
 
-    def _released(self) -> Iterator[Row | Unreadable]:
+    def _released(self) -> Iterator[Row | Unreadable | Refuted]:
         entry = self._entries.popleft()
         if entry.topic is not None:
             # The oldest entry of all is the oldest of its topic as well.
@@ -120,4 +121,4 @@ class Pairing:
         if entry.claim is not None and self._claims.get(entry.claim) is entry:
             del self._claims[entry.claim]
         if not entry.is_withdrawn:
-            yield entry.unreadable or Row(entry.table, entry.line, entry.values or {})
+            yield entry.other or Row(entry.table, entry.line, entry.values or {})

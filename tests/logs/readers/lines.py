@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from hypothesis import strategies as st
 
 from lookup.hooks import LogReader
-from lookup.model.documents import Row, Unreadable
+from lookup.model.documents import Refuted, Row, Unreadable
 
-__all__ = ["BROKER_PHRASES", "hostile_lines", "one_row", "read_lines"]
+__all__ = ["BROKER_PHRASES", "hostile_lines", "one_row", "read_lines", "unrefuted"]
 
 #: Beginnings and ends of the messages that readers look for.
 BROKER_PHRASES = (
@@ -62,9 +63,21 @@ def hostile_lines() -> st.SearchStrategy[list[str]]:
     return st.lists(st.lists(pieces, max_size=6).map("".join), max_size=8)
 
 
-def read_lines(reader: LogReader, *lines: str, source: str = "broker.log") -> list[Row | Unreadable]:
+def read_lines(reader: LogReader, *lines: str, source: str = "broker.log") -> list[Row | Unreadable | Refuted]:
     """Run a reader over lines."""
     return list(reader.parse(iter(enumerate(lines, start=1)), source))
+
+
+def unrefuted(entries: Iterable[Row | Unreadable | Refuted]) -> list[Row | Unreadable]:
+    """Leave out the rows that others refute, as an ingest does, and what refutes them."""
+    kept = list(entries)
+    refuted = [entry for entry in kept if isinstance(entry, Refuted)]
+    return [
+        entry
+        for entry in kept
+        if isinstance(entry, Unreadable)
+        or (isinstance(entry, Row) and not any(wrong.covers(entry) for wrong in refuted))
+    ]
 
 
 def one_row(reader: LogReader, *lines: str, source: str = "broker.log") -> dict[str, Any]:

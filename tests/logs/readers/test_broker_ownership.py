@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from lookup.logs.readers import PulsarBrokerReader
-from lookup.model.documents import Row, Unreadable
-from tests.logs.readers.lines import one_row, read_lines
+from lookup.model.documents import Refuted, Row, Unreadable
+from tests.logs.readers.lines import one_row, read_lines, unrefuted
 
 _TS = 1769860800000000
 _NAMESPACE, _RANGE = "public/default", "0x40000000_0x80000000"
@@ -36,7 +36,7 @@ def _handled(broker: str, record: str, tag: str = "Transfer:Owned") -> str:
 
 def _rows(*lines: str, broker: str = "b1:8080") -> list[dict[str, Any]]:
     """Read lines into the values of their rows; none may be unreadable."""
-    entries = read_lines(PulsarBrokerReader(broker=broker), *lines)
+    entries = unrefuted(read_lines(PulsarBrokerReader(broker=broker), *lines))
     assert all(isinstance(entry, Row) for entry in entries), entries
     return [dict(entry.values) for entry in entries if isinstance(entry, Row)]
 
@@ -275,11 +275,28 @@ def _overriding(before: str) -> str:
         (_record("Assigning", "b2:8080", ms=5_000), ["b2:8080", "b3:8080"]),
     ],
 )
-def test_a_choice_of_a_broker_that_had_died_is_no_row(before: str, owners: list[str]) -> None:
-    """What is overridden says whether the broker that was chosen ever owned the bundle."""
-    rows = _rows(_SELECTED, _overriding(before))
+@pytest.mark.parametrize("is_of_one_log", [True, False])
+def test_a_choice_of_a_broker_that_had_died_is_no_row(before: str, owners: list[str], *, is_of_one_log: bool) -> None:
+    """What the leader overrides says whether the broker that it or another chose ever owned the bundle."""
+    reader, overriding = PulsarBrokerReader(), _overriding(before)
+    logs = [[_SELECTED, overriding]] if is_of_one_log else [[_SELECTED], [overriding]]
 
-    assert [row["broker"] for row in rows if row["event"] == "owned"] == owners
+    rows = unrefuted(entry for log in logs for entry in read_lines(reader, *log))
+
+    assert [row.values["broker"] for row in rows if isinstance(row, Row) and row.values["event"] == "owned"] == owners
+
+
+def test_a_refuted_choice_is_that_of_its_cluster() -> None:
+    """A broker of another cluster may have the same id, and bundles have the same names."""
+    overriding = _overriding(_record("Assigning", "b2:8080", ms=3))
+
+    (refuted,) = [
+        entry
+        for entry in read_lines(PulsarBrokerReader(cluster_pattern="^([a-z]+)/"), overriding, source="east/broker.log")
+        if isinstance(entry, Refuted)
+    ]
+
+    assert refuted.values["cluster"] == "east"
 
 
 @pytest.mark.parametrize(

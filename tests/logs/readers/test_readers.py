@@ -25,7 +25,7 @@ from lookup.logs.readers import (
     SystemTopicsReader,
     lookup_register_log_readers,
 )
-from lookup.model.documents import Row, Unreadable
+from lookup.model.documents import Refuted, Row, Unreadable
 from lookup.settings import PartSpec
 from tests.logs.readers.lines import hostile_lines
 
@@ -58,7 +58,7 @@ def _build(table: dict[str, Any]) -> LogReader:
 def test_no_reader_raises_on_any_text(reader: LogReader, lines: list[str]) -> None:
     """Whatever the lines hold, a reader answers rows and unreadable records that name lines of the source."""
     for entry in reader.parse(iter(enumerate(lines, start=1)), "some/file.log"):
-        assert isinstance(entry, Row | Unreadable)
+        assert isinstance(entry, Row | Unreadable | Refuted)
         assert 1 <= entry.line <= len(lines)
 
 
