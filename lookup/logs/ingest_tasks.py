@@ -174,7 +174,7 @@ def write_part(job: PartJob) -> int:
     # Sources that bring no `seq` of their own got `_order` for it; it also decides between rows with one `seq`.
     order = ("ts", "seq", "_order") if job.table == "lookups" else ("ts", "_order")
     staged = pa.concat_tables(pieces)
-    wrong = [pc.coalesce(_covered(refuted, moment), pa.scalar(False)) for refuted in job.refuted]
+    wrong = [pc.coalesce(_covered(refuted, job), pa.scalar(False)) for refuted in job.refuted]
     good = staged.filter(~reduce(or_, wrong)) if wrong else staged
     rows = good.sort_by([(name, "ascending") for name in order]).select(CANONICAL[job.table].names)
     for number, start in enumerate(range(0, rows.num_rows, ROWS_PER_FILE)):
@@ -182,11 +182,20 @@ def write_part(job: PartJob) -> int:
     return int(staged.num_rows - rows.num_rows)
 
 
-def _covered(refuted: Refuted, moment: pa.DataType) -> pc.Expression:
-    """Return what tells whether a row is refuted; null where a column that tells is."""
-    first, last = (pa.scalar(ts, moment) for ts in (refuted.from_us, refuted.until_us))
-    values = (pc.field(name) == value for name, value in refuted.values.items())
+def _covered(refuted: Refuted, job: PartJob) -> pc.Expression:
+    """Return what tells whether a row of a part is refuted; null where a column that tells is."""
+    schema = CANONICAL[job.table]
+    # Within the part's own bounds, which are times: a reader may name any numbers.
+    bounds = max(refuted.from_us, job.from_us), min(refuted.until_us, job.until_us)
+    first, last = (pa.scalar(ts, schema.field("ts").type) for ts in bounds)
+    values = (pc.field(name) == pa.scalar(value, schema.field(name).type) for name, value in refuted.values.items())
     return reduce(and_, values, (pc.field("ts") >= first) & (pc.field("ts") < last))
+
+
+def _require_columns(refuted: Refuted) -> None:
+    """Raise the mistake of a reader that refutes rows by what no row of the table can have."""
+    for name, value in refuted.values.items():
+        pa.scalar(value, CANONICAL[refuted.table].field(name).type)
 
 
 def stitch_quarantine(staged: Sequence[str], target: str) -> None:
@@ -242,6 +251,7 @@ class _Stage:
         self.report.used_lines += entry.line != self._last_line
         self._last_line = entry.line
         if isinstance(entry, Refuted):
+            _require_columns(entry)
             self.report.refuted.append(entry)
             return
         if isinstance(entry, Unreadable):

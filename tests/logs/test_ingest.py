@@ -158,6 +158,25 @@ def test_rows_that_another_source_refutes_are_left_out(tmp_path: Path) -> None:
     assert report.rows == {"ownership": 2}
 
 
+@pytest.mark.parametrize("timestamp", ["9223372036854775807", "253402300799999"])
+def test_a_refuted_choice_at_no_time_refutes_nothing(tmp_path: Path, timestamp: str) -> None:
+    """A record may bear any number for its time; rows stay as they are."""
+    bundle = "public/default/0x00000000_0x80000000"
+    state = "ServiceUnitStateData[state={}, dstBroker={}, sourceBroker=null, force=true, timestamp={}, versionId=1]"
+    orphan, after = state.format("Assigning", "b2:8080", timestamp), state.format("Free", "null", "1")
+    (tmp_path / "leader.log").write_text(
+        f"2026-01-31T12:00:00,100+0000 [x] INFO  a.B - Selected new owner broker: b2:8080 for bundle: {bundle}.\n"
+        "2026-01-31T12:00:12,000+0000 [x] INFO  a.B - Overriding inactiveBroker:b2:8080, "
+        f"ownership serviceUnit:{bundle} from orphanData:{orphan} to overrideData:{after}\n"
+    )
+
+    report = ingest(
+        InProcess(), [str(tmp_path / "leader.log")], PulsarBrokerReader(), str(tmp_path / "out"), cluster="east"
+    )
+
+    assert report.rows == {"ownership": 1}
+
+
 def test_rows_that_break_the_schema_go_to_quarantine_with_their_line(spark: SparkSession, tmp_path: Path) -> None:
     """Rows that the reader lets pass are still checked: topic, weight and cluster; the text of the line is kept."""
     good = _line(1) * 20

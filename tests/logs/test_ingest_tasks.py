@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
 from lookup.hooks import LogReader
-from lookup.logs.ingest_tasks import SourceJob, SourceReport, read_source
+from lookup.logs.ingest_tasks import MINUTE_US, PartJob, SourceJob, SourceReport, read_source, write_part
 from lookup.logs.readers import CsvReader, JsonLinesReader
-from lookup.model.documents import Row, Unreadable
+from lookup.model.documents import Refuted, Row, Unreadable
 
 _TOPIC = "persistent://t/ns/x"
 
@@ -51,6 +51,21 @@ class Impatient:
         yield Row("lookups", number, {"ts": 0, "topic": _TOPIC, "cluster": "c"})
 
 
+@dataclass(frozen=True)
+class Denying:
+    """A reader that refutes rows."""
+
+    name: ClassVar[str] = "denying"
+
+    values: Mapping[str, Any]
+    until_us: int = 2**80
+
+    def parse(self, lines: Iterator[tuple[int, str]], source: str) -> Iterator[Row | Refuted]:
+        """Yield a row and what refutes it."""
+        yield Row("lookups", 1, {"ts": 5, "topic": _TOPIC, "cluster": "c"})
+        yield Refuted("lookups", 1, -(2**80), self.until_us, self.values)
+
+
 def _read(folder: Path, reader: LogReader, text: str) -> SourceReport:
     path = folder / "a.log"
     path.write_text(text, encoding="utf-8")
@@ -66,6 +81,27 @@ def test_lines_are_counted_whoever_reads_them(tmp_path: Path, reader: LogReader,
     report = _read(tmp_path, reader, "a\nb\nc\n")
 
     assert (report.lines, report.skipped) == counts
+
+
+@pytest.mark.parametrize("values", [{"colour": "red"}, {"topic": 5}])
+def test_a_reader_that_refutes_by_what_no_row_has_is_at_fault(tmp_path: Path, values: Mapping[str, Any]) -> None:
+    """The mistake is found while its source is read, and is the reader's."""
+    report = _read(tmp_path, Denying(values), "a\n")
+
+    assert report.failure is not None
+    assert report.failure.startswith("before it read a line: ")
+    assert report.is_reader_fault
+
+
+@pytest.mark.parametrize(("until_us", "left"), [(2**80, 0), (5, 1)])
+def test_rows_may_be_refuted_for_all_time(tmp_path: Path, until_us: int, left: int) -> None:
+    """Bounds need not be times; the last is not within."""
+    report = _read(tmp_path, Denying({"topic": _TOPIC}, until_us), "a\n")
+    (staged,) = report.staged
+    part = PartJob("lookups", "c", 0, MINUTE_US, (staged.path,), tuple(report.refuted), str(tmp_path / "part"))
+
+    assert write_part(part) == 1 - left
+    assert len(list(tmp_path.glob("part-*.parquet"))) == left
 
 
 def test_an_empty_source_has_no_lines(tmp_path: Path) -> None:
