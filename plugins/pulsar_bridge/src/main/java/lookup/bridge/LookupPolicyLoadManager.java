@@ -25,8 +25,7 @@ import org.apache.pulsar.common.util.ObjectMapperFactory;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Pulsar's extensible load manager, which records every lookup and may let a decision server choose the owner of a bundle that has
- *  none. If anything goes wrong with the server, the stock load manager chooses. */
+/** Pulsar's extensible load manager, which records every lookup; a decision server may choose owners, else the stock one does. */
 public class LookupPolicyLoadManager extends ExtensibleLoadManagerImpl {
     private static final Logger LOG = LoggerFactory.getLogger(LookupPolicyLoadManager.class);
     static final ObjectMapper JSON = ObjectMapperFactory.getMapper().getObjectMapper();
@@ -68,7 +67,9 @@ public class LookupPolicyLoadManager extends ExtensibleLoadManagerImpl {
         CompletableFuture<Optional<BrokerLookupData>> assigned = super.assign(topic, bundle, options);
         assigned.whenComplete((owner, failure) -> {
             topics.remove(options);
-            String answer = failure == null ? owner.map(LookupPolicyLoadManager::id).orElse(null) : null;
+            // A broker's id is its address for HTTP, or HTTPS if that is all it has.
+            String answer = failure == null ? owner.map(data -> StringUtils.substringAfter(
+                    StringUtils.defaultString(data.webServiceUrl(), data.webServiceUrlTls()), "://")).orElse(null) : null;
             if (isRecorded) {
                 recorder.offer(new Lookup(asked, topic.get().toString(), bundle.toString(), options.getProperties(),
                         StringUtils.trimToNull(options.getAdvertisedListenerName()), options.isReadOnly(),
@@ -132,10 +133,5 @@ public class LookupPolicyLoadManager extends ExtensibleLoadManagerImpl {
         } else {
             LOG.warn("No policy {} for bundle: {}: {}", verb, bundle, FutureUtil.unwrapCompletionException(failure).toString());
         }
-    }
-
-    /** Return a broker's id: its address for HTTP, or HTTPS if that is all it has. */
-    private static String id(BrokerLookupData broker) {
-        return StringUtils.substringAfter(StringUtils.defaultString(broker.webServiceUrl(), broker.webServiceUrlTls()), "://");
     }
 }

@@ -1,6 +1,7 @@
 package lookup.bridge;
 
 import com.google.common.util.concurrent.Uninterruptibles;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -15,8 +16,8 @@ import org.slf4j.LoggerFactory;
 final class LookupRecorder {
     private static final Logger LOG = LoggerFactory.getLogger(LookupRecorder.class);
     /** Lookups that wait at most, characters of the properties of one, and lookups of a batch, which stay below the 4 MiB that a
-     *  server takes. There is a pause before each: no more than 2,000 lookups per second cost a busy broker time for long. */
-    private static final int QUEUE = 10_000, LARGEST = 3_000, BATCH = 400, PAUSE_MILLIS = 200;
+     *  server takes. Every tenth look into the queue sends a batch: a busy broker records no more than 2,000 per second for long. */
+    private static final int QUEUE = 10_000, LARGEST = 3_000, BATCH = 400, LOOK_MILLIS = 20;
 
     /** A lookup as the server reads it: {@code ts} in microseconds since 1970, and the broker that was its answer, if any. */
     record Lookup(long ts, String topic, String bundle, Map<String, String> properties, String listener, boolean readOnly,
@@ -27,6 +28,7 @@ final class LookupRecorder {
     private final BlockingQueue<Lookup> queue = new LinkedBlockingQueue<>(QUEUE);
     /** Lookups that were not recorded, since the broker started. */
     private final AtomicLong dropped = new AtomicLong();
+    private volatile int batched;
     private final Thread thread = new Thread(this::send, "lookup-recorder");
     private volatile boolean isClosed;
 
@@ -39,10 +41,8 @@ final class LookupRecorder {
 
     /** Return whether there is room for a lookup; if not, it counts as dropped. */
     boolean hasRoom() {
-        boolean hasRoom = queue.remainingCapacity() > 0;
-        if (!hasRoom) {
-            dropped.incrementAndGet();
-        }
+        boolean hasRoom = queue.size() + batched < QUEUE;
+        dropped.addAndGet(hasRoom ? 0 : 1);
         return hasRoom;
     }
 
@@ -52,9 +52,7 @@ final class LookupRecorder {
         for (var property : lookup.properties == null ? Map.<String, String>of().entrySet() : lookup.properties.entrySet()) {
             characters += property.getKey().length() + property.getValue().length();
         }
-        if (characters > LARGEST || !queue.offer(lookup)) {
-            dropped.incrementAndGet();
-        }
+        dropped.addAndGet(characters > LARGEST || !queue.offer(lookup) ? 1 : 0);
     }
 
     /** Send what is in the queue, for at most three seconds. */
@@ -63,24 +61,30 @@ final class LookupRecorder {
         Uninterruptibles.joinUninterruptibly(thread, 3, TimeUnit.SECONDS);
     }
 
+    /** Send lookups in batches, which wait as JSON: the garbage collector of a busy broker would move each lookup by itself. */
     private void send() {
-        List<Lookup> batch = new ArrayList<>();
-        while (!isClosed || !queue.isEmpty()) {
+        var batches = new ArrayDeque<Map.Entry<Integer, byte[]>>();
+        for (int looks = 1, atRisk = 0; !isClosed || !queue.isEmpty() || !batches.isEmpty(); looks++, atRisk = 0) {
             try {
-                // Until the server is well, lookups stay in the queue: no batch is lost by trying.
-                server.record(null);
-                for (int pauses = 1; !isClosed || !queue.isEmpty(); pauses++) {
-                    Thread.sleep(isClosed ? 0 : PAUSE_MILLIS);
-                    if ((queue.size() >= BATCH || pauses % 5 == 0 || isClosed) && queue.drainTo(batch, BATCH) > 0) {
-                        server.record(LookupPolicyLoadManager.JSON.writeValueAsBytes(
-                                Map.of("broker", broker, "dropped", dropped.get(), "lookups", batch)));
-                        batch.clear();
-                    }
+                Thread.sleep(isClosed ? 0 : LOOK_MILLIS);
+                while (queue.size() >= (isClosed || looks % 50 == 0 ? 1 : BATCH)) {
+                    List<Lookup> batch = new ArrayList<>(BATCH);
+                    atRisk = queue.drainTo(batch, BATCH);
+                    batches.add(Map.entry(atRisk, LookupPolicyLoadManager.JSON.writeValueAsBytes(
+                            Map.of("broker", broker, "dropped", dropped.get(), "lookups", batch))));
+                    batched += atRisk;
+                    atRisk = 0;
+                }
+                if (!batches.isEmpty() && (isClosed || looks % 10 == 0)) {
+                    // Until the server is well, lookups wait: no batch is lost by trying.
+                    server.record(null);
+                    atRisk = batches.element().getKey();
+                    batched -= atRisk;
+                    server.record(batches.remove().getValue());
                 }
             } catch (Exception e) {
                 LOG.warn("Lookups are not sent until the decision server is well, {} were lost since the start: {}",
-                        dropped.addAndGet(batch.size()), e.toString());
-                batch.clear();
+                        dropped.addAndGet(atRisk), e.toString());
                 Uninterruptibles.sleepUninterruptibly(2, TimeUnit.SECONDS);
             }
         }
