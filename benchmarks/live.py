@@ -59,8 +59,8 @@ _FIRST, _FIRST_BLOCK = 132, 12
 #: Lookups of one block of owned bundles, one after the other; and such blocks of each arm in a round.
 _OWNED_BLOCK, _OWNED_BLOCKS = 400, 14
 #: Lookups of one block, by how many of them are under way at once; and such blocks of each arm in a round. Many at once
-#: come for some ten seconds: a broker's queue takes in five seconds' worth of what it sends, and in a shorter block it is
-#: the filling of that queue which is timed, not what recording costs for long.
+#: come for some ten seconds: a broker's queue takes in five seconds' worth of what it sends, and a shorter block would
+#: time how that queue is filled, not what recording costs for long.
 _RATE_BLOCK, _RATE_BLOCKS = {64: 1_000_000, 1: 10_000}, 7
 #: s for which each arm is asked before: Java compiles what has run some ten thousand times, and a busy broker writes
 #: down 2,000 lookups per second.
