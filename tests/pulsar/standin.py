@@ -46,6 +46,9 @@ class StandIn:
         self.questions: list[dict[str, Any]] = []
         #: by broker, what it has lost since it started
         self.dropped: dict[str, int] = {}
+        #: lookups of batches that were not taken, each with the `broker` that was asked
+        self.refused: list[dict[str, Any]] = []
+        self._takes_batches = True
         self._views: dict[str, Any] = {}
         self._connections: set[socket.socket] = set()
         self._flows = threading.Event()
@@ -78,8 +81,13 @@ class StandIn:
         """Take requests from now on and answer none."""
         self._flows.clear()
 
+    def refuse_batches(self) -> None:
+        """Be well, but answer every batch of lookups from now on with an error."""
+        self._takes_batches = False
+
     def go_on(self) -> None:
-        """Answer again."""
+        """Answer again, and take batches."""
+        self._takes_batches = True
         self._flows.set()
 
     def of(self, topics: Collection[str]) -> list[dict[str, Any]]:
@@ -98,8 +106,12 @@ class StandIn:
         if token != f"Bearer {self.token}":
             return HTTPStatus.UNAUTHORIZED, {"error": "a wrong token"}
         if path == "/record":
+            lookups = [{"broker": body["broker"], **lookup} for lookup in body["lookups"]]
+            if not self._takes_batches:
+                self.refused.extend(lookups)
+                return HTTPStatus.INSUFFICIENT_STORAGE, {"error": "a full disk"}
             self.dropped[body["broker"]] = body["dropped"]
-            self.lookups.extend({"broker": body["broker"], **lookup} for lookup in body["lookups"])
+            self.lookups.extend(lookups)
             return HTTPStatus.OK, {"accepted": len(body["lookups"]), "refused": 0}
         view = body["view"]
         if "brokers" in view:

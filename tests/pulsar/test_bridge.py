@@ -470,6 +470,34 @@ def test_what_a_busy_broker_does_not_record_is_counted(
     assert 0 < dropped <= sent - recorded + 100
 
 
+def test_lookups_of_a_batch_that_fails_are_counted(
+    bridged: Cluster, answers: StandIn, client: Callable[..., Client], topics: list[str]
+) -> None:
+    """What a server that is well does not take is lost, counted as dropped, and takes no room from what comes later."""
+    asked, asking = bridged.brokers["A"], client("A")
+    _owner(bridged, asking, topics[0])
+    awaited(lambda: answers.of(topics), "a record of the first lookup")
+    before = answers.dropped[asked.id]
+    answers.refuse_batches()
+    for topic in topics:
+        _owner(bridged, asking, topic)
+    awaited(
+        lambda: [lookup["topic"] for lookup in answers.refused],
+        "batches that are refused",
+        enough=lambda refused: {*topics} <= {*refused},
+    )
+    answers.go_on()
+
+    def lost() -> int:
+        _owner(bridged, asking, topics[0])
+        return answers.dropped[asked.id] - before
+
+    # A batch that was ready before another failed still says the number of then.
+    refused = sum(lookup["broker"] == asked.id for lookup in answers.refused)
+    awaited(lost, f"a count of the {refused} lookups that were refused", enough=lambda count: count == refused)
+    assert len(answers.of(topics)) > 1
+
+
 def test_token_is_in_no_log(bridged: Cluster) -> None:
     """No broker writes the token into its log."""
     assert [broker.id for broker in bridged.brokers.values() if _TOKEN in broker.log("clock").read_text()] == []

@@ -101,6 +101,7 @@ public class LookupPolicyLoadManager extends ExtensibleLoadManagerImpl {
 
     /** Ask the server to choose among the brokers that Pulsar's own filters leave. */
     private CompletableFuture<Decision> ask(ServiceUnitId bundle, Set<String> excluded, LookupOptions options) {
+        ServiceUnitId topic = topics.get(options); // before anything waits: in shadow the lookup may end meanwhile
         return getBrokerRegistry().getAvailableBrokerLookupDataAsync().thenComposeAsync(available -> {
             Map<String, BrokerLookupData> candidates = new ConcurrentHashMap<>(available);
             candidates.keySet().removeAll(excluded);
@@ -110,7 +111,6 @@ public class LookupPolicyLoadManager extends ExtensibleLoadManagerImpl {
                 if (candidates.isEmpty()) {
                     throw new IllegalStateException("the filters leave no broker");
                 }
-                ServiceUnitId topic = topics.get(options);
                 ObjectNode question = JSON.createObjectNode().put("broker", pulsar.getBrokerId())
                         .put("ts", ChronoUnit.MICROS.between(Instant.EPOCH, Instant.now())).put("bundle", bundle.toString())
                         .put("topic", topic == null ? null : topic.toString()).putPOJO("properties", options.getProperties())
