@@ -17,6 +17,7 @@ from lookup.commands.options import (
     add_format,
     add_master,
     add_output,
+    loading,
     require_extra,
     settings_flags,
 )
@@ -54,15 +55,16 @@ def run(arguments: argparse.Namespace) -> int:
         PulsarLookupError: in one sentence, for whatever the user has to change; the output is then as it was.
     """
     require_extra("evaluate", "pyspark", "pyarrow", "pandas", "scipy")
-    from lookup.api.evaluating import Clock, check_inputs, evaluate_into, given_inputs, rows_of
-    from lookup.commands.workers import NO_SPARK, java_version, workers_of
-    from lookup.logs.jobs import watched_by
-    from lookup.logs.outputs import draft
-    from lookup.replay.counted import check_by
-    from lookup.replay.tasks import metrics_of
-    from lookup.report.folder import read_run
-    from lookup.report.manifest import fingerprint
-    from lookup.report.printing import show
+    with loading():
+        from lookup.api.evaluating import Clock, check_inputs, evaluate_into, given_inputs, rows_of
+        from lookup.commands.workers import NO_SPARK, java_version, workers_of
+        from lookup.logs.jobs import watched_by
+        from lookup.logs.outputs import draft
+        from lookup.replay.counted import check_by
+        from lookup.replay.tasks import metrics_of
+        from lookup.report.folder import read_run
+        from lookup.report.manifest import fingerprint
+        from lookup.report.printing import show
 
     clock, demands = Clock(), demands_of(arguments)
     # `--lookups` wins over `--set`, being the shorter way to say the same.

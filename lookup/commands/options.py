@@ -7,6 +7,7 @@ help, and no flag is abbreviated or guessed.
 from __future__ import annotations
 
 import argparse
+import gc
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -36,6 +37,7 @@ __all__ = [
 ]
 __all__ += [
     "cluster",
+    "loading",
     "moment",
     "number",
     "pairs",
@@ -178,6 +180,17 @@ def require_extra(command: str, *packages: str, extra: str = "spark") -> None:
         raise SettingsError(
             f"`lookup {command}` needs {missing[0]}: install it with pip install 'pulsar-lookup[{extra}]'"
         )
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """Load modules in the body: what they define is no garbage, and Python looks for none in it, now or later."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 # Flags that several commands share.

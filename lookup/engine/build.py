@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, asdict, dataclass, fields
+from functools import lru_cache
 from typing import Any, get_args, get_origin, get_type_hints
 
-from pydantic import ConfigDict, PydanticUserError, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, PydanticUserError, ValidationError, create_model
 
 from lookup.engine.answers import checked_reads
 from lookup.engine.ballots import SecondChoice
@@ -230,7 +231,7 @@ class PartBuilder:
         return self.part(kind, spec, where)
 
     def _values(self, part_class: type[Any], given: _Given, where: str) -> dict[str, Any] | None:
-        parameters, children, hints = parameters_of(part_class), child_kinds(part_class), _hints(part_class)
+        parameters, children = parameters_of(part_class), child_kinds(part_class)
         known = [entry.name for entry in parameters]
         unknown = [name for name in given.values if name not in known]
         for name in unknown:
@@ -244,9 +245,7 @@ class PartBuilder:
         # JSON's strict mode is TOML's: an array may be a tuple, an integer a float, but "5" is no number.
         plain = {name: value for name, value in given.values.items() if name not in unknown and name not in children}
         try:
-            # The default of None only says that a parameter may be left out: defaults are the part's own business.
-            definitions: dict[str, Any] = {name: (hints[name], None) for name in known if name not in children}
-            model = create_model(part_class.__name__, __config__=_STRICT, **definitions)
+            model = _model_of(part_class)  # type: ignore[arg-type]  # mypy takes no class for hashable
             filled = model.model_validate_json(json.dumps(plain, default=str), strict=True)
         except ValidationError as error:
             self.problems.extend(self._sentence(where, entry, given.keys) for entry in error.errors())
@@ -318,6 +317,16 @@ def _slot_in(annotation: Any) -> ChildSlot | None:
     slot = next((slot for slot in map(_slot_in, get_args(annotation)) if slot), None)
     is_many = get_origin(annotation) in (tuple, list, Sequence)
     return slot if slot is None or not is_many else ChildSlot(slot.kind, is_many=True)
+
+
+@lru_cache(maxsize=256)
+def _model_of(part_class: type[Any]) -> type[BaseModel]:
+    """Return the model that checks a class's parameters, its children left out; every process builds a policy often."""
+    hints, children = _hints(part_class), child_kinds(part_class)
+    names = [entry.name for entry in parameters_of(part_class) if entry.name not in children]
+    # The default of None only says that a parameter may be left out: defaults are the part's own business.
+    definitions: dict[str, Any] = {name: (hints[name], None) for name in names}
+    return create_model(part_class.__name__, __config__=_STRICT, **definitions)
 
 
 def _hints(part_class: type[Any]) -> dict[str, Any]:
