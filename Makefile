@@ -6,12 +6,13 @@ BIN := $(VENV)/bin
 # Setuptools explains at length what an editable installation is.
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup demo test bridge integration check dist bench calibrate clean distclean
+.PHONY: help setup demo test bridge integration cluster check dist bench calibrate clean distclean
 
 help:
 	@echo "make demo    install, make a sample log, compare the shipped policies over it"
 	@echo "make test    install, run the whole suite"
 	@echo "make integration  run the tests that need a Pulsar cluster: its jars from Maven Central, three brokers on this machine"
+	@echo "make cluster  run the tests that need a Spark cluster: a master and two workers on this machine"
 	@echo "make bridge  build the jar for Pulsar's brokers: plugins/pulsar_bridge/target/pulsar-bridge.jar"
 	@echo "make check   format, lint, types, contracts, docs"
 	@echo "make dist    build dist/, install its wheel into an environment of its own and do the demo with it"
@@ -53,6 +54,10 @@ integration: $(VENV)/.installed-test
 	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && scripts/ensure-pulsar.sh >/dev/null && \
 	scripts/ensure-bridge.sh >/dev/null && { scripts/ensure-go-clients.sh >/dev/null || true; } && \
 	$(BIN)/python -m pytest -m pulsar tests/pulsar $(ARGS)
+
+cluster: $(VENV)/.installed-test
+	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && \
+	$(BIN)/python -m pytest -m cluster tests/replay $(ARGS)
 
 check: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .

@@ -32,9 +32,10 @@ settings.load_profile("suite")
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Run the tests without Spark first, then the documentation, then those with Spark; with a cluster if asked for."""
     # Not by `-m "not pulsar"` in setup.cfg: any other `-m` would replace it and start a cluster.
-    if "pulsar" not in config.option.markexpr:
-        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("pulsar")])
-        items[:] = [item for item in items if not item.get_closest_marker("pulsar")]
+    for marker in ("pulsar", "cluster"):
+        if marker not in config.option.markexpr:
+            config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker(marker)])
+            items[:] = [item for item in items if not item.get_closest_marker(marker)]
     items.sort(key=_turn)
 
 

@@ -31,7 +31,7 @@ from lookup.model.sentences import Argument, Sentence
 from lookup.replay.counted import check_by
 from lookup.replay.outcome import ReplayOutcome
 from lookup.replay.run import replay
-from lookup.replay.tasks import metrics_of
+from lookup.replay.tasks import metrics_of, ship
 from lookup.report.manifest import RunFacts, fingerprint, manifest_json
 from lookup.report.markdown import markdown_report
 from lookup.score.metrics import lookup_register_metrics
@@ -115,6 +115,8 @@ def evaluate(  # noqa: PLR0913  each is a choice of its own, and only the first 
     """
     from pyspark.sql import DataFrame
 
+    from lookup.replay.spark_workers import join_workers
+
     clock = Clock()
     temporary = tempfile.mkdtemp(prefix="lookup-") if output is None else None
     folder = f"{temporary}/run" if output is None else os.fspath(output)
@@ -128,6 +130,7 @@ def evaluate(  # noqa: PLR0913  each is a choice of its own, and only the first 
             check_inputs(selection.settings, has_frame=frame is not None)
             clock.stop("check")
             runs_on = _workers(workers, frame, selection.settings)
+            join_workers(runs_on, say=warn)
             clock.stop("spark")
             with draft(folder, OUTPUTS, force=force) as target:
                 scored = evaluate_into(
@@ -174,6 +177,13 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
         PulsarLookupError: in one sentence, for whatever the user has to change.
     """
     settings = selection.settings
+    if not isinstance(workers, InProcess):
+        # A run without Spark does not load it.
+        from lookup.replay.spark_workers import check_reach
+
+        # Tasks read the log; the driver reads the other tables.
+        log = settings.inputs.lookups if lookups is None else None
+        check_reach(workers, {} if log is None else {"lookups": log}, target.path, ship(settings))
     outcome = replay(workers, settings, target.path, by=by, progress=progress, warn=warn, lookups=lookups)
     clock.stop("replay")
     progress("scoring")

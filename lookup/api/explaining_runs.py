@@ -37,6 +37,7 @@ from lookup.replay.again import Again, replay_again
 from lookup.replay.difference import Difference, Parting
 from lookup.replay.parting import find_difference
 from lookup.replay.records import RunName
+from lookup.replay.spark_workers import join_workers
 from lookup.replay.tasks import built_here
 from lookup.replay.work import WorkDir
 from lookup.report.folder import Run, read_run, settings_of
@@ -227,6 +228,7 @@ def explain_run(  # noqa: PLR0913  what names a moment of a run, by keyword
         PulsarLookupError: in one sentence, for whatever the caller has to change.
     """
     past, works = read_run(os.fspath(run)), workers or SparkSession.getActiveSession() or InProcess()
+    join_workers(works)
     if versus is not None:
         return _difference_of(past, policy, versus, cluster, seed, works, progress)
     if decision is not None:

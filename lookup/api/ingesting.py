@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from lookup.engine.plugins import load_plugins
 from lookup.logs import ingest as logs
 from lookup.logs.jobs import InProcess, Workers
+from lookup.replay.spark_workers import join_workers
 
 __all__ = ["ingest"]
 
@@ -45,8 +46,10 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
     given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
     registry = load_plugins(plugin_files)
     built = logs.load_reader(registry, reader=reader, mapping=None if mapping is None else os.fspath(mapping))
+    runs_on = workers or SparkSession.getActiveSession() or InProcess()
+    join_workers(runs_on)
     return logs.ingest(
-        workers or SparkSession.getActiveSession() or InProcess(),
+        runs_on,
         [os.fspath(source) for source in given],
         built,
         os.fspath(output),

@@ -4,34 +4,24 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import signal
 import threading
 from dataclasses import asdict
 from pathlib import Path
 
 from lookup.commands.failures import ENDING, handled_by
-from lookup.commands.options import Command, Parser, add_format, cluster, require_extra
+from lookup.commands.options import Command, Parser, add_format, cluster, duration, require_extra
 from lookup.commands.streams import data_console, note, plain_table, print_json, warn
 from lookup.errors import SettingsError
 from lookup.model.names import url_problem
 from lookup.model.quoting import quantity
 from lookup.model.time import time_text
 
-__all__ = ["COMMAND", "add_arguments", "duration", "run"]
+__all__ = ["COMMAND", "add_arguments", "run"]
 
 #: Variable of the environment with the token.
 TOKEN_VARIABLE = "PULSAR_TOKEN"
-_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 _SCHEMES = {"admin": ("http", "https"), "service_url": ("pulsar", "pulsar+ssl")}
-
-
-def duration(text: str) -> float:
-    """Read a duration, as seconds: `90`, `30s`, `10m`, `2h`, `1d`."""
-    match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)([smhd]?)", text)
-    if match is None or not float(match[1]):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a duration like 30s, 10m, 2h or 1d")
-    return float(match[1]) * _UNITS[match[2]]
 
 
 def add_arguments(parser: Parser) -> None:

@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
         clock.stop("check")
         if arguments.master != NO_SPARK:
             report_stage("starting Spark")
-        workers = stack.enter_context(workers_of(arguments.master, lambda: rows_of(settings)))
+        workers = stack.enter_context(workers_of(arguments.master, lambda: rows_of(settings), wait_s=arguments.wait_s))
         clock.stop("spark")
         stack.enter_context(watched_by(report_stage.done))
         scored = evaluate_into(

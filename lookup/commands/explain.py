@@ -113,7 +113,7 @@ def add_arguments(parser: Parser) -> None:
 _OF_LOOKUP = {"config": "--config", "set": "--set", "property": "--property", "client": "--client"}
 _OF_LOOKUP |= {"usage": "--usage", "wins": "--wins"}
 _OF_RUN = {"bundle": "--bundle", "decision": "--decision", "versus": "--versus", "seed": "--seed"}
-_OF_RUN |= {"master": "--master"}
+_OF_RUN |= {"master": "--master", "wait_s": "--wait"}
 
 
 def run(arguments: argparse.Namespace) -> int:

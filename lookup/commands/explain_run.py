@@ -63,7 +63,7 @@ def run_explained(arguments: argparse.Namespace) -> int:
         report = stack.enter_context(progress("reading the run"))
         # The tables of a run are read here; what was not recorded is found by replaying the log.
         master = arguments.master if needs_log else NO_SPARK
-        workers = stack.enter_context(workers_of(master, lambda: rows))
+        workers = stack.enter_context(workers_of(master, lambda: rows, wait_s=arguments.wait_s))
         names = ("topic", "bundle", "at_us", "decision", "policy", "versus", "cluster", "seed")
         asked = {name: getattr(arguments, name) for name in names}
         explained = explain_run(arguments.run_dir, **asked, workers=workers, progress=report)

@@ -95,7 +95,11 @@ def run(arguments: argparse.Namespace) -> int:
     require_free(output, force=arguments.force)
     permitted = arguments.max_quarantine_ratio
     start = "reading" if arguments.master == NO_SPARK else "starting Spark"
-    with progress(start) as report_stage, workers_of(arguments.master) as workers, watched_by(report_stage.done):
+    with (
+        progress(start) as report_stage,
+        workers_of(arguments.master, wait_s=arguments.wait_s) as workers,
+        watched_by(report_stage.done),
+    ):
         report_stage(f"reading {quantity(len(files), 'file')} with {reader.name}")
         report = ingest(
             workers,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import gc
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ __all__ = [
 ]
 __all__ += [
     "cluster",
+    "duration",
     "loading",
     "moment",
     "number",
@@ -50,6 +52,8 @@ __all__ += [
 __all__ += ["whole"]
 
 
+#: Seconds of the units of a duration.
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 #: What values of `--set` are called in mistakes.
 COMMAND_LINE = "command line"
 #: Help of `--config` for commands that take settings of any kind.
@@ -229,12 +233,18 @@ def add_format(parser: Parser, *forms: str) -> None:
     parser.add_argument("--format", choices=forms, default=forms[0], help=f"what to print: {', '.join(forms)}")
 
 
-def add_master(parser: Parser) -> None:
-    """Add `--master`."""
+def add_master(
+    parser: Parser,
+    what: str = "Spark's master; default: local[*], all cores of this machine; none: this process, without Java",
+) -> None:
+    """Add `--master` and `--wait`."""
+    parser.add_argument("--master", metavar="URL", help=what)
     parser.add_argument(
-        "--master",
-        metavar="URL",
-        help="Spark's master; default: local[*], all cores of this machine; none: this process, without Java",
+        "--wait",
+        type=duration,
+        dest="wait_s",
+        metavar="TIME",
+        help="how long to wait for a first worker of a Spark cluster, like 30s, 10m; default: 10m",
     )
 
 
@@ -310,6 +320,14 @@ def ratio(text: str) -> float:
     if not 0.0 <= value <= 1.0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number between 0 and 1")
     return value
+
+
+def duration(text: str) -> float:
+    """Read a duration, as seconds: `90`, `30s`, `10m`, `2h`, `1d`."""
+    match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)([smhd]?)", text)
+    if match is None or not float(match[1]):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration like 30s, 10m, 2h or 1d")
+    return float(match[1]) * _UNITS[match[2]]
 
 
 def cluster(text: str) -> str:

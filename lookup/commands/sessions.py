@@ -23,8 +23,10 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from lookup.commands.failures import ENDING, handled_by
+from lookup.commands.streams import warn
 from lookup.errors import PulsarLookupError, SettingsError
 from lookup.replay.session import create_session
+from lookup.replay.spark_workers import join_workers
 
 __all__ = ["spark_session"]
 
@@ -39,24 +41,27 @@ _MASTER = re.compile(r"local(\[[^\]]+\])?|yarn|local-cluster\[.+\]|(spark|k8s):/
 
 
 @contextmanager
-def spark_session(master: str | None) -> Iterator[SparkSession]:
-    """Yield the active session, or one that is stopped at the end.
+def spark_session(master: str | None, *, wait_s: float | None = None) -> Iterator[SparkSession]:
+    """Yield the active session, or one that is stopped at the end; the workers of a cluster have what tasks need.
 
     Args:
         master: Spark's URL; None: this machine, or the master of `spark-submit`.
+        wait_s: how long to wait for a first worker of a cluster, in seconds; default: ten minutes.
 
     Raises:
-        SettingsError: if Spark cannot start.
+        SettingsError: if Spark cannot start, or workers do not come or lack something.
         PulsarLookupError: if its JVM ends before the body does.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
+        join_workers(active, wait_s=wait_s, say=warn)
         yield active
         return
     try:
         with _interrupted_later():
             session = _started(master)
         try:
+            join_workers(session, wait_s=wait_s, say=warn)
             yield session
         except KeyboardInterrupt:
             # Tasks that are killed on purpose log their failure, and threads of Java that they meet print theirs.

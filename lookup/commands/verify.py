@@ -6,7 +6,7 @@ import argparse
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from lookup.commands.options import Command, Parser, add_format, add_plugin_files, require_extra
+from lookup.commands.options import Command, Parser, add_format, add_master, add_plugin_files, require_extra
 from lookup.commands.streams import data_console, plain, print_json
 from lookup.model.quoting import quantity
 
@@ -22,9 +22,7 @@ _DIFFERENT = 1
 def add_arguments(parser: Parser) -> None:
     """Add the flags of `lookup verify`."""
     parser.need("record", nargs="?", metavar="RECORD", help="folder or URI in which `lookup serve` recorded")
-    parser.add_argument(
-        "--master", metavar="URL", help="verify on Spark, with this master, like local[*]; default: in this process"
-    )
+    add_master(parser, "verify on Spark, with this master, like local[*]; default: in this process")
     add_plugin_files(parser, "parts of the policies")
     add_format(parser, "table", "json")
 
@@ -46,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
         from lookup.commands.sessions import spark_session
         from lookup.logs.jobs import run_tasks
 
-        with spark_session(arguments.master) as spark:
+        with spark_session(arguments.master, wait_s=arguments.wait_s) as spark:
             verified = verify(
                 arguments.record,
                 plugin_files=files,

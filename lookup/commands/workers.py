@@ -19,15 +19,18 @@ _FEW_ROWS = 200_000
 
 
 @contextmanager
-def workers_of(master: str | None, rows: Callable[[], int] | None = None) -> Iterator[Workers]:
+def workers_of(
+    master: str | None, rows: Callable[[], int] | None = None, *, wait_s: float | None = None
+) -> Iterator[Workers]:
     """Yield what runs the tasks of a command: a Spark session, or this process.
 
     Args:
         master: Spark's URL, or "none" for this process; None: this machine, or the master of `spark-submit`.
         rows: counts the rows of the log; if there are few and there is no Java, this process is taken unasked.
+        wait_s: how long to wait for a first worker of a cluster, in seconds; default: ten minutes.
 
     Raises:
-        SettingsError: if Spark cannot start.
+        SettingsError: if Spark cannot start, or workers of a cluster do not come or lack something.
         PulsarLookupError: if its JVM ends before the body does.
     """
     if master == NO_SPARK or (master is None and rows is not None and _has_to_do_without_spark(rows)):
@@ -35,7 +38,7 @@ def workers_of(master: str | None, rows: Callable[[], int] | None = None) -> Ite
         return
     from lookup.commands.sessions import spark_session
 
-    with spark_session(master) as session:
+    with spark_session(master, wait_s=wait_s) as session:
         yield session
 
 

@@ -1,0 +1,319 @@
+"""Make sure, before a run, that the workers of a Spark cluster can do it: there are some, and each has what it needs.
+
+A worker that lacks something fails its first task, after the log was listed, in a Java stack trace that Spark repeats
+four times. Here every worker is asked beforehand, and each trouble is one sentence that names the worker.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeGuard
+from uuid import uuid4
+from weakref import WeakSet
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # has no annotations
+from pyspark import SparkContext
+
+from lookup.errors import InputError, PulsarLookupError, SettingsError
+from lookup.logs.jobs import InProcess, Workers
+from lookup.logs.outputs import create_file
+from lookup.logs.sources import list_files, locate
+from lookup.model.quoting import listed
+from lookup.model.sentences import Argument, Sentence
+from lookup.replay.spark_code import PROJECT_NAME, ship_code, unshipped
+from lookup.replay.tasks import Recipe, built
+from lookup.replay.work import WorkDir
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["check_reach", "join_workers"]
+
+#: Seconds to wait for the first worker, unless told otherwise; after how many that is said, and how often again.
+_WAIT_S = 600.0
+_FIRST_WORD_S, _NEXT_WORD_S = 15.0, 60.0
+#: Seconds between two looks at whether a task has begun.
+_LOOK_S = 0.25
+#: Seconds a task stays where it is, so that every core gets one; and how often tasks are sent for a worker without any.
+_STAY_S, _ROUNDS = 0.3, 4
+#: Distributions whose versions decide how figures come out.
+_SAME = frozenset({"networkx", "numpy", "pyarrow"})
+#: Brought by Spark itself.
+_SPARKS = frozenset({"pyspark"})
+#: Whose workers have been found to have everything.
+_JOINED: WeakSet[SparkContext] = WeakSet()
+_REQUIREMENT = re.compile(r"""([\w.-]+)[^;]*(?:;\s*extra == ["'](\w+)["'])?""")
+_NO_PYTHON = re.compile(r'Cannot run program "([^"]+)"')
+_OTHER_PYTHON = re.compile(r"Python in worker has different version:? \(?'?([\d.]+)\D+?([\d.]+)")
+
+
+def join_workers(
+    workers: Workers, *, wait_s: float | None = None, say: Callable[[str], object] = warnings.warn
+) -> None:
+    """Send the code, wait for a worker, and compare what is installed on every worker with what is here.
+
+    Args:
+        workers: nothing is done unless they are those of a cluster that have not been joined before.
+        wait_s: how long to wait for the first one, in seconds; default: ten minutes.
+        say: called with a sentence while nobody comes.
+
+    Raises:
+        SettingsError: if no worker comes, or one lacks something; a sentence for each worker.
+    """
+    if not _is_cluster(workers) or workers.sparkContext in _JOINED:
+        return
+    context = workers.sparkContext
+    ship_code(context)
+    _await_worker(context, wait_s or _WAIT_S, say)
+    compiled = unshipped()
+    wanted = {**_wheels(), **compiled}
+
+    def look() -> dict[str, str | None]:
+        """Return the versions of what is installed on a worker."""
+        # It must name nothing of this package, which would be loaded first, with all that this needs.
+        found: dict[str, str | None] = {}
+        for name in wanted:
+            try:
+                found[name] = version(name)
+            except PackageNotFoundError:
+                found[name] = None
+        return found
+
+    lacks = []
+    for worker, found in _ask_everywhere(context, look).items():
+        missing = [f"{name} {wanted[name]}" for name, has in found.items() if has is None]
+        others = [
+            f"{name} {has} instead of {wanted[name]}"
+            for name, has in found.items()
+            if has is not None and has != wanted[name] and (name in _SAME or name in compiled)
+        ]
+        if missing or others:
+            troubles = [f"lacks {listed(missing)}"] * bool(missing) + [f"has {listed(others)}"] * bool(others)
+            right = "; install there what is installed here, figures depend on it"
+            lacks.append(f"worker {worker} {' and '.join(troubles)}{right}")
+    if lacks:
+        raise SettingsError(lacks)
+    _JOINED.add(context)
+
+
+def check_reach(workers: Workers, tables: Mapping[str, str], folder: str, recipe: Recipe) -> None:
+    """Let every worker read the tables, write and read in a folder, and build the policies.
+
+    Args:
+        workers: nothing is done unless they are those of a cluster.
+        tables: path of each table, by name.
+        folder: where tasks are going to write; what is written there for the check is removed.
+
+    Raises:
+        SettingsError: a sentence for each worker and each thing it cannot do.
+    """
+    if not _is_cluster(workers):
+        return
+    work = WorkDir(f"{folder}/.check")
+    try:
+        troubles = _troubles(workers.sparkContext, tables, work, recipe)
+    finally:
+        work.remove()
+    if troubles:
+        raise SettingsError(troubles)
+
+
+def _troubles(context: SparkContext, tables: Mapping[str, str], work: WorkDir, recipe: Recipe) -> list[str]:
+    """Return what workers cannot do, a sentence each."""
+    seen = {name: (path, _sizes(path)) for name, path in tables.items()}
+    token = uuid4().hex
+    with create_file(f"{work.root}/{token}") as sink:
+        sink.write(token.encode())
+
+    def look() -> tuple[str, list[str]]:
+        """Return the name of a file that a worker has written, empty if it cannot, and what else it cannot do."""
+        problems = [
+            f"cannot read {path}, inputs.{name}: {why}"
+            for name, (path, sizes) in seen.items()
+            if (why := _unreadable(path, sizes)) is not None
+        ]
+        written, why = _written(work, token)
+        if why is not None:
+            problems.append(
+                f"cannot use the output's work folder {work.root}: {why}; name an output that all workers reach, "
+                "such as a mounted share or s3://"
+            )
+        try:
+            built(recipe)
+        except PulsarLookupError as error:
+            problems.append(f"cannot build the policies: {error}")
+        return written, problems
+
+    troubles = list[str]()
+    for worker, (written, problems) in _ask_everywhere(context, look).items():
+        troubles.extend(f"worker {worker} {problem}" for problem in problems)
+        if written and _read(work, written) != token.encode():
+            troubles.append(
+                f"worker {worker} writes to another folder than this one under {work.root}; name an output that all "
+                "workers reach, such as a mounted share or s3://"
+            )
+    return troubles
+
+
+def _is_cluster(workers: Workers) -> TypeGuard[SparkSession]:
+    """Return whether tasks run in other processes than those of this machine's own session, perhaps elsewhere."""
+    return not isinstance(workers, InProcess) and re.match(r"local(\[|$)", workers.sparkContext.master or "") is None
+
+
+def _wheels() -> dict[str, str]:
+    """Return the versions of the distributions that this one needs to replay, as installed here."""
+    names = [
+        match[1]
+        for match in map(_REQUIREMENT.match, requires(PROJECT_NAME) or ())
+        if match is not None and match[2] in {None, "spark"}
+    ]
+    found = {}
+    for name in sorted({*names} - _SPARKS):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _sizes(path: str) -> dict[str, int]:
+    """Return the size of each file of a table."""
+    return {file: locate(file)[0].get_file_info(locate(file)[1]).size for file in list_files([path])}
+
+
+def _unreadable(path: str, sizes: Mapping[str, int]) -> str | None:
+    """Return why a table cannot be read here as it was elsewhere, None if it can."""
+    try:
+        here = _sizes(path)
+        if here != sizes:
+            missing = [file for file in sizes if here.get(file) != sizes[file]]
+            what = f"{missing[0]} is missing or of another size" if missing else "there are more files"
+            return f"{what} than where the run was started"
+        system, inner = locate(next(iter(sizes)))
+        with system.open_input_file(inner) as stream:
+            stream.read(1)
+    except (OSError, InputError) as error:
+        return str(error)
+    return None
+
+
+def _written(work: WorkDir, token: str) -> tuple[str, str | None]:
+    """Read the driver's file and write one; return its name, and why one or the other failed."""
+    name = f"{token}-{uuid4().hex}"
+    try:
+        if _read(work, token) != token.encode():
+            return "", "what was written there is another run's"
+        with create_file(f"{work.root}/{name}") as sink:
+            sink.write(token.encode())
+    except OSError as error:
+        return "", str(error)
+    return name, None
+
+
+def _read(work: WorkDir, name: str) -> bytes:
+    system, root = locate(work.root)
+    try:
+        with system.open_input_file(f"{root}/{name}") as stream:
+            return bytes(stream.read())
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{name}, which the driver has written, is not there") from error
+
+
+def _ask_everywhere(context: SparkContext, look: Callable[[], Any]) -> dict[str, Any]:
+    """Call a function once on every worker at least; return its answers by worker."""
+    stay_s = _STAY_S
+
+    def visit(_: Iterable[int]) -> Iterator[tuple[str, Any]]:
+        """Answer for the worker this task runs on."""
+        answer = look()
+        # Else a core that is quick would take the next task as well.
+        time.sleep(stay_s)
+        yield f"{socket.gethostname()} ({Path.cwd()})", answer
+
+    answers: dict[str, Any] = {}
+    for _ in range(_ROUNDS):
+        workers = _count_workers(context)
+        tasks = max(context.defaultParallelism, workers)
+        try:
+            answers |= dict(context.parallelize(range(tasks), tasks).mapPartitions(visit).collect())
+        except Py4JJavaError as error:
+            raise _sentence_of(error) from None
+        if len(answers) >= workers:
+            break
+    return answers
+
+
+def _count_workers(context: SparkContext) -> int:
+    """Return how many executors there are; one of those that Spark lists is the driver."""
+    return max(1, len(context._jsc.sc().statusTracker().getExecutorInfos()) - 1)
+
+
+def _await_worker(context: SparkContext, wait_s: float, say: Callable[[str], object]) -> None:
+    """Wait until a task has begun somewhere."""
+    group, failures = f"lookup-first-{uuid4().hex}", list[BaseException]()
+
+    def ask() -> None:
+        """Run one task that does nothing."""
+        context.setJobGroup(group, "is there a worker?", interruptOnCancel=True)
+        try:
+            context.parallelize([0], 1).count()
+        except BaseException as error:  # noqa: BLE001  it is raised again where it was waited for
+            failures.append(error)
+
+    asking = threading.Thread(target=ask, daemon=True)
+    began, waited_s, next_word_s = time.monotonic(), 0.0, _FIRST_WORD_S
+    asking.start()
+    try:
+        while asking.is_alive() and not _has_begun(context, group) and waited_s < wait_s:
+            asking.join(_LOOK_S)
+            waited_s = time.monotonic() - began
+            if waited_s >= next_word_s:
+                next_word_s += _NEXT_WORD_S
+                say(f"{_nobody(context, waited_s)}; one is waited for, for {wait_s - waited_s:.0f} s more")
+        if waited_s < wait_s:
+            asking.join()
+    finally:
+        if asking.is_alive():
+            context.cancelJobGroup(group)
+    if waited_s >= wait_s:
+        more = "; start one, free one, or allow more than "
+        raise SettingsError(Sentence(_nobody(context, waited_s), more, Argument("wait_s", f"{wait_s:.0f}s")))
+    for failure in failures:
+        raise _sentence_of(failure) if isinstance(failure, Py4JJavaError) else failure
+
+
+def _has_begun(context: SparkContext, group: str) -> bool:
+    tracker = context.statusTracker()
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+    stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+    return any(stage.numActiveTasks or stage.numCompletedTasks for stage in stages if stage is not None)
+
+
+def _nobody(context: SparkContext, waited_s: float) -> str:
+    memory = context.getConf().get("spark.executor.memory", "1g")
+    return (
+        f"no worker of {context.master} has taken a task for {waited_s:.0f} s: none is there, or none has a core and "
+        f"{memory} of memory free"
+    )
+
+
+def _sentence_of(error: Py4JJavaError) -> PulsarLookupError | Py4JJavaError:
+    """Return what a failure that comes before any code of ours means, the failure itself if that is not known."""
+    text = str(error.java_exception)
+    program = _NO_PYTHON.search(text)
+    if program is not None:
+        where = "set PYSPARK_PYTHON, here, to the path it has on all workers"
+        return SettingsError(f"workers have no Python at {program[1]}; {where}")
+    other = _OTHER_PYTHON.search(text)
+    if other is not None:
+        here = ".".join(map(str, sys.version_info[:2]))
+        return SettingsError(f"workers have Python {other[1]}, and here it is {here}; both must have the same")
+    return error

@@ -1,0 +1,241 @@
+"""A standalone Spark cluster whose workers lack the package gives the bytes of this machine, or says what it lacks."""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.processes import awaited
+from tests.replay.standalone import Standalone, running_standalone
+
+pytestmark = pytest.mark.cluster
+
+_ROOT = Path(__file__).parents[2]
+_ASSETS = _ROOT / "tests" / "assets"
+#: What says when and where a run was made.
+_ABOUT_THE_RUN = frozenset({"manifest.json", "report.html"})
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
+    """Start a cluster without workers."""
+    with running_standalone(tmp_path_factory.mktemp("alone")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
+    """Start a cluster with two workers."""
+    with running_standalone(tmp_path_factory.mktemp("spark")) as started:
+        for number in (1, 2):
+            started.start_worker(number)
+        yield started
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Generate a log of two clusters."""
+    folder = tmp_path_factory.mktemp("sample") / "sample"
+    done = _lookup("generate", "--lookups", "20000", "--output", str(folder))
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def _lookup(*arguments: str, variables: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "lookup", *arguments],
+        cwd=_ROOT,
+        env=variables or dict(os.environ),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def _evaluation(sample: Path, output: Path, config: str = "configs/evaluation.toml") -> list[str]:
+    tables = [f"inputs.{name}={sample / name}" for name in ("lookups", "brokers", "loads", "ownership")]
+    settings = [word for table in tables for word in ("--set", table)]
+    return ["evaluate", "--config", config, *settings, "--output", str(output)]
+
+
+def _differences(one: Path, other: Path) -> list[str]:
+    """Return the files of two runs that are not equal byte by byte."""
+    names = {
+        str(file.relative_to(folder)) for folder in (one, other) for file in folder.rglob("*") if file.is_file()
+    } - _ABOUT_THE_RUN
+    assert len(names) > 5, names
+    _, unequal, missing = filecmp.cmpfiles(one, other, sorted(names), shallow=False)
+    return unequal + missing
+
+
+def _require_equal(
+    cluster: Standalone, sample: Path, folder: Path, config: str, variables: dict[str, str] | None = None
+) -> None:
+    """Evaluate here without Spark and on the cluster; nothing may differ."""
+    there = {**cluster.variables(), **(variables or {})}
+    here = _lookup(*_evaluation(sample, folder / "here", config), "--master", "none", variables={**os.environ, **there})
+    assert here.returncode in (0, 3), here.stderr
+
+    done = _lookup(*_evaluation(sample, folder / "there", config), "--master", cluster.master, variables=there)
+
+    assert done.returncode == here.returncode, done.stderr
+    assert _differences(folder / "here", folder / "there") == []
+
+
+def test_demo_is_that_of_this_machine(cluster: Standalone, sample: Path, tmp_path: Path) -> None:
+    """The shipped policies give the same bytes on workers that have neither the package nor the policies."""
+    _require_equal(cluster, sample, tmp_path, "configs/evaluation.toml")
+
+
+def test_sixteen_policies_are_those_of_this_machine(cluster: Standalone, sample: Path, tmp_path: Path) -> None:
+    """So do sixteen, whose parts keep memory, explore and shed."""
+    config = tmp_path / "sixteen.toml"
+    text = (_ROOT / "benchmarks" / "evaluation-16.toml").read_text()
+    config.write_text(text.replace("[evaluation]", "[evaluation]\nseeds = 2", 1))
+    _require_equal(cluster, sample, tmp_path, str(config))
+
+
+_PLUGINS = """
+plugin_files = ["{file}"]
+
+[evaluation]
+incumbent = "file"
+seeds = 2
+
+[inputs]
+lookups = "set on the command line"
+
+[[policies]]
+name = "file"
+scorers = ["same-rack"]
+selector = "best"
+
+[[policies]]
+name = "distribution"
+filters = ["not-drained"]
+selector = "sticky-tenant"
+"""
+
+
+def test_plugins_need_not_be_installed_on_workers(cluster: Standalone, sample: Path, tmp_path: Path) -> None:
+    """Parts of a plug-in file and of a distribution that is installed here alone decide on the workers."""
+    installed = tmp_path / "installed"
+    installed.mkdir()
+    shutil.copy(_ASSETS / "sample_plugin" / "lookup_sample_plugin.py", installed)
+    about = installed / "lookup_sample_plugin-0.1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: lookup-sample-plugin\nVersion: 0.1.0\n")
+    (about / "entry_points.txt").write_text("[lookup]\nsample = lookup_sample_plugin\n")
+    (about / "top_level.txt").write_text("lookup_sample_plugin\n")
+    config = tmp_path / "plugins.toml"
+    config.write_text(_PLUGINS.format(file=_ASSETS / "plain_policy.py"))
+
+    _require_equal(cluster, sample, tmp_path, str(config), {"PYTHONPATH": str(installed)})
+
+
+def test_output_that_workers_do_not_share_is_refused(cluster: Standalone, sample: Path, tmp_path: Path) -> None:
+    """An output that is another folder on each worker is refused before the replay, and each worker is named."""
+    if not cluster.is_apart:
+        pytest.skip("workers share all folders of this machine: it allows no mount namespaces")
+    output = cluster.private / "out"
+
+    done = _lookup(*_evaluation(sample, output), "--master", cluster.master, variables=cluster.variables())
+
+    assert (done.returncode, done.stdout) == (2, "")
+    for worker in cluster.workers:
+        assert f"worker {worker.name} " in done.stderr
+    assert "name an output that all workers reach" in done.stderr
+    assert "replaying" not in done.stderr
+    assert not output.exists()
+
+
+def test_log_that_workers_lack_is_refused(cluster: Standalone, sample: Path, tmp_path: Path) -> None:
+    """A log that only this machine has is refused before it is read, and each worker and the path are named."""
+    if not cluster.is_apart:
+        pytest.skip("workers share all folders of this machine: it allows no mount namespaces")
+    here = cluster.private / "sample"
+    shutil.copytree(sample, here)
+
+    done = _lookup(*_evaluation(here, tmp_path / "out"), "--master", cluster.master, variables=cluster.variables())
+
+    assert (done.returncode, done.stdout) == (2, "")
+    for worker in cluster.workers:
+        assert f"worker {worker.name} " in done.stderr
+    assert f"cannot read {here / 'lookups'}, inputs.lookups" in done.stderr
+    assert "reading" not in done.stderr
+
+
+def test_wheel_that_workers_lack_is_named(cluster: Standalone, sample: Path, tmp_path: Path) -> None:
+    """A worker without one of the extra's wheels, or with another version, is named, and what it should have."""
+    wheels, before = tmp_path / "wheels", cluster.folder / "wheels"
+    shutil.copytree(before, wheels, symlinks=True)
+    for entry in wheels.glob("scipy*"):
+        entry.unlink()
+    (about,) = wheels.glob("numpy-*.dist-info")
+    version = about.name.split("-")[1].removesuffix(".dist")
+    about.unlink()
+    other = wheels / "numpy-1.0.dist-info"
+    other.mkdir()
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: numpy\nVersion: 1.0\n")
+    program = tmp_path / "python"
+    program.write_text((cluster.folder / "python").read_text().replace(str(before), str(wheels)))
+    program.chmod(0o755)
+    variables = {**cluster.variables(), "PYSPARK_PYTHON": str(program)}
+
+    done = _lookup(*_evaluation(sample, tmp_path / "out"), "--master", cluster.master, variables=variables)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "lacks scipy " in done.stderr
+    assert f"has numpy 1.0 instead of {version}" in done.stderr
+    assert "replaying" not in done.stderr
+
+
+def test_python_that_workers_lack_is_named(cluster: Standalone, sample: Path, tmp_path: Path) -> None:
+    """If there is no Python where the driver says, the path is named, and what to set."""
+    variables = {**cluster.variables(), "PYSPARK_PYTHON": "/nowhere/python"}
+
+    done = _lookup(*_evaluation(sample, tmp_path / "out"), "--master", cluster.master, variables=variables)
+
+    assert done.returncode == 2
+    assert "workers have no Python at /nowhere/python; set PYSPARK_PYTHON" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_nobody_is_waited_for_and_then_given_up(alone: Standalone, sample: Path, tmp_path: Path) -> None:
+    """Without a worker a sentence comes after 15 s, and the end after `--wait`, with exit code 2 and no output."""
+    output = tmp_path / "out"
+    done = _lookup(*_evaluation(sample, output), "--master", alone.master, "--wait", "18s", variables=alone.variables())
+
+    assert done.returncode == 2
+    waiting, _, given_up = done.stderr.partition("error: ")
+    assert "has taken a task for 15 s" in waiting
+    assert "has taken a task for 18 s" in given_up
+    assert "--wait 18s" in given_up
+    assert not output.exists()
+
+
+def test_worker_that_is_lost_changes_no_byte(alone: Standalone, sample: Path, tmp_path: Path) -> None:
+    """A worker is killed while it replays: its tasks run again on the other one, and nothing differs."""
+    here = _lookup(*_evaluation(sample, tmp_path / "here"), "--master", "none")
+    assert here.returncode in (0, 3), here.stderr
+    for number in (1, 2):
+        alone.start_worker(number)
+    log = tmp_path / "log"
+    with log.open("w") as output:
+        run = subprocess.Popen(
+            [sys.executable, "-m", "lookup", *_evaluation(sample, tmp_path / "there"), "--master", alone.master],
+            cwd=_ROOT, env=alone.variables(), stdout=subprocess.DEVNULL, stderr=output,
+        )  # fmt: skip
+        awaited(lambda: "replaying" in log.read_text(), "a replay")
+        alone.workers[0].kill()
+        code = run.wait()
+
+    assert code == here.returncode, log.read_text()
+    assert _differences(tmp_path / "here", tmp_path / "there") == []
