@@ -183,7 +183,7 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
 
         # Tasks read the log; the driver reads the other tables.
         log = settings.inputs.lookups if lookups is None else None
-        check_reach(workers, {} if log is None else {"lookups": log}, target.path, ship(settings))
+        check_reach(workers, [] if log is None else [log], target.path, ship(settings))
     outcome = replay(workers, settings, target.path, by=by, progress=progress, warn=warn, lookups=lookups)
     clock.stop("replay")
     progress("scoring")

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -104,12 +104,12 @@ def join_workers(
     _JOINED.add(context)
 
 
-def check_reach(workers: Workers, tables: Mapping[str, str], folder: str, recipe: Recipe) -> None:
-    """Let every worker read the tables, write and read in a folder, and build the policies.
+def check_reach(workers: Workers, paths: Sequence[str], folder: str, recipe: Recipe) -> None:
+    """Let every worker read tables, write and read in a folder, and build the policies.
 
     Args:
         workers: nothing is done unless they are those of a cluster.
-        tables: path of each table, by name.
+        paths: of the tables that tasks read.
         folder: where tasks are going to write; what is written there for the check is removed.
 
     Raises:
@@ -119,16 +119,16 @@ def check_reach(workers: Workers, tables: Mapping[str, str], folder: str, recipe
         return
     work = WorkDir(f"{folder}/.check")
     try:
-        troubles = _troubles(workers.sparkContext, tables, work, recipe)
+        troubles = _troubles(workers.sparkContext, paths, work, recipe)
     finally:
         work.remove()
     if troubles:
         raise SettingsError(troubles)
 
 
-def _troubles(context: SparkContext, tables: Mapping[str, str], work: WorkDir, recipe: Recipe) -> list[str]:
+def _troubles(context: SparkContext, paths: Sequence[str], work: WorkDir, recipe: Recipe) -> list[str]:
     """Return what workers cannot do, a sentence each."""
-    seen = {name: (path, _sizes(path)) for name, path in tables.items()}
+    seen = {path: _sizes(path) for path in paths}
     token = uuid4().hex
     with create_file(f"{work.root}/{token}") as sink:
         sink.write(token.encode())
@@ -136,8 +136,8 @@ def _troubles(context: SparkContext, tables: Mapping[str, str], work: WorkDir, r
     def look() -> tuple[str, list[str]]:
         """Return the name of a file that a worker has written, empty if it cannot, and what else it cannot do."""
         problems = [
-            f"cannot read {path}, inputs.{name}: {why}"
-            for name, (path, sizes) in seen.items()
+            f"cannot read {path}: {why}"
+            for path, sizes in seen.items()
             if (why := _unreadable(path, sizes)) is not None
         ]
         written, why = _written(work, token)
