@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-
 _SOME = {"pulsar": "test_brokers_publish_their_racks", "cluster": "test_worker_that_is_lost_changes_no_byte"}
 
 
