@@ -87,21 +87,29 @@ def join_workers(
                 found[name] = None
         return found
 
-    lacks = []
-    for worker, found in _ask_everywhere(context, look).items():
-        missing = [f"{name} {wanted[name]}" for name, has in found.items() if has is None]
-        others = [
-            f"{name} {has} instead of {wanted[name]}"
-            for name, has in found.items()
-            if has is not None and has != wanted[name] and (name in _SAME or name in compiled)
-        ]
-        if missing or others:
-            troubles = [f"lacks {listed(missing)}"] * bool(missing) + [f"has {listed(others)}"] * bool(others)
-            right = "; install there what is installed here, figures depend on it"
-            lacks.append(f"worker {worker} {' and '.join(troubles)}{right}")
+    everywhere = _ask_everywhere(context, look).items()
+    same = _SAME.union(compiled)
+    lacks = [f"worker {worker} {lack}" for worker, found in everywhere if (lack := _lack(found, wanted, same))]
     if lacks:
         raise SettingsError(lacks)
     _JOINED.add(context)
+
+
+def _lack(found: Mapping[str, str | None], wanted: Mapping[str, str], same: frozenset[str]) -> str:
+    """Return what a worker lacks or has in another version than here, empty if it is as it should be.
+
+    Args:
+        same: distributions whose versions must be those of here; of others any will do.
+    """
+    missing = [f"{name} {wanted[name]}" for name, has in found.items() if has is None]
+    others = [
+        f"{name} {has} instead of {wanted[name]}"
+        for name, has in found.items()
+        if has is not None and has != wanted[name] and name in same
+    ]
+    troubles = [f"{verb} {listed(names)}" for verb, names in (("lacks", missing), ("has", others)) if names]
+    right = "; install there what is installed here, figures depend on it"
+    return f"{' and '.join(troubles)}{right}" if troubles else ""
 
 
 def check_reach(workers: Workers, paths: Sequence[str], folder: str, recipe: Recipe) -> None:
@@ -143,8 +151,7 @@ def _troubles(context: SparkContext, paths: Sequence[str], work: WorkDir, recipe
         written, why = _written(work, token)
         if why is not None:
             problems.append(
-                f"cannot use the output's work folder {work.root}: {why}; name an output that all workers reach, "
-                "such as a mounted share or s3://"
+                f"cannot use the output's work folder {work.root}: {why}; name an output that all workers reach"
             )
         try:
             built(recipe)
@@ -155,10 +162,10 @@ def _troubles(context: SparkContext, paths: Sequence[str], work: WorkDir, recipe
     troubles = list[str]()
     for worker, (written, problems) in _ask_everywhere(context, look).items():
         troubles.extend(f"worker {worker} {problem}" for problem in problems)
-        if written and _read(work, written) != token.encode():
+        if written and not _is_here(work, written):
             troubles.append(
-                f"worker {worker} writes to another folder than this one under {work.root}; name an output that all "
-                "workers reach, such as a mounted share or s3://"
+                f"worker {worker} writes into another folder {work.root} than that of here; name an output that all "
+                "workers reach"
             )
     return troubles
 
@@ -209,8 +216,7 @@ def _written(work: WorkDir, token: str) -> tuple[str, str | None]:
     """Read the driver's file and write one; return its name, and why one or the other failed."""
     name = f"{token}-{uuid4().hex}"
     try:
-        if _read(work, token) != token.encode():
-            return "", "what was written there is another run's"
+        _read(work, token)
         with create_file(f"{work.root}/{name}") as sink:
             sink.write(token.encode())
     except OSError as error:
@@ -218,11 +224,16 @@ def _written(work: WorkDir, token: str) -> tuple[str, str | None]:
     return name, None
 
 
-def _read(work: WorkDir, name: str) -> bytes:
+def _is_here(work: WorkDir, name: str) -> bool:
+    system, root = locate(work.root)
+    return bool(system.get_file_info(f"{root}/{name}").is_file)
+
+
+def _read(work: WorkDir, name: str) -> None:
     system, root = locate(work.root)
     try:
         with system.open_input_file(f"{root}/{name}") as stream:
-            return bytes(stream.read())
+            stream.read(1)
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{name}, which the driver has written, is not there") from error
 

@@ -1,0 +1,33 @@
+"""What can be sent to workers as an archive, and what has to be installed there."""
+
+from __future__ import annotations
+
+import importlib
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+import pytest
+
+from lookup.replay.spark_code import unshipped
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"), [("fast.py", {}), (f"fast{EXTENSION_SUFFIXES[0]}", {"quick-parts": "2.5"})]
+)
+def test_distribution_with_compiled_modules_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, expected: dict[str, str]
+) -> None:
+    """A plug-in distribution is named if one of its modules is compiled: Python loads none from an archive."""
+    about = tmp_path / "quick_parts-2.5.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: quick-parts\nVersion: 2.5\n")
+    (about / "entry_points.txt").write_text("[lookup]\nquick = quick_parts\n")
+    (about / "top_level.txt").write_text("quick_parts\n")
+    package = tmp_path / "quick_parts"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / file).write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.invalidate_caches()
+
+    assert unshipped() == expected
