@@ -37,7 +37,7 @@ from lookup.replay.again import Again, replay_again
 from lookup.replay.difference import Difference, Parting
 from lookup.replay.parting import find_difference
 from lookup.replay.records import RunName
-from lookup.replay.spark_workers import join_workers
+from lookup.replay.spark_workers import is_cluster, join_workers
 from lookup.replay.tasks import built_here
 from lookup.replay.work import WorkDir
 from lookup.report.folder import Run, read_run, settings_of
@@ -374,7 +374,7 @@ def _cycle(
 @contextmanager
 def _work_for(run: Run, workers: Workers) -> Iterator[WorkDir]:
     """Yield a folder for the files of tasks, and remove it: beside the run, if machines that work do not share one."""
-    if isinstance(workers, InProcess) or str(workers.sparkContext.master).startswith("local"):
+    if not is_cluster(workers):
         with tempfile.TemporaryDirectory(prefix="lookup-explain-") as folder:
             yield WorkDir(folder)
         return

@@ -35,7 +35,7 @@ from lookup.replay.work import WorkDir
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["check_reach", "join_workers"]
+__all__ = ["check_reach", "is_cluster", "join_workers"]
 
 #: Seconds to wait for the first worker, unless told otherwise; after how many that is said, and how often again.
 _WAIT_S = 600.0
@@ -68,7 +68,7 @@ def join_workers(
     Raises:
         SettingsError: if no worker comes, or one lacks something; a sentence for each worker.
     """
-    if not _is_cluster(workers) or workers.sparkContext in _JOINED:
+    if not is_cluster(workers) or workers.sparkContext in _JOINED:
         return
     context = workers.sparkContext
     ship_code(context)
@@ -123,7 +123,7 @@ def check_reach(workers: Workers, paths: Sequence[str], folder: str, recipe: Rec
     Raises:
         SettingsError: a sentence for each worker and each thing it cannot do.
     """
-    if not _is_cluster(workers):
+    if not is_cluster(workers):
         return
     work = WorkDir(f"{folder}/.check")
     try:
@@ -170,7 +170,7 @@ def _troubles(context: SparkContext, paths: Sequence[str], work: WorkDir, recipe
     return troubles
 
 
-def _is_cluster(workers: Workers) -> TypeGuard[SparkSession]:
+def is_cluster(workers: Workers) -> TypeGuard[SparkSession]:
     """Return whether tasks run in other processes than those of this machine's own session, perhaps elsewhere."""
     return not isinstance(workers, InProcess) and re.match(r"local(\[|$)", workers.sparkContext.master or "") is None
 
