@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_reach", "is_cluster", "join_workers"]
 
-#: Seconds to wait for the first worker, unless told otherwise; after how many that is said, and how often again.
+#: Seconds to wait for the first worker, by default; after how many that is said, and how often again.
 _WAIT_S = 600.0
 _FIRST_WORD_S, _NEXT_WORD_S = 15.0, 60.0
 #: Seconds between two looks at whether a task has begun.
@@ -63,7 +63,7 @@ def join_workers(
     Args:
         workers: nothing is done unless they are those of a cluster that have not been joined before.
         wait_s: how long to wait for the first one, in seconds; default: ten minutes.
-        say: called with a sentence while nobody comes.
+        say: called with a sentence while none comes.
 
     Raises:
         SettingsError: if no worker comes, or one lacks something; a sentence for each worker.
@@ -288,7 +288,7 @@ def _await_worker(context: SparkContext, wait_s: float, say: Callable[[str], obj
             waited_s = time.monotonic() - began
             if waited_s >= next_word_s:
                 next_word_s += _NEXT_WORD_S
-                say(f"{_nobody(context, waited_s)}; one is waited for, for {wait_s - waited_s:.0f} s more")
+                say(f"{_no_worker(context, waited_s)}; one is waited for, for {wait_s - waited_s:.0f} s more")
         if waited_s < wait_s:
             asking.join()
     finally:
@@ -296,7 +296,7 @@ def _await_worker(context: SparkContext, wait_s: float, say: Callable[[str], obj
             context.cancelJobGroup(group)
     if waited_s >= wait_s:
         more = "; start one, free one, or allow more than "
-        raise SettingsError(Sentence(_nobody(context, waited_s), more, Argument("wait_s", f"{wait_s:.0f}s")))
+        raise SettingsError(Sentence(_no_worker(context, waited_s), more, Argument("wait_s", f"{wait_s:.0f}s")))
     for failure in failures:
         raise _sentence_of(failure) if isinstance(failure, Py4JJavaError) else failure
 
@@ -308,7 +308,7 @@ def _has_begun(context: SparkContext, group: str) -> bool:
     return any(stage.numActiveTasks or stage.numCompletedTasks for stage in stages if stage is not None)
 
 
-def _nobody(context: SparkContext, waited_s: float) -> str:
+def _no_worker(context: SparkContext, waited_s: float) -> str:
     memory = context.getConf().get("spark.executor.memory", "1g")
     return (
         f"no worker of {context.master} has taken a task for {waited_s:.0f} s: none is there, or none has a core and "

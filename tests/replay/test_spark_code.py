@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lookup.replay.spark_code import unshipped
+from tests.replay.installing import write_metadata
 
 
 @pytest.mark.parametrize(
@@ -18,11 +19,7 @@ def test_distribution_with_compiled_modules_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, expected: dict[str, str]
 ) -> None:
     """A plug-in distribution is named if one of its modules is compiled: Python loads none from an archive."""
-    about = tmp_path / "quick_parts-2.5.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: quick-parts\nVersion: 2.5\n")
-    (about / "entry_points.txt").write_text("[lookup]\nquick = quick_parts\n")
-    (about / "top_level.txt").write_text("quick_parts\n")
+    write_metadata(tmp_path, "quick_parts", "2.5")
     package = tmp_path / "quick_parts"
     package.mkdir()
     (package / "__init__.py").write_text("")

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.processes import awaited
+from tests.replay.installing import write_metadata
 from tests.replay.standalone import Standalone, running_standalone
 
 pytestmark = pytest.mark.cluster
@@ -127,13 +128,8 @@ selector = "sticky-tenant"
 def test_plugins_need_not_be_installed_on_workers(cluster: Standalone, sample: Path, tmp_path: Path) -> None:
     """Parts of a plug-in file and of a distribution that is installed here alone decide on the workers."""
     installed = tmp_path / "installed"
-    installed.mkdir()
+    write_metadata(installed, "lookup_sample_plugin", "0.1.0")
     shutil.copy(_ASSETS / "sample_plugin" / "lookup_sample_plugin.py", installed)
-    about = installed / "lookup_sample_plugin-0.1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: lookup-sample-plugin\nVersion: 0.1.0\n")
-    (about / "entry_points.txt").write_text("[lookup]\nsample = lookup_sample_plugin\n")
-    (about / "top_level.txt").write_text("lookup_sample_plugin\n")
     config = tmp_path / "plugins.toml"
     config.write_text(_PLUGINS.format(file=_ASSETS / "plain_policy.py"))
 
@@ -257,7 +253,7 @@ def test_python_that_workers_lack_is_named(cluster: Standalone, sample: Path, tm
     assert "Traceback" not in done.stderr
 
 
-def test_nobody_is_waited_for_and_then_given_up(alone: Standalone, sample: Path, tmp_path: Path) -> None:
+def test_worker_is_waited_for_and_then_given_up(alone: Standalone, sample: Path, tmp_path: Path) -> None:
     """Without a worker a sentence comes after 15 s, and the end after `--wait`, with exit code 2 and no output."""
     output = tmp_path / "out"
     done = _lookup(*_evaluation(sample, output), "--master", alone.master, "--wait", "18s", variables=alone.variables())
