@@ -56,7 +56,7 @@ integration: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -m pulsar tests/pulsar $(ARGS)
 
 cluster: $(VENV)/.installed-test
-	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && \
+	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && { scripts/ensure-object-store.sh >/dev/null || true; } && \
 	$(BIN)/python -m pytest -m cluster tests/replay $(ARGS)
 
 check: $(VENV)/.installed-test

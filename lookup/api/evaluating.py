@@ -14,7 +14,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -40,7 +39,8 @@ from lookup.score.summary import metrics_table, summary, to_json
 from lookup.settings import EvaluationFile
 
 if TYPE_CHECKING:
-    # A run without Spark does not load it.
+    # A run without Spark does not load it, nor pandas.
+    import pandas as pd
     from pyspark.sql import DataFrame
 
 __all__ = ["Clock", "Lookups", "check_inputs", "evaluate", "evaluate_into", "given_inputs", "rows_of"]
@@ -201,13 +201,15 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
         wall_clock=clock.figures(scored.inputs),
         versions={} if java is None else {"java": java},
     )
-    target.write("manifest.json", manifest_json(facts, selection.registry))
+    written = manifest_json(facts, selection.registry)
     if all(find_spec(package) for package in PAGE_PACKAGES):
         from lookup.report.folder import read_run
         from lookup.report.page import html_report
 
         progress("drawing the page")
-        target.write(PAGE, html_report(read_run(target.path)).encode())
+        target.write(PAGE, html_report(read_run(target.path, manifest=written)).encode())
+    # The last file of all: a run without a manifest is not complete, and is not read.
+    target.write("manifest.json", written)
     failures = outcome.inputs.get("failures")
     if isinstance(failures, Mapping) and failures:
         counts = ", ".join(f"{policy} {count:,} times" for policy, count in failures.items())

@@ -19,13 +19,14 @@ from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
+from pyarrow.fs import FileSelector
 
 from lookup.collect.observing import COLLECTED, JOURNAL, Past, Position, follow
 from lookup.errors import InputError
-from lookup.logs.outputs import named_refusals
-from lookup.logs.rolling import RollingFiles, keep_on_disk
+from lookup.logs.outputs import named_refusals, write_beside
+from lookup.logs.rolling import RollingFiles
 from lookup.logs.schema import CANONICAL
-from lookup.logs.sources import open_parquet
+from lookup.logs.sources import has_folders, locate, open_parquet
 from lookup.model.sentences import Argument, Sentence
 
 __all__ = ["RecordFolder"]
@@ -41,37 +42,43 @@ _UNTIL, _POSITION = b"lookup.until_us", b"lookup.position"
 class RecordFolder:
     """The folder of one record; a context, in which no other process can record into it.
 
+    An object store knows no locks: there the second of two processes is refused when it would write over a file.
+
+    Args:
+        path: path or URI.
+
     Raises:
         InputError: if the folder holds something else, cannot be written, or another process records into it.
     """
 
     def __init__(self, path: str) -> None:
-        self.path = Path(path)
+        self.path = path.rstrip("/") or "/"
+        self._system, self._root = locate(path)
         self._lock: IO[str] | None = None
-        self._files = RollingFiles(self.path, _SCHEMAS)
+        self._files = RollingFiles(path, _SCHEMAS)
         #: number of each table's next file
         self._next: dict[str, int] = {}
         self._namespaces = 0
 
     def __enter__(self) -> RecordFolder:
-        output = str(self.path)
-        with named_refusals(output), ExitStack() as undone:
-            if self.path.is_dir() and any(self.path.iterdir()) and not (self.path / "journal").is_dir():
+        with named_refusals(self.path), ExitStack() as undone:
+            there = self._named_in("")
+            if there and "journal" not in there:
                 advice = "holds no record of `lookup collect`; name a folder that does, or that does not exist"
-                raise InputError(Sentence(Argument("output"), f": {output} is not empty and {advice}"))
-            # Before the tables: a folder with the journal is a record, however early the process was killed.
-            for table in ("journal", *COLLECTED):
-                (self.path / table).mkdir(parents=True, exist_ok=True)
-            self._lock = undone.enter_context((self.path / ".lock").open("a"))
-            try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                advice = "another process records into it; name another folder"
-                raise InputError(Sentence(Argument("output"), f": {output}: {advice}")) from None
+                raise InputError(Sentence(Argument("output"), f": {self.path} is not empty and {advice}"))
+            if has_folders(self._system):
+                # Before the tables: a folder with the journal is a record, however early the process was killed.
+                for table in ("journal", *COLLECTED):
+                    self._system.create_dir(f"{self._root}/{table}", recursive=True)
+                self._lock = undone.enter_context(Path(self._root, ".lock").open("a"))
+                try:
+                    fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    raise self._in_use() from None
             self._files.remove_hidden()
-            for table in _SCHEMAS:
+            for table in ("journal", *COLLECTED):
                 parts = self._parts(table)
-                self._next[table] = int(parts[-1].stem.partition("-")[2]) + 1 if parts else 1
+                self._next[table] = _number(parts[-1]) + 1 if parts else 1
                 if not parts:
                     # An evaluation refuses a table without files, and reads one without rows.
                     self._write_part(table, [], {})
@@ -82,15 +89,23 @@ class RecordFolder:
         if self._lock is not None:
             self._lock.close()
 
-    def _parts(self, table: str) -> list[Path]:
+    def _in_use(self) -> InputError:
+        advice = "another process records into it; name another folder"
+        return InputError(Sentence(Argument("output"), f": {self.path}: {advice}"))
+
+    def _named_in(self, table: str) -> list[str]:
+        """Return what lies in the folder, or in that of a table, by name."""
+        folder = f"{self._root}/{table}".rstrip("/")
+        return [info.base_name for info in self._system.get_file_info(FileSelector(folder, allow_not_found=True))]
+
+    def _parts(self, table: str) -> list[str]:
+        parts = [name for name in self._named_in(table) if name.startswith("part-") and name.endswith(".parquet")]
+        strange = next((name for name in parts if _number(name) < 0), None)
+        if strange is not None:
+            what = f": {self.path}/{table}/{strange} is no file of this record; move it elsewhere"
+            raise InputError(Sentence(Argument("output"), what))
         # By number: more than a million files have names of another length.
-        numbers: dict[Path, int] = {}
-        for part in (self.path / table).glob("part-*.parquet"):
-            number = part.stem.partition("-")[2]
-            if not (number.isascii() and number.isdigit()):
-                raise InputError(Sentence(Argument("output"), f": {part} is no file of this record; move it elsewhere"))
-            numbers[part] = int(number)
-        return sorted(numbers, key=numbers.__getitem__)
+        return sorted(parts, key=_number)
 
     def past(self, cluster: str) -> Past:
         """Return what the record ends with.
@@ -103,22 +118,22 @@ class RecordFolder:
             parts = self._parts(table)
             # Of the other tables the last file says how far they are; a record of weeks has many files.
             for part in parts if table in ("brokers", "ownership") else parts[-1:]:
-                self._take_part(table, part, past, cluster)
-        listed = self.path / "namespaces.toml"
-        if listed.exists():
+                self._take_part(table, f"{self.path}/{table}/{part}", past, cluster)
+        if "namespaces.toml" in self._named_in(""):
             try:
-                entries = tomllib.loads(listed.read_text(encoding="utf-8"))["namespaces"]
+                with self._system.open_input_file(f"{self._root}/namespaces.toml") as stream:
+                    entries = tomllib.loads(stream.read().decode())["namespaces"]
                 past.boundaries = {
                     entry["name"]: tuple(int(end, 16) for end in entry["boundaries"]) for entry in entries
                 }
             except (OSError, ValueError, TypeError, KeyError) as error:
-                what = f": {listed} is not what `lookup collect` wrote: {error}; name another folder"
+                what = f": {self.path}/namespaces.toml is not what `lookup collect` wrote: {error}; name another folder"
                 raise InputError(Sentence(Argument("output"), what)) from None
         self._namespaces = len(past.boundaries)
         return past
 
-    def _take_part(self, table: str, part: Path, past: Past, cluster: str) -> None:
-        with open_parquet(str(part)) as parquet:
+    def _take_part(self, table: str, part: str, past: Past, cluster: str) -> None:
+        with open_parquet(part) as parquet:
             metadata = parquet.metadata.metadata or {}
             rows = [] if table in ("loads", "bundles") else parquet.read(use_threads=False).to_pylist()
         if _UNTIL in metadata:
@@ -152,7 +167,10 @@ class RecordFolder:
         self._write_part(table, rows, metadata)
 
     def _write_part(self, table: str, rows: Sequence[tuple[Any, ...]], metadata: Mapping[bytes, str]) -> None:
-        self._files.write(table, {f"part-{self._next[table]:06d}.parquet": rows}, metadata)
+        name = f"part-{self._next[table]:06d}.parquet"
+        if self._lock is None and self._system.get_file_info(f"{self._root}/{table}/{name}").is_file:
+            raise self._in_use()
+        self._files.write(table, {name: rows}, metadata)
         self._next[table] += 1
 
     def write_namespaces(self, boundaries: Mapping[str, Sequence[int]]) -> None:
@@ -163,8 +181,11 @@ class RecordFolder:
         for name, ends in sorted(boundaries.items()):
             texts = ", ".join(f'"0x{end:08x}"' for end in ends)
             lines += ["", "[[namespaces]]", f"name = {json.dumps(name, ensure_ascii=False)}", f"boundaries = [{texts}]"]
-        hidden = self.path / ".namespaces.toml"
-        hidden.write_text("\n".join([*lines, ""]), encoding="utf-8")
-        keep_on_disk(hidden)
-        hidden.replace(self.path / "namespaces.toml")
+        write_beside(self.path, "namespaces.toml", "\n".join([*lines, ""]).encode())
         self._namespaces = len(boundaries)
+
+
+def _number(part: str) -> int:
+    """Return the number of a file by its name, -1 if it has none."""
+    number = part.removeprefix("part-").removesuffix(".parquet")
+    return int(number) if number.isascii() and number.isdigit() else -1

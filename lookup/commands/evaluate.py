@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
         PulsarLookupError: in one sentence, for whatever the user has to change; the output is then as it was.
     """
     require_extra("evaluate", "pyspark", "pyarrow", "pandas", "scipy")
-    with loading():
+    with loading(arguments):
         from lookup.api.evaluating import Clock, check_inputs, evaluate_into, given_inputs, rows_of
         from lookup.commands.workers import NO_SPARK, java_version, workers_of
         from lookup.logs.jobs import watched_by

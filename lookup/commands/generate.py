@@ -101,10 +101,10 @@ def run(arguments: argparse.Namespace) -> int:
         )
         write_beside(arguments.output, "manifest.json", manifest_json(facts))
     if arguments.format == "json":
-        content = {"output": str(report.output), "clusters": list(report.clusters)}
+        content = {"output": report.output, "clusters": list(report.clusters)}
         print_json(content | {"rows": dict(report.rows), "reconnects": report.reconnects})
         return 0
-    rows = [(name, f"{count:,}", str(report.output / name)) for name, count in report.rows.items()]
+    rows = [(name, f"{count:,}", f"{report.output.rstrip('/')}/{name}") for name, count in report.rows.items()]
     plain_table(data_console(), ("table", "rows", "path"), rows)
     return 0
 

@@ -30,7 +30,7 @@ from lookup.logs.ingest_tasks import (
     write_part,
 )
 from lookup.logs.jobs import Workers, run_tasks
-from lookup.logs.outputs import draft
+from lookup.logs.outputs import draft, remove_folder
 from lookup.logs.readers.delimited import DelimitedReader
 from lookup.logs.schema import CANONICAL, ROWS_PER_FILE, partition_of
 from lookup.logs.sources import list_files, locate, open_lines
@@ -214,7 +214,7 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
             f"{target.path}/{QUARANTINE_TABLE}/part-00000.parquet",
         )
         system, inner = locate(stage)
-        system.delete_dir(inner)
+        remove_folder(system, inner)
     wrong: Counter[str] = Counter()
     for part, count in zip(parts, left_out, strict=True):
         wrong[part.table] += count

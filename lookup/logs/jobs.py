@@ -23,11 +23,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import ForkProcess
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from uuid import uuid4
 
 from lookup.errors import PulsarLookupError
+from lookup.logs.sources import forks_are_safe
 
 if TYPE_CHECKING:
     # Spark is loaded by who starts it.
@@ -146,7 +146,7 @@ def run_tasks(
     report(0)
     if isinstance(workers, InProcess):
         calls = [partial(attempt, partial(task, item, shared), pauses_collector=pauses_collector) for item in items]
-        if workers.cores > 1 and len(calls) > 1:
+        if workers.cores > 1 and len(calls) > 1 and forks_are_safe():
             return successes(_in_forks(calls, workers.cores, report))
         answers: list[_Answer | Failed] = []
         for call in calls:
@@ -207,56 +207,87 @@ def _looked_at(context: SparkContext, report: Callable[[int], None]) -> Iterator
 def _in_forks(
     calls: Sequence[Callable[[], _Answer | Failed]], cores: int, report: Callable[[int], None]
 ) -> list[_Answer | Failed]:
-    """Run each call in a fork of this process, so many at a time; return the answers up to the first mistake.
+    """Run calls in so many forks of this process, each one after the other; return answers up to the first mistake.
 
-    A fork needs no pickle of what it is given, and ends by itself once it has answered, even if this process is killed.
+    A fork needs no pickle of the calls, and ends by itself once it has answered, if this process was killed meanwhile.
     """
-    forks = multiprocessing.get_context("fork")
     answers: dict[int, _Answer | Failed] = {}
-    running: dict[Connection, tuple[int, ForkProcess]] = {}
+    forks = [_Fork(calls) for _ in range(min(cores, len(calls)))]
     # Calls behind a mistake are not needed.
     begun, needed = 0, len(calls)
     try:
         while len(answers) < needed:
-            while begun < needed and len(running) < cores:
-                receiver, sender = forks.Pipe(duplex=False)
-                process = forks.Process(target=_answer_into, args=(sender, calls[begun]))
-                with warnings.catch_warnings():
-                    # Python 3.12 warns of threads, which those of Arrow and numpy are; both prepare theirs for forks.
-                    warnings.simplefilter("ignore", DeprecationWarning)
-                    process.start()
-                sender.close()
-                running[receiver] = begun, process
-                begun += 1
-            ready = wait(list(running))
-            for receiver in [each for each in running if each in ready]:
-                number, process = running.pop(receiver)
-                answers[number] = _received(receiver, process)
-                if isinstance(answers[number], Failed):
+            for fork in forks:
+                if fork.running is None and begun < needed:
+                    fork.begin(begun)
+                    begun += 1
+            busy = [fork for fork in forks if fork.running is not None]
+            ready = wait([fork.pipe for fork in busy])
+            for fork in [fork for fork in busy if fork.pipe in ready]:
+                number, answer = fork.answer()
+                answers[number] = answer
+                if isinstance(answer, Failed):
                     needed = min(needed, number + 1)
             answers = {number: answer for number, answer in answers.items() if number < needed}
             report(len(answers))
     finally:
-        for receiver, (_, process) in running.items():
-            process.kill()
-            process.join()
-            receiver.close()
+        for fork in forks:
+            fork.end()
     return [answers[number] for number in range(needed)]
 
 
-def _answer_into(sender: Connection, call: Callable[[], object]) -> None:
-    """Send what a call returns, or the error that it raises; runs in a fork."""
-    # Ctrl-C goes to everything in front of the terminal; the process that forked ends its forks.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    # A line that moves on a terminal belongs to a thread, which a fork does not have, and may have kept its lock.
-    sys.stdout = sys.stderr = sys.__stderr__
-    try:
-        answer = call()
-    except Exception as error:  # noqa: BLE001  it is raised again by the process that forked
-        error.add_note(traceback.format_exc())
-        answer = _Crash(error)
-    sender.send(answer)
+class _Fork:
+    """A fork of this process that runs calls, each when it is sent its number.
+
+    One fork for each call would be simpler: to make one, and the copies of pages that both then write to, takes as long
+    as a short task.
+    """
+
+    def __init__(self, calls: Sequence[Callable[[], object]]) -> None:
+        context = multiprocessing.get_context("fork")
+        self.pipe, other_end = context.Pipe()
+        #: number of the call that runs
+        self.running: int | None = None
+        self._process = context.Process(target=_answer_calls, args=(other_end, calls))
+        with warnings.catch_warnings():
+            # Python 3.12 warns of threads, which those of Arrow and numpy are; both prepare theirs for forks.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self._process.start()
+        # Held by the fork alone, so that its end can be read from the pipe.
+        other_end.close()
+
+    def begin(self, number: int) -> None:
+        """Let it run a call."""
+        self.running = number
+        # A fork that was killed while it waited is found out by who reads its answer.
+        with suppress(BrokenPipeError):
+            self.pipe.send(number)
+
+    def answer(self) -> tuple[int, Any]:
+        """Return the number of the call that ran, and its answer.
+
+        Raises:
+            PulsarLookupError: if the fork ended before it answered.
+            Exception: what the call raised.
+        """
+        assert self.running is not None
+        number, self.running = self.running, None
+        try:
+            answer = self.pipe.recv()
+        except (EOFError, ConnectionResetError):
+            self._process.join()
+            code = self._process.exitcode or 0
+            how = f"signal {-code}" if code < 0 else f"exit code {code}"
+            raise PulsarLookupError(f"a process that ran a task ended too early, with {how}; out of memory?") from None
+        if isinstance(answer, _Crash):
+            raise answer.error
+        return number, answer
+
+    def end(self) -> None:
+        """End it, whatever it does."""
+        self.pipe.close()
+        self._process.kill()
+        self._process.join()
 
 
 @dataclass(frozen=True)
@@ -266,21 +297,22 @@ class _Crash:
     error: Exception
 
 
-def _received(receiver: Connection, process: ForkProcess) -> Any:
-    """Return the answer of a fork that has ended or is about to."""
-    try:
-        answer = receiver.recv()
-    except EOFError:
-        process.join()
-        code = process.exitcode or 0
-        how = f"signal {-code}" if code < 0 else f"exit code {code}"
-        raise PulsarLookupError(f"a process that ran a task ended too early, with {how}; out of memory?") from None
-    finally:
-        receiver.close()
-    process.join()
-    if isinstance(answer, _Crash):
-        raise answer.error
-    return answer
+def _answer_calls(pipe: Connection, calls: Sequence[Callable[[], object]]) -> None:
+    """Send what calls return, or the errors that they raise, by their numbers; runs in a fork."""
+    # Ctrl-C goes to everything in front of the terminal; the process that forked ends its forks.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    # A line that moves on a terminal belongs to a thread, which a fork does not have, and may have kept its lock.
+    sys.stdout = sys.stderr = sys.__stderr__
+    with suppress(EOFError, OSError):
+        while True:
+            call = calls[pipe.recv()]
+            try:
+                answer = call()
+            except Exception as error:  # noqa: BLE001  it is raised again by the process that forked
+                error.add_note(traceback.format_exc())
+                answer = _Crash(error)
+            pipe.send(answer)
 
 
 def successes(answers: Sequence[_Answer | Failed]) -> list[_Answer]:

@@ -1,7 +1,9 @@
 """Write output that appears whole or not at all: into a hidden folder first, which is then moved to its place.
 
-Works on every file system Arrow knows; on a local one each move is a single step. Every file of the program that is not
-a single report goes through here, so that all commands refuse an output in the same words.
+Works on every file system Arrow knows; on a local one each move is a single step. An object store has no folders: to
+move one is to copy all that is in it. Output goes to its place there, and an object says meanwhile that it is
+unfinished. Every file of the program that is not a single report goes through here, so that all commands refuse an
+output in the same words.
 """
 
 from __future__ import annotations
@@ -18,23 +20,35 @@ from uuid import uuid4
 from pyarrow import fs as arrow_fs
 
 from lookup.errors import InputError
-from lookup.logs.sources import locate
+from lookup.logs.sources import UNFINISHED, has_folders, locate
 from lookup.model.documents import special_kind
 from lookup.model.sentences import Argument, Sentence
 
-__all__ = ["Draft", "Relation", "create_file", "draft", "named_refusals", "relation", "require_free", "write_beside"]
+__all__ = [
+    "Draft",
+    "Relation",
+    "create_file",
+    "draft",
+    "named_refusals",
+    "relation",
+    "remove_folder",
+    "require_free",
+    "write_beside",
+]
 
 Relation = Literal["is", "lies in", "holds"]
 
 #: Arrow's words before the system's own: "Cannot create directory 'x'. Detail: [errno 30] Read-only ...".
 _ARROW_PREFIX = re.compile(r".*\. Detail: (?:\[errno \d+\] )?", re.DOTALL)
+#: Folders in folders of an output, at most.
+_DEEPEST = 6
 #: Advice at the end of a refusal.
 _RIGHT = "name a folder that does not exist or is empty"
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A hidden folder that becomes the output."""
+    """A folder that becomes the output: a hidden one, or in an object store the output itself."""
 
     #: path or URI, in the manner of the output's
     path: str
@@ -49,6 +63,8 @@ class Draft:
 def draft(output: str, names: Sequence[str], *, force: bool) -> Iterator[Draft]:
     """Yield a hidden folder; its content moves to `output` if the body succeeds, else it is removed.
 
+    In an object store earlier results go at once, and what the body writes into the output is removed if it fails.
+
     Args:
         output: path or URI.
         names: everything a run may leave in the output; with `force` only these are replaced, other files stay.
@@ -58,6 +74,10 @@ def draft(output: str, names: Sequence[str], *, force: bool) -> Iterator[Draft]:
     """
     require_free(output, force=force)
     system, target = _located(output)
+    if not has_folders(system):
+        with _marked(system, output, names):
+            yield Draft(output.rstrip("/"))
+        return
     with named_refusals(output):
         folder = _hidden_folder(system, target)
         system.create_dir(folder, recursive=True)
@@ -68,9 +88,31 @@ def draft(output: str, names: Sequence[str], *, force: bool) -> Iterator[Draft]:
         for name in names:
             _remove(system, f"{target}/{name}")
         for info in system.get_file_info(arrow_fs.FileSelector(folder)):
-            _move(system, info, f"{target}/{info.base_name}")
+            system.move(info.path, f"{target}/{info.base_name}")
     finally:
         _remove(system, folder)
+
+
+@contextmanager
+def _marked(system: arrow_fs.FileSystem, output: str, names: Sequence[str]) -> Iterator[None]:
+    """Keep an object in an output that says it is unfinished; remove what the body wrote if it fails."""
+    target = _located(output)[1]
+    # The manifest says that a run is complete, so it is the first to go.
+    replaced = dict.fromkeys(("manifest.json", *names))
+    with named_refusals(output):
+        _put(system, f"{target}/{UNFINISHED}", b"being written, or left by a process that was killed\n")
+        for name in replaced:
+            _remove(system, f"{target}/{name}")
+    try:
+        yield
+    except BaseException:
+        listed = system.get_file_info(arrow_fs.FileSelector(target))
+        for info in listed:
+            if info.base_name in replaced or info.base_name.startswith("."):
+                _remove(system, info.path)
+        raise
+    finally:
+        _remove(system, f"{target}/{UNFINISHED}")
 
 
 def require_free(output: str, *, force: bool) -> None:
@@ -84,10 +126,13 @@ def require_free(output: str, *, force: bool) -> None:
     system, target = _located(output)
     is_local = isinstance(system, arrow_fs.LocalFileSystem)
     folder = _nearest_folder(output, target) if is_local else target
-    info = system.get_file_info(target)
+    with named_refusals(output):
+        info = system.get_file_info(target)
+        is_folder = info.type is arrow_fs.FileType.Directory
+        is_filled = is_folder and bool(system.get_file_info(arrow_fs.FileSelector(target)))
     if info.is_file:
         raise InputError(Sentence(Argument("output"), f": {output} is a file; {_RIGHT}"))
-    if info.type is arrow_fs.FileType.Directory and not force and system.get_file_info(arrow_fs.FileSelector(target)):
+    if is_filled and not force:
         advice = "name another folder, or replace earlier results with "
         raise InputError(
             Sentence(Argument("output"), f": {output} is not empty; {advice}", Argument("force", value=True))
@@ -117,10 +162,12 @@ def named_refusals(output: str) -> Iterator[None]:
 def write_beside(output: str, name: str, content: bytes) -> None:
     """Write one more file into an output that is complete; it appears whole."""
     system, folder = _located(output)
-    hidden = f".{name}.{uuid4().hex[:8]}"
-    with create_file(f"{output.rstrip('/')}/{hidden}") as sink:
-        sink.write(content)
-    system.move(f"{folder}/{hidden}", f"{folder}/{name}")
+    if not has_folders(system):
+        _put(system, f"{folder}/{name}", content)
+        return
+    hidden = f"{folder}/.{name}.{uuid4().hex[:8]}"
+    _put(system, hidden, content)
+    system.move(hidden, f"{folder}/{name}")
 
 
 @contextmanager
@@ -131,7 +178,8 @@ def create_file(path: str) -> Iterator[Any]:
         path: path or URI. A body that fails leaves part of the file, so it belongs into a draft.
     """
     system, inner = locate(path)
-    system.create_dir(inner.rpartition("/")[0], recursive=True)
+    if has_folders(system):
+        system.create_dir(inner.rpartition("/")[0], recursive=True)
     with system.open_output_stream(inner) as sink:
         yield sink
 
@@ -209,21 +257,37 @@ def _real_place(path: str) -> tuple[arrow_fs.FileSystem, str]:
     return system, os.path.realpath(inner) if isinstance(system, arrow_fs.LocalFileSystem) else inner.rstrip("/")
 
 
-def _move(system: arrow_fs.FileSystem, info: arrow_fs.FileInfo, target: str) -> None:
-    if info.is_file or isinstance(system, arrow_fs.LocalFileSystem):
-        system.move(info.path, target)
-        return
-    # Object stores know no folders that could be moved.
-    for inner in system.get_file_info(arrow_fs.FileSelector(info.path, recursive=True)):
-        if inner.is_file:
-            moved = target + inner.path[len(info.path) :]
-            system.create_dir(moved.rpartition("/")[0], recursive=True)
-            system.move(inner.path, moved)
+def _put(system: arrow_fs.FileSystem, path: str, content: bytes) -> None:
+    with system.open_output_stream(path) as sink:
+        sink.write(content)
+
+
+def remove_folder(system: arrow_fs.FileSystem, path: str) -> None:
+    """Remove a folder and everything in it.
+
+    Raises:
+        OSError: if that is refused.
+    """
+    # A store over a disk's folders has them as objects of their own, each of which goes when it is empty: a level of
+    # folders each time, where others remove all at once.
+    for left in range(_DEEPEST, -1, -1):
+        try:
+            system.delete_dir(path)
+        except FileNotFoundError:
+            # What is nothing but a part of names went with the last of them.
+            if has_folders(system):
+                raise
+            return
+        except OSError:
+            if has_folders(system) or not left:
+                raise
+        else:
+            return
 
 
 def _remove(system: arrow_fs.FileSystem, path: str) -> None:
     info = system.get_file_info(path)
     if info.type is arrow_fs.FileType.Directory:
-        system.delete_dir(path)
+        remove_folder(system, path)
     elif info.is_file:
         system.delete_file(path)

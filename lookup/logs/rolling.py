@@ -1,15 +1,17 @@
-"""Write rows as Parquet files that roll: each is complete when it appears, whatever happens to process and disk."""
+"""Write rows as Parquet files that roll, on a disk or in an object store: each is complete when it appears."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from lookup.logs.schema import write_parquet
+from lookup.logs.sources import has_folders, locate
 
 __all__ = ["RollingFiles", "keep_on_disk"]
 
@@ -18,12 +20,13 @@ class RollingFiles:
     """The files of some tables, each table in a folder of its name.
 
     Args:
-        folder: above the tables.
+        folder: above the tables, path or URI.
         schemas: of the tables, by name.
     """
 
-    def __init__(self, folder: Path, schemas: Mapping[str, pa.Schema]) -> None:
-        self.folder, self._schemas = folder, schemas
+    def __init__(self, folder: str, schemas: Mapping[str, pa.Schema]) -> None:
+        self.folder, self._schemas = folder.rstrip("/"), schemas
+        self._system, self._root = locate(folder)
 
     def write(
         self, table: str, files: Mapping[str, Sequence[Sequence[Any]]], metadata: Mapping[bytes, str] | None = None
@@ -38,15 +41,17 @@ class RollingFiles:
             OSError: if they cannot be written.
             pa.ArrowException: if a value does not fit its column.
         """
-        schema, finished = self._schemas[table], []
+        filled = {f"{table}/{name}": _filled(self._schemas[table], rows) for name, rows in files.items()}
+        if not has_folders(self._system):
+            self._put(filled, metadata)
+            return
+        finished = []
         try:
-            for name, rows in files.items():
-                target = self.folder / table / name
+            for name, content in filled.items():
+                target = Path(self._root) / name
                 hidden = target.with_name(f".{target.name}")
                 finished.append((hidden, target))
-                columns = zip(zip(*rows, strict=True) if rows else ((),) * len(schema), schema, strict=True)
-                arrays = [_array(values, column.type) for values, column in columns]
-                write_parquet(pa.Table.from_arrays(arrays, schema=schema), str(hidden), metadata)
+                write_parquet(content, str(hidden), metadata)
                 keep_on_disk(hidden)
         except BaseException:
             for hidden, _ in finished:
@@ -56,17 +61,36 @@ class RollingFiles:
         for hidden, target in finished:
             hidden.replace(target)
 
+    def _put(self, files: Mapping[str, pa.Table], metadata: Mapping[bytes, str] | None) -> None:
+        """Write files to an object store, where each appears when it is complete."""
+        begun = []
+        try:
+            for name, content in files.items():
+                begun.append(name)
+                write_parquet(content, f"{self.folder}/{name}", metadata)
+        except BaseException:
+            for name in begun:
+                with suppress(OSError):
+                    self._system.delete_file(f"{self._root}/{name}")
+            raise
+
     def remove_hidden(self) -> None:
         """Remove what a process has left that ended while it wrote; no other process may write below the folder."""
-        for table in self._schemas:
-            for hidden in (self.folder / table).rglob(".part-*"):
-                hidden.unlink()
+        if has_folders(self._system):
+            for table in self._schemas:
+                for hidden in (Path(self._root) / table).rglob(".part-*"):
+                    hidden.unlink()
 
 
 def keep_on_disk(path: Path) -> None:
     """Wait until the disk has a file: moved after that, it is there whole or not at all after a power cut too."""
     with path.open("rb") as written:
         os.fsync(written.fileno())
+
+
+def _filled(schema: pa.Schema, rows: Sequence[Sequence[Any]]) -> pa.Table:
+    columns = zip(zip(*rows, strict=True) if rows else ((),) * len(schema), schema, strict=True)
+    return pa.Table.from_arrays([_array(values, column.type) for values, column in columns], schema=schema)
 
 
 def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:

@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -26,8 +27,12 @@ from lookup.logs.columns import REQUIRED, TABLES, Kind
 from lookup.model.documents import TableName, special_kind
 
 __all__ = [
-    "LogFile", "Split", "check_types", "list_files", "list_log", "locate", "open_lines", "open_parquet", "share_out",
+    "UNFINISHED", "LogFile", "Split", "check_types", "forks_are_safe", "has_folders", "list_files", "list_log",
+    "locate", "open_lines", "open_parquet", "require_finished", "share_out",
 ]  # fmt: skip
+
+#: An object beside the tables that are being written to an object store; it goes when they are complete.
+UNFINISHED = "_unfinished"
 
 _WILDCARDS = frozenset("*?[")
 #: How files begin that are packed, whatever their names say: the way to unpack them, or empty if there is none here.
@@ -65,16 +70,57 @@ class Split:
 def locate(path: str) -> tuple[arrow_fs.FileSystem, str]:
     """Return the file system of a path or URI, and the path in it.
 
+    An object of a store has its name in the URI as it is, unlike in a URL: a partition's folder may be `cluster=a%2Fb`.
+
     Raises:
-        InputError: if the scheme of a URI is none that Arrow knows.
+        InputError: if the scheme of a URI is none that Arrow knows, or a URI of a store says more than a name.
     """
     if "://" not in path:
         return arrow_fs.LocalFileSystem(), os.path.abspath(path)
+    scheme, _, name = path.partition("://")
     try:
-        system, inner = arrow_fs.FileSystem.from_uri(path)
-    except (pa.ArrowInvalid, OSError) as error:
+        if scheme != "s3":
+            system, inner = arrow_fs.FileSystem.from_uri(path)
+            return system, inner
+        bucket = name.partition("/")[0]
+        if "@" in bucket:
+            # Everybody would see it, in a list of processes and in the manifest: it is not printed here either.
+            place = f"s3://{name.rpartition('@')[2]}"
+            raise InputError(
+                f"{place}: credentials do not belong into its path; give them as AWS_ACCESS_KEY_ID and "
+                "AWS_SECRET_ACCESS_KEY in the environment, or name a profile in AWS_PROFILE"
+            )
+        if "?" in name:
+            raise InputError(
+                f"{path}: settings of a store do not belong into a path; give AWS_ENDPOINT_URL or AWS_REGION in the "
+                "environment"
+            )
+        if not bucket:
+            raise InputError(f"{path}: names no bucket; s3://BUCKET/FOLDER would be right")
+        return _bucket(bucket, os.getpid()), name
+    except (pa.ArrowException, OSError) as error:
         raise InputError(f"{path}: no such file system: {error}") from error
-    return system, inner
+
+
+@lru_cache(maxsize=64)
+def _bucket(name: str, process: int) -> arrow_fs.FileSystem:
+    """Connect to the store of a bucket, where and with what rights the environment and profile of AWS's tools say."""
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    if endpoint:
+        return arrow_fs.S3FileSystem(endpoint_override=endpoint)
+    if os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION"):
+        return arrow_fs.S3FileSystem()
+    return arrow_fs.S3FileSystem(region=arrow_fs.resolve_s3_region(name))
+
+
+def forks_are_safe() -> bool:
+    """Return whether a fork of this process can go on: connections to a store have threads, which it would not have."""
+    return not _bucket.cache_info().currsize
+
+
+def has_folders(system: arrow_fs.FileSystem) -> bool:
+    """Return whether folders are things of their own that can be moved, as on disks, and no mere part of names."""
+    return system.type_name in ("local", "hdfs")
 
 
 def list_files(sources: Sequence[str]) -> list[str]:
@@ -160,11 +206,12 @@ def list_log(path: str, table: TableName = "lookups") -> tuple[LogFile, ...]:
     kind = special_kind(root) if isinstance(system, arrow_fs.LocalFileSystem) else None
     if kind is not None:
         raise InputError(f"{path}: is {kind}, which cannot be read twice; expected a Parquet file or a folder of them")
-    info = system.get_file_info(root)
+    info = _looked_up(system, root, path)
     if info.type == arrow_fs.FileType.NotFound:
         is_early = system.get_file_info(str(Path(root).parent)).type == arrow_fs.FileType.NotFound
         hint = "; `lookup ingest` writes it from a log" if is_early and table == "lookups" else ""
         raise InputError(f"{path}: there is no such file or directory{hint}")
+    require_finished(system, root, path)
     names = [root]
     if not info.is_file:
         # A file that is given may have any name; of a folder, Spark's markers and hidden files are left out.
@@ -185,6 +232,31 @@ def list_log(path: str, table: TableName = "lookups") -> tuple[LogFile, ...]:
     if table == "lookups" and not sum(file.rows for file in files):
         raise InputError(f"{path}: the table {table} has no row")
     return files
+
+
+def _looked_up(system: arrow_fs.FileSystem, inner: str, path: str) -> arrow_fs.FileInfo:
+    """Return what is at a place, and turn the refusal of a store into a sentence."""
+    try:
+        return system.get_file_info(inner)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be looked up: {error}") from None
+
+
+def require_finished(system: arrow_fs.FileSystem, root: str, path: str) -> None:
+    """Refuse a table, or a folder of tables, that is being written to an object store.
+
+    Raises:
+        InputError: if it is.
+    """
+    if has_folders(system):
+        return
+    folders = [root, root.rpartition("/")[0]]
+    for info in system.get_file_info([f"{folder}/{UNFINISHED}" for folder in folders if folder]):
+        if info.is_file:
+            when = "" if info.mtime is None else f", since {info.mtime:%Y-%m-%d %H:%M} UTC"
+            raise InputError(
+                f"{path}: is being written{when}, or its writer was killed; wait, or write it again with --force"
+            )
 
 
 def _described(path: str, inner: str, table: TableName) -> LogFile:

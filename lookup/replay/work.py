@@ -20,7 +20,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from lookup.logs.outputs import create_file
+from lookup.logs.outputs import create_file, remove_folder
 from lookup.logs.rows import Quarantined
 from lookup.logs.schema import QUARANTINE
 from lookup.logs.sources import locate
@@ -82,7 +82,7 @@ class WorkDir:
         """Remove the folder and everything in it."""
         system, root = locate(self.root)
         if system.get_file_info(root).type != pafs.FileType.NotFound:
-            system.delete_dir(root)
+            remove_folder(system, root)
 
 
 def write_table(table: pa.Table, folder: str, file: str) -> None:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from lookup.errors import InputError
 from lookup.hooks import Metric
-from lookup.logs.sources import locate
+from lookup.logs.sources import locate, require_finished
 from lookup.model.documents import parsed_object
 from lookup.model.quoting import shown
 from lookup.report.manifest import SCHEMA as MANIFEST_SCHEMA
@@ -50,16 +50,23 @@ class Run:
     summary: Mapping[str, Any]
 
 
-def read_run(path: str) -> Run:
+def read_run(path: str, *, manifest: bytes | None = None) -> Run:
     """Read a run's folder.
+
+    Args:
+        manifest: content of `manifest.json`, for a run that has not written it yet; default: what the folder has.
 
     Raises:
         InputError: if it is no output of `evaluate`, or one of another version.
     """
-    summary, manifest = _document(path, "summary.json"), _document(path, "manifest.json")
+    if manifest is None:
+        require_finished(*locate(path), path)
+    # The manifest first: it is written last, so without it the run is not complete.
+    facts = _document(path, "manifest.json", manifest)
+    summary = _document(path, "summary.json")
     for name, document, schema in (
         ("summary.json", summary, SUMMARY_SCHEMA),
-        ("manifest.json", manifest, MANIFEST_SCHEMA),
+        ("manifest.json", facts, MANIFEST_SCHEMA),
     ):
         if document.get("schema") != schema:
             raise InputError(
@@ -67,10 +74,10 @@ def read_run(path: str) -> Run:
                 "evaluate again with this version"
             )
     try:
-        return Run(path, restored(summary, manifest), manifest, summary)
+        return Run(path, restored(summary, facts), facts, summary)
     except ValidationError as error:
         keys = ", ".join(sorted({str(problem["loc"][0]) for problem in error.errors()}))
-        version = shown(str(manifest["versions"].get("pulsar-lookup")))
+        version = shown(str(facts["versions"].get("pulsar-lookup")))
         raise InputError(
             f"{path}/manifest.json: its settings, of version {version}, cannot be read by this one ({keys}); "
             "evaluate again with this version"
@@ -171,12 +178,14 @@ def _number(value: float | None) -> float:
     return math.nan if value is None else float(value)
 
 
-def _document(path: str, name: str) -> dict[str, Any]:
+def _document(path: str, name: str, content: bytes | None = None) -> dict[str, Any]:
     system, folder = locate(path)
     file = f"{folder.rstrip('/')}/{name}"
     try:
-        with system.open_input_file(file) as source:
-            text = source.read().decode()
+        if content is None:
+            with system.open_input_file(file) as source:
+                content = source.read()
+        text = content.decode()
     except FileNotFoundError:
         raise InputError(f"{path}: has no {name}; name a folder that `lookup evaluate` has written") from None
     except OSError as error:

@@ -65,7 +65,7 @@ class Recorder:
         #: why the last flush failed; None if it did not
         self.failure: str | None = None
         self._pending: dict[str, list[tuple[Any, ...]]] = {table: [] for table in TABLES}
-        self._files = RollingFiles(self.folder, TABLES)
+        self._files = RollingFiles(folder, TABLES)
         self._numbers, self._seq = count(1), count(1)
         self._writing = Lock()
         #: broker and propensity of the last decision that was carried out, by bundle

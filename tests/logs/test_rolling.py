@@ -16,12 +16,12 @@ _SCHEMA = pa.schema([("ts", pa.int64()), ("odds", pa.map_(pa.string(), pa.float6
 @pytest.fixture
 def files(tmp_path: Path) -> RollingFiles:
     """Return the files of one table."""
-    return RollingFiles(tmp_path, {"rows": _SCHEMA})
+    return RollingFiles(str(tmp_path), {"rows": _SCHEMA})
 
 
 def names(files: RollingFiles) -> list[str]:
     """Return the names of all files below the table, hidden ones as well."""
-    return sorted(path.name for path in (files.folder / "rows").rglob("*") if path.is_file())
+    return sorted(path.name for path in (Path(files.folder, "rows")).rglob("*") if path.is_file())
 
 
 def test_rows_and_metadata_are_in_the_files(files: RollingFiles) -> None:
@@ -29,7 +29,7 @@ def test_rows_and_metadata_are_in_the_files(files: RollingFiles) -> None:
     odds = (("a", 0.5), ("b", 0.5))
     files.write("rows", {"day=1/part-1": [(1, odds, "x"), (2, odds, None)], "day=2/part-1": []}, {b"until": "7"})
 
-    first, second = (pq.ParquetFile(files.folder / "rows" / f"day={day}" / "part-1") for day in (1, 2))
+    first, second = (pq.ParquetFile(Path(files.folder, "rows", f"day={day}", "part-1")) for day in (1, 2))
     assert first.read().to_pylist() == [
         {"ts": 1, "odds": [*odds], "name": "x"}, {"ts": 2, "odds": [*odds], "name": None}
     ]  # fmt: skip
@@ -48,10 +48,10 @@ def test_files_appear_together_or_not_at_all(files: RollingFiles, value: object)
 
 def test_file_in_the_way_is_an_error_of_the_system(files: RollingFiles) -> None:
     """What the disk refuses is an OSError; afterwards the same call works."""
-    (files.folder / "rows").write_text("in the way")
+    (Path(files.folder, "rows")).write_text("in the way")
     with pytest.raises(OSError, match="rows"):
         files.write("rows", {"part-1": [(1, (), "x")]})
-    (files.folder / "rows").unlink()
+    (Path(files.folder, "rows")).unlink()
 
     files.write("rows", {"part-1": [(1, (), "x")]})
 
@@ -61,7 +61,7 @@ def test_file_in_the_way_is_an_error_of_the_system(files: RollingFiles) -> None:
 def test_hidden_files_of_a_killed_process_are_removed(files: RollingFiles) -> None:
     """Files that never appeared are removed, the others stay."""
     files.write("rows", {"day=1/part-1": [(1, (), "x")]})
-    (files.folder / "rows" / "day=1" / ".part-2").write_text("half")
+    (Path(files.folder, "rows") / "day=1" / ".part-2").write_text("half")
 
     files.remove_hidden()
 

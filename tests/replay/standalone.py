@@ -33,6 +33,7 @@ _ENTER = """
 mount --make-rprivate /
 mount -t tmpfs tmpfs {private}
 for folder in {source}/lookup {source}/plugins; do mount -t tmpfs tmpfs $folder; done
+mount --bind {hosts} /etc/hosts
 hostname {name}
 exec {command}
 """
@@ -85,9 +86,11 @@ class Standalone:
             "--work-dir", str(self.folder / name), self.master,
         ]  # fmt: skip
         if self.is_apart:
-            entered = _ENTER.format(
-                private=self.private, source=_ROOT, name=name, command=" ".join(map(shlex.quote, command))
-            )
+            # Spark looks its own name up, where the environment has credentials of an object store.
+            hosts = self.folder / f"{name}.hosts"
+            hosts.write_text(f"{_LOOPBACK} localhost\n{host} {name}\n")
+            words = " ".join(map(shlex.quote, command))
+            entered = _ENTER.format(private=self.private, source=_ROOT, hosts=hosts, name=name, command=words)
             command = ["ip", "netns", "exec", _namespace(number), "unshare", "--mount", "--uts", "--pid", "--fork"]
             command += ["--kill-child", "--mount-proc", "sh", "-ec", entered]
         worker.process = _begun(command, host, worker.log)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import filecmp
 import os
 import shutil
 import subprocess
@@ -13,15 +12,13 @@ from pathlib import Path
 import pytest
 
 from tests.processes import awaited
+from tests.replay.commands import ROOT, differences, evaluation, lookup
 from tests.replay.installing import write_metadata
 from tests.replay.standalone import Standalone, running_standalone
 
 pytestmark = pytest.mark.cluster
 
-_ROOT = Path(__file__).parents[2]
-_ASSETS = _ROOT / "tests" / "assets"
-#: What says when and where a run was made.
-_ABOUT_THE_RUN = frozenset({"manifest.json", "report.html"})
+_ASSETS = ROOT / "tests" / "assets"
 
 
 @pytest.fixture(scope="module")
@@ -44,36 +41,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
 def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Generate a log of two clusters."""
     folder = tmp_path_factory.mktemp("sample") / "sample"
-    done = _lookup("generate", "--lookups", "20000", "--output", str(folder))
+    done = lookup("generate", "--lookups", "20000", "--output", str(folder))
     assert done.returncode == 0, done.stderr
     return folder
-
-
-def _lookup(*arguments: str, variables: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "lookup", *arguments],
-        cwd=_ROOT,
-        env=variables or dict(os.environ),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def _evaluation(sample: Path, output: Path, config: str = "configs/evaluation.toml") -> list[str]:
-    tables = [f"inputs.{name}={sample / name}" for name in ("lookups", "brokers", "loads", "ownership")]
-    settings = [word for table in tables for word in ("--set", table)]
-    return ["evaluate", "--config", config, *settings, "--output", str(output)]
-
-
-def _differences(one: Path, other: Path) -> list[str]:
-    """Return the files of two outputs that are not equal byte by byte."""
-    names = {
-        str(file.relative_to(folder)) for folder in (one, other) for file in folder.rglob("*") if file.is_file()
-    } - _ABOUT_THE_RUN
-    assert any(name.endswith(".parquet") for name in names), names
-    _, unequal, missing = filecmp.cmpfiles(one, other, sorted(names), shallow=False)
-    return unequal + missing
 
 
 def _require_equal(
@@ -81,13 +51,13 @@ def _require_equal(
 ) -> None:
     """Evaluate here without Spark and on the cluster; nothing may differ."""
     there = {**cluster.variables(), **(variables or {})}
-    here = _lookup(*_evaluation(sample, folder / "here", config), "--master", "none", variables={**os.environ, **there})
+    here = lookup(*evaluation(sample, folder / "here", config), "--master", "none", variables={**os.environ, **there})
     assert here.returncode in (0, 3), here.stderr
 
-    done = _lookup(*_evaluation(sample, folder / "there", config), "--master", cluster.master, variables=there)
+    done = lookup(*evaluation(sample, folder / "there", config), "--master", cluster.master, variables=there)
 
     assert done.returncode == here.returncode, done.stderr
-    assert _differences(folder / "here", folder / "there") == []
+    assert differences(folder / "here", folder / "there") == []
 
 
 def test_demo_is_that_of_this_machine(cluster: Standalone, sample: Path, tmp_path: Path) -> None:
@@ -98,7 +68,7 @@ def test_demo_is_that_of_this_machine(cluster: Standalone, sample: Path, tmp_pat
 def test_sixteen_policies_are_those_of_this_machine(cluster: Standalone, sample: Path, tmp_path: Path) -> None:
     """So do sixteen, whose parts keep memory, explore and shed."""
     config = tmp_path / "sixteen.toml"
-    text = (_ROOT / "benchmarks" / "evaluation-16.toml").read_text()
+    text = (ROOT / "benchmarks" / "evaluation-16.toml").read_text()
     config.write_text(text.replace("[evaluation]", "[evaluation]\nseeds = 2", 1))
     _require_equal(cluster, sample, tmp_path, str(config))
 
@@ -166,9 +136,9 @@ def test_session_of_a_notebook_is_prepared(cluster: Standalone, sample: Path, tm
     )
 
     assert done.returncode == 0, done.stderr
-    here = _lookup(*_evaluation(sample, tmp_path / "here", str(config)), "--master", "none")
+    here = lookup(*evaluation(sample, tmp_path / "here", str(config)), "--master", "none")
     assert here.returncode in (0, 3), here.stderr
-    assert [_differences(tmp_path / "here", output) for output in outputs] == [[], []]
+    assert [differences(tmp_path / "here", output) for output in outputs] == [[], []]
 
 
 def test_log_is_ingested_on_workers(cluster: Standalone, tmp_path: Path) -> None:
@@ -179,10 +149,10 @@ def test_log_is_ingested_on_workers(cluster: Standalone, tmp_path: Path) -> None
 
     for folder, master in zip(folders, ("none", cluster.master), strict=True):
         arguments = ["ingest", str(log), "--mapping", "configs/nasa.toml", "--output", str(folder), "--master", master]
-        done = _lookup(*arguments, variables=cluster.variables())
+        done = lookup(*arguments, variables=cluster.variables())
         assert done.returncode == 0, done.stderr
 
-    assert _differences(*folders) == []
+    assert differences(*folders) == []
 
 
 def test_output_that_workers_do_not_share_is_refused(cluster: Standalone, sample: Path, tmp_path: Path) -> None:
@@ -191,7 +161,7 @@ def test_output_that_workers_do_not_share_is_refused(cluster: Standalone, sample
         pytest.skip("workers share all folders of this machine: it allows no mount namespaces")
     output = cluster.private / "out"
 
-    done = _lookup(*_evaluation(sample, output), "--master", cluster.master, variables=cluster.variables())
+    done = lookup(*evaluation(sample, output), "--master", cluster.master, variables=cluster.variables())
 
     assert (done.returncode, done.stdout) == (2, "")
     for worker in cluster.workers:
@@ -208,7 +178,7 @@ def test_log_that_workers_lack_is_refused(cluster: Standalone, sample: Path, tmp
     here = cluster.private / "sample"
     shutil.copytree(sample, here)
 
-    done = _lookup(*_evaluation(here, tmp_path / "out"), "--master", cluster.master, variables=cluster.variables())
+    done = lookup(*evaluation(here, tmp_path / "out"), "--master", cluster.master, variables=cluster.variables())
 
     assert (done.returncode, done.stdout) == (2, "")
     for worker in cluster.workers:
@@ -234,7 +204,7 @@ def test_wheel_that_workers_lack_is_named(cluster: Standalone, sample: Path, tmp
     program.chmod(0o755)
     variables = {**cluster.variables(), "PYSPARK_PYTHON": str(program)}
 
-    done = _lookup(*_evaluation(sample, tmp_path / "out"), "--master", cluster.master, variables=variables)
+    done = lookup(*evaluation(sample, tmp_path / "out"), "--master", cluster.master, variables=variables)
 
     assert (done.returncode, done.stdout) == (2, "")
     assert "lacks scipy " in done.stderr
@@ -246,7 +216,7 @@ def test_python_that_workers_lack_is_named(cluster: Standalone, sample: Path, tm
     """If there is no Python where the driver says, the path is named, and what to set."""
     variables = {**cluster.variables(), "PYSPARK_PYTHON": "/nowhere/python"}
 
-    done = _lookup(*_evaluation(sample, tmp_path / "out"), "--master", cluster.master, variables=variables)
+    done = lookup(*evaluation(sample, tmp_path / "out"), "--master", cluster.master, variables=variables)
 
     assert done.returncode == 2
     assert "workers have no Python at /nowhere/python; set PYSPARK_PYTHON" in done.stderr
@@ -256,7 +226,7 @@ def test_python_that_workers_lack_is_named(cluster: Standalone, sample: Path, tm
 def test_worker_is_waited_for_and_then_given_up(alone: Standalone, sample: Path, tmp_path: Path) -> None:
     """Without a worker a sentence comes after 15 s, and the end after `--wait`, with exit code 2 and no output."""
     output = tmp_path / "out"
-    done = _lookup(*_evaluation(sample, output), "--master", alone.master, "--wait", "18s", variables=alone.variables())
+    done = lookup(*evaluation(sample, output), "--master", alone.master, "--wait", "18s", variables=alone.variables())
 
     assert done.returncode == 2
     waiting, _, given_up = done.stderr.partition("error: ")
@@ -268,19 +238,19 @@ def test_worker_is_waited_for_and_then_given_up(alone: Standalone, sample: Path,
 
 def test_worker_that_is_lost_changes_no_byte(alone: Standalone, sample: Path, tmp_path: Path) -> None:
     """A worker is killed while it replays: its tasks run again on the other one, and nothing differs."""
-    here = _lookup(*_evaluation(sample, tmp_path / "here"), "--master", "none")
+    here = lookup(*evaluation(sample, tmp_path / "here"), "--master", "none")
     assert here.returncode in (0, 3), here.stderr
     for number in (1, 2):
         alone.start_worker(number)
     log = tmp_path / "log"
     with log.open("w") as output:
         run = subprocess.Popen(
-            [sys.executable, "-m", "lookup", *_evaluation(sample, tmp_path / "there"), "--master", alone.master],
-            cwd=_ROOT, env=alone.variables(), stdout=subprocess.DEVNULL, stderr=output,
+            [sys.executable, "-m", "lookup", *evaluation(sample, tmp_path / "there"), "--master", alone.master],
+            cwd=ROOT, env=alone.variables(), stdout=subprocess.DEVNULL, stderr=output,
         )  # fmt: skip
         awaited(lambda: "replaying" in log.read_text(), "a replay")
         alone.workers[0].kill()
         code = run.wait()
 
     assert code == here.returncode, log.read_text()
-    assert _differences(tmp_path / "here", tmp_path / "there") == []
+    assert differences(tmp_path / "here", tmp_path / "there") == []

@@ -20,7 +20,7 @@ import pyarrow as pa
 from lookup.logs.generator.cluster import ClusterLog, LookupColumns
 from lookup.logs.generator.settings import GenerateSettings
 from lookup.logs.generator.world import cluster_names
-from lookup.logs.outputs import draft
+from lookup.logs.outputs import Draft, draft
 from lookup.logs.schema import CANONICAL, ROWS_PER_FILE, partition_of, write_parquet
 
 __all__ = ["GenerateReport", "GenerateSettings", "generate"]
@@ -34,7 +34,8 @@ _WRITING = 2
 class GenerateReport:
     """Summary of a written log."""
 
-    output: Path
+    #: path or URI
+    output: str
     #: rows by table
     rows: Mapping[str, int]
     #: lookups of clients that came back after a loss or an unload
@@ -59,7 +60,6 @@ def generate(settings: GenerateSettings, output: Path | str, *, force: bool = Fa
     shares = np.maximum(1, np.floor(weights / weights.sum() * settings.lookups)).astype(int)
     shares[0] += settings.lookups - shares.sum()
     with draft(str(output), _TABLES, force=force) as target:
-        folder = Path(target.path)
         logs = [
             ClusterLog(settings, name, number, share)
             for number, (name, share) in enumerate(zip(names, shares.tolist(), strict=True))
@@ -67,24 +67,24 @@ def generate(settings: GenerateSettings, output: Path | str, *, force: bool = Fa
         for name, log in zip(names, logs, strict=True):
             # One cluster after the other: load and ownership rows are complete once its pieces are drawn.
             with ThreadPoolExecutor(_WRITING, thread_name_prefix="generate-parquet") as pool:
-                writer = _LookupWriter(folder / "lookups", name, log.dictionaries, pool)
+                writer = _LookupWriter(f"{target.path}/lookups", name, log.dictionaries, pool)
                 for columns in log.pieces():
                     writer.add(columns)
                 writer.close()
         rows = {
             "lookups": settings.lookups,
-            "brokers": _write_table(folder, "brokers", chain.from_iterable(log.broker_rows() for log in logs)),
-            "loads": _write_table(folder, "loads", chain.from_iterable(log.load_rows() for log in logs)),
-            "ownership": _write_table(folder, "ownership", chain.from_iterable(log.ownership_rows() for log in logs)),
+            "brokers": _write_table(target, "brokers", chain.from_iterable(log.broker_rows() for log in logs)),
+            "loads": _write_table(target, "loads", chain.from_iterable(log.load_rows() for log in logs)),
+            "ownership": _write_table(target, "ownership", chain.from_iterable(log.ownership_rows() for log in logs)),
         }
-    return GenerateReport(Path(output), rows, sum(log.reconnects for log in logs), names)
+    return GenerateReport(str(output), rows, sum(log.reconnects for log in logs), names)
 
 
-def _write_table(directory: Path, name: str, rows: Iterable[Mapping[str, object]]) -> int:
+def _write_table(target: Draft, name: str, rows: Iterable[Mapping[str, object]]) -> int:
     """Write a small canonical table, one file of rows in order of time, and return how many rows it has."""
     ordered = sorted(rows, key=lambda row: (row["ts"], row["cluster"]))
     table = pa.Table.from_pylist(ordered, schema=CANONICAL[name])
-    write_parquet(table, str(directory / name / "part-00000.parquet"))
+    write_parquet(table, f"{target.path}/{name}/part-00000.parquet")
     return len(ordered)
 
 
@@ -99,7 +99,7 @@ class _LookupWriter:
     """
 
     def __init__(
-        self, directory: Path, cluster: str, dictionaries: Mapping[str, Iterable[str]], pool: ThreadPoolExecutor
+        self, directory: str, cluster: str, dictionaries: Mapping[str, Iterable[str]], pool: ThreadPoolExecutor
     ) -> None:
         self._directory = directory
         self._cluster = cluster
@@ -133,7 +133,7 @@ class _LookupWriter:
             return
         # Room for one more: the generator waits here if it is faster than the disk.
         self._await(_WRITING - 1)
-        path = self._directory / partition_of(self._cluster, self._date) / f"part-{self._files:05}.parquet"
+        path = f"{self._directory}/{partition_of(self._cluster, self._date)}/part-{self._files:05}.parquet"
         self._pending.append(self._pool.submit(self._write, path, self._waiting))
         self._waiting, self._rows, self._files = [], 0, self._files + 1
 
@@ -142,7 +142,7 @@ class _LookupWriter:
         while len(self._pending) > most:
             self._pending.popleft().result()
 
-    def _write(self, path: Path, pieces: list[LookupColumns]) -> None:
+    def _write(self, path: str, pieces: list[LookupColumns]) -> None:
         arrays = []
         for field in CANONICAL["lookups"]:
             # Codes of the one cluster: the column is not among those that are drawn.
@@ -157,4 +157,4 @@ class _LookupWriter:
                 arrays.append(pa.array(values, mask=np.isnan(values)))
             else:
                 arrays.append(pa.array(values).cast(field.type))
-        write_parquet(pa.Table.from_arrays(arrays, names=CANONICAL["lookups"].names), str(path))
+        write_parquet(pa.Table.from_arrays(arrays, names=CANONICAL["lookups"].names), path)

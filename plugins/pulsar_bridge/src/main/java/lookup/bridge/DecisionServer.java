@@ -81,8 +81,7 @@ final class DecisionServer {
                     pause.set(new Pause(0, System.nanoTime()));
                     return read(answer, candidates);
                 }
-                default -> { } // this request was wrong, the next need not be
-            }
+            } // With any other status this request was wrong, the next need not be.
             throw new IllegalStateException(reason);
         });
     }

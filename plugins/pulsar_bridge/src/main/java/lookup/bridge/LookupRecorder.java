@@ -3,7 +3,6 @@ package lookup.bridge;
 import com.google.common.util.concurrent.Uninterruptibles;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.List;
 import java.util.Map;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
@@ -16,8 +15,8 @@ import org.slf4j.LoggerFactory;
 final class LookupRecorder {
     private static final Logger LOG = LoggerFactory.getLogger(LookupRecorder.class);
     /** Lookups that wait at most, characters of the properties of one, and lookups of a batch, which stay below the 4 MiB that a
-     *  server takes. Every tenth look into the queue sends a batch: a busy broker records no more than 2,000 per second for long. */
-    private static final int QUEUE = 10_000, LARGEST = 3_000, BATCH = 400, LOOK_MILLIS = 20;
+     *  server takes. Every fourth look into the queue sends a batch: a busy broker records no more than 1,000 per second for long. */
+    private static final int QUEUE = 10_000, LARGEST = 3_000, BATCH = 400, LOOKS_PER_SECOND = 10;
 
     /** A lookup as the server reads it: {@code ts} in microseconds since 1970, and the broker that was its answer, if any. */
     record Lookup(long ts, String topic, String bundle, Map<String, String> properties, String listener, boolean readOnly,
@@ -41,9 +40,7 @@ final class LookupRecorder {
 
     /** Return whether there is room for a lookup; if not, it counts as dropped. */
     boolean hasRoom() {
-        boolean hasRoom = queue.size() + batched < QUEUE;
-        dropped.addAndGet(hasRoom ? 0 : 1);
-        return hasRoom;
+        return queue.size() + batched < QUEUE || dropped.incrementAndGet() == 0; // which is never so
     }
 
     /** Take in a lookup; return at once: the thread that brings it has a client who waits. */
@@ -64,23 +61,27 @@ final class LookupRecorder {
     /** Send lookups in batches, which wait as JSON: the garbage collector of a busy broker would move each lookup by itself. */
     private void send() {
         var batches = new ArrayDeque<Map.Entry<Integer, byte[]>>();
-        for (int looks = 1, atRisk = 0; !isClosed || !queue.isEmpty() || !batches.isEmpty(); looks++, atRisk = 0) {
+        for (int looks = 1, atRisk = 0, wellUntil = 0; !isClosed || !queue.isEmpty() || !batches.isEmpty(); looks++, atRisk = 0) {
             try {
-                Thread.sleep(isClosed ? 0 : LOOK_MILLIS);
-                while (queue.size() >= (isClosed || looks % 50 == 0 ? 1 : BATCH)) {
-                    List<Lookup> batch = new ArrayList<>(BATCH);
+                Thread.sleep(isClosed ? 0 : 1_000 / LOOKS_PER_SECOND);
+                while (queue.size() >= (isClosed || looks % LOOKS_PER_SECOND == 0 ? 1 : BATCH)) {
+                    var batch = new ArrayList<Lookup>(BATCH);
                     atRisk = queue.drainTo(batch, BATCH);
                     batches.add(Map.entry(atRisk, LookupPolicyLoadManager.JSON.writeValueAsBytes(
                             Map.of("broker", broker, "dropped", dropped.get(), "lookups", batch))));
                     batched += atRisk;
                     atRisk = 0;
                 }
-                if (!batches.isEmpty() && (isClosed || looks % 10 == 0)) {
-                    // Until the server is well, lookups wait: no batch is lost by trying.
-                    server.record(null);
+                if (!batches.isEmpty() && (isClosed || looks % 4 == 0)) {
+                    // Until the server is well, lookups wait: no batch is lost by trying. It is if it just took one.
+                    if (looks >= wellUntil) {
+                        server.record(null);
+                    }
+                    wellUntil = 0;
                     atRisk = batches.element().getKey();
                     batched -= atRisk;
                     server.record(batches.remove().getValue());
+                    wellUntil = looks + LOOKS_PER_SECOND;
                 }
             } catch (Exception e) {
                 LOG.warn("Lookups are not sent until the decision server is well, {} were lost since the start: {}",
