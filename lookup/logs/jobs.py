@@ -212,10 +212,11 @@ def _in_forks(
     A fork needs no pickle of the calls, and ends by itself once it has answered, if this process was killed meanwhile.
     """
     answers: dict[int, _Answer | Failed] = {}
-    forks = [_Fork(calls) for _ in range(min(cores, len(calls)))]
+    forks: list[_Fork] = []
     # Calls behind a mistake are not needed.
     begun, needed = 0, len(calls)
     try:
+        forks.extend(_Fork(calls) for _ in range(min(cores, len(calls))))
         while len(answers) < needed:
             for fork in forks:
                 if fork.running is None and begun < needed:
@@ -239,8 +240,7 @@ def _in_forks(
 class _Fork:
     """A fork of this process that runs calls, each when it is sent its number.
 
-    One fork for each call would be simpler: to make one, and the copies of pages that both then write to, takes as long
-    as a short task.
+    One fork for each call would be simpler, and slower: each copies the pages anew that it or this process writes to.
     """
 
     def __init__(self, calls: Sequence[Callable[[], object]]) -> None:
@@ -248,7 +248,7 @@ class _Fork:
         self.pipe, other_end = context.Pipe()
         #: number of the call that runs
         self.running: int | None = None
-        self._process = context.Process(target=_answer_calls, args=(other_end, calls))
+        self._process = context.Process(target=_answer_calls, args=(other_end, self.pipe, calls))
         with warnings.catch_warnings():
             # Python 3.12 warns of threads, which those of Arrow and numpy are; both prepare theirs for forks.
             warnings.simplefilter("ignore", DeprecationWarning)
@@ -297,8 +297,10 @@ class _Crash:
     error: Exception
 
 
-def _answer_calls(pipe: Connection, calls: Sequence[Callable[[], object]]) -> None:
+def _answer_calls(pipe: Connection, callers_end: Connection, calls: Sequence[Callable[[], object]]) -> None:
     """Send what calls return, or the errors that they raise, by their numbers; runs in a fork."""
+    # Held by the process that forked alone, so that its end can be read from the pipe.
+    callers_end.close()
     # Ctrl-C goes to everything in front of the terminal; the process that forked ends its forks.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -29,6 +29,7 @@ __all__ = [
     "Relation",
     "create_file",
     "draft",
+    "keep_on_disk",
     "named_refusals",
     "relation",
     "remove_folder",
@@ -167,7 +168,15 @@ def write_beside(output: str, name: str, content: bytes) -> None:
         return
     hidden = f"{folder}/.{name}.{uuid4().hex[:8]}"
     _put(system, hidden, content)
+    if isinstance(system, arrow_fs.LocalFileSystem):
+        keep_on_disk(Path(hidden))
     system.move(hidden, f"{folder}/{name}")
+
+
+def keep_on_disk(path: Path) -> None:
+    """Wait until the disk has a file: moved after that, it is there whole or not at all after a power cut too."""
+    with path.open("rb") as written:
+        os.fsync(written.fileno())
 
 
 @contextmanager

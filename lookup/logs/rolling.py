@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -10,10 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from lookup.logs.outputs import keep_on_disk
 from lookup.logs.schema import write_parquet
 from lookup.logs.sources import has_folders, locate
 
-__all__ = ["RollingFiles", "keep_on_disk"]
+__all__ = ["RollingFiles"]
 
 
 class RollingFiles:
@@ -80,12 +80,6 @@ class RollingFiles:
             for table in self._schemas:
                 for hidden in (Path(self._root) / table).rglob(".part-*"):
                     hidden.unlink()
-
-
-def keep_on_disk(path: Path) -> None:
-    """Wait until the disk has a file: moved after that, it is there whole or not at all after a power cut too."""
-    with path.open("rb") as written:
-        os.fsync(written.fileno())
 
 
 def _filled(schema: pa.Schema, rows: Sequence[Sequence[Any]]) -> pa.Table:

@@ -70,36 +70,43 @@ class Split:
 def locate(path: str) -> tuple[arrow_fs.FileSystem, str]:
     """Return the file system of a path or URI, and the path in it.
 
-    An object of a store has its name in the URI as it is, unlike in a URL: a partition's folder may be `cluster=a%2Fb`.
-
     Raises:
         InputError: if the scheme of a URI is none that Arrow knows, or a URI of a store says more than a name.
     """
     if "://" not in path:
         return arrow_fs.LocalFileSystem(), os.path.abspath(path)
-    scheme, _, name = path.partition("://")
+    if path.startswith("s3://"):
+        return _in_bucket(path)
     try:
-        if scheme != "s3":
-            system, inner = arrow_fs.FileSystem.from_uri(path)
-            return system, inner
-        bucket = name.partition("/")[0]
-        if "@" in bucket:
-            # Everybody would see it, in a list of processes and in the manifest: it is not printed here either.
-            place = f"s3://{name.rpartition('@')[2]}"
-            raise InputError(
-                f"{place}: credentials do not belong into its path; give them as AWS_ACCESS_KEY_ID and "
-                "AWS_SECRET_ACCESS_KEY in the environment, or name a profile in AWS_PROFILE"
-            )
-        if "?" in name:
-            raise InputError(
-                f"{path}: settings of a store do not belong into a path; give AWS_ENDPOINT_URL or AWS_REGION in the "
-                "environment"
-            )
-        if not bucket:
-            raise InputError(f"{path}: names no bucket; s3://BUCKET/FOLDER would be right")
+        system, inner = arrow_fs.FileSystem.from_uri(path)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InputError(f"{path}: no such file system: {error}") from error
+    return system, inner
+
+
+def _in_bucket(path: str) -> tuple[arrow_fs.FileSystem, str]:
+    """Return the store of an object, and its name there.
+
+    It is the URI's as it stands, unlike in a URL: a partition's folder may be `cluster=a%2Fb`.
+    """
+    name = path.removeprefix("s3://")
+    bucket = name.partition("/")[0]
+    if "@" in bucket or ":" in bucket:
+        # Everybody would see them, in a list of processes and in the manifest: they are not printed here either.
+        place = f"s3://{name.rpartition('@')[2]}" if "@" in name else "an s3 path"
+        raise InputError(
+            f"{place}: credentials do not belong into its path; give them as AWS_ACCESS_KEY_ID and "
+            "AWS_SECRET_ACCESS_KEY in the environment, or name a profile in AWS_PROFILE"
+        )
+    if "?" in name:
+        what = "settings of a store do not belong into a path"
+        raise InputError(f"{path}: {what}; give AWS_ENDPOINT_URL or AWS_REGION in the environment")
+    if not bucket:
+        raise InputError(f"{path}: names no bucket; s3://BUCKET/FOLDER would be right")
+    try:
         return _bucket(bucket, os.getpid()), name
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path}: no such file system: {error}") from error
+        raise InputError(f"{path}: its store cannot be asked: {error}") from error
 
 
 @lru_cache(maxsize=64)

@@ -239,7 +239,7 @@ def test_mistakes_name_arguments(run: Path, tmp_path: Path) -> None:
         with pytest.raises(SettingsError) as raised:
             lookup.explain_run(run, **given)
         assert str(raised.value).startswith(sentence)
-    with pytest.raises(InputError, match=r"has no summary\.json"):
+    with pytest.raises(InputError, match=r"has no manifest\.json"):
         lookup.explain_run(tmp_path, topic="t")
 
 

@@ -26,7 +26,7 @@ def test_each_folder_that_is_no_run_is_named(lookup: Run, tmp_path: Path) -> Non
 
     mistakes = lookup("diff", run, tmp_path).mistakes
 
-    assert mistakes == [f"{tmp_path}: has no summary.json; name a folder that `lookup evaluate` has written"]
+    assert mistakes == [f"{tmp_path}: has no manifest.json; name a folder that `lookup evaluate` has written"]
 
 
 def test_two_folders_must_be_named(lookup: Run) -> None:

@@ -102,5 +102,5 @@ def test_flags_of_a_run_need_its_folder(lookup: Run, tmp_path: Path) -> None:
         "--config and --topic must be given, or the folder of a run; see `lookup explain --help`"
     ]
     assert lookup("explain", tmp_path, "--topic", "t").mistakes == [
-        f"{tmp_path}: has no summary.json; name a folder that `lookup evaluate` has written"
+        f"{tmp_path}: has no manifest.json; name a folder that `lookup evaluate` has written"
     ]

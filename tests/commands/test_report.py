@@ -31,7 +31,7 @@ def test_a_folder_of_something_else_is_one_sentence(lookup: Run, tmp_path: Path)
     ran = lookup("report", tmp_path)
 
     assert ran.code == 2
-    assert ran.mistakes == [f"{tmp_path}: has no summary.json; name a folder that `lookup evaluate` has written"]
+    assert ran.mistakes == [f"{tmp_path}: has no manifest.json; name a folder that `lookup evaluate` has written"]
     assert list(tmp_path.iterdir()) == []
 
 

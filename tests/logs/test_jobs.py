@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 
 from lookup.errors import InputError, PulsarLookupError
 from lookup.logs.jobs import Failed, InProcess, Workers, attempt, parallelism, run_tasks, successes, watched_by
+from tests.processes import awaited, is_gone
 
 
 def _refused(text: str) -> int:
@@ -121,6 +124,24 @@ def test_the_end_of_a_fork_is_a_sentence() -> None:
 
     with pytest.raises(PulsarLookupError, match="a process that ran a task ended too early, with signal 9"):
         run_tasks(InProcess(2), [1, 2], None, end)
+
+
+def test_forks_end_with_the_process_that_made_them(tmp_path: Path) -> None:
+    """Those that wait at once, one that works when it has answered, even if that process was killed."""
+    program = (
+        "import os, pathlib, time\n"
+        "from lookup.logs.jobs import InProcess, run_tasks\n"
+        "def work(seconds, folder):\n"
+        "    (pathlib.Path(folder) / str(os.getpid())).touch()\n"
+        "    time.sleep(seconds)\n"
+        f"run_tasks(InProcess(3), [0, 3, 0.2, 3], {str(tmp_path)!r}, work)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program]) as process:
+        forks = awaited(lambda: [*tmp_path.iterdir()], enough=lambda found: len(found) == 3)
+        time.sleep(0.5)
+        process.kill()
+
+    awaited(lambda: all(is_gone(int(fork.name)) for fork in forks))
 
 
 def test_a_mistake_in_a_task_is_raised_on_the_driver(workers: Workers) -> None:

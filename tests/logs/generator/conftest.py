@@ -14,7 +14,7 @@ from tests.logs.generator.logs import SMALL, read
 @pytest.fixture(scope="session")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small log of two clusters."""
-    return generate(SMALL, tmp_path_factory.mktemp("generate") / "log").output
+    return Path(generate(SMALL, tmp_path_factory.mktemp("generate") / "log").output)
 
 
 @pytest.fixture(scope="session")

@@ -13,8 +13,8 @@ TABLES = ("lookups", "brokers", "loads", "ownership")
 SMALL = GenerateSettings(lookups=30_000, topics=300, clients=120, hours=2, brokers=9)
 
 
-def read(directory: Path, name: str) -> pd.DataFrame:
+def read(directory: Path | str, name: str) -> pd.DataFrame:
     """Read a table in the order of its files."""
-    frame = ds.dataset(directory / name, partitioning="hive").to_table().to_pandas()
+    frame = ds.dataset(Path(directory) / name, partitioning="hive").to_table().to_pandas()
     assert isinstance(frame, pd.DataFrame)
     return frame

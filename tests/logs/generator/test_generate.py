@@ -24,14 +24,14 @@ from tests.logs.generator.logs import SMALL, TABLES, read
 @pytest.mark.parametrize("name", TABLES)
 def test_same_seed_same_table(sample: Path, tmp_path: Path, name: str) -> None:
     """The same settings give equal tables."""
-    again = generate(SMALL, tmp_path / "again").output
+    again = Path(generate(SMALL, tmp_path / "again").output)
 
     assert read(sample, name).equals(read(again, name))
 
 
 def test_same_seed_same_files(sample: Path, tmp_path: Path) -> None:
     """The same settings give the same files, byte for byte."""
-    again = generate(SMALL, tmp_path / "again").output
+    again = Path(generate(SMALL, tmp_path / "again").output)
     names = sorted(path.relative_to(sample) for path in sample.rglob("*.parquet"))
 
     assert [(again / name).read_bytes() == (sample / name).read_bytes() for name in names] == [True] * len(names)
@@ -47,7 +47,7 @@ def test_other_seed_other_log(lookups: pd.DataFrame, tmp_path: Path) -> None:
 def test_file_size_does_not_matter(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows are the same whatever the size of the files."""
     monkeypatch.setattr(module, "ROWS_PER_FILE", 2_000)
-    many = generate(SMALL, tmp_path / "many").output
+    many = Path(generate(SMALL, tmp_path / "many").output)
 
     assert len(list(many.rglob("lookups/**/*.parquet"))) > len(list(sample.rglob("lookups/**/*.parquet")))
     assert read(sample, "lookups").equals(read(many, "lookups"))
@@ -89,7 +89,7 @@ def test_strings_keep_their_dictionaries(sample: Path) -> None:
 def test_a_large_dictionary_is_not_given_up(tmp_path: Path) -> None:
     """With topics beyond Parquet's own limit of 1 MiB the pages behind the dictionary are still codes."""
     many = GenerateSettings(lookups=60_000, clusters=1, topics=30_000, hours=1, load_report_s=0)
-    path = next((generate(many, tmp_path / "many").output / "lookups").rglob("*.parquet"))
+    path = next(Path(generate(many, tmp_path / "many").output, "lookups").rglob("*.parquet"))
     topic = pq.ParquetFile(path).metadata.row_group(0).column(CANONICAL["lookups"].get_field_index("topic"))
 
     # 16 bits a code and the dictionary itself; plain strings would take 50 bytes a row on top.

@@ -76,7 +76,7 @@ def test_the_log_begins_without_owners(sample: Path, lookups: pd.DataFrame) -> N
 
 def test_without_a_logging_policy(tmp_path: Path) -> None:
     """`logging_policy = "none"` leaves out whatever would tell who answered."""
-    output = generate(replace(SMALL, logging_policy="none"), tmp_path / "log").output
+    output = Path(generate(replace(SMALL, logging_policy="none"), tmp_path / "log").output)
     frame, ownership = read(output, "lookups"), read(output, "ownership")
 
     assert frame[["asked_broker", "broker", "propensity", "latency_ms"]].isna().all().all()
