@@ -37,7 +37,7 @@ from lookup.replay.again import Again, replay_again
 from lookup.replay.difference import Difference, Parting
 from lookup.replay.parting import find_difference
 from lookup.replay.records import RunName
-from lookup.replay.spark_workers import is_cluster, join_workers
+from lookup.replay.spark_workers import check_reach, is_cluster, join_workers
 from lookup.replay.tasks import built_here
 from lookup.replay.work import WorkDir
 from lookup.report.folder import Run, read_run, settings_of
@@ -379,7 +379,9 @@ def _work_for(run: Run, workers: Workers) -> Iterator[WorkDir]:
             yield WorkDir(folder)
         return
     work = WorkDir(f"{run.path.rstrip('/')}/.work/{uuid4().hex}")
+    log = run.manifest["settings"]["inputs"]["lookups"]
     try:
+        check_reach(workers, [] if log is None else [log], work.root)
         yield work
     finally:
         work.remove()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 
 from pyspark.sql import SparkSession
 
 from lookup.engine.plugins import load_plugins
 from lookup.logs import ingest as logs
 from lookup.logs.jobs import InProcess, Workers
-from lookup.replay.spark_workers import join_workers
+from lookup.replay.spark_workers import check_reach, join_workers
 
 __all__ = ["ingest"]
 
@@ -57,4 +58,5 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
         force=force,
         max_quarantine_ratio=max_quarantine_ratio,
         plugin_files=plugin_files,
+        ready=partial(check_reach, runs_on),
     )

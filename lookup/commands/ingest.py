@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         PulsarLookupError: in one sentence, for whatever the user has to change; the output is then as it was.
     """
     require_extra("ingest", "pyspark", "pyarrow", "pandas")
-    from lookup.commands.workers import NO_SPARK, java_version, workers_of
+    from lookup.commands.workers import NO_SPARK, java_version, reach_of, workers_of
     from lookup.logs.ingest import MAX_QUARANTINE_RATIO, check_mapping, ingest, load_reader
     from lookup.logs.jobs import watched_by
     from lookup.logs.outputs import require_free, write_beside
@@ -110,6 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
             force=arguments.force,
             max_quarantine_ratio=MAX_QUARANTINE_RATIO if permitted is None else permitted,
             plugin_files=plugin_files,
+            ready=reach_of(workers),
         )
         facts = RunFacts(
             command=arguments.argv,

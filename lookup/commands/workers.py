@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from lookup.commands.streams import note
 from lookup.logs.jobs import InProcess, Workers, usable_cores
 from lookup.model.quoting import quantity
 
-__all__ = ["NO_SPARK", "java_version", "workers_of"]
+__all__ = ["NO_SPARK", "java_version", "reach_of", "workers_of"]
 
 #: Value of --master that means this process.
 NO_SPARK = "none"
@@ -40,6 +41,16 @@ def workers_of(
 
     with spark_session(master, wait_s=wait_s) as session:
         yield session
+
+
+def reach_of(workers: Workers) -> Callable[[Sequence[str], str], None]:
+    """Return a function that lets the workers of a cluster read files and write into a folder, and refuses others."""
+    if isinstance(workers, InProcess):
+        return lambda files, folder: None
+    # A run without Spark does not load it.
+    from lookup.replay.spark_workers import check_reach
+
+    return partial(check_reach, workers)
 
 
 def java_version(workers: Workers) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -169,6 +169,7 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
     force: bool = False,
     max_quarantine_ratio: float = MAX_QUARANTINE_RATIO,
     plugin_files: Sequence[str] = (),
+    ready: Callable[[Sequence[str], str], None] = lambda files, folder: None,
 ) -> IngestReport:
     """Read sources into canonical tables below `output`: `lookups`, whatever else the reader finds, and `quarantine`.
 
@@ -179,6 +180,7 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
         cluster: name for rows whose source does not say of which cluster they are.
         max_quarantine_ratio: share of unreadable records, in [0, 1], above which nothing is written.
         plugin_files: the plain Python files among the plug-ins, one of which may define the reader.
+        ready: called with the files to read, and the folder that tasks are going to write into, before any task runs.
 
     Raises:
         InputError: naming the cluster, the source, the column or the share that cannot be used; `output` is then as it
@@ -198,6 +200,7 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
         return read_source(job)
 
     with draft(str(output), (*CANONICAL, QUARANTINE_TABLE), force=force) as target:
+        ready(files, target.path)
         stage = f"{target.path}/.stage"
         packed = pickle.dumps(reader)
         jobs = [SourceJob(path, number, packed, cluster, stage) for number, path in enumerate(files)]

@@ -25,6 +25,7 @@ from pyarrow import fs as arrow_fs
 from lookup.errors import InputError
 from lookup.logs.columns import REQUIRED, TABLES, Kind
 from lookup.model.documents import TableName, special_kind
+from lookup.model.sentences import Argument, Sentence
 
 __all__ = [
     "UNFINISHED", "LogFile", "Split", "check_types", "forks_are_safe", "has_folders", "list_files", "list_log",
@@ -261,9 +262,8 @@ def require_finished(system: arrow_fs.FileSystem, root: str, path: str) -> None:
     for info in system.get_file_info([f"{folder}/{UNFINISHED}" for folder in folders if folder]):
         if info.is_file:
             when = "" if info.mtime is None else f", since {info.mtime:%Y-%m-%d %H:%M} UTC"
-            raise InputError(
-                f"{path}: is being written{when}, or its writer was killed; wait, or write it again with --force"
-            )
+            what = f"{path}: is being written{when}, or its writer was killed; wait, or write it again with "
+            raise InputError(Sentence(what, Argument("force", value=True)))
 
 
 def _described(path: str, inner: str, table: TableName) -> LogFile:

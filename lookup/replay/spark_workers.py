@@ -112,13 +112,14 @@ def _lack(found: Mapping[str, str | None], wanted: Mapping[str, str], same: froz
     return f"{' and '.join(troubles)}{right}" if troubles else ""
 
 
-def check_reach(workers: Workers, paths: Sequence[str], folder: str, recipe: Recipe) -> None:
-    """Let every worker read tables, write and read in a folder, and build the policies.
+def check_reach(workers: Workers, paths: Sequence[str], folder: str, recipe: Recipe | None = None) -> None:
+    """Let every worker read tables or logs, write and read in a folder, and build the policies.
 
     Args:
         workers: nothing is done unless they are those of a cluster.
-        paths: of the tables that tasks read.
+        paths: of what tasks read.
         folder: where tasks are going to write; what is written there for the check is removed.
+        recipe: of the policies, if tasks ask any.
 
     Raises:
         SettingsError: a sentence for each worker and each thing it cannot do.
@@ -134,7 +135,7 @@ def check_reach(workers: Workers, paths: Sequence[str], folder: str, recipe: Rec
         raise SettingsError(troubles)
 
 
-def _troubles(context: SparkContext, paths: Sequence[str], work: WorkDir, recipe: Recipe) -> list[str]:
+def _troubles(context: SparkContext, paths: Sequence[str], work: WorkDir, recipe: Recipe | None) -> list[str]:
     """Return what workers cannot do, a sentence each."""
     seen = {path: _sizes(path) for path in paths}
     token = uuid4().hex
@@ -154,7 +155,8 @@ def _troubles(context: SparkContext, paths: Sequence[str], work: WorkDir, recipe
                 f"cannot use the output's work folder {work.root}: {why}; name an output that all workers reach"
             )
         try:
-            built(recipe)
+            if recipe is not None:
+                built(recipe)
         except PulsarLookupError as error:
             problems.append(f"cannot build the policies: {error}")
         return written, problems

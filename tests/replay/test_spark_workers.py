@@ -187,6 +187,29 @@ def test_log_that_workers_lack_is_refused(cluster: Standalone, sample: Path, tmp
     assert "reading" not in done.stderr
 
 
+def test_ingest_and_explain_ask_workers_too(cluster: Standalone, sample: Path, tmp_path: Path) -> None:
+    """A log, an output and a run that only this machine has are refused, and each worker is named."""
+    if not cluster.is_apart:
+        pytest.skip("workers share all folders of this machine: it allows no mount namespaces")
+    log, run = cluster.private / "log.tsv", cluster.private / "run"
+    log.write_text("host\tlogname\ttime\tmethod\turl\na.edu\t-\t807256800\tGET\t/a\n")
+    shared = shutil.copy(log, tmp_path)
+    assert lookup(*evaluation(sample, run), "--set", "evaluation.seeds=2", "--master", "none").returncode in (0, 3)
+    mapped, on_workers = ["--mapping", "configs/nasa.toml"], ["--master", cluster.master]
+    unread = ["ingest", str(log), *mapped, "--output", str(tmp_path / "out")]
+    unwritten = ["ingest", str(shared), *mapped, "--output", str(cluster.private / "out")]
+    unexplained = ["explain", str(run), "--policy", "stock", "--versus", "nearest", "--cluster", "east"]
+
+    refused = [lookup(*words, *on_workers, variables=cluster.variables()) for words in (unread, unwritten, unexplained)]
+
+    for done, what in zip(refused, (f"cannot read {log}: ", "work folder", "work folder"), strict=True):
+        assert done.returncode == 2, done.stderr
+        assert all(f"worker {worker.name} " in done.stderr for worker in cluster.workers), done.stderr
+        assert what in done.stderr
+    assert not (tmp_path / "out").exists()
+    assert not (run / ".work").exists()
+
+
 def test_wheel_that_workers_lack_is_named(cluster: Standalone, sample: Path, tmp_path: Path) -> None:
     """A worker without one of the extra's wheels, or with another version, is named, and what it should have."""
     wheels, before = tmp_path / "wheels", cluster.folder / "wheels"
