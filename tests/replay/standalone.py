@@ -6,6 +6,7 @@ has an address, a host name and a folder `private` of its own as well; elsewhere
 
 from __future__ import annotations
 
+import itertools
 import os
 import shlex
 import shutil
@@ -28,6 +29,7 @@ __all__ = ["Standalone", "Worker", "running_standalone"]
 _SPARK = Path(pyspark.__file__).parent
 _ROOT = Path(__file__).parents[2]
 _LOOPBACK = "127.0.0.1"
+_NUMBERS = itertools.count()
 #: In a worker's namespaces: what is not its own is covered.
 _ENTER = """
 mount --make-rprivate /
@@ -64,6 +66,8 @@ class Standalone:
     host: str
     port: int
     is_apart: bool
+    #: of this cluster among those of this process
+    number: int = 0
     workers: list[Worker] = field(default_factory=list)
 
     @property
@@ -91,7 +95,17 @@ class Standalone:
             hosts.write_text(f"{_LOOPBACK} localhost\n{host} {name}\n")
             words = " ".join(map(shlex.quote, command))
             entered = _ENTER.format(private=self.private, source=_ROOT, hosts=hosts, name=name, command=words)
-            command = ["ip", "netns", "exec", _namespace(number), "unshare", "--mount", "--uts", "--pid", "--fork"]
+            command = [
+                "ip",
+                "netns",
+                "exec",
+                _namespace(self.number, number),
+                "unshare",
+                "--mount",
+                "--uts",
+                "--pid",
+                "--fork",
+            ]
             command += ["--kill-child", "--mount-proc", "sh", "-ec", entered]
         worker.process = _begun(command, host, worker.log)
         self.workers.append(worker)
@@ -120,32 +134,32 @@ def _spark_class(name: str, host: str, port: int) -> list[str]:
     return [*program, "--host", host, "--port", str(port), "--webui-port", "0"]
 
 
-def _namespace(number: int) -> str:
-    return f"lookup-{os.getpid()}-{number}"
+def _namespace(cluster: int, number: int) -> str:
+    return f"lookup-{os.getpid()}-{cluster}-{number}"
 
 
-def _bridge() -> str:
+def _bridge(cluster: int) -> str:
     # Linux allows 15 characters.
-    return f"lookup{os.getpid() % 1_000_000}"
+    return f"lkp{os.getpid() % 1_000_000}-{cluster}"
 
 
 def _ip(*words: str) -> bool:
     return subprocess.run(["ip", *words], capture_output=True, check=False).returncode == 0
 
 
-def _network(workers: int) -> str | None:
+def _network(cluster: int, workers: int) -> str | None:
     """Connect a network namespace for each worker to this one; return our address, None if that is not allowed."""
     if sys.platform != "linux" or os.geteuid() != 0 or not all(map(shutil.which, ("ip", "unshare"))):
         return None
-    subnet = f"10.213.{os.getpid() % 250}"
-    done = [_ip("link", "add", _bridge(), "type", "bridge")]
-    done += [_ip("addr", "add", f"{subnet}.1/24", "dev", _bridge()), _ip("link", "set", _bridge(), "up")]
+    subnet, bridge = f"10.213.{(os.getpid() + cluster) % 250}", _bridge(cluster)
+    done = [_ip("link", "add", bridge, "type", "bridge")]
+    done += [_ip("addr", "add", f"{subnet}.1/24", "dev", bridge), _ip("link", "set", bridge, "up")]
     for number in range(1, workers + 1):
-        inside, cable = _namespace(number), f"lkp{os.getpid() % 1_000_000}-{number}"
+        inside, cable = _namespace(cluster, number), f"{bridge}-{number}"
         done += [
             _ip("netns", "add", inside),
             _ip("link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", inside),
-            _ip("link", "set", cable, "master", _bridge(), "up"),
+            _ip("link", "set", cable, "master", bridge, "up"),
             _ip("-n", inside, "addr", "add", f"{subnet}.{number + 1}/24", "dev", "eth0"),
             _ip("-n", inside, "link", "set", "eth0", "up"),
             _ip("-n", inside, "link", "set", "lo", "up"),
@@ -153,14 +167,14 @@ def _network(workers: int) -> str | None:
     can_cover = subprocess.run(["unshare", "--mount", "--uts", "--pid", "--fork", "true"], check=False).returncode == 0
     if all(done) and can_cover:
         return f"{subnet}.1"
-    _remove_network(workers)
+    _remove_network(cluster, workers)
     return None
 
 
-def _remove_network(workers: int) -> None:
+def _remove_network(cluster: int, workers: int) -> None:
     for number in range(1, workers + 1):
-        _ip("netns", "del", _namespace(number))
-    _ip("link", "del", _bridge())
+        _ip("netns", "del", _namespace(cluster, number))
+    _ip("link", "del", _bridge(cluster))
 
 
 def _write_python(folder: Path) -> None:
@@ -182,13 +196,15 @@ def running_standalone(folder: Path, *, most_workers: int = 2) -> Iterator[Stand
     """Start a master; end it and all workers, which may be so many, when the block does."""
     (folder / "private").mkdir()
     _write_python(folder)
-    address = _network(most_workers)
+    # A network of one that has ended lasts until the last of its processes has.
+    number = next(_NUMBERS)
+    address = _network(number, most_workers)
     host = address or _LOOPBACK
     with socket.create_server((host, 0)) as free:
         port = int(free.getsockname()[1])
     log = folder / "master.log"
     master = Worker("master", host, log, _begun(_spark_class("master.Master", host, port), host, log))
-    cluster = Standalone(folder, host, port, is_apart=address is not None)
+    cluster = Standalone(folder, host, port, is_apart=address is not None, number=number)
     try:
         awaited(lambda: "I have been elected leader" in log.read_text())
         yield cluster
@@ -196,4 +212,4 @@ def running_standalone(folder: Path, *, most_workers: int = 2) -> Iterator[Stand
         for process in (*cluster.workers, master):
             process.kill()
         if address is not None:
-            _remove_network(most_workers)
+            _remove_network(number, most_workers)

@@ -252,7 +252,7 @@ def test_evaluation_of_a_program_is_written_to_a_store(store: ObjectStore, store
     ("path", "sentence"),
     [
         ("s3://key:hidden@bucket/a", "credentials do not belong into its path; give them as AWS_ACCESS_KEY_ID"),
-        ("s3://key:hidden/and/more@bucket/a", "s3://bucket/a/brokers: credentials do not belong into its path"),
+        ("s3://key:hidden/and/more@bucket/a", "s3://bucket/a/lookups: credentials do not belong into its path"),
         ("s3://bucket/a?region=eu-west-1", "settings of a store do not belong into a path; give AWS_ENDPOINT_URL"),
         ("s3:///a", "names no bucket; s3://BUCKET/FOLDER would be right"),
         (f"s3://{BUCKET}/nothing/lookups", "there is no such file or directory"),
