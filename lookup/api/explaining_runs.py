@@ -378,7 +378,7 @@ def _work_for(run: Run, workers: Workers) -> Iterator[WorkDir]:
         with tempfile.TemporaryDirectory(prefix="lookup-explain-") as folder:
             yield WorkDir(folder)
         return
-    work = WorkDir(f"{run.path.rstrip('/')}/.work/{uuid4().hex}")
+    work = WorkDir(f"{run.path.rstrip('/')}/.explain-{uuid4().hex}")
     log = run.manifest["settings"]["inputs"]["lookups"]
     try:
         check_reach(workers, [] if log is None else [log], work.root)
