@@ -143,7 +143,7 @@ def test_output_in_a_store_that_fails_is_removed(store: Path) -> None:
 
 
 def test_table_in_a_store_that_is_unfinished_is_refused(store: Path) -> None:
-    """Whoever lists it or a folder in it; not what lies beside."""
+    """By a listing of it or of a folder in it; not what lies beside."""
     (store / "_unfinished").touch()
 
     for table in ("store://bucket/o/owners", "store://bucket/o"):

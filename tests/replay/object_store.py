@@ -18,7 +18,7 @@ __all__ = ["BUCKET", "ObjectStore", "running_object_store"]
 
 BUCKET = "lookups"
 _SCRIPT = Path(__file__).parents[2] / "scripts" / "ensure-object-store.sh"
-_KEY, _SECRET = "someone", "a-secret-nobody-prints"
+_KEY, _SECRET = "tests", "a-secret-never-printed"
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class ObjectStore:
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ACCESS_KEY_ID": _KEY,
             "AWS_SECRET_ACCESS_KEY": _SECRET,
-            # Nothing but these: no settings of whoever runs the tests, and no address of a cloud.
+            # Nothing but these: no settings of the account that runs the tests, and no address of a cloud.
             "AWS_CONFIG_FILE": os.devnull,
             "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
             "AWS_EC2_METADATA_DISABLED": "true",
