@@ -203,8 +203,8 @@ def loading(arguments: argparse.Namespace) -> Iterator[None]:
 def _make_first_array() -> None:
     """Let Arrow make its first array while it finds no pandas.
 
-    It would load pandas then, 0.3 s, for the case that some array is made of an object of pandas. A caller that asks Arrow
-    for one later gets it all the same.
+    It would load pandas then, 0.3 s, for the case that some array is made of an object of pandas. A caller that asks
+    Arrow for one later gets it all the same.
     """
     import pyarrow as pa
 
