@@ -6,8 +6,9 @@ import itertools
 import json
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pulsar
 
 from tests.pulsar.jvm import Child, Installation, Jvm
 
-__all__ = ["Client", "Clients", "GoClients", "JavaClients", "PythonClients"]
+__all__ = ["Client", "Clients", "GoClients", "JavaClients", "PythonClients", "lookups"]
 
 #: A client retries for 30 s; its answer, good or bad, comes soon after.
 _ANSWER_S = 120.0
@@ -99,6 +100,25 @@ class Client:
         if "error" in answer:
             raise RuntimeError(f"{command} of client {self.name}: {answer['error']}")
         return answer
+
+
+@contextmanager
+def lookups(client: Client, topics: Sequence[str]) -> Iterator[list[Future[dict[str, Any]]]]:
+    """Look topics up at 50/s, every 0.2 s another for the first time; give the answers that are there or will be."""
+    answers: list[Future[dict[str, Any]]] = []
+    ended = threading.Event()
+
+    def look_up() -> None:
+        while not ended.wait(0.02):
+            answers.append(client.ask("lookup", topic=topics[len(answers) // 10 % len(topics)]))
+
+    thread = threading.Thread(target=look_up, name="lookups")
+    thread.start()
+    try:
+        yield answers
+    finally:
+        ended.set()
+        thread.join()
 
 
 class PythonClients:

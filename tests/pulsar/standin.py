@@ -48,7 +48,9 @@ class StandIn:
         self.dropped: dict[str, int] = {}
         #: lookups of batches that were not taken, each with the `broker` that was asked
         self.refused: list[dict[str, Any]] = []
-        self._takes_batches = True
+        #: how often `/health` was answered with an error
+        self.refused_health = 0
+        self._is_well = self._takes_batches = True
         self._views: dict[str, Any] = {}
         self._connections: set[socket.socket] = set()
         self._flows = threading.Event()
@@ -81,13 +83,13 @@ class StandIn:
         """Take requests from now on and answer none."""
         self._flows.clear()
 
-    def refuse_batches(self) -> None:
-        """Be well, but answer every batch of lookups from now on with an error."""
-        self._takes_batches = False
+    def refuse_batches(self, *, well: bool = True) -> None:
+        """Answer every batch of lookups from now on with an error, and say that it is well, or that it is not."""
+        self._takes_batches, self._is_well = False, well
 
     def go_on(self) -> None:
-        """Answer again, and take batches."""
-        self._takes_batches = True
+        """Answer again, be well, and take batches."""
+        self._is_well = self._takes_batches = True
         self._flows.set()
 
     def of(self, topics: Collection[str]) -> list[dict[str, Any]]:
@@ -102,6 +104,9 @@ class StandIn:
         """Answer a request, as the protocol wants it."""
         self._flows.wait()
         if path == "/health":
+            if not self._is_well:
+                self.refused_health += 1
+                return HTTPStatus.SERVICE_UNAVAILABLE, {"status": "storage"}
             return HTTPStatus.OK, {"status": "ok", "protocol": 1}
         if token != f"Bearer {self.token}":
             return HTTPStatus.UNAUTHORIZED, {"error": "a wrong token"}

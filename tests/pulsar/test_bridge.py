@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import itertools
-import threading
 import time
 import urllib.error
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from typing import Any
 
 import pytest
 
 from tests.processes import awaited
-from tests.pulsar.clients import Client, Clients, GoClients, JavaClients, PythonClients
+from tests.pulsar.clients import Client, Clients, GoClients, JavaClients, PythonClients, lookups
 from tests.pulsar.cluster import RACKS, Broker, Cluster, running_cluster
 from tests.pulsar.jvm import Installation, go_clients, with_bridge
 from tests.pulsar.standin import REST_S, Answer, StandIn, always, same_rack
@@ -337,25 +334,6 @@ def _await_decisions(bridged: Cluster, server: StandIn, client: Client, topic: s
     assert _owner(bridged, client, topic).rack == "A"
 
 
-@contextmanager
-def _lookups(client: Client, topics: Sequence[str]) -> Iterator[list[Future[dict[str, Any]]]]:
-    """Look topics up at 50/s, every 0.2 s another for the first time; give the answers that are there or will be."""
-    answers: list[Future[dict[str, Any]]] = []
-    ended = threading.Event()
-
-    def look_up() -> None:
-        while not ended.wait(0.02):
-            answers.append(client.ask("lookup", topic=topics[len(answers) // 10 % len(topics)]))
-
-    thread = threading.Thread(target=look_up, name="lookups")
-    thread.start()
-    try:
-        yield answers
-    finally:
-        ended.set()
-        thread.join()
-
-
 def _restart(server: StandIn) -> None:
     for _ in range(2):
         server.start()
@@ -386,7 +364,7 @@ def test_clients_see_no_error_without_the_server(
         return log.read_text().count("is not asked for")
 
     before = pauses()
-    with _lookups(asking, topics[1:]) as pending:
+    with lookups(asking, topics[1:]) as pending:
         awaited(lambda: len(pending), "lookups before the fault", enough=lambda sent: sent >= 50)
         fault(answers)
         awaited(pauses, "a broker that notices", enough=lambda count: count > before)
@@ -492,6 +470,27 @@ def test_lookups_of_a_batch_that_fails_are_counted(
     refused = sum(lookup["broker"] == asked.id for lookup in answers.refused)
     awaited(lost, f"a count of the {refused} lookups that were refused", enough=lambda count: count == refused)
     assert len(answers.of(topics)) > 1
+
+
+def test_lookups_wait_for_a_server_that_is_not_well(
+    bridged: Cluster, answers: StandIn, client: Callable[..., Client], topics: list[str]
+) -> None:
+    """Once a broker has heard that the server is not well it sends no lookup, and all of them when it is again."""
+    asking = client("A")
+    answers.refuse_batches(well=False)
+
+    def refused_health() -> int:
+        _owner(bridged, asking, topics[0])
+        return answers.refused_health
+
+    awaited(refused_health, "a broker that asks how the server is")
+    for topic in topics[1:]:
+        _owner(bridged, asking, topic)
+    awaited(lambda: answers.refused_health, "a broker that asks again", enough=lambda times: times >= 3)
+    answers.go_on()
+
+    awaited(lambda: {*topics[1:]} == {row["topic"] for row in answers.of(topics[1:])}, "a record of what waited")
+    assert not {*topics[1:]} & {lookup["topic"] for lookup in answers.refused}
 
 
 def test_token_is_in_no_log(bridged: Cluster) -> None:
