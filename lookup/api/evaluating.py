@@ -29,6 +29,7 @@ from lookup.model.documents import TableName
 from lookup.model.sentences import Argument, Sentence
 from lookup.replay.counted import check_by
 from lookup.replay.outcome import ReplayOutcome
+from lookup.replay.reports import report_paths
 from lookup.replay.run import replay
 from lookup.replay.tasks import metrics_of, ship
 from lookup.report.manifest import RunFacts, fingerprint, manifest_json
@@ -181,9 +182,10 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
         # A run without Spark does not load it.
         from lookup.replay.spark_workers import check_reach
 
-        # Tasks read the log; the driver reads the other tables.
+        # Tasks read all tables but BROKERS.
         log = settings.inputs.lookups if lookups is None else None
-        check_reach(workers, [] if log is None else [log], target.path, ship(settings))
+        paths = [*([] if log is None else [log]), *report_paths(settings).values()]
+        check_reach(workers, paths, target.path, ship(settings))
     outcome = replay(workers, settings, target.path, by=by, progress=progress, warn=warn, lookups=lookups)
     clock.stop("replay")
     progress("scoring")

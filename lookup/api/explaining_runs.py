@@ -37,6 +37,7 @@ from lookup.replay.again import Again, replay_again
 from lookup.replay.difference import Difference, Parting
 from lookup.replay.parting import find_difference
 from lookup.replay.records import RunName
+from lookup.replay.reports import report_paths
 from lookup.replay.spark_workers import check_reach, is_cluster, join_workers
 from lookup.replay.tasks import built_here
 from lookup.replay.work import WorkDir
@@ -379,9 +380,10 @@ def _work_for(run: Run, workers: Workers) -> Iterator[WorkDir]:
             yield WorkDir(folder)
         return
     work = WorkDir(f"{run.path.rstrip('/')}/.explain-{uuid4().hex}")
-    log = run.manifest["settings"]["inputs"]["lookups"]
+    settings = settings_of(run)
+    log = settings.inputs.lookups
     try:
-        check_reach(workers, [] if log is None else [log], work.root)
+        check_reach(workers, [*([] if log is None else [log]), *report_paths(settings).values()], work.root)
         yield work
     finally:
         work.remove()

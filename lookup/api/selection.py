@@ -131,4 +131,4 @@ def registrations_in(path: str) -> Mapping[str, Sequence[Registration]]:
     from lookup.replay.tables import registrations
 
     table = registrations(path)
-    return {cluster: [row["value"] for row in table.of(cluster)] for cluster in table.rows}
+    return {cluster: table.of(cluster) for cluster in table.rows}

@@ -1,128 +1,180 @@
-"""Plan each cluster of a run from settings, small tables and the tasks' vocabularies."""
+"""Plan each cluster of a run from settings, tables and the tasks' vocabularies."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from lookup.engine.ledger import MICRO
 from lookup.errors import InputError
+from lookup.logs.jobs import Workers, run_tasks
+from lookup.model import Roster
 from lookup.model.quoting import quantity
-from lookup.replay import tables
-from lookup.replay.atoms import AtomRule
+from lookup.replay.atoms import AtomRule, Atoms
 from lookup.replay.coding import Share
-from lookup.replay.days import Part
-from lookup.replay.plan import ClusterPlan, RunPlan
-from lookup.replay.tables import SmallTable
-from lookup.replay.timeline import (
-    ClusterEvents,
-    OwnershipEvent,
-    Registration,
-    Timeline,
-    build_timeline,
-    cut_points,
-    registrations_of,
-)
-from lookup.replay.vocabulary import merge_words, recoding_of
-from lookup.replay.work import WorkDir, write_quarantine
-from lookup.settings.evaluation import EvaluationFile
+from lookup.replay.days import Codes, Part
+from lookup.replay.owners import InducedMarks, OwnerLog, Owners, induced_marks, owners_of
+from lookup.replay.plan import BrokerReports, BundleReports, ClusterPlan, RunPlan
+from lookup.replay.reports import Tables, parts_by_day
+from lookup.replay.tables import DETAILS, given_figures
+from lookup.replay.timeline import ClusterEvents, Registration, Timeline, build_timeline
+from lookup.replay.vocabulary import ClusterWords, merge_words, recoding_of, short_codes
+from lookup.replay.work import WorkDir
 from lookup.settings.resolve import broker_intervals
 
-__all__ = ["SmallInputs", "broker_names", "plan_cluster", "read_small_inputs", "require_scored"]
+__all__ = ["broker_names", "marks_of", "plan_clusters", "require_scored"]
 
 #: Quiet times have ticks too, so a replay would walk for years to one timestamp that is wrong by millennia.
 _MOST_TICKS = 5_000_000
 
 
 @dataclass(frozen=True)
-class SmallInputs:
-    """The tables that are read whole, on the driver."""
+class _OwnersTask:
+    """What a task needs to take the owners of one cluster out of its log."""
 
-    settings: EvaluationFile
-    brokers: SmallTable
-    ownership: SmallTable
-    loads: SmallTable
-    bundles: SmallTable
-
-    @property
-    def quarantined(self) -> int:
-        """Return how many rows of the small tables could not be used."""
-        return sum(len(table.quarantined) for table in (self.brokers, self.ownership, self.loads, self.bundles))
-
-    def registrations(self, cluster: str) -> list[Registration]:
-        """Return a cluster's registry: from BROKERS if that table is given, else from broker profiles."""
-        if self.settings.inputs.brokers is not None:
-            return [row["value"] for row in self.brokers.of(cluster)]
-        return registrations_of(broker_intervals(self.settings, cluster))
-
-    def ownership_events(self, cluster: str) -> list[OwnershipEvent]:
-        """Return a cluster's log of owners, in order of time."""
-        return [row["value"] for row in self.ownership.of(cluster)]
-
-    def cuts(self) -> dict[str, dict[str, tuple[int, ...]]]:
-        """Return the hashes at which bundles are split, by cluster and namespace."""
-        cuts: dict[str, dict[str, tuple[int, ...]]] = {}
-        for cluster in self.ownership.rows:
-            by_namespace = cuts.setdefault(cluster, {})
-            for event in self.ownership_events(cluster):
-                if event.event == "split":
-                    namespace = event.bundle.rpartition("/")[0]
-                    by_namespace[namespace] = tuple(sorted({*by_namespace.get(namespace, ()), *cut_points(event)}))
-        return cuts
+    log: OwnerLog
+    atoms: Atoms
+    registrations: Sequence[Registration]
+    first_us: int
+    end_us: int
+    #: name of the work file it writes
+    marks: str
 
 
-def read_small_inputs(settings: EvaluationFile, quarantine: str) -> SmallInputs:
-    """Read BROKERS, OWNERSHIP, LOADS and BUNDLES, as far as they are given.
+def plan_clusters(
+    workers: Workers, shares: Mapping[str, Sequence[Share]], *, tables: Tables, run: RunPlan, work: WorkDir
+) -> list[ClusterPlan]:
+    """Put together everything about each cluster but its rows, in order of their names.
 
     Args:
-        quarantine: folder for what cannot be used.
-    """
-    paths = settings.inputs
-    by_name = {
-        "brokers": tables.registrations(paths.brokers),
-        "ownership": tables.ownership_events(paths.ownership),
-        "loads": tables.load_rows(paths.loads if settings.evaluation.load == "reported" else None),
-        "bundles": tables.bundle_rows(paths.bundles),
-    }
-    for name, table in by_name.items():
-        write_quarantine(table.quarantined, name, quarantine, f"{name}.parquet")
-    return SmallInputs(settings, **by_name)
-
-
-def plan_cluster(
-    cluster: str, place: int, shares: Sequence[Share], *, inputs: SmallInputs, run: RunPlan, work: WorkDir
-) -> ClusterPlan:
-    """Put together everything about one cluster but its rows.
+        shares: of the log's demand, by cluster.
 
     Raises:
-        InputError: if neither a table nor the settings give the cluster a broker, or the log spans too many ticks.
+        InputError: if neither a table nor the settings give a cluster a broker, or the log spans too many ticks.
     """
-    words = merge_words(cluster, AtomRule(run.namespaces, inputs.cuts().get(cluster, {})), shares)
-    intervals = broker_intervals(inputs.settings, cluster)
-    events = ClusterEvents(
-        registrations=inputs.registrations(cluster),
-        ownership=inputs.ownership_events(cluster),
-        brokers={interval.broker.id: interval.broker for interval in intervals},
+    cuts = tables.cuts()
+    words = [
+        merge_words(name, AtomRule(run.namespaces, cuts.get(name, {})), of_cluster)
+        for name, of_cluster in sorted(shares.items())
+    ]
+    for of_cluster in words:
+        _require_plausible(of_cluster, tables, run)
+    tasks = {
+        place: _OwnersTask(
+            log,
+            of_cluster.atoms,
+            tables.registrations(of_cluster.cluster),
+            of_cluster.first_us,
+            (of_cluster.last_us // run.tick_us + 1) * run.tick_us,
+            f"marks/{place}.arrow",
+        )
+        for place, of_cluster in enumerate(words)
+        if (log := _owner_log(tables, of_cluster.cluster)) is not None
+    }
+
+    def take_owners(task: _OwnersTask, work: WorkDir) -> Owners:
+        """Take what a replay goes by out of one cluster's log of owners."""
+        marks = induced_marks(task.atoms, task.log.events(work), task.registrations)
+        work.write(task.marks, {"ts": marks.ts, "first": marks.first, "stop": marks.stop})
+        return owners_of(task.log.events(work), first_us=task.first_us, end_us=task.end_us)
+
+    owners = dict(zip(tasks, run_tasks(workers, list(tasks.values()), work, take_owners), strict=True))
+    return [
+        _planned(place, of_cluster, shares[of_cluster.cluster], tables, run, owners.get(place))
+        for place, of_cluster in enumerate(words)
+    ]
+
+
+def marks_of(cluster: ClusterPlan, work: WorkDir) -> InducedMarks:
+    """Return which bundles of a cluster lost their owner in the log."""
+    if cluster.marks is None:
+        return InducedMarks(*np.empty((3, 0), dtype=np.int64))
+    return InducedMarks(**work.read(cluster.marks)[0])
+
+
+def _owner_log(tables: Tables, cluster: str) -> OwnerLog | None:
+    shares = tables.of("ownership", cluster)
+    if not shares:
+        return None
+    texts: dict[str, dict[str, int]] = {"bundle": {}, "broker": {}}
+
+    def codes(column: str, of_share: Sequence[str | None]) -> Codes:
+        """Return the codes of texts, in order of their first occurrence; -1 for none."""
+        known = texts[column]
+        # Code -1, no broker, is an index as well: that of the last entry.
+        return short_codes([*(-1 if text is None else known.setdefault(text, len(known)) for text in of_share), -1])
+
+    days = parts_by_day(shares, codes)
+    return OwnerLog(days, tuple(texts["bundle"]), tuple(texts["broker"]), tables.splits(cluster))
+
+
+def _broker_reports(tables: Tables, cluster: str, roster: Roster) -> BrokerReports:
+    shares = tables.of("loads", cluster)
+
+    def numbers(column: str, names: Sequence[str | None]) -> Codes:
+        """Return roster numbers, -1 for a broker that nobody registered."""
+        found = (None if name is None else roster.number(name) for name in names)
+        return short_codes(-1 if number is None else number for number in found)
+
+    given = frozenset[str]().union(*(share.given for share in shares))
+    return BrokerReports(parts_by_day(shares, numbers), given_figures(given))
+
+
+def _bundle_reports(tables: Tables, cluster: str, atoms: Atoms) -> BundleReports:
+    shares = tables.of("bundles", cluster)
+    spans: dict[str, tuple[int, int]] = {}
+    for name in (name for share in shares for name in share.names["bundle"] if name is not None):
+        span = atoms.slice_of(name)
+        if span is not None:
+            spans[name] = span.start, span.stop
+    code_of = {name: code for code, name in enumerate(spans)}
+
+    def codes(column: str, names: Sequence[str | None]) -> Codes:
+        """Return codes of bundles, -1 for one that is not made of whole atoms."""
+        return short_codes(-1 if name is None else code_of.get(name, -1) for name in names)
+
+    given = frozenset[str]().union(*(share.given for share in shares))
+    return BundleReports(
+        parts_by_day(shares, codes),
+        np.array(list(spans.values()), dtype=np.int64).reshape(-1, 2),
+        has_rates=not given.isdisjoint(DETAILS["rates"]),
     )
-    if not events.registrations:
-        raise InputError(f"cluster {cluster!r} of the log has no broker: {_why_no_broker(inputs)}")
+
+
+def _require_plausible(words: ClusterWords, tables: Tables, run: RunPlan) -> None:
+    """Refuse a cluster without brokers, or with more ticks than a replay can walk.
+
+    Raises:
+        InputError: if it is one.
+    """
+    if not tables.registrations(words.cluster):
+        raise InputError(f"cluster {words.cluster!r} of the log has no broker: {_why_no_broker(tables)}")
     ticks = (words.last_us - words.first_us) // run.tick_us
     if ticks > _MOST_TICKS:
         first, last = (
             str(np.datetime64(ts_us, "us").astype("datetime64[D]")) for ts_us in (words.first_us, words.last_us)
         )
         raise InputError(
-            f"cluster {cluster!r} of the log has lookups from {first} to {last}, "
+            f"cluster {words.cluster!r} of the log has lookups from {first} to {last}, "
             f"{ticks:,} ticks of {run.tick_us // MICRO} s: more than {_MOST_TICKS:,}; is a timestamp wrong?"
         )
+
+
+def _planned(
+    place: int, words: ClusterWords, shares: Sequence[Share], tables: Tables, run: RunPlan, owners: Owners | None
+) -> ClusterPlan:
+    cluster, inputs = words.cluster, tables.settings.inputs
+    events = ClusterEvents(
+        registrations=tables.registrations(cluster),
+        splits=tables.splits(cluster),
+        unloads=() if owners is None else owners.unloads,
+        owners={} if owners is None else owners.first,
+        ignored_unloads=0 if owners is None else owners.ignored_unloads,
+        brokers={interval.broker.id: interval.broker for interval in broker_intervals(tables.settings, cluster)},
+    )
     timeline = build_timeline(events, first_us=words.first_us, last_us=words.last_us, tick_us=run.tick_us)
-    loads, bundles = f"loads/{place}.arrow", f"bundles/{place}.arrow"
-    if run.is_reported:
-        work.write(loads, tables.broker_numbers(inputs.loads.of(cluster), timeline.roster))
-    if inputs.settings.inputs.bundles is not None:
-        work.write(bundles, tables.bundle_numbers(inputs.bundles.of(cluster), words.atoms))
     brokers = broker_names(timeline)
     days: dict[int, list[Part]] = {}
     for share in shares:
@@ -137,8 +189,9 @@ def plan_cluster(
         days=days,
         assumed_capacity=_assumed(timeline, words.counts["micro"]),
         logged=sum(words.by_broker.get(name, 0) for name in brokers),
-        loads=loads if run.is_reported else None,
-        bundle_loads=bundles if inputs.settings.inputs.bundles is not None else None,
+        loads=_broker_reports(tables, cluster, timeline.roster) if run.is_reported else None,
+        bundle_loads=None if inputs.bundles is None else _bundle_reports(tables, cluster, words.atoms),
+        marks=None if owners is None else f"marks/{place}.arrow",
     )
 
 
@@ -176,10 +229,10 @@ def broker_names(timeline: Timeline) -> dict[str, int]:
     return names
 
 
-def _why_no_broker(inputs: SmallInputs) -> str:
-    if inputs.settings.inputs.brokers is None:
+def _why_no_broker(tables: Tables) -> str:
+    if tables.settings.inputs.brokers is None:
         return "no [[brokers]] entry is for it"
-    unusable = inputs.brokers.quarantined
+    unusable = tables.brokers.quarantined
     if not unusable:
         return "the BROKERS table has no row of it"
     # The quarantine table goes with the output of a run that fails, so the sentence has the first row.

@@ -214,7 +214,7 @@ class Coder:
         self.share = Share(cluster, counts={"rows": 0, "redirects": 0, "internal": 0, "demand": 0, "micro": 0})
         self.quarantined: list[Quarantined] = []
         self._plan = plan
-        self._writer = PartWriter(work, cluster, task, tick_us=plan.tick_us)
+        self._writer = PartWriter(work, "lookups", cluster, task, tick_us=plan.tick_us)
         self._atoms = TopicCodes(plan.rule(cluster))
         self._properties, self._brokers = _Vocabulary(), _Vocabulary()
         self._extras = {name: _Vocabulary() for name in EXTRA_FIELDS if name in plan.extras}

@@ -1,8 +1,8 @@
 """Write the rows of one task in parts, and put the parts of a day together in the total order (ts, seq, file, row).
 
-A part holds some rows of one cluster and day in order of (ts, seq, row), in the codes of the task that wrote it; a
-`Recoding` makes these the cluster's. A day is made in the memory of the task that replays it, once for all policies of
-that task; everything downstream walks or gathers its columns.
+A part holds some rows of one table, cluster and day in order of (ts, seq, row), in the codes of the task that wrote it;
+with the part come the maps that make these the cluster's. A day is made in the memory of the task that replays it, once
+for all policies of that task; everything downstream walks or gathers its columns.
 """
 
 from __future__ import annotations
@@ -16,15 +16,18 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.model.documents import TableName
 from lookup.replay.work import WorkDir
 
-__all__ = ["DayRows", "Part", "PartWriter", "Recoding", "WrittenPart", "day_rows", "days_of", "narrowed"]
+__all__ = ["DayRows", "Part", "PartWriter", "WrittenPart", "day_rows", "days_of", "joined", "narrowed", "standing"]
 
 _DAY_US = 86_400_000_000
 #: Rows a writer holds before it writes them; row groups of about a million are written as they come.
 _HELD_ROWS = 500_000
 #: Columns that are written as steps from row to row, which are short; `WrittenPart.first` holds where they begin.
 _STEPPED = ("ts", "seq")
+
+_NO_TS = np.empty(0, dtype=np.int64)
 
 _Made = TypeVar("_Made")
 _Columns = dict[str, NDArray[Any]]
@@ -43,36 +46,26 @@ class WrittenPart:
     last: tuple[int, int]
 
 
-@dataclass(frozen=True)
-class Recoding:
-    """The cluster's code by the task's, for each column that a task coded."""
-
-    atom: Codes
-    properties: Codes
-    #: roster numbers, -1 for none, -2 for a broker the roster does not know
-    broker: Codes
-    extras: Mapping[str, Codes]
-
-
 @dataclass(frozen=True, slots=True)
 class Part:
     """A part, and the meaning of the codes of the task that wrote it."""
 
     written: WrittenPart
-    recoding: Recoding
+    #: the cluster's code by the task's, for each column that a task coded
+    codes: Mapping[str, Codes]
 
 
 class PartWriter:
-    """Writes the rows that one task has of one cluster.
+    """Writes the rows that one task has of one table and cluster.
 
     Args:
         task: number of the task, part of the names of its files.
     """
 
-    def __init__(self, work: WorkDir, cluster: str, task: int, *, tick_us: int) -> None:
+    def __init__(self, work: WorkDir, table: TableName, cluster: str, task: int, *, tick_us: int) -> None:
         self.parts: list[WrittenPart] = []
         self._work, self._task, self._tick_us = work, task, tick_us
-        self._folder = f"parts/{quote(cluster, safe='')}"
+        self._folder = f"parts/{table}/{quote(cluster, safe='')}"
         self._held: dict[int, list[_Columns]] = {}
         self._rows = 0
 
@@ -102,7 +95,7 @@ class PartWriter:
             name = f"{self._folder}/{day}/{self._task:05d}-{len(self.parts):04d}.arrow"
             # The ends are compared first: most columns that vary need no pass over all rows to show it.
             constants = {
-                key: int(values[0])
+                key: values[0].item() if values.dtype.kind == "f" else int(values[0])
                 for key, values in columns.items()
                 if key != "ts" and values[0] == values[-1] and (values == values[0]).all()
             }
@@ -148,7 +141,7 @@ class DayRows:
     A column that holds one value only is kept as that value.
     """
 
-    def __init__(self, columns: Mapping[str, NDArray[Any]], constants: Mapping[str, int]) -> None:
+    def __init__(self, columns: Mapping[str, NDArray[Any]], constants: Mapping[str, Any]) -> None:
         self._columns, self._constants = columns, constants
         self._made: dict[Hashable, object] = {}
 
@@ -166,17 +159,27 @@ class DayRows:
         if values is not None:
             return values[rows]
         start, stop, _ = rows.indices(len(self))
+        constant = self._constants[name]
         # Micro-units of weight are whole numbers below 2**53, exact as float64, which sums want.
-        return np.full(stop - start, self._constants[name], dtype=np.float64 if name == "weight" else np.int64)
+        return np.full(stop - start, constant, dtype=np.float64 if name == "weight" else type(constant))
 
     def value(self, name: str, row: int) -> int:
-        """Return the value of one row."""
+        """Return the value of one row of whole numbers."""
         values = self._columns.get(name)
-        return self._constants[name] if values is None else int(values[row])
+        return int(self._constants[name] if values is None else values[row])
 
-    def constant(self, name: str) -> int | None:
+    def constant(self, name: str) -> Any:
         """Return the one value of a column, None if it varies."""
         return self._constants.get(name)
+
+    def after(self, row: int) -> DayRows:
+        """Return the rows from one on, as copies: what came before need not be kept."""
+        return DayRows({name: values[row:].copy() for name, values in self._columns.items()}, self._constants)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Return the names of the columns."""
+        return frozenset((*self._columns, *self._constants))
 
     def once(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
         """Return the result of `make`, kept under a key: the policies that share a day share it as well."""
@@ -191,8 +194,7 @@ class _Read:
     def __init__(self, work: WorkDir, part: Part) -> None:
         self._columns, self._constants = work.read(part.written.name)
         self._first = dict(zip(_STEPPED, part.written.first, strict=True))
-        codes = part.recoding
-        self._maps = {"atom": codes.atom, "properties": codes.properties, "broker": codes.broker, **codes.extras}
+        self._maps = part.codes
 
     def __len__(self) -> int:
         return len(self._columns["ts"])
@@ -202,15 +204,17 @@ class _Read:
         """Return the names of all columns."""
         return sorted({*self._columns, *self._constants})
 
-    def constant(self, name: str) -> int | None:
+    def constant(self, name: str) -> Any:
         """Return the one value of a column, None if it varies."""
         value, codes = self._constants.get(name), self._maps.get(name)
         return value if value is None or codes is None else int(codes[value])
 
     def dtype(self, name: str) -> np.dtype[Any]:
         """Return the type that holds a column's values."""
+        if name in _STEPPED:
+            return np.dtype(np.int64)
         values = self._maps.get(name, self._columns.get(name))
-        return np.dtype(np.int64) if values is None or name in _STEPPED else values.dtype
+        return np.dtype(type(self._constants[name])) if values is None else values.dtype
 
     def write_to(self, target: NDArray[Any], name: str) -> None:
         """Write a column's values."""
@@ -251,3 +255,22 @@ def day_rows(work: WorkDir, parts: Sequence[Part]) -> DayRows:
         order = np.lexsort((columns["ts"],) if seq is None else (seq, columns["ts"]))
         columns = {name: column[order] for name, column in columns.items()}
     return DayRows(columns, constants)
+
+
+def standing(rows: DayRows, name: str) -> DayRows:
+    """Return the last row of each value of a column, in order."""
+    everything = slice(0, len(rows))
+    _, from_end = np.unique(rows.column(name, everything)[::-1], return_index=True)
+    kept = np.sort(len(rows) - 1 - from_end)
+    return DayRows({column: rows.column(column, everything)[kept] for column in rows.names}, {})
+
+
+def joined(days: Sequence[DayRows]) -> DayRows:
+    """Return the rows of several days, in order of time, as one; days of one table, of no rows if there are none."""
+    if len(days) == 1:
+        return days[0]
+    names = days[0].names if days else frozenset(("ts",))
+    columns = {
+        name: np.concatenate([rows.column(name, slice(None)) for rows in days]) if days else _NO_TS for name in names
+    }
+    return DayRows(columns, {})

@@ -98,8 +98,8 @@ class ExclusiveReplay(PolicyWalk):
         #: splits that still wait
         self._late: list[tuple[str, tuple[str, ...]]] = []
         self._atoms = _AtomStates(cluster)
-        self._loads = AtomLoads(cluster, run, work)
-        self._brokers = BrokerLoads(cluster, self._loads, self._bundles, work)
+        self._loads = AtomLoads(cluster, run)
+        self._brokers = BrokerLoads(cluster, self._loads, self._bundles)
         #: a decision may ask for load
         self._sees_load = "view.load" in policy.reads
         #: every grid instant's load is wanted, whether a decision asks or not
@@ -117,6 +117,8 @@ class ExclusiveReplay(PolicyWalk):
 
     def day(self, ticks: Sequence[Tick]) -> None:
         """Replay the ticks of one day."""
+        # The load of yesterday's last grid instant may still be asked for.
+        self._brokers.begin_day(ticks[0].reports, ticks[0].start_us - self._run.tick_us)
         for tick in ticks:
             self._tick_number = tick.number
             self._is_scored = tick.start_us >= self._scored_from

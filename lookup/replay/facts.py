@@ -13,23 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.replay.counted import Counted
+from lookup.replay.owners import InducedMarks
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.tally import LoggedTally
-from lookup.replay.timeline import OwnershipEvent, Registration, children_of
 from lookup.replay.walk import ClusterWalk, Tick
 
-__all__ = ["ClusterFacts", "FactsWalk", "InducedMarks", "induced_marks", "quiet_share"]
+__all__ = ["ClusterFacts", "FactsWalk", "quiet_share"]
 
 Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class InducedMarks:
-    """Bundles that lost their owner in the log: when, and which atoms; columns of shape (n_marks,)."""
-
-    ts: Ints
-    first: Ints
-    stop: Ints
 
 
 @dataclass(frozen=True)
@@ -149,37 +140,6 @@ def quiet_share(starts: Ints, lookups: Ints, brokers: Ints, *, run: RunPlan) -> 
     is_scored = starts >= (starts[0] if len(starts) else 0) + run.warmup_us
     scored = int(lookups[is_scored].sum())
     return int(lookups[is_scored & (served < brokers)].sum()) / scored if scored else 0.0
-
-
-def induced_marks(
-    cluster: ClusterPlan, ownership: Sequence[OwnershipEvent], registrations: Sequence[Registration]
-) -> InducedMarks:
-    """Return when which bundle lost its owner in the log: unloads, and what a broker owned that left."""
-    losses = [event for event in registrations if event.event == "unregistered"]
-    owners: dict[str, str] = {}
-    marks: list[tuple[int, str]] = []
-    history: list[OwnershipEvent | Registration] = [*ownership, *losses]
-    # Sorted by time alone, which is stable: at one instant the log of owners comes before the registry.
-    for event in sorted(history, key=lambda event: event.ts_us):
-        if isinstance(event, Registration):
-            orphans = sorted(bundle for bundle, owner in owners.items() if owner == event.broker)
-            marks.extend((event.ts_us, bundle) for bundle in orphans)
-            owners = {bundle: owner for bundle, owner in owners.items() if owner != event.broker}
-        elif event.event == "owned" and event.broker is not None:
-            owners[event.bundle] = event.broker
-        else:
-            owner = owners.pop(event.bundle, None)
-            if event.event == "unloaded":
-                marks.append((event.ts_us, event.bundle))
-            elif event.event == "split" and owner is not None:
-                owners.update(dict.fromkeys(children_of(event), owner))
-    spans = [(ts, cluster.words.atoms.slice_of(bundle)) for ts, bundle in marks]
-    known = [(ts, span) for ts, span in spans if span is not None]
-    return InducedMarks(
-        ts=np.array([ts for ts, _ in known], dtype=np.int64),
-        first=np.array([span.start for _, span in known], dtype=np.int64),
-        stop=np.array([span.stop for _, span in known], dtype=np.int64),
-    )
 
 
 class _Floor:

@@ -18,9 +18,9 @@ from lookup.engine.ledger import MICRO
 from lookup.engine.policy import Policy
 from lookup.engine.units import Rates, rates_without
 from lookup.logs.sources import list_log, open_parquet
-from lookup.replay.clusters import SmallInputs
 from lookup.replay.plan import RunPlan
-from lookup.replay.tables import DETAILS, THROUGHPUT, SmallTable, registrations
+from lookup.replay.reports import ReportTable, Tables
+from lookup.replay.tables import DETAILS, THROUGHPUT, registrations
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.resolve import broker_intervals
 
@@ -37,10 +37,12 @@ _GAPS = {
 }
 
 
-def known_figures(run: RunPlan, loads: SmallTable, bundles: SmallTable) -> frozenset[str]:
+def known_figures(run: RunPlan, tables: Tables) -> frozenset[str]:
     """Return the details of load that policies will see, in the words of `reads`."""
-    reported = {name for name, keys in DETAILS.items() if _gives(loads, keys)}
-    rates = _gives(bundles, DETAILS["rates"]) and (not run.is_reported or "rates" in reported) and not run.is_shared
+    reported = {name for name, keys in DETAILS.items() if tables.gives("loads", keys)}
+    rates = (
+        tables.gives("bundles", DETAILS["rates"]) and (not run.is_reported or "rates" in reported) and not run.is_shared
+    )
     known = {
         "view.load.rates": rates,
         # Simulated load has one usage by definition.
@@ -50,24 +52,19 @@ def known_figures(run: RunPlan, loads: SmallTable, bundles: SmallTable) -> froze
     return frozenset(name for name, is_known in known.items() if is_known)
 
 
-def known_rates(run: RunPlan, inputs: SmallInputs) -> Rates:
+def known_rates(run: RunPlan, tables: Tables) -> Rates:
     """Return which rates the tables of a run give, and, without BUNDLES, whether bytes are stated."""
-    without = rates_without(inputs.settings)
+    without = rates_without(tables.settings)
     if without is not None:
         return without
-    tables = {"BUNDLES": inputs.bundles, **({"LOADS": inputs.loads} if run.is_reported else {})}
-    silent = [name for name, table in tables.items() if not _gives(table, THROUGHPUT)]
+    asked: tuple[ReportTable, ...] = ("bundles", "loads") if run.is_reported else ("bundles",)
+    silent = [table.upper() for table in asked if not tables.gives(table, THROUGHPUT)]
     return Rates(
         has_bytes=not silent,
-        has_messages="view.load.rates" in known_figures(run, inputs.loads, inputs.bundles),
+        has_messages="view.load.rates" in known_figures(run, tables),
         why=f"no row of {' and of '.join(silent)} gives msgThroughputIn or msgThroughputOut",
         remedy="give these, or leave inputs.bundles out and state evaluation.bytes_per_weight",
     )
-
-
-def _gives(table: SmallTable, keys: Collection[str]) -> bool:
-    """Return whether any row of LOADS or BUNDLES gives one of some keys."""
-    return any(row["value"].gives(keys) for rows in table.rows.values() for row in rows)
 
 
 def unknown_figures(policies: Sequence[Policy], known: Collection[str]) -> list[str]:
@@ -115,7 +112,7 @@ def mean_load(settings: EvaluationFile) -> float | None:
     # Those of a BROKERS table are all of them, whatever clusters the log has.
     if settings.inputs.brokers is not None:
         rows = registrations(settings.inputs.brokers).rows
-        brokers = len({(cluster, row["value"].broker) for cluster, entries in rows.items() for row in entries})
+        brokers = len({(cluster, entry.broker) for cluster, entries in rows.items() for entry in entries})
     else:
         brokers = sum(len({interval.broker.id for interval in broker_intervals(settings, name)}) for name in clusters)
     return weight / seconds / brokers if seconds and brokers and weight else None

@@ -12,13 +12,15 @@ import numpy as np
 
 from lookup.engine.ledger import MICRO
 from lookup.engine.policy import Policy
+from lookup.logs.jobs import InProcess
 from lookup.model.bundles import NamespacePolicies
-from lookup.replay.clusters import plan_cluster, read_small_inputs
+from lookup.replay.clusters import plan_clusters
 from lookup.replay.coding import EXTRA_FIELDS, CodingPlan
 from lookup.replay.demand import ClusterDemand, read_demand
 from lookup.replay.facts import quiet_share
 from lookup.replay.lint import Finding, lint, published_labels
 from lookup.replay.plan import ClusterPlan, RunPlan
+from lookup.replay.reports import read_tables
 from lookup.replay.run import run_plan
 from lookup.replay.work import WorkDir
 from lookup.settings.evaluation import EvaluationFile, EvaluationSection
@@ -122,20 +124,18 @@ def inspect_log(
         demand = read_demand(path, coding, work, progress=progress)
         clusters = [_inspected(each, section, None) for each in demand.clusters]
         return Inspection(demand.rows, demand.quarantined, tuple(clusters), ())
-    run, inputs = run_plan(settings), read_small_inputs(settings, f"{folder}/quarantine")
+    run, workers = run_plan(settings), InProcess()
+    tables = read_tables(workers, settings, tick_us=run.tick_us, work=work, quarantine=f"{folder}/quarantine")
     reads = frozenset[str]().union(*(policy.reads for policy in policies))
     coding = CodingPlan(
         extras=reads & frozenset(EXTRA_FIELDS) | {"client"},
         client_rules=client_rules(settings),
         policies=run.namespaces,
-        cuts=inputs.cuts(),
+        cuts=tables.cuts(),
         tick_us=run.tick_us,
     )
     demand = read_demand(path, coding, work, progress=progress)
-    plans = [
-        plan_cluster(each.words.cluster, place, demand.shares[each.words.cluster], inputs=inputs, run=run, work=work)
-        for place, each in enumerate(demand.clusters)
-    ]
+    plans = plan_clusters(workers, demand.shares, tables=tables, run=run, work=work)
     progress("asking the policies")
     quiet = {plan.name: _quiet(each, plan, run) for each, plan in zip(demand.clusters, plans, strict=True)}
     findings = lint(settings, policies, plans, run, quiet)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,11 +15,10 @@ from lookup.engine.ledger import MICRO, LazyTopBundles, simulated_load
 from lookup.model.load import RESOURCES, BundleLoad, Load
 from lookup.replay.atoms import BundleMap
 from lookup.replay.days import DayRows
-from lookup.replay.plan import ClusterPlan, RunPlan
-from lookup.replay.walk import Tick
-from lookup.replay.work import WorkDir
+from lookup.replay.plan import BundleReports, ClusterPlan, RunPlan
+from lookup.replay.walk import Reports, Tick
 
-__all__ = ["AtomLoads", "BrokerLoads", "Demand", "ReportedLoads", "SharedLoads"]
+__all__ = ["AtomLoads", "BrokerLoads", "Demand", "ReportedLoads", "SharedLoads", "set_spans"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -50,24 +49,27 @@ def _summed_weights(rows: DayRows, span: slice, n_atoms: int) -> Ints:
     constant = rows.constant("weight")
     atoms = rows.column("atom", span)
     if constant is not None:
-        return np.bincount(atoms, minlength=n_atoms) * constant
+        return np.bincount(atoms, minlength=n_atoms) * int(constant)
     return np.bincount(atoms, rows.column("weight", span), minlength=n_atoms).astype(np.int64)
 
 
 class AtomLoads:
     """The weight of each atom in the last `session_s` before a grid instant."""
 
-    def __init__(self, cluster: ClusterPlan, run: RunPlan, work: WorkDir) -> None:
+    def __init__(self, cluster: ClusterPlan, run: RunPlan) -> None:
         self._n_atoms = n_atoms = cluster.words.atoms.count
         self._cells: deque[_Cell] = deque(maxlen=run.session_us // run.tick_us)
         self._open = _Cell(n_atoms)
         self._instant_us: int | None = None
         self._session_s = run.session_us / MICRO
-        columns = {} if cluster.bundle_loads is None else work.read(cluster.bundle_loads)[0]
-        self._reported = _Steps(columns, "micro", n_atoms) if columns else None
-        self._rated = _Steps(columns, "rate", n_atoms) if "rate" in columns else None
+        self._reported = None if cluster.bundle_loads is None else _ReportedBundles(cluster.bundle_loads, n_atoms)
         self._window: Ints | None = None
         self._rates: Ints | None = None
+
+    def begin_day(self, reports: Reports, reached_us: int) -> None:
+        """Take in the reports of a day; from now on only instants from `reached_us` on are asked for."""
+        if self._reported is not None and reports.bundles is not None:
+            self._reported.begin_day(reports.bundles, reached_us)
 
     def add(self, rows: DayRows, low: int, high: int) -> None:
         """Add the lookups of a tick to the open cell."""
@@ -89,7 +91,7 @@ class AtomLoads:
         """
         if self._window is None and self._instant_us is not None:
             if self._reported is not None:
-                self._window = self._reported.at(self._instant_us)
+                self._window = self._reported.micro_at(self._instant_us)
             elif self._cells:
                 self._window = np.zeros(self._n_atoms, dtype=np.int64)
                 for cell in self._cells:
@@ -99,8 +101,8 @@ class AtomLoads:
     @property
     def rates(self) -> Ints | None:
         """Return the messages of each atom at the last grid instant, millionths per second; None if unknown."""
-        if self._rates is None and self._rated is not None and self._instant_us is not None:
-            self._rates = self._rated.at(self._instant_us)
+        if self._rates is None and self._reported is not None and self._instant_us is not None:
+            self._rates = self._reported.rates_at(self._instant_us)
         return self._rates
 
     @property
@@ -123,23 +125,62 @@ class AtomLoads:
         return int(micro) / (MICRO * self.seconds)
 
 
-class ReportedLoads:
-    """Load reports of brokers: the latest at or before an instant."""
+class _PendingRows:
+    """Rows of a table of reports that a policy has not taken in yet, in order of time."""
 
-    def __init__(self, columns: Mapping[str, NDArray[Any]], n_brokers: int) -> None:
-        self._columns, self._next = columns, 0
-        names = [name for name in columns if name not in ("ts", "broker")]
-        self._current = {name: np.full(n_brokers, np.nan) for name in names}
+    def __init__(self) -> None:
+        #: of each day, and from which row on
+        self._days: list[tuple[DayRows, int]] = []
+
+    def begin_day(self, rows: DayRows) -> None:
+        """Add the rows of a day; of the days before only those are kept that were not taken in."""
+        left = [(before.after(low), 0) for before, low in self._days if low < len(before)]
+        self._days = [*left, (rows, 0)]
+
+    def until(self, now_us: int) -> Iterator[tuple[DayRows, slice]]:
+        """Take in the rows up to an instant; instants must not go back."""
+        for place, (rows, low) in enumerate(self._days):
+            high = int(np.searchsorted(rows.ts, now_us, side="right"))
+            if high > low:
+                self._days[place] = rows, high
+                yield rows, slice(low, high)
+
+
+class ReportedLoads:
+    """Load reports of brokers: the latest at or before an instant.
+
+    Args:
+        figures: names of the columns of LOADS that any row gives.
+    """
+
+    def __init__(self, figures: Iterable[str], n_brokers: int) -> None:
+        self._pending = _PendingRows()
+        self._current = {name: np.full(n_brokers, np.nan) for name in figures}
+
+    @classmethod
+    def of(cls, columns: Mapping[str, NDArray[Any]], n_brokers: int) -> ReportedLoads:
+        """Return reports out of columns of one day: ts, broker (number), and figures."""
+        reported = cls([name for name in columns if name not in ("ts", "broker")], n_brokers)
+        reported.begin_day(DayRows(columns, {}), 0)
+        return reported
+
+    def begin_day(self, rows: DayRows, reached_us: int) -> None:
+        """Add the reports of a day; from now on only instants from `reached_us` on are asked for."""
+        self._take(reached_us)
+        self._pending.begin_day(rows)
 
     def at(self, now_us: int) -> Mapping[str, Floats]:
         """Return every column that LOADS has by broker, NaN if nothing is known; instants must not go back."""
-        stop = int(np.searchsorted(self._columns["ts"], now_us, side="right"))
-        for row in range(self._next, stop):
-            broker = self._columns["broker"][row]
-            for name, current in self._current.items():
-                current[broker] = self._columns[name][row]
-        self._next = max(stop, self._next)
+        self._take(now_us)
         return {name: current.copy() for name, current in self._current.items()}
+
+    def _take(self, now_us: int) -> None:
+        for rows, span in self._pending.until(now_us):
+            brokers = rows.column("broker", span)
+            is_known = brokers >= 0
+            for name, current in self._current.items():
+                # Of several values for one place numpy keeps the last, which is the latest report.
+                current[brokers[is_known]] = rows.column(name, span)[is_known]
 
     def figures(self, now_us: int, base: Load) -> Load:
         """Return what the view shows at an instant; instants must not go back.
@@ -203,34 +244,78 @@ class Demand(Mapping[str, Mapping[str, float]]):
         return self._sums
 
 
-class _Steps:
-    """A figure of bundles that holds from one row of BUNDLES to the next, in millionths per second."""
+class _ReportedBundles:
+    """What bundles carry from one row of BUNDLES to the next, in millionths per second."""
 
-    def __init__(self, columns: Mapping[str, NDArray[Any]], name: str, n_atoms: int) -> None:
-        self._columns, self._name, self._next = columns, name, 0
-        self._current = np.zeros(n_atoms, dtype=np.int64)
+    def __init__(self, reports: BundleReports, n_atoms: int) -> None:
+        self._spans = reports.spans
+        self._pending = _PendingRows()
+        names = ("micro", "rate") if reports.has_rates else ("micro",)
+        self._current = {name: np.zeros(n_atoms, dtype=np.int64) for name in names}
 
-    def at(self, now_us: int) -> Ints:
-        """Return the figure of every atom at an instant no earlier than the last asked for, shape (n_atoms,)."""
-        stop = int(np.searchsorted(self._columns["ts"], now_us, side="right"))
-        for row in range(self._next, stop):
-            # The first atom carries the bundle's figure: an atom has no report of its own.
-            self._current[self._columns["first"][row] : self._columns["stop"][row]] = 0
-            self._current[self._columns["first"][row]] = self._columns[self._name][row]
-        self._next = max(stop, self._next)
-        return self._current.copy()
+    def begin_day(self, rows: DayRows, reached_us: int) -> None:
+        """Add the reports of a day; from now on only instants from `reached_us` on are asked for."""
+        self._take(reached_us)
+        self._pending.begin_day(rows)
+
+    def micro_at(self, now_us: int) -> Ints:
+        """Return the bytes of every atom at an instant no earlier than the last asked for, shape (n_atoms,)."""
+        self._take(now_us)
+        return self._current["micro"].copy()
+
+    def rates_at(self, now_us: int) -> Ints | None:
+        """Return the messages of every atom likewise, None if no row gives any."""
+        self._take(now_us)
+        return self._current["rate"].copy() if "rate" in self._current else None
+
+    def _take(self, now_us: int) -> None:
+        for rows, span in self._pending.until(now_us):
+            codes = rows.column("bundle", span)
+            is_known = codes >= 0
+            first, stop = self._spans[codes[is_known]].T
+            for name, current in self._current.items():
+                set_spans(current, first, stop, rows.column(name, span)[is_known])
+
+
+def set_spans(current: Ints, first: Ints, stop: Ints, values: Ints) -> None:
+    """Give values to spans of atoms, one after the other, in place.
+
+    The first atom carries the value and the others of the span 0: an atom has no report of its own.
+    """
+    if (stop - first != 1).any():
+        order = np.lexsort((stop, first))
+        starts, ends = first[order], stop[order]
+        is_same = (starts[1:] == starts[:-1]) & (ends[1:] == ends[:-1])
+        if not (is_same | (ends[:-1] <= starts[1:])).all():
+            # A bundle and what it was split into, say: the later one takes the place of the earlier.
+            for low, high, value in zip(first.tolist(), stop.tolist(), values.tolist(), strict=True):
+                current[low:high] = 0
+                current[low] = value
+            return
+        edges = np.zeros(len(current) + 1, dtype=np.int64)
+        np.add.at(edges, first, 1)
+        np.add.at(edges, stop, -1)
+        current[np.cumsum(edges)[:-1] > 0] = 0
+    # Of several values for one atom numpy keeps the last.
+    current[first] = values
 
 
 class BrokerLoads:
     """The load of each broker at grid instants, under exclusive ownership."""
 
-    def __init__(self, cluster: ClusterPlan, loads: AtomLoads, bundles: BundleMap, work: WorkDir) -> None:
+    def __init__(self, cluster: ClusterPlan, loads: AtomLoads, bundles: BundleMap) -> None:
         self._topics_by_atom = cluster.words.topics
         self._loads, self._bundles = loads, bundles
         self._n_brokers = len(cluster.timeline.roster)
-        self._reported = None if cluster.loads is None else ReportedLoads(work.read(cluster.loads)[0], self._n_brokers)
+        self._reported = None if cluster.loads is None else ReportedLoads(cluster.loads.figures, self._n_brokers)
         self._seen: NDArray[np.int32] = np.empty(0, np.int32)
         self._topics = np.zeros(self._n_brokers, dtype=np.int64)
+
+    def begin_day(self, reports: Reports, reached_us: int) -> None:
+        """Add the reports of a day; from now on only instants from `reached_us` on are asked for."""
+        self._loads.begin_day(reports, reached_us)
+        if self._reported is not None and reports.loads is not None:
+            self._reported.begin_day(reports.loads, reached_us)
 
     def at(
         self, now_us: int, owners: NDArray[np.int32], *, capacity: Floats, registered: NDArray[np.bool_], demand: Demand
@@ -276,15 +361,20 @@ class BrokerLoads:
 class SharedLoads:
     """The load of each broker at grid instants, under shared ownership: the weight it was expected to serve."""
 
-    def __init__(self, cluster: ClusterPlan, run: RunPlan, work: WorkDir) -> None:
+    def __init__(self, cluster: ClusterPlan, run: RunPlan) -> None:
         self._cluster, self._run = cluster, run
         self._n_brokers = len(cluster.timeline.roster)
-        self._reported = None if cluster.loads is None else ReportedLoads(work.read(cluster.loads)[0], self._n_brokers)
+        self._reported = None if cluster.loads is None else ReportedLoads(cluster.loads.figures, self._n_brokers)
         self._window: deque[Floats] = deque(maxlen=run.session_us // run.tick_us)
         self._open = np.zeros(self._n_brokers)
         self._spans: list[tuple[DayRows, int, int]] = []
         self._closed_at = -1
         self._figures = Load.unknown(self._n_brokers)
+
+    def begin_day(self, reports: Reports, reached_us: int) -> None:
+        """Add the reports of a day; from now on only instants from `reached_us` on are asked for."""
+        if self._reported is not None and reports.loads is not None:
+            self._reported.begin_day(reports.loads, reached_us)
 
     def serve(self, tick: Tick, served: Floats) -> None:
         """Add what each broker served in a tick, micro-units, shape (n_brokers,)."""

@@ -61,6 +61,28 @@ class RunPlan:
 
 
 @dataclass(frozen=True)
+class BrokerReports:
+    """LOADS of one cluster."""
+
+    #: parts by day; brokers have their roster numbers
+    days: Mapping[int, Sequence[Part]]
+    #: names of the figures that any row gives
+    figures: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class BundleReports:
+    """BUNDLES of one cluster."""
+
+    #: parts by day
+    days: Mapping[int, Sequence[Part]]
+    #: atoms of each bundle by its code, [first, stop), shape (n_bundles, 2)
+    spans: Ints
+    #: whether any row gives rates of messages
+    has_rates: bool
+
+
+@dataclass(frozen=True)
 class ClusterPlan:
     """One cluster: the meaning of its codes, the events that happened to it, the files with its rows."""
 
@@ -74,9 +96,11 @@ class ClusterPlan:
     assumed_capacity: float | None
     #: lookups whose logged broker is one of the cluster's
     logged: int = 0
-    #: names of the work files of LOADS and BUNDLES, None if the run has none
-    loads: str | None = None
-    bundle_loads: str | None = None
+    #: load reports, None if the run has none
+    loads: BrokerReports | None = None
+    bundle_loads: BundleReports | None = None
+    #: name of the work file with the bundles that lost their owner in the log, None if no owner is known
+    marks: str | None = None
 
     @property
     def name(self) -> str:
@@ -127,8 +151,8 @@ def new_manager(cluster: ClusterPlan, run: RunPlan, policy: Policy, seed: int, k
         assumed_capacity=cluster.assumed_capacity,
         handover_us=run.handover_us,
         # BUNDLES and LOADS are in bytes already.
-        broker_bytes=1.0 if cluster.loads or cluster.bundle_loads else per_weight,
-        bundle_bytes=1.0 if cluster.bundle_loads else per_weight,
+        broker_bytes=per_weight if cluster.loads is None and cluster.bundle_loads is None else 1.0,
+        bundle_bytes=per_weight if cluster.bundle_loads is None else 1.0,
         # Luck of a hash is luck like that of the dice: a replicate has its own of both.
         salt=str(seed),
         # A replay ends; what it forgot before would show in its figures.

@@ -1,7 +1,8 @@
-"""Run one evaluation from end to end: code the log, put it in order, replay every policy, return the sums.
+"""Run one evaluation from end to end: code the tables, put them in order, replay every policy, return the sums.
 
-Two jobs, and files between them: shares of the log are coded; every (cluster, policy, seed) is replayed from the codes,
-and facts about each cluster are gathered beside. Nothing collects the log.
+Jobs, and files between them: shares of the small tables and of the log are coded; owners are taken out of each
+cluster's log of owners; every (cluster, policy, seed) is replayed from the codes, and facts about each cluster are
+gathered beside. Nothing collects a table.
 """
 
 from __future__ import annotations
@@ -22,15 +23,16 @@ from lookup.logs.jobs import Workers, parallelism, run_tasks
 from lookup.logs.sources import Split, list_log, share_out
 from lookup.model.quoting import quantity
 from lookup.model.sentences import Argument, Sentence
-from lookup.replay.clusters import SmallInputs, plan_cluster, read_small_inputs, require_scored
+from lookup.replay.clusters import marks_of, plan_clusters, require_scored
 from lookup.replay.coding import EXTRA_FIELDS, CodingPlan, Share
 from lookup.replay.counted import check_by
 from lookup.replay.division import Costs, PolicyRun, TaskRuns, divide
-from lookup.replay.facts import ClusterFacts, FactsWalk, induced_marks
+from lookup.replay.facts import ClusterFacts, FactsWalk
 from lookup.replay.figures import known_figures, known_rates, mean_load, unknown_figures
 from lookup.replay.lint import lint
 from lookup.replay.outcome import ReplayOutcome, cycles_by_policy
 from lookup.replay.plan import ClusterPlan, RunPlan
+from lookup.replay.reports import Tables, read_tables
 from lookup.replay.shares import Coded, code_frame, code_share
 from lookup.replay.tasks import Gathered, Output, Recipe, Replayed, built_here, replay_runs, ship
 from lookup.replay.work import WorkDir
@@ -110,9 +112,8 @@ def prepare(
         InputError: if a table cannot be used, or too much of the log is unusable.
     """
     run = run_plan(settings)
-    inputs = read_small_inputs(settings, f"{work.root}/quarantine")
     again = _Run(workers, settings, work.root, work, (), progress, lambda message: None, None, None)
-    return run, again.planned(inputs, run, extras)[1]
+    return run, again.planned(again.tables(run), run, extras)[1]
 
 
 def run_plan(settings: EvaluationFile, by: Sequence[str] = ()) -> RunPlan:
@@ -158,16 +159,16 @@ class _Run:
         if problems:
             raise SettingsError(problems)
         recipe = ship(self.settings)
-        inputs = read_small_inputs(self.settings, f"{self.output}/quarantine")
-        for sentence in unknown_figures(policies, known_figures(run, inputs.loads, inputs.bundles)):
+        tables = self.tables(run)
+        for sentence in unknown_figures(policies, known_figures(run, tables)):
             self.warn(sentence)
-        idle = cannot_act(policies, known_rates(run, inputs), partial(mean_load, self.settings))
+        idle = cannot_act(policies, known_rates(run, tables), partial(mean_load, self.settings))
         for sentence in act_warnings(idle, self.settings.evaluation.incumbent):
             self.warn(sentence)
         reads = frozenset[str]().union(*(policy.reads for policy in policies))
-        coded, clusters = self.planned(inputs, run, reads & frozenset(EXTRA_FIELDS))
+        coded, clusters = self.planned(tables, run, reads & frozenset(EXTRA_FIELDS))
         require_scored(clusters, run.warmup_us)
-        replayed, gathered = self._replay(clusters, run, recipe, inputs)
+        replayed, gathered = self._replay(clusters, run, recipe)
         quiet = {cluster.name: each.facts.quiet for cluster, each in zip(clusters, gathered, strict=True)}
         findings = lint(self.settings, policies, clusters, run, quiet)
         return ReplayOutcome(
@@ -176,7 +177,7 @@ class _Run:
                 *(sums for each in gathered for sums in each.sums),
             ],
             inputs={
-                **_about_log(clusters, coded, inputs),
+                **_about_log(clusters, coded, tables),
                 **_about_facts(clusters, [each.facts for each in gathered]),
                 **_about_runs(replayed, self.settings),
                 **({"findings": [finding.document() for finding in findings]} if findings else {}),
@@ -186,30 +187,36 @@ class _Run:
             cannot_act=idle,
         )
 
-    def planned(
-        self, inputs: SmallInputs, run: RunPlan, extras: frozenset[str]
-    ) -> tuple[list[Coded], list[ClusterPlan]]:
+    def tables(self, run: RunPlan) -> Tables:
+        """Read all tables but LOOKUPS."""
+        return read_tables(
+            self.workers,
+            self.settings,
+            tick_us=run.tick_us,
+            work=self.work,
+            quarantine=f"{self.output}/quarantine",
+            progress=self.progress,
+        )
+
+    def planned(self, tables: Tables, run: RunPlan, extras: frozenset[str]) -> tuple[list[Coded], list[ClusterPlan]]:
         """Code the log, and plan every cluster that has demand.
 
         Args:
             extras: fields of requests that are coded besides bundle and properties.
         """
-        coded = self._code(inputs, run, extras)
+        coded = self._code(tables, run, extras)
         shares: dict[str, list[Share]] = {}
         for share in (share for task in coded for share in task.shares if share.counts["demand"]):
             shares.setdefault(share.cluster, []).append(share)
-        return coded, [
-            plan_cluster(name, place, of_cluster, inputs=inputs, run=run, work=self.work)
-            for place, (name, of_cluster) in enumerate(sorted(shares.items()))
-        ]
+        return coded, plan_clusters(self.workers, shares, tables=tables, run=run, work=self.work)
 
-    def _code(self, inputs: SmallInputs, run: RunPlan, extras: frozenset[str]) -> list[Coded]:
+    def _code(self, tables: Tables, run: RunPlan, extras: frozenset[str]) -> list[Coded]:
         """Job 1: every task codes a share of the log."""
         plan = CodingPlan(
             extras=extras,
             client_rules=client_rules(self.settings),
             policies=run.namespaces,
-            cuts=inputs.cuts(),
+            cuts=tables.cuts(),
             tick_us=run.tick_us,
         )
         quarantine = f"{self.output}/quarantine"
@@ -260,7 +267,7 @@ class _Run:
             self.progress(f"{quantity(refused, 'row')} went to quarantine")
 
     def _replay(
-        self, clusters: Sequence[ClusterPlan], run: RunPlan, recipe: Recipe, inputs: SmallInputs
+        self, clusters: Sequence[ClusterPlan], run: RunPlan, recipe: Recipe
     ) -> tuple[list[Replayed], list[Gathered]]:
         """Job 2: every task replays some policies over one cluster; some gather its facts as well."""
         section, policies = self.settings.evaluation, self.settings.policies
@@ -276,17 +283,15 @@ class _Run:
         runs = sum(len(task.runs) for task in tasks)
         n_policies, n_clusters = quantity(len(policies), "policy", "policies"), quantity(len(clusters), "cluster")
         self.progress(f"replaying {n_policies} over {n_clusters} in {quantity(runs, 'run')}")
-        marks = [
-            induced_marks(cluster, inputs.ownership_events(cluster.name), inputs.registrations(cluster.name))
-            for cluster in clusters
-        ]
         output, reconnect_us = Output(self.output, self.work), section.reconnect_s * MICRO
         has_log = _why_no_log(clusters) is None
 
         def replay(task: TaskRuns, clusters: Sequence[ClusterPlan]) -> str:
             """Replay some policies over one cluster; return the name of the file with the results."""
             cluster = clusters[task.cluster]
-            facts = FactsWalk(cluster, run, marks[task.cluster], reconnect_us, has_log) if task.with_facts else None
+            facts = None
+            if task.with_facts:
+                facts = FactsWalk(cluster, run, marks_of(cluster, output.work), reconnect_us, has_log)
             results = replay_runs(cluster, run, recipe, task, facts=facts, output=output)
             return output.work.dump("scored/{}-{}-{}".format(task.cluster, *task.runs[0]), results)
 
@@ -322,7 +327,7 @@ def _unsalted(policies: Sequence[Policy], clusters: Sequence[ClusterPlan], run: 
     return {policy: names for policy, names in parts.items() if names}
 
 
-def _about_log(clusters: Sequence[ClusterPlan], coded: Sequence[Coded], inputs: SmallInputs) -> dict[str, object]:
+def _about_log(clusters: Sequence[ClusterPlan], coded: Sequence[Coded], tables: Tables) -> dict[str, object]:
     """Return what was counted while the tables were read."""
     # Of all shares: one without demand may still hold redirects.
     shares = [share for task in coded for share in task.shares]
@@ -332,7 +337,7 @@ def _about_log(clusters: Sequence[ClusterPlan], coded: Sequence[Coded], inputs: 
         "lookups": counts["demand"],
         "redirects": counts["redirects"],
         "internal": counts["internal"],
-        "quarantined": sum(sum(task.quarantined.values()) for task in coded) + inputs.quarantined,
+        "quarantined": sum(sum(task.quarantined.values()) for task in coded) + tables.quarantined,
         "clusters": [cluster.name for cluster in clusters],
         "brokers": {cluster.name: len(cluster.timeline.roster) for cluster in clusters},
     }

@@ -136,7 +136,7 @@ class SharedReplay(PolicyWalk):
         self._keys = KeyCoder(cluster, policy, self._bundles)
         #: text of each key that was asked about, by code
         self._texts: dict[int, str] = {}
-        self._loads = SharedLoads(cluster, run, work)
+        self._loads = SharedLoads(cluster, run)
         self._tally = ExpectedTally(len(cluster.units[0]), run)
         self._asks_every_tick = bool(policy.reads & {"view.load", "view.now"})
         #: ticks to be replayed together
@@ -144,6 +144,7 @@ class SharedReplay(PolicyWalk):
 
     def day(self, ticks: Sequence[Tick]) -> None:
         """Replay the ticks of one day."""
+        self._loads.begin_day(ticks[0].reports, ticks[0].start_us - self._run.tick_us)
         for tick in ticks:
             if self._pending and self._is_cut(self._pending[-1], tick):
                 self._settle()

@@ -1,9 +1,13 @@
-"""Read the small tables of a run, on the driver: BROKERS and OWNERSHIP as events, LOADS and BUNDLES as numbers."""
+"""Read the rows of BROKERS, LOADS, BUNDLES and OWNERSHIP: each as what it says, or as a row that cannot be used.
+
+BROKERS is read on the driver, which plans a run by it. The others have a row for every report or change of owner, and
+are read in tasks: `reports.py`.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,94 +20,92 @@ from lookup.errors import InputError, InvalidNameError
 from lookup.logs.columns import MAX_WEIGHT, check_row
 from lookup.logs.rows import Quarantined
 from lookup.logs.schema import CANONICAL
-from lookup.logs.sources import list_log, open_parquet
+from lookup.logs.sources import LogFile, list_log, open_parquet
 from lookup.model import RESOURCES, BrokerLoadData, BrokerLookupData, Roster
 from lookup.model.documents import TableName
 from lookup.model.load_data import broker_load_from_json, bundle_stats_from_json
-from lookup.replay.atoms import Atoms
 from lookup.replay.timeline import OwnershipEvent, Registration
 
 __all__ = [
-    "DETAILS", "THROUGHPUT", "Reported", "SmallTable", "broker_numbers", "bundle_numbers", "bundle_rows", "load_rows",
-    "ownership_events", "registrations", "reported_load",
+    "CONVERTERS", "DETAILS", "FIGURES", "THROUGHPUT", "ReadRow", "Registrations", "Reported", "broker_numbers",
+    "given_figures", "load_figures", "micro_figures", "read_rows", "registrations", "reported_load",
 ]  # fmt: skip
 
 
-@dataclass
-class SmallTable:
-    """Rows of one table by cluster, and what could not be used."""
+@dataclass(frozen=True, slots=True)
+class ReadRow:
+    """A row of a table: its columns, and in `value` what it says."""
 
-    rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    quarantined: list[Quarantined] = field(default_factory=list)
-
-    def of(self, cluster: str) -> list[dict[str, Any]]:
-        """Return the rows of one cluster in order of time, ties in order of the files."""
-        return sorted(self.rows.get(cluster, []), key=lambda row: int(row["ts"]))
+    cluster: str
+    ts_us: int
+    columns: Mapping[str, Any]
+    value: Any
 
 
-def _read_small(path: str | None, table: TableName, convert: Callable[[dict[str, Any]], Any]) -> SmallTable:
-    """Read a table whole; rows that cannot be used go to quarantine.
+def read_rows(
+    table: TableName, rows: pa.RecordBatch | pa.Table, file: LogFile, first_row: int = 0
+) -> Iterator[ReadRow | Quarantined]:
+    """Yield each row of a table, or the reason why it cannot be used.
 
     Args:
-        convert: turns a row into what `value` of the kept row will hold, or raises.
+        rows: columns of the table, those that the file has.
+        first_row: rows of the file before these.
+
+    Raises:
+        InputError: if a column holds bytes that are no text.
+    """
+    ts = rows.column("ts")
+    # Nanoseconds are cut off: a replay counts in µs.
+    if pa.types.is_timestamp(ts.type):
+        ts = ts.cast(pa.timestamp("us", ts.type.tz), safe=False)
+    try:
+        plain: list[dict[str, Any]] = rows.set_column(
+            rows.schema.get_field_index("ts"), "ts", ts.cast(pa.int64())
+        ).to_pylist()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file.path}: holds bytes that are no text in UTF-8: {error}") from None
+    for line, row in enumerate(plain, start=first_row + 1):
+        row["cluster"] = row.get("cluster") if file.cluster is None else file.cluster
+        # JSON is parsed by the converter, which knows its keys as well.
+        checked = check_row(table, row, reads_json=False)
+        if not isinstance(checked, str):
+            try:
+                yield ReadRow(checked["cluster"], checked["ts"], checked, CONVERTERS[table](checked))
+            except (InputError, InvalidNameError) as error:
+                checked = str(error)
+        if isinstance(checked, str):
+            yield Quarantined(file.path, line, checked, str(row)[:200])
+
+
+@dataclass
+class Registrations:
+    """The rows of BROKERS by cluster, and what could not be used."""
+
+    rows: dict[str, list[Registration]] = field(default_factory=dict)
+    quarantined: list[Quarantined] = field(default_factory=list)
+
+    def of(self, cluster: str) -> list[Registration]:
+        """Return the rows of one cluster in order of time, ties in order of the files."""
+        return sorted(self.rows.get(cluster, []), key=lambda row: row.ts_us)
+
+
+def registrations(path: str | None) -> Registrations:
+    """Read BROKERS.
 
     Raises:
         InputError: if the path holds no such table.
     """
-    small = SmallTable()
-    for file in list_log(path, table) if path is not None else ():
-        names = [name for name in CANONICAL[table].names if name in file.columns]
+    read = Registrations()
+    for file in list_log(path, "brokers") if path is not None else ():
+        names = [name for name in CANONICAL["brokers"].names if name in file.columns]
         with open_parquet(file.path) as parquet:
-            read = parquet.read(columns=names, use_threads=False)
-        ts = read.column("ts")
-        # Nanoseconds are cut off: a replay counts in µs.
-        if pa.types.is_timestamp(ts.type):
-            ts = ts.cast(pa.timestamp("us", ts.type.tz), safe=False)
-        try:
-            rows: list[dict[str, Any]] = read.set_column(
-                read.column_names.index("ts"), "ts", ts.cast(pa.int64())
-            ).to_pylist()
-        except UnicodeDecodeError as error:
-            raise InputError(f"{file.path}: holds bytes that are no text in UTF-8: {error}") from None
-        for line, row in enumerate(rows, start=1):
-            row["cluster"] = row.get("cluster") if file.cluster is None else file.cluster
-            # JSON is parsed by `convert`, which knows its keys as well.
-            checked = check_row(table, row, reads_json=False)
-            if isinstance(checked, str):
-                reason = checked
+            rows = parquet.read(columns=names, use_threads=False)
+        for row in read_rows("brokers", rows, file):
+            if isinstance(row, Quarantined):
+                read.quarantined.append(row)
             else:
-                try:
-                    checked["value"] = convert(checked)
-                except (InputError, InvalidNameError) as error:
-                    reason = str(error)
-                else:
-                    small.rows.setdefault(checked["cluster"], []).append(checked)
-                    continue
-            small.quarantined.append(Quarantined(file.path, line, reason, str(row)[:200]))
-    return small
-
-
-def registrations(path: str | None) -> SmallTable:
-    """Read BROKERS; each row's `value` is a `Registration`."""
-
-    def convert(row: dict[str, Any]) -> Registration:
-        """Return what a row says of a broker's registration."""
-        text = row.get("lookup_data")
-        data = None if text is None else BrokerLookupData.from_json(text)
-        return Registration(row["ts"], row["broker"], row["event"], data)
-
-    return _read_small(path, "brokers", convert)
-
-
-def ownership_events(path: str | None) -> SmallTable:
-    """Read OWNERSHIP; each row's `value` is an `OwnershipEvent`."""
-
-    def convert(row: dict[str, Any]) -> OwnershipEvent:
-        """Return what a row says happened to a bundle."""
-        boundaries = tuple(int(text, 16) for text in row.get("boundaries", ()))
-        return OwnershipEvent(row["ts"], row["bundle"], row["event"], row.get("broker"), row.get("by"), boundaries)
-
-    return _read_small(path, "ownership", convert)
+                read.rows.setdefault(row.cluster, []).append(row.value)
+    return read
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +130,16 @@ DETAILS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def load_rows(path: str | None) -> SmallTable:
-    """Read LOADS; each row's `value` is a `Reported` with a `BrokerLoadData`."""
-    return _read_small(path, "loads", lambda row: reported_load(row["load"]))
+def _registration(row: Mapping[str, Any]) -> Registration:
+    text = row.get("lookup_data")
+    data = None if text is None else BrokerLookupData.from_json(text)
+    return Registration(row["ts"], row["broker"], row["event"], data)
+
+
+def _ownership_event(row: Mapping[str, Any]) -> OwnershipEvent:
+    """Return what a row of OWNERSHIP says happened to a bundle."""
+    boundaries = tuple(int(text, 16) for text in row.get("boundaries", ()))
+    return OwnershipEvent(row["ts"], row["bundle"], row["event"], row.get("broker"), row.get("by"), boundaries)
 
 
 def reported_load(text: str) -> Reported:
@@ -142,79 +151,89 @@ def reported_load(text: str) -> Reported:
     return Reported(broker_load_from_json(text), _given_in(text))
 
 
-def bundle_rows(path: str | None) -> SmallTable:
-    """Read BUNDLES; each row's `value` is a `Reported` with a `NamespaceBundleStats`."""
-
-    def convert(row: dict[str, Any]) -> Reported:
-        stats = bundle_stats_from_json(row["stats"])
-        if stats.msg_throughput_in + stats.msg_throughput_out > MAX_WEIGHT:
-            raise InputError(f"msgThroughputIn + msgThroughputOut is above {MAX_WEIGHT:g} bytes per second")
-        if stats.msg_rate_in + stats.msg_rate_out > MAX_WEIGHT:
-            raise InputError(f"msgRateIn + msgRateOut is above {MAX_WEIGHT:g} messages per second")
-        return Reported(stats, _given_in(row["stats"]))
-
-    return _read_small(path, "bundles", convert)
+def _reported_bundle(row: Mapping[str, Any]) -> Reported:
+    stats = bundle_stats_from_json(row["stats"])
+    if stats.msg_throughput_in + stats.msg_throughput_out > MAX_WEIGHT:
+        raise InputError(f"msgThroughputIn + msgThroughputOut is above {MAX_WEIGHT:g} bytes per second")
+    if stats.msg_rate_in + stats.msg_rate_out > MAX_WEIGHT:
+        raise InputError(f"msgRateIn + msgRateOut is above {MAX_WEIGHT:g} messages per second")
+    return Reported(stats, _given_in(row["stats"]))
 
 
-def broker_numbers(rows: Iterable[dict[str, Any]], roster: Roster) -> Mapping[str, NDArray[Any]]:
-    """Return LOADS in columns: ts, broker (number), usage, load (bytes per second), and what else any row gives.
+#: By table, what turns the columns of a row into what it says, or raises.
+CONVERTERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
+    "brokers": _registration,
+    "ownership": _ownership_event,
+    "loads": lambda row: reported_load(row["load"]),
+    "bundles": _reported_bundle,
+}
 
-    That may be max_usage, smoothed_throughput, rate (messages per second), topics and, by their names, percentages of
-    resources; NaN in rows that do not give it.
-    """
-    numbered = [(row["ts"], roster.number(row["broker"]), row["value"]) for row in rows]
-    kept = [(ts, number, reported) for ts, number, reported in numbered if number is not None]
-    reports = [reported for _, _, reported in kept]
-    columns: dict[str, NDArray[Any]] = {
-        "ts": np.array([ts for ts, _, _ in kept], dtype=np.int64),
-        "broker": np.array([number for _, number, _ in kept], dtype=np.int64),
-        "usage": np.array([reported.record.weighted_max_ema for reported in reports], dtype=np.float64),
-        "load": np.array([reported.record.msg_throughput for reported in reports], dtype=np.float64),
-    }
-    for name, (keys, figure) in _FIGURES.items():
-        if any(reported.gives(keys) for reported in reports):
-            values = [figure(reported.record) if reported.gives(keys) else np.nan for reported in reports]
-            columns[name] = np.array(values, dtype=np.float64)
-    return columns
+
+def _given_in(text: str) -> frozenset[str]:
+    """Return the keys that a JSON object gives a value."""
+    return frozenset(key for key, value in json.loads(text).items() if value is not None)
 
 
 def _percent(resource: str) -> Callable[[BrokerLoadData], float]:
     return lambda load: float(getattr(load, resource).percent_usage)
 
 
-#: Figures that a row of LOADS may give besides, with their keys. If one resource is given all count as given.
-_FIGURES: Mapping[str, tuple[Iterable[str], Callable[[BrokerLoadData], float]]] = {
+#: Figures that a row of LOADS may give besides usage and load, with their keys. If one resource is given all count as
+#: given.
+FIGURES: Mapping[str, tuple[Iterable[str], Callable[[BrokerLoadData], float]]] = {
     "max_usage": (("maxResourceUsage",), lambda load: load.max_resource_usage),
     "smoothed_throughput": (("msgThroughputEMA",), lambda load: load.msg_throughput_ema),
     "rate": (DETAILS["rates"], lambda load: load.msg_rate),
-    "topics": (DETAILS["topics"], lambda load: load.topics),
+    "topics": (DETAILS["topics"], lambda load: float(load.topics)),
     **{name: (DETAILS["resources"], _percent(name)) for name in RESOURCES},
 }
 
 
-def bundle_numbers(rows: Iterable[dict[str, Any]], atoms: Atoms) -> Mapping[str, NDArray[Any]]:
-    """Return BUNDLES in columns: ts, first and stop (atoms), micro (micro-units of load per second).
+def load_figures(reports: Iterable[Reported]) -> dict[str, NDArray[np.float64]]:
+    """Return LOADS in columns: usage, load (bytes per second), and each of FIGURES, NaN where a row does not give it.
 
-    If any row gives rates of messages there is also `rate`, in millionths per second; 0 in rows that do not.
+    These are max_usage, smoothed_throughput, rate (messages per second), topics and, by their names, percentages of
+    resources.
     """
-    sliced = [(row["ts"], atoms.slice_of(row["bundle"]), row["value"]) for row in rows]
-    kept = [(ts, span, reported) for ts, span, reported in sliced if span is not None]
-    stats = [reported.record for _, _, reported in kept]
-    columns: dict[str, NDArray[Any]] = {
-        "ts": np.array([ts for ts, _, _ in kept], dtype=np.int64),
-        "first": np.array([span.start for _, span, _ in kept], dtype=np.int64),
-        "stop": np.array([span.stop for _, span, _ in kept], dtype=np.int64),
-        "micro": _micro(each.msg_throughput_in + each.msg_throughput_out for each in stats),
+    reports = list(reports)
+    columns = {
+        "usage": [reported.record.weighted_max_ema for reported in reports],
+        "load": [reported.record.msg_throughput for reported in reports],
     }
-    if any(reported.gives(DETAILS["rates"]) for _, _, reported in kept):
-        columns["rate"] = _micro(each.msg_rate_in + each.msg_rate_out for each in stats)
-    return columns
+    for name, (keys, figure) in FIGURES.items():
+        columns[name] = [figure(reported.record) if reported.gives(keys) else np.nan for reported in reports]
+    return {name: np.array(values, dtype=np.float64) for name, values in columns.items()}
+
+
+def micro_figures(reports: Sequence[Reported]) -> dict[str, NDArray[np.int64]]:
+    """Return BUNDLES in columns: `micro`, bytes per second, and `rate`, messages per second, both in millionths."""
+    stats = [report.record for report in reports]
+    return {
+        "micro": _micro(each.msg_throughput_in + each.msg_throughput_out for each in stats),
+        "rate": _micro(each.msg_rate_in + each.msg_rate_out for each in stats),
+    }
 
 
 def _micro(figures: Iterable[float]) -> NDArray[np.int64]:
     return np.array([round(figure * MICRO) for figure in figures], dtype=np.int64)
 
 
-def _given_in(text: str) -> frozenset[str]:
-    """Return the keys that a JSON object gives a value."""
-    return frozenset(key for key, value in json.loads(text).items() if value is not None)
+def broker_numbers(rows: Iterable[tuple[int, str, Reported]], roster: Roster) -> Mapping[str, NDArray[Any]]:
+    """Return reports in columns: ts, broker (number), and those of `load_figures` that any of them gives.
+
+    Args:
+        rows: time (µs), broker and report of each; brokers that the roster lacks are left out.
+    """
+    kept = [(ts, number, report) for ts, name, report in rows if (number := roster.number(name)) is not None]
+    reports = [report for _, _, report in kept]
+    figures, given = load_figures(reports), frozenset[str]().union(*(report.given for report in reports))
+    return {
+        "ts": np.array([ts for ts, _, _ in kept], dtype=np.int64),
+        "broker": np.array([number for _, number, _ in kept], dtype=np.int64),
+        **{name: figures[name] for name in given_figures(given)},
+    }
+
+
+def given_figures(given: Collection[str]) -> tuple[str, ...]:
+    """Return the names of the figures of LOADS that reports with some keys give."""
+    return ("usage", "load", *(name for name, (keys, _) in FIGURES.items() if not set(keys).isdisjoint(given)))

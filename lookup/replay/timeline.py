@@ -69,7 +69,13 @@ class ClusterEvents:
     """All that logs and settings say about one cluster, before it is cut into ticks."""
 
     registrations: Sequence[Registration] = ()
-    ownership: Sequence[OwnershipEvent] = ()
+    #: splits, and unloads by an admin, in order of time
+    splits: Sequence[OwnershipEvent] = ()
+    unloads: Sequence[OwnershipEvent] = ()
+    #: owners at the first lookup, by bundle
+    owners: Mapping[str, str] = field(default_factory=dict)
+    #: logged unloads by a policy, which a replay does not repeat
+    ignored_unloads: int = 0
     #: what settings say about brokers, by id: capacity, location, profile
     brokers: Mapping[str, Broker] = field(default_factory=dict)
 
@@ -169,13 +175,11 @@ def build_timeline(events: ClusterEvents, *, first_us: int, last_us: int, tick_u
     """
     start, end = first_us // tick_us * tick_us, (last_us // tick_us + 1) * tick_us
     # A policy's own unloads are what a replay decides anew; splits and an admin's unloads happen to any policy.
-    splits = [event for event in events.ownership if event.event == "split"]
-    unloads = [event for event in events.ownership if event.event == "unloaded" and event.by == "admin"]
     later: dict[int, TickEvents] = {}
-    for event in (event for event in splits if first_us < event.ts_us < end):
+    for event in (event for event in events.splits if first_us < event.ts_us < end):
         before = later.get(event.ts_us, TickEvents())
         later[event.ts_us] = replace(before, splits=(*before.splits, (event.bundle, children_of(event))))
-    for event in (event for event in unloads if first_us < event.ts_us < end):
+    for event in (event for event in events.unloads if first_us < event.ts_us < end):
         before = later.get(event.ts_us, TickEvents())
         later[event.ts_us] = replace(before, unloads=(*before.unloads, event.bundle))
     registrations = sorted(
@@ -185,15 +189,6 @@ def build_timeline(events: ClusterEvents, *, first_us: int, last_us: int, tick_u
     cuts = {*later, *(event.ts_us for event in registrations if event.ts_us >= start)}
     starts = np.array(sorted({*range(start, end, tick_us), *cuts}), dtype=np.int64)
     registry = _epochs(registrations, events.brokers, starts)
-    owners: dict[str, str] = {}
-    for event in sorted(
-        (event for event in events.ownership if event.ts_us <= first_us), key=lambda event: event.ts_us
-    ):
-        owner = owners.pop(event.bundle, None)
-        if event.event == "owned" and event.broker is not None:
-            owners[event.bundle] = event.broker
-        elif event.event == "split" and owner is not None:
-            owners.update(dict.fromkeys(children_of(event), owner))
     # Tick 0 has the registry of the beginning, events or not.
     busy = sorted({0, *np.searchsorted(starts, sorted(cuts)).tolist()})
     return Timeline(
@@ -203,10 +198,10 @@ def build_timeline(events: ClusterEvents, *, first_us: int, last_us: int, tick_u
             tick: replace(later.get(int(starts[tick]), TickEvents()), registry=registry.get(tick)) for tick in busy
         },
         roster=registry[0][0],
-        initial_splits=tuple((event.bundle, children_of(event)) for event in splits if event.ts_us <= first_us),
-        owners=owners,
+        initial_splits=tuple((event.bundle, children_of(event)) for event in events.splits if event.ts_us <= first_us),
+        owners=events.owners,
         restore_tick=int(np.searchsorted(starts, first_us, side="right")) - 1,
-        ignored_unloads=sum(event.event == "unloaded" and event.by != "admin" for event in events.ownership),
+        ignored_unloads=events.ignored_unloads,
     )
 
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from lookup.replay.atoms import AtomRule, Atoms
 from lookup.replay.coding import EXTRA_FIELDS, Share, properties_text
-from lookup.replay.days import Codes, Recoding, narrowed
+from lookup.replay.days import Codes, narrowed
 
-__all__ = ["ClusterWords", "merge_words", "recoding_of"]
+__all__ = ["ClusterWords", "merge_words", "recoding_of", "short_codes"]
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ def merge_words(cluster: str, rule: AtomRule, shares: Sequence[Share]) -> Cluste
     )
 
 
-def recoding_of(words: ClusterWords, share: Share, brokers: Mapping[str, int]) -> Recoding:
-    """Return the maps from one task's codes to the cluster's.
+def recoding_of(words: ClusterWords, share: Share, brokers: Mapping[str, int]) -> Mapping[str, Codes]:
+    """Return the maps from one task's codes to the cluster's, by column.
 
     Args:
         brokers: roster numbers by everything a log may call a broker.
@@ -93,13 +93,13 @@ def recoding_of(words: ClusterWords, share: Share, brokers: Mapping[str, int]) -
         for name in share.extras
         if name in words.extras
     }
-    return Recoding(
-        atom=narrowed(_atom_map(words.atoms, share)),
-        properties=_codes(-1 if text is None else by_text[text] for text in share.properties),
-        # Code -1, no broker, is an index as well: that of the last entry.
-        broker=_codes([*(brokers.get(text, -2) for text in share.brokers), -1]),
-        extras={name: _codes(codes[text] for text in share.extras[name]) for name, codes in extras.items()},
-    )
+    return {
+        "atom": narrowed(_atom_map(words.atoms, share)),
+        "properties": short_codes(-1 if text is None else by_text[text] for text in share.properties),
+        # -1 for no broker, -2 for one that the roster does not know. Code -1 is an index as well: that of the last.
+        "broker": short_codes([*(brokers.get(text, -2) for text in share.brokers), -1]),
+        **{name: short_codes(codes[text] for text in share.extras[name]) for name, codes in extras.items()},
+    }
 
 
 def _atom_map(atoms: Atoms, share: Share) -> NDArray[np.int32]:
@@ -111,6 +111,6 @@ def _atom_map(atoms: Atoms, share: Share) -> NDArray[np.int32]:
     return np.concatenate(codes)
 
 
-def _codes(values: Iterable[int]) -> Codes:
-    # A column of a log is decoded by them, so they are as short as can be.
+def short_codes(values: Iterable[int]) -> Codes:
+    """Return codes in the smallest integers that hold them: a column of a log is decoded by them."""
     return narrowed(np.array(list(values), dtype=np.int32))

@@ -5,7 +5,7 @@ Days without lookups have ticks too: time does not stop for a quiet cluster.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,16 +18,26 @@ from lookup.engine.reporting import ReportBoard
 from lookup.model import Load, Roster
 from lookup.replay.atoms import BundleMap
 from lookup.replay.cells import CellLedger
-from lookup.replay.days import DayRows, day_rows, days_of
+from lookup.replay.days import DayRows, Part, day_rows, days_of, joined, standing
 from lookup.replay.plan import ClusterPlan, RunPlan, new_manager
 from lookup.replay.requests import RequestMaker
 from lookup.replay.timeline import TickEvents
 from lookup.replay.work import WorkDir
 
-__all__ = ["ClusterWalk", "PolicyWalk", "Publications", "Registry", "Tick", "Walker", "walk_days", "walk_together"]
+__all__ = [
+    "ClusterWalk", "PolicyWalk", "Publications", "Registry", "Reports", "Tick", "Walker", "walk_days", "walk_together",
+]  # fmt: skip
 
 _NO_EVENTS = TickEvents()
 _NO_ROWS = DayRows({"ts": np.empty(0, np.int64)}, {})
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """The rows of LOADS and BUNDLES of a day, None if the run has none; those of the first day begin with what held."""
+
+    loads: DayRows | None = None
+    bundles: DayRows | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +52,8 @@ class Tick:
     rows: DayRows
     low: int
     high: int
+    #: of the whole day
+    reports: Reports
 
 
 class Registry:
@@ -85,11 +97,18 @@ def walk_days(cluster: ClusterPlan, run: RunPlan, work: WorkDir) -> Iterator[lis
     timeline = cluster.timeline
     starts = timeline.bounds[:-1]
     days = days_of(starts, run.tick_us)
-    for day in np.unique(days).tolist():
+    walked = np.unique(days).tolist()
+    for day in walked:
         parts = cluster.days.get(day)
         rows = _NO_ROWS if parts is None else day_rows(work, parts)
         first, stop = np.searchsorted(days, [day, day + 1]).tolist()
         borders = np.searchsorted(rows.ts, timeline.bounds[first : stop + 1]).tolist()
+        reports = Reports(
+            *(
+                None if table is None else _reported(table.days, name, day, work, is_first=day == walked[0])
+                for table, name in ((cluster.loads, "broker"), (cluster.bundle_loads, "bundle"))
+            )
+        )
         yield [
             Tick(
                 number,
@@ -100,9 +119,21 @@ def walk_days(cluster: ClusterPlan, run: RunPlan, work: WorkDir) -> Iterator[lis
                 rows,
                 borders[number - first],
                 borders[number - first + 1],
+                reports,
             )
             for number in range(first, stop)
         ]
+
+
+def _reported(days: Mapping[int, Sequence[Part]], name: str, day: int, work: WorkDir, *, is_first: bool) -> DayRows:
+    """Return the reports of a day.
+
+    Args:
+        name: column of what a report is of.
+        is_first: nothing was read before: reports of earlier days come along, the last one of each name.
+    """
+    held = [standing(day_rows(work, parts), name) for early, parts in sorted(days.items()) if is_first and early < day]
+    return joined([*held, *([day_rows(work, days[day])] if day in days else [])])
 
 
 class ClusterWalk:

@@ -92,14 +92,14 @@ def view_of(records: Mapping[str, tuple[str, str | None]], ts_us: int, surroundi
             registration = Registration(ts_us, broker, "registered", BrokerLookupData.from_json(data))
             brokers.append(registration.applied_to(Broker(broker, property_prefix=surroundings.prefix)))
             if load is not None:
-                rows.append({"ts": 0, "broker": broker, "value": reported_load(load)})
+                rows.append((0, broker, reported_load(load)))
         except InputError as error:
             raise InputError(f"broker {broker}: {error}") from None
     roster = Roster(brokers)
     base = Load.unknown(len(roster))
-    load_figures = ReportedLoads(broker_numbers(rows, roster), len(roster)).figures(0, base) if rows else base
+    shown = ReportedLoads.of(broker_numbers(rows, roster), len(roster)).figures(0, base) if rows else base
     reference = f"{view_digest(records)}@{ts_us}"
-    return View(reference, ts_us, records, roster, load_figures.read_only(), surroundings)
+    return View(reference, ts_us, records, roster, shown.read_only(), surroundings)
 
 
 def view_digest(records: Mapping[str, tuple[str, str | None]]) -> str:

@@ -10,11 +10,13 @@ from typing import Any, TypeVar
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import load_plugins
 from lookup.engine.policy import Policy
+from lookup.logs.jobs import InProcess
 from lookup.logs.sources import list_log, share_out
-from lookup.replay.clusters import SmallInputs, plan_cluster, read_small_inputs
+from lookup.replay.clusters import plan_clusters
 from lookup.replay.coding import EXTRA_FIELDS, CodingPlan, Share
 from lookup.replay.days import DayRows, day_rows
 from lookup.replay.plan import ClusterPlan, RunPlan
+from lookup.replay.reports import Tables, read_tables
 from lookup.replay.run import run_plan
 from lookup.replay.shares import code_share
 from lookup.replay.walk import Tick, Walker, walk_days, walk_together
@@ -41,7 +43,7 @@ class Planned:
     run: RunPlan
     work: WorkDir
     shares: Sequence[Share]
-    inputs: SmallInputs
+    tables: Tables
 
     @property
     def rows(self) -> DayRows:
@@ -107,17 +109,11 @@ def planned(
         write_rows(held, name, folder / f"{name}.parquet")
     inputs = {name: str(folder / f"{name}.parquet") for name in tables or {}} | {"lookups": str(folder / "lookups")}
     file = settings(inputs=inputs, **given)
-    run, work, small = (
-        run_plan(file),
-        WorkDir(str(folder / "work")),
-        read_small_inputs(file, str(folder / "quarantine")),
-    )
-    plan = CodingPlan(frozenset(EXTRA_FIELDS), client_rules(file), run.namespaces, small.cuts(), run.tick_us)
+    run, work, quarantine = run_plan(file), WorkDir(str(folder / "work")), str(folder / "quarantine")
+    others = read_tables(InProcess(), file, tick_us=run.tick_us, work=work, quarantine=quarantine)
+    plan = CodingPlan(frozenset(EXTRA_FIELDS), client_rules(file), run.namespaces, others.cuts(), run.tick_us)
     splits = share_out(list_log(str(folder / "lookups")), tasks)
-    coded = [
-        code_share(task, share, plan, work=work, quarantine=str(folder / "quarantine"))
-        for task, share in enumerate(splits)
-    ]
+    coded = [code_share(task, share, plan, work=work, quarantine=quarantine) for task, share in enumerate(splits)]
     shares = [share for one in coded for share in one.shares]
-    cluster = plan_cluster("east", 0, shares, inputs=small, run=run, work=work)
-    return Planned(cluster, run, work, shares, small)
+    (cluster,) = plan_clusters(InProcess(), {"east": shares}, tables=others, run=run, work=work)
+    return Planned(cluster, run, work, shares, others)

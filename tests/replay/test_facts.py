@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from lookup.replay.facts import ClusterFacts, FactsWalk, induced_marks
+from lookup.replay.clusters import marks_of
+from lookup.replay.facts import ClusterFacts, FactsWalk
 from tests.replay.plans import NOON, WHOLE, Planned, lookup, planned
 from tests.replay.worlds import MICRO
 
@@ -19,7 +20,7 @@ def _event(second: int, event: str, **values: Any) -> dict[str, Any]:
 
 
 def _facts(plan: Planned, *, has_log: bool = False) -> ClusterFacts:
-    marks = induced_marks(plan.cluster, plan.inputs.ownership_events("east"), plan.inputs.registrations("east"))
+    marks = marks_of(plan.cluster, plan.work)
     return plan.shown_to(FactsWalk(plan.cluster, plan.run, marks, 30 * MICRO, has_log)).facts()
 
 

@@ -29,7 +29,7 @@ def _planned(folder: Path, *, load: Any = None, bundle: Any = None, **section: A
 
 def _known(folder: Path, **given: Any) -> set[str]:
     plan = _planned(folder, **given)
-    known = known_figures(plan.run, plan.inputs.loads, plan.inputs.bundles)
+    known = known_figures(plan.run, plan.tables)
     return {name.rpartition(".")[2] for name in known}
 
 
@@ -97,7 +97,7 @@ def test_it_is_said_before_the_run(tmp_path: Path) -> None:
 def test_tables_tell_which_rates_are_known(tmp_path: Path, given: dict[str, Any], expected: tuple[Any, ...]) -> None:
     """Bytes of BUNDLES, with reported load of LOADS too; what is stated counts only without BUNDLES."""
     plan = _planned(tmp_path, **given)
-    rates = known_rates(plan.run, plan.inputs)
+    rates = known_rates(plan.run, plan.tables)
 
     assert (rates.has_bytes, rates.has_messages) == expected[:2]
     assert rates.has_bytes or expected[2] in rates.why

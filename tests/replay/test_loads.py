@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lookup.model import RESOURCES, BundleLoad
 from lookup.model.load import Load
 from lookup.replay.atoms import BundleMap
-from lookup.replay.loads import AtomLoads, BrokerLoads, Demand, ReportedLoads
+from lookup.replay.days import DayRows
+from lookup.replay.loads import AtomLoads, BrokerLoads, Demand, ReportedLoads, set_spans
 from tests.replay.plans import NOON, TOPIC, WHOLE, Planned, lookup, planned
 from tests.replay.worlds import MICRO
 
@@ -21,7 +24,7 @@ OTHER = "persistent://t/o/x"
 
 
 def _windows(plan: Planned) -> list[list[int] | None]:
-    loads, found = AtomLoads(plan.cluster, plan.run, plan.work), []
+    loads, found = AtomLoads(plan.cluster, plan.run), []
     for tick in plan.ticks:
         if tick.is_grid:
             loads.close_cell(tick.start_us)
@@ -61,7 +64,8 @@ def test_reported_bundles_take_the_place_of_weights(tmp_path: Path) -> None:
         for at, text in zip((0, 60), stats, strict=True)
     ]
     plan = planned(tmp_path, [lookup(0), lookup(119)], tables={"bundles": rows})
-    loads = AtomLoads(plan.cluster, plan.run, plan.work)
+    loads = AtomLoads(plan.cluster, plan.run)
+    loads.begin_day(plan.ticks[0].reports, NOON)
     found = []
     for instant in (NOON, NOON + 60 * MICRO):
         loads.close_cell(instant)
@@ -73,7 +77,7 @@ def test_reported_bundles_take_the_place_of_weights(tmp_path: Path) -> None:
 def test_a_report_holds_until_the_next() -> None:
     """Brokers without a report are unknown; later rows take the place of earlier ones."""
     columns: dict[str, Any] = {"ts": [1, 5, 5], "broker": [0, 0, 1], "usage": [0.1, 0.2, 0.3], "load": [1.0, 2.0, 3.0]}
-    reported = ReportedLoads({key: np.array(value) for key, value in columns.items()}, 3)
+    reported = ReportedLoads.of({key: np.array(value) for key, value in columns.items()}, 3)
 
     before = reported.at(4)
     assert before["usage"][0] == 0.1
@@ -89,7 +93,7 @@ def test_what_is_reported_takes_the_place_of_what_is_measured() -> None:
     full = least | {"topics": [3.0], "rate": [70.0], "max_usage": [0.2], "smoothed_throughput": [4.0]}
     full |= {name: [float(place)] for place, name in enumerate(RESOURCES)}
     bare, rich = (
-        ReportedLoads({key: np.array(value) for key, value in columns.items()}, 2).figures(1, measured)
+        ReportedLoads.of({key: np.array(value) for key, value in columns.items()}, 2).figures(1, measured)
         for columns in (least, full)
     )
 
@@ -110,8 +114,9 @@ def _figures_of_one(folder: Path, *, load: dict[str, float] | None = None, rate:
         tables["loads"] = [{"ts": NOON, "cluster": "east", "broker": "a:1", "load": json.dumps(load)}]
     source = {"load": "simulated" if load is None else "reported"}
     plan = planned(folder, [lookup(0)], tables=tables, evaluation=source)
-    loads = AtomLoads(plan.cluster, plan.run, plan.work)
-    brokers = BrokerLoads(plan.cluster, loads, BundleMap(plan.cluster.words.atoms), plan.work)
+    loads = AtomLoads(plan.cluster, plan.run)
+    brokers = BrokerLoads(plan.cluster, loads, BundleMap(plan.cluster.words.atoms))
+    brokers.begin_day(plan.ticks[0].reports, NOON)
     loads.close_cell(NOON)
     known = {"capacity": np.array([10.0, 10.0]), "registered": np.array([True, True])}
     return brokers.at(NOON, np.array([0], np.int32), demand=Demand(plan.cluster, [], 60.0), **known)
@@ -144,6 +149,30 @@ def test_rates_of_brokers_and_bundles_are_in_one_unit(
     assert found.bundle_unit == "bytes/s"
 
 
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 6), st.integers(0, 9)), max_size=6))
+def test_values_of_spans_are_set_one_after_the_other(rows: list[tuple[int, int, int]]) -> None:
+    """Whether spans are alike, apart or overlap: the last one counts, and its first atom carries the value."""
+    spans = [(first, min(first + size, 6), value) for first, size, value in rows]
+    expected = [7] * 6
+    for first, stop, value in spans:
+        expected[first:stop] = [value, *([0] * (stop - first - 1))]
+
+    found = np.full(6, 7)
+    set_spans(found, *np.array(spans, dtype=np.int64).reshape(-1, 3).T)
+
+    assert found.tolist() == expected
+
+
+def test_reports_are_taken_in_as_far_as_they_are_asked_for() -> None:
+    """A day's last minute is held until the next day asks; what came before is not held."""
+    reported = ReportedLoads(["usage"], 1)
+    for first in (0, 100):
+        columns: dict[str, Any] = {"ts": [first, first + 60, first + 70], "broker": [0, 0, -1], "usage": [first, 7, 9]}
+        reported.begin_day(DayRows({key: np.array(value) for key, value in columns.items()}, {}), first - 50)
+
+    assert [reported.at(instant)["usage"][0] for instant in (50, 60, 99, 100, 160)] == [0, 7, 7, 100, 7]
+
+
 def test_demand_is_told_by_the_values_of_a_label(tmp_path: Path) -> None:
     """Weight per second of the given rows by value; labels that nobody sent are unknown."""
     rows = [
@@ -161,8 +190,8 @@ def test_a_broker_carries_what_its_bundles_weigh(tmp_path: Path) -> None:
     """Load goes with the owner; topics are the log's in the bundles it owns; top bundles ascend."""
     rows = [lookup(0, weight=6.0), lookup(1, topic=OTHER, weight=12.0), lookup(60)]
     plan = planned(tmp_path, rows)
-    bundles, loads = BundleMap(plan.cluster.words.atoms), AtomLoads(plan.cluster, plan.run, plan.work)
-    brokers = BrokerLoads(plan.cluster, loads, bundles, plan.work)
+    bundles, loads = BundleMap(plan.cluster.words.atoms), AtomLoads(plan.cluster, plan.run)
+    brokers = BrokerLoads(plan.cluster, loads, bundles)
     loads.close_cell(NOON)
     loads.add(plan.rows, 0, 2)
     loads.close_cell(NOON + 60 * MICRO)

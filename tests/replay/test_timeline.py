@@ -35,13 +35,12 @@ def test_ticks_are_cells_of_the_grid_cut_at_events() -> None:
         Registration(17, "b", "registered"),
         Registration(99, "c", "updated"),
     ]
-    owners = [OwnershipEvent(12, WHOLE, "unloaded", by="admin"), OwnershipEvent(14, WHOLE, "unloaded", by="policy")]
-    timeline = _built(ClusterEvents(registry, owners))
+    unload = OwnershipEvent(12, WHOLE, "unloaded", by="admin")
+    timeline = _built(ClusterEvents(registry, unloads=[unload]))
 
     assert timeline.bounds.tolist() == [0, 3, 10, 12, 17, 20, 30]
     assert timeline.is_grid.tolist() == [True, False, True, False, False, True]
     assert timeline.events[3].unloads == (WHOLE,)
-    assert timeline.ignored_unloads == 1
     assert [broker.id for broker in timeline.roster] == ["a", "b"]
 
 
@@ -94,18 +93,12 @@ def test_nobody_is_registered_before_the_first_event() -> None:
     assert (registry[1].tolist(), timeline.roster[0].property_of("rack")) == ([False], "x")
 
 
-def test_what_the_log_says_before_the_first_lookup_is_where_it_begins() -> None:
-    """Owners, unloads and splits up to the first lookup set the initial state and cut nothing."""
+def test_splits_up_to_the_first_lookup_are_where_a_run_begins() -> None:
+    """They cut nothing."""
     halves = ("t/n/0x00000000_0x80000000", "t/n/0x80000000_0xffffffff")
-    owners = [
-        OwnershipEvent(1, WHOLE, "owned", "a"),
-        OwnershipEvent(2, WHOLE, "split", boundaries=(0x80000000,)),
-        OwnershipEvent(5, halves[1], "unloaded", by="policy"),
-        OwnershipEvent(6, halves[0], "owned", "b"),
-    ]
-    timeline = _built(ClusterEvents([Registration(0, "a", "registered")], owners))
+    split = OwnershipEvent(5, WHOLE, "split", boundaries=(0x80000000,))
+    timeline = _built(ClusterEvents([Registration(0, "a", "registered")], splits=[split]))
 
-    assert timeline.owners == {halves[0]: "a"}
     assert timeline.initial_splits == ((WHOLE, halves),)
     assert timeline.bounds.tolist() == [0, 10, 20, 30]
 
@@ -130,13 +123,9 @@ def test_events_are_numbered_in_order_of_time() -> None:
     half = "t/n/0x00000000_0x80000000"
     registry = [Registration(0, name, "registered") for name in "abc"]
     registry += [Registration(10, name, "unregistered") for name in "cb"]
-    owners = [
-        OwnershipEvent(10, half, "unloaded", by="admin"),
-        OwnershipEvent(10, WHOLE, "split", boundaries=(0x80000000,)),
-        OwnershipEvent(20, half, "unloaded", by="admin"),
-        OwnershipEvent(20, half, "unloaded", by="policy"),
-    ]
-    timeline = _built(ClusterEvents(registry, owners))
+    splits = [OwnershipEvent(10, WHOLE, "split", boundaries=(0x80000000,))]
+    unloads = [OwnershipEvent(ts, half, "unloaded", by="admin") for ts in (10, 20)]
+    timeline = _built(ClusterEvents(registry, splits=splits, unloads=unloads))
 
     assert list(timeline.event_numbers.items()) == [
         ((1, "forced", "b"), 0),

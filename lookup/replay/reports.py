@@ -1,0 +1,322 @@
+"""Read LOADS, BUNDLES and OWNERSHIP in tasks: each writes the rows of its share as numbers, a part for each day.
+
+The driver keeps what does not grow with the rows: names of brokers and bundles, which keys any row gives, and splits,
+which cut bundles for a whole run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lookup.logs.jobs import Workers, parallelism, run_tasks
+from lookup.logs.rows import Quarantined
+from lookup.logs.schema import CANONICAL
+from lookup.logs.sources import LogFile, Split, list_log, open_parquet, share_out
+from lookup.model.quoting import quantity
+from lookup.replay.bundle_stats import PlainBundles, plain_bundles
+from lookup.replay.days import Codes, Part, PartWriter, WrittenPart
+from lookup.replay.tables import (
+    ReadRow,
+    Registrations,
+    Reported,
+    load_figures,
+    micro_figures,
+    read_rows,
+    registrations,
+)
+from lookup.replay.timeline import OwnershipEvent, Registration, cut_points, registrations_of
+from lookup.replay.vocabulary import short_codes
+from lookup.replay.work import WorkDir, write_quarantine
+from lookup.settings.evaluation import EvaluationFile
+from lookup.settings.resolve import broker_intervals
+
+__all__ = ["CAUSES", "EVENTS", "ReportTable", "TableShare", "Tables", "parts_by_day", "read_tables", "report_paths"]
+
+#: The tables with a row for every report or change of owner.
+ReportTable: TypeAlias = Literal["loads", "bundles", "ownership"]
+#: Texts of OWNERSHIP by their code; a cause that is not known has -1.
+EVENTS, CAUSES = ("owned", "unloaded", "split"), ("policy", "admin")
+
+#: A task reads at most about this many rows.
+_ROWS_PER_TASK = 2_000_000
+#: Rows that are read at a time: their texts take some hundred bytes each.
+_ROWS_PER_BATCH = 50_000
+#: Columns that name something, of which there are few; `NAMES` of `TableShare`.
+_NAMES: Mapping[ReportTable, tuple[str, ...]] = {
+    "loads": ("broker",),
+    "bundles": ("bundle",),
+    "ownership": ("bundle", "broker"),
+}
+
+
+@dataclass
+class TableShare:
+    """What one task has read of one table and cluster."""
+
+    table: ReportTable
+    cluster: str
+    #: texts by column and code
+    names: dict[str, list[str | None]] = field(default_factory=dict)
+    #: in order of the files
+    parts: list[WrittenPart] = field(default_factory=list)
+    #: keys of LOADS and BUNDLES that any row gives
+    given: frozenset[str] = frozenset()
+    #: splits of OWNERSHIP, in order of the files
+    splits: list[OwnershipEvent] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Read:
+    """The shares of a task, and how many of its rows cannot be used."""
+
+    shares: list[TableShare]
+    quarantined: int
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The tables of a run besides LOOKUPS: BROKERS as it is, of the others what a plan of the run needs."""
+
+    settings: EvaluationFile
+    brokers: Registrations
+    #: in order of the files
+    shares: Sequence[TableShare]
+    #: rows that cannot be used, BROKERS included
+    quarantined: int
+
+    def registrations(self, cluster: str) -> list[Registration]:
+        """Return a cluster's registry: from BROKERS if that table is given, else from broker profiles."""
+        if self.settings.inputs.brokers is not None:
+            return self.brokers.of(cluster)
+        return registrations_of(broker_intervals(self.settings, cluster))
+
+    def of(self, table: ReportTable, cluster: str) -> list[TableShare]:
+        """Return what was read of a table and cluster."""
+        return [share for share in self.shares if (share.table, share.cluster) == (table, cluster)]
+
+    def gives(self, table: ReportTable, keys: Collection[str]) -> bool:
+        """Return whether any row of LOADS or BUNDLES gives one of some keys."""
+        return any(share.table == table and not share.given.isdisjoint(keys) for share in self.shares)
+
+    def splits(self, cluster: str) -> list[OwnershipEvent]:
+        """Return the splits of a cluster's bundles, in order of time, ties in order of the files."""
+        splits = [split for share in self.of("ownership", cluster) for split in share.splits]
+        return sorted(splits, key=lambda split: split.ts_us)
+
+    def cuts(self) -> dict[str, dict[str, tuple[int, ...]]]:
+        """Return the hashes at which bundles are split, by cluster and namespace."""
+        cuts: dict[str, dict[str, tuple[int, ...]]] = {}
+        for cluster in sorted({share.cluster for share in self.shares if share.table == "ownership"}):
+            by_namespace = cuts.setdefault(cluster, {})
+            for split in self.splits(cluster):
+                namespace = split.bundle.rpartition("/")[0]
+                by_namespace[namespace] = tuple(sorted({*by_namespace.get(namespace, ()), *cut_points(split)}))
+        return cuts
+
+
+def report_paths(settings: EvaluationFile) -> dict[ReportTable, str]:
+    """Return the path of each table that tasks read besides LOOKUPS."""
+    paths = settings.inputs
+    given: dict[ReportTable, str | None] = {
+        "ownership": paths.ownership,
+        "loads": paths.loads if settings.evaluation.load == "reported" else None,
+        "bundles": paths.bundles,
+    }
+    return {table: path for table, path in given.items() if path is not None}
+
+
+def read_tables(
+    workers: Workers,
+    settings: EvaluationFile,
+    *,
+    tick_us: int,
+    work: WorkDir,
+    quarantine: str,
+    progress: Callable[[str], None] = lambda message: None,
+) -> Tables:
+    """Read BROKERS, OWNERSHIP, LOADS and BUNDLES, as far as they are given.
+
+    Args:
+        quarantine: folder for rows that cannot be used.
+
+    Raises:
+        InputError: if a path holds no such table.
+    """
+    brokers = registrations(settings.inputs.brokers)
+    write_quarantine(brokers.quarantined, "brokers", quarantine, "brokers.parquet")
+    files = {table: list_log(path, table) for table, path in report_paths(settings).items()}
+    rows = {table: sum(file.rows for file in files[table]) for table in files}
+    cores = parallelism(workers)
+    items = [
+        (table, number, splits)
+        for table in files
+        for number, splits in enumerate(share_out(files[table], cores * -(-rows[table] // (cores * _ROWS_PER_TASK))))
+    ]
+    if items:
+        names = " and ".join(table.upper() for table in files)
+        progress(f"reading {quantity(sum(rows.values()), 'row')} of {names} in {quantity(len(items), 'task')}")
+
+    def read(item: tuple[ReportTable, int, Sequence[Split]], tick_us: int) -> _Read:
+        """Read a share of a table."""
+        return _read_share(*item, tick_us=tick_us, work=work, quarantine=quarantine)
+
+    answers = run_tasks(workers, items, tick_us, read, rows=sum(rows.values()))
+    return Tables(
+        settings,
+        brokers,
+        [share for answer in answers for share in answer.shares],
+        len(brokers.quarantined) + sum(answer.quarantined for answer in answers),
+    )
+
+
+def parts_by_day(
+    shares: Sequence[TableShare], codes: Callable[[str, Sequence[str | None]], Codes]
+) -> dict[int, list[Part]]:
+    """Return the parts of each day, with what makes their codes those of the cluster.
+
+    Args:
+        codes: returns the cluster's codes of a column's texts.
+    """
+    days: dict[int, list[Part]] = {}
+    for share in shares:
+        maps = {column: codes(column, texts) for column, texts in share.names.items()}
+        for part in share.parts:
+            days.setdefault(part.day, []).append(Part(part, maps))
+    return dict(sorted(days.items()))
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Usable rows of one cluster in columns of shape (n_rows,)."""
+
+    cluster: str
+    #: by column the texts, and the code of each row
+    names: Mapping[str, tuple[Sequence[str | None], Codes]]
+    #: `ts`, and the numbers of the table
+    columns: Mapping[str, NDArray[np.generic]]
+    given: frozenset[str] = frozenset()
+    splits: Sequence[OwnershipEvent] = ()
+
+
+class _ShareWriter:
+    """Writes the rows that one task has of one table and cluster."""
+
+    def __init__(self, share: TableShare, writer: PartWriter) -> None:
+        self._share, self._writer = share, writer
+        self._codes: dict[str, dict[str | None, int]] = {column: {} for column in _NAMES[share.table]}
+
+    def add(self, rows: _Rows) -> None:
+        """Take rows, in order of their file."""
+        columns = dict(rows.columns)
+        for column, (texts, codes) in rows.names.items():
+            known = self._codes[column]
+            columns[column] = short_codes(known.setdefault(text, len(known)) for text in texts)[codes]
+        # Rows of one instant stay in order of their files.
+        columns["seq"] = np.zeros(len(columns["ts"]), dtype=np.int64)
+        self._writer.add(columns)
+        self._share.given |= rows.given
+        self._share.splits.extend(rows.splits)
+
+    def finish(self) -> TableShare:
+        """Write what is held and return the share."""
+        self._writer.flush()
+        self._share.names = {column: list(known) for column, known in self._codes.items()}
+        self._share.parts = self._writer.parts
+        return self._share
+
+
+def _read_share(
+    table: ReportTable, task: int, splits: Sequence[Split], *, tick_us: int, work: WorkDir, quarantine: str
+) -> _Read:
+    writers: dict[str, _ShareWriter] = {}
+    refused: list[Quarantined] = []
+    for rows in _usable_rows(table, splits):
+        if isinstance(rows, Quarantined):
+            refused.append(rows)
+            continue
+        if rows.cluster not in writers:
+            part_writer = PartWriter(work, table, rows.cluster, task, tick_us=tick_us)
+            writers[rows.cluster] = _ShareWriter(TableShare(table, rows.cluster), part_writer)
+        writers[rows.cluster].add(rows)
+    write_quarantine(refused, table, quarantine, f"{table}-{task:05d}.parquet")
+    return _Read([writer.finish() for _, writer in sorted(writers.items())], len(refused))
+
+
+def _usable_rows(table: ReportTable, splits: Sequence[Split]) -> Iterator[_Rows | Quarantined]:
+    """Yield the usable rows of some row groups in order, and what cannot be used."""
+    for split in splits:
+        file, row = split.file, split.first_row
+        names = [name for name in CANONICAL[table].names if name in file.columns]
+        with open_parquet(
+            file.path, read_dictionary=[name for name in ("cluster", "bundle") if name in names]
+        ) as parquet:
+            groups = range(split.first_group, split.first_group + split.groups)
+            # No threads: Spark runs a task on every core as it is.
+            for rows in parquet.iter_batches(_ROWS_PER_BATCH, groups, names, use_threads=False):
+                plain = plain_bundles(rows, file.cluster) if table == "bundles" else None
+                if plain is None:
+                    yield from _single_rows(table, rows, file, row)
+                else:
+                    yield from _stretches(plain, rows, file, row)
+                row += rows.num_rows
+
+
+def _stretches(
+    plain: PlainBundles, rows: pa.RecordBatch, file: LogFile, first_row: int
+) -> Iterator[_Rows | Quarantined]:
+    """Yield stretches of plain rows of one cluster whole, and what lies between row by row."""
+    kinds = np.where(plain.is_plain, plain.clusters[1], -1)
+    borders = [0, *(np.flatnonzero(np.diff(kinds)) + 1).tolist(), len(kinds)]
+    for start, stop in pairwise(borders):
+        cluster = None if kinds[start] < 0 else plain.clusters[0][kinds[start]]
+        if cluster is None:
+            yield from _single_rows("bundles", rows.slice(start, stop - start), file, first_row + start)
+            continue
+        here = slice(start, stop)
+        columns = {"ts": plain.ts[here], **{name: values[here] for name, values in plain.figures.items()}}
+        given = frozenset(key for key, rows_with in plain.gives.items() if rows_with[here].any())
+        yield _Rows(cluster, {"bundle": (plain.bundles[0], plain.bundles[1][here])}, columns, given)
+
+
+def _single_rows(
+    table: ReportTable, rows: pa.RecordBatch, file: LogFile, first_row: int
+) -> Iterator[_Rows | Quarantined]:
+    """Read rows one by one; yield the usable ones by cluster, and what cannot be used."""
+    usable: dict[str, list[ReadRow]] = {}
+    for row in read_rows(table, rows, file, first_row):
+        if isinstance(row, Quarantined):
+            yield row
+        else:
+            usable.setdefault(row.cluster, []).append(row)
+    for cluster, of_cluster in usable.items():
+        names = {
+            column: ([row.columns.get(column) for row in of_cluster], np.arange(len(of_cluster)))
+            for column in _NAMES[table]
+        }
+        ts = np.array([row.ts_us for row in of_cluster], dtype=np.int64)
+        values = [row.value for row in of_cluster]
+        if table == "ownership":
+            splits = [event for event in values if event.event == "split"]
+            yield _Rows(cluster, names, {"ts": ts, **_ownership_columns(values)}, splits=splits)
+        else:
+            figures = load_figures(values) if table == "loads" else micro_figures(values)
+            yield _Rows(cluster, names, {"ts": ts, **figures}, _given(values))
+
+
+def _ownership_columns(events: Sequence[OwnershipEvent]) -> dict[str, NDArray[np.int64]]:
+    causes = [-1 if event.by is None else CAUSES.index(event.by) for event in events]
+    return {
+        "event": np.array([EVENTS.index(event.event) for event in events], dtype=np.int64),
+        "by": np.array(causes, dtype=np.int64),
+    }
+
+
+def _given(reports: Sequence[Reported]) -> frozenset[str]:
+    return frozenset[str]().union(*(report.given for report in reports))

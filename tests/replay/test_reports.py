@@ -1,0 +1,204 @@
+"""LOADS, BUNDLES and OWNERSHIP as tasks read them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from lookup.logs.jobs import InProcess
+from lookup.logs.schema import CANONICAL
+from lookup.replay import reports
+from lookup.replay.bundle_stats import plain_bundles
+from lookup.replay.reports import ReportTable, Tables, read_tables
+from lookup.replay.work import WorkDir
+from tests.replay.layouts import write_rows
+from tests.replay.plans import NOON, WHOLE, Planned, lookup, planned, settings
+from tests.replay.worlds import MICRO
+
+DAY = 86_400 * MICRO
+HALF = "t/n/0x00000000_0x80000000"
+
+
+def _row(**values: Any) -> dict[str, Any]:
+    return {"ts": NOON, "cluster": "east", "broker": "a:1", "bundle": WHOLE, **values}
+
+
+def _read(folder: Path, table: ReportTable, rows: list[dict[str, Any]]) -> Tables:
+    """Read one table of some rows, in one task."""
+    path = folder / f"{table}.parquet"
+    write_rows([{name: row.get(name) for name in CANONICAL[table].names} for row in rows], table, path)
+    given: dict[str, Any] = {"inputs": {"lookups": "none", table: str(path)}}
+    if table == "loads":
+        given["evaluation"] = {"load": "reported"}
+    work, quarantine = WorkDir(str(folder / "work")), str(folder / "quarantine")
+    return read_tables(InProcess(), settings(**given), tick_us=60 * MICRO, work=work, quarantine=quarantine)
+
+
+def _refused(folder: Path) -> list[str]:
+    """Return the reasons in quarantine, in order of the rows."""
+    files = sorted((folder / "quarantine").glob("*.parquet"))
+    return [reason for file in files for reason in pq.read_table(file).column("reason").to_pylist()]
+
+
+def _reported(plan: Planned, table: str) -> dict[str, list[Any]]:
+    """Return the rows of the first day of LOADS or BUNDLES."""
+    rows = getattr(plan.ticks[0].reports, table)
+    return {name: rows.column(name, slice(None)).tolist() for name in sorted(rows.names - {"seq"})}
+
+
+@pytest.mark.parametrize("table", ["ownership", "loads", "bundles"])
+@pytest.mark.parametrize(
+    ("cluster", "reason"), [("", "the cluster is empty"), ("a ", "cluster 'a ' begins or ends with a blank")]
+)
+def test_rows_of_a_cluster_that_cannot_be_named_go_to_quarantine(
+    tmp_path: Path, table: ReportTable, cluster: str, reason: str
+) -> None:
+    """Each table has the rule of LOOKUPS."""
+    row = _row(cluster=cluster, event="owned", load="{}", stats="{}")
+    read = _read(tmp_path, table, [row])
+
+    assert (_refused(tmp_path), read.quarantined, read.shares) == ([f"cluster: {reason}"], 1, [])
+
+
+def test_bundles_are_named_in_one_way(tmp_path: Path) -> None:
+    """Upper case and missing zeros of a logged bundle make no difference."""
+    rows = [_row(bundle=name, stats="{}") for name in ("t/n/0x0_0xFFFFFFFF", WHOLE)]
+    (share,) = _read(tmp_path, "bundles", rows).shares
+
+    assert set(share.names["bundle"]) == {WHOLE}
+
+
+def test_bundle_stats_become_columns_of_atoms(tmp_path: Path) -> None:
+    """Throughput in micro-units stands under the bundle; those of no whole atoms have no place."""
+    stats = '{"msgThroughputIn":0.1,"msgThroughputOut":0.2}'
+    names = (WHOLE, "t/n/0x00000000_0x10000000", "t/other/0x00000000_0xffffffff")
+    tables = {"bundles": [_row(bundle=name, stats=stats) for name in names]}
+    plan = planned(tmp_path, [lookup(0)], tables=tables, evaluation={"default_bundles": 2})
+
+    assert plan.cluster.bundle_loads is not None
+    assert plan.cluster.bundle_loads.spans.tolist() == [[0, 2]]
+    assert not plan.cluster.bundle_loads.has_rates
+    assert _reported(plan, "bundles") == {
+        "ts": [NOON] * 3,
+        "bundle": [0, -1, -1],
+        "micro": [round(0.3 * MICRO)] * 3,
+        "rate": [0] * 3,
+    }
+
+
+def test_rates_of_bundles_are_known_where_any_row_tells_them(tmp_path: Path) -> None:
+    """In and out together, in millionths; a rate that no sum could hold goes to quarantine."""
+    stats = ('{"msgRateIn":1.5,"msgRateOut":2.0}', "{}", '{"msgRateIn":1e300}')
+    plan = planned(tmp_path, [lookup(0)], tables={"bundles": [_row(stats=text) for text in stats]})
+
+    assert plan.cluster.bundle_loads is not None
+    assert plan.cluster.bundle_loads.has_rates
+    assert _reported(plan, "bundles")["rate"] == [3_500_000, 0]
+    assert [reason.partition(" is above")[0] for reason in _refused(tmp_path)] == ["msgRateIn + msgRateOut"]
+    assert plan.tables.quarantined == 1
+
+
+def test_reports_before_the_first_day_count_as_they_last_were(tmp_path: Path) -> None:
+    """Of earlier days the last report of each broker comes first, then the day's own in order of time."""
+    times = [(NOON + 5, "a:1"), (NOON - DAY, "b:1"), (NOON - DAY, "a:1"), (NOON - 2 * DAY, "b:1"), (NOON, "b:1")]
+    rows = [_row(ts=ts, broker=name, load=json.dumps({"topics": n})) for n, (ts, name) in enumerate(times)]
+    plan = planned(tmp_path, [lookup(0)], tables={"loads": rows}, evaluation={"load": "reported"})
+    found = _reported(plan, "loads")
+
+    assert list(zip(found["broker"], found["topics"], strict=True))[-4:] == [(1, 1.0), (0, 2.0), (1, 4.0), (0, 0.0)]
+    assert plan.cluster.loads is not None
+    assert plan.cluster.loads.figures == ("usage", "load", "topics")
+
+
+def test_reports_of_a_later_day_come_with_that_day(tmp_path: Path) -> None:
+    """Each day brings its own rows, a day without any none."""
+    rows = [_row(ts=NOON + day * DAY, load=json.dumps({"topics": day})) for day in (0, 2)]
+    log = [lookup(0), lookup(2 * 86_400)]
+    plan = planned(tmp_path, log, tables={"loads": rows}, evaluation={"load": "reported"})
+    seen = {tick.start_us // DAY: tick.reports.loads for tick in plan.ticks}
+    topics = [
+        [] if rows is None or not len(rows) else rows.column("topics", slice(None)).tolist() for rows in seen.values()
+    ]
+
+    assert topics == [[0.0], [], [2.0]]
+
+
+#: JSON as Pulsar writes it, and what else may stand in a column of texts.
+_FIGURES = st.floats(-10, 1e9) | st.integers(0, 10**12) | st.none()
+_OBJECTS = st.dictionaries(
+    st.sampled_from(["msgThroughputIn", "msgThroughputOut", "msgRateIn", "msgRateOut", "other"]), _FIGURES
+).map(json.dumps)
+_ODD = st.sampled_from(
+    [
+        "",
+        "{",
+        "[]",
+        "3",
+        "{}{}",
+        "{}\n{}",
+        '{"msgRateIn": true}',
+        '{"msgRateIn": "1"}',
+        '{"msgRateIn": 1e400}',
+        '{"msgRateIn": NaN}',
+        '{"topics": 1.5}',
+        '{"topics": 99999999999999999999}',
+        '{"msgThroughputIn": 1e11}',
+        '{\n"msgRateIn": 1}',
+        '{"msgRateIn": 1, "msgRateIn": 2}',
+        '{"consumerCount": null, "unknown": {"a": [1]}}',
+    ]
+)
+_ROWS = st.fixed_dictionaries(
+    {
+        "ts": st.sampled_from([NOON, NOON + 1, None, -(10**18)]),
+        "cluster": st.sampled_from(["east", "west", None, "a "]),
+        "bundle": st.sampled_from([WHOLE, "t/n/0x0_0xFFFFFFFF", HALF, "no bundle", None]),
+        "stats": _OBJECTS | _ODD | st.none(),
+    }
+)
+
+
+@given(st.lists(_ROWS, min_size=1, max_size=8))
+@hypothesis_settings(max_examples=150)
+def test_a_batch_says_what_its_rows_say_one_by_one(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]]
+) -> None:
+    """Arrow's reading of whole batches gives the figures and the refusals of the reading of single rows."""
+    found = []
+    for is_whole in (True, False):
+        folder = tmp_path_factory.mktemp("batch")
+        with pytest.MonkeyPatch.context() as patch:
+            if not is_whole:
+                patch.setattr(reports, "plain_bundles", lambda rows, cluster: None)
+            read = _read(folder, "bundles", rows)
+        columns: dict[str, Any] = {}
+        for share in read.shares:
+            names = share.names["bundle"]
+            for part in share.parts:
+                held, constants = WorkDir(str(folder / "work")).read(part.name)
+                of_part = {name: values.tolist() for name, values in held.items()} | constants
+                codes = np.broadcast_to(of_part.pop("bundle"), len(held["ts"])).tolist()
+                columns[share.cluster, part.day] = of_part, [names[code] for code in codes], part.first
+        given = {share.cluster: share.given & {"msgRateIn", "msgThroughputIn"} for share in read.shares}
+        found.append((columns, read.quarantined, _refused(folder), given))
+
+    assert found[0] == found[1]
+
+
+def test_plain_rows_are_read_as_a_batch() -> None:
+    """What Pulsar writes is not left to the reading of single rows."""
+    texts = ['{"msgRateIn":1.5,"topics":3,"cacheSize":0}', "{}"]
+    rows = pa.record_batch({"ts": [NOON] * 2, "cluster": ["east"] * 2, "bundle": [WHOLE] * 2, "stats": texts})
+    plain = plain_bundles(rows, None)
+
+    assert plain is not None
+    assert plain.is_plain.tolist() == [True, True]
