@@ -85,7 +85,7 @@ def plain_bundles(rows: pa.RecordBatch, cluster: str | None) -> PlainBundles | N
 
 
 def _parsed(texts: pa.Array) -> pa.Table | None:
-    """Return the keys of JSON objects as columns, None if a text is no plain object on one line."""
+    """Return the keys of JSON objects as columns, None if a text is no plain object."""
     texts = pc.fill_null(texts, "{}")
     if not (pc.all(pc.starts_with(texts, "{")).as_py() and pc.all(pc.ends_with(texts, "}")).as_py()):
         return None
@@ -95,8 +95,8 @@ def _parsed(texts: pa.Array) -> pa.Table | None:
         table = pj.read_json(pa.BufferReader(joined), reading, _PARSING)
     except (UnicodeError, pa.ArrowInvalid):
         return None
-    # A text that holds a line break or two objects would make another number of rows.
-    return table if table.num_rows == len(texts) == joined.count(b"\n") + 1 else None
+    # A text that holds two objects makes a row more.
+    return table if table.num_rows == len(texts) else None
 
 
 def _coded(rows: pa.RecordBatch, name: str) -> tuple[list[str | None], Codes]:

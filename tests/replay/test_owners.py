@@ -73,6 +73,7 @@ def test_a_log_of_owners_is_read_over_days_and_in_order_of_time(tmp_path: Path, 
         _event(NOON - DAY + 2, "split", boundaries=["0x80000000"]),
         _event(NOON, "unloaded", bundle=HALVES[0], by="admin"),
         _event(NOON + MICRO, "unloaded", bundle=HALVES[1], by="admin"),
+        _event(NOON + 2 * MICRO, "split", bundle=HALVES[0], boundaries=["0x40000000"]),
     ]
     plan = planned(tmp_path, [lookup(0), lookup(90)], tables={"ownership": log[::-1] if backwards else log})
     timeline = plan.cluster.timeline
@@ -81,6 +82,7 @@ def test_a_log_of_owners_is_read_over_days_and_in_order_of_time(tmp_path: Path, 
     assert timeline.initial_splits == ((WHOLE, HALVES),)
     assert timeline.ignored_unloads == 1
     assert [event.unloads for event in timeline.events.values() if event.unloads] == [(HALVES[1],)]
+    assert [parent for event in timeline.events.values() for parent, _ in event.splits] == [HALVES[0]]
     assert (marks_of(plan.cluster, plan.work).ts - NOON).tolist() == [-DAY, 0, MICRO]
 
 
