@@ -43,7 +43,14 @@ from lookup.commands import (
     topics,
     verify,
 )
-from lookup.commands.failures import ENDING, handled_by, is_interruption, sentences_of_spark, sentences_of_system
+from lookup.commands.failures import (
+    ENDING,
+    handled_by,
+    is_interruption,
+    output_kept,
+    sentences_of_spark,
+    sentences_of_system,
+)
 from lookup.commands.options import Command, Parser, add_volume, parsed
 from lookup.commands.streams import detail, prints_apart, say, volume
 from lookup.errors import PulsarLookupError, SettingsError
@@ -114,7 +121,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return code
     except (KeyboardInterrupt, Exception) as error:
         if is_interruption(error):
-            say("interrupted; nothing was written")
+            kept = output_kept(error)
+            say("interrupted; nothing was written" if kept is None else f"interrupted; results are in {kept}")
             return _INTERRUPTED
         if isinstance(error, BrokenPipeError):
             # The reader of our output has seen enough. The rest is still in the buffer, and Python would complain of it

@@ -48,6 +48,7 @@ def _main(monkeypatch: pytest.MonkeyPatch, run: Callable[[argparse.Namespace], i
         (SettingsError(["one", "two"]), ["error: one", "error: two"]),
         (PermissionError(13, "Permission denied", "/root/o"), ["error: /root/o: Permission denied"]),
         (KeyboardInterrupt(), ["interrupted; nothing was written"]),
+        (KeyboardInterrupt("report"), ["interrupted; results are in report"]),
     ],
 )
 def test_errors_become_lines(

@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         from lookup.api.evaluating import Clock, check_inputs, evaluate_into, given_inputs, rows_of
         from lookup.commands.workers import NO_SPARK, java_version, workers_of
         from lookup.logs.jobs import watched_by
-        from lookup.logs.outputs import draft
+        from lookup.logs.outputs import draft, keeps
         from lookup.replay.counted import check_by
         from lookup.replay.tasks import metrics_of
         from lookup.report.folder import read_run
@@ -98,15 +98,16 @@ def run(arguments: argparse.Namespace) -> int:
             java=java_version(workers),
             clock=clock,
         )
-    show(scored, arguments.format, data_console())
-    missing = [package for package in PAGE_PACKAGES if find_spec(package) is None]
-    if missing:
-        note(f"no {PAGE}, which needs {missing[0]}: install it with pip install 'pulsar-lookup[report]'")
-    pages = "report.md is" if missing else f"{PAGE} and report.md are"
-    note(f"results are in {arguments.output}; {pages} for people, summary.json for programs")
-    if demands.is_empty:
-        return scored.exit_code
-    return demands.deliver(read_run(arguments.output), is_printed=arguments.format == "table")
+    with keeps(arguments.output):
+        show(scored, arguments.format, data_console())
+        missing = [package for package in PAGE_PACKAGES if find_spec(package) is None]
+        if missing:
+            note(f"no {PAGE}, which needs {missing[0]}: install it with pip install 'pulsar-lookup[report]'")
+        pages = "report.md is" if missing else f"{PAGE} and report.md are"
+        note(f"results are in {arguments.output}; {pages} for people, summary.json for programs")
+        if demands.is_empty:
+            return scored.exit_code
+        return demands.deliver(read_run(arguments.output), is_printed=arguments.format == "table")
 
 
 def _check_output(arguments: argparse.Namespace, settings: EvaluationFile) -> None:

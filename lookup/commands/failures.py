@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["ENDING", "handled_by", "is_interruption", "sentences_of_spark", "sentences_of_system"]
+__all__ = ["ENDING", "handled_by", "is_interruption", "output_kept", "sentences_of_spark", "sentences_of_system"]
 
 #: Signals that end a run as Ctrl-C does: of `kill`, and of a terminal that is closed (which Windows does not know).
 ENDING = tuple({signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)})
@@ -60,6 +60,11 @@ def is_interruption(error: BaseException) -> bool:
     Pyspark's handler cancels all jobs, so a thread that waits for a job may fail before the interruption arrives.
     """
     return any(isinstance(link, KeyboardInterrupt) or _CANCELLED in str(link) for link in _chain(error))
+
+
+def output_kept(error: BaseException) -> str | None:
+    """Return the output that was complete when a command was interrupted, None if it had none."""
+    return next((str(link) for link in _chain(error) if isinstance(link, KeyboardInterrupt) and link.args), None)
 
 
 def sentences_of_spark(error: BaseException) -> list[str]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import os
 import re
+import signal
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +32,7 @@ __all__ = [
     "create_file",
     "draft",
     "keep_on_disk",
+    "keeps",
     "named_refusals",
     "relation",
     "remove_folder",
@@ -43,6 +46,7 @@ Relation = Literal["is", "lies in", "holds"]
 _ARROW_PREFIX = re.compile(r".*\. Detail: (?:\[errno \d+\] )?", re.DOTALL)
 #: Folders in folders of an output, at most.
 _DEEPEST = 6
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 #: Advice at the end of a refusal.
 _RIGHT = "name a folder that does not exist or is empty"
 
@@ -84,14 +88,47 @@ def draft(output: str, names: Sequence[str], *, force: bool) -> Iterator[Draft]:
         system.create_dir(folder, recursive=True)
     try:
         yield Draft(_as_given(output, target, folder))
-        system.create_dir(target, recursive=True)
-        # A table that this run did not make goes as well: beside the others it would be read as part of this run.
-        for name in names:
-            _remove(system, f"{target}/{name}")
-        for info in system.get_file_info(arrow_fs.FileSelector(folder)):
-            system.move(info.path, f"{target}/{info.base_name}")
-    finally:
+    except BaseException:
         _remove(system, folder)
+        raise
+    with keeps(output), _signals_later():
+        try:
+            system.create_dir(target, recursive=True)
+            # A table that this run did not make goes as well: beside the others it would be read as part of this run.
+            for name in names:
+                _remove(system, f"{target}/{name}")
+            for info in system.get_file_info(arrow_fs.FileSelector(folder)):
+                system.move(info.path, f"{target}/{info.base_name}")
+        finally:
+            _remove(system, folder)
+
+
+@contextmanager
+def keeps(output: str) -> Iterator[None]:
+    """Have an interruption of the body carry the name of an output that is complete by then."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(output) from None
+
+
+@contextmanager
+def _signals_later() -> Iterator[None]:
+    """Let signals that end a command wait for the end of the body, which would else be left half done."""
+    waiting: list[int] = []
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        # Only those that have a handler: the others end the process at once, as they do everywhere.
+        before = {number: handler for number in _ENDING if callable(handler := signal.getsignal(number))}
+    for number in before:
+        signal.signal(number, lambda number, frame: waiting.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if waiting:
+            signal.raise_signal(waiting[0])
 
 
 @contextmanager

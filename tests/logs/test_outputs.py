@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import socket
 from pathlib import Path
 
@@ -50,6 +51,30 @@ def _fail_half_way(output: Path, error: type[BaseException]) -> None:
     with draft(str(output), NAMES, force=True) as target:
         target.write("report.md", b"half")
         raise error
+
+
+def test_an_interruption_waits_until_the_output_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C while files are moved leaves all of them, and says where they are."""
+    remove = outputs._remove
+
+    def interrupted(system: arrow_fs.FileSystem, path: str) -> None:
+        """Remove a file, and press Ctrl-C meanwhile."""
+        signal.raise_signal(signal.SIGINT)
+        remove(system, path)
+
+    output = tmp_path / "o"
+
+    def write() -> None:
+        """Write an output whose files are moved under Ctrl-C."""
+        with draft(str(output), NAMES, force=True) as target:
+            target.write("report.md", b"new")
+            target.write("owners", b"new")
+            monkeypatch.setattr(outputs, "_remove", interrupted)
+
+    with pytest.raises(KeyboardInterrupt, match=re.escape(str(output))):
+        write()
+    assert _files(tmp_path) == {"o/report.md": "new", "o/owners": "new"}
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, SystemExit])
