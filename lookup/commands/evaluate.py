@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     require_extra("evaluate", "pyspark", "pyarrow", "pandas", "scipy")
     with loading(arguments):
         from lookup.api.evaluating import Clock, check_inputs, evaluate_into, given_inputs, rows_of
-        from lookup.commands.workers import NO_SPARK, java_version, workers_of
+        from lookup.commands.workers import NO_SPARK, few_rows, java_version, workers_of
         from lookup.logs.jobs import watched_by
         from lookup.logs.outputs import draft, keeps
         from lookup.replay.counted import check_by
@@ -84,7 +84,9 @@ def run(arguments: argparse.Namespace) -> int:
         clock.stop("check")
         if arguments.master != NO_SPARK:
             report_stage("starting Spark")
-        workers = stack.enter_context(workers_of(arguments.master, lambda: rows_of(settings), wait_s=arguments.wait_s))
+        workers = stack.enter_context(
+            workers_of(arguments.master, lambda: few_rows(rows_of(settings)), wait_s=arguments.wait_s)
+        )
         clock.stop("spark")
         stack.enter_context(watched_by(report_stage.done))
         scored = evaluate_into(

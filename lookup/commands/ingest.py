@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         PulsarLookupError: in one sentence, for whatever the user has to change; the output is then as it was.
     """
     require_extra("ingest", "pyspark", "pyarrow", "pandas")
-    from lookup.commands.workers import NO_SPARK, java_version, reach_of, workers_of
+    from lookup.commands.workers import NO_SPARK, few_bytes, java_version, reach_of, workers_of
     from lookup.logs.ingest import MAX_QUARANTINE_RATIO, check_mapping, ingest, load_reader
     from lookup.logs.jobs import watched_by
     from lookup.logs.outputs import require_free, write_beside
@@ -97,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
     start = "reading" if arguments.master == NO_SPARK else "starting Spark"
     with (
         progress(start) as report_stage,
-        workers_of(arguments.master, wait_s=arguments.wait_s) as workers,
+        workers_of(arguments.master, lambda: few_bytes(files), wait_s=arguments.wait_s) as workers,
         watched_by(report_stage.done),
     ):
         report_stage(f"reading {quantity(len(files), 'file')} with {reader.name}")

@@ -25,6 +25,7 @@ from pyspark.sql import SparkSession
 from lookup.commands.failures import ENDING, handled_by
 from lookup.commands.streams import warn
 from lookup.errors import PulsarLookupError, SettingsError
+from lookup.model.sentences import Argument
 from lookup.replay.session import create_session
 from lookup.replay.spark_workers import join_workers
 
@@ -95,7 +96,7 @@ def _started(master: str | None) -> SparkSession:
     # pyspark warns about a JVM that has ended whenever it stops a context, also one that could not be started.
     warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark JVM process", RuntimeWarning)
     try:
-        session = create_session(url)
+        session = create_session(url, without=Argument("master", "none"))
     except Py4JJavaError as error:
         reason = str(error.java_exception).partition("\n")[0]
         raise SettingsError(f"--master: Spark did not start with {url!r}: {reason}") from None

@@ -9,32 +9,35 @@ from functools import partial
 
 from lookup.commands.streams import note
 from lookup.logs.jobs import InProcess, Workers, usable_cores
+from lookup.logs.sources import locate
 from lookup.model.quoting import quantity
 
-__all__ = ["NO_SPARK", "java_version", "reach_of", "workers_of"]
+__all__ = ["NO_SPARK", "few_bytes", "few_rows", "java_version", "reach_of", "workers_of"]
 
 #: Value of --master that means this process.
 NO_SPARK = "none"
-#: Rows of a log that are evaluated in this process without being asked to, if there is no Java.
-_FEW_ROWS = 200_000
+#: Rows of a log that are evaluated, and bytes of files that are read, in this process without being asked to, if there
+#: is no Java.
+_FEW_ROWS, _FEW_BYTES = 200_000, 20_000_000
 
 
 @contextmanager
 def workers_of(
-    master: str | None, rows: Callable[[], int] | None = None, *, wait_s: float | None = None
+    master: str | None, small: Callable[[], str | None], *, wait_s: float | None = None
 ) -> Iterator[Workers]:
     """Yield what runs the tasks of a command: a Spark session, or this process.
 
     Args:
         master: Spark's URL, or "none" for this process; None: this machine, or the master of `spark-submit`.
-        rows: counts the rows of the log; if there are few and there is no Java, this process is taken unasked.
+        small: says what this process would do with a small log, None for a large one; if there is no Java, a small log
+            is left to this process without being asked.
         wait_s: how long to wait for a first worker of a cluster, in seconds; default: ten minutes.
 
     Raises:
         SettingsError: if Spark cannot start, or workers of a cluster do not come or lack something.
         PulsarLookupError: if its JVM ends before the body does.
     """
-    if master == NO_SPARK or (master is None and rows is not None and _has_to_do_without_spark(rows)):
+    if master == NO_SPARK or (master is None and _has_to_do_without_spark(small)):
         yield InProcess(usable_cores())
         return
     from lookup.commands.sessions import spark_session
@@ -60,16 +63,27 @@ def java_version(workers: Workers) -> str:
     return str(workers.sparkContext._jvm.java.lang.System.getProperty("java.version"))  # type: ignore[union-attr]  # it runs
 
 
-def _has_to_do_without_spark(rows: Callable[[], int]) -> bool:
-    """Return whether a log has few rows and there is no Java; say so if that is the case."""
+def few_rows(rows: int) -> str | None:
+    """Say that the rows of a small log are evaluated."""
+    return f"{quantity(rows, 'row')} are evaluated" if rows < _FEW_ROWS else None
+
+
+def few_bytes(files: Sequence[str]) -> str | None:
+    """Say that the lines of small files are read."""
+    found = [system.get_file_info(inner).size or 0 for system, inner in map(locate, files)]
+    return f"{sum(found) / 1e6:.1f} MB are read" if sum(found) < _FEW_BYTES else None
+
+
+def _has_to_do_without_spark(small: Callable[[], str | None]) -> bool:
+    """Return whether a log is small and there is no Java; say so if that is the case."""
     from pyspark.sql import SparkSession
 
     from lookup.replay.session import has_java
 
     if os.environ.get("JAVA_HOME") or has_java():
         return False
-    count = rows()
-    if count >= _FEW_ROWS or "PYSPARK_GATEWAY_PORT" in os.environ or SparkSession.getActiveSession() is not None:
+    what = small()
+    if what is None or "PYSPARK_GATEWAY_PORT" in os.environ or SparkSession.getActiveSession() is not None:
         return False
-    note(f"note: there is no Java, which Spark needs; {quantity(count, 'row')} are evaluated in this process")
+    note(f"note: there is no Java, which Spark needs; {what} in this process")
     return True

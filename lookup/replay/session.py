@@ -72,7 +72,11 @@ _STARTUP_NOISE = (
 
 
 def create_session(
-    master: str | None = "local[*]", app_name: str = "pulsar-lookup", *, settings: Mapping[str, str] | None = None
+    master: str | None = "local[*]",
+    app_name: str = "pulsar-lookup",
+    *,
+    settings: Mapping[str, str] | None = None,
+    without: str | Argument = "workers=InProcess()",
 ) -> SparkSession:
     """Return the active session, or start one.
 
@@ -80,6 +84,7 @@ def create_session(
         master: Spark's URL; None leaves it to `spark-submit`.
         app_name: what Spark's own pages call the run.
         settings: more of Spark's settings, over those of this module.
+        without: what the caller may say to do without Spark, for the sentence about a missing Java.
 
     Raises:
         SettingsError: if there is no Java to start Spark with, or Spark refuses to start.
@@ -87,7 +92,7 @@ def create_session(
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
-    _require_java()
+    _require_java(without)
     conf = SparkConf(loadDefaults=False).setAppName(app_name).setAll(list(_settings(master, settings or {}).items()))
     if _is_local(master):
         # Workers must be this interpreter: the path's `python3` may have no pyarrow.
@@ -135,7 +140,7 @@ def has_java() -> bool:
     return (Path(home) / "bin" / "java").exists() if home else shutil.which("java") is not None
 
 
-def _require_java() -> None:
+def _require_java(without: str | Argument) -> None:
     if has_java():
         return
     home = os.environ.get("JAVA_HOME")
@@ -145,7 +150,7 @@ def _require_java() -> None:
         Sentence(
             "Spark needs Java 17 or newer: there is no `java` on the path; install one (Debian, Ubuntu: "
             "`apt-get install openjdk-17-jre-headless`) or set JAVA_HOME; a small log needs neither with ",
-            Argument("master", "none"),
+            without,
         )
     )
 

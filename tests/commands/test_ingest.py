@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
-from lookup.commands import options
+from lookup.commands import options, workers
+from lookup.replay import session
 from tests.commands.projects import Run, names_in
 
 MAPPING = """
@@ -249,3 +251,23 @@ def test_a_log_of_nothing_is_one_sentence(lookup: Run, tmp_path: Path, text: str
 def test_the_help_says_what_a_time_without_offset_is(lookup: Run) -> None:
     """Nobody has to try it."""
     assert "times without offset are UTC, or in its `timezone`" in " ".join(lookup("ingest", "--help").out.split())
+
+
+def test_without_java_small_files_are_read_all_the_same(
+    lookup: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A note says so; larger files need Spark, and a sentence says what would do without."""
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setattr(session, "has_java", lambda: False)
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    files = _files(tmp_path, log=LOG, mapping=MAPPING)
+    words = ("ingest", files["log"], "--mapping", files["mapping"], "--output")
+
+    ran = lookup(*words, tmp_path / "small")
+
+    assert (ran.code, pq.read_table(tmp_path / "small" / "lookups", partitioning=None).num_rows) == (0, 3)
+    assert "note: there is no Java, which Spark needs; 0.0 MB are read in this process\n" in ran.err
+    monkeypatch.setattr(workers, "_FEW_BYTES", 10)
+    (sentence,) = lookup(*words, tmp_path / "large").mistakes
+    assert sentence.endswith("a small log needs neither with --master none")
+    assert not (tmp_path / "large").exists()

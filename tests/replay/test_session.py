@@ -42,7 +42,7 @@ def test_without_java_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> 
         create_session()
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(SettingsError, match="there is no `java` on the path"):
+    with pytest.raises(SettingsError, match=r"there is no `java` on the path; .* with workers=InProcess\(\)$"):
         create_session()
 
 
