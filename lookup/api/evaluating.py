@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lookup.api.arguments import names_of, require_mapping, require_path
 from lookup.api.files import OUTPUTS, PAGE, PAGE_PACKAGES
 from lookup.api.results import Evaluation
 from lookup.api.selection import Selection, select
@@ -89,7 +90,7 @@ def evaluate(  # noqa: PLR0913  each is a choice of its own, and only the first 
     *,
     output: str | os.PathLike[str] | None = None,
     force: bool = False,
-    by: Sequence[str] = (),
+    by: str | Sequence[str] = (),
     overrides: Mapping[str, object] | None = None,
     workers: Workers | None = None,
     progress: Callable[[str], None] = lambda message: None,
@@ -104,7 +105,7 @@ def evaluate(  # noqa: PLR0913  each is a choice of its own, and only the first 
         output: folder for the results, which must not exist or be empty; default: a temporary one, which goes with what
             is returned.
         force: replace earlier results in `output`.
-        by: dimensions by which figures are also told apart: tenant, namespace, rack, hour.
+        by: dimensions by which figures are also told apart, or one of them: tenant, namespace, rack, hour.
         overrides: settings by key path, `{"evaluation.seeds": 30}`, which win over those given.
         workers: a Spark session, or `InProcess()`; default: the active session, else this process for a log of fewer
             than 200,000 rows, else a local session, which stays.
@@ -118,6 +119,9 @@ def evaluate(  # noqa: PLR0913  each is a choice of its own, and only the first 
 
     from lookup.replay.spark_workers import join_workers
 
+    require_path("settings", settings, or_mapping=True)
+    require_mapping("overrides", overrides)
+    by = names_of("by", by)
     clock = Clock()
     temporary = tempfile.mkdtemp(prefix="lookup-") if output is None else None
     folder = f"{temporary}/run" if output is None else os.fspath(output)
@@ -138,7 +142,7 @@ def evaluate(  # noqa: PLR0913  each is a choice of its own, and only the first 
                     target,
                     selection,
                     runs_on,
-                    by=tuple(by),
+                    by=by,
                     lookups=frame,
                     progress=progress,
                     warn=warn,

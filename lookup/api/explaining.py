@@ -10,6 +10,7 @@ from importlib.util import find_spec
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.api.arguments import names_of, require_mapping, require_path
 from lookup.api.selection import registrations_in, select
 from lookup.engine.edits import Change, smallest_changes
 from lookup.engine.explain import Explanation
@@ -79,7 +80,7 @@ def explain(  # noqa: PLR0913  what a lookup and its cluster consist of, by keyw
     cluster: str | None = None,
     at_us: int | None = None,
     usage: Mapping[str, float] | None = None,
-    policy: Sequence[str] = (),
+    policy: str | Sequence[str] = (),
     wins: str | None = None,
     overrides: Mapping[str, object] | None = None,
 ) -> Explained:
@@ -93,15 +94,19 @@ def explain(  # noqa: PLR0913  what a lookup and its cluster consist of, by keyw
         cluster: needed if there are several.
         at_us: moment that decides who is registered, µs since the Unix epoch; default: when a broker last was.
         usage: load / capacity by broker, under "*" of all others.
-        policy: names of the policies to explain; default: all.
+        policy: names of the policies to explain, or one of them; default: all.
         wins: a broker; also find the smallest changes after which it is preferred.
         overrides: settings by key path, which win over those given.
 
     Raises:
         PulsarLookupError: in one sentence, for whatever the caller has to change.
     """
+    require_path("settings", settings, or_mapping=True)
+    for name, mapping in (("properties", properties), ("usage", usage), ("overrides", overrides)):
+        require_mapping(name, mapping)
+    names = names_of("policy", policy)
     selection = select(settings, overrides or {})
-    chosen = chosen_policies(selection.policies, policy)
+    chosen = chosen_policies(selection.policies, names)
     scene = scene_of(
         selection.settings,
         topic,

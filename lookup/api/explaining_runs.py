@@ -20,6 +20,7 @@ from uuid import uuid4
 from pyarrow.fs import FileType
 from pyspark.sql import SparkSession
 
+from lookup.api.arguments import names_of, require_path
 from lookup.engine.build import part_table
 from lookup.engine.cycle_edits import SettingEdit, edits_that_change
 from lookup.engine.cycles import CycleReport
@@ -199,7 +200,7 @@ def explain_run(  # noqa: PLR0913  what names a moment of a run, by keyword
     bundle: str | None = None,
     at_us: int | None = None,
     decision: str | None = None,
-    policy: Sequence[str] = (),
+    policy: str | Sequence[str] = (),
     versus: str | None = None,
     cluster: str | None = None,
     seed: int | None = None,
@@ -217,7 +218,7 @@ def explain_run(  # noqa: PLR0913  what names a moment of a run, by keyword
         topic: a short name means one in public/default.
         at_us: µs since the Unix epoch.
         decision: id of a decision, `CLUSTER/POLICY/SEED/NUMBER`.
-        policy: names of policies; for a decision, a cycle or a difference one, if there are several.
+        policy: names of policies, or one of them; for a decision, a cycle or a difference one, if there are several.
         versus: the policy with which that one is compared, over the whole log.
         cluster: needed if there are several, but for a difference.
         seed: the replicate; default: the first.
@@ -228,11 +229,14 @@ def explain_run(  # noqa: PLR0913  what names a moment of a run, by keyword
     Raises:
         PulsarLookupError: in one sentence, for whatever the caller has to change.
     """
+    require_path("run", run)
+    policy = names_of("policy", policy)
     past, works = read_run(os.fspath(run)), workers or SparkSession.getActiveSession() or InProcess()
     join_workers(works)
     if versus is not None:
         return _difference_of(past, policy, versus, cluster, seed, works, progress)
     if decision is not None:
+        _require_of_decision(decision, cluster=cluster, policy=policy, seed=seed)
         return _decision(past, *decision_of(past, decision), works, progress)
     if topic is not None and bundle is not None:
         raise SettingsError(Sentence("give ", Argument("topic"), " or ", Argument("bundle"), ", not both"))
@@ -256,6 +260,20 @@ def explain_run(  # noqa: PLR0913  what names a moment of a run, by keyword
         raise SettingsError(Sentence(what, Argument("decision")))
     number = decision_at(past, history_of(past, name, topic=topic, bundle=bundle), at_us)
     return _decision(past, name, number, works, progress)
+
+
+def _require_of_decision(decision: str, *, cluster: str | None, policy: Sequence[str], seed: int | None) -> None:
+    """Refuse a cluster, policies or a seed that are not those of a decision's id.
+
+    Raises:
+        SettingsError: naming the first that is not.
+    """
+    given = (("cluster", cluster), *(("policy", one) for one in policy), ("seed", seed))
+    parts = dict(zip(("cluster", "policy", "seed"), decision.split("/"), strict=False))
+    for name, value in given:
+        if value is not None and name in parts and str(value) != parts[name]:
+            what = f" contradicts the decision {decision}, whose {name} is {parts[name]}; leave it out"
+            raise SettingsError(Sentence(Argument(name, value), what))
 
 
 def _difference_of(  # noqa: PLR0913  the arguments of `explain_run` that are about it

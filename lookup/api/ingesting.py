@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from pyspark.sql import SparkSession
 
+from lookup.api.arguments import require_path
 from lookup.engine.plugins import load_plugins
 from lookup.logs import ingest as logs
 from lookup.logs.jobs import InProcess, Workers
+from lookup.model.sentences import Argument
 from lookup.replay.spark_workers import check_reach, join_workers
 
 __all__ = ["ingest"]
@@ -21,7 +23,7 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
     output: str | os.PathLike[str],
     *,
     reader: str | None = None,
-    mapping: str | os.PathLike[str] | None = None,
+    mapping: str | os.PathLike[str] | Mapping[str, object] | None = None,
     cluster: str | None = None,
     force: bool = False,
     max_quarantine_ratio: float = logs.MAX_QUARANTINE_RATIO,
@@ -34,7 +36,7 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
         sources: files, folders, globs or URIs, or one of them.
         output: folder for the tables, which must not exist or be empty.
         reader: name of a log reader; default: the one that `mapping` names.
-        mapping: TOML file with the parameters of the reader.
+        mapping: TOML file with the parameters of the reader, or what would stand in it.
         cluster: name for rows whose source does not say of which cluster they are.
         force: replace earlier tables in `output`.
         max_quarantine_ratio: share of unreadable records, in [0, 1], above which nothing is written.
@@ -44,9 +46,15 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
     Raises:
         PulsarLookupError: in one sentence, for whatever the caller has to change; `output` is then as it was.
     """
+    require_path("output", output)
+    if mapping is not None:
+        require_path("mapping", mapping, or_mapping=True)
     given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
     registry = load_plugins(plugin_files)
-    built = logs.load_reader(registry, reader=reader, mapping=None if mapping is None else os.fspath(mapping))
+    if isinstance(mapping, Mapping):
+        built = logs.reader_of(registry, mapping, Argument("mapping"), reader=reader)
+    else:
+        built = logs.load_reader(registry, reader=reader, mapping=mapping)
     runs_on = workers or SparkSession.getActiveSession() or InProcess()
     join_workers(runs_on)
     return logs.ingest(

@@ -243,6 +243,18 @@ def test_mistakes_name_arguments(run: Path, tmp_path: Path) -> None:
         lookup.explain_run(tmp_path, topic="t")
 
 
+@pytest.mark.parametrize(
+    ("given", "part"),
+    [({"seed": 9}, "seed is 1"), ({"policy": "rack"}, "policy is stock"), ({"cluster": "west"}, "cluster is east")],
+)
+def test_a_decision_s_own_policy_cluster_and_seed_are_not_contradicted(
+    run: Path, given: dict[str, Any], part: str
+) -> None:
+    """Its id says all three; another one beside it would be left out of account."""
+    with pytest.raises(SettingsError, match=f"contradicts the decision east/stock/1/0, whose {part}; leave it out"):
+        lookup.explain_run(run, decision="east/stock/1/0", **given)
+
+
 def test_a_folder_without_decisions_and_a_log_that_changed_are_named(run: Path, log: Path, tmp_path: Path) -> None:
     """What is missing or different, and that a new evaluation is right."""
     copy = shutil.copytree(run, tmp_path / "copy")

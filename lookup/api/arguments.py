@@ -1,0 +1,54 @@
+"""Check arguments of calls from Python, where any value may be given for any of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from lookup.errors import SettingsError
+from lookup.model.quoting import shown
+from lookup.model.sentences import Argument, Sentence
+
+__all__ = ["names_of", "require_mapping", "require_path"]
+
+
+def names_of(name: str, given: object) -> tuple[str, ...]:
+    """Return the names that an argument gives; a text is one name, not its letters.
+
+    Args:
+        name: of the argument.
+
+    Raises:
+        SettingsError: if it is neither a text nor a list of texts.
+    """
+    names = (given,) if isinstance(given, str) else given
+    if not isinstance(names, Sequence) or not all(isinstance(one, str) for one in names):
+        raise _wrong(name, given, "a name or a list of names")
+    return tuple(names)
+
+
+def require_mapping(name: str, given: object) -> None:
+    """Refuse an argument that is neither a mapping nor None.
+
+    Raises:
+        SettingsError: if it is neither.
+    """
+    if given is not None and not isinstance(given, Mapping):
+        raise _wrong(name, given, "a mapping")
+
+
+def require_path(name: str, given: object, *, or_mapping: bool = False) -> None:
+    """Refuse an argument that is no path.
+
+    Args:
+        or_mapping: what would stand in the file will do as well.
+
+    Raises:
+        SettingsError: if it is none.
+    """
+    if not isinstance(given, str | os.PathLike) and not (or_mapping and isinstance(given, Mapping)):
+        raise _wrong(name, given, "a path or a mapping" if or_mapping else "a path")
+
+
+def _wrong(name: str, given: object, right: str) -> SettingsError:
+    return SettingsError(Sentence(Argument(name), f" is {shown(given)}, which is not {right}"))
