@@ -164,6 +164,8 @@ def parsed(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
             reached.error(f"{rest[0]!r} is one argument too many")
         # A group of commands has flags, too; the command that was reached knows its own alone.
         known = [name for action in reached._actions for name in action.option_strings]
+        if flag in known:
+            reached.error(f"{flag} stands before the command; it comes after `{reached.prog}`")
         reached.error(f"there is no flag {flag}; {suggestion(flag, known)}")
     missing = [name for dest, name in reached.needed.items() if not getattr(arguments, dest)]
     if missing:

@@ -72,6 +72,10 @@ def test_version(lookup: Run) -> None:
             ("evaluate", "--confg", "x.toml", "--output", "o"),
             "there is no flag --confg; did you mean '--config'?; see `lookup evaluate --help`",
         ),
+        (
+            ("--quiet", "config", "show"),
+            "--quiet stands before the command; it comes after `lookup config show`; see `lookup config show --help`",
+        ),
         (("evaluate",), "--config and --output must be given; see `lookup evaluate --help`"),
         (("ingest", "--output", "o"), "SOURCE must be given; see `lookup ingest --help`"),
         (("config", "check", "--config"), "--config: expected one argument; see `lookup config check --help`"),
