@@ -142,19 +142,24 @@ class Stages:
         """Begin the first stage."""
         self._began = self._stage_began = self._said = time.monotonic()
         self._text, self._far = start, (0, 0, 0)
+        #: when the last task of the stage was done
+        self._advanced = self._began
         #: writes lines; else whoever draws asks for `text`
         self.writes_lines = True
 
     def __call__(self, text: str) -> None:
         """Begin a stage."""
-        self._text, self._far, self._stage_began = text, (0, 0, 0), time.monotonic()
+        self._text, self._far = text, (0, 0, 0)
+        self._stage_began = self._advanced = time.monotonic()
         if self.writes_lines:
             self._write()
 
     def done(self, tasks: int, of: int, rows: int) -> None:
         """Take in how far the stage's job is, or the next one; write a line at most every few seconds."""
         if self._far[1:] != (of, rows) or tasks < self._far[0]:
-            self._stage_began = time.monotonic()
+            self._stage_began = self._advanced = time.monotonic()
+        if tasks > self._far[0]:
+            self._advanced = time.monotonic()
         self._far = tasks, of, rows
         if self.writes_lines and tasks > 0 and time.monotonic() - self._said >= _LINE_S:
             self._write()
@@ -170,11 +175,14 @@ class Stages:
         if not of:
             return self._text
         parts = [f"{tasks} of {quantity(of, 'task')}"]
-        seconds = time.monotonic() - self._stage_began
+        # Until another task is done the time that is left goes by, but for the time of those that come after it.
+        seconds, since = self._advanced - self._stage_began, time.monotonic() - self._advanced
         if tasks and seconds:
             if rows:
                 parts.append(f"{_rounded(rows * tasks / of / seconds)} rows/s")
-            parts.append(f"{_lasting(seconds * (of - tasks) / tasks)} left")
+            left = seconds / tasks * (of - tasks) - min(since, seconds / tasks)
+            if left > 0:
+                parts.append(f"{_lasting(left)} left")
         return f"{self._text}: {', '.join(parts)}"
 
     def _write(self) -> None:

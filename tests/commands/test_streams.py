@@ -7,6 +7,7 @@ import pty
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -29,6 +30,20 @@ def test_a_stage_says_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     stages("scoring")
     assert (stages.text(), stages.share()) == ("scoring", None)
     assert re.fullmatch(r"\[ +\d+\.\d s\] scoring\n", capsys.readouterr().err)
+
+
+def test_the_time_that_is_left_goes_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not rise while a task takes longer than those before, and is left out where the last one does."""
+    now = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    stages, said = Stages("replaying"), []
+    stages.done(0, 3, 0)
+    for seconds, tasks in ((10.0, 1), (14.0, 1), (30.0, 1), (40.0, 2), (55.0, 2), (70.0, 2)):
+        now = seconds
+        stages.done(tasks, 3, 0)
+        said.append(stages.text().partition("tasks")[2])
+
+    assert said == [", 20 s left", ", 16 s left", ", 10 s left", ", 20 s left", ", 5 s left", ""]
 
 
 def test_nothing_is_said_with_quiet(capsys: pytest.CaptureFixture[str]) -> None:
