@@ -24,6 +24,7 @@ from pyspark.sql import SparkSession
 
 from lookup.errors import SettingsError
 from lookup.model.sentences import Argument, Sentence
+from lookup.replay.class_archive import java_options, make_later
 
 __all__ = ["create_session", "has_java", "local_cores"]
 
@@ -93,7 +94,9 @@ def create_session(
     if active is not None:
         return active
     _require_java(without)
-    conf = SparkConf(loadDefaults=False).setAppName(app_name).setAll(list(_settings(master, settings or {}).items()))
+    chosen = _settings(master, settings or {})
+    make_later()
+    conf = SparkConf(loadDefaults=False).setAppName(app_name).setAll(list(chosen.items()))
     if _is_local(master):
         # Workers must be this interpreter: the path's `python3` may have no pyarrow.
         os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -119,6 +122,9 @@ def _is_local(master: str | None) -> bool:
 def _settings(master: str | None, extra: Mapping[str, str]) -> dict[str, str]:
     """Put together the settings for a master; the caller's win."""
     chosen = dict(_EVERYWHERE)
+    options = java_options()
+    if options:
+        chosen["spark.driver.extraJavaOptions"] = options
     if master is not None:
         chosen["spark.master"] = master
     if master is not None and _is_local(master):

@@ -1,0 +1,96 @@
+"""Keep an archive of Spark's classes in the user's cache, with which its JVM starts in about half the time.
+
+Java reads, checks and links some twenty thousand classes at each start of Spark. An archive holds them as they are in
+memory afterwards. It fits one Java and one pyspark only, and Java passes over one that does not fit. The first process
+that starts Spark without one leaves behind another, of low priority, that makes it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pyspark
+
+__all__ = ["SILENT", "SWITCH", "archive_name", "archive_of", "finished_archive", "java_options", "make_later"]
+
+#: Environment variable; "off": no archive is used or made.
+SWITCH = "PULSAR_LOOKUP_CLASS_ARCHIVE"
+#: Without it Java writes to stdout, among a command's data, that an archive does not fit.
+SILENT = "-Xlog:disable"
+
+
+def java_options() -> str:
+    """Return what Java is to be started with: an archive that was made before, else nothing."""
+    archive = finished_archive()
+    if archive is None:
+        return ""
+    return f"-XX:SharedArchiveFile={archive} -Xshare:auto {SILENT}"
+
+
+def make_later() -> None:
+    """Have an archive made once this process has ended, if it has started Spark without one."""
+    # Where a machine is thrown away after its job it would never be used.
+    if archive_of() is not None and finished_archive() is None and not os.environ.get("CI"):
+        atexit.register(_make_apart)
+
+
+def archive_of() -> Path | None:
+    """Return the name that archives of this Java and pyspark begin with; None if none is wanted, or there is no Java.
+
+    Behind it comes the size: Java ends in a crash if one was cut short.
+    """
+    java = _java()
+    if os.environ.get(SWITCH) == "off" or java is None or " " in str(_cache()):
+        return None
+    # Written by the build of a Java: its version and its maker.
+    release = java.parent.parent / "release"
+    told = release.read_text(errors="replace") if release.exists() else str(java.stat().st_mtime_ns)
+    of = "\n".join((str(java), told, pyspark.__version__, *pyspark.__path__))
+    return _cache() / f"spark-{hashlib.blake2b(of.encode(), digest_size=8).hexdigest()}"
+
+
+def finished_archive() -> Path | None:
+    """Return the archive of this Java and pyspark if it is there as it was made, by this user."""
+    prefix = archive_of()
+    if prefix is None:
+        return None
+    for path in sorted(prefix.parent.glob(f"{prefix.name}-*.jsa")):
+        about = path.stat()
+        # Its code runs with our rights.
+        if path.name == archive_name(prefix, about.st_size) and about.st_uid == os.getuid():
+            return path
+    return None
+
+
+def archive_name(prefix: Path, size: int) -> str:
+    """Return the name of an archive of a size in bytes."""
+    return f"{prefix.name}-{size}.jsa"
+
+
+def _make_apart() -> None:
+    """Start a process that makes the archive, unless it is there by now, and do not wait for it."""
+    if finished_archive() is not None:
+        return
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    nice = ["nice", "-n", "19"] if shutil.which("nice") else []
+    command = [*nice, sys.executable, "-m", "lookup.replay.class_archiving"]
+    subprocess.Popen(command, start_new_session=True, **quiet)  # type: ignore[call-overload]  # a dictionary of files
+
+
+def _cache() -> Path:
+    """Return the user's folder for what can be made again."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "pulsar-lookup"
+
+
+def _java() -> Path | None:
+    """Return the Java that Spark will be started with."""
+    home = os.environ.get("JAVA_HOME")
+    found = f"{home}/bin/java" if home else shutil.which("java")
+    return Path(found).resolve() if found and Path(found).exists() else None

@@ -1,0 +1,120 @@
+"""The archive of Spark's classes, made and used by a real Java."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lookup.replay import class_archiving
+from lookup.replay.class_archive import SWITCH, archive_name, archive_of, finished_archive, java_options
+
+#: Starts Spark, with `-Xshare:on` in place of `auto` if there is an archive: Java then ends if it does not fit.
+_START = """
+from lookup.replay.class_archive import java_options
+from lookup.replay.session import create_session
+options = java_options()
+strict = {"spark.driver.extraJavaOptions": options.replace("auto", "on")} if options else {}
+context = create_session("local[1]", settings=strict if __import__("sys").argv[1] == "strict" else None).sparkContext
+print(context.parallelize([1], 1).collect(), "SharedArchiveFile" in options)
+"""
+
+
+def _started(folder: Path, how: str = "auto", **variables: str) -> str:
+    """Start Spark in a process whose cache is a folder, and return what it prints on stdout."""
+    environment = {**os.environ, "XDG_CACHE_HOME": str(folder), "CI": "true", **variables}
+    done = subprocess.run(
+        [sys.executable, "-c", _START, how], env=environment, capture_output=True, text=True, check=True, timeout=300
+    )
+    return done.stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a cache in which the archive has been made."""
+    folder = tmp_path_factory.mktemp("cache")
+    command = [sys.executable, "-m", "lookup.replay.class_archiving"]
+    subprocess.run(command, env={**os.environ, "XDG_CACHE_HOME": str(folder)}, check=True, timeout=600)
+    return folder
+
+
+@pytest.mark.spark
+def test_an_archive_is_made_once_and_fits(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One file and nothing beside it, from which Java starts; it is not made a second time."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    (archive,) = (cache / "pulsar-lookup").iterdir()
+    made = archive.stat().st_mtime_ns
+
+    assert archive == finished_archive()
+    assert _started(cache, "strict") == "[1] True"
+    assert class_archiving.main() == 0
+    assert archive.stat().st_mtime_ns == made
+
+
+@pytest.mark.spark
+def test_an_archive_that_does_not_fit_is_passed_over(cache: Path, tmp_path: Path) -> None:
+    """A part of one is not used, with which Java would crash; what is none is, and Java says nothing on stdout."""
+    (archive,) = (cache / "pulsar-lookup").iterdir()
+    prefix = archive.with_name(archive.name.rpartition("-")[0])
+    torn, other = tmp_path / "torn" / "pulsar-lookup", tmp_path / "other" / "pulsar-lookup"
+    for folder, name, content in (
+        (torn, archive.name, archive.read_bytes()[:1_000_000]),
+        (other, archive_name(prefix, 10), b"no archive"),
+    ):
+        folder.mkdir(parents=True)
+        (folder / name).write_bytes(content)
+
+    assert _started(torn.parent) == "[1] False"
+    assert _started(other.parent) == "[1] True"
+
+
+def test_without_an_archive_or_with_it_switched_off_java_starts_as_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No option is given; nor is one for the archive of another user."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    prefix = archive_of()
+    if prefix is None:
+        pytest.skip("there is no Java")
+    assert java_options() == ""
+    prefix.parent.mkdir()
+    archive = prefix.with_name(archive_name(prefix, 0))
+    archive.touch()
+
+    assert java_options() == f"-XX:SharedArchiveFile={archive} -Xshare:auto -Xlog:disable"
+    monkeypatch.setattr(os, "getuid", lambda: archive.stat().st_uid + 1)
+    assert java_options() == ""
+    monkeypatch.setenv(SWITCH, "off")
+    assert archive_of() is None
+
+
+def test_archives_of_earlier_versions_are_removed(tmp_path: Path) -> None:
+    """The two latest are kept."""
+    for age, name in enumerate(("a", "b", "c")):
+        path = tmp_path / f"spark-{name}.jsa"
+        path.touch()
+        os.utime(path, (1_000 - age, 1_000 - age))
+
+    class_archiving._prune(tmp_path)
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["spark-a.jsa", "spark-b.jsa"]
+
+
+def test_only_one_process_makes_an_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While another one does nothing is started; what was left behind long ago does not count."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    prefix = archive_of()
+    if prefix is None:
+        pytest.skip("there is no Java")
+    monkeypatch.setattr(class_archiving, "_dump", lambda draft: draft.write_bytes(b"x"))
+    prefix.parent.mkdir()
+    making = prefix.with_suffix(".making")
+    making.touch()
+
+    assert class_archiving.main() == 1
+    os.utime(making, (1.0, 1.0))
+    assert class_archiving.main() == 0
+    assert [path.name for path in prefix.parent.iterdir()] == [archive_name(prefix, 1)]
