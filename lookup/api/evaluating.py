@@ -116,8 +116,10 @@ def evaluate(  # noqa: PLR0913  each is a choice of its own, and only the first 
     """
     from pyspark.sql import DataFrame
 
+    from lookup.api.workers import check_workers
     from lookup.replay.spark_workers import join_workers
 
+    check_workers(workers)
     clock = Clock()
     temporary = tempfile.mkdtemp(prefix="lookup-") if output is None else None
     folder = f"{temporary}/run" if output is None else os.fspath(output)

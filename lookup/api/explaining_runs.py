@@ -20,6 +20,7 @@ from uuid import uuid4
 from pyarrow.fs import FileType
 from pyspark.sql import SparkSession
 
+from lookup.api.workers import check_workers
 from lookup.engine.build import part_table
 from lookup.engine.cycle_edits import SettingEdit, edits_that_change
 from lookup.engine.cycles import CycleReport
@@ -228,6 +229,7 @@ def explain_run(  # noqa: PLR0913  what names a moment of a run, by keyword
     Raises:
         PulsarLookupError: in one sentence, for whatever the caller has to change.
     """
+    check_workers(workers)
     past, works = read_run(os.fspath(run)), workers or SparkSession.getActiveSession() or InProcess()
     join_workers(works)
     if versus is not None:

@@ -8,6 +8,7 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
+from lookup.api.workers import check_workers
 from lookup.engine.plugins import load_plugins
 from lookup.logs import ingest as logs
 from lookup.logs.jobs import InProcess, Workers
@@ -44,6 +45,7 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
     Raises:
         PulsarLookupError: in one sentence, for whatever the caller has to change; `output` is then as it was.
     """
+    check_workers(workers)
     given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
     registry = load_plugins(plugin_files)
     built = logs.load_reader(registry, reader=reader, mapping=None if mapping is None else os.fspath(mapping))
