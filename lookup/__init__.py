@@ -28,3 +28,8 @@ def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module 'lookup' has no attribute {name!r}")
     return getattr(import_module(_LATER[name]), name)
+
+
+def __dir__() -> list[str]:
+    """List the functions for programs as well, loaded or not."""
+    return sorted({*globals(), *_LATER})

@@ -117,11 +117,13 @@ def evaluate(  # noqa: PLR0913  each is a choice of its own, and only the first 
     """
     from pyspark.sql import DataFrame
 
+    from lookup.api.workers import check_workers
     from lookup.replay.spark_workers import join_workers
 
     require_path("settings", settings, or_mapping=True)
     require_mapping("overrides", overrides)
     by = names_of("by", by)
+    check_workers(workers)
     clock = Clock()
     temporary = tempfile.mkdtemp(prefix="lookup-") if output is None else None
     folder = f"{temporary}/run" if output is None else os.fspath(output)

@@ -21,6 +21,7 @@ from pyarrow.fs import FileType
 from pyspark.sql import SparkSession
 
 from lookup.api.arguments import names_of, require_path
+from lookup.api.workers import check_workers
 from lookup.engine.build import part_table
 from lookup.engine.cycle_edits import SettingEdit, edits_that_change
 from lookup.engine.cycles import CycleReport
@@ -231,6 +232,7 @@ def explain_run(  # noqa: PLR0913  what names a moment of a run, by keyword
     """
     require_path("run", run)
     policy = names_of("policy", policy)
+    check_workers(workers)
     past, works = read_run(os.fspath(run)), workers or SparkSession.getActiveSession() or InProcess()
     join_workers(works)
     if versus is not None:

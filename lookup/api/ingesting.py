@@ -9,6 +9,7 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from lookup.api.arguments import require_path
+from lookup.api.workers import check_workers
 from lookup.engine.plugins import load_plugins
 from lookup.logs import ingest as logs
 from lookup.logs.jobs import InProcess, Workers
@@ -49,6 +50,7 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
     require_path("output", output)
     if mapping is not None:
         require_path("mapping", mapping, or_mapping=True)
+    check_workers(workers)
     given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
     registry = load_plugins(plugin_files)
     if isinstance(mapping, Mapping):

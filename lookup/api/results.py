@@ -16,11 +16,12 @@ from lookup.api.files import OUTPUTS, PAGE_PACKAGES
 from lookup.errors import SettingsError
 from lookup.logs.outputs import draft
 from lookup.logs.sources import locate
-from lookup.model.quoting import suggestion
+from lookup.model.quoting import quantity, suggestion
+from lookup.report.answer import answers
 from lookup.report.comparison import lines, policies_in_order
 from lookup.report.folder import read_run
 from lookup.report.markdown import markdown_report
-from lookup.report.wording import conclusion, legend, opening
+from lookup.report.wording import conclusion, legend
 from lookup.score.scoring import Scored
 from lookup.score.summary import METRICS, metric_rows, summary
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Evaluation"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
     """A finished evaluation."""
 
@@ -49,7 +50,7 @@ class Evaluation:
 
     @property
     def conclusion(self) -> str:
-        """Return the sentence behind the exit code."""
+        """Return the sentence behind the exit code, and how many primary comparisons are undecided, if any."""
         return conclusion(self.scored)
 
     @property
@@ -135,6 +136,15 @@ class Evaluation:
             (here, folder), (there, copy) = locate(self.folder), locate(target.path)
             arrow_fs.copy_files(folder, copy, here, there)
 
+    def __repr__(self) -> str:
+        """Return the policies, how much was replayed, and the conclusion, in a few lines at most."""
+        incumbent, *candidates = policies_in_order(self.scored)
+        sizes = [quantity(len(self.scored.clusters), "cluster")]
+        lookups = self.scored.inputs.get("lookups")
+        sizes += [quantity(lookups, "lookup")] if isinstance(lookups, int) else []
+        policies = ", ".join([f"{incumbent} (incumbent)", *candidates])
+        return f"<Evaluation of {policies}; {', '.join(sizes)}: {self.conclusion}>"
+
     def _repr_html_(self) -> str:
         """Return the comparison as a table, for a notebook."""
         incumbent, *candidates = policies_in_order(self.scored)
@@ -149,7 +159,8 @@ class Evaluation:
             for line in lines(self.scored)
         )
         return (
-            "".join(f"<p><strong>{escape(text)}</strong></p>" for text in opening(self.scored))
+            "".join(f"<p>{escape(text)}</p>" for text in answers(self.scored))
+            + f"<p><strong>{escape(self.conclusion)}</strong></p>"
             + f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table><p>{escape(legend())}</p>"
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-__all__ = ["Block", "Bullets", "Cell", "Chart", "Fold", "Matrix", "Paragraph", "Section", "Table"]
+__all__ = ["Block", "Bullets", "Cell", "Chart", "Definitions", "Fold", "Matrix", "Paragraph", "Section", "Table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,14 @@ class Bullets:
     #: "answers" for sentences that begin with the name of a policy and a colon
     role: Literal["list", "answers"] = "list"
     kind: Literal["bullets"] = "bullets"
+
+
+@dataclass(frozen=True, slots=True)
+class Definitions:
+    """Words with what they mean."""
+
+    items: Sequence[tuple[str, str]]
+    kind: Literal["definitions"] = "definitions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +140,7 @@ class Fold:
     kind: Literal["fold"] = "fold"
 
 
-Block: TypeAlias = Paragraph | Bullets | Table | Chart | Matrix | Fold
+Block: TypeAlias = Paragraph | Bullets | Definitions | Table | Chart | Matrix | Fold
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-__all__ = ["delta_spec", "heat_spec", "matrix_spec", "moves_spec", "rejection_spec", "topology_spec", "trade_spec"]
+__all__ = [
+    "CHART_WIDTH", "TRADE_HEIGHT", "TRADE_SIZES", "delta_spec", "heat_spec", "matrix_spec", "moves_spec",
+    "rejection_spec", "topology_spec", "trade_spec",
+]  # fmt: skip
 
 #: The version that the page's scripts draw.
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.4.1.json"
@@ -21,20 +24,37 @@ _ROWS = {"name": "rows"}
 _WORDS = ["better", "worse", "equivalent", "inconclusive"]
 _CATEGORIES = [f"@series{number}" for number in range(1, 9)]
 #: Width of a chart in pixels; beside it stand the names of brokers.
-_WIDTH = 720
+CHART_WIDTH = 720
+#: Height of the chart of locality against imbalance, and the areas of its smallest and largest points, square pixels.
+TRADE_HEIGHT = 360
+TRADE_SIZES = (90, 900)
 
 
-def trade_spec(locality: str, imbalance: str) -> dict[str, Any]:
-    """Locality against imbalance, one point per policy with both intervals, its size the number of moves."""
-    x, y = _amount("x", scale={"zero": False}, title=imbalance), _amount("y", scale={"zero": False}, title=locality)
+def trade_spec(
+    locality: str, imbalance: str, domains: Sequence[tuple[float, float]], most: float | None
+) -> dict[str, Any]:
+    """Locality against imbalance, one point per policy with both intervals, its size the number of moves.
+
+    Names stand where rows put them, in `label`, `dx`, `dy` and `align`, which rest on scales that are given.
+
+    Args:
+        locality: title of the axis upwards.
+        imbalance: title of the axis to the right.
+        domains: of both axes, that of imbalance first.
+        most: moves of the largest point; None: they are not known, and all points have the least size.
+    """
+    scales = [{"domain": list(domain), "nice": False, "zero": False} for domain in domains]
+    x, y = _amount("x", scale=scales[0], title=imbalance), _amount("y", scale=scales[1], title=locality)
+    sizes = {"domain": [0, most or 1.0], "nice": False, "range": list(TRADE_SIZES)}
     point = {
         "color": _name("role", scale={"domain": ["incumbent", "candidate"], "range": ["@ink", "@series3"]}, title=None),
-        "size": _amount("moves", scale={"range": [30, 900]}, title="moves"),
+        "size": _amount("size", scale=sizes, title="moves", **({"legend": None} if most is None else {})),
         "tooltip": [_name(name) for name in ("policy", "locality", "imbalance", "moved")],
         "x": x,
         "y": y,
     }
-    rims, words = _labels("policy", x, y, dx=12, dy=-11)
+    place = {name: {"expr": f"datum.{name}"} for name in ("align", "dx", "dy")}
+    rims, words = _labels("label", x, y, {**place, "baseline": "middle"})
     layers = [
         _layer(
             _mark("rule", color="@quiet"), {"x": x, "x2": {"field": "x_high"}, "y": y}, _computed("x", "datum.x_low")
@@ -43,15 +63,16 @@ def trade_spec(locality: str, imbalance: str) -> dict[str, Any]:
             _mark("rule", color="@quiet"), {"x": x, "y": y, "y2": {"field": "y_high"}}, _computed("y", "datum.y_low")
         ),
         rims,
-        _layer(_mark("circle", opacity=0.75), point),
+        # Without a number of moves, as under shared ownership, a point has the least size.
+        _layer(_mark("circle", opacity=0.75), point, _computed("size", "isValid(datum.moves) ? datum.moves : 0")),
         words,
     ]
-    return {"layer": layers, "data": _ROWS, "height": 360, "width": _WIDTH, "$schema": _SCHEMA}
+    return {"layer": layers, "data": _ROWS, "height": TRADE_HEIGHT, "width": CHART_WIDTH, "$schema": _SCHEMA}
 
 
 def delta_spec(columns: int) -> dict[str, Any]:
     """Differences from the incumbent, one small chart per metric, bars with intervals over a band of the margin."""
-    y, width = _row("policy"), (_WIDTH - 60) // columns - 70
+    y, width = _row("policy"), (CHART_WIDTH - 60) // columns - 70
     word = _name("verdict", scale={"domain": _WORDS, "range": ["@better", "@worse", "@quiet", "@quiet"]}, title=None)
     text = {"color": {"value": "@ink"}, "text": _name("mark"), "x": {"value": width}, "y": y}
     layers = [
@@ -103,7 +124,7 @@ def heat_spec(title: str, time_format: str, *, is_relative: bool) -> dict[str, A
             {"filter": "datum.leaves"},
         ),
     ]
-    return _by_policy({"layer": layers, "height": {"step": 14}, "width": _WIDTH})
+    return _by_policy({"layer": layers, "height": {"step": 14}, "width": CHART_WIDTH})
 
 
 def moves_spec(causes: Sequence[str], time_format: str) -> dict[str, Any]:
@@ -124,7 +145,7 @@ def moves_spec(causes: Sequence[str], time_format: str) -> dict[str, Any]:
             "encoding": encoding,
             "height": 110,
             "transform": [stacked],
-            "width": _WIDTH,
+            "width": CHART_WIDTH,
         }
     )
 
@@ -153,7 +174,7 @@ def rejection_spec(reasons: Sequence[str]) -> dict[str, Any]:
         "y": _row("policy"),
     }
     bars = {"data": _ROWS, **_layer(_mark("bar"), encoding)}
-    return {**bars, "height": {"step": 20}, "width": _WIDTH, "$schema": _SCHEMA}
+    return {**bars, "height": {"step": 20}, "width": CHART_WIDTH, "$schema": _SCHEMA}
 
 
 def topology_spec(leaves: int, depth: float) -> dict[str, Any]:
@@ -170,9 +191,9 @@ def topology_spec(leaves: int, depth: float) -> dict[str, Any]:
         _layer(_mark("rule", color="@quiet"), {"x": x, "x2": {"field": "to_x"}, "y": y, "y2": {"field": "to_y"}}),
         _layer(_mark("circle", color="@better", opacity=1), {"size": size, "x": x, "y": y}),
         # Several lines leave a place to the right, behind its label.
-        *_labels("label", x, y, dx=13, dy=0, rim=10),
+        *_labels("label", x, y, {"align": "left", "dx": 13, "dy": 0}, rim=10),
     ]
-    look = {"height": 28 * leaves, "view": {"stroke": None}, "width": _WIDTH}
+    look = {"height": 28 * leaves, "view": {"stroke": None}, "width": CHART_WIDTH}
     return {"layer": layers, "data": _ROWS, **look, "$schema": _SCHEMA}
 
 
@@ -209,12 +230,11 @@ def _layer(mark: Mapping[str, Any], encoding: Mapping[str, Any], *transforms: Ma
 
 
 def _labels(
-    field: str, x: Mapping[str, Any], y: Mapping[str, Any], *, dx: int, dy: int, rim: int = 4
+    field: str, x: Mapping[str, Any], y: Mapping[str, Any], place: Mapping[str, Any], rim: int = 4
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Texts beside points, with a rim in the colour of the paper so that lines do not cross them."""
     encoding = {"text": _name(field), "x": x, "y": y}
     stroke = {"stroke": "@paper", "strokeJoin": "round", "strokeWidth": rim}
-    place = {"align": "left", "dx": dx, "dy": dy}
     return _layer(_mark("text", **place, **stroke), encoding), _layer(_mark("text", **place), encoding)
 
 

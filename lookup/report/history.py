@@ -40,7 +40,7 @@ class ClusterHistory:
     places: Mapping[str, Location]
     #: by policy: weight served / mean of the registered brokers, NaN if not registered, shape (n_brokers, n_columns)
     load: Mapping[str, NDArray[np.float64]]
-    #: by policy: bundles owned at the start of a column, shape (n_brokers, n_columns)
+    #: by policy: bundles owned at the end of a column, shape (n_brokers, n_columns)
     owned: Mapping[str, NDArray[np.int64]]
     #: by policy: bundles that lost their owner in a column, by cause, shape (n_causes, n_columns)
     lost: Mapping[str, NDArray[np.int64]]
@@ -97,7 +97,11 @@ def read_history(folder: str, *, policies: Sequence[str], seed: int, cell_us: in
             brokers,
             places,
             {policy: _load(table, numbers, columns, width) for policy, table in of_policy.items()},
-            {policy: _owned(table, numbers, columns) for policy, table in of_owners.items() if table is not None},
+            {
+                policy: _owned(table, numbers, columns + width)
+                for policy, table in of_owners.items()
+                if table is not None
+            },
             {policy: _lost(table, columns, width) for policy, table in of_owners.items() if table is not None},
             tuple(sorted((broker, instant) for broker, instant in losses if first <= instant < last)),
         )
@@ -117,14 +121,18 @@ def _load(table: pa.Table, numbers: Mapping[str, int], columns: NDArray[np.int64
     return ratio
 
 
-def _owned(table: pa.Table, numbers: Mapping[str, int], columns: NDArray[np.int64]) -> NDArray[np.int64]:
+def _owned(table: pa.Table, numbers: Mapping[str, int], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Count the bundles of each broker at the ends of columns, shape (n_brokers, n_columns).
+
+    What ends with a column was there up to its last instant and counts; what begins then does not.
+    """
     table = table.filter(pc.and_(pc.equal(table["state"], _OWNED), pc.is_valid(table["broker"])))
     known = pc.is_in(table["broker"], value_set=pa.array(list(numbers), pa.string()))
     table = table.filter(known)
     broker = _numbered(table["broker"], numbers)
-    first = np.searchsorted(columns, _us(table["from"]), side="left")
-    stop = np.searchsorted(columns, _us(table["to"], absent=np.iinfo(np.int64).max), side="left")
-    steps = np.zeros((len(numbers), len(columns) + 1), dtype=np.int64)
+    first = np.searchsorted(ends, _us(table["from"]), side="right")
+    stop = np.searchsorted(ends, _us(table["to"], absent=np.iinfo(np.int64).max), side="right")
+    steps = np.zeros((len(numbers), len(ends) + 1), dtype=np.int64)
     np.add.at(steps, (broker, first), 1)
     np.add.at(steps, (broker, stop), -1)
     owned: NDArray[np.int64] = steps.cumsum(axis=1)[:, :-1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from lookup.report.answer import answers, question
 from lookup.report.comparison import (
     FIDELITY_HEADS,
     NOTHING,
@@ -16,19 +17,22 @@ from lookup.report.comparison import (
     verdict_rows,
 )
 from lookup.report.wording import (
+    ABOUT_COUNTS,
     ABOUT_CYCLES,
     ABOUT_FIDELITY,
     ABOUT_PARTS,
+    ABOUT_UNDECIDED,
     ABOUT_VERDICTS,
     caveats,
     comparisons,
+    conclusion,
     cycles_of,
     input_rows,
     legend,
     meanings,
-    opening,
     outcomes,
     setup,
+    undecided_figures,
 )
 from lookup.score.scoring import Scored
 
@@ -54,8 +58,16 @@ def markdown_report(scored: Scored) -> str:
 
 def _head(scored: Scored) -> Iterator[str]:
     yield from ("# Comparison of placement policies", "")
-    yield from (line for text in opening(scored) for line in (text, ""))
-    yield from _bullets([*outcomes(scored), *comparisons(scored)])
+    asked = question(scored)
+    if asked is not None:
+        yield from (asked, "", *_bullets(answers(scored)), "")
+    yield conclusion(scored)
+    open_ = undecided_figures(scored)
+    if open_:
+        yield from ("", f"{ABOUT_UNDECIDED}:", "", *_bullets(open_))
+    counted = [*outcomes(scored), *comparisons(scored)]
+    if counted:
+        yield from ("", f"{ABOUT_COUNTS}:", "", *_bullets(counted))
     warnings = caveats(scored)
     if warnings:
         yield from ("", "## Before you trust it", "", *_bullets(warnings))

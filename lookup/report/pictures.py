@@ -91,7 +91,8 @@ def _owners(history: History | None, *, is_shared: bool) -> Iterator[Block]:
         return
     yield Paragraph(
         f"How many bundles lost their owner, and why, and how many each broker owned. {_of_replicate(history)} A "
-        "bundle that lost its owner counts as a move once it has another."
+        "bundle that lost its owner counts as a move once it has another. What a broker owned is counted at the end of "
+        "each column."
     )
     lost: _Values = {
         name: {policy: matrix.tolist() for policy, matrix in each.lost.items()}
@@ -120,7 +121,7 @@ def _owners(history: History | None, *, is_shared: bool) -> Iterator[Block]:
     yield _heat_map(
         history,
         "owned-chart",
-        "Bundles that each broker owned over time",
+        "Bundles that each broker owned at the end of each column of time",
         spec=heat_spec("bundles", _time_format(history), is_relative=False),
         values=owned,
         value_name="bundles owned",

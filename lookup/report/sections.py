@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from lookup.hooks import Metric
 from lookup.model.quoting import quantity
 from lookup.replay.counted import BY_DIMENSIONS
-from lookup.report.blocks import Block, Bullets, Cell, Chart, Fold, Paragraph, Section, Table
-from lookup.report.charts import delta_spec, trade_spec
+from lookup.report.answer import answers, headline, locality, question
+from lookup.report.blocks import Block, Bullets, Cell, Chart, Definitions, Fold, Paragraph, Section, Table
+from lookup.report.charts import CHART_WIDTH, TRADE_HEIGHT, TRADE_SIZES, delta_spec, trade_spec
 from lookup.report.comparison import (
     ARROWS,
     FIDELITY_HEADS,
@@ -33,23 +35,28 @@ from lookup.report.comparison import (
     word_of,
 )
 from lookup.report.folder import Run
+from lookup.report.glossary import terms
+from lookup.report.labels import Point, Spot, extent, place
 from lookup.report.pictures import pictures
 from lookup.report.wording import (
+    ABOUT_COUNTS,
     ABOUT_CYCLES,
     ABOUT_FIDELITY,
     ABOUT_PARTS,
+    ABOUT_UNDECIDED,
     ABOUT_VERDICTS,
     caveats,
     comparisons,
+    conclusion,
     cycles_of,
     differing,
     idle_shedders,
     input_rows,
     legend,
     meanings,
-    opening,
     outcomes,
     setup,
+    undecided_figures,
 )
 from lookup.score.luck import Estimate
 from lookup.score.scoring import Scored
@@ -85,41 +92,31 @@ def sections(run: Run) -> list[Section]:
 
 
 def _answer(scored: Scored) -> Iterator[Block]:
-    lead, *rest = opening(scored)
-    yield Paragraph(lead, "lead")
-    for text in rest:
-        yield Paragraph(text)
+    asked = question(scored)
+    if asked is not None:
+        yield Paragraph(asked)
+        yield Bullets(answers(scored), "answers")
+    yield Paragraph(conclusion(scored), "lead")
+    open_ = undecided_figures(scored)
+    if open_:
+        yield Fold(ABOUT_UNDECIDED, [Bullets(open_)])
     if outcomes(scored):
         named = [differing(scored, policy) for policy in policies_in_order(scored)[1:]]
         counted = zip(outcomes(scored), named, strict=True)
-        yield Bullets([f"{sentence}. {names}" if names else sentence for sentence, names in counted], "answers")
-    for sentence in comparisons(scored):
-        yield Paragraph(sentence, "note")
+        lists = [f"{sentence}. {names}" if names else sentence for sentence, names in counted]
+        yield Fold(
+            ABOUT_COUNTS, [Bullets(lists, "answers"), *(Paragraph(text, "note") for text in comparisons(scored))]
+        )
+    yield Fold("What these figures and words mean", [Definitions(terms(scored))])
     if caveats(scored):
         yield Paragraph("What to be careful about stands under “Before you trust it”, near the end.", "note")
 
 
-def _locality(scored: Scored) -> tuple[str, str | None] | None:
-    """Return the figure that stands for locality: the match of a label that decides, else of a rack, else distance."""
-    estimates = pooled(scored)
-    primary = {(verdict.metric, verdict.key) for verdict in scored.verdicts if verdict.primary}
-    keys = [key for policy, metric, key in estimates if metric == "match_ratio"]
-    names: list[tuple[str, str | None]]
-    names = [*sorted((name for name in primary if name[0] == "match_ratio"), key=str), ("match_ratio", "rack")]
-    names += [("match_ratio", key) for key in dict.fromkeys(keys)]
-    names.append(("network_ms_mean", None))
-    for metric, key in names:
-        figures = [figure for (_, *name), figure in estimates.items() if name == [metric, key]]
-        if any(math.isfinite(figure.value) and figure.value for figure in figures):
-            return metric, key
-    return None
-
-
 def _trade(scored: Scored) -> Iterator[Block]:
-    locality = _locality(scored)
-    chosen = () if locality is None else (locality, ("imbalance_max_mean", None), ("moves", None))
+    near_by = locality(scored)
+    chosen = () if near_by is None else headline(scored)
     estimates, metrics = pooled(scored), {metric.name: metric for metric in scored.metrics}
-    rows: list[list[object]] = []
+    rows: list[list[Any]] = []
     texts: list[list[str | Cell]] = []
     for policy in policies_in_order(scored) if chosen else ():
         near, even, moved = (estimates.get((policy, metric, key)) for metric, key in chosen)
@@ -130,9 +127,9 @@ def _trade(scored: Scored) -> Iterator[Block]:
         count = None if moved is None or math.isnan(moved.value) else moved.value
         rows.append([policy, role, *_bounds(even), *_bounds(near), count, *(cell.text for cell in written)])
         texts.append([policy, *written])
-    if locality is None or not rows:
+    if near_by is None or not rows:
         text = "This run has no figures of locality and of imbalance to set against each other."
-        if locality is None:
+        if near_by is None:
             text = (
                 "This run has no figure of locality to set against imbalance. That needs labels, like rack, of clients "
                 "and brokers: lookups have those of clients in their properties, or `[[clients]]` of the evaluation "
@@ -141,20 +138,47 @@ def _trade(scored: Scored) -> Iterator[Block]:
         yield Paragraph(text, "note")
         return
     names = [label(metric, key) for metric, key in chosen]
-    good, side = ("higher", "above") if metrics[locality[0]].better == "up" else ("lower", "below")
+    good, side = ("higher", "above") if metrics[near_by[0]].better == "up" else ("lower", "below")
+    most = max((row[8] for row in rows if row[8] is not None), default=None)
+    size = "" if most is None else "The size of a point is the number of moves. "
     yield Paragraph(
         f"A policy is better than the incumbent on both if its point lies {side} and to the left of the incumbent's. "
-        "The size of a point is the number of moves; lines are 95 % intervals."
+        f"{size}Lines are 95 % intervals. A name for which there is no room is "
+        "left out: pointing at the point shows it, and so does the table below."
     )
+    domains = [extent([row[low] for row in rows], [row[low + 1] for row in rows]) for low in (3, 6)]
+    spots = _spots(rows, domains, most)
     yield Chart(
         "trade-chart",
         f"{names[0]} against {names[1]}, one point per policy",
         f"A scatter plot of {quantity(len(rows), 'policy', 'policies')} with 95 % intervals.",
-        trade_spec(f"{names[0]} ({good} is better)", f"{names[1]} (lower is better, 1 is even)"),
-        "policy role x x_low x_high y y_low y_high moves locality imbalance moved".split(),
-        rows,
+        trade_spec(f"{names[0]} ({good} is better)", f"{names[1]} (lower is better, 1 is even)", domains, most),
+        "policy role x x_low x_high y y_low y_high moves locality imbalance moved label dx dy align".split(),
+        [[*row, spot.text, spot.dx, spot.dy, spot.align] for row, spot in zip(rows, spots, strict=True)],
         Table("trade-table", "The numbers of the chart, pooled over all clusters", ("policy", *names), texts),
     )
+
+
+def _spots(rows: Sequence[Sequence[Any]], domains: Sequence[tuple[float, float]], most: float | None) -> list[Spot]:
+    """Return where the names of points stand.
+
+    Args:
+        rows: of the chart of locality against imbalance, as its fields have them, up to the moves.
+        domains: of its scales.
+        most: moves of its largest point, None if they are not known.
+    """
+    (left, right), (bottom, top) = domains
+    least, largest = TRADE_SIZES
+    points = [
+        Point(
+            row[0],
+            (row[2] - left) / (right - left) * CHART_WIDTH,
+            (top - row[5]) / (top - bottom) * TRADE_HEIGHT,
+            math.sqrt((least + (largest - least) * (row[8] or 0.0) / (most or 1.0)) / math.pi),
+        )
+        for row in rows
+    ]
+    return place(points, CHART_WIDTH, TRADE_HEIGHT)
 
 
 def _bounds(figure: Estimate) -> tuple[float, float, float]:
@@ -266,8 +290,11 @@ def _figures(scored: Scored, scope: Scope, name: str, caption: str) -> Table:
 def _parts(scored: Scored) -> Iterator[Block]:
     by_part = parts(scored)
     if not by_part:
+        *first, last = BY_DIMENSIONS
         yield Paragraph(
-            "This run measured no parts of the demand; an evaluation by tenant, namespace, rack and hour does.", "note"
+            "This run measured no parts of the demand. To see who fares worst, evaluate with by = "
+            f"{', '.join(first)} or {last}.",
+            "note",
         )
         return
     yield Paragraph(

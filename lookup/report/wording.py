@@ -29,9 +29,10 @@ from lookup.score.scoring import Scored
 from lookup.score.verdict import Verdict, Word, family
 
 __all__ = [
-    "ABOUT_CYCLES", "ABOUT_FIDELITY", "ABOUT_PARTS", "ABOUT_VERDICTS", "PolicyCycles", "caveats",
-    "comparisons", "conclusion", "cycles_of", "differing", "floors", "idle_shedders", "input_rows", "legend",
-    "meanings", "opening", "outcomes", "setup", "undecided",
+    "ABOUT_COUNTS", "ABOUT_CYCLES", "ABOUT_FIDELITY", "ABOUT_PARTS", "ABOUT_UNDECIDED", "ABOUT_VERDICTS",
+    "PolicyCycles", "caveats", "comparisons", "conclusion", "cycles_of", "differing", "floors", "idle_shedders",
+    "input_rows", "is_open", "is_part", "legend", "meanings", "opening", "outcomes", "setup", "undecided",
+    "undecided_figures",
 ]  # fmt: skip
 
 _MEANINGS: Mapping[Word, str] = {
@@ -64,6 +65,9 @@ ABOUT_FIDELITY = (
     "with 95 % for all figures together. The gap is the distance of the logged figure from that range. A difference",
     "between policies that is no larger than the gap is inconclusive: the replay itself may be the cause.",
 )
+#: Stands above what is undecided, and above how many verdicts there are of each kind.
+ABOUT_UNDECIDED = "What is undecided: in brackets the smallest effect that this log can show, or why it shows none"
+ABOUT_COUNTS = "All verdicts counted, and how many comparisons chance alone would decide"
 #: Stands above figures of parts of the demand.
 ABOUT_PARTS = "No verdicts are given for parts: many comparisons find chance differences."
 #: Words for the reasons of cycles; other reasons are shown as they are.
@@ -128,7 +132,7 @@ def outcomes(scored: Scored) -> list[str]:
     names = {(verdict.metric, verdict.key) for verdict in scored.verdicts}
     for policy in policies_in_order(scored)[1:]:
         verdicts = [verdict for verdict in scored.verdicts if verdict.policy == policy]
-        whole = [verdict for verdict in verdicts if not _is_part(verdict, names)]
+        whole = [verdict for verdict in verdicts if not is_part(verdict, names)]
         counts = Counter(map(word_of, whole))
         sentence = (
             ", ".join(f"{counts[word]} {word}" for word in (*MARKS, "not judged") if counts[word]) or "no verdict"
@@ -148,31 +152,45 @@ def differing(scored: Scored, policy: str) -> str:
         figures = [
             f"{label(verdict.metric, verdict.key)}{' *' if verdict.primary else ''}"
             for verdict in scored.verdicts
-            if verdict.policy == policy and verdict.verdict == word and not _is_part(verdict, names)
+            if verdict.policy == policy and verdict.verdict == word and not is_part(verdict, names)
         ]
         if figures:
             sentences.append(f"{word.capitalize()}: {', '.join(figures)}.")
     return " ".join(sentences)
 
 
-def _is_part(verdict: Verdict, names: Collection[Name]) -> bool:
+def is_part(verdict: Verdict, names: Collection[Name]) -> bool:
+    """Return whether a figure is part of another, like moves of one cause.
+
+    Args:
+        names: of all figures that were judged.
+    """
     whole = verdict.metric if verdict.key is not None else _PARTS_OF.get(verdict.metric)
     return (whole, None) in names
 
 
+def is_open(verdict: Verdict, scored: Scored) -> bool:
+    """Return whether a verdict holds for this placement only, and so decides nothing."""
+    return verdict.holds_for == "placement" and not scored.plan.rules.accept_placement
+
+
 def undecided(scored: Scored) -> str | None:
-    """Name the primary metrics that are undecided, with the smallest effects this log can show; None if there are none.
+    """Name the primary metrics that are undecided, with the smallest effects this log can show; None without any."""
+    texts = undecided_figures(scored)
+    if not texts:
+        return None
+    brackets = "(in brackets the smallest effect that this log can show, or why it shows none)"
+    return f"Undecided on {_share(scored)} {brackets}: {'; '.join(texts)}."
+
+
+def undecided_figures(scored: Scored) -> list[str]:
+    """Return each undecided primary figure with its candidates and the smallest effects that this log can show.
 
     An effect is half the width of the difference's interval: chance alone brings smaller ones.
     """
-    primary = [verdict for verdict in scored.verdicts if verdict.primary]
     of_name: dict[Name, list[Verdict]] = {}
-    for verdict in primary:
-        is_open = verdict.holds_for == "placement" and not scored.plan.rules.accept_placement
-        if is_open or verdict.verdict == "inconclusive":
-            of_name.setdefault((verdict.metric, verdict.key), []).append(verdict)
-    if not of_name:
-        return None
+    for verdict in _undecided(scored):
+        of_name.setdefault((verdict.metric, verdict.key), []).append(verdict)
     units, texts = {metric.name: metric.unit for metric in scored.metrics}, []
     for (metric, key), verdicts in of_name.items():
         # Without a p value a comparison rests on too little, so that its interval shows nothing.
@@ -185,11 +203,20 @@ def undecided(scored: Scored) -> str | None:
             effect = "not judged" if is_unjudged(weak[0]) else str(weak[0].reason)
         names = ", ".join(verdict.policy for verdict in verdicts)
         texts.append(f"{label(metric, key)} of {names} ({effect})")
-    count = sum(map(len, of_name.values()))
-    share = "every" if count == len(primary) else f"{count} of {len(primary)}"
-    what = f"{share} primary comparison{'s' if count < len(primary) else ''}"
-    brackets = "(in brackets the smallest effect that this log can show, or why it shows none)"
-    return f"Undecided on {what} {brackets}: {'; '.join(texts)}."
+    return texts
+
+
+def _undecided(scored: Scored) -> list[Verdict]:
+    primary = [verdict for verdict in scored.verdicts if verdict.primary]
+    return [verdict for verdict in primary if is_open(verdict, scored) or verdict.verdict == "inconclusive"]
+
+
+def _share(scored: Scored) -> str:
+    """Return how many primary comparisons are undecided, as the object of a sentence."""
+    count, primary = len(_undecided(scored)), sum(verdict.primary for verdict in scored.verdicts)
+    if count == primary:
+        return "every primary comparison"
+    return f"{count} of {quantity(primary, 'primary comparison')}"
 
 
 def comparisons(scored: Scored) -> Iterator[str]:
@@ -206,13 +233,19 @@ def comparisons(scored: Scored) -> Iterator[str]:
             f"between equals chance alone would call about {LEVEL * alone:.1f} of them better or worse."
         )
     names = {(verdict.metric, verdict.key): verdict for verdict in scored.verdicts}
-    parts = [label(*name) for name, verdict in names.items() if _is_part(verdict, names)]
+    parts = [label(*name) for name, verdict in names.items() if is_part(verdict, names)]
     if parts:
         yield f"Figures that are parts of another are counted once, with the whole: {', '.join(parts)}."
 
 
 def conclusion(scored: Scored) -> str:
-    """Explain the exit code."""
+    """Explain the exit code, and say how many of the comparisons that decide are undecided."""
+    if not _undecided(scored):
+        return _decision(scored)
+    return f"{_decision(scored)} Undecided: {_share(scored)}."
+
+
+def _decision(scored: Scored) -> str:
     if len(scored.plan.policies) == 1:
         return "Only the incumbent was replayed: figures, no verdicts."
     if scored.exit_code == 3:
@@ -226,18 +259,18 @@ def conclusion(scored: Scored) -> str:
     if any(verdict.primary and verdict.verdict == "worse" for verdict in scored.verdicts):
         return (
             "No candidate is worse than the incumbent on a primary metric as far as policies go; where one is worse "
-            "for this placement only (▽), another draw of luck may turn it, so it does not decide the exit code."
+            "for this placement only (▽), another draw of luck may turn it, so it does not count (exit code 0)."
         )
     return "No candidate is worse than the incumbent on a primary metric."
 
 
 def opening(scored: Scored) -> list[str]:
-    """Return the sentences that a report begins with: what decides, and what is undecided."""
+    """Return the sentences that a terminal and a comment begin with: what decides, and what is undecided."""
     open_ = undecided(scored)
     if open_ is None:
-        return [conclusion(scored)]
+        return [_decision(scored)]
     # A loss that is certain comes first, since it decides the exit code.
-    return [conclusion(scored), open_] if scored.exit_code == 3 else [open_, conclusion(scored)]
+    return [_decision(scored), open_] if scored.exit_code == 3 else [open_, _decision(scored)]
 
 
 def floors(scored: Scored) -> list[str]:

@@ -129,6 +129,21 @@ def test_mistakes_are_sentences_about_arguments(path: Path, tmp_path: Path) -> N
         lookup.evaluate(_SETTINGS, path, output=tmp_path / "full", workers=InProcess())
 
 
+def test_a_result_prints_in_a_few_words(path: Path) -> None:
+    """Its policies, how much was replayed, and its conclusion, which says what is undecided."""
+    few = lookup.evaluate(
+        _SETTINGS, path, overrides={"verdict.primary": ["moved_weight"], "verdict.min_units": 90}, workers=InProcess()
+    )
+
+    assert repr(few) == (f"<Evaluation of stock (incumbent), rack; 1 cluster, 100 lookups: {few.conclusion}>")
+    assert few.conclusion.endswith("Undecided: every primary comparison.")
+
+
+def test_functions_for_programs_are_listed() -> None:
+    """Before they are loaded, beside the names of the model and of the hooks."""
+    assert {"evaluate", "explain", "explain_run", "ingest", "LookupRequest", "__all__"} <= set(dir(lookup))
+
+
 def test_names_that_do_not_exist_are_refused() -> None:
     """As of any module."""
     with pytest.raises(AttributeError, match="has no attribute 'evalute'"):

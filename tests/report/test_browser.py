@@ -12,12 +12,14 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lookup.report.folder import read_run
+from lookup.report.labels import Box
 from lookup.report.page import html_report
 from tests.report.runs import broad
 
@@ -180,22 +182,66 @@ def test_numbers_over_time_are_those_drawn(watched: _Watched, chart: str) -> Non
 
 
 def test_the_theme_follows_the_system_until_the_button_is_pressed(browser: Any, report: Path) -> None:
-    """Light on dark and dark on light, in charts as well; the button turns it round and says which it is."""
+    """Light on dark and dark on light, in charts as well; the button turns it round and names what it does."""
     seen = {}
     for scheme in ("light", "dark"):
         watched = _Watched(browser, report, color_scheme=scheme)
         page, button = watched.page, watched.page.locator("#theme")
         _screenshot(page, report, scheme)
-        before, pressed = watched.colours(), button.get_attribute("aria-pressed")
+        before, offered = watched.colours(), button.inner_text()
         button.click()
         page.wait_for_function(_DRAWN)
         ink = page.locator("#trade-chart svg text").first.evaluate("text => getComputedStyle(text).fill")
-        seen[scheme] = (before, pressed, watched.colours(), button.get_attribute("aria-pressed"))
+        seen[scheme] = (before, offered, watched.colours(), button.inner_text())
 
         assert ink == watched.colours()[1]
         watched.close()
     (light, *_), (dark, *_) = seen.values()
-    assert seen == {"light": (light, "false", dark, "true"), "dark": (dark, "true", light, "false")}
+    assert seen == {"light": (light, "Dark", dark, "Light"), "dark": (dark, "Light", light, "Dark")}
+
+
+def test_the_legend_of_sizes_is_seen_in_either_theme(browser: Any, report: Path) -> None:
+    """Its circles are drawn in a colour of the theme that stands out from the paper."""
+    for scheme in ("light", "dark"):
+        watched = _Watched(browser, report, color_scheme=scheme)
+        paper = watched.colours()[0]
+        circles = watched.page.locator("#trade-chart svg .role-legend-symbol path")
+        fills = circles.evaluate_all("all => all.map(one => getComputedStyle(one).fill)")
+        watched.close()
+
+        assert len(fills) > 4
+        assert all(_contrast(fill, paper) >= 3.0 for fill in fills), (scheme, fills)
+
+
+def _contrast(first: str, second: str) -> float:
+    """Return the contrast of two colours as WCAG 2.2 defines it."""
+    lights = []
+    for colour in (first, second):
+        shares = [int(number) / 255 for number in re.findall(r"\d+", colour)[:3]]
+        linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
+        lights.append(0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2])
+    return (max(lights) + 0.05) / (min(lights) + 0.05)
+
+
+def test_names_of_many_points_do_not_overlap(browser: Any, tmp_path: Path) -> None:
+    """Of thirty policies some have no name in the chart; the others' are apart, and each point can be seen."""
+    folder = broad(tmp_path / "run", policies=30, clusters=1, hours=4)
+    (folder / "report.html").write_text(html_report(read_run(str(folder))), encoding="utf-8")
+    watched = _Watched(browser, folder / "report.html")
+    boxes = "all => all.map(one => one.getBoundingClientRect()).map(r => [r.left, r.top, r.right, r.bottom])"
+    chart = watched.page.locator("#trade-chart svg .mark-group.role-frame")
+    texts = chart.locator("g.mark-text text", has_text="policy-")
+    names, places = texts.all_text_contents(), texts.evaluate_all(boxes)
+    points = chart.locator("g.mark-symbol.role-mark path").evaluate_all(boxes)
+    watched.close()
+
+    # Each name is drawn twice, once as its own rim.
+    named = {name: Box(*place) for name, place in zip(names, places, strict=True)}
+    assert "policy-00" in named
+    assert len(named) > 4
+    assert not [pair for pair in combinations(named, 2) if named[pair[0]].meets(named[pair[1]])]
+    assert len(points) == 30
+    assert min(right - left for left, _, right, _ in points) >= 10
 
 
 def test_paper_has_no_buttons_and_charts_fit(watched: _Watched, report: Path) -> None:
@@ -212,11 +258,15 @@ def test_paper_has_no_buttons_and_charts_fit(watched: _Watched, report: Path) ->
 
 
 def test_a_narrow_window_has_no_scrollbar_of_its_own(watched: _Watched) -> None:
-    """Wide charts and tables scroll by themselves, by key as well."""
+    """Wide charts and tables scroll by themselves, by key as well, and a line says so."""
     page = watched.page
-    page.set_viewport_size({"width": 420, "height": 800})
+    assert not page.locator(".narrow").is_visible()
+    page.set_viewport_size({"width": 400, "height": 800})
 
-    assert page.evaluate("document.documentElement.scrollWidth") <= 420
+    assert page.locator(".narrow").is_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    box = "one => [one.clientWidth <= 400, one.scrollWidth > one.clientWidth]"
+    assert page.locator(".scroll:has(#trade-chart)").evaluate(box) == [True, True]
     assert page.locator(".scroll:not([tabindex='0'])").count() == 0
 
 

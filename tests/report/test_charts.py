@@ -11,7 +11,8 @@ import pytest
 from lookup.report import charts
 
 SPECIFICATIONS = {
-    "trade": charts.trade_spec("match_ratio", "imbalance"),
+    "trade": charts.trade_spec("match_ratio", "imbalance", [(1.0, 2.0), (0.2, 0.4)], 7.0),
+    "trade without moves": charts.trade_spec("match_ratio", "imbalance", [(1.0, 2.0), (0.2, 0.4)], None),
     "delta": charts.delta_spec(2),
     "heat, relative": charts.heat_spec("load / mean", "%H:%M", is_relative=True),
     "heat": charts.heat_spec("bundles", "%d %H:%M", is_relative=False),
@@ -20,6 +21,21 @@ SPECIFICATIONS = {
     "rejections": charts.rejection_spec([f"reason {number}" for number in range(10)]),
     "topology": charts.topology_spec(7, 3.0),
 }
+
+
+def test_sizes_have_a_legend_only_if_moves_are_known() -> None:
+    """Under shared ownership nothing moves, and all points have the least size."""
+    sizes = [_sizes(SPECIFICATIONS[name]) for name in ("trade", "trade without moves")]
+
+    assert ["legend" in size for size in sizes] == [False, True]
+    assert sizes[1]["legend"] is None
+    assert [size["scale"]["domain"] for size in sizes] == [[0, 7.0], [0, 1.0]]
+    assert all(size["scale"]["range"][0] >= 79 for size in sizes)
+
+
+def _sizes(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    (found,) = [layer["encoding"]["size"] for layer in spec["layer"] if "size" in layer["encoding"]]
+    return found
 
 
 @pytest.mark.parametrize("spec", SPECIFICATIONS.values(), ids=SPECIFICATIONS)

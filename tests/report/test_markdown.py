@@ -36,7 +36,10 @@ def test_the_outcome_stands_first() -> None:
     """Before any table."""
     head = markdown_report(result()).partition("##")[0]
 
-    assert head.startswith("# Comparison of placement policies\n\nAt least one candidate is worse")
+    assert head.startswith("# Comparison of placement policies\n\nEach candidate against stock, the incumbent;")
+    order = ["* new: answered_ratio 0.7000 instead of 0.5000 (", "At least one candidate is worse", "* new: 1 better"]
+    places = [head.index(text) for text in order]
+    assert places == sorted(places)
     assert "* new: 1 better, 1 worse, 1 inconclusive; worse on primary moves" in head
     assert "* 2 comparisons decide the exit code (*), judged together:" in head
 

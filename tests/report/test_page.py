@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
 from importlib.resources import files
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from lookup.report.answer import answers, question
 from lookup.report.comparison import (
     interval_text,
     label,
@@ -24,8 +25,9 @@ from lookup.report.comparison import (
     word_of,
 )
 from lookup.report.folder import read_run
+from lookup.report.glossary import terms
 from lookup.report.page import html_report
-from lookup.report.wording import caveats, comparisons, conclusion, differing, outcomes
+from lookup.report.wording import caveats, comparisons, conclusion, differing, outcomes, undecided_figures
 from tests.report.results import result
 from tests.report.runs import broad, write_run
 
@@ -155,11 +157,16 @@ def test_vendored_scripts_are_those_of_their_releases() -> None:
 
 
 def test_the_answer_has_the_words_of_the_report(folder: Path, page: _Page) -> None:
-    """Conclusion, the sentence for each candidate and every caveat stand in the page as in report.md."""
+    """What is asked, the answers, the conclusion, what is undecided and every caveat stand in it as in report.md."""
     scored, text = read_run(str(folder)).scored, " ".join(page.texts)
+    markdown = (folder / "report.md").read_text(encoding="utf-8")
 
-    for sentence in (conclusion(scored), *outcomes(scored), *comparisons(scored), *caveats(scored)):
-        assert sentence.replace(": ", " : ", 1).split(" : ")[-1] in text
+    named = [*answers(scored), *outcomes(scored)]
+    whole = [question(scored) or "", conclusion(scored), *undecided_figures(scored), *comparisons(scored)]
+    assert len(answers(scored)) == 3
+    for sentence in (*named, *whole, *caveats(scored)):
+        assert sentence.partition(": ")[2 if sentence in named else 0] in text
+        assert sentence in markdown
     for policy in policies_in_order(scored)[1:]:
         assert differing(scored, policy) in text
 
@@ -271,6 +278,34 @@ def test_verdicts_have_their_tables(page: _Page) -> None:
 def test_ids_are_unique(page: _Page) -> None:
     """Links and labels mean one element each."""
     assert len(page.ids) == len(set(page.ids))
+
+
+def test_the_answers_stand_first(folder: Path, page: _Page) -> None:
+    """Before the conclusion, and that before all that is counted."""
+    scored, text = read_run(str(folder)).scored, " ".join(page.texts)
+
+    order = [answers(scored)[0].partition(": ")[2], conclusion(scored), next(comparisons(scored))]
+    places = [text.index(sentence) for sentence in order]
+    assert places == sorted(places)
+
+
+def test_figures_and_words_are_explained(folder: Path, page: _Page) -> None:
+    """Each figure of the run and each word of the report has a line, in a list that keys can unfold."""
+    text = " ".join(page.texts)
+
+    assert "What these figures and words mean" in text
+    for word, meaning in terms(read_run(str(folder)).scored):
+        assert word in text
+        assert " ".join(meaning.partition("`")[0].split()) in text
+
+
+def test_a_run_without_parts_says_how_to_get_them(tmp_path: Path) -> None:
+    """By the argument's name and its values."""
+    bare = result()
+    bare = replace(bare, estimates=[figure for figure in bare.estimates if not figure.series.by])
+    page = _Page(html_report(read_run(str(write_run(tmp_path / "run", bare)))))
+
+    assert "evaluate with by = tenant, namespace, rack or hour." in " ".join(page.texts)
 
 
 def test_a_run_without_tables_says_so(tmp_path: Path) -> None:

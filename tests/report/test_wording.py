@@ -23,6 +23,7 @@ from lookup.report.wording import (
     opening,
     outcomes,
     undecided,
+    undecided_figures,
 )
 from lookup.score.scoring import Plan, score
 from lookup.settings.evaluation import EvaluationSection, VerdictSection
@@ -83,12 +84,15 @@ def test_undecided_metrics_are_named_with_the_smallest_effect() -> None:
 
 
 def test_a_run_that_is_undecided_says_so_first() -> None:
-    """On the terminal and in the report, before anything else."""
+    """On the terminal; in the report below the answer, one figure an entry."""
     parts = [moves(policy, counts) for policy, counts in (("stock", [30.0] * 40), ("new", [29.0, 31.5] * 20))]
     result_ = decided(parts, "stock", "new", primary=("moves",))
 
     assert printed(result_).startswith("Undecided on every primary comparison (")
-    assert markdown_report(result_).splitlines()[2].startswith("Undecided on every primary comparison")
+    (listed,) = undecided_figures(result_)
+    assert f": {listed}." in printed(result_)
+    head = markdown_report(result_).partition("##")[0]
+    assert head.index("* new: undecided on moves.") < head.index(f"* {listed}")
 
 
 def test_a_certain_loss_comes_before_what_is_undecided() -> None:
@@ -133,11 +137,12 @@ def test_comparisons_that_were_not_made_are_not_counted() -> None:
 def test_the_conclusion_says_what_the_exit_code_means() -> None:
     """3 for worse, 4 for undecided, 0 for neither, and the incumbent alone."""
     open_ = scored([ratios(name, [0.5] * 3) for name in ("stock", "new")], plan(require_decision=True))
-    clean = scored([ratios(name, [0.5] * 3) for name in ("stock", "new")])
+    short, clean = (decided([ratios(name, [0.5] * n) for name in ("stock", "new")], "stock", "new") for n in (3, 30))
 
     assert "exit code 3" in conclusion(result())
     assert "exit code 4" in conclusion(open_)
     assert conclusion(clean) == "No candidate is worse than the incumbent on a primary metric."
+    assert conclusion(short) == f"{conclusion(clean)} Undecided: every primary comparison."
     assert conclusion(scored([], plan("stock"))).startswith("Only the incumbent")
 
 

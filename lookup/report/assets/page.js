@@ -6,14 +6,14 @@
   const incumbent = document.body.dataset.incumbent;
   const root = document.documentElement;
 
-  // Themes: what the system prefers, until the button says otherwise.
+  // Themes: what the system prefers, until the button is pressed. It names the theme that it turns to.
   const button = document.getElementById("theme");
   const system = matchMedia("(prefers-color-scheme: dark)");
   let theme = null;
   const setTheme = () => {
     const dark = theme === null ? system.matches : theme === "dark";
     root.dataset.theme = dark ? "dark" : "light";
-    button.setAttribute("aria-pressed", String(dark));
+    button.textContent = dark ? "Light" : "Dark";
     return draw();
   };
   button.addEventListener("click", () => {
@@ -40,7 +40,9 @@
       view: { stroke: colour("line") },
       axis: { gridColor: colour("line"), domainColor: colour("quiet"), tickColor: colour("quiet"), labelLimit: 260,
         labelColor: colour("ink"), titleColor: colour("ink"), titleFontWeight: "normal" },
-      legend: { labelColor: colour("ink"), titleColor: colour("ink"), titleFontWeight: "normal" },
+      legend: { labelColor: colour("ink"), titleColor: colour("ink"), titleFontWeight: "normal",
+        // Those of sizes are black without it.
+        symbolBaseFillColor: colour("soft"), symbolBaseStrokeColor: colour("soft") },
       header: { labelColor: colour("ink"), labelFontSize: 12 },
       text: { color: colour("ink") },
     };
