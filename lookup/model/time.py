@@ -27,8 +27,8 @@ FIRST_US, LAST_US = -62_135_596_800 * US_PER_S, 253_402_300_800 * US_PER_S - 1
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _US = timedelta(microseconds=1)
-#: µs per unit of the formats that count from the epoch.
-_UNIX = {"unix": US_PER_S, "unix_ms": 1_000, "unix_us": 1}
+#: ns per unit of the formats that count from the epoch.
+_UNIX = {"unix": 1_000_000_000, "unix_ms": 1_000_000, "unix_us": 1_000, "unix_ns": 1}
 #: A count since the epoch; 19 digits are more than any int64 of µs holds.
 _NUMBER = re.compile(r"(\d{1,19})(?:\.(\d*))?\Z", re.ASCII)
 # `strptime("%b")` follows the process's locale; servers write English whatever it is.
@@ -110,7 +110,7 @@ def parse_time_of_day(text: str, day: date, zone: tzinfo) -> int:
 
 
 def time_parser(form: str, zone: tzinfo) -> TimeParser:
-    """Return the parser of a format: `unix`, `unix_ms`, `unix_us`, `iso`, `access`, or a pattern of `strptime`.
+    """Return the parser of a format: `unix`, `unix_ms`, `unix_us`, `unix_ns`, `iso`, `access`, or a `strptime` pattern.
 
     Raises:
         ValueError: if the format is none of these.
@@ -136,7 +136,7 @@ def _counter(scale: int, form: str) -> TimeParser:
             raise ValueError(f"timestamp {shown(text)} is not a number ({form})")
         whole, fraction = match.groups(default="")
         # Digits, not floats: a double cannot hold today's date in seconds to the last µs.
-        return int(whole) * scale + int(fraction.ljust(6, "0")[:6]) * scale // 1_000_000
+        return (int(whole) * US_PER_S + int(fraction.ljust(6, "0")[:6])) * scale // (1_000 * US_PER_S)
 
     return parse
 

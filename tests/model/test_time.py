@@ -69,9 +69,10 @@ def test_short_and_long_fractions() -> None:
 
 
 def test_other_units_and_patterns() -> None:
-    """Milliseconds, microseconds and strptime patterns are read as they say."""
+    """Milliseconds, µs, ns and strptime patterns are read as they say; what is below the µs is cut off."""
     assert time_parser("unix_ms", UTC)("1695198452188") == 1695198452188000
     assert time_parser("unix_us", UTC)("1695198452188000") == 1695198452188000
+    assert time_parser("unix_ns", UTC)("1695198452188000999") == 1695198452188000
     assert time_parser("%d.%m.%Y %H:%M", zone_of("Europe/Berlin"))("20.09.2023 10:27") == 1695198420000000
 
 
@@ -93,7 +94,7 @@ def test_what_is_no_time_is_told_by_a_clause(form: str, text: str, sentence: str
 
 def test_unknown_formats_and_zones_are_refused() -> None:
     """A misspelt format or zone is a ValueError that lists or shows what is right."""
-    with pytest.raises(ValueError, match="known: unix, unix_ms, unix_us, iso, access"):
+    with pytest.raises(ValueError, match="known: unix, unix_ms, unix_us, unix_ns, iso, access"):
         time_parser("epoch", UTC)
     with pytest.raises(ValueError, match="time zone 'Mars/Base' is unknown"):
         zone_of("Mars/Base")
