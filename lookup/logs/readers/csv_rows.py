@@ -28,6 +28,9 @@ class CsvReader:
     #: columns to leave out
     ignore: tuple[str, ...] = ()
 
+    #: the first line names the columns, and is no record
+    has_header: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         """Refuse parameters that cannot work."""
         require_table(self.table)

@@ -122,7 +122,7 @@ class DelimitedReader:
                     hint = "; the file is not in UTF-8" if "\ufffd" in line else ""
                     if not self.quote and names[0][:1] in ('"', "'"):
                         hint += "; values stand in quotes, which `quote` takes off"
-                    return f"the header has no {missing}{hint}"
+                    return f"the header has no {missing}{hint}{_other_delimiter(names)}"
         return None
 
     def parse(self, lines: Iterator[tuple[int, str]], source: str) -> Iterator[Row | Unreadable]:
@@ -156,6 +156,12 @@ class DelimitedReader:
                 yield unreadable(number, f"there is no column {shown(error.args[0])}; there are {known}", line)
             except ValueError as error:
                 yield unreadable(number, str(error), line)
+
+
+def _other_delimiter(names: Sequence[str]) -> str:
+    """Return the question whether a header that is one column is cut by another delimiter."""
+    marks = [mark for mark in ("\t", ",", ";", "|") if mark in names[0]] if len(names) == 1 else []
+    return f"; should `delimiter` be {max(marks, key=names[0].count)!r}?" if marks else ""
 
 
 def _missing(fields: _FieldMap, names: Sequence[str]) -> str | None:
