@@ -336,6 +336,6 @@ def _why_none(tried: Sequence[_Trial], texts: Sequence[str]) -> str:
         )
     return (
         "is in no form that is known: a log of Pulsar's brokers or clients, an access log, JSON Lines or CSV with the "
-        "columns of LOOKUPS, any delimited file with a column of times and one of topics or paths, or a table LOOKUPS "
-        "in Parquet; other logs take a reader of your own, see docs/getting-lookups.md"
+        "columns of LOOKUPS, any delimited file or JSON Lines with a column of times and one of topics or paths, or a "
+        "table LOOKUPS in Parquet; other logs take a reader of your own, see docs/getting-lookups.md"
     )

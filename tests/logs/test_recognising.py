@@ -63,6 +63,7 @@ _LOGS = {
     ),
     "CSV with a column of labels": (f"ts,topic,rack\n2026-01-31T12:00:00Z,{_TOPIC},r1\n", "delimited"),
     "CSV with a column of clients": (f"ts,topic,host\n2026-01-31T12:00:00Z,{_TOPIC},h1\n", "delimited"),
+    "a time is missing": ("time;topic\n" + f"1769860800;{_TOPIC}\n" * 29 + f"-;{_TOPIC}\n", "delimited"),
     "full topics": (f"time|topic|client\n1769860800|{_TOPIC}|c1\n1769860801|non-{_TOPIC}-2|c2\n", "delimited"),
 }  # fmt: skip
 

@@ -6,7 +6,7 @@ import pytest
 
 from lookup.logs.readers.objects import flattened, object_of, value_at
 
-_RECORD = {"a": {"b": {"c": "x"}, "d.e": 7}, "a.f": 1.5, "n": None, "l": ["y", {"z": 1}], "t": True}
+_RECORD = {"a": {"b": {"c": "x"}, "d.e": 7}, "a.f": 1.5, "a.g": {"c": "z"}, "n": None, "l": ["y", {"z": 1}], "t": True}
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,7 @@ _RECORD = {"a": {"b": {"c": "x"}, "d.e": 7}, "a.f": 1.5, "n": None, "l": ["y", {
         ("a.b.c", "x"),
         ("a.d.e", "7"),
         ("a.f", "1.5"),
+        ("a.g.c", "z"),
         ("n", ""),
         ("l", '["y",{"z":1}]'),
         ("t", "true"),
@@ -32,7 +33,7 @@ def test_all_keys_of_an_object_are_named_by_dots() -> None:
     """Each name that is listed finds its value."""
     found = flattened(_RECORD)
 
-    assert list(found) == ["a.b.c", "a.d.e", "a.f", "n", "l", "t"]
+    assert list(found) == ["a.b.c", "a.d.e", "a.f", "a.g.c", "n", "l", "t"]
     assert {name: value_at(_RECORD, name) for name in found} == found
 
 
