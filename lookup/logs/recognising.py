@@ -58,6 +58,8 @@ use = "shipped:access-log"
 # [properties]
 # zone = { column = "host", rule = "cidr", networks = { "10.1.0.0/16" = "a" }, default = "outside" }
 """
+#: A line of a broker's log in JSON: with every topic in its context it would pass for a table of lookups.
+_BROKER_JSON = re.compile(r'"loggerName"\s*:\s*"(?:org\.apache\.pulsar|o\.a\.p)\.')
 #: The two addresses of a broker in the answer that brokers up to 4.2 log: that of clients, and the one with its id.
 _ADDRESSES = re.compile(r"brokerUrl=(pulsar://[^,}\s]+), .*?httpUrl=https?://([^,}\s]+)")
 
@@ -276,7 +278,8 @@ def _candidates(path: str, texts: Sequence[str], registry: Registry) -> Iterator
             pulsar.append(Proposal(what, mapping + clock_only))
     yield pulsar
     yield [Proposal("an access log in the common or combined form", _ACCESS)]
-    yield from (proposals for table in tables if (proposals := column_mappings(table)))
+    if not any(map(_BROKER_JSON.search, texts)):
+        yield from (proposals for table in tables if (proposals := column_mappings(table)))
     for name in registry.classes["log_readers"]:
         yield [Proposal(f"a log that the reader {name!r} reads", f'use = "{name}"\n')]
 
@@ -311,10 +314,12 @@ def _read(trial: _Trial, head: Sequence[tuple[int, str]], path: str, registry: R
 def _why_none(tried: Sequence[_Trial], texts: Sequence[str]) -> str:
     """Say why nothing reads a log: what came nearest to it, and what it lacks."""
     lines = len(texts)
-    other = next((trial for trial in tried if trial.others and not trial.lookups), None)
+    other = next((trial.proposal.what for trial in tried if trial.others and not trial.lookups), None)
+    if other is None and any(map(_BROKER_JSON.search, texts)):
+        other = _PULSAR["pulsar-broker"]
     if other is not None:
         return (
-            f"is {other.proposal.what}, but no lookup is in the first {quantity(lines, 'line')}; brokers log them at "
+            f"is {other}, but no lookup is in the first {quantity(lines, 'line')}; brokers log them at "
             "DEBUG only, see docs/getting-lookups.md"
         )
     nearest = max((trial for trial in tried if trial.lookups), key=lambda trial: trial.lookups, default=None)

@@ -180,6 +180,15 @@ def test_files_of_several_kinds_are_refused(tmp_path: Path, second: str, end: st
     assert str(caught.value).startswith(f"{tmp_path}/d.csv: {kind}; {remedy}; {end}")
 
 
+def test_an_archive_among_the_files_is_refused(tmp_path: Path) -> None:
+    """Nothing would read it together with the others."""
+    (tmp_path / "a.csv").write_text(_CSV)
+    (tmp_path / "b.zip").write_bytes(b"PK\x03\x04 and so on")
+
+    with pytest.raises(InputError, match=r"b\.zip: cannot be read: it is a zip archive; unpack it"):
+        recognise(str(tmp_path), load_plugins())
+
+
 def test_a_file_of_which_the_reader_finds_nothing_may_be_of_another_kind(tmp_path: Path) -> None:
     """The reader of a broker's log passes over the lines of a table, which would be lost; the last of 50 is seen."""
     for number in range(49):
@@ -306,6 +315,10 @@ def test_a_table_needs_no_mapping(tmp_path: Path) -> None:
         (
             _dated("Selected new owner broker: b1:8080 for bundle: t/ns/0x00000000_0x10000000."),
             "is a log of a Pulsar broker, but no lookup is in the first 1 line; brokers log them at DEBUG only",
+        ),
+        (
+            _json("Started").replace("{}", json.dumps({"topic": _TOPIC})) * 30,
+            "is a log of a Pulsar broker, but no lookup is in the first 30 lines; brokers log them at DEBUG only",
         ),
         (
             f"ts,topic\n2026-01-31T12:00:00Z,{_TOPIC}\nyesterday,{_TOPIC}\n",
