@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from lookup.logs.readers.objects import flattened, object_of, value_at
 from lookup.logs.readers.templates import Template, label_rule, topic_template, value_template
-from lookup.logs.readers.values import number_of, unreadable
+from lookup.logs.readers.values import number_of, other_delimiter, unreadable
 from lookup.model.documents import Row, Unreadable
 from lookup.model.quoting import closest, listed, shown, suggestion
 from lookup.model.time import time_parser, zone_of
@@ -122,7 +122,7 @@ class DelimitedReader:
                     hint = "; the file is not in UTF-8" if "\ufffd" in line else ""
                     if not self.quote and names[0][:1] in ('"', "'"):
                         hint += "; values stand in quotes, which `quote` takes off"
-                    return f"the header has no {missing}{hint}{_other_delimiter(names)}"
+                    return f"the header has no {missing}{hint}{other_delimiter(names)}"
         return None
 
     def parse(self, lines: Iterator[tuple[int, str]], source: str) -> Iterator[Row | Unreadable]:
@@ -156,12 +156,6 @@ class DelimitedReader:
                 yield unreadable(number, f"there is no column {shown(error.args[0])}; there are {known}", line)
             except ValueError as error:
                 yield unreadable(number, str(error), line)
-
-
-def _other_delimiter(names: Sequence[str]) -> str:
-    """Return the question whether a header that is one column is cut by another delimiter."""
-    marks = [mark for mark in ("\t", ",", ";", "|") if mark in names[0]] if len(names) == 1 else []
-    return f"; should `delimiter` be {max(marks, key=names[0].count)!r}?" if marks else ""
 
 
 def _missing(fields: _FieldMap, names: Sequence[str]) -> str | None:
