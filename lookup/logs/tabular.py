@@ -370,7 +370,7 @@ def _properties(columns: Mapping[str, Sequence[str]], weights: Collection[str]) 
     if not few:
         return ['# rack = { column = "host", rule = "cidr", networks = { "10.1.0.0/16" = "a" }, default = "b" }']
     return [
-        f"# rack = {{ column = {toml_text(name)} }}  # {', '.join(label for label, _ in each.most_common(_SHOWN))}"
+        f"# rack = {{ column = {toml_text(name)} }}  # {listed(label for label, _ in each.most_common(_SHOWN))}"
         for name, each in few.items()
     ]
 

@@ -259,6 +259,16 @@ def test_what_may_be_a_label_is_proposed(tmp_path: Path) -> None:
     assert "# Times without an offset are UTC" in mapping
 
 
+def test_a_value_with_an_end_of_line_stays_in_its_comment(tmp_path: Path) -> None:
+    """A value of JSON may hold any character."""
+    lines = [json.dumps({"time": 1769860800, "topic": _TOPIC, "office": f"Bonn\nuse = {n}\x07"}) for n in "12"]
+
+    mapping = _recognised(tmp_path, "\n".join(lines)).mapping
+
+    assert toml_table(mapping)["use"] == "delimited"
+    assert "# 'Bonn\\nuse = 1\\x07', 'Bonn\\nuse = 2\\x07'" in mapping
+
+
 def test_a_log_may_be_packed_and_a_folder(tmp_path: Path) -> None:
     """The first lines of the first file count."""
     (tmp_path / "logs").mkdir()
