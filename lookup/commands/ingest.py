@@ -28,9 +28,10 @@ from lookup.engine.build import part_table
 from lookup.engine.plugins import load_plugins
 from lookup.errors import InputError
 from lookup.model.quoting import quantity
-from lookup.model.time import time_text
+from lookup.model.time import WHOLE_NUMBERS, likelier_unit, time_text, unlikely_span
 
 if TYPE_CHECKING:
+    from lookup.hooks import LogReader
     from lookup.logs.ingest import IngestReport
 
 __all__ = ["COMMAND", "add_arguments", "run"]
@@ -122,6 +123,9 @@ def run(arguments: argparse.Namespace) -> int:
         )
         write_beside(output, "manifest.json", manifest_json(facts, registry))
     _print(report, arguments.format)
+    doubt = _doubt(report, reader)
+    if doubt is not None:
+        warn(doubt)
     return 0
 
 
@@ -140,6 +144,21 @@ def _require_apart(sources: Iterable[str], output: str) -> None:
                     f"source {source!r} {overlap} {replaced}, which --output {output} replaces; "
                     "name an output that has nothing to do with what is read"
                 )
+
+
+def _doubt(report: IngestReport, reader: LogReader) -> str | None:
+    """Return the question whether times have the unit that the reader takes them for, None if they are likely."""
+    from lookup.logs.readers.delimited import DelimitedReader
+
+    span = unlikely_span(report.first_us, report.last_us)
+    if span is None:
+        return None
+    if not isinstance(reader, DelimitedReader):
+        return f"{span} {WHOLE_NUMBERS}"
+    form = str(reader.timestamp.get("format", "iso"))
+    unit = likelier_unit(report.first_us, form)
+    meant = "is that right?" if unit is None else f"should it be {unit!r}?"
+    return f"{span} The format of `timestamp` in the mapping is {form!r}: {meant}"
 
 
 def _print(report: IngestReport, form: str) -> None:

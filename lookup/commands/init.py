@@ -116,6 +116,8 @@ def run(arguments: argparse.Namespace) -> int:
             file.write(text)
     if found is not None:
         note(f"{log} is {found.what}")
+        if found.doubt:
+            note(f"note: {found.doubt}; its first lines have no day above 12, so check it in the mapping")
         if not found.labels:
             where = "[properties] of the mapping or " if "[properties]" in found.mapping else ""
             where += "[[clients]] of the evaluation"

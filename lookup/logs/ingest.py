@@ -262,6 +262,8 @@ def _require_readable(reports: Sequence[SourceReport], reader: LogReader, most: 
 def _nothing_found(reports: Sequence[SourceReport], reader: LogReader) -> str:
     lines = sum(report.lines for report in reports)
     where = reports[0].path if len(reports) == 1 else f"{reports[0].path} and {len(reports) - 1} more"
+    if lines and getattr(reader, "has_header", False) and all(report.lines <= 1 for report in reports):
+        return f"{where}: has a header and no record below it"
     content = f"none of its {quantity(lines, 'line')} is" if lines else "it is empty: not one line is"
     expected = getattr(reader, "expects", "")
     hint = f"; it expects {expected}" if expected else ""

@@ -153,6 +153,8 @@ def read_source(job: SourceJob) -> SourceReport:
         stage.report.failure = f"{position}: {raised(error)}"
         stage.report.is_reader_fault = True
     stage.report.lines = lines.number
+    # A header is no line of another kind.
+    stage.report.used_lines += bool(getattr(reader, "has_header", False))
     return stage.report
 
 

@@ -20,7 +20,15 @@ from lookup.errors import InputError, SettingsError
 from lookup.logs.columns import check_row
 from lookup.logs.ingest import MAX_QUARANTINE_RATIO, reader_of
 from lookup.logs.sources import LogFile, list_files, list_log, open_lines, open_parquet
-from lookup.logs.tabular import delimited_mappings, json_mapping, missing_columns, tables_of, toml_text
+from lookup.logs.tabular import (
+    Proposal,
+    canonical_mapping,
+    column_mappings,
+    missing_columns,
+    only_header,
+    tables_of,
+    toml_text,
+)
 from lookup.model.documents import Refuted, Row, Unreadable, toml_table
 from lookup.model.quoting import quantity
 
@@ -30,6 +38,8 @@ __all__ = ["Recognised", "recognise"]
 _HEAD = 20_000
 #: Files that are looked at: the first ones may be logs of something else, and no single one may name every broker.
 _FILES = 10
+#: Files whose first lines must be of the same kind, and lines of those behind the first ten.
+_ALIKE, _FEW = 50, 500
 #: Readers of Pulsar's own logs, and what these are.
 _PULSAR = {
     "jetty-access": "an access log of Pulsar's web server",
@@ -48,6 +58,8 @@ use = "shipped:access-log"
 # [properties]
 # zone = { column = "host", rule = "cidr", networks = { "10.1.0.0/16" = "a" }, default = "outside" }
 """
+#: A line of a broker's log in JSON: with every topic in its context it would pass for a table of lookups.
+_BROKER_JSON = re.compile(r'"loggerName"\s*:\s*"(?:org\.apache\.pulsar|o\.a\.p)\.')
 #: The two addresses of a broker in the answer that brokers up to 4.2 log: that of clients, and the one with its id.
 _ADDRESSES = re.compile(r"brokerUrl=(pulsar://[^,}\s]+), .*?httpUrl=https?://([^,}\s]+)")
 
@@ -66,14 +78,15 @@ class Recognised:
     brokers: Sequence[str]
     #: whether it says who owned which bundle
     has_ownership: bool = False
+    #: what the first lines do not decide, and how the mapping decides it
+    doubt: str = ""
 
 
 @dataclass
 class _Trial:
     """What a reader makes of the first lines."""
 
-    what: str
-    mapping: str
+    proposal: Proposal
     lookups: int = 0
     #: rows of other tables, by the table
     others: Counter[str] = field(default_factory=Counter)
@@ -105,16 +118,37 @@ class _Trial:
         for key, label in json.loads(row["properties"] or "{}").items():
             self.labels.setdefault(key, Counter())[label] += 1
 
+    def add(self, other: _Trial) -> None:
+        """Add what another file holds."""
+        self.lookups += other.lookups
+        for mine, theirs in ((self.others, other.others), (self.reasons, other.reasons), (self.brokers, other.brokers)):
+            mine.update(theirs)
+        for key, counts in other.labels.items():
+            self.labels.setdefault(key, Counter()).update(counts)
+
+    @property
+    def records(self) -> int:
+        """Return how many records there were, readable or not."""
+        return self.reasons.total() + self.lookups + self.others.total()
+
+    @property
+    def is_readable(self) -> bool:
+        """Return if nearly all records can be read; there may be none."""
+        return self.reasons.total() <= MAX_QUARANTINE_RATIO * self.records
+
     @property
     def is_good(self) -> bool:
         """Return if these are lookups, and nearly all of them can be read."""
-        bad = self.reasons.total()
-        return self.lookups > 0 and bad <= MAX_QUARANTINE_RATIO * (bad + self.lookups + self.others.total())
+        return self.lookups > 0 and self.is_readable
 
-    def recognised(self) -> Recognised:
-        """Return what the log is."""
+    def recognised(self, doubt: str) -> Recognised:
+        """Return what the log is; a doubt that the lines have decided is no comment of the mapping any more."""
         labels = {key: [label for label, _ in counts.most_common()] for key, counts in self.labels.items()}
-        return Recognised(self.what, self.mapping, labels, sorted(self.brokers), bool(self.others["ownership"]))
+        mapping = self.proposal.mapping
+        if not doubt:
+            mapping = mapping.replace(f"# {self.proposal.doubt}\n", "")
+        owned = bool(self.others["ownership"])
+        return Recognised(self.proposal.what, mapping, labels, sorted(self.brokers), owned, doubt)
 
 
 def recognise(source: str, registry: Registry) -> Recognised:
@@ -125,68 +159,112 @@ def recognise(source: str, registry: Registry) -> Recognised:
         registry: of all plug-ins, whose readers are tried last.
 
     Raises:
-        InputError: in one sentence, about the first file, if no file is in a form that is known and has lookups.
+        InputError: in one sentence: about the first file, if no file is in a form that is known and has lookups; about
+            the first that is of another kind, if they are not all of one.
     """
     paths = list_files([source])
     if paths[0].endswith(".parquet"):
         return _table(list_log(source)[0])
     mistake: InputError | None = None
-    for place, path in enumerate(paths[:_FILES]):
+    for path in paths[:_FILES]:
         try:
-            trial = _best_trial(path, registry)
+            trials = _best_trials(path, _head(path), registry)
         except InputError as error:
             mistake = mistake or error
             continue
         # What one file lacks, such as a broker that it does not name, others may have.
-        for other in paths[place + 1 : _FILES]:
-            try:
-                _read(trial, _head(other), other, registry)
-            except InputError:
-                continue
-        return trial.recognised()
+        for place, other in enumerate(paths[:_ALIKE]):
+            if other != path:
+                trials = _read_alike(trials, path, other, _HEAD if place < _FILES else _FEW, registry)
+        best = max(trials, key=lambda trial: trial.lookups)
+        equals = [trial for trial in trials if trial.lookups == best.lookups]
+        return best.recognised(best.proposal.doubt if len(equals) > 1 else "")
     assert mistake is not None
     raise mistake
 
 
-def _head(path: str) -> list[tuple[int, str]]:
+def _head(path: str, lines: int = _HEAD) -> list[tuple[int, str]]:
     try:
-        return list(islice(open_lines(path), _HEAD))
+        return list(islice(open_lines(path), lines))
     except (OSError, EOFError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
 
 
-def _best_trial(path: str, registry: Registry) -> _Trial:
-    """Return what reads a file; of the readers that a line may be for, the one that finds most lookups."""
-    head = _head(path)
+def _best_trials(path: str, head: Sequence[tuple[int, str]], registry: Registry) -> list[_Trial]:
+    """Return what reads a file: of the readers that a line may be for, the one that finds most lookups.
+
+    There are two if a date may be read in two ways.
+    """
     texts = [line for _, line in head if line.strip()]
     if not texts:
         raise InputError(f"{path}: has no line in it")
     tried = []
     for alternatives in _candidates(path, texts, registry):
-        trials = [_Trial(what, mapping) for what, mapping in alternatives]
+        trials = [_Trial(proposal) for proposal in alternatives]
         tried += [trial for trial in trials if _read(trial, head, path, registry)]
         good = [trial for trial in trials if trial.is_good]
         if good:
-            return max(good, key=lambda trial: trial.lookups)
+            best = max(good, key=lambda trial: trial.lookups)
+            return [best, *(trial for trial in good if trial is not best and trial.proposal.doubt)]
+        # A log of Pulsar's without lookups may look like a table of something else.
+        if any(trial.others for trial in trials):
+            break
     raise InputError(f"{path}: {_why_none(tried, texts)}")
+
+
+def _read_alike(trials: list[_Trial], first: str, path: str, lines: int, registry: Registry) -> list[_Trial]:
+    """Read a further file of a log with what reads the first one; return the trials that can.
+
+    Raises:
+        InputError: if none can, or if none finds anything in it that another reader does.
+    """
+    head = _head(path, lines)
+    parts = [_Trial(trial.proposal) for trial in trials]
+    for part in parts:
+        _read(part, head, path, registry)
+    able = [(trial, part) for trial, part in zip(trials, parts, strict=True) if part.is_readable]
+    what = trials[0].proposal.what
+    remedy = f"is of another kind than {first}, {what}; name the files of one kind, and make a mapping for each kind"
+    if not able:
+        # The first one says more than the commonest: below a header that lacks a column every line is wrong.
+        reason, count = next(iter(parts[0].reasons)), parts[0].reasons.total()
+        raise InputError(f"{path}: {remedy}; of its first {len(head):,} lines {count:,} cannot be read: {reason}")
+    if not any(part.records for part in parts):
+        other = _generic(path, head[:_FEW], registry)
+        if other:
+            raise InputError(f"{path}: {remedy}; it is {other}")
+    for trial, part in able:
+        trial.add(part)
+    return [trial for trial, _ in able]
+
+
+def _generic(path: str, head: Sequence[tuple[int, str]], registry: Registry) -> str:
+    """Say what a file is of which a reader finds nothing; empty if it is a log of Pulsar's, or nothing knows it."""
+    try:
+        proposal = _best_trials(path, head, registry)[0].proposal
+    except InputError:
+        return ""
+    return "" if proposal.what in _PULSAR.values() else proposal.what
 
 
 def _table(file: LogFile) -> Recognised:
     """Describe a table LOOKUPS by the first rows of its first file."""
-    trial = _Trial("a table LOOKUPS in Parquet", "")
+    trial = _Trial(Proposal("a table LOOKUPS in Parquet", ""))
     columns = [name for name in ("properties", "broker", "asked_broker") if name in file.columns]
     with open_parquet(file.path) as parquet:
         for batch in islice(parquet.iter_batches(batch_size=_HEAD, columns=columns), 1):
             for row in batch.to_pylist():
                 trial.count({"properties": None, **row})
-    return trial.recognised()
+    return trial.recognised("")
 
 
-def _candidates(path: str, texts: Sequence[str], registry: Registry) -> Iterator[list[tuple[str, str]]]:
+def _candidates(path: str, texts: Sequence[str], registry: Registry) -> Iterator[list[Proposal]]:
     """Yield what a log may be, each with a mapping to try: the most particular first, and alternatives together."""
-    is_json = texts[0].lstrip().startswith("{")
-    if is_json:
-        yield [json_mapping(texts)]
+    tables = list(tables_of(texts))
+    for table in tables:
+        canonical = canonical_mapping(table)
+        if canonical is not None:
+            yield [canonical]
     # The day of a layout with a clock only, unless the file's name has one.
     day = "" if "://" in path else datetime.fromtimestamp(Path(path).stat().st_mtime, UTC).date()
     # One log has lines for several of them: a broker writes its lookups between those of its web server.
@@ -194,18 +272,16 @@ def _candidates(path: str, texts: Sequence[str], registry: Registry) -> Iterator
     for use, what in _PULSAR.items():
         mapping = f'use = "{use}"\n{_OWNER if use in ("jetty-access", "pulsar-broker") else ""}'
         mapping += _broker_ids(texts) if use == "pulsar-broker" else ""
-        pulsar.append((what, mapping))
+        pulsar.append(Proposal(what, mapping))
         if day and use != "pulsar-system-topics":
-            pulsar.append(
-                (what, f'{mapping}\n# The lines have a clock only: the day of the first one.\ndate = "{day}"\n')
-            )
+            clock_only = f'\n# The lines have a clock only: the day of the first one.\ndate = "{day}"\n'
+            pulsar.append(Proposal(what, mapping + clock_only))
     yield pulsar
-    yield [("an access log in the common or combined form", _ACCESS)]
-    if not is_json:
-        for table in tables_of(texts):
-            yield from ([proposal] for proposal in delimited_mappings(table))
+    yield [Proposal("an access log in the common or combined form", _ACCESS)]
+    if not any(map(_BROKER_JSON.search, texts)):
+        yield from (proposals for table in tables if (proposals := column_mappings(table)))
     for name in registry.classes["log_readers"]:
-        yield [(f"a log that the reader {name!r} reads", f'use = "{name}"\n')]
+        yield [Proposal(f"a log that the reader {name!r} reads", f'use = "{name}"\n')]
 
 
 def _broker_ids(texts: Sequence[str]) -> str:
@@ -224,7 +300,7 @@ def _broker_ids(texts: Sequence[str]) -> str:
 def _read(trial: _Trial, head: Sequence[tuple[int, str]], path: str, registry: Registry) -> bool:
     """Read the first lines of a file with the mapping; False if its reader is not there or needs more parameters."""
     try:
-        reader = reader_of(registry, toml_table(trial.mapping), "mapping")
+        reader = reader_of(registry, toml_table(trial.proposal.mapping), "mapping")
     except SettingsError:
         return False
     try:
@@ -238,16 +314,23 @@ def _read(trial: _Trial, head: Sequence[tuple[int, str]], path: str, registry: R
 def _why_none(tried: Sequence[_Trial], texts: Sequence[str]) -> str:
     """Say why nothing reads a log: what came nearest to it, and what it lacks."""
     lines = len(texts)
-    other = next((trial for trial in tried if trial.others and not trial.lookups), None)
+    other = next((trial.proposal.what for trial in tried if trial.others and not trial.lookups), None)
+    if other is None and any(map(_BROKER_JSON.search, texts)):
+        other = _PULSAR["pulsar-broker"]
     if other is not None:
         return (
-            f"is {other.what}, but no lookup is in the first {quantity(lines, 'line')}; brokers log them at DEBUG "
-            "only, see docs/getting-lookups.md"
+            f"is {other}, but no lookup is in the first {quantity(lines, 'line')}; brokers log them at "
+            "DEBUG only, see docs/getting-lookups.md"
         )
     nearest = max((trial for trial in tried if trial.lookups), key=lambda trial: trial.lookups, default=None)
     if nearest is not None:
         reason, count = nearest.reasons.most_common(1)[0]
-        return f"looks like {nearest.what}, but {quantity(count, 'line')} of {lines:,} cannot be read: {reason}"
+        return (
+            f"looks like {nearest.proposal.what}, but {quantity(count, 'line')} of {lines:,} cannot be read: {reason}"
+        )
+    header = only_header(texts)
+    if header:
+        return f"has a header, {header}, and no record below it"
     # Words have blanks between them, and are no table for that.
     tables = [table for table in tables_of(texts) if table.delimiter != " " and table.header]
     table = max(tables, key=lambda table: len(table.columns), default=None)
@@ -258,6 +341,6 @@ def _why_none(tried: Sequence[_Trial], texts: Sequence[str]) -> str:
         )
     return (
         "is in no form that is known: a log of Pulsar's brokers or clients, an access log, JSON Lines or CSV with the "
-        "columns of LOOKUPS, any delimited file with a column of times and one of topics or paths, or a table LOOKUPS "
-        "in Parquet; other logs take a reader of your own, see docs/getting-lookups.md"
+        "columns of LOOKUPS, any delimited file or JSON Lines with a column of times and one of topics or paths, or a "
+        "table LOOKUPS in Parquet; other logs take a reader of your own, see docs/getting-lookups.md"
     )

@@ -36,8 +36,15 @@ __all__ = [
 UNFINISHED = "_unfinished"
 
 _WILDCARDS = frozenset("*?[")
-#: How files begin that are packed, whatever their names say: the way to unpack them, or empty if there is none here.
-_PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": ""}
+#: How files begin that are packed, whatever their names say, and the way to unpack them.
+_PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
+#: How packed files begin that nothing here unpacks, and what they are.
+_REFUSED = {
+    b"PK\x03\x04": "a zip archive",
+    b"\xfd7zX": "packed by xz",
+    b"7z\xbc\xaf": "a 7z archive",
+    b"Rar!": "a rar archive",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +198,9 @@ def open_lines(path: str, encoding: str = "utf-8-sig") -> Iterator[tuple[int, st
     with system.open_input_stream(inner, compression=None) as stream:
         start = stream.read(4)
     packed = next((name for magic, name in _PACKED.items() if start.startswith(magic)), None)
-    if packed == "":
-        raise OSError("it is a zip archive; unpack it, or pack its files with gzip")
+    refused = next((what for magic, what in _REFUSED.items() if start.startswith(magic)), None)
+    if refused is not None:
+        raise OSError(f"it is {refused}; unpack it, or pack its files with gzip")
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         encoding = "utf-16"
     # By content, for names may be wrong either way: rotation takes endings off, and browsers unpack without renaming.

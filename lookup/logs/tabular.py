@@ -14,62 +14,74 @@ from dataclasses import dataclass
 from datetime import UTC
 from itertools import pairwise
 
-from lookup.logs.columns import TABLES
+from lookup.logs.columns import RESULTS, TABLES
+from lookup.logs.readers.objects import flattened, object_of
 from lookup.model.documents import json_value
 from lookup.model.quoting import listed
 from lookup.model.time import time_parser
 
-__all__ = ["Table", "delimited_mappings", "json_mapping", "missing_columns", "tables_of", "toml_text"]
+__all__ = [
+    "Proposal", "Table", "canonical_mapping", "column_mappings", "missing_columns", "only_header", "tables_of",
+    "toml_text",
+]  # fmt: skip
 
 #: Rows that decide what the columns of a delimited file hold.
 _SAMPLE = 200
+#: Names of columns that hold paths: three parts between slashes are no topic there.
+_PATHS = ("url", "uri", "path", "request_path", "resource", "page")
 #: Names of columns, likeliest first, by what a lookup has.
 _NAMES: Mapping[str, Sequence[str]] = {
     "timestamp": ("ts", "timestamp", "time", "@timestamp", "datetime", "date", "when", "epoch"),
-    "topic": ("topic", "topic_name", "url", "uri", "path", "request_path", "resource", "page", "key", "name"),
-    "client": ("client", "client_id", "client_ip", "host", "remote_host", "remote_addr", "ip", "address", "user"),
+    "topic": ("topic", "topic_name", "destination", *_PATHS, "key", "name"),
+    "client": (
+        "client", "client_id", "client_ip", "host", "remote_host", "remote_addr", "remote_ip", "remote", "peer", "ip",
+        "address", "user",
+    ),
     "broker": ("broker", "owner", "broker_id", "server", "backend", "upstream"),
     "weight": ("weight", "bytes", "body_bytes_sent", "size", "length", "response_bytes"),
     "cluster": ("cluster", "dc", "datacenter", "data_center"),
 }  # fmt: skip
+_KNOWN = frozenset(column.name for column in TABLES["lookups"])
 #: Different values among the first rows of a column that may hold labels, and those that are shown of one.
 _FEW, _SHOWN = 20, 5
 #: Columns that are labels of a client, and so become lookup properties of the same name.
-_LABELS = ("rack", "zone", "region", "tier")
+_LABELS = ("rack", "zone", "az", "availability_zone", "region", "tier")
 #: Counted times, by what 1990 and 2100 are in them; and written ones.
-_COUNTED = {"unix": (6.3e8, 4.1e9), "unix_ms": (6.3e11, 4.1e12), "unix_us": (6.3e14, 4.1e15)}
-_DATES = ("%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d.%m.%Y", "%d-%m-%Y", "%d-%b-%Y", "%d %b %Y")
+_COUNTED = {
+    "unix": (6.3e8, 4.1e9),
+    "unix_ms": (6.3e11, 4.1e12),
+    "unix_us": (6.3e14, 4.1e15),
+    "unix_ns": (6.3e17, 4.1e18),
+}
+_DATES = ("%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%d-%b-%Y", "%d %b %Y")
+#: Formats that only a day above 12 tells apart.
+_SWAPPED = {"%d/%m": "%m/%d", "%d-%m": "%m-%d"}
 _CLOCKS = ("%H:%M:%S", "%H:%M:%S.%f", "%H:%M:%S,%f", "%H:%M", "%I:%M:%S %p")
 _TIMES = ("iso", "access", "%Y-%m-%d %H:%M:%S,%f", *(f"{date} {clock}" for date in _DATES for clock in _CLOCKS))
 #: The end of a time that says its zone.
 _OFFSET = re.compile(r"(?:Z|[+-]\d\d:?\d\d)$")
 _PATH = re.compile(r"/|https?://")
 _TOPIC = re.compile(r"(?:non-)?persistent://[^/]+/[^/]+/.")
+#: A topic without its domain; it begins with a letter, unlike a date.
+_SHORT_TOPIC = re.compile(r"[A-Za-z][-=:.\w]*/[-=:.\w]+/[^/]+\Z", re.ASCII)
 
 
-def json_mapping(texts: Sequence[str]) -> tuple[str, str]:
-    """Return the mapping of JSON Lines with the columns of LOOKUPS; other keys are left out."""
-    keys: dict[str, None] = {}
-    for text in texts[:_SAMPLE]:
-        try:
-            record = json_value(text)
-        except ValueError:
-            continue
-        keys |= dict.fromkeys(record) if isinstance(record, dict) else {}
-    return "JSON Lines with the columns of LOOKUPS", f'use = "jsonl"\n{_ignored(keys)}'
+@dataclass(frozen=True)
+class Proposal:
+    """A mapping to try, with what it takes the log for."""
 
-
-def _ignored(names: Iterable[str]) -> str:
-    """Return the line of a mapping for columns that LOOKUPS does not have."""
-    known = {column.name for column in TABLES["lookups"]}
-    others = [name for name in names if name not in known]
-    return f"# Columns that LOOKUPS does not have.\nignore = {toml_text(others)}\n" if others else ""
+    #: in a few words, for people
+    what: str
+    mapping: str
+    #: what the first rows do not decide, and how the mapping decides it; a comment of the mapping as well
+    doubt: str = ""
 
 
 @dataclass(frozen=True)
 class Table:
-    """The first rows of a delimited file, cut into columns."""
+    """The first rows of a file, cut into columns."""
 
+    #: empty for JSON Lines
     delimiter: str
     #: empty if values stand in none
     quote: str
@@ -81,13 +93,19 @@ class Table:
     @property
     def what(self) -> str:
         """Say what the file is."""
+        if not self.delimiter:
+            return "JSON Lines with keys of their own"
         names = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "vertical bars", " ": "blanks"}
         return f"a table with {names[self.delimiter]} between its values"
 
 
 def tables_of(texts: Sequence[str]) -> Iterator[Table]:
-    """Yield the first rows as each delimiter cuts them into columns, if it does."""
+    """Yield the first rows as objects of JSON, if most of them are, else as each delimiter cuts them into columns."""
     sample = [text for text in texts[: _SAMPLE + 1] if not text.startswith("#")]
+    objects = list(_objects(sample))
+    if 2 * len(objects) > len(sample):
+        yield _table_of_objects(objects)
+        return
     for delimiter in ("\t", ",", ";", "|", " "):
         quote = '"' if any(f'{delimiter}"' in text or text.startswith('"') for text in sample) else ""
         rows = [_cut(text, delimiter, quote) for text in sample]
@@ -100,14 +118,88 @@ def tables_of(texts: Sequence[str]) -> Iterator[Table]:
         yield Table(delimiter, quote, sample[0] if has_header else "", columns)
 
 
-def delimited_mappings(table: Table) -> Iterator[tuple[str, str]]:
-    """Yield the mappings of a delimited file."""
-    if table.header and {"ts", "topic"} <= set(table.columns):
-        mapping = f'use = "csv"\ndelimiter = {toml_text(table.delimiter)}\n{_ignored(table.columns)}'
-        yield "CSV with the columns of LOOKUPS", mapping
-    mapping = _mapping(table)
-    if mapping:
-        yield table.what, mapping
+def _objects(texts: Iterable[str]) -> Iterator[dict[str, str]]:
+    """Yield the lines that are objects of JSON, with nested keys by dots."""
+    for text in texts:
+        try:
+            yield flattened(object_of(text))
+        except ValueError:
+            continue
+
+
+def _table_of_objects(objects: Sequence[Mapping[str, str]]) -> Table:
+    """Return objects as a table, with an empty value where an object lacks a key."""
+    names = dict.fromkeys(name for each in objects for name in each)
+    return Table("", "", ", ".join(names), {name: [each.get(name, "") for each in objects] for name in names})
+
+
+def only_header(texts: Sequence[str]) -> str:
+    """Return the header of a table that has nothing below it, empty if there is more or it is none."""
+    for delimiter in ("\t", ",", ";", "|") if len(texts) == 1 else ():
+        names = _cut(texts[0], delimiter, '"' if '"' in texts[0] else "")
+        if 1 < len(set(names)) == len(names) and not any(map(_is_value, names)):
+            return listed(name.strip() for name in names)
+    return ""
+
+
+def canonical_mapping(table: Table) -> Proposal | None:
+    """Return the mapping of a file with the columns of LOOKUPS, None if it has others of use or times that are no µs.
+
+    A column that LOOKUPS does not have is left out, unless a mapping makes a label or a value of it.
+    """
+    names = list(table.columns)
+    if not table.header or not {"ts", "topic"} <= set(names) or _has_use(names):
+        return None
+    forms = Counter(_format_of([value]) for value in table.columns["ts"])
+    if forms.most_common(1)[0][0] not in (None, "iso", "unix_us"):
+        return None
+    if table.delimiter:
+        mapping = f'use = "csv"\ndelimiter = {toml_text(table.delimiter)}\n{_ignored(names)}'
+        return Proposal("CSV with the columns of LOOKUPS", mapping)
+    # Objects of LOOKUPS stay whole, for `properties` is one.
+    keys = dict.fromkeys(name if name in _KNOWN else name.partition(".")[0] for name in names)
+    return Proposal("JSON Lines with the columns of LOOKUPS", f'use = "jsonl"\n{_ignored(keys)}')
+
+
+def _has_use(names: Sequence[str]) -> bool:
+    """Return if a table has columns that LOOKUPS does not have, but that a mapping has a use for."""
+    others = [name for name in names if name not in _KNOWN and not name.startswith("properties.")]
+    mapped = [what for what in ("client", "broker", "weight", "cluster") if what not in names]
+    return any(map(_is_label, others)) or any(_named(others, _NAMES[what]) for what in mapped)
+
+
+def _ignored(names: Iterable[str]) -> str:
+    """Return the line of a mapping for columns that LOOKUPS does not have."""
+    others = [name for name in names if name not in _KNOWN]
+    return f"# Columns that LOOKUPS does not have.\nignore = {toml_text(others)}\n" if others else ""
+
+
+def column_mappings(table: Table) -> list[Proposal]:
+    """Return the mapping that names columns or keys, two if dates may be read in two ways; none if one is missing."""
+    times, topics = _time_and_topic(table)
+    if not times or not topics:
+        return []
+    columns = table.columns
+    values = _values_of(columns, times[0])
+    form = str(_format_of(values))
+    other = _SWAPPED.get(form[:5], "") + form[5:]
+    if other == form[5:] or _format_of(values, (other,)) is None:
+        return [Proposal(table.what, _mapping(table, times[0], topics[0], _timestamp(columns, times[0], form)))]
+    doubts = {
+        form: f"{values[0]} was taken for day/month, {form}; if the month comes first: {other}",
+        other: f"{values[0]} was taken for month/day, {other}; if the day comes first: {form}",
+    }
+    return [
+        Proposal(table.what, _mapping(table, times[0], topics[0], _timestamp(columns, times[0], each, doubt)), doubt)
+        for each, doubt in doubts.items()
+    ]
+
+
+def _values_of(columns: Mapping[str, Sequence[str]], time: str) -> Sequence[str]:
+    """Return the values of a column, or of a template of two."""
+    if time in columns:
+        return columns[time]
+    return [" ".join(parts) for parts in zip(*(columns[name] for name in time[1:-1].split("} {")), strict=True)]
 
 
 def _cut(text: str, delimiter: str, quote: str) -> list[str]:
@@ -131,20 +223,32 @@ def _is_value(text: str) -> bool:
 
 
 def _format_of(values: Sequence[str], forms: Sequence[str] = (*_COUNTED, *_TIMES)) -> str | None:
-    """Return the first of the formats of times that all values have, None if there is none."""
+    """Return the first of the formats of times that all values have, None if there is none.
+
+    Of counted times one in twenty may be missing or wrong; which form a date has may be decided by a single one.
+    """
     for form in forms:
-        low, high = _COUNTED.get(form, (0, 0))
+        if form in _COUNTED:
+            if sum(not _is_counted(value, form) for value in values) <= len(values) // 20:
+                return form
+            continue
+        parse = time_parser(form, UTC)
         try:
-            if form not in _COUNTED:
-                parse = time_parser(form, UTC)
-                for value in values:
-                    parse(value)
-            elif not all(low <= float(value) < high for value in values):
-                continue
+            for value in values:
+                parse(value)
         except ValueError:
             continue
         return form
     return None
+
+
+def _is_counted(text: str, form: str) -> bool:
+    """Return if a text is a number that is a time between 1990 and 2100 in the unit of a format."""
+    low, high = _COUNTED[form]
+    try:
+        return low <= float(text) < high
+    except ValueError:
+        return False
 
 
 def _time_and_topic(table: Table) -> tuple[list[str], list[str]]:
@@ -158,7 +262,8 @@ def _time_and_topic(table: Table) -> tuple[list[str], list[str]]:
             if _format_of([f"{day} {clock}" for day, clock in zip(columns[first], columns[second], strict=True)]):
                 times.append(f"{{{first}}} {{{second}}}")
     shaped = [[name for name in columns if all(map(form.match, columns[name]))] for form in (_TOPIC, _PATH)]
-    candidates = dict.fromkeys([*shaped[0], *_named(columns, _NAMES["topic"]), *shaped[1]])
+    short = [name for name in columns if _is_short_topic(name, columns[name])]
+    candidates = dict.fromkeys([*shaped[0], *_named(columns, _NAMES["topic"]), *short, *shaped[1]])
     return times, [name for name in candidates if name not in times[:1]]
 
 
@@ -169,25 +274,34 @@ def missing_columns(table: Table) -> str:
     return f"none of its columns holds {missing} in a form that is known; it has {listed(table.columns)}"
 
 
-def _mapping(table: Table) -> str:
-    """Return the mapping of a delimited file, empty if no column holds times, or none topics."""
+def _is_short_topic(name: str, values: Sequence[str]) -> bool:
+    """Return if a column holds topics without domain: tenant, namespace and name."""
+    return not _named([name], _PATHS) and all(map(_SHORT_TOPIC.match, values))
+
+
+def _mapping(table: Table, time: str, topic: str, when: Sequence[str]) -> str:
+    """Return the mapping of a table.
+
+    Args:
+        time: column, or template of two.
+        topic: column.
+        when: lines about the time.
+    """
     columns = table.columns
-    times, topics = _time_and_topic(table)
-    if not times or not topics:
-        return ""
-    time, topic = times[0], topics[0]
     taken = {time, topic}
-    lines = ['use = "delimited"', "", "# How a line is cut into columns.", f"delimiter = {toml_text(table.delimiter)}"]
-    lines += [f"quote = {toml_text(table.quote)}"] if table.quote else []
-    lines += [] if table.header else ["header = false", f"columns = {toml_text(list(columns))}"]
+    lines = ['use = "delimited"', *_cutting(table)]
     lines += ["", "# When a lookup came, and for what; characters that a topic may not have are percent-encoded."]
-    lines += _timestamp(columns, time)
-    lines.append(_topic(columns, topic))
+    lines += [*when, _topic(columns, topic)]
     for what in ("client", "broker", "cluster"):
         name = next((name for name in _named(columns, _NAMES[what]) if name not in taken), None)
         if name is not None:
             taken.add(name)
             lines.append(f"{what} = {toml_text(f'{{{name}}}' if what == 'cluster' else name)}")
+    # Columns that LOOKUPS has, in a table that has others or other times.
+    for name in ("asked_broker", "listener", "latency_ms", "result"):
+        if name in columns and (name != "result" or {*RESULTS, ""}.issuperset(columns[name])):
+            taken.add(name)
+            lines.append(f"{name} = {toml_text(name)}")
     weights = [name for name in _named(columns, _NAMES["weight"]) if name not in taken]
     weights = [name for name in weights if all(map(_is_number, columns[name]))]
     if weights:
@@ -202,19 +316,24 @@ def _mapping(table: Table) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _timestamp(columns: Mapping[str, Sequence[str]], time: str) -> list[str]:
+def _cutting(table: Table) -> list[str]:
+    """Return the lines of a mapping that say how a line is cut."""
+    if not table.delimiter:
+        return ["", "# A line is an object of JSON; a nested key is named by dots.", 'format = "json"']
+    lines = ["", "# How a line is cut into columns.", f"delimiter = {toml_text(table.delimiter)}"]
+    lines += [f"quote = {toml_text(table.quote)}"] if table.quote else []
+    lines += [] if table.header else ["header = false", f"columns = {toml_text(list(table.columns))}"]
+    return lines
+
+
+def _timestamp(columns: Mapping[str, Sequence[str]], time: str, form: str, doubt: str = "") -> list[str]:
     """Return the lines of a mapping that say when a lookup came, with what is not sure about it."""
     lines = []
-    values = columns.get(time) or [
-        " ".join(parts) for parts in zip(*(columns[name] for name in time[1:-1].split("} {")), strict=True)
-    ]
-    form = _format_of(values)
-    if form not in _COUNTED and form != "access" and not all(map(_OFFSET.search, values)):
+    if form not in _COUNTED and form != "access" and not all(map(_OFFSET.search, _values_of(columns, time))):
         lines.append(
             '# Times without an offset are UTC; if they are not: timezone = "Europe/Berlin" beside the format.'
         )
-    if form is not None and form.startswith("%d/%m") and _format_of(values, ("%m/%d" + form[5:],)):
-        lines.append(f"# {values[0]} was taken for day/month; if the month comes first: {'%m/%d' + form[5:]}")
+    lines += [f"# {doubt}"] if doubt else []
     lines.append(f"timestamp = {{ column = {toml_text(time)}, format = {toml_text(form)} }}")
     return lines
 
@@ -223,8 +342,10 @@ def _topic(columns: Mapping[str, Sequence[str]], topic: str) -> str:
     """Return the line of a mapping that says for what a lookup came."""
     if all(map(_TOPIC.match, columns[topic])):
         template = f"{{{topic}}}"
+    elif _is_short_topic(topic, columns[topic]):
+        template = f"persistent://{{{topic}}}"
     else:
-        template = f"persistent://log/{'paths' if topic in _NAMES['topic'] else 'values'}/{{{topic}}}"
+        template = f"persistent://log/{'paths' if _named([topic], _NAMES['topic']) else 'values'}/{{{topic}}}"
     return f"topic = {toml_text(template)}"
 
 
@@ -235,23 +356,59 @@ def _properties(columns: Mapping[str, Sequence[str]], weights: Collection[str]) 
         columns: those that nothing else is taken from.
         weights: columns that weigh a lookup.
     """
-    labels = [name for name in columns if name.lower() in _LABELS]
-    if labels:
-        return [f"{toml_text(name.lower())} = {{ column = {toml_text(name)} }}" for name in labels]
+    rules: dict[str, str] = {}
+    for name in columns:
+        if name.startswith("properties.") or _is_label(name):
+            key = name.removeprefix("properties.") if name.startswith("properties.") else _label(name)
+            rules.setdefault(key, f"{{ column = {toml_text(name)} }}")
+    rules |= _rules_of_texts(columns.get("properties", ()))
+    if rules:
+        return [f"{toml_text(key)} = {rule}" for key, rule in rules.items()]
     # Columns with few values that are no numbers may be places.
     few = {name: Counter(each) for name, each in columns.items() if name not in weights}
     few = {name: each for name, each in few.items() if 1 < len(each) <= _FEW and not any(map(_is_value, each))}
     if not few:
         return ['# rack = { column = "host", rule = "cidr", networks = { "10.1.0.0/16" = "a" }, default = "b" }']
     return [
-        f"# rack = {{ column = {toml_text(name)} }}  # {', '.join(label for label, _ in each.most_common(_SHOWN))}"
+        f"# rack = {{ column = {toml_text(name)} }}  # {listed(label for label, _ in each.most_common(_SHOWN))}"
         for name, each in few.items()
     ]
 
 
+def _rules_of_texts(texts: Sequence[str]) -> dict[str, str]:
+    """Return rules that take properties out of the JSON text of a column `properties`."""
+    keys: dict[str, None] = {}
+    for text in texts:
+        try:
+            found = json_value(text)
+        except ValueError:
+            continue
+        keys |= {key: None for key, value in found.items() if isinstance(value, str)} if isinstance(found, dict) else {}
+    return {
+        key: '{ column = "properties", rule = "regex", pattern = '
+        + toml_text(rf'{re.escape(json.dumps(key))}\s*:\s*"([^"\\]*)"')
+        + " }"
+        for key in keys
+    }
+
+
+def _label(name: str) -> str:
+    """Return the key of the lookup property that a column is: its name, or the last part of a nested key."""
+    return name.lower().rpartition(".")[2]
+
+
+def _is_label(name: str) -> bool:
+    return _label(name) in _LABELS and not name.startswith("properties.")
+
+
 def _named(columns: Iterable[str], names: Sequence[str]) -> list[str]:
-    """Return the columns that have one of the names, in the order of the names; `Client IP` is `client_ip`."""
-    return [column for name in names for column in columns if re.sub(r"[ .-]+", "_", column.lower()) == name]
+    """Return the columns that have one of the names, in the order of the names; `Client IP` is `client_ip`.
+
+    Nested keys follow by their last parts.
+    """
+    plain = {column: re.sub(r"[ .-]+", "_", column.lower()) for column in columns}
+    last = {column: re.sub(r"[ -]+", "_", column.lower().rpartition(".")[2]) for column in plain}
+    return list(dict.fromkeys(c for by in (plain, last) for name in names for c in plain if by[c] == name))
 
 
 def _is_number(text: str) -> bool:

@@ -14,8 +14,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from lookup.model.quoting import shown
 
 __all__ = [
-    "FIRST_US", "LAST_US", "US_PER_S", "TimeParser", "is_in_calendar", "moment_at", "parse_access_time", "parse_iso",
-    "parse_time_of_day", "time_parser", "time_text", "to_us", "zone_of",
+    "FIRST_US", "LAST_US", "US_PER_S", "WHOLE_NUMBERS", "TimeParser", "is_in_calendar", "likelier_unit", "moment_at",
+    "parse_access_time", "parse_iso", "parse_time_of_day", "time_parser", "time_text", "to_us", "unlikely_span",
+    "zone_of",
 ]  # fmt: skip
 
 #: Turns a timestamp's text into µs; raises ValueError with a clause that says what is wrong.
@@ -25,10 +26,14 @@ US_PER_S = 1_000_000
 #: The first and the last instant that a calendar can name: the beginning of the year 1 and the end of the year 9999.
 FIRST_US, LAST_US = -62_135_596_800 * US_PER_S, 253_402_300_800 * US_PER_S - 1
 
+#: Asks about the unit of a canonical table in which times are unlikely.
+WHOLE_NUMBERS = "Whole numbers in `ts` are taken for µs: are they ms or seconds?"
+#: The years 1980 and 2100: seconds and ms that are taken for µs lie before the first until long after 2200.
+_EARLY_US, _LATE_US = 315_532_800 * US_PER_S, 4_102_444_800 * US_PER_S
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _US = timedelta(microseconds=1)
-#: µs per unit of the formats that count from the epoch.
-_UNIX = {"unix": US_PER_S, "unix_ms": 1_000, "unix_us": 1}
+#: ns per unit of the formats that count from the epoch.
+_UNIX = {"unix": 1_000_000_000, "unix_ms": 1_000_000, "unix_us": 1_000, "unix_ns": 1}
 #: A count since the epoch; 19 digits are more than any int64 of µs holds.
 _NUMBER = re.compile(r"(\d{1,19})(?:\.(\d*))?\Z", re.ASCII)
 # `strptime("%b")` follows the process's locale; servers write English whatever it is.
@@ -71,6 +76,27 @@ def is_in_calendar(moment: datetime) -> bool:
     return True
 
 
+def unlikely_span(first_us: int, last_us: int) -> str | None:
+    """Return the sentence that a log begins before 1980 or ends after 2100, None if it does neither.
+
+    A log that is made by hand may count from 0 on purpose.
+    """
+    if 0 < first_us < _EARLY_US:
+        return f"The log begins in {moment_at(first_us):%B %Y}."
+    return f"The log ends in {moment_at(last_us):%B %Y}." if last_us >= _LATE_US else None
+
+
+def likelier_unit(us: int, form: str) -> str | None:
+    """Return the format whose unit makes a likely time of a count that another one has made an unlikely time of.
+
+    Args:
+        us: the unlikely time, µs since the epoch.
+        form: the format with which it was read.
+    """
+    count = us * 1_000 // _UNIX[form] if form in _UNIX else 0
+    return next((unit for unit, ns in _UNIX.items() if _EARLY_US < count * ns // 1_000 < _LATE_US), None)
+
+
 def zone_of(name: str) -> tzinfo:
     """Return the time zone of a name such as `UTC` or `Europe/Berlin`.
 
@@ -110,7 +136,7 @@ def parse_time_of_day(text: str, day: date, zone: tzinfo) -> int:
 
 
 def time_parser(form: str, zone: tzinfo) -> TimeParser:
-    """Return the parser of a format: `unix`, `unix_ms`, `unix_us`, `iso`, `access`, or a pattern of `strptime`.
+    """Return the parser of a format: `unix`, `unix_ms`, `unix_us`, `unix_ns`, `iso`, `access`, or a `strptime` pattern.
 
     Raises:
         ValueError: if the format is none of these.
@@ -136,7 +162,7 @@ def _counter(scale: int, form: str) -> TimeParser:
             raise ValueError(f"timestamp {shown(text)} is not a number ({form})")
         whole, fraction = match.groups(default="")
         # Digits, not floats: a double cannot hold today's date in seconds to the last µs.
-        return int(whole) * scale + int(fraction.ljust(6, "0")[:6]) * scale // 1_000_000
+        return (int(whole) * US_PER_S + int(fraction.ljust(6, "0")[:6])) * scale // (1_000 * US_PER_S)
 
     return parse
 

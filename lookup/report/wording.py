@@ -8,9 +8,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lookup.engine.ledger import MICRO
 from lookup.model.quoting import quantity
-from lookup.model.time import moment_at
+from lookup.model.time import WHOLE_NUMBERS, moment_at, unlikely_span
 from lookup.replay.lint import Finding
 from lookup.report.comparison import (
     MARKS,
@@ -45,8 +44,6 @@ _NOT_JUDGED = "there is no interval, or no figure to compare; the reason says wh
 #: Metrics that count some of what another counts; those of a metric's keys are found by their names.
 _PARTS_OF: Mapping[str, str] = {"cycle_moves": "moves", "redundant_moves": "moves"}
 
-#: The year 1980, µs since the epoch: seconds and ms that are taken for µs lie before it until long after 2200.
-_EARLY_US = 315_532_800 * MICRO
 #: Stands above the tables of the report.
 ABOUT_CYCLES = (
     "Every cycle of a policy's shedder ends with a reason and is a row of `cycles/`; here all clusters and seeds are",
@@ -298,10 +295,9 @@ def _about_replay(scored: Scored) -> Iterator[str]:
             "was written? Compare the times of BROKERS, or `from` and `until`, with those of the log."
         )
     first = scored.inputs.get("first_us")
-    # A log made by hand may count from 0 on purpose.
-    if isinstance(first, int) and 0 < first < _EARLY_US:
-        began = moment_at(first)
-        yield f"The log begins in {began:%B %Y}. Whole numbers in `ts` are taken for µs: are they ms or seconds?"
+    early = unlikely_span(first, first) if isinstance(first, int) else None
+    if early is not None:
+        yield f"{early} {WHOLE_NUMBERS}"
     for policy, reason in scored.cannot_act.items():
         yield f"{policy} is not what it says: {reason}"
     policies: dict[str, list[str]] = {}

@@ -204,6 +204,47 @@ def test_lines_that_were_passed_over_are_counted(lookup: Run, tmp_path: Path) ->
     assert "warning: in quarantine: 1 record: the line is neither NCSA's extended form" in ran.err
 
 
+@pytest.mark.parametrize(
+    ("form", "end"),
+    [
+        ("unix_ms", "The format of `timestamp` in the mapping is 'unix_ms': should it be 'unix'?"),
+        ("%S", None),
+        ("unix", None),
+    ],
+)
+def test_an_unlikely_year_is_questioned(lookup: Run, tmp_path: Path, form: str, end: str | None) -> None:
+    """Seconds that are read as ms lie in 1970, which a mapping can correct; a header is not passed over."""
+    log = LOG if form != "%S" else "time\thost\tpath\n00\th1\ta\n"
+    files = _files(tmp_path, log=log, mapping=MAPPING.replace('"unix"', f'"{form}"'))
+    flags = ("--mapping", files["mapping"], "--master", "none", "--output", tmp_path / "o")
+
+    ran = lookup("ingest", files["log"], *flags)
+
+    assert ran.out.splitlines()[-1].endswith(" lines read, 0 of other kinds passed over")
+    warnings = [line for line in ran.err.splitlines() if line.startswith("warning: ")]
+    assert warnings == ([] if end is None else [f"warning: The log begins in January 1970. {end}"])
+
+
+def test_a_canonical_table_with_unlikely_times_is_questioned(lookup: Run, tmp_path: Path) -> None:
+    """As `evaluate` does it."""
+    files = _files(tmp_path, log="ts,topic\n1767225600000,persistent://a/b/c\n")
+    flags = ("--reader", "csv", "--cluster", "c", "--master", "none", "--output", tmp_path / "o")
+
+    assert lookup("ingest", files["log"], *flags).err.splitlines()[-1] == (
+        "warning: The log begins in January 1970. Whole numbers in `ts` are taken for µs: are they ms or seconds?"
+    )
+
+
+def test_a_header_alone_is_one_sentence(lookup: Run, tmp_path: Path) -> None:
+    """The log has its columns, and no record."""
+    files = _files(tmp_path, log=LOG.partition("\n")[0], mapping=MAPPING)
+    flags = ("--mapping", files["mapping"], "--master", "none", "--output", tmp_path / "o")
+
+    (mistake,) = lookup("ingest", files["log"], *flags).mistakes
+
+    assert mistake == f"{files['log']}: has a header and no record below it"
+
+
 def test_a_misspelt_column_is_refused_before_spark_starts(
     lookup: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

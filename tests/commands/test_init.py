@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -57,6 +58,32 @@ def test_what_stands_in_comments_may_be_used(lookup: Run, tmp_path: Path) -> Non
     checked = lookup("config", "check", "--config", written)
 
     assert (checked.code, "\n[[clients]]\n" in used) == (0, True), checked.err
+
+
+def test_a_date_that_may_be_read_in_two_ways_is_noted(lookup: Run, tmp_path: Path) -> None:
+    """With the format that was chosen and the other one."""
+    (tmp_path / "log.csv").write_text("when,topic\n10/06/2026 10:00:00,acme/ns/orders\n", encoding="utf-8")
+
+    ran = lookup("init", tmp_path / "trial", "--log", tmp_path / "log.csv")
+
+    assert "note: 10/06/2026 10:00:00 was taken for day/month, %d/%m/%Y %H:%M:%S; if the month comes first: " in ran.err
+
+
+def test_objects_with_keys_of_ones_own_become_a_table(lookup: Run, tmp_path: Path) -> None:
+    """What is written reads the log, but for the line that is no object."""
+    record = '{{"epoch_ms": {}, "destination": "persistent://acme/ns/orders", "az": "a", "size": 12}}\n'
+    lines = "".join(record.format(1791266402107 + n) for n in range(30))
+    (tmp_path / "log.jsonl").write_text(f"{lines}no object\n", encoding="utf-8")
+
+    assert lookup("init", tmp_path / "trial", "--log", tmp_path / "log.jsonl").code == 0
+    ran = lookup(
+        *("ingest", tmp_path / "log.jsonl", "--mapping", tmp_path / "trial" / "mapping.toml", "--cluster", "c"),
+        *("--output", tmp_path / "tables", "--master", "none", "--format", "json"),
+    )
+
+    printed = json.loads(ran.out)
+    assert (printed["rows"], sum(printed["quarantined"].values())) == ({"lookups": 30}, 1)
+    assert printed["first"] == "2026-10-06T06:00:00Z"
 
 
 def test_nothing_is_replaced(lookup: Run, tmp_path: Path) -> None:

@@ -56,6 +56,14 @@ _LOGS = {
     "day and time": ("Day|Clock|Page\n28-Mar-2026|22:00:01|/a\n", "delimited"),
     "no header": ("1769860800123,/a,h1\n1769860801123,/b,h2\n", "delimited"),
     "full topics, quoted": (f'"at","topic","ip"\n"2026-01-31T12:00:00Z","{_TOPIC}","10.0.0.1"\n', "delimited"),
+    "keys of one's own": (
+        "".join(json.dumps({"epoch_ms": 1769860800123 + n, "to": {"topic": _TOPIC}}) + "\n" for n in range(30))
+        + "garbage\n",
+        "delimited",
+    ),
+    "CSV with a column of labels": (f"ts,topic,rack\n2026-01-31T12:00:00Z,{_TOPIC},r1\n", "delimited"),
+    "CSV with a column of clients": (f"ts,topic,host\n2026-01-31T12:00:00Z,{_TOPIC},h1\n", "delimited"),
+    "a time is missing": ("time;topic\n" + f"1769860800;{_TOPIC}\n" * 29 + f"-;{_TOPIC}\n", "delimited"),
     "full topics": (f"time|topic|client\n1769860800|{_TOPIC}|c1\n1769860801|non-{_TOPIC}-2|c2\n", "delimited"),
 }  # fmt: skip
 
@@ -81,6 +89,114 @@ def test_what_the_log_holds_is_known(tmp_path: Path) -> None:
     assert toml_table(found.mapping)["ignore"] == ["more"]
     assert _recognised(tmp_path, _LOGS["broker"][0]).brokers == ["b1:8080"]
     assert _recognised(tmp_path, _LOGS["semicolons, quoted"][0]).labels == {"zone": ["z1"]}
+
+
+@pytest.mark.parametrize(
+    ("factor", "use", "form"),
+    [(1, "delimited", "unix"), (10**3, "delimited", "unix_ms"), (10**6, "", ""), (10**9, "delimited", "unix_ns")],
+)
+@pytest.mark.parametrize("is_json", [False, True])
+def test_a_column_ts_may_have_another_unit(tmp_path: Path, factor: int, use: str, form: str, is_json: bool) -> None:
+    """Only a count of µs is that of LOOKUPS; of other units the mapping says which, and keeps the properties."""
+    stamps = [(1769860800 + n) * factor for n in range(3)]
+    records = [{"ts": stamp, "topic": _TOPIC, "properties": {"zone": "z1"}} for stamp in stamps]
+    quoted = '"{""zone"": ""z1""}"'
+    lines = ["ts,topic,properties", *(f"{stamp},{_TOPIC},{quoted}" for stamp in stamps)]
+
+    found = _recognised(tmp_path, "\n".join(map(json.dumps, records) if is_json else lines))
+    mapping = toml_table(found.mapping)
+
+    assert mapping["use"] == (use or ("jsonl" if is_json else "csv"))
+    assert mapping.get("timestamp", {}).get("format", "") == form
+    assert found.labels == {"zone": ["z1"]}
+
+
+def test_keys_of_ones_own_are_mapped(tmp_path: Path) -> None:
+    """Times by their unit, topics, clients, weights and labels; a key of something else is proposed."""
+    record = {"epoch_ms": 1791266402107, "destination": _TOPIC, "remote": "10.0.0.1", "size": 12, "status": "ok"}
+    lines = [json.dumps({**record, "peer": {"az": az}, "status": f"s{az}"}) for az in "abab"]
+
+    found = _recognised(tmp_path, "\n".join(lines))
+
+    assert toml_table(found.mapping) == {
+        "use": "delimited",
+        "format": "json",
+        "timestamp": {"column": "epoch_ms", "format": "unix_ms"},
+        "topic": "{destination}",
+        "client": "remote",
+        "weight": {"column": "size", "default": 1.0, "min": 1.0},
+        "properties": {"az": {"column": "peer.az"}},
+    }
+    assert (found.what, found.labels) == ("JSON Lines with keys of their own", {"az": ["a", "b"]})
+
+
+@pytest.mark.parametrize(
+    ("header", "template"),
+    [("when,topic", "persistent://{topic}"), ("when,path", "persistent://log/paths/{path}")],
+)
+def test_a_topic_may_lack_its_domain(tmp_path: Path, header: str, template: str) -> None:
+    """Three parts are tenant, namespace and name, but not in a column of paths."""
+    mapping = _recognised(tmp_path, f"{header}\n1769860800,acme/ns-05/orders-0\n").mapping
+    assert toml_table(mapping)["topic"] == template
+
+
+def test_a_later_line_or_file_decides_how_a_date_is_read(tmp_path: Path) -> None:
+    """A day above 12 says that the month comes first, however late it is; then there is no doubt."""
+    head = "when,topic\n" + f"10/06/2026 10:00:00,{_TOPIC}\n" * 300
+    decided = f"10/13/2026 10:00:00,{_TOPIC}\n" * 300
+    (tmp_path / "days").mkdir()
+    (tmp_path / "days" / "1.csv").write_text(head)
+    (tmp_path / "days" / "2.csv").write_text(f"when,topic\n{decided}")
+
+    for found in (_recognised(tmp_path, head + decided), recognise(str(tmp_path / "days"), load_plugins())):
+        assert toml_table(found.mapping)["timestamp"]["format"] == "%m/%d/%Y %H:%M:%S"
+        assert (found.doubt, "was taken for" in found.mapping) == ("", False)
+
+
+_CSV = f"time,topic\n1769860800,{_TOPIC}\n"
+
+
+@pytest.mark.parametrize(
+    ("second", "end"),
+    [
+        (_NCSA.format("/a", ""), "of its first 1 lines 1 cannot be read: the header has no column 'topic'; it has "),
+        (
+            f"1769860800,{_TOPIC}\n" * 2,
+            "of its first 2 lines 2 cannot be read: the header has no column 'topic'; it has ",
+        ),
+        ("words\n" * 30, "of its first 30 lines 30 cannot be read: the header has no column 'topic'; it has words"),
+    ],
+)
+def test_files_of_several_kinds_are_refused(tmp_path: Path, second: str, end: str) -> None:
+    """With the first that is of another kind, whichever comes first; a file without lines is of any kind."""
+    for name, text in (("a.csv", _CSV), ("b.csv", ""), ("c.csv", _CSV), ("d.csv", second)):
+        (tmp_path / name).write_text(text)
+
+    with pytest.raises(InputError) as caught:
+        recognise(str(tmp_path), load_plugins())
+
+    kind = f"is of another kind than {tmp_path}/a.csv, a table with commas between its values"
+    remedy = "name the files of one kind, and make a mapping for each kind"
+    assert str(caught.value).startswith(f"{tmp_path}/d.csv: {kind}; {remedy}; {end}")
+
+
+def test_an_archive_among_the_files_is_refused(tmp_path: Path) -> None:
+    """Nothing would read it together with the others."""
+    (tmp_path / "a.csv").write_text(_CSV)
+    (tmp_path / "b.zip").write_bytes(b"PK\x03\x04 and so on")
+
+    with pytest.raises(InputError, match=r"b\.zip: cannot be read: it is a zip archive; unpack it"):
+        recognise(str(tmp_path), load_plugins())
+
+
+def test_a_file_of_which_the_reader_finds_nothing_may_be_of_another_kind(tmp_path: Path) -> None:
+    """The reader of a broker's log passes over the lines of a table, which would be lost; the last of 50 is seen."""
+    for number in range(49):
+        (tmp_path / f"broker-{number:02}.log").write_text(_dated(_ASKED) + _dated(_CONNECTED))
+    (tmp_path / "x.csv").write_text(_CSV)
+
+    with pytest.raises(InputError, match=r"x\.csv: is of another kind than .*; it is a table with commas between its"):
+        recognise(str(tmp_path), load_plugins())
 
 
 def test_a_complete_topic_is_taken_apart(tmp_path: Path) -> None:
@@ -133,11 +249,24 @@ def test_what_may_be_a_label_is_proposed(tmp_path: Path) -> None:
     """A column with few values, for its reader to uncomment; and a date that may be read in two ways says so."""
     rows = "".join(f"04/03/2026 10:00:0{n},/p{n},{place}\n" for n, place in enumerate(["Berlin", "Bonn", "Berlin"]))
 
-    mapping = _recognised(tmp_path, f"When,Page,Office\n{rows}").mapping
+    found = _recognised(tmp_path, f"When,Page,Office\n{rows}")
+    mapping = found.mapping
 
+    doubt = "was taken for day/month, %d/%m/%Y %H:%M:%S; if the month comes first: %m/%d/%Y %H:%M:%S"
+    assert found.doubt == f"04/03/2026 10:00:00 {doubt}"
     assert '# rack = { column = "Office" }  # Berlin, Bonn\n' in mapping
-    assert "# 04/03/2026 10:00:00 was taken for day/month; if the month comes first: %m/%d/%Y %H:%M:%S\n" in mapping
+    assert f"# {found.doubt}\n" in mapping
     assert "# Times without an offset are UTC" in mapping
+
+
+def test_a_value_with_an_end_of_line_stays_in_its_comment(tmp_path: Path) -> None:
+    """A value of JSON may hold any character."""
+    lines = [json.dumps({"time": 1769860800, "topic": _TOPIC, "office": f"Bonn\nuse = {n}\x07"}) for n in "12"]
+
+    mapping = _recognised(tmp_path, "\n".join(lines)).mapping
+
+    assert toml_table(mapping)["use"] == "delimited"
+    assert "# 'Bonn\\nuse = 1\\x07', 'Bonn\\nuse = 2\\x07'" in mapping
 
 
 def test_a_log_may_be_packed_and_a_folder(tmp_path: Path) -> None:
@@ -165,6 +294,29 @@ def test_a_table_needs_no_mapping(tmp_path: Path) -> None:
     ("text", "sentence"),
     [
         ("", "has no line in it"),
+        ("time,topic\n", "has a header, time, topic, and no record below it"),
+        (
+            '{"at": "noon", "topic": "a"}\n' * 9,
+            "looks like JSON Lines with keys of their own, but none of its columns holds times",
+        ),
+        (
+            json.dumps(
+                {
+                    "topic": "persistent://pulsar/system/loadbalancer-service-unit-state",
+                    "key": "t/ns/0x0_0x1",
+                    "publish_time_ms": 1769860800000,
+                    "value": {
+                        "state": "Owned",
+                        "dstBroker": "b1:8080",
+                        "force": False,
+                        "timestamp": 1769860800000,
+                        "versionId": 2,
+                    },
+                }
+            )
+            + "\n",
+            "is messages of the load manager's system topics, but no lookup is in the first 1 line",
+        ),
         ("\x00\x01 words\n" * 20, "is in no form that is known"),
         (
             "time,host\n1769860800,h1\n",
@@ -173,6 +325,10 @@ def test_a_table_needs_no_mapping(tmp_path: Path) -> None:
         (
             _dated("Selected new owner broker: b1:8080 for bundle: t/ns/0x00000000_0x10000000."),
             "is a log of a Pulsar broker, but no lookup is in the first 1 line; brokers log them at DEBUG only",
+        ),
+        (
+            _json("Started").replace("{}", json.dumps({"topic": _TOPIC})) * 30,
+            "is a log of a Pulsar broker, but no lookup is in the first 30 lines; brokers log them at DEBUG only",
         ),
         (
             f"ts,topic\n2026-01-31T12:00:00Z,{_TOPIC}\nyesterday,{_TOPIC}\n",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import lzma
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -125,6 +126,21 @@ def test_text_may_be_in_utf_16(tmp_path: Path) -> None:
     (tmp_path / "b.csv").write_bytes(b"PK\x03\x04 and so on")
     with pytest.raises(OSError, match="it is a zip archive; unpack it"):
         list(open_lines(str(tmp_path / "b.csv")))
+
+
+@pytest.mark.parametrize(
+    ("packed", "what"),
+    [
+        (lzma.compress(b"one\n"), "packed by xz"),
+        (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
+        (b"Rar!\x1a\x07", "a rar archive"),
+    ],
+)
+def test_what_is_packed_otherwise_is_refused(tmp_path: Path, packed: bytes, what: str) -> None:
+    """By its content, with what to do."""
+    (tmp_path / "a.log").write_bytes(packed)
+    with pytest.raises(OSError, match=f"it is {what}; unpack it, or pack its files with gzip"):
+        list(open_lines(str(tmp_path / "a.log")))
 
 
 def test_a_folder_of_several_tables_is_named(tmp_path: Path) -> None:

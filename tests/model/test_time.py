@@ -12,12 +12,14 @@ from lookup.model.time import (
     FIRST_US,
     LAST_US,
     is_in_calendar,
+    likelier_unit,
     moment_at,
     parse_access_time,
     parse_iso,
     time_parser,
     time_text,
     to_us,
+    unlikely_span,
     zone_of,
 )
 
@@ -69,9 +71,10 @@ def test_short_and_long_fractions() -> None:
 
 
 def test_other_units_and_patterns() -> None:
-    """Milliseconds, microseconds and strptime patterns are read as they say."""
+    """Milliseconds, µs, ns and strptime patterns are read as they say; what is below the µs is cut off."""
     assert time_parser("unix_ms", UTC)("1695198452188") == 1695198452188000
     assert time_parser("unix_us", UTC)("1695198452188000") == 1695198452188000
+    assert time_parser("unix_ns", UTC)("1695198452188000999") == 1695198452188000
     assert time_parser("%d.%m.%Y %H:%M", zone_of("Europe/Berlin"))("20.09.2023 10:27") == 1695198420000000
 
 
@@ -93,7 +96,7 @@ def test_what_is_no_time_is_told_by_a_clause(form: str, text: str, sentence: str
 
 def test_unknown_formats_and_zones_are_refused() -> None:
     """A misspelt format or zone is a ValueError that lists or shows what is right."""
-    with pytest.raises(ValueError, match="known: unix, unix_ms, unix_us, iso, access"):
+    with pytest.raises(ValueError, match="known: unix, unix_ms, unix_us, unix_ns, iso, access"):
         time_parser("epoch", UTC)
     with pytest.raises(ValueError, match="time zone 'Mars/Base' is unknown"):
         zone_of("Mars/Base")
@@ -104,6 +107,28 @@ def test_an_instant_is_the_moment_it_was_counted_from(moment: datetime) -> None:
     """Counting µs and going back loses nothing, and what is printed is read as the same instant."""
     assert moment_at(to_us(moment)) == moment
     assert parse_iso(time_text(to_us(moment))) == to_us(moment)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "sentence"),
+    [
+        ("1970-01-21T00:00:00Z", "2026-01-01T00:00:00Z", "The log begins in January 1970."),
+        ("1970-01-01T00:00:00Z", "1970-01-01T01:00:00Z", None),
+        ("1980-01-01T00:00:00Z", "2099-12-31T23:59:59Z", None),
+        ("2026-01-01T00:00:00Z", "2100-01-01T00:00:00Z", "The log ends in January 2100."),
+    ],
+)
+def test_years_in_which_no_log_was_written(first: str, last: str, sentence: str | None) -> None:
+    """Before 1980 and after 2100, unless it counts from 0."""
+    assert unlikely_span(parse_iso(first), parse_iso(last)) == sentence
+
+
+@pytest.mark.parametrize(
+    ("form", "meant"), [("unix_ms", "unix"), ("unix_us", "unix_ms"), ("unix_ns", "unix_us"), ("iso", None)]
+)
+def test_a_likelier_unit_is_found(form: str, meant: str | None) -> None:
+    """A count of one unit that was read as the next smaller one."""
+    assert likelier_unit(parse_iso("2026-01-01T00:00:00Z") // 1_000, form) == meant
 
 
 def test_calendars_end_with_the_year_9999() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lookup.logs.readers.values import canonical_values, require_table, unreadable
+from lookup.logs.readers.values import canonical_values, other_delimiter, require_table, unreadable
 from lookup.model.documents import Row, TableName, Unreadable
 from lookup.model.quoting import shown
 
@@ -28,6 +28,9 @@ class CsvReader:
     #: columns to leave out
     ignore: tuple[str, ...] = ()
 
+    #: the first line names the columns, and is no record
+    has_header: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         """Refuse parameters that cannot work."""
         require_table(self.table)
@@ -45,6 +48,9 @@ class CsvReader:
                 values = next(csv.reader([line], delimiter=self.delimiter, strict=True))
                 if not names:
                     names = [name.strip() for name in values]
+                    question = other_delimiter(names)
+                    if question:
+                        yield unreadable(number, f"the header is one column, {shown(names[0])}{question}", line)
                     continue
                 if len(values) != len(names):
                     yield unreadable(number, f"{len(values)} values where the header names {len(names)} columns", line)

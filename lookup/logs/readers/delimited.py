@@ -1,4 +1,4 @@
-"""Read any delimited file or access log with a mapping from its columns to what a lookup has.
+"""Read any delimited file, access log or JSON Lines with a mapping from its columns to what a lookup has.
 
 The mapping is the reader's parameters, a TOML file; `configs/nasa.toml` is one. Nothing here knows a particular log.
 """
@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from itertools import islice
+from typing import Any, ClassVar, Literal
 from urllib.parse import unquote
 
+from lookup.logs.readers.objects import flattened, object_of, value_at
 from lookup.logs.readers.templates import Template, label_rule, topic_template, value_template
-from lookup.logs.readers.values import number_of, unreadable
+from lookup.logs.readers.values import number_of, other_delimiter, unreadable
 from lookup.model.documents import Row, Unreadable
 from lookup.model.quoting import closest, listed, shown, suggestion
 from lookup.model.time import time_parser, zone_of
@@ -23,6 +25,10 @@ __all__ = ["DelimitedReader"]
 #: Cuts a line into values; raises ValueError with a clause that says why it cannot.
 _Cutter = Callable[[str], Sequence[str]]
 _Record = Mapping[str, str]
+#: Turns a line into a record; raises ValueError likewise.
+_Recorder = Callable[[str], dict[str, str]]
+#: Objects of JSON Lines by which a key of the mapping is found to be in none.
+_OBJECTS = 1_000
 
 
 @dataclass(frozen=True)
@@ -33,11 +39,13 @@ class DelimitedReader:
     """
 
     name: ClassVar[str] = "delimited"
-    expects: ClassVar[str] = "one request per line, cut by `delimiter` or matched by `pattern`"
+    expects: ClassVar[str] = (
+        "one request per line, cut by `delimiter`, matched by `pattern`, or an object of JSON where `format` is 'json'"
+    )
 
     #: template of the topic: `persistent://nasa/http/{url}`; values are percent-encoded if a name may not have them
     topic: str
-    #: `{ column, format, timezone }`; format `unix`, `unix_ms`, `unix_us`, `iso`, `access` or a strptime pattern
+    #: `{ column, format, timezone }`; format `unix`, `unix_ms`, `unix_us`, `unix_ns`, `iso`, `access` or a strptime one
     timestamp: Mapping[str, Any]
     #: only records whose columns match these regular expressions as a whole are read
     only: Mapping[str, str] = field(default_factory=dict)
@@ -59,6 +67,8 @@ class DelimitedReader:
     listener: str = ""
     #: as `weight`, in milliseconds
     latency_ms: Mapping[str, Any] | str = field(default_factory=dict)
+    #: `json` for an object per line: its keys are the columns, nested ones by dots as in `client.ip`
+    format: Literal["text", "json"] = "text"
     #: one character or more between values; leave it out if there is a `pattern`
     delimiter: str = ","
     #: regular expression with named groups that matches a whole line, in place of `delimiter`
@@ -78,6 +88,9 @@ class DelimitedReader:
         """Refuse a mapping that cannot work; ValueError says which key."""
         # Built here to check and again to use: functions do not survive pickle on the way to Spark's workers.
         fields = _field_map(self)
+        if self.format == "json":
+            _refuse_beside_json(self)
+            return
         _cutter(self)
         if not self.pattern and not self.header and not self.columns:
             raise ValueError("`columns` must name the columns where `header` is false")
@@ -87,9 +100,16 @@ class DelimitedReader:
             if missing is not None:
                 raise ValueError(f"`{'pattern' if self.pattern else 'columns'}` has no {missing}")
 
+    @property
+    def has_header(self) -> bool:
+        """Return whether the first line that is no comment names the columns, and is no record."""
+        return self.header and not self.pattern and self.format != "json"
+
     def problem_of(self, lines: Iterator[tuple[int, str]]) -> str | None:
         """Return what is wrong with the mapping for a file with these lines, None if its header has every column."""
-        if self.header and not self.pattern and not self.columns:
+        if self.format == "json":
+            return _problem_of_objects(_field_map(self), lines)
+        if self.has_header and not self.columns:
             for _, line in lines:
                 if line.strip() and not (self.comment and line.startswith(self.comment)):
                     try:
@@ -102,33 +122,33 @@ class DelimitedReader:
                     hint = "; the file is not in UTF-8" if "\ufffd" in line else ""
                     if not self.quote and names[0][:1] in ('"', "'"):
                         hint += "; values stand in quotes, which `quote` takes off"
-                    return f"the header has no {missing}{hint}"
+                    return f"the header has no {missing}{hint}{other_delimiter(names)}"
         return None
 
     def parse(self, lines: Iterator[tuple[int, str]], source: str) -> Iterator[Row | Unreadable]:
         """Yield a row per line, by the mapping."""
-        fields, cut = _field_map(self), _cutter(self)
+        fields, is_json = _field_map(self), self.format == "json"
         names = list(re.compile(self.pattern).groupindex) if self.pattern else list(self.columns)
-        wants_header = self.header and not self.pattern
+        record_of = _object_recorder(fields) if is_json else _recorder(_cutter(self), names)
+        wants_header = self.has_header
         for number, line in lines:
             if not line.strip() or (self.comment and line.startswith(self.comment)):
                 continue
             if wants_header:
+                wants_header = False
                 # Columns that the mapping names go before those of the header.
-                wants_header, names = False, names or _header(cut, line)
+                names += [] if names else _header(_cutter(self), line)
                 missing = _missing(fields, names)
                 if missing is not None:
                     yield unreadable(number, f"the header has no {missing}", line)
                 continue
             try:
-                values = cut(line)
-                if len(values) != len(names):
-                    yield unreadable(number, f"{len(values)} values where {len(names)} columns are named", line)
-                    continue
-                record = dict(zip(names, values, strict=True))
+                record = record_of(line)
                 if self.decode:
                     record |= {name: unquote(record[name]) for name in self.decode if name in record}
                 if all(pattern.fullmatch(record[column]) for column, pattern in fields.conditions):
+                    if is_json:
+                        _require_values(record, fields.needed)
                     yield Row("lookups", number, {name: make(record) for name, make in fields.makers.items()})
             except KeyError as error:
                 # The header lacks what the mapping names, and so does every record below it.
@@ -141,11 +161,70 @@ class DelimitedReader:
 def _missing(fields: _FieldMap, names: Sequence[str]) -> str | None:
     """Return the first column that a mapping names and a header lacks, and the nearest; None if it has all."""
     missing = next((column for column in fields.columns if column not in names), None)
-    if missing is None:
-        return None
+    return None if missing is None else f"column {_beside(missing, names, 'it has')}"
+
+
+def _beside(missing: str, names: Iterable[str], there: str) -> str:
+    """Return a name that is missing, the nearest of those that are there, and all of these."""
     nearest = closest(missing, names)
     meant = "" if nearest is None else f" did you mean {shown(nearest)}?"
-    return f"column {shown(missing)};{meant} it has {listed(names)}"
+    return f"{shown(missing)};{meant} {there} {listed(names)}"
+
+
+def _refuse_beside_json(reader: DelimitedReader) -> None:
+    """Refuse keys that say how a line of text is cut; ValueError names the first."""
+    cuts = {name: getattr(reader, name) for name in ("pattern", "columns", "quote")}
+    cuts["delimiter"] = reader.delimiter != ","
+    wrong = next((name for name, given in cuts.items() if given), None)
+    if wrong is not None:
+        raise ValueError(f"`{wrong}` is for lines of text; leave it out where `format` is 'json'")
+
+
+def _problem_of_objects(fields: _FieldMap, lines: Iterator[tuple[int, str]]) -> str | None:
+    """Return which key none of the first objects has; None if there is no object either."""
+    keys: dict[str, None] = {}
+    for _, line in islice(lines, _OBJECTS):
+        try:
+            keys |= dict.fromkeys(flattened(object_of(line)))
+        except ValueError:
+            continue
+    for column in fields.columns if keys else ():
+        # A key of lists and texts may be rare; it is taken for misspelt only if there is one like it.
+        others = [name for name in keys if name not in fields.columns]
+        if column not in keys and (column in fields.needed or closest(column, others)):
+            return f"no object has the key {_beside(column, keys, 'there are')}"
+    return None
+
+
+def _object_recorder(fields: _FieldMap) -> _Recorder:
+    """Return the function that takes the columns of a mapping from a line of JSON."""
+
+    def record_of(line: str) -> dict[str, str]:
+        """Return the values of the mapping's keys; a key that is absent has an empty one, like an empty column."""
+        found = object_of(line)
+        return {column: value_at(found, column) for column in fields.columns}
+
+    return record_of
+
+
+def _require_values(record: _Record, names: Sequence[str]) -> None:
+    """Refuse a record of JSON that has no time or no topic."""
+    missing = next((name for name in names if not record[name]), None)
+    if missing is not None:
+        raise ValueError(f"the object has no value of the key {shown(missing)}")
+
+
+def _recorder(cut: _Cutter, names: Sequence[str]) -> _Recorder:
+    """Return the function that cuts a line into the values of columns; the names may be known later."""
+
+    def record_of(line: str) -> dict[str, str]:
+        """Return the values of a line by the names of their columns."""
+        values = cut(line)
+        if len(values) != len(names):
+            raise ValueError(f"{len(values)} values where {len(names)} columns are named")
+        return dict(zip(names, values, strict=True))
+
+    return record_of
 
 
 def _header(cut: _Cutter, line: str) -> list[str]:
@@ -207,6 +286,8 @@ class _FieldMap:
 
     #: every column the mapping names
     columns: tuple[str, ...]
+    #: those without which there is no row: of time and topic
+    needed: tuple[str, ...]
     makers: Mapping[str, Callable[[_Record], Any]]
     #: patterns of `only` by column, as pairs: they are gone through for every line
     conditions: tuple[tuple[str, re.Pattern[str]], ...]
@@ -246,7 +327,7 @@ def _field_map(reader: DelimitedReader) -> _FieldMap:
         makers["result"] = result.label
     # In the order of the mapping: a header that lacks several columns is refused for the first of them.
     needed = [*reader.only, *(column for template in templates for column in template.columns)]
-    return _FieldMap(tuple(dict.fromkeys(needed)), makers, _conditions(reader.only))
+    return _FieldMap(tuple(dict.fromkeys(needed)), (*time.columns, *topic.columns), makers, _conditions(reader.only))
 
 
 def _conditions(only: Mapping[str, str]) -> tuple[tuple[str, re.Pattern[str]], ...]:

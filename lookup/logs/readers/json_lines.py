@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from json import JSONDecodeError
 from typing import ClassVar
 
+from lookup.logs.readers.objects import object_of
 from lookup.logs.readers.values import canonical_values, require_table, unreadable
-from lookup.model.documents import NestingError, Row, TableName, Unreadable, json_value
+from lookup.model.documents import Row, TableName, Unreadable
 
 __all__ = ["JsonLinesReader"]
 
@@ -35,16 +35,6 @@ class JsonLinesReader:
             if not line.strip():
                 continue
             try:
-                record = json_value(line)
-                if isinstance(record, dict):
-                    yield Row(self.table, number, canonical_values(self.table, record, self.ignore))
-                else:
-                    reason = f"a JSON {type(record).__name__} stands where an object was expected"
-                    yield unreadable(number, reason, line)
-            # Two kinds of ValueError, each with words of its own.
-            except NestingError as error:
-                yield unreadable(number, f"the line {error}", line)
-            except JSONDecodeError as error:
-                yield unreadable(number, f"the line is no JSON: {error.msg} at character {error.colno}", line)
+                yield Row(self.table, number, canonical_values(self.table, object_of(line), self.ignore))
             except ValueError as error:
                 yield unreadable(number, str(error), line)

@@ -26,6 +26,8 @@ from lookup.model.quoting import shown, suggestion
 
 __all__ = ["LabelRule", "Template", "label_rule", "topic_template", "value_template"]
 
+#: Templates of a column that holds whole names, with their domain or without it.
+_WHOLE_NAME = re.compile(r"(?:(?:non-)?persistent://)?\{[^{}]+\}")
 _FIELD = re.compile(r"\{([^{}]+)\}")
 # What may stand in a local name as it is; no metacharacter of regular expressions, see `looks_like_pattern`.
 _LOCAL_SAFE = "-_.~=:,@"
@@ -66,15 +68,19 @@ def value_template(text: str) -> Template:
 
 
 def topic_template(text: str) -> Template:
-    """Read the template of a topic's name; `{column}` alone holds complete names, which stay as they are.
+    """Read the template of a topic's name.
+
+    `{column}` alone holds complete names, and `persistent://{column}` names without the domain: both stay as they are.
 
     Raises:
         ValueError: if it cannot make a topic.
     """
-    if not re.match(r"\{[^{}]+\}\Z|(?:(?:non-)?persistent|\{[^{}/]+\})://[^/]+/[^/]+/.", text):
+    if _WHOLE_NAME.fullmatch(text):
+        return _parsed(text, lambda before: str)
+    if not re.match(r"(?:(?:non-)?persistent|\{[^{}/]+\})://[^/]+/[^/]+/.", text):
         raise ValueError(
             f"topic template {shown(text)} is not of the form persistent://tenant/namespace/topic, with {{column}}s, "
-            "and no {column} alone, of complete names"
+            "and neither {column} alone, of complete names, nor persistent://{column}"
         )
     return _parsed(text, _encoder_behind)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lookup.logs.columns import TABLES, Kind
@@ -11,7 +11,7 @@ from lookup.model.documents import NestingError, Unreadable, json_value
 from lookup.model.quoting import shown, suggestion
 from lookup.model.time import parse_iso
 
-__all__ = ["canonical_values", "number_of", "require_table", "unreadable"]
+__all__ = ["canonical_values", "number_of", "other_delimiter", "require_table", "unreadable"]
 
 #: A longer beginning of a record is cut here, as `Unreadable` promises.
 _TEXT_LENGTH = 200
@@ -29,6 +29,12 @@ def number_of(text: str, what: str) -> float:
         return float(text)
     except ValueError:
         raise ValueError(f"{what} {shown(text)} is not a number") from None
+
+
+def other_delimiter(names: Sequence[str]) -> str:
+    """Return the question whether a header that is one column should be cut by another delimiter; empty if not."""
+    marks = [mark for mark in ("\t", ",", ";", "|") if mark in names[0]] if len(names) == 1 else []
+    return f"; should `delimiter` be {max(marks, key=names[0].count)!r}?" if marks else ""
 
 
 def require_table(table: str) -> None:

@@ -70,3 +70,13 @@ def test_a_delimiter_of_two_characters_is_refused() -> None:
     """CSV has delimiters of one character."""
     with pytest.raises(ValueError, match="`delimiter` must be one character, it is '::'"):
         CsvReader(delimiter="::")
+
+
+def test_a_header_that_is_one_column_is_questioned() -> None:
+    """With another delimiter it would be several."""
+    (header,) = read_lines(CsvReader(), "ts;cluster;topic")
+
+    assert header == Unreadable(
+        1, "the header is one column, 'ts;cluster;topic'; should `delimiter` be ';'?", "ts;cluster;topic"
+    )
+    assert read_lines(CsvReader(delimiter=";"), "ts;cluster;topic") == []

@@ -87,6 +87,72 @@ def test_a_pattern_takes_the_place_of_the_delimiter() -> None:
     assert bad == Unreadable(2, "the line does not match `pattern`", "garbage")
 
 
+_OBJECT = '{"time": 7, "page": "home", "peer": {"ip": "10.0.0.1", "az": "a"}, "size": 12, "ok": true, "rack": null}'
+
+
+def test_keys_of_objects_are_columns() -> None:
+    """Whatever a mapping does with columns it does with keys; nested ones are named by dots, null is an empty value."""
+    reader = DelimitedReader(
+        topic=_TOPIC,
+        timestamp=_TIME,
+        client="peer.ip",
+        weight={"column": "size", "default": 1.0},
+        result={"column": "ok", "rule": "map", "values": {"true": "connect"}},
+        properties={"az": "peer.az", "rack": "rack", "tier": {"column": "tier", "default": "none"}},
+        format="json",
+    )
+
+    assert _one(reader, _OBJECT) == {
+        "ts": 7_000_000,
+        "topic": "persistent://t/ns/home",
+        "client": "10.0.0.1",
+        "weight": 12.0,
+        "result": "connect",
+        "properties": {"az": "a", "tier": "none"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("[7]", "a JSON list stands where an object was expected"),
+        ("{", "the line is no JSON: Expecting property name enclosed in double quotes at character 2"),
+        ('{"time": 7}', "the object has no value of the key 'page'"),
+    ],
+)
+def test_a_line_that_is_no_object_is_reported(line: str, reason: str) -> None:
+    """So is an object without time or topic, unless a condition leaves it out; the next line is read."""
+    reader = DelimitedReader(topic=_TOPIC, timestamp=_TIME, format="json", only={"kind": "|lookup"})
+    bad, good = _read(reader, line, '{"kind": "other"}', _OBJECT)
+
+    assert bad == Unreadable(1, reason, line)
+    assert isinstance(good, Row)
+
+
+@pytest.mark.parametrize(
+    ("client", "sentence"),
+    [
+        ("peer.id", "no object has the key 'peer.id'; did you mean 'peer.ip'? there are time, page, peer.ip, peer.az,"),
+        ("seldom", None),
+        ("peer.ip", None),
+    ],
+)
+def test_a_key_that_no_object_has_is_named(client: str, sentence: str | None) -> None:
+    """Before any record is read, if another one is like it; a key may be rare."""
+    reader = DelimitedReader(topic=_TOPIC, timestamp=_TIME, format="json", client=client)
+
+    problem = reader.problem_of(iter([(1, "no object"), (2, _OBJECT)]))
+
+    assert (problem or "").startswith(sentence or "")
+    assert (problem is None) is (sentence is None)
+
+
+def test_objects_need_a_key_of_topics() -> None:
+    """Without it no record would be read."""
+    problem = DelimitedReader(topic=_TOPIC, timestamp=_TIME, format="json").problem_of(iter([(1, '{"time": 7}')]))
+    assert problem == "no object has the key 'page'; there are time"
+
+
 def test_quotes_comments_and_conditions() -> None:
     """Quoted delimiters stay in values, comments and records that fail a condition are passed over."""
     reader = DelimitedReader(
@@ -133,6 +199,8 @@ def test_a_header_that_lacks_a_column_is_reported() -> None:
         ('"a","b"', 'has no column \'time\'; it has "a", "b"; values stand in quotes, which `quote` takes off'),
         ("a,b", "has no column 'time'; it has a, b"),
         ("a,gr\ufffd", "has no column 'time'; it has a, gr\ufffd; the file is not in UTF-8"),
+        ("a;b,;c", "has no column 'time'; it has a;b, ;c"),
+        ("a;b;t\tc", "has no column 'time'; it has 'a;b;t\\tc'; should `delimiter` be ';'?"),
         ("page,time", None),
     ],
 )
@@ -162,6 +230,11 @@ def test_a_header_that_cannot_be_cut_is_said_so() -> None:
         ({"pattern": "(?P<time>.*) (?P<pge>.*)"}, "`pattern` has no column 'page'; did you mean 'pge'\\?"),
         ({"columns": ("time", "pages")}, "`columns` has no column 'page'; did you mean 'pages'\\? it has time, pages"),
         ({"delimiter": ""}, "`delimiter` is empty"),
+        (
+            {"format": "json", "delimiter": ";"},
+            "`delimiter` is for lines of text; leave it out where `format` is 'json'",
+        ),
+        ({"format": "json", "pattern": "(?P<time>.*)"}, "`pattern` is for lines of text"),
         ({"delimiter": "::", "quote": '"'}, "must be single characters"),
         ({"weight": {"column": "w", "default": "x"}}, "weight.default must be a number, it is 'x'"),
         ({"only": {"page": "("}}, "only: '\\(' is no regular expression"),

@@ -38,6 +38,7 @@ _READERS: tuple[LogReader, ...] = (
     CsvReader(table="ownership"),
     DelimitedReader(topic="persistent://t/ns/{a}", timestamp=_TIME, header=False, columns=("a", "b"), quote='"'),
     DelimitedReader(topic="persistent://t/ns/{a}", timestamp={"column": "a"}, pattern="(?P<a>.*)"),
+    DelimitedReader(topic="persistent://t/ns/{message}", timestamp={"column": "instant.epochSecond"}, format="json"),
     JettyAccessReader(date="2026-01-31"),
     PulsarBrokerReader(date="2026-01-31"),
     CppClientReader(),

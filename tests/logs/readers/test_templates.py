@@ -56,6 +56,7 @@ def test_a_column_of_complete_names_stays_as_it_is() -> None:
     """A template that is nothing but a column encodes nothing, or a name would not be the cluster's."""
     name = "persistent://t/ns/a%2Fb c"
     assert topic_template("{full name}").fill({"full name": name}) == name
+    assert topic_template("non-persistent://{short}").fill({"short": "t/ns/a%2Fb"}) == "non-persistent://t/ns/a%2Fb"
 
 
 def test_a_value_template_is_a_column_or_a_text_with_columns() -> None:

@@ -1,0 +1,71 @@
+"""Take records from lines of JSON: each is an object, whose keys are the columns of a mapping.
+
+A nested key is named by dots, `client.ip`. Every value is a text, as in a delimited file, so that templates and rules
+work on both alike: a null and a key that is absent are empty texts, a list is the text of its JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from json import JSONDecodeError
+from typing import Any
+
+from lookup.model.documents import NestingError, json_value
+
+__all__ = ["flattened", "object_of", "value_at"]
+
+
+def object_of(line: str) -> dict[str, Any]:
+    """Return the JSON object that a line is.
+
+    Raises:
+        ValueError: with a clause that says what the line is instead.
+    """
+    # Two kinds of ValueError, each with words of its own.
+    try:
+        record = json_value(line)
+    except NestingError as error:
+        raise ValueError(f"the line {error}") from None
+    except JSONDecodeError as error:
+        raise ValueError(f"the line is no JSON: {error.msg} at character {error.colno}") from None
+    if not isinstance(record, dict):
+        raise ValueError(f"a JSON {type(record).__name__} stands where an object was expected")
+    return record
+
+
+def value_at(record: Mapping[str, Any], name: str) -> str:
+    """Return the text of a key, or of a nested key by dots; an empty text if it is null or absent.
+
+    A key that has dots itself goes before a nested one.
+    """
+    if name in record:
+        return _text(record[name])
+    place = name.find(".")
+    while place >= 0:
+        inner = record.get(name[:place])
+        found = value_at(inner, name[place + 1 :]) if isinstance(inner, dict) else ""
+        if found:
+            return found
+        place = name.find(".", place + 1)
+    return ""
+
+
+def flattened(record: Mapping[str, Any]) -> dict[str, str]:
+    """Return the texts of all values of an object, nested ones under their keys with dots between them."""
+    return dict(_leaves(record, ""))
+
+
+def _leaves(record: Mapping[str, Any], before: str) -> Iterator[tuple[str, str]]:
+    for key, value in record.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{before}{key}.")
+        else:
+            yield before + key, _text(value)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    # True and lists as JSON writes them; a number with the digits that it has as a float.
+    return "" if value is None else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
