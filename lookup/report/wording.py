@@ -11,7 +11,7 @@ from typing import Any
 from lookup.engine.ledger import MICRO
 from lookup.model.quoting import quantity
 from lookup.model.time import moment_at
-from lookup.replay.lint import Finding
+from lookup.replay.findings import Finding
 from lookup.report.comparison import (
     MARKS,
     NOTHING,
