@@ -20,13 +20,12 @@ import pyarrow.parquet as pq
 from lookup.api.arguments import names_of, require_mapping, require_path
 from lookup.api.files import OUTPUTS, PAGE, PAGE_PACKAGES
 from lookup.api.results import Evaluation
-from lookup.api.selection import Selection, select
+from lookup.api.selection import Selection, given_inputs, select, unreadable_inputs
 from lookup.engine.ledger import MICRO
 from lookup.errors import InputError, SettingsError
 from lookup.logs.jobs import InProcess, Workers
 from lookup.logs.outputs import Draft, draft
 from lookup.logs.sources import list_log
-from lookup.model.documents import TableName
 from lookup.model.sentences import Argument, Sentence
 from lookup.replay.counted import check_by
 from lookup.replay.outcome import ReplayOutcome
@@ -49,7 +48,6 @@ __all__ = ["Clock", "Lookups", "check_inputs", "evaluate", "evaluate_into", "giv
 
 #: A log: the path of LOOKUPS, or a table with its columns.
 Lookups: TypeAlias = "str | os.PathLike[str] | pa.Table | pd.DataFrame | DataFrame"
-_TABLES: tuple[TableName, ...] = ("lookups", "brokers", "loads", "bundles", "ownership")
 #: Rows of a log that are evaluated in this process if there is no Spark session.
 _FEW_ROWS = 200_000
 
@@ -226,12 +224,6 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
     return scored
 
 
-def given_inputs(settings: EvaluationFile) -> dict[TableName, str]:
-    """Return the path of every table that is given."""
-    paths = {name: getattr(settings.inputs, name) for name in _TABLES}
-    return {name: path for name, path in paths.items() if path is not None}
-
-
 def rows_of(settings: EvaluationFile) -> int:
     """Return how many rows the log has, 0 without one.
 
@@ -254,12 +246,7 @@ def check_inputs(settings: EvaluationFile, *, has_frame: bool = False) -> None:
         raise SettingsError(
             Sentence("there is no log: give ", Argument("lookups", "PATH"), ", or inputs.lookups in the evaluation")
         )
-    problems = []
-    for name, path in given_inputs(settings).items():
-        try:
-            list_log(path, name)
-        except InputError as error:
-            problems.append(f"inputs.{name}: {error}")
+    problems = unreadable_inputs(given_inputs(settings))
     if problems:
         raise SettingsError(problems)
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import Registry, load_plugins
 from lookup.engine.policy import Policy, shared_problems
-from lookup.errors import PluginError, SettingsError
+from lookup.errors import InputError, PluginError, SettingsError
+from lookup.model.documents import TableName
 from lookup.replay.timeline import Registration
 from lookup.score.rules import check_rules
 from lookup.settings import (
@@ -24,7 +25,10 @@ from lookup.settings import (
 )
 from lookup.settings.files import read_toml
 
-__all__ = ["Examined", "Selection", "examine", "is_about_topics", "registrations_in", "select"]
+__all__ = ["Examined", "Selection", "examine", "given_inputs", "is_about_topics", "registrations_in", "select"]
+__all__ += ["unreadable_inputs"]
+
+_TABLES: tuple[TableName, ...] = ("lookups", "brokers", "loads", "bundles", "ownership")
 
 
 @dataclass(frozen=True)
@@ -132,3 +136,22 @@ def registrations_in(path: str) -> Mapping[str, Sequence[Registration]]:
 
     table = registrations(path)
     return {cluster: table.of(cluster) for cluster in table.rows}
+
+
+def given_inputs(settings: EvaluationFile) -> dict[TableName, str]:
+    """Return the path of every table that is given."""
+    paths = {name: getattr(settings.inputs, name) for name in _TABLES}
+    return {name: path for name, path in paths.items() if path is not None}
+
+
+def unreadable_inputs(inputs: Mapping[TableName, str]) -> list[str]:
+    """Return a sentence for each input that is missing, or is no table that a run could read. It takes Arrow."""
+    from lookup.logs.sources import list_log
+
+    problems = []
+    for name, path in inputs.items():
+        try:
+            list_log(path, name)
+        except InputError as error:
+            problems.append(f"inputs.{name}: {error}")
+    return problems

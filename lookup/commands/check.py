@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lookup.api.selection import examine, is_about_topics, registrations_in
+from lookup.api.selection import examine, given_inputs, is_about_topics, registrations_in, unreadable_inputs
 from lookup.commands.inspect import inspected, print_findings
 from lookup.commands.options import ANY_SETTINGS, COMMAND_LINE, Command, Parser, add_config, settings_flags
 from lookup.commands.streams import note, stdout, warn
@@ -20,7 +20,7 @@ from lookup.model.quoting import quantity
 from lookup.settings import EvaluationFile, load_topics, obstacles_of, warnings_of
 
 if TYPE_CHECKING:
-    from lookup.replay.lint import Finding
+    from lookup.replay.findings import Finding
 
 __all__ = ["COMMAND", "add_arguments", "run"]
 
@@ -54,8 +54,9 @@ def run(arguments: argparse.Namespace) -> int:
     settings = examined.findings.settings
     if settings is not None:
         _warn(settings, examined.policies)
-    if examined.problems or settings is None:
-        raise SettingsError(examined.problems)
+    unreadable = [] if settings is None else _unreadable(settings)
+    if examined.problems or unreadable or settings is None:
+        raise SettingsError([*examined.problems, *unreadable])
     if arguments.against is not None:
         findings = inspected(arguments.against, arguments.config, settings_flags(arguments)).findings
         print_findings(findings)
@@ -63,6 +64,15 @@ def run(arguments: argparse.Namespace) -> int:
     without_effect = f"; {quantity(len(findings), 'finding')} on this log" if findings else ""
     stdout().write(f"{arguments.config}: no mistakes{without_effect}; {policies}, {_brokers(settings)}\n")
     return 0
+
+
+def _unreadable(settings: EvaluationFile) -> list[str]:
+    """Return a mistake for each input that is there and is no table; none where that cannot be seen."""
+    if find_spec("pyarrow") is None:
+        return []
+    # A check uses no network, which the run may have; a path that does not exist was reported with the settings.
+    local = {name: path for name, path in given_inputs(settings).items() if "://" not in path and Path(path).exists()}
+    return unreadable_inputs(local)
 
 
 def _warn(settings: EvaluationFile, policies: Sequence[Policy]) -> None:

@@ -78,13 +78,14 @@ class Demands:
         Raises:
             SettingsError: in one sentence for each mistake.
         """
-        from lookup.report.difference import check_same_world
+        from lookup.report.difference import check_comparable, check_same_world
         from lookup.report.gate import check_budget
 
         if self.budget is not None:
             check_budget(self.budget, metrics)
         if self.earlier is not None:
             check_same_world(self.earlier, settings, inputs)
+            check_comparable(self.earlier, settings, self.budget or ())
 
     def deliver(self, run: Run, *, is_printed: bool) -> int:
         """Judge a finished run, write and print what was asked for, and return the exit code.

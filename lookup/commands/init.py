@@ -17,6 +17,7 @@ from lookup.engine.plugins import load_plugins
 from lookup.errors import SettingsError
 
 if TYPE_CHECKING:
+    from lookup.engine.plugins import Registry
     from lookup.logs.recognising import Recognised
 
 __all__ = ["COMMAND", "add_arguments", "run"]
@@ -24,6 +25,8 @@ __all__ = ["COMMAND", "add_arguments", "run"]
 #: Brokers and labels of a log that are written down; more than that belong into a table BROKERS.
 _MOST = 50
 _LABELS = ("a", "b", "c")
+#: Brokers that are proposed at least, and for each label.
+_LEAST, _OF_A_LABEL = 6, 2
 
 _EVALUATION = """\
 # Policies for topic lookups, replayed over a log and compared with one of them.
@@ -42,11 +45,12 @@ incumbent = "stock"             # the policy that the others are compared with: 
 ownership = "exclusive"         # a bundle has one owner, as in Pulsar
 load = "simulated"              # each policy sees the load that it has brought about itself
 default_bundles = {bundles:<14}# bundles of a namespace: defaultNumberOfNamespaceBundles of your cluster
+{balance}
+# session_s = 300               # seconds that a lookup counts as load; the default is 60, `lookup inspect` suggests one
 # seeds = 20                    # more replicates give narrower intervals; the default is 7
 # warmup_s = 1800               # seconds at the beginning that are simulated and not scored
 
-# What may not get worse; a candidate that is worse in one of them gives exit code 3.
-# [verdict]
+{verdict}# What may not get worse; a candidate that is worse in one of them gives exit code 3.
 # primary = ["answered_ratio", "imbalance_max_mean"]
 
 [inputs]
@@ -54,11 +58,20 @@ default_bundles = {bundles:<14}# bundles of a namespace: defaultNumberOfNamespac
 """
 _BROKERS = """
 # The brokers. `capacity` is the weight per second at which one is fully used; without it it is assumed, and the report
-# says so. A broker that leaves has `until`, one that joins `from`.{labels}
+# says so; `lookup inspect` prints what a broker serves on average. A broker that leaves has `until`, one that joins
+# `from`.{labels}
 {entries}
 """
 _DEALT = """
-# No log says where brokers stand: the labels below are dealt in turn, put in those that yours have."""
+# No log says where brokers stand: the labels below are dealt in turn, put in those that yours have. With one broker for
+# a label, a policy that goes by labels has no choice, and a verdict on it may hold for one placement only."""
+#: How long a cell and a block of time are, and why.
+_BALANCE = """\
+{off}balance_s = {length:<{width}}# seconds of a cell of balance: {why}"""
+_VERDICT = """\
+{off}[verdict]
+{off}block_s = {length:<{wider}}# seconds that count as one observation; a verdict on balance needs min_units = 20
+"""
 _CLIENTS = """
 # Where clients stand, if the log does not say it: labels by address.
 # [[clients]]
@@ -101,8 +114,15 @@ def run(arguments: argparse.Namespace) -> int:
         require_extra("init --log", "pyarrow")
         from lookup.logs.recognising import recognise
 
-        found = recognise(log, load_plugins(arguments.plugin_file))
-    texts = {"evaluation.toml": _evaluation(folder, log, found, arguments.plugin_file), "brokers.toml": _PROFILE}
+        registry = load_plugins(arguments.plugin_file)
+        found = recognise(log, registry)
+        lengths = _lengths(log, found, registry)
+    else:
+        lengths = _written(900, "the sample lasts six hours, which has 24 of them")
+    texts = {
+        "evaluation.toml": _evaluation(folder, log, found, arguments.plugin_file, lengths),
+        "brokers.toml": _PROFILE,
+    }
     if found is not None and found.mapping:
         about = f"# {log}: {found.what}.\n# Read with: {_ingest(folder, log, arguments)}\n\n"
         texts["mapping.toml"] = about + found.mapping
@@ -122,6 +142,9 @@ def run(arguments: argparse.Namespace) -> int:
             where = "[properties] of the mapping or " if "[properties]" in found.mapping else ""
             where += "[[clients]] of the evaluation"
             note(f"note: it has no lookup properties, so no policy can prefer a rack; see {where}")
+        note(
+            "note: what evaluation.session_s and capacities of brokers should be, `lookup inspect` says once it is read"
+        )
     note(f"wrote {', '.join(str(folder / name) for name in texts)}; next:")
     stdout().write("\n".join(_next(folder, found, arguments)) + "\n")
     return 0
@@ -133,8 +156,10 @@ def _next(folder: Path, found: Recognised | None, arguments: argparse.Namespace)
     evaluate = f"lookup evaluate --config {config} --output {report}"
     if found is None:
         return [f"lookup generate --output {shlex.quote(str(folder / 'sample'))}", evaluate]
-    check = f"lookup config check --config {config} --against {shlex.quote(_lookups(folder, arguments.log, found))}"
-    return [*([_ingest(folder, arguments.log, arguments)] if found.mapping else []), check, evaluate]
+    lookups = shlex.quote(_lookups(folder, arguments.log, found))
+    check = f"lookup config check --config {config} --against {lookups}"
+    inspect = f"lookup inspect {lookups} --config {config}"
+    return [*([_ingest(folder, arguments.log, arguments)] if found.mapping else []), check, inspect, evaluate]
 
 
 def _ingest(folder: Path, log: str, arguments: argparse.Namespace) -> str:
@@ -151,7 +176,33 @@ def _lookups(folder: Path, log: str, found: Recognised) -> str:
     return str(folder / "tables" / "lookups") if found.mapping else log
 
 
-def _evaluation(folder: Path, log: str | None, found: Recognised | None, plugin_files: Sequence[str]) -> str:
+def _lengths(log: str, found: Recognised, registry: Registry) -> Mapping[str, str]:
+    """Return the lines about cells and blocks of time, as long as the log lets them be if it is cheap to know."""
+    from lookup.logs.spans import span_of
+    from lookup.replay.proportions import longest_block
+    from lookup.settings import EvaluationSection, VerdictSection
+
+    needed, tick_s = VerdictSection().min_units, EvaluationSection(incumbent="any").tick_s
+    span = span_of(log, found.mapping, registry)
+    if span is None:
+        return _written(None, f"the log should have {needed} or more of them")
+    hours = f"the log lasts {(span[1] - span[0]) / 3.6e9:,.1f} h"
+    length = longest_block(*span, at_least=needed, tick_s=tick_s)
+    if length is None:
+        return _written(None, f"{hours}, which has fewer than {needed} of any length")
+    return _written(length, f"{hours}, which has {needed} of them at least")
+
+
+def _written(length: int | None, why: str) -> Mapping[str, str]:
+    """Return the lines about cells and blocks of time; comments if their length is not known."""
+    words = {"off": "" if length else "# ", "length": length or 900, "why": why}
+    widths = {"width": 20 if length else 18, "wider": 22 if length else 20}
+    return {"balance": _BALANCE.format(**words, **widths), "verdict": _VERDICT.format(**words, **widths)}
+
+
+def _evaluation(
+    folder: Path, log: str | None, found: Recognised | None, plugin_files: Sequence[str], lengths: Mapping[str, str]
+) -> str:
     """Return the text of the evaluation."""
     if found is None or log is None:
         inputs = "\n".join(f'{name} = "sample/{name}"' for name in ("lookups", "brokers", "loads", "ownership"))
@@ -174,7 +225,12 @@ def _evaluation(folder: Path, log: str | None, found: Recognised | None, plugin_
                 for place, broker in enumerate(found.brokers)
             )
         else:
-            brokers = _entry("broker-{n}:8080", count=max(3, len(labels)), first=1, properties={property_name: labels})
+            brokers = _entry(
+                "broker-{n}:8080",
+                count=max(_LEAST, _OF_A_LABEL * len(labels)),
+                first=1,
+                properties={property_name: labels},
+            )
         clients = "" if found.labels else _CLIENTS
         # Pulsar's own default; a log that is none of Pulsar's becomes one namespace, whose bundles are all there are.
         bundles = 64 if "persistent://log/" in found.mapping or "shipped:access-log" in found.mapping else 4
@@ -198,6 +254,7 @@ def _evaluation(folder: Path, log: str | None, found: Recognised | None, plugin_
             plugins=f"plugin_files = {json.dumps(files)}\n\n" if files else "",
             bundles=bundles,
             inputs=inputs,
+            **lengths,
         )
         + _BROKERS.format(entries=brokers.rstrip(), labels="" if found is None else _DEALT)
         + clients

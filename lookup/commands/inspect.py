@@ -24,8 +24,8 @@ from lookup.model.quoting import quantity
 from lookup.model.time import time_text
 
 if TYPE_CHECKING:
+    from lookup.replay.findings import Finding
     from lookup.replay.inspecting import ClusterInspection, Inspection
-    from lookup.replay.lint import Finding
 
 __all__ = ["COMMAND", "add_arguments", "inspected", "print_findings", "run"]
 
@@ -111,6 +111,7 @@ def _print(inspection: Inspection) -> None:
 def _rows(cluster: ClusterInspection) -> Iterable[tuple[str, str]]:
     minutes = cluster.per_minute
     yield "lookups", f"{cluster.lookups:,}, from {time_text(cluster.first_us)} to {time_text(cluster.last_us)}"
+    yield "left out", _left_out(cluster)
     most = f"95 % at most {minutes['p95']:,.0f}, at most {minutes['max']:,.0f}"
     yield "per minute", f"{minutes['mean']:,.1f} on average, median {minutes['median']:,.0f}, {most}"
     yield "brokers", f"{cluster.brokers:,}"
@@ -133,10 +134,17 @@ def _rows(cluster: ClusterInspection) -> Iterable[tuple[str, str]]:
     if session is None:
         yield "load", "no broker is known: give --config"
         return
+    yield "mean load", f"{cluster.broker_load or 0.0:,.4g} weight/s of a broker, to be compared with its capacity"
     yield "load", f"session_s = {session.session_s}: a broker serves {session.expected:,.1f} lookups in that time"
     chance = f"{session.suggested_expected:,.1f} lookups, of which chance is {session.suggested_expected**-0.5:.0%}"
     again = "" if session.return_s is None else f"; a client asks again after {session.return_s:,.0f} s (median)"
     yield "suggested", f"session_s = {session.suggested_s}: {chance}{again}"
+
+
+def _left_out(cluster: ClusterInspection) -> str:
+    """Return how many rows are no demand: the lookup that follows a redirect counts, and brokers' own topics do not."""
+    own = quantity(cluster.internal, "lookup")
+    return f"{quantity(cluster.redirects, 'redirect')}, {own} of topics that brokers use themselves"
 
 
 def _shares(counts: Mapping[str, int], total: int, *, rest: str = "others") -> str:

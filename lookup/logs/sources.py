@@ -28,13 +28,15 @@ from lookup.model.documents import TableName, special_kind
 from lookup.model.sentences import Argument, Sentence
 
 __all__ = [
-    "UNFINISHED", "LogFile", "Split", "check_types", "forks_are_safe", "has_folders", "list_files", "list_log",
-    "locate", "open_lines", "open_parquet", "require_finished", "share_out",
+    "UNFINISHED", "LogFile", "Split", "check_types", "forks_are_safe", "has_folders", "last_lines", "list_files",
+    "list_log", "locate", "open_lines", "open_parquet", "require_finished", "share_out",
 ]  # fmt: skip
 
 #: An object beside the tables that are being written to an object store; it goes when they are complete.
 UNFINISHED = "_unfinished"
 
+#: Bytes at the end of a text file in which its last lines are looked for.
+_TAIL = 1 << 18
 _WILDCARDS = frozenset("*?[")
 #: How files begin that are packed, whatever their names say, and the way to unpack them.
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -209,6 +211,28 @@ def open_lines(path: str, encoding: str = "utf-8-sig") -> Iterator[tuple[int, st
         text = io.TextIOWrapper(stream, encoding=encoding, errors="replace", newline="\n")
         for number, line in enumerate(text, start=1):
             yield number, line.rstrip("\r\n")
+
+
+def last_lines(path: str) -> list[str] | None:
+    """Return the last lines of a text file, without their ends; None if it cannot be read from its end.
+
+    Those are files that are packed, in UTF-16, or not on a local disk.
+    """
+    if "://" in path:
+        return None
+    try:
+        with Path(path).open("rb") as file:
+            start = file.read(4)
+            if start.startswith((b"\xff\xfe", b"\xfe\xff", *_PACKED)):
+                return None
+            size = file.seek(0, os.SEEK_END)
+            # One byte more, so that a line which begins exactly there counts as complete.
+            file.seek(max(0, size - _TAIL - 1))
+            text = file.read().decode("utf-8-sig", errors="replace")
+    except OSError:
+        return None
+    lines = [line.rstrip("\r") for line in text.removesuffix("\n").split("\n")]
+    return lines[1:] if size > _TAIL + 1 else lines
 
 
 def list_log(path: str, table: TableName = "lookups") -> tuple[LogFile, ...]:

@@ -6,9 +6,8 @@ replay never makes figures up.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -18,6 +17,7 @@ from lookup.engine.ledger import MICRO
 from lookup.engine.policy import Policy
 from lookup.engine.units import Rates, rates_without
 from lookup.logs.sources import list_log, open_parquet
+from lookup.logs.spans import statistics_of, table_span
 from lookup.replay.plan import RunPlan
 from lookup.replay.reports import ReportTable, Tables
 from lookup.replay.tables import DETAILS, THROUGHPUT, registrations
@@ -93,22 +93,15 @@ def mean_load(settings: EvaluationFile) -> float | None:
     """
     if settings.inputs.lookups is None:
         return None
-    weight, instants, clusters = 0.0, list[int](), set[str]()
-    for file in list_log(settings.inputs.lookups):
+    weight, clusters, files = 0.0, set[str](), list_log(settings.inputs.lookups)
+    for file in files:
         with open_parquet(file.path) as parquet:
             weight += _weight(parquet)
-            for name, statistics in _statistics(parquet, ("ts", "cluster")):
-                if name == "cluster":
-                    clusters |= {str(statistics.min), str(statistics.max)}
-                    continue
-                for instant in (statistics.min, statistics.max):
-                    is_number = isinstance(instant, int)
-                    micros = (
-                        instant if is_number else np.datetime64(instant.replace(tzinfo=None), "us").astype(np.int64)
-                    )
-                    instants.append(int(micros))
+            for _, statistics in statistics_of(parquet, ("cluster",)):
+                clusters |= {str(statistics.min), str(statistics.max)}
         clusters |= {file.cluster} if file.cluster is not None else set()
-    seconds = (max(instants) - min(instants)) / MICRO if instants else 0.0
+    first, last = table_span(files) or (0, 0)
+    seconds = (last - first) / MICRO
     # Those of a BROKERS table are all of them, whatever clusters the log has.
     if settings.inputs.brokers is not None:
         rows = registrations(settings.inputs.brokers).rows
@@ -124,12 +117,3 @@ def _weight(parquet: pq.ParquetFile) -> float:
         return float(parquet.metadata.num_rows)
     batches = parquet.iter_batches(columns=["weight"], use_threads=False)
     return sum(float(pc.sum(pc.fill_null(batch.column(0).cast(pa.float64()), 1.0)).as_py() or 0.0) for batch in batches)
-
-
-def _statistics(parquet: pq.ParquetFile, names: Collection[str]) -> Iterable[tuple[str, pq.Statistics]]:
-    """Yield the statistics of some columns in each row group, as far as there are any."""
-    for group in range(parquet.metadata.num_row_groups):
-        rows = parquet.metadata.row_group(group)
-        for column in map(rows.column, range(rows.num_columns)):
-            if column.path_in_schema in names and column.statistics is not None and column.statistics.has_min_max:
-                yield column.path_in_schema, column.statistics

@@ -18,8 +18,11 @@ from lookup.replay.clusters import plan_clusters
 from lookup.replay.coding import EXTRA_FIELDS, CodingPlan
 from lookup.replay.demand import ClusterDemand, read_demand
 from lookup.replay.facts import quiet_share
-from lookup.replay.lint import Finding, lint, published_labels
+from lookup.replay.findings import Finding
+from lookup.replay.labels import published_labels
+from lookup.replay.lint import lint
 from lookup.replay.plan import ClusterPlan, RunPlan
+from lookup.replay.proportions import mean_load_of, most_registered, suggested_session
 from lookup.replay.reports import read_tables
 from lookup.replay.run import run_plan
 from lookup.replay.work import WorkDir
@@ -28,10 +31,6 @@ from lookup.settings.resolve import client_rules
 
 __all__ = ["ClusterInspection", "Inspection", "SessionAdvice", "inspect_log"]
 
-#: Lookups that a broker should serve in the time load is taken from: chance then makes a tenth of its load.
-_ENOUGH = 100
-#: No suggestion is longer, s.
-_LONGEST_S = 3600
 #: Entries of a breakdown that are kept; the rest is added up.
 _MOST = 20
 
@@ -79,6 +78,11 @@ class ClusterInspection:
     unmatched: Mapping[str, Mapping[str, int]]
     #: None if no broker is known
     session: SessionAdvice | None
+    #: mean load of a broker, weight/s; None if no broker is known
+    broker_load: float | None
+    #: rows beside the lookups that are no demand: redirects, and lookups of topics that brokers use themselves
+    redirects: int
+    internal: int
 
 
 @dataclass(frozen=True)
@@ -145,18 +149,12 @@ def inspect_log(
 
 def _quiet(demand: ClusterDemand, plan: ClusterPlan, run: RunPlan) -> float:
     starts, lookups = demand.ticks
-    return quiet_share(starts, lookups, np.full(len(starts), _most_registered(plan)), run=run)
-
-
-def _most_registered(plan: ClusterPlan) -> int:
-    """Return how many brokers are registered at most at a time."""
-    masks = [events.registry[1] for events in plan.timeline.events.values() if events.registry is not None]
-    return max([int(mask.sum()) for mask in masks], default=0)
+    return quiet_share(starts, lookups, np.full(len(starts), most_registered(plan)), run=run)
 
 
 def _inspected(demand: ClusterDemand, section: EvaluationSection, plan: ClusterPlan | None) -> ClusterInspection:
     words, atoms = demand.words, demand.words.atoms
-    brokers = len(words.by_broker) if plan is None else _most_registered(plan)
+    brokers = len(words.by_broker) if plan is None else most_registered(plan)
     published = {} if plan is None else published_labels([plan])
     tenants: Counter[str] = Counter()
     namespaces: Counter[str] = Counter()
@@ -193,6 +191,9 @@ def _inspected(demand: ClusterDemand, section: EvaluationSection, plan: ClusterP
         labels={key: _most(labels[key]) for key in sorted(labels)},
         unmatched={key: _most(values) for key, values in sorted(unmatched.items()) if values},
         session=_advice(demand, section, brokers),
+        broker_load=mean_load_of(words.counts["micro"], _seconds(demand, section), brokers),
+        redirects=words.counts["redirects"],
+        internal=words.counts["internal"],
     )
 
 
@@ -218,13 +219,17 @@ def _most(counts: Counter[str]) -> dict[str, int]:
     return {**dict(named[:_MOST]), **({"": rest} if rest else {})}
 
 
+def _seconds(demand: ClusterDemand, section: EvaluationSection) -> float:
+    # One lookup lies at an instant; a log of one has no rate, and any session is as good.
+    return max(demand.seconds, float(section.tick_s))
+
+
 def _advice(demand: ClusterDemand, section: EvaluationSection, brokers: int) -> SessionAdvice | None:
     if not brokers:
         return None
-    # One lookup lies at an instant; a log of one has no rate, and any session is as good.
-    rate = demand.lookups / max(demand.seconds, float(section.tick_s)) / brokers
+    rate = demand.lookups / _seconds(demand, section) / brokers
     return_s = None if demand.return_us is None else demand.return_us / MICRO
-    suggested = math.ceil(min(_LONGEST_S, _ENOUGH / rate) / section.tick_s) * section.tick_s
+    suggested = suggested_session(rate, section.tick_s)
     return SessionAdvice(
         session_s=section.session_s,
         expected=rate * section.session_s,

@@ -10,7 +10,7 @@ import ipaddress
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from itertools import chain, combinations
 
 import numpy as np
@@ -19,47 +19,24 @@ from numpy.typing import NDArray
 from lookup.engine.ballots import Ballot
 from lookup.engine.policy import Instant, Policy
 from lookup.errors import PulsarLookupError
-from lookup.model import Broker, ClusterView, Reason
+from lookup.model import ClusterView, Reason
 from lookup.model.quoting import closest, listed, quantity, shown
-from lookup.model.topology import LEVELS
+from lookup.replay.findings import Finding
+from lookup.replay.labels import about_labels
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.probing import Case, brokers_of, cases_of
+from lookup.replay.proportions import about_proportions
 from lookup.settings.cluster import ClientMatch
-from lookup.settings.evaluation import EvaluationFile, LintRule
+from lookup.settings.evaluation import EvaluationFile
 
-__all__ = ["Finding", "lint", "published_labels"]
+__all__ = ["lint"]
 
 #: Scores and odds this close are equal.
 _CLOSE = 1e-9
 #: Names this much alike (a ratio) are taken for one name and its misspelling.
 _ALIKE = 0.7
-#: Share of lookups without load to go by, above which load is no more than chance.
-_MOSTLY = 0.5
-#: Share of the lookups with a label that nobody answers, from which on it is worth a finding.
-_MANY = 0.05
 #: Parts that read one of these answer by a state that a probe does not have.
 _STATES = frozenset({"view.ownership", "view.memory"})
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something in valid settings that has no effect on a log, or one that was hardly meant."""
-
-    #: name of the rule that found it
-    rule: LintRule
-    what: str
-    how_often: str
-    evidence: str
-    remedy: str
-
-    @property
-    def sentence(self) -> str:
-        """Return all of it as one sentence."""
-        return f"{self.what} ({self.how_often}): {self.evidence}; {self.remedy}"
-
-    def document(self) -> dict[str, str]:
-        """Return all of it for JSON."""
-        return asdict(self)
 
 
 def lint(
@@ -69,7 +46,7 @@ def lint(
     run: RunPlan,
     quiet: Mapping[str, float],
 ) -> list[Finding]:
-    """Return what has no effect on a log, or one that was hardly meant, and is not accepted by `lint.accept`.
+    """Return what has no effect on a log, is out of proportion to it, or hardly meant, unless `lint.accept` names it.
 
     Args:
         policies: those of the settings.
@@ -80,9 +57,9 @@ def lint(
     findings = (
         *_about_clients(settings, clusters),
         *_about_namespaces(settings, clusters),
-        *_about_labels(policies, clusters),
+        *about_labels(settings, policies, clusters),
         *_about_places(settings, clusters),
-        *_about_load(settings, policies, quiet),
+        *about_proportions(settings, policies, clusters, quiet),
         *_about_parts(policies, clusters, run),
     )
     return [finding for finding in findings if finding.rule not in settings.lint.accept]
@@ -184,141 +161,6 @@ def _about_places(settings: EvaluationFile, clusters: Sequence[ClusterPlan]) -> 
                     f"places are {listed(sorted(places))}",
                     f"did you mean {shown(like)}?" if like else "leave it out",
                 )
-
-
-# Labels of clients and brokers
-
-
-def _about_labels(policies: Sequence[Policy], clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
-    """Find keys that only one side has, misspelt ones, and values that never meet."""
-    lookups = sum(int(cluster.words.by_properties.sum()) for cluster in clusters)
-    sent: dict[str, Counter[str]] = {}
-    published = published_labels(clusters)
-    for cluster in clusters:
-        for properties, count in zip(cluster.words.properties, cluster.words.by_properties.tolist(), strict=True):
-            for key, value in properties.items():
-                sent.setdefault(key, Counter())[value] += count
-    parts = [
-        (policy, part, sorted(name.partition(".")[2] for name in reads if name.startswith("properties.")))
-        for policy in policies
-        for part, reads in zip(policy.parts, policy.part_reads, strict=True)
-    ]
-    read = {key for _, _, keys in parts for key in keys}
-    for policy, part, keys in parts:
-        # Of a part that reads several keys, like the levels of a place, a log need not have all.
-        has_none = not any(key in sent for key in keys)
-        for key in keys:
-            if key not in sent and (has_none or closest(key, sent.keys() - read, cutoff=_ALIKE)):
-                yield _unsent(policy.name, part.name, key, sent, lookups)
-    for key in sorted(read & sent.keys()):
-        yield from _unmet(key, sent[key], published, lookups)
-    for key in sorted(published.keys() - sent.keys() - read):
-        meant = closest(key, sent.keys() - published.keys(), cutoff=_ALIKE)
-        if meant:
-            yield Finding(
-                "broker-key",
-                f"brokers publish {shown(key)}, which no client sends",
-                quantity(published[key].total(), "broker"),
-                f"clients send {shown(meant)}, which no broker publishes",
-                f"did you mean {shown(meant)}?",
-            )
-
-
-def _unsent(policy: str, part: str, key: str, sent: Mapping[str, Counter[str]], lookups: int) -> Finding:
-    like = closest(key, sent, cutoff=_ALIKE)
-    return Finding(
-        "policy-key",
-        f"policy {shown(policy)}: {part} goes by the property {shown(key)}, which no client sends",
-        f"0 of {quantity(lookups, 'lookup')}",
-        f"clients send {listed(sorted(sent))}" if sent else "clients send no properties",
-        f"did you mean {shown(like)}?" if like else "label clients by [[clients]], or go by another property",
-    )
-
-
-def _unmet(key: str, sent: Counter[str], published: Mapping[str, Counter[str]], lookups: int) -> Iterator[Finding]:
-    """Find values of one key that only clients or only brokers have."""
-    if key not in published:
-        like = closest(key, published, cutoff=_ALIKE)
-        yield Finding(
-            "broker-key",
-            f"clients send {shown(key)}, which no broker publishes",
-            f"{sent.total():,} of {quantity(lookups, 'lookup')}",
-            f"brokers publish {listed(sorted(published))}" if published else "brokers publish no labels",
-            f"did you mean {shown(like)}?" if like else f"give brokers a property `lookup.{key}`",
-        )
-        return
-    values = published[key]
-    alone = {value: count for value, count in sent.items() if value not in values}
-    # A few odd clients are no mistake; `lookup inspect` shows every label.
-    if sum(alone.values()) >= _MANY * sent.total():
-        yield Finding(
-            "client-label",
-            f"clients send {key} = {listed(sorted(alone))}, which no broker has",
-            f"{sum(alone.values()):,} of {quantity(lookups, 'lookup')}",
-            f"brokers have {listed(sorted(values))}",
-            _meant(alone, values) or "these clients are never served at their place",
-        )
-    idle = {value: count for value, count in values.items() if value not in sent}
-    if idle:
-        yield Finding(
-            "broker-label",
-            f"brokers have {key} = {listed(sorted(idle))}, which no client sends",
-            quantity(sum(idle.values()), "broker"),
-            f"clients send {listed(sorted(sent))}",
-            _meant(idle, sent) or "no lookup is matched with these brokers",
-        )
-
-
-def _meant(alone: Mapping[str, int], others: Mapping[str, int]) -> str | None:
-    """Return the clause for a value that another is but for case and blanks."""
-    folded = {value.strip().casefold(): value for value in others}
-    for value in sorted(alone):
-        meant = folded.get(value.strip().casefold())
-        if meant is not None:
-            return f"{shown(value)} and {shown(meant)} are not the same; did you mean one of them for both?"
-    return None
-
-
-def published_labels(clusters: Sequence[ClusterPlan]) -> dict[str, Counter[str]]:
-    """Return by key how many brokers have each label, as clients' properties are compared with them."""
-    published: dict[str, Counter[str]] = {}
-    for cluster in clusters:
-        for broker in brokers_of(cluster):
-            for key, value in _labels(broker).items():
-                published.setdefault(key, Counter())[value] += 1
-    return published
-
-
-def _labels(broker: Broker) -> dict[str, str]:
-    """Return what clients' properties are compared with: published labels, and the place as settings have it."""
-    prefix = broker.property_prefix
-    labels = {
-        key.removeprefix(prefix): value
-        for key, value in broker.lookup_data.properties.items()
-        if key.startswith(prefix)
-    }
-    places = {level: getattr(broker.location, level) for level in LEVELS}
-    return {**{level: place for level, place in places.items() if place is not None}, **labels}
-
-
-# Load
-
-
-def _about_load(settings: EvaluationFile, policies: Sequence[Policy], quiet: Mapping[str, float]) -> Iterator[Finding]:
-    """Find policies that go by load in clusters that have next to none."""
-    if settings.evaluation.load != "simulated":
-        return
-    clusters = {name: share for name, share in quiet.items() if share > _MOSTLY}
-    readers = [policy.name for policy in policies if "view.load" in policy.reads or policy.shedder is not None]
-    if clusters and readers:
-        shares = ", ".join(f"{share:.0%} of the lookups of {name}" for name, share in sorted(clusters.items()))
-        yield Finding(
-            "no-load",
-            f"{listed(readers)} {'goes' if len(readers) == 1 else 'go'} by load, and load was 0 or nearly so",
-            f"at {shares}",
-            f"in the {settings.evaluation.session_s} s before, brokers had served less than one lookup each",
-            "a longer evaluation.session_s; `lookup inspect` suggests one",
-        )
 
 
 # Parts of policies

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from lookup.errors import SettingsError
-from lookup.model.quoting import quantity
+from lookup.model.quoting import listed, quantity
 from lookup.model.sentences import Argument, Sentence
+from lookup.report.comparability import why_incomparable
 from lookup.report.comparison import NOTHING, interval_text, label, pooled, signed_text, value_text
 from lookup.report.folder import Run
 from lookup.report.markdown import markdown_table
@@ -25,6 +26,7 @@ __all__ = [
     "SETTING_HEADS",
     "Change",
     "Difference",
+    "check_comparable",
     "check_same_world",
     "compare_runs",
     "difference_markdown",
@@ -52,21 +54,23 @@ class Change:
     second: float
     #: half of the interval of the difference; NaN if a run has no interval
     half: float
+    #: why it does not mean the same in both runs, one clause; empty if it does
+    unlike: str = ""
 
     @property
     def delta(self) -> float:
-        """Return second - first."""
-        return self.second - self.first
+        """Return second - first; NaN if that means nothing."""
+        return math.nan if self.unlike else self.second - self.first
 
     @property
     def is_same(self) -> bool:
         """Return whether both runs say the same, an absent figure included."""
-        return self.first == self.second or (math.isnan(self.first) and math.isnan(self.second))
+        return (self.first == self.second and not self.unlike) or (math.isnan(self.first) and math.isnan(self.second))
 
     @property
     def mark(self) -> str:
         """Return ▲ or ▼ for better or worse, ? if the interval holds no change, = for one replay, else a blank."""
-        if math.isnan(self.half) or self.better == "info":
+        if self.unlike or math.isnan(self.half) or self.better == "info":
             return ""
         if not (self.delta or self.half):
             return "="
@@ -79,6 +83,7 @@ class Change:
         """Return the change in words under `FIGURE_HEADS`."""
         interval = interval_text(self.delta - self.half, self.delta + self.half, self.unit)
         change = f"{signed_text(self.delta, self.unit)} {self.mark}".strip()
+        change = f"not comparable: {self.unlike}" if self.unlike else change
         values = (value_text(self.first, self.unit), value_text(self.second, self.unit))
         return self.policy, self.name, self.unit, *values, change, interval
 
@@ -104,7 +109,7 @@ class Difference:
 
     @property
     def changed(self) -> tuple[Change, ...]:
-        """Return the figures that are not the same."""
+        """Return the figures that are not the same, those that cannot be compared among them."""
         return tuple(change for change in self.changes if not change.is_same)
 
 
@@ -137,6 +142,7 @@ def compare_runs(first: Run, second: Run) -> Difference:
                     math.nan if before is None else before.value,
                     math.nan if after is None else after.value,
                     half,
+                    why_incomparable(name[0], *(run.manifest["settings"] for run in (first, second))),
                 )
             )
     return Difference(
@@ -178,6 +184,28 @@ def check_same_world(earlier: Run, settings: Mapping[str, Any], inputs: Mapping[
         raise SettingsError(sentence)
 
 
+def check_comparable(earlier: Run, settings: Mapping[str, Any], names: Iterable[str]) -> None:
+    """Refuse an earlier run in which figures that are to be judged mean something else.
+
+    Args:
+        settings: of the other run, as in its manifest.
+        names: of the figures, `metric` or `metric:key`.
+
+    Raises:
+        SettingsError: all differences together.
+    """
+    before = earlier.manifest["settings"]
+    unlike: dict[str, list[str]] = {}
+    for name in names:
+        why = why_incomparable(name.partition(":")[0], before, settings)
+        if why:
+            unlike.setdefault(why, []).append(name)
+    if unlike:
+        reasons = " and ".join(f"{', '.join(named)} with {earlier.path}: {why}" for why, named in unlike.items())
+        right = "name a run with the same value, or leave the figure out of the budget"
+        raise SettingsError(Sentence(Argument("against"), f": cannot compare {reasons}; {right}"))
+
+
 def _fingerprints(inputs: Mapping[str, Any]) -> dict[str, str]:
     return {name: entry["blake2b"] for name, entry in inputs.items()}
 
@@ -185,10 +213,16 @@ def _fingerprints(inputs: Mapping[str, Any]) -> dict[str, str]:
 def sentences(difference: Difference) -> list[str]:
     """Return what stands above the tables, one sentence each."""
     first, second = difference.first, difference.second
+    unlike = [change for change in difference.changed if change.unlike]
     same = len(difference.changes) - len(difference.changed)
     settings = quantity(len(difference.settings), "setting differs", "settings differ")
-    figures = quantity(len(difference.changed), "figure differs", "figures differ")
-    texts = [f"{settings}, {figures} and {same:,} are the same."]
+    if difference.settings:
+        settings += f": {listed(key for key, _, _ in difference.settings)}; "
+    figures = quantity(len(difference.changed) - len(unlike), "figure differs", "figures differ")
+    texts = [f"{settings}{'' if difference.settings else ', '}{figures} and {same:,} are the same."]
+    for why in dict.fromkeys(change.unlike for change in unlike):
+        of_these = dict.fromkeys(change.name for change in unlike if change.unlike == why)
+        texts.append(f"Not comparable: {listed(of_these)}, since {why}.")
     if difference.other_log:
         texts.append("The runs replayed different logs, so that changes are those of the log as well.")
     for where, names in ((first, difference.only_first), (second, difference.only_second)):
@@ -197,7 +231,7 @@ def sentences(difference: Difference) -> list[str]:
     if difference.exit_codes[0] != difference.exit_codes[1]:
         codes = difference.exit_codes
         texts.append(f"The exit code of {first} was {codes[0]}, that of {second} {codes[1]}.")
-    if difference.changed:
+    if len(difference.changed) > len(unlike):
         texts.append(
             "Changes are second - first, with 95 % intervals as if the runs shared no luck: ▲ better, ▼ worse, ? the "
             "interval holds no change; without a mark there is no interval or no better."

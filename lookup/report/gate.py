@@ -223,7 +223,9 @@ def _changes(scored: Scored, budget: Mapping[str, float], difference: Difference
                 if change.name != name:
                     continue
                 reason = weak.get((change.policy, name)) or ""
-                if math.isnan(change.delta):
+                if change.unlike:
+                    reason = f"not comparable: {change.unlike}"
+                elif math.isnan(change.delta):
                     missing = "the earlier run" if math.isnan(change.first) else "this run"
                     reason = f"{missing} has no figure of it"
                 elif change.policy in scored.cannot_act:

@@ -10,7 +10,7 @@ from typing import Any
 
 from lookup.model.quoting import quantity
 from lookup.model.time import WHOLE_NUMBERS, moment_at, unlikely_span
-from lookup.replay.lint import Finding
+from lookup.replay.findings import Finding
 from lookup.report.comparison import (
     MARKS,
     NOTHING,

@@ -168,8 +168,7 @@ class _NamedSource(EnvSettingsSource):
             for index, step in enumerate(loc):
                 inner = descend(annotation, step)
                 if inner is None:
-                    hint = suggestion(step, choices_at(model, loc[:index]))
-                    self.problems.append(f"{origin}: there is no setting {key_path(loc)}; {hint}")
+                    self.problems.append(f"{origin}: there is no setting {key_path(loc)}; {_hint(loc, index, model)}")
                     break
                 annotation = inner
             else:
@@ -275,6 +274,20 @@ class TopologyFileSource(_WholeSource):
         except SettingsError as error:
             self.problems = error.problems
             return {}
+
+
+def _hint(loc: tuple[str, ...], index: int, model: type[BaseModel]) -> str:
+    """Return the clause about a key path whose step at `index` leads nowhere: what was meant, or where to write it."""
+    # An entry may be named by its position, `brokers[0]`, or not at all.
+    entries = (*loc[:index], loc[index].partition("[")[0]) if "[" in loc[index] else loc[:index]
+    keys = choices_at(model, (*entries, 0))
+    if not keys:
+        return suggestion(loc[index], choices_at(model, loc[:index]))
+    heading, key = key_path(entries), loc[-1]
+    meant = "" if key in keys else f"; {suggestion(key, keys)}"
+    return (
+        f"{heading} is a list, whose entries cannot be set one by one: write {key} into [[{heading}]] of a file{meant}"
+    )
 
 
 def _layer(loc: tuple[str, ...], value: object, source: str, *, is_text: bool) -> Tree | Sourced:

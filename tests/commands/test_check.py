@@ -250,9 +250,25 @@ def test_a_table_that_is_not_looked_at_is_not_counted(
     assert without == f"{path}: no mistakes; {unseen}, since pyarrow is not installed\n"
 
 
-def test_a_table_that_cannot_be_read_is_warned_of(lookup: Run, tmp_path: Path) -> None:
-    """As `lookup evaluate` alone would refuse it, it is no mistake of the settings."""
-    (tmp_path / "brokers").write_text("no table", encoding="utf-8")
+def test_an_input_that_is_no_table_is_a_mistake(lookup: Run, tmp_path: Path, log: Path) -> None:
+    """What `lookup evaluate` refuses the check refuses: a log as a spreadsheet has it, a folder of several tables."""
+    (tmp_path / "brokers").symlink_to(log / "brokers")
+    (tmp_path / "log.csv").write_text("ts,topic\n1,a\n", encoding="utf-8")
+    path = evaluation(tmp_path, start=_WITH_TABLE)
+
+    for lookups, sentence in (
+        (tmp_path / "log.csv", "is no Parquet file, or was cut off; `lookup ingest` makes tables from other formats"),
+        (log, f"holds several tables; name the one of them, {log}/lookups"),
+    ):
+        ran = lookup("config", "check", "--config", path, "--set", f"inputs.lookups={lookups}")
+        assert ran.mistakes == [f"inputs.lookups: {lookups}: {sentence}"]
+
+
+def test_a_table_that_cannot_be_read_is_warned_of(lookup: Run, tmp_path: Path, log: Path) -> None:
+    """One whose footer is sound and whose rows are damaged is no mistake of the settings."""
+    (table,) = (log / "brokers").glob("**/*.parquet")
+    sound = table.read_bytes()
+    (tmp_path / "brokers").write_bytes(sound[:4] + b"\xff" * 64 + sound[68:])
 
     ran = lookup("config", "check", "--config", evaluation(tmp_path, start=_WITH_TABLE))
 

@@ -84,6 +84,26 @@ def test_other_brokers_of_the_settings_are_refused(lookup: Run, tmp_path: Path) 
     assert mistake.startswith(f"--against: {other} replayed other brokers; ")
 
 
+def test_a_pinned_run_of_another_meaning_is_refused(lookup: Run, tmp_path: Path) -> None:
+    """If the budget names a figure that a setting has changed; without a budget its differences are left out."""
+    run, other = (write_run(tmp_path / name, result()) for name in ("run", "other"))
+    manifest = json.loads((other / "manifest.json").read_text())
+    manifest["settings"]["evaluation"]["window_s"] = 60
+    (other / "manifest.json").write_text(json.dumps(manifest))
+    (tmp_path / "redundant.toml").write_text("[budget]\nredundant_moves = 1\n")
+    (tmp_path / "moves.toml").write_text("[budget]\nmoves = 5000\n")
+
+    (mistake,) = lookup("report", run, "--against", other, "--budget", tmp_path / "redundant.toml").mistakes
+    judged = lookup("report", run, "--against", other, "--budget", tmp_path / "moves.toml")
+
+    assert mistake == (
+        f"--against: cannot compare redundant_moves with {other}: window_s differs (60, 3600); name a run with the "
+        "same value, or leave the figure out of the budget"
+    )
+    assert judged.code == 0
+    assert "1 setting differs: evaluation.window_s" in judged.out
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [

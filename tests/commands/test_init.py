@@ -26,11 +26,12 @@ def test_the_commands_that_it_prints_run(lookup: Run, tmp_path: Path, monkeypatc
 
     assert ran.code == 0, ran.err
     assert names_in(tmp_path / "trial") == ["brokers.toml", "evaluation.toml", "mapping.toml"]
-    ingest, check, evaluate = map(shlex.split, ran.out.splitlines())
+    ingest, check, inspect, evaluate = map(shlex.split, ran.out.splitlines())
     assert ingest[-2:] == ["--master", "none"]
     assert lookup(*ingest[1:]).code == 0
     checked = lookup(*check[1:])
-    assert re.search("no mistakes; .*4 policies, 3 brokers", checked.out)
+    assert re.search("no mistakes; .*4 policies, 6 brokers", checked.out)
+    assert "suggested" in lookup(*inspect[1:]).out
     done = lookup(*evaluate[1:])
     assert done.code in (0, 3, 4), done.err
     assert "zone-then-load" in done.out
@@ -45,6 +46,34 @@ def test_without_a_log_there_is_a_sample(lookup: Run, tmp_path: Path) -> None:
     assert lookup(*generate[1:], "--lookups", "1000").code == 0
     checked = lookup("config", "check", *evaluate[2:4])
     assert (checked.code, "warning: inputs" in checked.err) == (0, False), checked.err
+
+
+@pytest.mark.parametrize(
+    ("seconds", "written"),
+    [(5 * 3600, ("balance_s = 900 ", "block_s = 900 ")), (30 * 60, ("balance_s = 60 ", "block_s = 60 ")), (60, ())],
+)
+def test_blocks_of_time_fit_the_log(lookup: Run, tmp_path: Path, seconds: int, written: tuple[str, ...]) -> None:
+    """A log of five hours has twenty blocks of 900 s; of one that has too few of any length a comment says so."""
+    lines = [f"{1769860800 + n * seconds // 200}\th{n % 5}\t/page-{n % 40}" for n in range(200)]
+    (tmp_path / "log.tsv").write_text("\n".join(["time\thost\turl", *lines]), encoding="utf-8")
+
+    assert lookup("init", tmp_path / "trial", "--log", tmp_path / "log.tsv").code == 0
+
+    text = (tmp_path / "trial" / "evaluation.toml").read_text(encoding="utf-8")
+    for key in ("balance_s", "block_s"):
+        (line,) = (line for line in text.splitlines() if line.removeprefix("# ").startswith(f"{key} = "))
+        assert line.startswith(written or "# "), line
+    assert ("which has fewer than 20 of any length" in text) == (not written)
+
+
+def test_each_label_has_two_brokers(lookup: Run, tmp_path: Path) -> None:
+    """A policy that goes by labels has a choice, however many there are."""
+    lines = [f"{1769860800 + n}\th{n % 5}\t/page-{n % 40}\tz{n % 7}" for n in range(300)]
+    (tmp_path / "log.tsv").write_text("\n".join(["time\thost\turl\tzone", *lines]), encoding="utf-8")
+
+    assert lookup("init", tmp_path / "trial", "--log", tmp_path / "log.tsv").code == 0
+
+    assert "\ncount = 14\n" in (tmp_path / "trial" / "evaluation.toml").read_text(encoding="utf-8")
 
 
 def test_what_stands_in_comments_may_be_used(lookup: Run, tmp_path: Path) -> None:

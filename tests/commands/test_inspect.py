@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+
+import pytest
 
 from tests.commands.projects import Run, evaluation_of
 
@@ -19,7 +22,12 @@ def test_a_log_is_described_without_settings(lookup: Run, log: Path) -> None:
     assert ran.out.startswith("2,000 rows, of which 0 cannot be used\n")
     lines = {name: text for line in ran.out.splitlines() for name, _, text in [line.strip().partition("  ")]}
     assert lines["tenants"].strip().startswith("tenant-")
+    assert re.fullmatch(
+        r" *[\d,]+ redirects?, [\d,]+ lookups? of topics that brokers use themselves", lines["left out"]
+    )
     assert "a broker serves" in lines["load"]
+    rate, brokers = float(lines["per minute"].split()[0]), int(lines["brokers"])
+    assert float(lines["mean load"].split()[0]) == pytest.approx(rate / 60 / brokers, rel=0.05)
     assert "session_s = " in lines["suggested"]
     assert any(name.startswith("property rack") for name in lines)
 
@@ -34,7 +42,8 @@ def test_json_adds_up(lookup: Run, log: Path) -> None:
         for values in cluster["labels"].values():
             assert sum(values.values()) == cluster["lookups"]
         assert cluster["per_minute"]["median"] <= cluster["per_minute"]["p95"] <= cluster["per_minute"]["max"]
-    assert 0 < sum(cluster["lookups"] for cluster in content["clusters"]) <= content["rows"]
+        left_out = cluster["redirects"] + cluster["internal"]
+        assert (cluster["redirects"] > 0, cluster["lookups"] + left_out) == (True, content["rows"])
 
 
 def test_settings_are_held_against_the_log(lookup: Run, log: Path, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from lookup.logs.generator.generate import GenerateSettings, generate
 from tests.commands.projects import Run
 
 
@@ -24,3 +25,14 @@ def test_settings_that_ship_can_be_named_in_place_of_a_file(lookup: Run) -> None
     (mistake,) = lookup("config", "check", "--config", "shipped:evaluatin").mistakes
     assert mistake.startswith("--config: nothing ships under the name 'evaluatin'; did you mean 'evaluation'?")
     assert lookup("simulate", "shipped:drain").code == 0
+
+
+def test_the_sample_has_no_finding(lookup: Run, tmp_path: Path) -> None:
+    """What `make demo` runs is in proportion to its log, and everything in it has an effect."""
+    generate(GenerateSettings(), tmp_path / "sample")
+    tables = [f"inputs.{name}={tmp_path}/sample/{name}" for name in ("brokers", "loads", "ownership")]
+    flags = [word for table in tables for word in ("--set", table)]
+
+    ran = lookup("inspect", tmp_path / "sample" / "lookups", "--config", "shipped:evaluation", *flags)
+
+    assert ran.out.endswith("Nothing in the settings is without effect on this log.\n"), ran.out

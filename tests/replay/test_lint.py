@@ -11,8 +11,8 @@ import pytest
 
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import load_plugins
+from lookup.replay.findings import Finding
 from lookup.replay.inspecting import inspect_log
-from lookup.replay.lint import Finding
 from tests.replay.small import evaluation_in, replayed, write_log
 from tests.replay.worlds import START_US
 
@@ -79,9 +79,12 @@ _BROKERS = [
     for rack in _RACKS
     for number in range(2)
 ]
+#: For a log of ten minutes: twenty blocks of 30 s, and a session in which a broker serves some fifty lookups.
+_EVALUATION = {"incumbent": "stock", "tick_s": 30, "session_s": 300, "balance_s": 30}
 #: Settings about which nothing is to be said.
 _SOUND: Mapping[str, Any] = {
-    "evaluation": {"incumbent": "stock"},
+    "evaluation": _EVALUATION,
+    "verdict": {"block_s": 30},
     "brokers": _BROKERS,
     "policies": [_STOCK, _RACK_THEN_LOAD],
     "clients": [{"match": {"cidr": "10.0.0.0/24"}, "properties": {"zone": "z1"}}],
@@ -114,7 +117,8 @@ def _log(**changed: Any) -> list[dict[str, Any]]:
         topic = f"persistent://t/n/topic-{number % 40}"
         row = {"ts": START_US + number * 1_000_000, "topic": topic, "client": f"10.0.0.{number % 7}:5000"}
         rows.append({**row, "properties": changed.get("properties", sent) if number % 2 else sent})
-    return rows
+    # A log without labels has none at all.
+    return [{**row, "properties": None} for row in rows] if changed.get("properties") == "{}" else rows
 
 
 def test_sound_settings_have_no_findings(tmp_path: Path) -> None:
@@ -216,7 +220,70 @@ _FAULTS: list[tuple[str, str, dict[str, Any], str | None]] = [
     (
         "no-load",
         "stock, new go by load, and load was 0 or nearly so",
-        {"brokers": [{"id": f"broker-{n}:8080", "properties": {"lookup.rack": "abc"[n % 3]}} for n in range(90)]},
+        {
+            "brokers": [{"id": f"broker-{n}:8080", "properties": {"lookup.rack": "abc"[n % 3]}} for n in range(90)],
+            "evaluation": {**_EVALUATION, "session_s": 60},
+        },
+        None,
+    ),
+    (
+        "broker-label",
+        "brokers publish rack, tier, and no client sends any property",
+        {"clients": [], "policies": [_STOCK]},
+        "{}",
+    ),
+    (
+        "client-key",
+        "'rck', which no broker publishes (600 of 600 lookups): brokers publish rack, tier; did you mean 'rack'?",
+        {"clients": [{"match": {"cidr": "10.0.0.0/24"}, "properties": {"rck": "a"}}]},
+        None,
+    ),
+    (
+        "few-blocks",
+        "the log has 10 blocks of 60 s, fewer than verdict.min_units = 20 (599 s are scored)",
+        {"evaluation": {**_EVALUATION, "balance_s": 60}},
+        None,
+    ),
+    (
+        "few-blocks",
+        "give evaluation.balance_s = 60 and verdict.block_s = 60",
+        {"evaluation": {**_EVALUATION, "balance_s": 300}, "verdict": {"min_units": 5}},
+        None,
+    ),
+    (
+        "few-blocks",
+        "inconclusive for that; take a longer log, of 1,200 s at least",
+        {"evaluation": {**_EVALUATION, "warmup_s": 300}},
+        None,
+    ),
+    (
+        "short-session",
+        "in evaluation.session_s = 30 a broker serves few lookups (on average 5.0 lookups in east)",
+        {"evaluation": {**_EVALUATION, "session_s": 30}},
+        None,
+    ),
+    (
+        "short-session",
+        "give evaluation.session_s = 600, if sessions of clients last that long",
+        {"evaluation": {**_EVALUATION, "session_s": 120}},
+        None,
+    ),
+    (
+        "capacity-unit",
+        "a broker of east has a capacity of 100000 weight/s on average, and serves 0.1669 weight/s",
+        {"brokers": [{**entry, "capacity": 1e5} for entry in _BROKERS]},
+        None,
+    ),
+    (
+        "capacity-unit",
+        "state it in weight/s: about 0.334 if brokers are half used on average",
+        {"brokers": [{**entry, "capacity": 0.01} for entry in _BROKERS]},
+        None,
+    ),
+    (
+        "single-broker",
+        "new goes by rack, and each rack has one broker (3 labels)",
+        {"brokers": _BROKERS[::2]},
         None,
     ),
     ("alike", "policies 'stock' and 'twin' decide alike", {"policies": [_STOCK, {**_STOCK, "name": "twin"}]}, None),

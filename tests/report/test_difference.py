@@ -101,6 +101,28 @@ def test_settings_are_compared_by_their_paths(tmp_path: Path) -> None:
     assert "| policies[a].x | 1     | 2      |" in difference_markdown(difference)
 
 
+def test_figures_of_another_meaning_are_not_compared(tmp_path: Path) -> None:
+    """With a warm-up no figure is about the same time: there is no difference, no mark, and a sentence says why."""
+    runs = []
+    for name, warmup_s in (("first", 0), ("second", 600)):
+        write_run(tmp_path / name, result())
+        manifest = json.loads((tmp_path / name / "manifest.json").read_text())
+        manifest["settings"]["evaluation"]["warmup_s"] = warmup_s
+        (tmp_path / name / "manifest.json").write_text(json.dumps(manifest))
+        runs.append(read_run(str(tmp_path / name)))
+
+    difference = compare_runs(*runs)
+
+    (first, *others) = (change for change in difference.changes if change.name == "moves")
+    assert others
+    assert first.row[-2:] == ("not comparable: warmup_s differs (0, 600)", "–")
+    assert (first.mark, math.isnan(first.delta), first in difference.changed) == ("", True, True)
+    counted, reason = sentences(difference)
+    assert counted.startswith("1 setting differs: evaluation.warmup_s; 0 figures differ and ")
+    assert reason.startswith("Not comparable: ")
+    assert reason.endswith(", since warmup_s differs (0, 600).")
+
+
 def test_another_log_is_said(tmp_path: Path) -> None:
     """By its fingerprint, wherever it lay."""
     lookups = {"path": "logs/lookups", "files": 1, "bytes": 9, "rows": 7, "blake2b": "11ee"}

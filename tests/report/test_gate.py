@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -204,3 +205,19 @@ def test_chance_fails_few_runs_and_a_planted_regression_does() -> None:
 
     assert equals.count(EXCEEDED) <= 4
     assert planted == [EXCEEDED] * 10
+
+
+def test_a_change_of_meaning_is_not_judged(tmp_path: Path) -> None:
+    """A budget of moves says nothing about a run that left half an hour out."""
+    for name, warmup_s in (("first", 0), ("second", 1800)):
+        write_run(tmp_path / name, result())
+        manifest = json.loads((tmp_path / name / "manifest.json").read_text())
+        manifest["settings"]["evaluation"]["warmup_s"] = warmup_s
+        (tmp_path / name / "manifest.json").write_text(json.dumps(manifest))
+    first, second = (read_run(str(tmp_path / name)) for name in ("first", "second"))
+
+    gate = gate_of(second.scored, {"moves": 0.0}, compare_runs(first, second))
+
+    assert set(_outcomes(gate).values()) == {"not judged"}
+    assert {check.reason for check in gate.checks} == {"not comparable: warmup_s differs (0, 1800)"}
+    assert gate.exit_code == 0

@@ -149,6 +149,25 @@ def test_a_misspelt_variable_is_a_mistake(name: str, sentence: str) -> None:
     assert variables.problems[0].startswith(f"environment variable {name}: {sentence}")
 
 
+@pytest.mark.parametrize(
+    ("name", "end"),
+    [
+        ("brokers.capacity", "write capacity into [[brokers]] of a file"),
+        ("brokers.0.capactiy", "write capactiy into [[brokers]] of a file; did you mean 'capacity'?"),
+        ("brokers[0].capacity", "write capacity into [[brokers]] of a file"),
+        ("topology.edges.ms", "write ms into [[topology.edges]] of a file"),
+    ],
+)
+def test_entries_of_lists_are_written_into_a_file(name: str, end: str) -> None:
+    """A list is set as a whole, so a path into one is answered with the place of its entries."""
+    flags = FlagSource({name: 1})
+
+    assert flags() == {}
+    (problem,) = flags.problems
+    assert f"{end.partition('[[')[2].partition(']]')[0]} is a list, whose entries cannot be set one by one" in problem
+    assert problem.endswith(end)
+
+
 def test_a_misspelt_flag_is_a_mistake() -> None:
     """A flag that names no setting is told like a variable."""
     flags = FlagSource({"verdict.margn": 1})
