@@ -172,6 +172,11 @@ def test_every_request_is_replayed_and_answered(evaluated: Results) -> None:
     assert {evaluated.value(policy, "answered_ratio") for policy in policies} == {1.0}
 
 
+def test_nothing_is_found_in_the_shipped_settings(evaluated: Results) -> None:
+    """About settings that suit this log nothing is said."""
+    assert evaluated.summary["inputs"].get("findings", []) == []
+
+
 def test_the_page_shows_what_is_printed(evaluated: Results) -> None:
     """Every line of the comparison on the page is one of a fresh run."""
     shown = re.search(r"^\$ lookup evaluate [^\n]*\n(.*?)^```", _PAGE, re.MULTILINE | re.DOTALL)

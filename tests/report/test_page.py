@@ -227,7 +227,7 @@ def test_every_difference_is_that_of_the_summary(folder: Path, page: _Page) -> N
 
 
 def test_points_of_the_trade_are_those_of_the_summary(folder: Path, page: _Page) -> None:
-    """Value and interval of locality and imbalance, and the moves, one point per policy."""
+    """Value and interval of locality and imbalance, and the moves, one point per policy; so are the texts below."""
     rows = {
         (row["metric"], row["key"], row["policy"]): row
         for row in _summary(folder)["metrics"]
@@ -235,13 +235,18 @@ def test_points_of_the_trade_are_those_of_the_summary(folder: Path, page: _Page)
     }
     chart = next(chart for chart in _charts(page) if chart["id"] == "trade-chart")
     points = [dict(zip(chart["fields"], row, strict=True)) for row in chart["rows"]]
+    cells = {policy: texts for policy, *texts in page.tables["trade-table"].rows[1:]}
 
     assert len(points) == 4
     for point in points:
         near, even = rows["match_ratio", "rack", point["policy"]], rows["imbalance_max_mean", None, point["policy"]]
         assert [point[name] for name in ("y", "y_low", "y_high")] == [near[name] for name in ("value", "low", "high")]
         assert [point[name] for name in ("x", "x_low", "x_high")] == [even[name] for name in ("value", "low", "high")]
-        assert point["moves"] == rows["moves", None, point["policy"]]["value"]
+        moved = rows["moves", None, point["policy"]]
+        assert point["moves"] == moved["value"]
+        texts = [_written(row) for row in (near, even, moved)]
+        assert [point[name] for name in ("locality", "imbalance", "moved")] == [value for value, _ in texts]
+        assert cells[point["policy"]] == [f"{value} {interval}".strip() for value, interval in texts]
 
 
 def _charts(page: _Page) -> list[dict[str, Any]]:
