@@ -1,8 +1,8 @@
 """`make bench`: every figure the project is held to, each against its floor or rival of the same run.
 
-    python benchmarks/run.py                      all of it, about twelve minutes on two cores
-    python benchmarks/run.py --only decision      one part: rival, four, sixteen, doubling, small, steady, shared,
-                                                  closed, decision, serving, topics, watches, live
+    python benchmarks/run.py                      all of it, about twenty minutes on two cores
+    python benchmarks/run.py --only decision      one part: rival, four, sixteen, doubling, small, start, tables,
+                                                  steady, shared, closed, decision, serving, topics, watches, live
     python benchmarks/run.py --write              and keep the table in docs/benchmarks.md
 
 Logs are made under `bench-data/` where they are missing (7 seconds, 200 MB for 20 million lookups).
@@ -18,12 +18,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from decision import measure_decision
 from evaluating import EVALUATE_MODULES, default_seeds, evaluate_command, seeds_variable, table_variables
 from figures import Figure, as_markdown, replace_block
 from processes import Measured, run_measured
 from serve import measure_serving
+from starting import measure_starts
 from topics import hash_costs, measure_discovery
 from watches import measure_watches
 
@@ -118,12 +120,22 @@ class _Bench:
         measured = self._once(f"steady {config}", lambda: run_measured([*arguments, "--master", _MASTER]))
         return [(float(spent), float(loop)) for spent, loop in json.loads(measured.output.splitlines()[-1])]
 
-    def small(self, clusters: int) -> tuple[float, float]:
-        """Return the seconds of an evaluation of a small log without Spark, and of its imports alone; in turns."""
+    @property
+    def folder(self) -> Path:
+        """Return where logs are."""
+        return self._data
+
+    def small_log(self, clusters: int) -> Path:
+        """Return the folder of a log of 10,000 lookups."""
         log = self._data / f"10k-{clusters}"
         if not log.exists():
             size = ["--lookups", "10000", "--clusters", str(clusters)]
             run_measured(["-m", "lookup.cli", "generate", *size, "--output", str(log)])
+        return log
+
+    def small(self, clusters: int) -> tuple[float, float]:
+        """Return the seconds of an evaluation of a small log without Spark, and of its imports alone; in turns."""
+        log = self.small_log(clusters)
         # An installation compiles its modules. A clone under PYTHONDONTWRITEBYTECODE would do so at every start.
         run_measured(["-m", "compileall", "-q", *map(str, (_HERE.parent / "lookup", _HERE.parent / "plugins"))])
         path, imports = _HERE / "evaluation-4.toml", f"import {', '.join(EVALUATE_MODULES)}"
@@ -136,6 +148,13 @@ class _Bench:
                 whole = run_measured(arguments, allowed=(0, 3, 4), variables=variables)
                 rounds.append((whole.seconds, run_measured(["-c", imports]).seconds))
         return min(whole for whole, _ in rounds), min(alone for _, alone in rounds)
+
+    def tables(self, *flags: str) -> dict[str, Any]:
+        """Return what `tables.py` measures."""
+        arguments = [str(_HERE / "tables.py"), "--data", str(self._data), "--rounds", str(_ROUNDS), *flags]
+        measured = self._once(" ".join(("tables", *flags)), lambda: run_measured(arguments))
+        content: dict[str, Any] = json.loads(measured.output.splitlines()[-1])
+        return content
 
     def closed_loop(self, bundles: int, hours: int) -> float:
         """Return the seconds of one policy with a shedder over some hours of one cluster, on one core."""
@@ -211,6 +230,27 @@ def _small(bench: _Bench) -> Iterator[Figure]:
         what = f"{log}, four policies, {default_seeds()} replicates, without Spark"
         yield Figure(f"{what}, whole process", whole, "s", most, note=f"the fastest of {_ROUNDS}; `--master none`")
         yield Figure(f"{what} / its imports alone", whole / imports, "", note=f"imports {imports:.2f} s, in turns")
+
+
+def _start(bench: _Bench) -> Iterator[Figure]:
+    log = bench.small_log(1)
+    print(f"... starting Spark, {_ROUNDS} rounds both ways", file=sys.stderr, flush=True)
+    starts = measure_starts(_HERE / "evaluation-4.toml", log / "lookups", bench.folder / "cache", _MASTER, _ROUNDS)
+    with_, without = min(starts.with_archive), min(starts.without)
+    note = f"{with_:.2f} s and {without:.2f} s, the fastest of {_ROUNDS} in turns"
+    what = "from the command to the first replayed row, with the archive of classes / without"
+    yield Figure(what, starts.ratio, "", 0.6, note=note)
+
+
+def _tables(bench: _Bench) -> Iterator[Figure]:
+    rows = "BUNDLES of 24 h, 10,000 a minute"
+    ours, rival = (min(bench.tables()[name]) for name in ("ours_s", "rival_s"))
+    note = f"{ours:.1f} s and {rival:.1f} s, the fastest of {_ROUNDS} in turns"
+    yield Figure(f"{rows}: read / a Spark group-by of the same figures", ours / rival, "", 2.0, note=note)
+    sizes = bench.tables("--driver")
+    python, java = sizes["python_bytes"] / _GIB, sizes["java_bytes"] / _GIB
+    note = f"Python {python:.2f} GiB, its JVM, with a heap of 512 MiB, {java:.2f} GiB"
+    yield Figure(f"{rows}: the driver's peak memory in a replay", python + java, "GiB", 1.0, note=note)
 
 
 def _steady(bench: _Bench) -> Iterator[Figure]:
@@ -307,6 +347,8 @@ _PARTS: Mapping[str, Callable[[_Bench], Iterator[Figure]]] = {
     "sixteen": _sixteen,
     "doubling": _doubling,
     "small": _small,
+    "start": _start,
+    "tables": _tables,
     "steady": _steady,
     "shared": _shared,
     "closed": _closed,

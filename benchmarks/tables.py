@@ -141,13 +141,14 @@ def main() -> None:
             replay(spark, _settings(folder), output)
         javas = [child for child in psutil.Process().children() if child.name().startswith("java")]
         sizes = {"python_bytes": _peak(psutil.Process().pid), "java_bytes": sum(_peak(java.pid) for java in javas)}
-        print(json.dumps({"rows": rows, **sizes}))
+        found = {"rows": rows, **sizes}
     else:
         spark = create_session(options.master, "tables")
         measured = list(_rounds(spark, folder, options.rounds))
         seconds = {"ours_s": [each.ours_s for each in measured], "rival_s": [each.rival_s for each in measured]}
-        print(json.dumps({"rows": rows, **seconds}))
+        found = {"rows": rows, **seconds}
     spark.stop()
+    print(json.dumps(found))
 
 
 def _peak(process: int) -> int:

@@ -48,6 +48,10 @@ def add_gate(parser: Parser) -> None:
     )
 
 
+#: Above the checks of a budget, below what a run prints without one.
+_BUDGET_DECIDES = "The budget alone decides the exit code, in place of the primary metrics (*):"
+
+
 @dataclass(frozen=True)
 class Demands:
     """What a pipeline asks of a run."""
@@ -105,6 +109,7 @@ class Demands:
         if is_printed:
             console = data_console()
             if gate.has_budget:
+                console.print(plain(_BUDGET_DECIDES), soft_wrap=True)
                 plain_table(console, CHECK_HEADS, [check.row for check in gate.checks])
                 for check in (check for check in gate.checks if check.reason):
                     console.print(

@@ -13,14 +13,20 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pyspark
 
-__all__ = ["SILENT", "SWITCH", "archive_name", "archive_of", "finished_archive", "java_options", "make_later"]
+__all__ = [
+    "PATIENCE_S", "SILENT", "SWITCH", "archive_name", "archive_of", "finished_archive", "is_being_made", "java_options",
+    "make_later", "marked",
+]  # fmt: skip
 
 #: Environment variable; "off": no archive is used or made.
 SWITCH = "PULSAR_LOOKUP_CLASS_ARCHIVE"
+#: After so long, s, a file that says an archive is being made was left by a process that was killed.
+PATIENCE_S = 600.0
 #: Without it Java writes to stdout, among a command's data, that an archive does not fit.
 SILENT = "-Xlog:disable"
 
@@ -68,6 +74,31 @@ def finished_archive() -> Path | None:
     return None
 
 
+def is_being_made(prefix: Path) -> bool:
+    """Return whether another process makes an archive just now."""
+    try:
+        return time.time() - _making(prefix).stat().st_mtime < PATIENCE_S
+    except OSError:
+        return False
+
+
+def marked(prefix: Path) -> Path | None:
+    """Say that this process makes an archive, by a file that it has to remove; None if another process does."""
+    mark = _making(prefix)
+    if is_being_made(prefix):
+        return None
+    mark.unlink(missing_ok=True)
+    try:
+        mark.touch(exist_ok=False)
+    except FileExistsError:
+        return None
+    return mark
+
+
+def _making(prefix: Path) -> Path:
+    return prefix.with_suffix(".making")
+
+
 def archive_name(prefix: Path, size: int) -> str:
     """Return the name of an archive of a size in bytes."""
     return f"{prefix.name}-{size}.jsa"
@@ -75,12 +106,14 @@ def archive_name(prefix: Path, size: int) -> str:
 
 def _make_apart() -> None:
     """Start a process that makes the archive, unless it is there by now, and do not wait for it."""
-    if finished_archive() is not None:
+    prefix = archive_of()
+    if prefix is None or finished_archive() is not None or is_being_made(prefix):
         return
+    prefix.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     nice = ["nice", "-n", "19"] if shutil.which("nice") else []
     command = [*nice, sys.executable, "-m", "lookup.replay.class_archiving"]
-    subprocess.Popen(command, start_new_session=True, **quiet)  # type: ignore[call-overload]  # a dictionary of files
+    subprocess.Popen(command, start_new_session=True, cwd=prefix.parent, **quiet)  # type: ignore[call-overload]  # a dictionary of files
 
 
 def _cache() -> Path:

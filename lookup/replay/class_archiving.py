@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 from typing import Any
 
-from lookup.replay.class_archive import SILENT, archive_name, archive_of, finished_archive
+from lookup.replay.class_archive import PATIENCE_S, SILENT, archive_name, archive_of, finished_archive, marked
 from lookup.replay.session import create_session
 
 __all__ = ["main"]
 
 #: Archives that are kept, of the latest versions, and what one may take, bytes; it takes some 150 MB.
 _KEPT, _LARGEST = 2, 400_000_000
-#: After so long, s, a file that says an archive is being made was left by a process that was killed.
-_PATIENCE_S = 600.0
 
 
 def main() -> int:
@@ -26,13 +23,8 @@ def main() -> int:
     if finished_archive() is not None:
         return 0
     prefix.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    making = prefix.with_suffix(".making")
-    if making.exists() and time.time() - making.stat().st_mtime < _PATIENCE_S:
-        return 1
-    making.unlink(missing_ok=True)
-    try:
-        making.touch(exist_ok=False)
-    except FileExistsError:
+    mark = marked(prefix)
+    if mark is None:
         return 1
     draft = prefix.with_suffix(f".{os.getpid()}")
     try:
@@ -44,7 +36,7 @@ def main() -> int:
         _prune(prefix.parent)
     finally:
         draft.unlink(missing_ok=True)
-        making.unlink(missing_ok=True)
+        mark.unlink(missing_ok=True)
     return 0
 
 
@@ -61,7 +53,7 @@ def _dump(draft: Path) -> None:
     gateway.shutdown()
     # It ends with its stdin, and writes the archive before.
     gateway.proc.stdin.close()
-    gateway.proc.wait(_PATIENCE_S)
+    gateway.proc.wait(PATIENCE_S)
 
 
 def _prune(folder: Path) -> None:

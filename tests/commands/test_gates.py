@@ -29,6 +29,7 @@ def test_a_finished_run_is_judged_without_replaying(lookup: Run, tmp_path: Path,
     ran = lookup("report", run, "--budget", budget, "--junit", junit, "--comment", comment, "--annotations", "github")
 
     assert ran.code == 5
+    assert "The budget alone decides the exit code, in place of the primary metrics (*):\n" in ran.out
     assert ran.out.splitlines()[-1] == "The budget is exceeded by moves of new (exit code 5)."
     assert ET.parse(junit).getroot().get("failures") == "1"
     assert comment.read_text().startswith("### The budget is exceeded by moves of new (exit code 5).\n")
