@@ -12,6 +12,7 @@ from rich.console import Console
 from lookup.commands.options import require_extra
 from lookup.commands.streams import data_console, plain, plain_table, print_json, progress
 from lookup.commands.voting import print_explanation
+from lookup.model.names import TopicName
 from lookup.model.quoting import quantity
 from lookup.model.time import time_text
 
@@ -75,7 +76,7 @@ def run_explained(arguments: argparse.Namespace) -> int:
         return 0
     console = data_console()
     if isinstance(explained, DecisionExplained):
-        _print_decision(console, explained)
+        _print_decision(console, explained, None if arguments.decision else arguments.topic)
     elif isinstance(explained, CycleExplained):
         _print_cycle(console, explained)
     elif isinstance(explained, DifferenceExplained):
@@ -91,7 +92,12 @@ def _print_pairs(console: Console, pairs: Mapping[str, str]) -> None:
         console.print(plain(f"{name + ':':<12}{value}"), soft_wrap=not console.is_terminal)
 
 
-def _print_decision(console: Console, explained: DecisionExplained) -> None:
+def _print_decision(console: Console, explained: DecisionExplained, topic: str | None) -> None:
+    """Print a decision.
+
+    Args:
+        topic: that was asked about, if one was: another one of its bundle may have got the owner.
+    """
     watched, name = explained.watched, explained.name
     request, decision = watched.request, watched.decision
     properties = ", ".join(f"{key}={value}" for key, value in sorted(request.properties.items())) or "none"
@@ -104,6 +110,8 @@ def _print_decision(console: Console, explained: DecisionExplained) -> None:
         "cluster": f"{name.cluster}, {quantity(len(watched.seen), 'registered broker')}",
     }
     _print_pairs(console, pairs)
+    if topic is not None and (whole := str(TopicName.expand(topic))) != request.topic:
+        console.print(plain(f"{whole} is in this bundle, and has the owner that this lookup got."), soft_wrap=True)
     _print_seen(console, watched.seen)
     print_explanation(console, watched.explanation)
     if watched.dice is not None and watched.rolls is not None:

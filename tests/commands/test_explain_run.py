@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import astuple
+from itertools import count
 from pathlib import Path
 
 import pytest
 
+from lookup.model.bundles import BundleRange, topic_hash
 from tests.api.run_folders import evaluated, generated
 from tests.commands.projects import Run
 
@@ -29,6 +32,24 @@ def test_a_decision_is_taken_apart(lookup: Run, run: Path) -> None:
     assert "Dice: 0." in ran.out
     assert ran.out.endswith("The decision was taken once more by the engine and equals what the run recorded.\n")
     assert "replaying rack over east once more" in ran.err
+
+
+def test_a_decision_for_another_topic_of_the_bundle_says_so(lookup: Run, run: Path) -> None:
+    """The owner of a topic is that of its bundle, which a lookup of any of its topics decided."""
+    words = ("explain", run, "--master", "none", "--format")
+    first = json.loads(lookup(*words, "json", "--decision", "east/rack/1/0").out)
+    topic, bundle = first["request"]["topic"], first["request"]["bundle"]
+    namespace, _, ends = bundle.rpartition("/")
+    names = (f"persistent://{namespace}/beside-{number}" for number in count())
+    beside = next(name for name in names if topic_hash(name) in range(*astuple(BundleRange.parse(ends))))
+    flags = ("table", "--policy", "rack", "--at", first["at"], "--topic")
+
+    ran, other = lookup(*words, *flags, topic), lookup(*words, *flags, beside)
+
+    assert f"topic:      {topic}\n" in ran.out
+    assert "is in this bundle" not in ran.out
+    assert f"topic:      {topic}\n" in other.out
+    assert f"{beside} is in this bundle, and has the owner that this lookup got." in other.out
 
 
 def test_a_cycle_names_figures_and_settings(lookup: Run, run: Path) -> None:
