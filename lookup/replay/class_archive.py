@@ -1,4 +1,4 @@
-"""Keep an archive of Spark's classes in the user's cache, with which its JVM starts in about half the time.
+"""Keep an archive of Spark's classes in the user's cache, with which its JVM starts sooner.
 
 Java reads, checks and links some twenty thousand classes at each start of Spark. An archive holds them as they are in
 memory afterwards. It fits one Java and one pyspark only, and Java passes over one that does not fit. The first process
