@@ -172,7 +172,7 @@ def test_output_that_workers_do_not_share_is_refused(cluster: Standalone, sample
 
 
 def test_log_that_workers_lack_is_refused(cluster: Standalone, sample: Path, tmp_path: Path) -> None:
-    """A log that only this machine has is refused before it is read, and each worker and the path are named."""
+    """Tables that only this machine has are refused before they are read, and each worker and path are named."""
     if not cluster.is_apart:
         pytest.skip("workers share all folders of this machine: it allows no mount namespaces")
     here = cluster.private / "sample"
@@ -183,7 +183,9 @@ def test_log_that_workers_lack_is_refused(cluster: Standalone, sample: Path, tmp
     assert (done.returncode, done.stdout) == (2, "")
     for worker in cluster.workers:
         assert f"worker {worker.name} " in done.stderr
-    assert f"cannot read {here / 'lookups'}: " in done.stderr
+    for table in ("lookups", "ownership"):
+        assert f"cannot read {here / table}: " in done.stderr
+    assert f"cannot read {here / 'brokers'}: " not in done.stderr
     assert "reading" not in done.stderr
 
 
