@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pyspark
@@ -51,14 +52,15 @@ def archive_of() -> Path | None:
 
     Behind it comes the size: Java ends in a crash if one was cut short.
     """
-    java = _java()
-    if os.environ.get(SWITCH) == "off" or java is None or " " in str(_cache()):
+    java, cache = _java(), _cache()
+    # Options of Java are cut at blanks.
+    if os.environ.get(SWITCH) == "off" or java is None or cache is None or " " in str(cache):
         return None
     # Written by the build of a Java: its version and its maker.
     release = java.parent.parent / "release"
-    told = release.read_text(errors="replace") if release.exists() else str(java.stat().st_mtime_ns)
-    of = "\n".join((str(java), told, pyspark.__version__, *pyspark.__path__))
-    return _cache() / f"spark-{hashlib.blake2b(of.encode(), digest_size=8).hexdigest()}"
+    build = release.read_text(errors="replace") if release.exists() else str(java.stat().st_mtime_ns)
+    of = "\n".join((str(java), build, pyspark.__version__, *pyspark.__path__))
+    return cache / f"spark-{hashlib.blake2b(of.encode(), digest_size=8).hexdigest()}"
 
 
 def finished_archive() -> Path | None:
@@ -67,10 +69,12 @@ def finished_archive() -> Path | None:
     if prefix is None:
         return None
     for path in sorted(prefix.parent.glob(f"{prefix.name}-*.jsa")):
-        about = path.stat()
-        # Its code runs with our rights.
-        if path.name == archive_name(prefix, about.st_size) and about.st_uid == os.getuid():
-            return path
+        # Another process may remove it just now.
+        with suppress(OSError):
+            about = path.stat()
+            # Its code runs with our rights.
+            if path.name == archive_name(prefix, about.st_size) and about.st_uid == os.getuid():
+                return path
     return None
 
 
@@ -109,17 +113,22 @@ def _make_apart() -> None:
     prefix = archive_of()
     if prefix is None or finished_archive() is not None or is_being_made(prefix):
         return
-    prefix.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     nice = ["nice", "-n", "19"] if shutil.which("nice") else []
     command = [*nice, sys.executable, "-m", "lookup.replay.class_archiving"]
-    subprocess.Popen(command, start_new_session=True, cwd=prefix.parent, **quiet)  # type: ignore[call-overload]  # a dictionary of files
+    # A cache that cannot be written is no reason to trouble who has got his results.
+    with suppress(OSError):
+        prefix.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        subprocess.Popen(command, start_new_session=True, cwd=prefix.parent, **quiet)  # type: ignore[call-overload]  # files by name
 
 
-def _cache() -> Path:
-    """Return the user's folder for what can be made again."""
+def _cache() -> Path | None:
+    """Return the user's folder for what can be made again, None if the user has no home."""
     base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "pulsar-lookup"
+    try:
+        return (Path(base) if base else Path.home() / ".cache") / "pulsar-lookup"
+    except RuntimeError:
+        return None
 
 
 def _java() -> Path | None:

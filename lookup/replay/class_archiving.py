@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ __all__ = ["main"]
 
 #: Archives that are kept, of the latest versions, and what one may take, bytes; it takes some 150 MB.
 _KEPT, _LARGEST = 2, 400_000_000
+_MONTH_S = 30 * 86_400.0
 
 
 def main() -> int:
@@ -31,12 +33,18 @@ def main() -> int:
         _dump(draft)
         size = draft.stat().st_size if draft.exists() else 0
         if not 0 < size <= _LARGEST:
+            # A Java that makes none is asked again when the mark is old, a month from now.
+            later = time.time() + _MONTH_S
+            os.utime(mark, (later, later))
             return 1
         draft.replace(prefix.with_name(archive_name(prefix, size)))
         _prune(prefix.parent)
+        mark.unlink()
+    except BaseException:
+        mark.unlink(missing_ok=True)
+        raise
     finally:
         draft.unlink(missing_ok=True)
-        mark.unlink(missing_ok=True)
     return 0
 
 

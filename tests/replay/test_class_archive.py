@@ -5,12 +5,20 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from lookup.replay import class_archiving
-from lookup.replay.class_archive import SWITCH, archive_name, archive_of, finished_archive, java_options
+from lookup.replay.class_archive import (
+    SWITCH,
+    archive_name,
+    archive_of,
+    finished_archive,
+    is_being_made,
+    java_options,
+)
 
 #: Starts Spark, with `-Xshare:on` in place of `auto` if there is an archive: Java then ends if it does not fit.
 _START = """
@@ -118,3 +126,31 @@ def test_only_one_process_makes_an_archive(tmp_path: Path, monkeypatch: pytest.M
     os.utime(making, (1.0, 1.0))
     assert class_archiving.main() == 0
     assert [path.name for path in prefix.parent.iterdir()] == [archive_name(prefix, 1)]
+
+
+def test_a_java_that_makes_no_archive_is_left_alone_for_a_month(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else every command would leave a process behind that tries once more."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    prefix = archive_of()
+    if prefix is None:
+        pytest.skip("there is no Java")
+    monkeypatch.setattr(class_archiving, "_dump", lambda draft: None)
+
+    assert class_archiving.main() == 1
+    (mark,) = prefix.parent.iterdir()
+    assert 29 * 86_400 < mark.stat().st_mtime - time.time() < 31 * 86_400
+    assert is_being_made(prefix)
+
+
+def test_without_a_home_no_archive_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user of a container may have none."""
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", _no_home)
+
+    assert (archive_of(), java_options()) == (None, "")
+
+
+def _no_home() -> Path:
+    raise RuntimeError("no home")
