@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -139,7 +140,7 @@ def _print_cycle(console: Console, explained: CycleExplained) -> None:
     if outcome.over is not None and outcome.excess is not None:
         above = f"{quantity(outcome.over, 'broker')} above what is tolerated, the farthest by {outcome.excess:.4f}"
         shown.append(above if outcome.over else "no broker above what is tolerated")
-    settings = (f"{key} {value}" for key, value in explained.settings.items())
+    settings = (f"{key} {json.dumps(value)}" for key, value in explained.settings.items())
     pairs = {
         "cluster": name.cluster,
         "policy": f"{name.policy}, seed {name.seed}",
@@ -148,8 +149,12 @@ def _print_cycle(console: Console, explained: CycleExplained) -> None:
         "figures": ", ".join(shown) or "none",
         "settings": ", ".join(settings),
     }
-    by_broker = {key: kept for key, kept in explained.memory.items() if isinstance(kept, Mapping) and kept}
-    pairs |= {key: _figure(kept) for key, kept in explained.memory.items() if not isinstance(kept, Mapping)}
+    by_broker = {
+        _remembered(key, None)[0]: {broker: _remembered(key, value)[1] for broker, value in kept.items()}
+        for key, kept in explained.memory.items()
+        if isinstance(kept, Mapping) and kept
+    }
+    pairs |= dict(_remembered(key, kept) for key, kept in explained.memory.items() if not isinstance(kept, Mapping))
     _print_pairs(console, pairs)
     _print_seen(console, explained.seen, by_broker)
     for unload in report.accepted[:_SHOWN_UNLOADS]:
@@ -163,6 +168,12 @@ def _print_cycle(console: Console, explained: CycleExplained) -> None:
     for line in _about_edits(explained):
         console.print(plain(line), soft_wrap=not console.is_terminal)
     _print_agreement(console, explained.difference, "cycle")
+
+
+def _remembered(key: str, kept: object) -> tuple[str, str]:
+    """Return the name and the text of what a shedder remembers: instants, in µs, as times."""
+    name = key.removesuffix("_us")
+    return name, time_text(kept) if name != key and isinstance(kept, int) else _figure(kept)
 
 
 def _about_edits(explained: CycleExplained) -> Iterator[str]:
