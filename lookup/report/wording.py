@@ -38,7 +38,7 @@ _MEANINGS: Mapping[Word, str] = {
     "better": "the whole interval of the difference is on the good side",
     "worse": "the whole interval of the difference is on the bad side",
     "equivalent": "the interval, widened by the fidelity gap, lies within the margin, or all figures are the same",
-    "inconclusive": "this log cannot tell; the reason says why",
+    "inconclusive": "the interval reaches to both sides, or rests on too few observations; the reason says which",
 }
 _NOT_JUDGED = "there is no interval, or no figure to compare; the reason says why"
 #: Metrics that count some of what another counts; those of a metric's keys are found by their names.
