@@ -1,7 +1,7 @@
 """BUNDLES of a large cluster: read by the tasks of a replay, in turns with a Spark job that adds up the same figures.
 
-Both read the same file in one session, whole: the rival parses the JSON of each row and groups by bundle, as whoever
-wants the traffic of bundles would; ours checks every row and writes it as numbers, a part for each day. Then a whole
+Both read the same file in one session, whole: the rival parses the JSON of each row and groups by bundle, to get the
+traffic of each; ours checks every row and writes it as numbers, a part for each day. Then a whole
 evaluation by the same table, of which the driver's memory is looked at.
 """
 

@@ -114,7 +114,7 @@ def _broker_reports(tables: Tables, cluster: str, roster: Roster) -> BrokerRepor
     shares = tables.of("loads", cluster)
 
     def numbers(column: str, names: Sequence[str | None]) -> Codes:
-        """Return roster numbers, -1 for a broker that nobody registered."""
+        """Return roster numbers, -1 for a broker that was never registered."""
         found = (None if name is None else roster.number(name) for name in names)
         return short_codes(-1 if number is None else number for number in found)
 

@@ -49,6 +49,16 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture
+def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the name that an archive has in a cache in which there is none."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    found = archive_of()
+    if found is None:
+        pytest.skip("there is no Java")
+    return found
+
+
 @pytest.mark.spark
 def test_an_archive_is_made_once_and_fits(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One file and nothing beside it, from which Java starts; it is not made a second time."""
@@ -80,13 +90,9 @@ def test_an_archive_that_does_not_fit_is_passed_over(cache: Path, tmp_path: Path
 
 
 def test_without_an_archive_or_with_it_switched_off_java_starts_as_ever(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    prefix: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No option is given; nor is one for the archive of another user."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    prefix = archive_of()
-    if prefix is None:
-        pytest.skip("there is no Java")
     assert java_options() == ""
     prefix.parent.mkdir()
     archive = prefix.with_name(archive_name(prefix, 0))
@@ -111,12 +117,8 @@ def test_archives_of_earlier_versions_are_removed(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["spark-a.jsa", "spark-b.jsa"]
 
 
-def test_only_one_process_makes_an_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_one_process_makes_an_archive(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While another one does nothing is started; what was left behind long ago does not count."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    prefix = archive_of()
-    if prefix is None:
-        pytest.skip("there is no Java")
     monkeypatch.setattr(class_archiving, "_dump", lambda draft: draft.write_bytes(b"x"))
     prefix.parent.mkdir()
     making = prefix.with_suffix(".making")
@@ -128,14 +130,8 @@ def test_only_one_process_makes_an_archive(tmp_path: Path, monkeypatch: pytest.M
     assert [path.name for path in prefix.parent.iterdir()] == [archive_name(prefix, 1)]
 
 
-def test_a_java_that_makes_no_archive_is_left_alone_for_a_month(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_java_that_makes_no_archive_is_left_alone_for_a_month(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else every command would leave a process behind that tries once more."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    prefix = archive_of()
-    if prefix is None:
-        pytest.skip("there is no Java")
     monkeypatch.setattr(class_archiving, "_dump", lambda draft: None)
 
     assert class_archiving.main() == 1

@@ -79,8 +79,10 @@ def test_reports_of_known_brokers_become_columns() -> None:
 
 def test_what_only_some_reports_tell_is_a_column_with_gaps() -> None:
     """NaN where a row is silent, 0 for a resource beside others; what no row tells is no column."""
-    told = '{"cpu":{"usage":30,"limit":100},"msgRateIn":2.5,"maxResourceUsage":0.3,"msgThroughputEMA":7,"topics":null}'
-    columns = broker_numbers([(NOON, "a:1", reported_load(text)) for text in (told, "{}")], Roster([Broker("a:1")]))
+    partial = (
+        '{"cpu":{"usage":30,"limit":100},"msgRateIn":2.5,"maxResourceUsage":0.3,"msgThroughputEMA":7,"topics":null}'
+    )
+    columns = broker_numbers([(NOON, "a:1", reported_load(text)) for text in (partial, "{}")], Roster([Broker("a:1")]))
     found = {name: [str(value) for value in columns[name].tolist()] for name in columns if name not in ("ts", "broker")}
 
     assert found == {
