@@ -33,6 +33,8 @@ class Measured:
     #: of the JVM, resident
     java_bytes: int
     output: str
+    #: of the one Python process that held the most, resident, mapped files included
+    largest_bytes: int = 0
 
 
 def run_measured(
@@ -69,7 +71,7 @@ def run_measured(
             sampler.stop()
     if process.returncode not in allowed:
         raise SystemExit(f"{' '.join(arguments)} ended with {process.returncode}:\n{output[-3000:]}")
-    return Measured(seconds, sampler.python_bytes, sampler.java_bytes, output)
+    return Measured(seconds, sampler.python_bytes, sampler.java_bytes, output, sampler.largest_bytes)
 
 
 class _Sampler(threading.Thread):
@@ -81,6 +83,7 @@ class _Sampler(threading.Thread):
         self._ended = threading.Event()
         self.python_bytes = 0
         self.java_bytes = 0
+        self.largest_bytes = 0
 
     def run(self) -> None:
         while not self._ended.wait(_PERIOD_S):
@@ -101,6 +104,8 @@ class _Sampler(threading.Thread):
             kind, size = _size_of(process)
             if kind:
                 sums[kind] += size
+            if kind == "python":
+                self.largest_bytes = max(self.largest_bytes, _peak(process.pid))
         self.python_bytes = max(self.python_bytes, sums["python"])
         self.java_bytes = max(self.java_bytes, sums["java"])
 
@@ -117,5 +122,16 @@ def _size_of(process: psutil.Process) -> tuple[str, int]:
 
 
 def _pss(pid: int) -> int:
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    return next((int(line.split()[1]) * _KIB for line in lines if line.startswith("Pss:")), 0)
+    return _kib_of(Path(f"/proc/{pid}/smaps_rollup"), "Pss:") * _KIB
+
+
+def _peak(pid: int) -> int:
+    """Return the most that a process has held so far, bytes; 0 if it has ended."""
+    try:
+        return _kib_of(Path(f"/proc/{pid}/status"), "VmHWM:") * _KIB
+    except OSError:
+        return 0
+
+
+def _kib_of(path: Path, name: str) -> int:
+    return next((int(line.split()[1]) for line in path.read_text().splitlines() if line.startswith(name)), 0)

@@ -20,7 +20,7 @@ from lookup.replay.plan import new_manager
 from lookup.replay.records import RunName
 from lookup.replay.run import prepare
 from lookup.replay.shared import SharedReplay
-from lookup.replay.walk import walk_days
+from lookup.replay.walk import walk_slices
 from lookup.replay.work import WorkDir
 from lookup.settings.evaluation import EvaluationFile
 
@@ -68,10 +68,10 @@ def replay_again(
     kind = SharedReplay if run.is_shared else ExclusiveReplay
     replay = kind(cluster, run, policy, seed=seed, work=work, manager=manager)
     progress(f"replaying {policy.name} over {cluster.name} once more")
-    for ticks in walk_days(cluster, run, work):
+    for ticks in walk_slices(cluster, run, work):
         due = [tick for tick in ticks if tick.start_us <= again.until_us]
         if due:
-            replay.day(due)
+            replay.take(due)
         if len(due) < len(ticks):
             break
     return replay

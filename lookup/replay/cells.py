@@ -1,4 +1,4 @@
-"""Hold counts: rows of a day by what no policy changes, groups of lookups, and broker-time by balance cell."""
+"""Hold counts: rows of a slice by what no policy changes, groups of lookups, and broker-time by balance cell."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO
 from lookup.model.batch import Cells
-from lookup.replay.days import DayRows
+from lookup.replay.days import SliceRows
 from lookup.replay.grouping import column_keys, ranges
 from lookup.replay.plan import ClusterPlan, RunPlan
 
@@ -26,7 +26,7 @@ _MANY_ROWS = 1 << 17
 
 @dataclass(frozen=True, eq=False)
 class RowCounts:
-    """Lookups of some rows of a day by atom, logged broker and client class; columns of shape (n_groups,)."""
+    """Lookups of some rows of a slice by atom, logged broker and client class; columns of shape (n_groups,)."""
 
     n_clients: int
     atom: Ints
@@ -52,8 +52,8 @@ class RowCounts:
         return atom, logged, lookups
 
 
-def count_rows(cluster: ClusterPlan, rows: DayRows, span: slice) -> RowCounts:
-    """Count some rows of a day, at least one, once for all policies."""
+def count_rows(cluster: ClusterPlan, rows: SliceRows, span: slice) -> RowCounts:
+    """Count some rows of a slice, at least one, once for all policies."""
 
     def count() -> RowCounts:
         """Count them now."""
@@ -67,7 +67,7 @@ def count_rows(cluster: ClusterPlan, rows: DayRows, span: slice) -> RowCounts:
     return rows.once(("counts", span.start, span.stop), count)
 
 
-def rows_of_atoms(rows: DayRows, span: slice, atoms: Ints) -> NDArray[np.int32]:
+def rows_of_atoms(rows: SliceRows, span: slice, atoms: Ints) -> NDArray[np.int32]:
     """Return the rows of some atoms by their places in a span, in the order of (atom, row).
 
     The rows of a span are put in that order once for all policies; which atoms change hands differs between them.
@@ -88,7 +88,7 @@ def rows_of_atoms(rows: DayRows, span: slice, atoms: Ints) -> NDArray[np.int32]:
     return chosen
 
 
-def weights_of(rows: DayRows, span: slice) -> Floats | float:
+def weights_of(rows: SliceRows, span: slice) -> Floats | float:
     """Return the weight of some rows in micro-units, one number if all have the same."""
     constant = rows.constant("weight")
     return rows.column("weight", span) if constant is None else float(constant)

@@ -1,8 +1,9 @@
 """Write the rows of one task in parts, and put the parts of a day together in the total order (ts, seq, file, row).
 
 A part holds some rows of one table, cluster and day in order of (ts, seq, row), in the codes of the task that wrote it;
-with the part come the maps that make these the cluster's. A day is made in the memory of the task that replays it, once
-for all policies of that task; everything downstream walks or gathers its columns.
+with the part come the maps that make these the cluster's. A day, or a slice of a busy one (`slices.py`), is made in the
+memory of the task that replays it, once for all policies of that task; everything downstream walks or gathers its
+columns.
 """
 
 from __future__ import annotations
@@ -19,7 +20,20 @@ from numpy.typing import NDArray
 from lookup.model.documents import TableName
 from lookup.replay.work import WorkDir
 
-__all__ = ["DayRows", "Part", "PartWriter", "WrittenPart", "day_rows", "days_of", "joined", "narrowed", "standing"]
+__all__ = [
+    "Part",
+    "PartSlice",
+    "PartWriter",
+    "SliceRows",
+    "WrittenPart",
+    "day_rows",
+    "days_of",
+    "joined",
+    "narrowed",
+    "order_of",
+    "rows_of",
+    "standing",
+]  # fmt: skip
 
 _DAY_US = 86_400_000_000
 #: Rows a writer holds before it writes them; row groups of about a million are written as they come.
@@ -42,6 +56,7 @@ class WrittenPart:
     name: str
     #: days since the epoch
     day: int
+    rows: int
     first: tuple[int, int]
     last: tuple[int, int]
 
@@ -103,7 +118,7 @@ class PartWriter:
             # Steps too wide for 64 bits wrap around, and do so once more when they are added up.
             written |= {key: np.diff(written[key], prepend=written[key][:1]) for key in _STEPPED if key in written}
             self._work.write(name, {key: narrowed(values) for key, values in written.items()}, constants)
-            self.parts.append(WrittenPart(name, day, first, last))
+            self.parts.append(WrittenPart(name, day, len(columns["ts"]), first, last))
         self._held, self._rows = {}, 0
 
 
@@ -135,8 +150,8 @@ def narrowed(values: NDArray[Any]) -> NDArray[Any]:
     return values.astype(next(holding, values.dtype), copy=False)
 
 
-class DayRows:
-    """The demand of one cluster and day in total order; columns of shape (n_rows,).
+class SliceRows:
+    """The rows of one cluster and slice in total order; columns of shape (n_rows,).
 
     A column that holds one value only is kept as that value.
     """
@@ -172,9 +187,9 @@ class DayRows:
         """Return the one value of a column, None if it varies."""
         return self._constants.get(name)
 
-    def after(self, row: int) -> DayRows:
+    def after(self, row: int) -> SliceRows:
         """Return the rows from one on, as copies: what came before need not be kept."""
-        return DayRows({name: values[row:].copy() for name, values in self._columns.items()}, self._constants)
+        return SliceRows({name: values[row:].copy() for name, values in self._columns.items()}, self._constants)
 
     @property
     def names(self) -> frozenset[str]:
@@ -182,19 +197,44 @@ class DayRows:
         return frozenset((*self._columns, *self._constants))
 
     def once(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
-        """Return the result of `make`, kept under a key: the policies that share a day share it as well."""
+        """Return the result of `make`, kept under a key: the policies that share a slice share it as well."""
         if key not in self._made:
             self._made[key] = make()
         return cast("_Made", self._made[key])
 
 
-class _Read:
-    """A part as its task wrote it, and its values in the cluster's codes."""
+@dataclass(frozen=True, slots=True)
+class PartSlice:
+    """Rows [low, high) of a part, at least one, and the (ts, seq) of the first and the last of them."""
 
-    def __init__(self, work: WorkDir, part: Part) -> None:
-        self._columns, self._constants = work.read(part.written.name)
-        self._first = dict(zip(_STEPPED, part.written.first, strict=True))
-        self._maps = part.codes
+    part: Part
+    low: int
+    high: int
+    first: tuple[int, int]
+    last: tuple[int, int]
+
+    @classmethod
+    def whole(cls, part: Part) -> PartSlice:
+        """Return all rows of a part."""
+        return cls(part, 0, part.written.rows, part.written.first, part.written.last)
+
+
+def order_of(work: WorkDir, part: Part) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return ts and seq of every row of a part, in their order."""
+    read = _Read(work, PartSlice.whole(part))
+    ts, seq = (np.empty(len(read), dtype=np.int64) for _ in _STEPPED)
+    for name, target in zip(_STEPPED, (ts, seq), strict=True):
+        read.write_to(target, name)
+    return ts, seq
+
+
+class _Read:
+    """Rows of a part as its task wrote them, and their values in the cluster's codes."""
+
+    def __init__(self, work: WorkDir, piece: PartSlice) -> None:
+        self._columns, self._constants = work.read(piece.part.written.name, slice(piece.low, piece.high))
+        self._first = dict(zip(_STEPPED, piece.first, strict=True))
+        self._maps = piece.part.codes
 
     def __len__(self) -> int:
         return len(self._columns["ts"])
@@ -223,6 +263,8 @@ class _Read:
             target[:] = constant
         elif name in _STEPPED:
             np.cumsum(self._columns[name], dtype=np.int64, out=target)
+            # Without the step to the first of these rows; arrays wrap around, as the steps did.
+            target -= target[0]
             target += self._first[name]
         elif codes is None:
             target[:] = self._columns[name]
@@ -231,11 +273,16 @@ class _Read:
             np.take(codes.astype(target.dtype, copy=False), self._columns[name], out=target, mode="wrap")
 
 
-def day_rows(work: WorkDir, parts: Sequence[Part]) -> DayRows:
+def day_rows(work: WorkDir, parts: Sequence[Part]) -> SliceRows:
     """Put the parts of one cluster and day together."""
-    read = [_Read(work, part) for part in parts]
+    return rows_of(work, [PartSlice.whole(part) for part in parts])
+
+
+def rows_of(work: WorkDir, pieces: Sequence[PartSlice]) -> SliceRows:
+    """Put pieces of one cluster together, at least one, in order of their parts."""
+    read = [_Read(work, piece) for piece in pieces]
     # Parts come in order of their files, which breaks ties; so parts that do not overlap need no sort.
-    is_ordered = all(before.written.last <= after.written.first for before, after in pairwise(parts))
+    is_ordered = all(before.last <= after.first for before, after in pairwise(pieces))
     values = {name: {part.constant(name) for part in read} for name in read[0].names}
     constants = {name: value for name, (value, *others) in values.items() if value is not None and not others}
     unused = {*constants, *(("seq",) if is_ordered else ())}
@@ -254,18 +301,18 @@ def day_rows(work: WorkDir, parts: Sequence[Part]) -> DayRows:
         # lexsort is stable, so file and row break what ties are left.
         order = np.lexsort((columns["ts"],) if seq is None else (seq, columns["ts"]))
         columns = {name: column[order] for name, column in columns.items()}
-    return DayRows(columns, constants)
+    return SliceRows(columns, constants)
 
 
-def standing(rows: DayRows, name: str) -> DayRows:
+def standing(rows: SliceRows, name: str) -> SliceRows:
     """Return the last row of each value of a column, in order."""
     everything = slice(0, len(rows))
     _, from_end = np.unique(rows.column(name, everything)[::-1], return_index=True)
     kept = np.sort(len(rows) - 1 - from_end)
-    return DayRows({column: rows.column(column, everything)[kept] for column in rows.names}, {})
+    return SliceRows({column: rows.column(column, everything)[kept] for column in rows.names}, {})
 
 
-def joined(days: Sequence[DayRows]) -> DayRows:
+def joined(days: Sequence[SliceRows]) -> SliceRows:
     """Return the rows of several days, in order of time, as one; days of one table, of no rows if there are none."""
     if len(days) == 1:
         return days[0]
@@ -273,4 +320,4 @@ def joined(days: Sequence[DayRows]) -> DayRows:
     columns = {
         name: np.concatenate([rows.column(name, slice(None)) for rows in days]) if days else _NO_TS for name in names
     }
-    return DayRows(columns, {})
+    return SliceRows(columns, {})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -22,10 +22,12 @@ from lookup.errors import InputError
 from lookup.logs.sources import list_log, share_out
 from lookup.model.quoting import quantity
 from lookup.replay.coding import CodingPlan, Share
-from lookup.replay.days import Part, day_rows
+from lookup.replay.days import Part, SliceRows, rows_of
 from lookup.replay.shares import Coded, code_share
+from lookup.replay.slices import slices_of_day
 from lookup.replay.vocabulary import ClusterWords, merge_words, recoding_of
 from lookup.replay.work import WorkDir
+from lookup.settings.evaluation import SLICE_ROWS
 
 __all__ = ["ClusterDemand", "Demand", "read_demand"]
 
@@ -117,7 +119,7 @@ def _coded(item: tuple[int, Sequence[object]], *, plan: CodingPlan, work: WorkDi
 
 
 def _counted(words: ClusterWords, shares: Sequence[Share], plan: CodingPlan, work: WorkDir) -> ClusterDemand:
-    """Count the rows of one cluster, a day at a time."""
+    """Count the rows of one cluster, a slice at a time."""
     days: dict[int, list[Part]] = {}
     for share in shares:
         recoding = recoding_of(words, share, {})
@@ -128,8 +130,7 @@ def _counted(words: ClusterWords, shares: Sequence[Share], plan: CodingPlan, wor
     clients = words.extras.get("client", ())
     by_client = np.zeros(len(clients), dtype=np.int64)
     gaps: list[Ints] = []
-    for _, parts in sorted(days.items()):
-        rows = day_rows(work, parts)
+    for rows in chain.from_iterable(_slices(parts, words.cluster, plan, work) for _, parts in sorted(days.items())):
         everything = slice(0, len(rows))
         atoms = rows.column("atom", everything).astype(np.int64)
         ticks.append(np.unique(rows.ts // plan.tick_us * plan.tick_us, return_counts=True))
@@ -146,6 +147,14 @@ def _counted(words: ClusterWords, shares: Sequence[Share], plan: CodingPlan, wor
         {name: int(count) for name, count in zip(clients, by_client.tolist(), strict=True) if name is not None},
         float(np.median(gap)) if len(gap) else None,
     )
+
+
+def _slices(parts: Sequence[Part], cluster: str, plan: CodingPlan, work: WorkDir) -> Iterator[SliceRows]:
+    """Yield the rows of one day, so many at a time as a replay holds unless its settings say otherwise."""
+    first, last = min(part.written.first for part in parts)[0], max(part.written.last for part in parts)[0]
+    grid = np.arange(first // plan.tick_us * plan.tick_us, last + 1, plan.tick_us)
+    for cut in slices_of_day(work, [parts], grid, most_rows=SLICE_ROWS, cluster=cluster):
+        yield rows_of(work, cut.tables[0])
 
 
 def _gaps(ts: Ints, keys: Ints) -> Ints:

@@ -1,7 +1,7 @@
 """Divide the runs of an evaluation among tasks.
 
-Every task puts the days of its cluster together once, counts their rows once, and shows them to all its runs: few tasks
-do the least work, more keep all cores busy.
+Every task puts the slices of its cluster together once, counts their rows once, and shows them to all its runs: few
+tasks do the least work, more keep all cores busy.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ _Share = tuple[int, Sequence[PolicyRun]]
 def divide(sizes: Sequence[int], costs: Costs, seeds: Sequence[int], *, cores: int) -> tuple[TaskRuns, ...]:
     """Return the tasks for every policy and seed in every cluster, the longest first.
 
-    Of three divisions the one that ends first counts: each cluster is one task; clusters fill one core after another, and
-    runs that are too much for a core are left to the next; or tasks grow shorter and shorter, so that a core whose runs
-    took longer than estimated gets fewer of the last ones. They end at the mean of what they do if estimates are right,
-    and if each policy in turn takes twice as long.
+    Of three divisions the one that ends first counts: each cluster is one task; clusters fill one core after another,
+    and runs that are too much for a core are left to the next; or tasks grow shorter and shorter, so that a core whose
+    runs took longer than estimated gets fewer of the last ones. When they end is a mean: of the end if estimates are
+    right, and of the ends if each policy in turn takes twice as long.
 
     Args:
         sizes: size of each cluster, in any unit to which time is proportional.
@@ -87,9 +87,7 @@ def divide(sizes: Sequence[int], costs: Costs, seeds: Sequence[int], *, cores: i
     estimates = [costs, *(costs.slower(policy) for policy in range(len(costs.policies)))]
     candidates = [_longest_first(shares, sizes, costs) for shares in divisions]
     # If several end at the same time the first: whole clusters are prepared once.
-    return min(
-        candidates, key=lambda tasks: sum(end_of(tasks, sizes, estimate, cores=cores) for estimate in estimates)
-    )
+    return min(candidates, key=lambda tasks: sum(end_of(tasks, sizes, estimate, cores=cores) for estimate in estimates))
 
 
 def end_of(tasks: Sequence[TaskRuns], sizes: Sequence[int], costs: Costs, *, cores: int) -> float:

@@ -18,9 +18,9 @@ from lookup.engine.manager import LoadManager
 from lookup.engine.ownership import OwnerChange
 from lookup.engine.policy import Policy
 from lookup.replay.counted import Counted
-from lookup.replay.days import DayRows
+from lookup.replay.days import SliceRows
 from lookup.replay.grouping import occurring
-from lookup.replay.loads import AtomLoads, BrokerLoads, Demand
+from lookup.replay.loads import AtomLoads, BrokerLoads, Demand, Span, outlive
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.records import Cycle, OwnerInterval, OwnerIntervals
 from lookup.replay.tally import ChangeRecord, OwnerTally
@@ -106,7 +106,9 @@ class ExclusiveReplay(PolicyWalk):
         self._settles_at_once = self._has_usage or self._reports.is_kept or policy.shedder is not None
         self._instant: _GridInstant | None = None
         #: rows since the last grid instant
-        self._spans: list[tuple[DayRows, int, int]] = []
+        self._spans: list[Span] = []
+        #: of the load that the policy sees, or will see
+        self._demand: Demand | None = None
         self._tally = OwnerTally(cluster, run, self._cells)
         self._changes: list[ChangeRecord] = []
         #: number of the event that took a bundle from its last owner, by bundle; -1 if the policy's shedder did
@@ -115,10 +117,10 @@ class ExclusiveReplay(PolicyWalk):
         #: whether the current tick is after the warm-up
         self._is_scored = False
 
-    def day(self, ticks: Sequence[Tick]) -> None:
-        """Replay the ticks of one day."""
-        # The load of yesterday's last grid instant may still be asked for.
-        self._brokers.begin_day(ticks[0].reports, ticks[0].start_us - self._run.tick_us)
+    def take(self, ticks: Sequence[Tick]) -> None:
+        """Replay the ticks of one slice."""
+        # The load of the last grid instant before may still be asked for.
+        self._brokers.begin_slice(ticks[0].reports, ticks[0].start_us - self._run.tick_us)
         for tick in ticks:
             self._tick_number = tick.number
             self._is_scored = tick.start_us >= self._scored_from
@@ -134,7 +136,14 @@ class ExclusiveReplay(PolicyWalk):
                 self._add_time(tick)
                 self._tally.end(tick.low, tick.high)
             self.decisions.extend(self.manager.take_decisions())
-        self._tally.end_day(ticks[-1].rows)
+        self._end_slice(ticks[-1].rows)
+
+    def _end_slice(self, rows: SliceRows) -> None:
+        """Settle what needs the rows of a slice, so that they need not be held beside those of the next."""
+        self._tally.end_slice(rows)
+        self._settle_load()
+        self._loads.end_slice(rows)
+        outlive(rows, [self._spans, *(() if self._demand is None else (self._demand.spans,))])
 
     def _take_events(self, tick: Tick) -> None:
         """Take in what happens at the start of a tick, in the order that `timeline.py` gives."""
@@ -186,8 +195,8 @@ class ExclusiveReplay(PolicyWalk):
     def _grid_instant(self, tick: Tick) -> None:
         self._loads.close_cell(tick.start_us)
         if self._sees_load or self._settles_at_once:
-            demand = Demand(self._cluster, self._spans, self._run.tick_us / MICRO)
-            self._instant = _GridInstant(tick.start_us, self._atoms.owners.copy(), demand)
+            self._demand = Demand(self._cluster, self._spans, self._run.tick_us / MICRO)
+            self._instant = _GridInstant(tick.start_us, self._atoms.owners.copy(), self._demand)
         self._spans = []
         if self._settles_at_once:
             self._settle_load()
@@ -236,7 +245,7 @@ class ExclusiveReplay(PolicyWalk):
                 self._follow(row)
 
     def _follow(self, row: int) -> None:
-        """Note the changes of ownership the manager made, which hold from a row of the day on."""
+        """Note the changes of ownership the manager made, which hold from a row of the slice on."""
         for change in self.manager.take_changes():
             if change.bundle in self._bundles:
                 self._note(change, row)

@@ -60,8 +60,8 @@ class FactsWalk(ClusterWalk):
         #: start, lookups and registered brokers of every tick with lookups
         self._busy: list[tuple[int, int, int]] = []
 
-    def day(self, ticks: Sequence[Tick]) -> None:
-        """Gather the facts of one day."""
+    def take(self, ticks: Sequence[Tick]) -> None:
+        """Gather the facts of one slice."""
         for tick in ticks:
             if tick.events.registry is not None:
                 self._registry.apply(tick.events.registry)
@@ -77,7 +77,8 @@ class FactsWalk(ClusterWalk):
                 self._logged.begin(tick.rows, tick.start_us, self._registry.epoch)
                 self._logged.end(tick.low, tick.high)
         if self._logged is not None:
-            self._logged.end_day(ticks[-1].rows)
+            self._logged.end_slice(ticks[-1].rows)
+        self._floor.end_slice()
 
     def _count_induced(self, tick: Tick) -> int:
         """Return how many rows of a tick come soon after their bundle lost its owner."""
@@ -161,6 +162,11 @@ class _Floor:
         self._registered |= registered
         if tick.high > tick.low:
             self._weights.append(tick.rows.column("weight", slice(tick.low, tick.high)))
+
+    def end_slice(self) -> None:
+        """Copy the weights of the open cell, so that the rows they come from need not be held."""
+        if self._weights:
+            self._weights = [np.concatenate(self._weights)]
 
     def sums(self) -> tuple[float, float]:
         """Return the sums of (max / mean x weight, weight) over the cells."""

@@ -103,7 +103,7 @@ class _Open:
 
 
 class _KeyWalk:
-    """Finds partings in the answers that two replays have noted of a day, and counts their lookups."""
+    """Finds partings in the answers that two replays have noted of a slice, and counts their lookups."""
 
     def __init__(self, cluster: ClusterPlan, first: _NotedReplay, second: _NotedReplay) -> None:
         self._cluster, self._replays = cluster, (first, second)
@@ -112,12 +112,12 @@ class _KeyWalk:
         self._open: dict[str, _Open] = {}
         self._partings: list[_Open] = []
 
-    def day(self, ticks: Sequence[Tick]) -> None:
-        """Compare one day, after both replays have taken it."""
+    def take(self, ticks: Sequence[Tick]) -> None:
+        """Compare one slice, after both replays have taken it."""
         first, second = (replay.answered for replay in self._replays)
         place = 0
         for answered in first:
-            # Either policy cuts the day where its own odds may change; both do so between ticks.
+            # Either policy cuts the slice where its own odds may change; both do so between ticks.
             while place < len(second) and second[place].stretch.low < answered.stretch.high:
                 low = max(answered.stretch.low, second[place].stretch.low)
                 high = min(answered.stretch.high, second[place].stretch.high)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,21 +14,23 @@ from numpy.typing import NDArray
 from lookup.engine.ledger import MICRO, LazyTopBundles, simulated_load
 from lookup.model.load import RESOURCES, BundleLoad, Load
 from lookup.replay.atoms import BundleMap
-from lookup.replay.days import DayRows
+from lookup.replay.days import SliceRows
 from lookup.replay.plan import BundleReports, ClusterPlan, RunPlan
 from lookup.replay.walk import Reports, Tick
 
-__all__ = ["AtomLoads", "BrokerLoads", "Demand", "ReportedLoads", "SharedLoads", "set_spans"]
+__all__ = ["AtomLoads", "BrokerLoads", "Demand", "ReportedLoads", "SharedLoads", "Span", "outlive", "set_spans"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+#: Rows [low, high) of a slice.
+Span = tuple[SliceRows, int, int]
 
 
 class _Cell:
     """The lookups of one cell of the grid; the weight of each atom is summed when a policy asks."""
 
     def __init__(self, n_atoms: int) -> None:
-        self.spans: list[tuple[DayRows, int, int]] = []
+        self.spans: list[Span] = []
         self._n_atoms = n_atoms
         self._micro: Ints | None = None
 
@@ -44,7 +46,18 @@ class _Cell:
         return self._micro
 
 
-def _summed_weights(rows: DayRows, span: slice, n_atoms: int) -> Ints:
+def outlive(rows: SliceRows, held: Sequence[list[Span]]) -> None:
+    """Let spans, in place, refer to a copy of the last rows of a slice that ends: the slice itself is not held then."""
+    lows = [low for spans in held for of, low, _ in spans if of is rows]
+    if not lows:
+        return
+    first = min(lows)
+    tail = rows.once(("tail", first), partial(rows.after, first))
+    for spans in held:
+        spans[:] = [(tail, low - first, high - first) if of is rows else (of, low, high) for of, low, high in spans]
+
+
+def _summed_weights(rows: SliceRows, span: slice, n_atoms: int) -> Ints:
     """Return the weight of each atom in some rows, micro-units, shape (n_atoms,)."""
     constant = rows.constant("weight")
     atoms = rows.column("atom", span)
@@ -66,15 +79,19 @@ class AtomLoads:
         self._window: Ints | None = None
         self._rates: Ints | None = None
 
-    def begin_day(self, reports: Reports, reached_us: int) -> None:
-        """Take in the reports of a day; from now on only instants from `reached_us` on are asked for."""
+    def begin_slice(self, reports: Reports, reached_us: int) -> None:
+        """Take in the reports of a slice; from now on only instants from `reached_us` on are asked for."""
         if self._reported is not None and reports.bundles is not None:
-            self._reported.begin_day(reports.bundles, reached_us)
+            self._reported.begin_slice(reports.bundles, reached_us)
 
-    def add(self, rows: DayRows, low: int, high: int) -> None:
+    def add(self, rows: SliceRows, low: int, high: int) -> None:
         """Add the lookups of a tick to the open cell."""
         if high > low and self._reported is None:
             self._open.spans.append((rows, low, high))
+
+    def end_slice(self, rows: SliceRows) -> None:
+        """Let go of a slice but for its rows of the last `session_s`."""
+        outlive(rows, [cell.spans for cell in (*self._cells, self._open)])
 
     def close_cell(self, now_us: int) -> None:
         """Close the open cell at a grid instant."""
@@ -130,14 +147,14 @@ class _PendingRows:
 
     def __init__(self) -> None:
         #: of each day, and from which row on
-        self._days: list[tuple[DayRows, int]] = []
+        self._days: list[tuple[SliceRows, int]] = []
 
-    def begin_day(self, rows: DayRows) -> None:
-        """Add the rows of a day; of the days before only those are kept that were not taken in."""
+    def begin_slice(self, rows: SliceRows) -> None:
+        """Add the rows of a slice; of those before only those are kept that were not taken in."""
         left = [(before.after(low), 0) for before, low in self._days if low < len(before)]
         self._days = [*left, (rows, 0)]
 
-    def until(self, now_us: int) -> Iterator[tuple[DayRows, slice]]:
+    def until(self, now_us: int) -> Iterator[tuple[SliceRows, slice]]:
         """Take in the rows up to an instant; instants must not go back."""
         for place, (rows, low) in enumerate(self._days):
             high = int(np.searchsorted(rows.ts, now_us, side="right"))
@@ -161,13 +178,13 @@ class ReportedLoads:
     def of(cls, columns: Mapping[str, NDArray[Any]], n_brokers: int) -> ReportedLoads:
         """Return reports out of columns of one day: ts, broker (number), and figures."""
         reported = cls([name for name in columns if name not in ("ts", "broker")], n_brokers)
-        reported.begin_day(DayRows(columns, {}), 0)
+        reported.begin_slice(SliceRows(columns, {}), 0)
         return reported
 
-    def begin_day(self, rows: DayRows, reached_us: int) -> None:
-        """Add the reports of a day; from now on only instants from `reached_us` on are asked for."""
+    def begin_slice(self, rows: SliceRows, reached_us: int) -> None:
+        """Add the reports of a slice; from now on only instants from `reached_us` on are asked for."""
         self._take(reached_us)
-        self._pending.begin_day(rows)
+        self._pending.begin_slice(rows)
 
     def at(self, now_us: int) -> Mapping[str, Floats]:
         """Return every column that LOADS has by broker, NaN if nothing is known; instants must not go back."""
@@ -210,8 +227,8 @@ class Demand(Mapping[str, Mapping[str, float]]):
         sums: micro-units by code of the lookup properties, computed when first needed.
     """
 
-    def __init__(self, cluster: ClusterPlan, spans: list[tuple[DayRows, int, int]], seconds: float) -> None:
-        self._cluster, self._spans, self._seconds = cluster, spans, seconds
+    def __init__(self, cluster: ClusterPlan, spans: list[Span], seconds: float) -> None:
+        self._cluster, self.spans, self._seconds = cluster, spans, seconds
         self._sums: Ints | None = None
 
     def __getitem__(self, key: str) -> Mapping[str, float]:
@@ -233,14 +250,14 @@ class Demand(Mapping[str, Mapping[str, float]]):
     def _by_code(self) -> Ints:
         if self._sums is None:
             self._sums = np.zeros(len(self._cluster.words.properties), dtype=np.int64)
-            for rows, low, high in self._spans:
+            for rows, low, high in self.spans:
                 span = slice(low, high)
                 sums = np.bincount(
                     rows.column("properties", span), rows.column("weight", span), minlength=len(self._sums)
                 )
                 self._sums += sums.astype(np.int64)
-            # The last day's rows need not be held any longer.
-            self._spans = []
+            # The rows need not be held any longer.
+            self.spans = []
         return self._sums
 
 
@@ -253,10 +270,10 @@ class _ReportedBundles:
         names = ("micro", "rate") if reports.has_rates else ("micro",)
         self._current = {name: np.zeros(n_atoms, dtype=np.int64) for name in names}
 
-    def begin_day(self, rows: DayRows, reached_us: int) -> None:
-        """Add the reports of a day; from now on only instants from `reached_us` on are asked for."""
+    def begin_slice(self, rows: SliceRows, reached_us: int) -> None:
+        """Add the reports of a slice; from now on only instants from `reached_us` on are asked for."""
         self._take(reached_us)
-        self._pending.begin_day(rows)
+        self._pending.begin_slice(rows)
 
     def micro_at(self, now_us: int) -> Ints:
         """Return the bytes of every atom at an instant no earlier than the last asked for, shape (n_atoms,)."""
@@ -311,11 +328,11 @@ class BrokerLoads:
         self._seen: NDArray[np.int32] = np.empty(0, np.int32)
         self._topics = np.zeros(self._n_brokers, dtype=np.int64)
 
-    def begin_day(self, reports: Reports, reached_us: int) -> None:
-        """Add the reports of a day; from now on only instants from `reached_us` on are asked for."""
-        self._loads.begin_day(reports, reached_us)
+    def begin_slice(self, reports: Reports, reached_us: int) -> None:
+        """Add the reports of a slice; from now on only instants from `reached_us` on are asked for."""
+        self._loads.begin_slice(reports, reached_us)
         if self._reported is not None and reports.loads is not None:
-            self._reported.begin_day(reports.loads, reached_us)
+            self._reported.begin_slice(reports.loads, reached_us)
 
     def at(
         self, now_us: int, owners: NDArray[np.int32], *, capacity: Floats, registered: NDArray[np.bool_], demand: Demand
@@ -367,19 +384,24 @@ class SharedLoads:
         self._reported = None if cluster.loads is None else ReportedLoads(cluster.loads.figures, self._n_brokers)
         self._window: deque[Floats] = deque(maxlen=run.session_us // run.tick_us)
         self._open = np.zeros(self._n_brokers)
-        self._spans: list[tuple[DayRows, int, int]] = []
+        self._spans: list[Span] = []
+        self._demand: Demand | None = None
         self._closed_at = -1
         self._figures = Load.unknown(self._n_brokers)
 
-    def begin_day(self, reports: Reports, reached_us: int) -> None:
-        """Add the reports of a day; from now on only instants from `reached_us` on are asked for."""
+    def begin_slice(self, reports: Reports, reached_us: int) -> None:
+        """Add the reports of a slice; from now on only instants from `reached_us` on are asked for."""
         if self._reported is not None and reports.loads is not None:
-            self._reported.begin_day(reports.loads, reached_us)
+            self._reported.begin_slice(reports.loads, reached_us)
 
     def serve(self, tick: Tick, served: Floats) -> None:
         """Add what each broker served in a tick, micro-units, shape (n_brokers,)."""
         self._open = self._open + served
         self._spans.append((tick.rows, tick.low, tick.high))
+
+    def end_slice(self, rows: SliceRows) -> None:
+        """Let go of a slice but for its rows since the last grid instant but one."""
+        outlive(rows, [self._spans, *(() if self._demand is None else (self._demand.spans,))])
 
     def usage(self, tick: Tick, capacity: Floats, registered: NDArray[np.bool_]) -> Floats:
         """Return usage at a tick that begins at a grid instant."""
@@ -397,7 +419,7 @@ class SharedLoads:
         return self._figures
 
     def _at(self, now_us: int, capacity: Floats, registered: NDArray[np.bool_]) -> Load:
-        demand = Demand(self._cluster, self._spans, self._run.tick_us / MICRO)
+        demand = self._demand = Demand(self._cluster, self._spans, self._run.tick_us / MICRO)
         if self._reported is not None:
             figures = self._reported.figures(now_us, replace(self._figures, demand=demand))
             return figures if figures.rates is None else _with_bundle_rates(figures, None)

@@ -23,7 +23,7 @@ from lookup.engine.stages import Cause, StagedDecision, StagedManager, first_dif
 from lookup.errors import InputError
 from lookup.logs.jobs import Workers, run_tasks
 from lookup.replay.coding import EXTRA_FIELDS
-from lookup.replay.days import DayRows
+from lookup.replay.days import SliceRows
 from lookup.replay.difference import CauseCount, Difference, Parting, counts_by_cause
 from lookup.replay.exclusive import ExclusiveReplay
 from lookup.replay.key_parting import compared_by_key
@@ -99,7 +99,7 @@ def _compared(cluster: ClusterPlan, run: RunPlan, recipe: Recipe, seed: int, wor
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Event:
-    """A change of a bundle's owner under one policy, from a row of a day on."""
+    """A change of a bundle's owner under one policy, from a row of a slice on."""
 
     row: int
     atoms: slice
@@ -137,7 +137,7 @@ class _Open:
 
 
 class _PartingWalk:
-    """Finds partings from the changes that two replays have noted of a day, and counts their lookups."""
+    """Finds partings from the changes that two replays have noted of a slice, and counts their lookups."""
 
     def __init__(self, cluster: ClusterPlan, first: _NotedReplay, second: _NotedReplay) -> None:
         self._cluster, self._replays = cluster, (first, second)
@@ -152,8 +152,8 @@ class _PartingWalk:
         self._lookups: list[NDArray[np.float64]] = []
         self._micro: list[NDArray[np.float64]] = []
 
-    def day(self, ticks: Sequence[Tick]) -> None:
-        """Count one day, after both replays have taken it."""
+    def take(self, ticks: Sequence[Tick]) -> None:
+        """Count one slice, after both replays have taken it."""
         rows = ticks[-1].rows
         starts: list[tuple[int, int, int]] = [
             (atom, 0, parting) for atom, parting in enumerate(self._parted.tolist()) if parting >= 0
@@ -239,8 +239,8 @@ class _PartingWalk:
             words.append(f"{policy.name} {_deeds([event.change for event in events]) or idle}")
         return Cause("shedder" if all(sides) else "owner kept", ", ".join(words))
 
-    def _count(self, rows: DayRows, starts: list[tuple[int, int, int]]) -> None:
-        """Count the lookups of a day by parting.
+    def _count(self, rows: SliceRows, starts: list[tuple[int, int, int]]) -> None:
+        """Count the lookups of a slice by parting.
 
         Args:
             starts: atom, row and parting, -1 for none, of every change; in order of time for each atom.
@@ -251,7 +251,7 @@ class _PartingWalk:
         atom, first, parting = atom[order], first[order], parting[order]
         whole = slice(0, len(rows))
         atoms = rows.column("atom", whole)
-        # Rows by atom, once for the day: a parting's rows are then a stretch of them. Short integers sort fastest.
+        # Rows by atom, once for the slice: a parting's rows are then a stretch of them. Short integers sort fastest.
         is_short = len(self._parted) <= np.iinfo(np.uint16).max
         by_atom = np.argsort(atoms.astype(np.uint16) if is_short else atoms, kind="stable")
         ends = np.cumsum(np.bincount(atoms, minlength=len(self._parted)))

@@ -48,6 +48,8 @@ class RunPlan:
     overload_threshold: float
     bytes_per_weight: float | None
     window_s: int
+    #: rows of all tables that a task holds of a cluster at a time, unless a tick has more
+    slice_rows: int
     namespaces: NamespacePolicies
     topology: Topology
     #: how long each state of a hand-over lasts; 0: bundles change hands at once

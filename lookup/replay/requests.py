@@ -15,7 +15,7 @@ from lookup.engine.policy import Policy
 from lookup.model.request import LookupRequest
 from lookup.replay.atoms import BundleMap
 from lookup.replay.coding import EXTRA_FIELDS
-from lookup.replay.days import DayRows
+from lookup.replay.days import SliceRows
 from lookup.replay.grouping import column_keys, compacted
 from lookup.replay.plan import ClusterPlan
 
@@ -33,8 +33,8 @@ class RequestMaker:
         self._words = cluster.words
         self._bundles = bundles
 
-    def request(self, rows: DayRows, row: int) -> LookupRequest:
-        """Return the request of one row of a day."""
+    def request(self, rows: SliceRows, row: int) -> LookupRequest:
+        """Return the request of one row of a slice."""
         bundle: str = self._bundles.names[rows.value("atom", row)]
         code, words = rows.value("properties", row), self._words
 
@@ -46,7 +46,7 @@ class RequestMaker:
 
         if words.extras:
             return make(**{name: texts[rows.value(name, row)] for name, texts in words.extras.items()})
-        # Without topics and clients requests are few, and the policies that share a day meet the same ones.
+        # Without topics and clients requests are few, and the policies that share a slice meet the same ones.
         return rows.once(("request", bundle, code), make)
 
 
@@ -88,7 +88,7 @@ class KeyCoder:
             keys.append(tuple(names[level] for level in levels))
         self._by_atom = _numbered(keys)
 
-    def codes(self, rows: DayRows, low: int, high: int) -> tuple[Ints, int]:
+    def codes(self, rows: SliceRows, low: int, high: int) -> tuple[Ints, int]:
         """Return the key of each row, shape (n_rows,), and a bound above all keys so far."""
         span = slice(low, high)
         keys = column_keys(np.zeros(high - low, dtype=np.int64), size=1)

@@ -135,6 +135,7 @@ def run_plan(settings: EvaluationFile, by: Sequence[str] = ()) -> RunPlan:
         topology=topology(settings),
         handover_us=round(section.handover_s * MICRO),
         by=tuple(by),
+        slice_rows=section.slice_rows,
     )
 
 

@@ -142,9 +142,9 @@ class SharedReplay(PolicyWalk):
         #: ticks to be replayed together
         self._pending: list[Tick] = []
 
-    def day(self, ticks: Sequence[Tick]) -> None:
-        """Replay the ticks of one day."""
-        self._loads.begin_day(ticks[0].reports, ticks[0].start_us - self._run.tick_us)
+    def take(self, ticks: Sequence[Tick]) -> None:
+        """Replay the ticks of one slice."""
+        self._loads.begin_slice(ticks[0].reports, ticks[0].start_us - self._run.tick_us)
         for tick in ticks:
             if self._pending and self._is_cut(self._pending[-1], tick):
                 self._settle()
@@ -160,6 +160,7 @@ class SharedReplay(PolicyWalk):
             self._pending.append(tick)
         self._settle()
         self._tally.groups.settle()
+        self._loads.end_slice(ticks[-1].rows)
 
     def _is_cut(self, last: Tick, tick: Tick) -> bool:
         """Return whether a tick cannot be taken together with those before it."""

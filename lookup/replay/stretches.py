@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.replay.cells import weights_of
-from lookup.replay.days import DayRows
+from lookup.replay.days import SliceRows
 from lookup.replay.grouping import column_keys
 from lookup.replay.plan import ClusterPlan
 from lookup.replay.walk import Tick
@@ -32,7 +32,7 @@ _SPARSE = 1
 
 @dataclass(frozen=True)
 class Stretch:
-    """Ticks of one day that are taken together; their rows are [low, high)."""
+    """Ticks of one slice that are taken together; their rows are [low, high)."""
 
     ticks: Sequence[Tick]
     #: start of the balance cell its groups are counted under, µs
@@ -41,8 +41,8 @@ class Stretch:
     epoch: int
 
     @property
-    def rows(self) -> DayRows:
-        """Return the day."""
+    def rows(self) -> SliceRows:
+        """Return the slice."""
         return self.ticks[0].rows
 
     @property

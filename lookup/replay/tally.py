@@ -2,7 +2,7 @@
 
 The walk says which broker owns each atom from which row on; the rows of a whole cell are then counted at once, by
 bundle, answering broker and client class. No row is touched in Python. A hand-over is an interval of time, and rows of
-a day are in order of time: it is a span of rows of some atoms.
+a slice are in order of time: it is a span of rows of some atoms.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from lookup.engine.ownership import HandOver
 from lookup.model.batch import TRANSIT_STATES
 from lookup.replay.cells import CellLedger, Groups, GroupSums, count_rows, rows_of_atoms, weights_of
-from lookup.replay.days import DayRows
+from lookup.replay.days import SliceRows
 from lookup.replay.grouping import column_keys, ranges
 from lookup.replay.plan import ClusterPlan, RunPlan
 
@@ -56,7 +56,7 @@ class CellTally(ABC):
         self._low = self._high = 0
         self._cell, self._epoch = -1, 0
 
-    def begin(self, rows: DayRows, start_us: int, epoch: int) -> None:
+    def begin(self, rows: SliceRows, start_us: int, epoch: int) -> None:
         """Begin a tick; rows held of another cell or registry epoch are counted first."""
         cell = self._run.cell_of(start_us)
         if (cell, epoch) != (self._cell, self._epoch):
@@ -69,20 +69,20 @@ class CellTally(ABC):
             self._low = low
         self._high = high
 
-    def flush(self, rows: DayRows) -> None:
-        """Count what is held of the current cell; `rows` is the day it came from."""
+    def flush(self, rows: SliceRows) -> None:
+        """Count what is held of the current cell; `rows` is the slice it came from."""
         if self._low < self._high:
             self._count(rows, slice(self._low, self._high))
         self._low = self._high
 
-    def end_day(self, rows: DayRows) -> None:
-        """Count what is held of a day: the rows of the next one are numbered anew."""
+    def end_slice(self, rows: SliceRows) -> None:
+        """Count what is held of a slice: the rows of the next one are numbered anew."""
         self.flush(rows)
         self.groups.settle()
 
     @abstractmethod
-    def _count(self, rows: DayRows, span: slice) -> None:
-        """Count a span of rows of one day, all of one cell and epoch."""
+    def _count(self, rows: SliceRows, span: slice) -> None:
+        """Count a span of rows of one slice, all of one cell and epoch."""
 
     def _add(self, unit: Ints, broker: Ints, client: Ints, lookups: Floats, weight: Floats) -> None:
         group = Groups(self._cell, self._epoch, unit, broker, client, lookups, weight)
@@ -95,7 +95,7 @@ class CellTally(ABC):
 class LoggedTally(CellTally):
     """Counts rows by the broker the log says; a broker the roster does not know counts as no answer."""
 
-    def _count(self, rows: DayRows, span: slice) -> None:
+    def _count(self, rows: SliceRows, span: slice) -> None:
         counts = count_rows(self._cluster, rows, span)
         broker = np.maximum(counts.logged, -1)
         self._add(self._unit[counts.atom], broker, counts.client, counts.lookups, counts.weight)
@@ -124,22 +124,22 @@ class OwnerTally(CellTally):
         self._changes: list[tuple[int, int, int, int]] = []
 
     def set_owner(self, atoms: slice, broker: int, row: int) -> None:
-        """Note the owner of the atoms of one bundle from a row of the day on, -1 for no broker."""
+        """Note the owner of the atoms of one bundle from a row of the slice on, -1 for no broker."""
         self._owners[atoms] = broker
         self._changes.append((row, atoms.start, atoms.stop, broker))
 
-    def flush(self, rows: DayRows) -> None:
+    def flush(self, rows: SliceRows) -> None:
         """Count what is held of the current cell, and begin another span with the owners of this moment."""
         super().flush(rows)
         self._first_owners, self._changes = self._owners.copy(), []
 
-    def end_day(self, rows: DayRows) -> None:
-        """Count what is held of a day."""
-        super().end_day(rows)
-        self.transits.end_day()
+    def end_slice(self, rows: SliceRows) -> None:
+        """Count what is held of a slice."""
+        super().end_slice(rows)
+        self.transits.end_slice()
         self.moving.settle()
 
-    def _count(self, rows: DayRows, span: slice) -> None:
+    def _count(self, rows: SliceRows, span: slice) -> None:
         counts = count_rows(self._cluster, rows, span)
         by_client, by_logged, moved = counts.by_client, counts.by_logged if self._has_log else None, None
         if self._changes:
@@ -160,7 +160,7 @@ class OwnerTally(CellTally):
         if in_transit is not None:
             self.moving.add(Groups(self._cell, self._epoch, *in_transit))
 
-    def _count_moved(self, rows: DayRows, span: slice, moved: NDArray[np.int32]) -> None:
+    def _count_moved(self, rows: SliceRows, span: slice, moved: NDArray[np.int32]) -> None:
         """Count rows of atoms that changed hands within a span, by their places in it, in the order of (atom, row)."""
         atoms = rows.column("atom", span)[moved].astype(np.int64)
         owners = self._owners_at(atoms, moved + span.start, len(rows))
@@ -230,7 +230,7 @@ class Transits:
         self._last: dict[int, list[_Transit]] = {}
 
     def begin(self, atoms: slice, hand_over: HandOver, row: int) -> None:
-        """Note a hand-over of a bundle that begins with a row of the day."""
+        """Note a hand-over of a bundle that begins with a row of the slice."""
         begun = [
             _Transit(atoms.start, atoms.stop, TRANSIT_STATES.index(state), from_us, until_us, row)
             for state, from_us, until_us in hand_over.phases
@@ -243,13 +243,13 @@ class Transits:
         for transit in self._last.pop(atoms.start, ()):
             transit.until_us = min(transit.until_us, now_us)
 
-    def end_day(self) -> None:
-        """Leave a day: rows are numbered anew, and what is still on its way holds from the first one on."""
+    def end_slice(self) -> None:
+        """Leave a slice: rows are numbered anew, and what is still on its way holds from the first one on."""
         for transit in self._open:
             transit.row = 0
 
-    def count(self, rows: DayRows, span: slice) -> tuple[Ints, Ints, Ints, Floats, Floats] | None:
-        """Count rows of a day, at least one, in order of time from one call to the next.
+    def count(self, rows: SliceRows, span: slice) -> tuple[Ints, Ints, Ints, Floats, Floats] | None:
+        """Count rows of a slice, at least one, in order of time from one call to the next.
 
         Returns:
             Unit, state, client class, lookups and weight in micro-units, columns of shape (n_groups,); None if no row

@@ -1,6 +1,7 @@
 """Walk over a cluster tick by tick, and keep the state that every walk needs: registry, balance cells, warm-up.
 
-Days without lookups have ticks too: time does not stop for a quiet cluster.
+Rows are held slice by slice: a day, or a part of a busy one (`slices.py`). Days without lookups have ticks too: time
+does not stop for a quiet cluster.
 """
 
 from __future__ import annotations
@@ -18,41 +19,43 @@ from lookup.engine.reporting import ReportBoard
 from lookup.model import Load, Roster
 from lookup.replay.atoms import BundleMap
 from lookup.replay.cells import CellLedger
-from lookup.replay.days import DayRows, Part, day_rows, days_of, joined, standing
+from lookup.replay.days import Part, PartSlice, SliceRows, day_rows, days_of, joined, rows_of, standing
 from lookup.replay.plan import ClusterPlan, RunPlan, new_manager
 from lookup.replay.requests import RequestMaker
+from lookup.replay.slices import slices_of_day
 from lookup.replay.timeline import TickEvents
 from lookup.replay.work import WorkDir
 
 __all__ = [
-    "ClusterWalk", "PolicyWalk", "Publications", "Registry", "Reports", "Tick", "Walker", "walk_days", "walk_together",
+    "ClusterWalk", "PolicyWalk", "Publications", "Registry", "Reports", "Tick", "Walker", "walk_slices",
+    "walk_together",
 ]  # fmt: skip
 
 _NO_EVENTS = TickEvents()
-_NO_ROWS = DayRows({"ts": np.empty(0, np.int64)}, {})
+_NO_ROWS = SliceRows({"ts": np.empty(0, np.int64)}, {})
 
 
 @dataclass(frozen=True, slots=True)
 class Reports:
-    """The rows of LOADS and BUNDLES of a day, None if the run has none; those of the first day begin with what held."""
+    """The rows of LOADS and BUNDLES of a slice, None if the run has none; the first begin with what held before."""
 
-    loads: DayRows | None = None
-    bundles: DayRows | None = None
+    loads: SliceRows | None = None
+    bundles: SliceRows | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """One tick and its rows, [low, high) of a day."""
+    """One tick and its rows, [low, high) of a slice."""
 
     number: int
     start_us: int
     end_us: int
     is_grid: bool
     events: TickEvents
-    rows: DayRows
+    rows: SliceRows
     low: int
     high: int
-    #: of the whole day
+    #: of the whole slice
     reports: Reports
 
 
@@ -79,61 +82,88 @@ class Registry:
 
 
 class Walker(Protocol):
-    """A walk over the days of a cluster, in order."""
+    """A walk over the slices of a cluster, in order."""
 
-    def day(self, ticks: Sequence[Tick]) -> None:
-        """Process the ticks of one day, at least one."""
+    def take(self, ticks: Sequence[Tick]) -> None:
+        """Process the ticks of one slice, at least one; rows of a slice are not kept beyond it."""
 
 
 def walk_together(walkers: Sequence[Walker], cluster: ClusterPlan, run: RunPlan, work: WorkDir) -> None:
-    """Pass each day to every walker before the next day is read."""
-    for ticks in walk_days(cluster, run, work):
+    """Pass each slice to every walker before the next one is read."""
+    for ticks in walk_slices(cluster, run, work):
         for walker in walkers:
-            walker.day(ticks)
+            walker.take(ticks)
+        # The rows of this slice, before the next one is read.
+        del ticks
 
 
-def walk_days(cluster: ClusterPlan, run: RunPlan, work: WorkDir) -> Iterator[list[Tick]]:
-    """Yield the ticks of each day in order; one day's rows are held at a time."""
+def walk_slices(cluster: ClusterPlan, run: RunPlan, work: WorkDir) -> Iterator[list[Tick]]:
+    """Yield the ticks of each slice in order, at least one; one slice's rows are held at a time."""
     timeline = cluster.timeline
     starts = timeline.bounds[:-1]
     days = days_of(starts, run.tick_us)
     walked = np.unique(days).tolist()
+    reports = [None if table is None else table.days for table in (cluster.loads, cluster.bundle_loads)]
     for day in walked:
-        parts = cluster.days.get(day)
-        rows = _NO_ROWS if parts is None else day_rows(work, parts)
         first, stop = np.searchsorted(days, [day, day + 1]).tolist()
-        borders = np.searchsorted(rows.ts, timeline.bounds[first : stop + 1]).tolist()
-        reports = Reports(
-            *(
-                None if table is None else _reported(table.days, name, day, work, is_first=day == walked[0])
-                for table, name in ((cluster.loads, "broker"), (cluster.bundle_loads, "bundle"))
+        parts = [cluster.days.get(day, ()), *(() if days is None else days.get(day, ()) for days in reports)]
+        grid = starts[first:stop][timeline.is_grid[first:stop]]
+        for cut in slices_of_day(work, parts, grid, most_rows=run.slice_rows, cluster=cluster.name):
+            low, high = first, stop
+            if cut.from_us is not None:
+                low = int(np.searchsorted(starts, cut.from_us))
+            if cut.until_us is not None:
+                high = int(np.searchsorted(starts, cut.until_us))
+            lookups, *reported = cut.tables
+            earlier = None if low or day != walked[0] else day
+            yield _ticks(
+                cluster,
+                rows_of(work, lookups) if lookups else _NO_ROWS,
+                Reports(
+                    *(
+                        None if days is None else _reported(days, pieces, name, work, before=earlier)
+                        for days, pieces, name in zip(reports, reported, ("broker", "bundle"), strict=True)
+                    )
+                ),
+                range(low, high),
             )
+
+
+def _ticks(cluster: ClusterPlan, rows: SliceRows, reports: Reports, numbers: range) -> list[Tick]:
+    """Return the ticks of a slice by their numbers."""
+    bounds, timeline = cluster.timeline.bounds, cluster.timeline
+    borders = np.searchsorted(rows.ts, bounds[numbers.start : numbers.stop + 1]).tolist()
+    return [
+        Tick(
+            number,
+            int(bounds[number]),
+            int(bounds[number + 1]),
+            bool(timeline.is_grid[number]),
+            timeline.events.get(number, _NO_EVENTS),
+            rows,
+            borders[place],
+            borders[place + 1],
+            reports,
         )
-        yield [
-            Tick(
-                number,
-                int(starts[number]),
-                int(timeline.bounds[number + 1]),
-                bool(timeline.is_grid[number]),
-                timeline.events.get(number, _NO_EVENTS),
-                rows,
-                borders[number - first],
-                borders[number - first + 1],
-                reports,
-            )
-            for number in range(first, stop)
-        ]
+        for place, number in enumerate(numbers)
+    ]
 
 
-def _reported(days: Mapping[int, Sequence[Part]], name: str, day: int, work: WorkDir, *, is_first: bool) -> DayRows:
-    """Return the reports of a day.
+def _reported(
+    days: Mapping[int, Sequence[Part]], pieces: Sequence[PartSlice], name: str, work: WorkDir, *, before: int | None
+) -> SliceRows:
+    """Return the reports of a slice.
 
     Args:
         name: column of what a report is of.
-        is_first: nothing was read before: reports of earlier days come along, the last one of each name.
+        before: nothing was read yet: the reports of the days before it come along, the last one of each name.
     """
-    held = [standing(day_rows(work, parts), name) for early, parts in sorted(days.items()) if is_first and early < day]
-    return joined([*held, *([day_rows(work, days[day])] if day in days else [])])
+    held = [
+        standing(day_rows(work, parts), name)
+        for day, parts in sorted(days.items())
+        if before is not None and day < before
+    ]
+    return joined([*held, *([rows_of(work, pieces)] if pieces else [])])
 
 
 class ClusterWalk:

@@ -28,6 +28,9 @@ from lookup.logs.sources import locate
 __all__ = ["WorkDir", "write_quarantine", "write_table"]
 
 Columns = Mapping[str, NDArray[Any]]
+_ALL = slice(None)
+#: Rows that are fetched together of a file in an object store, where each request takes its time.
+_PIECE_ROWS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +46,19 @@ class WorkDir:
         table = pa.table({key: pa.array(values) for key, values in plain.items()})
         table = table.replace_schema_metadata({"note": json.dumps(note or {})})
         with create_file(f"{self.root}/{name}") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table)
+            # In pieces where a reader of some rows has to fetch them; a file that is mapped is best in one.
+            writer.write_table(table, None if isinstance(locate(self.root)[0], pafs.LocalFileSystem) else _PIECE_ROWS)
 
-    def read(self, name: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Return the columns, read-only and without a copy if the file is local, and the note."""
+    def read(self, name: str, rows: slice = _ALL) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Return some rows of the columns, read-only and without a copy if the file is local, and the note."""
         system, root = locate(self.root)
         source = f"{root}/{name}"
         if isinstance(system, pafs.LocalFileSystem):
             # Mapped, not read: all workers of a machine share the pages, and columns not asked for stay on disk.
-            table = pa.ipc.open_file(pa.memory_map(source)).read_all()
+            table = pa.ipc.open_file(pa.memory_map(source)).read_all()[rows]
         else:
             with system.open_input_file(source) as stream:
-                table = pa.ipc.open_file(stream).read_all()
+                table = _fetched(pa.ipc.open_file(stream), rows)
         note = json.loads(table.schema.metadata[b"note"])
         columns: dict[str, NDArray[Any]] = {}
         for key in table.column_names:
@@ -83,6 +87,18 @@ class WorkDir:
         system, root = locate(self.root)
         if system.get_file_info(root).type != pafs.FileType.NotFound:
             remove_folder(system, root)
+
+
+def _fetched(reader: pa.RecordBatchFileReader, rows: slice) -> pa.Table:
+    """Return some rows of a file that was written in pieces; others are not fetched."""
+    n_pieces = reader.num_record_batches
+    first = min((rows.start or 0) // _PIECE_ROWS, n_pieces)
+    stop = n_pieces if rows.stop is None else min(-(-rows.stop // _PIECE_ROWS), n_pieces)
+    pieces = [reader.get_batch(number) for number in range(first, stop)]
+    offset = first * _PIECE_ROWS
+    return pa.Table.from_batches(pieces, reader.schema)[
+        (rows.start or 0) - offset : None if rows.stop is None else rows.stop - offset
+    ]
 
 
 def write_table(table: pa.Table, folder: str, file: str) -> None:

@@ -28,8 +28,19 @@ from lookup.settings.policy import PolicySpec
 from lookup.settings.problems import Loc, place
 
 __all__ = [
-    "EvaluationFile", "EvaluationSection", "InputsSection", "LintRule", "LintSection", "LoadReports", "LoadSource",
-    "OwnerLoss", "Ownership", "Seed", "VerdictSection", "cross_problems",
+    "SLICE_ROWS",
+    "EvaluationFile",
+    "EvaluationSection",
+    "InputsSection",
+    "LintRule",
+    "LintSection",
+    "LoadReports",
+    "LoadSource",
+    "OwnerLoss",
+    "Ownership",
+    "Seed",
+    "VerdictSection",
+    "cross_problems",
 ]  # fmt: skip
 
 Ownership = Literal["exclusive", "shared"]
@@ -64,6 +75,11 @@ _Seeds = Annotated[
     Field(min_length=1, max_length=_MOST_SEEDS),
     BeforeValidator(_numbered_seeds, json_schema_input_type=Annotated[int, Field(ge=1, le=_MOST_SEEDS)] | list[Seed]),
 ]
+
+
+#: Rows of a cluster that a task holds at a time by default: with Python and its libraries a task then takes less than a
+#: gigabyte (measured: `benchmarks/`).
+SLICE_ROWS = 4_000_000
 
 
 class EvaluationSection(Strict):
@@ -106,6 +122,8 @@ class EvaluationSection(Strict):
     BUNDLES; absent: neither."""
     max_quarantine_ratio: Ratio = 0.01
     """Share of unreadable records above which a run fails."""
+    slice_rows: Positive = SLICE_ROWS
+    """Rows of a cluster that a task holds at a time: a day with more is replayed in slices, of whole ticks."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -14,12 +14,12 @@ from lookup.logs.jobs import InProcess
 from lookup.logs.sources import list_log, share_out
 from lookup.replay.clusters import plan_clusters
 from lookup.replay.coding import EXTRA_FIELDS, CodingPlan, Share
-from lookup.replay.days import DayRows, day_rows
+from lookup.replay.days import SliceRows, day_rows
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.reports import Tables, read_tables
 from lookup.replay.run import run_plan
 from lookup.replay.shares import code_share
-from lookup.replay.walk import Tick, Walker, walk_days, walk_together
+from lookup.replay.walk import Tick, Walker, walk_slices, walk_together
 from lookup.replay.work import WorkDir
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.resolve import client_rules
@@ -46,14 +46,14 @@ class Planned:
     tables: Tables
 
     @property
-    def rows(self) -> DayRows:
+    def rows(self) -> SliceRows:
         """Return the first day's rows."""
         return day_rows(self.work, next(iter(self.cluster.days.values())))
 
     @property
     def ticks(self) -> list[Tick]:
         """Return the ticks of all days."""
-        return [tick for ticks in walk_days(self.cluster, self.run, self.work) for tick in ticks]
+        return [tick for ticks in walk_slices(self.cluster, self.run, self.work) for tick in ticks]
 
     def shown_to(self, walker: _Walker) -> _Walker:
         """Show every day to a walker and return it."""

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from lookup.model import RESOURCES, BundleLoad
 from lookup.model.load import Load
 from lookup.replay.atoms import BundleMap
-from lookup.replay.days import DayRows
+from lookup.replay.days import SliceRows
 from lookup.replay.loads import AtomLoads, BrokerLoads, Demand, ReportedLoads, set_spans
 from tests.replay.plans import NOON, TOPIC, WHOLE, Planned, lookup, planned
 from tests.replay.worlds import MICRO
@@ -65,7 +65,7 @@ def test_reported_bundles_take_the_place_of_weights(tmp_path: Path) -> None:
     ]
     plan = planned(tmp_path, [lookup(0), lookup(119)], tables={"bundles": rows})
     loads = AtomLoads(plan.cluster, plan.run)
-    loads.begin_day(plan.ticks[0].reports, NOON)
+    loads.begin_slice(plan.ticks[0].reports, NOON)
     found = []
     for instant in (NOON, NOON + 60 * MICRO):
         loads.close_cell(instant)
@@ -116,7 +116,7 @@ def _figures_of_one(folder: Path, *, load: dict[str, float] | None = None, rate:
     plan = planned(folder, [lookup(0)], tables=tables, evaluation=source)
     loads = AtomLoads(plan.cluster, plan.run)
     brokers = BrokerLoads(plan.cluster, loads, BundleMap(plan.cluster.words.atoms))
-    brokers.begin_day(plan.ticks[0].reports, NOON)
+    brokers.begin_slice(plan.ticks[0].reports, NOON)
     loads.close_cell(NOON)
     known = {"capacity": np.array([10.0, 10.0]), "registered": np.array([True, True])}
     return brokers.at(NOON, np.array([0], np.int32), demand=Demand(plan.cluster, [], 60.0), **known)
@@ -168,7 +168,7 @@ def test_reports_are_taken_in_as_far_as_they_are_asked_for() -> None:
     reported = ReportedLoads(["usage"], 1)
     for first in (0, 100):
         columns: dict[str, Any] = {"ts": [first, first + 60, first + 70], "broker": [0, 0, -1], "usage": [first, 7, 9]}
-        reported.begin_day(DayRows({key: np.array(value) for key, value in columns.items()}, {}), first - 50)
+        reported.begin_slice(SliceRows({key: np.array(value) for key, value in columns.items()}, {}), first - 50)
 
     assert [reported.at(instant)["usage"][0] for instant in (50, 60, 99, 100, 160)] == [0, 7, 7, 100, 7]
 

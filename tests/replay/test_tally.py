@@ -161,6 +161,6 @@ def test_on_another_day_it_holds_from_the_first_row_on(plan: Planned) -> None:
     """Rows are numbered anew every day."""
     transits = Transits(plan.cluster)
     transits.begin(WHOLE, _course(-3600, 3605, "Assigning"), 7)
-    transits.end_day()
+    transits.end_slice()
 
     assert _counted(transits, plan) == {"Assigning": (5.0, 10.0)}

@@ -13,7 +13,7 @@ from lookup.logs.jobs import InProcess
 from lookup.model.broker import Broker, BrokerLookupData, Roster
 from lookup.model.load import Load
 from lookup.replay.exclusive import ExclusiveReplay
-from lookup.replay.walk import Publications, Registry, walk_days
+from lookup.replay.walk import Publications, Registry, walk_slices
 from tests.replay.plans import NOON, TOPIC, Planned, lookup, planned, policy
 from tests.replay.test_exact import _prove
 from tests.replay.worlds import MICRO, World, world_of
@@ -36,7 +36,7 @@ def test_every_row_is_in_the_tick_of_its_time(tmp_path: Path) -> None:
 def test_quiet_days_have_ticks_and_no_rows(tmp_path: Path) -> None:
     """Between two days with lookups time goes on."""
     plan = planned(tmp_path, [lookup(0), lookup(2 * 86_400)], evaluation={"tick_s": 3600, "session_s": 3600})
-    days = list(walk_days(plan.cluster, plan.run, plan.work))
+    days = list(walk_slices(plan.cluster, plan.run, plan.work))
 
     assert [len(ticks) for ticks in days] == [12, 24, 13]
     assert [[tick.number for tick in ticks if tick.high > tick.low] for ticks in days] == [[0], [], [48]]

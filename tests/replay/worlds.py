@@ -112,7 +112,10 @@ def world_of(seed: int, most: int, ownership: str | None = None) -> World:
     if section["load"] == "simulated":
         tables.pop("loads", None)
     settings = settings_of(dice, section, has_registry="brokers" in tables)
-    return World(_logs(dice, times, most), settings, _layout(dice), tables)
+    world = World(_logs(dice, times, most), settings, _layout(dice), tables)
+    # Drawn last: worlds are otherwise those of the same seed without slices.
+    section["slice_rows"] = dice.choice([1, 5, 4_000_000])
+    return world
 
 
 def moving_world(seed: int, owner_loss: str) -> World:
