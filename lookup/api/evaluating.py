@@ -23,7 +23,7 @@ from lookup.api.results import Evaluation
 from lookup.api.selection import Selection, given_inputs, select, unreadable_inputs
 from lookup.engine.ledger import MICRO
 from lookup.errors import InputError, SettingsError
-from lookup.logs.jobs import InProcess, Workers
+from lookup.logs.jobs import InProcess, StartingSpark, Workers
 from lookup.logs.outputs import Draft, draft
 from lookup.logs.sources import list_log
 from lookup.model.sentences import Argument, Sentence
@@ -68,6 +68,11 @@ class Clock:
         """Record the seconds since the stage before."""
         now = time.monotonic()
         self.stages[f"{stage}_s"], self._last = round(now - self._last, 3), now
+
+    def move(self, seconds: float, stage: str, to: str) -> None:
+        """Count seconds of one stage as those of another."""
+        self.stages[f"{stage}_s"] = round(self.stages[f"{stage}_s"] - seconds, 3)
+        self.stages[f"{to}_s"] = round(self.stages.get(f"{to}_s", 0.0) + seconds, 3)
 
     def figures(self, inputs: Mapping[str, object]) -> dict[str, float | str]:
         """Return all stages, the total, and rates of the replay; `inputs` has the counts of lookups and decisions."""
@@ -147,7 +152,7 @@ def evaluate(  # noqa: PLR0913  each is a choice of its own, and only the first 
                     progress=progress,
                     warn=warn,
                     command=["evaluate"],
-                    java="none" if isinstance(runs_on, InProcess) else None,
+                    java=lambda: "none" if isinstance(runs_on, InProcess) else None,
                     clock=clock,
                 )
         evaluation = Evaluation(folder, scored)
@@ -170,13 +175,13 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
     progress: Callable[[str], None],
     warn: Callable[[str], None],
     command: Sequence[str],
-    java: str | None,
+    java: Callable[[], str | None],
     clock: Clock,
 ) -> Scored:
     """Replay, score and write all results into a draft; the page only if what draws it is installed.
 
     Args:
-        java: version of the Java that the workers run in, if it is known.
+        java: returns the version of the Java that the workers run in, if it is known.
 
     Raises:
         PulsarLookupError: in one sentence, for whatever the user has to change.
@@ -192,6 +197,8 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
         check_reach(workers, paths, target.path, ship(settings))
     outcome = replay(workers, settings, target.path, by=by, progress=progress, warn=warn, lookups=lookups)
     clock.stop("replay")
+    if isinstance(workers, StartingSpark):
+        clock.move(workers.waited_s, "replay", to="spark")
     progress("scoring")
     scored = _scored(selection, outcome)
     clock.stop("score")
@@ -205,7 +212,7 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
         seeds=settings.evaluation.seeds,
         inputs={name: fingerprint(path) for name, path in given_inputs(settings).items()},
         wall_clock=clock.figures(scored.inputs),
-        versions={} if java is None else {"java": java},
+        versions={} if (version := java()) is None else {"java": version},
     )
     written = manifest_json(facts, selection.registry)
     if all(find_spec(package) for package in PAGE_PACKAGES):

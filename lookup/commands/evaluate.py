@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 from contextlib import ExitStack
+from functools import partial
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from lookup.api.files import OUTPUTS, PAGE, PAGE_PACKAGES
 from lookup.api.selection import select
@@ -25,6 +27,10 @@ from lookup.commands.streams import data_console, note, progress, warn
 from lookup.engine.ledger import MICRO
 from lookup.errors import SettingsError
 from lookup.settings import EvaluationFile
+
+if TYPE_CHECKING:
+    # A run without Spark does not load it.
+    from lookup.commands.sessions import EarlySpark
 
 __all__ = ["COMMAND", "add_arguments", "run"]
 
@@ -56,6 +62,13 @@ def run(arguments: argparse.Namespace) -> int:
     """
     require_extra("evaluate", "pyspark", "pyarrow", "pandas", "scipy")
     with loading(arguments):
+        from lookup.commands.workers import early_workers
+    with early_workers(arguments.master) as early:
+        return _evaluated(arguments, early)
+
+
+def _evaluated(arguments: argparse.Namespace, early: EarlySpark | None) -> int:
+    with loading(arguments):
         from lookup.api.evaluating import Clock, check_inputs, evaluate_into, given_inputs, rows_of
         from lookup.commands.workers import NO_SPARK, few_rows, java_version, workers_of
         from lookup.logs.jobs import watched_by
@@ -85,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.master != NO_SPARK:
             report_stage("starting Spark")
         workers = stack.enter_context(
-            workers_of(arguments.master, lambda: few_rows(rows_of(settings)), wait_s=arguments.wait_s)
+            workers_of(arguments.master, lambda: few_rows(rows_of(settings)), wait_s=arguments.wait_s, early=early)
         )
         clock.stop("spark")
         stack.enter_context(watched_by(report_stage.done))
@@ -97,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
             progress=report_stage,
             warn=warn,
             command=arguments.argv,
-            java=java_version(workers),
+            java=partial(java_version, workers),
             clock=clock,
         )
     with keeps(arguments.output):

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
+from typing import TYPE_CHECKING
 
 from lookup.commands.streams import note
 from lookup.logs.jobs import InProcess, Workers, usable_cores
 from lookup.logs.sources import locate
 from lookup.model.quoting import quantity
 
-__all__ = ["NO_SPARK", "few_bytes", "few_rows", "java_version", "reach_of", "workers_of"]
+if TYPE_CHECKING:
+    # A run without Spark does not load it.
+    from contextlib import AbstractContextManager
+
+    from lookup.commands.sessions import EarlySpark
+
+__all__ = ["NO_SPARK", "early_workers", "few_bytes", "few_rows", "java_version", "reach_of", "workers_of"]
 
 #: Value of --master that means this process.
 NO_SPARK = "none"
@@ -23,7 +30,7 @@ _FEW_ROWS, _FEW_BYTES = 200_000, 20_000_000
 
 @contextmanager
 def workers_of(
-    master: str | None, small: Callable[[], str | None], *, wait_s: float | None = None
+    master: str | None, small: Callable[[], str | None], *, wait_s: float | None = None, early: EarlySpark | None = None
 ) -> Iterator[Workers]:
     """Yield what runs the tasks of a command: a Spark session, or this process.
 
@@ -32,6 +39,7 @@ def workers_of(
         small: says what this process would do with a small log, None for a large one; if there is no Java, a small log
             is left to this process without being asked.
         wait_s: how long to wait for a first worker of a cluster, in seconds; default: ten minutes.
+        early: a Spark that may have been started before.
 
     Raises:
         SettingsError: if Spark cannot start, or workers of a cluster do not come or lack something.
@@ -40,10 +48,27 @@ def workers_of(
     if master == NO_SPARK or (master is None and _has_to_do_without_spark(small)):
         yield InProcess(usable_cores())
         return
+    if early is not None and early.workers is not None:
+        with early.running() as starting:
+            yield starting
+        return
     from lookup.commands.sessions import spark_session
 
     with spark_session(master, wait_s=wait_s) as session:
         yield session
+
+
+def early_workers(master: str | None) -> AbstractContextManager[EarlySpark | None]:
+    """Let a Spark of this machine start, if a command is going to need one, beside what comes before its tasks.
+
+    Args:
+        master: Spark's URL, or "none"; None: this machine.
+    """
+    if master == NO_SPARK:
+        return nullcontext()
+    from lookup.commands.sessions import early_spark
+
+    return early_spark(master)
 
 
 def reach_of(workers: Workers) -> Callable[[Sequence[str], str], None]:

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,7 +26,7 @@ from lookup.errors import SettingsError
 from lookup.model.sentences import Argument, Sentence
 from lookup.replay.class_archive import java_options, make_later
 
-__all__ = ["create_session", "has_java", "local_cores"]
+__all__ = ["create_session", "has_java", "is_local", "local_cores", "require_java", "start_context"]
 
 _LOOPBACK = "127.0.0.1"
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\d+)?\])?\Z")
@@ -56,6 +56,12 @@ _EVERYWHERE = {
     "spark.sql.parquet.compression.codec": "zstd",
     # 20,000 topics of 45 bytes overflow Parquet's page of 1 MiB, and the column silently falls back to plain strings.
     "spark.hadoop.parquet.dictionary.page.size": str(16 * 1024 * 1024),
+}
+
+#: Settings of a context whose only work is to hand tasks to Python.
+_QUICK = {
+    # Workers are forked from a process that has loaded their modules, those of pyspark as compiled before.
+    "spark.python.daemon.module": "lookup.replay.spark_daemon",
 }
 
 #: Lines the JVM prints while it starts, before any log level holds; each says nothing about the run.
@@ -93,17 +99,47 @@ def create_session(
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
-    _require_java(without)
-    chosen = _settings(master, settings or {})
+    require_java(without)
+    return SparkSession(_context_of(master, app_name, _settings(master, settings or {})))
+
+
+def start_context(master: str, *, is_wanted: Callable[[], bool] = lambda: True) -> SparkContext:
+    """Start Spark on this machine for the tasks of a replay alone: sooner than a session, which also loads Spark's SQL.
+
+    Each core has a worker with its modules loaded when this returns.
+
+    Args:
+        is_wanted: asked once Java has started.
+
+    Raises:
+        SettingsError: if Spark refuses to start, or is not wanted any more.
+    """
+    context = _context_of(master, "pulsar-lookup", _settings(master, _QUICK) | _quick_java(), is_wanted)
+    context.parallelize(range(local_cores(master)), local_cores(master)).foreach(_nothing)
+    return context
+
+
+def _nothing(item: int) -> None:
+    """Do nothing, on a worker that then is there."""
+
+
+def _quick_java() -> dict[str, str]:
+    """Return options of Java for tasks in Python: code that is compiled well pays only where Java does the work."""
+    return {"spark.driver.extraJavaOptions": f"{java_options()} -XX:TieredStopAtLevel=1".strip()}
+
+
+def _context_of(
+    master: str | None, app_name: str, chosen: Mapping[str, str], is_wanted: Callable[[], bool] = lambda: True
+) -> SparkContext:
     make_later()
     conf = SparkConf(loadDefaults=False).setAppName(app_name).setAll(list(chosen.items()))
-    if _is_local(master):
+    if is_local(master):
         # Workers must be this interpreter: the path's `python3` may have no pyarrow.
         os.environ["PYSPARK_PYTHON"] = sys.executable
         # Without it Spark warns that the host's name resolves to a loopback address.
         os.environ["SPARK_LOCAL_IP"] = _LOOPBACK
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    return SparkSession(_start(conf))
+    return _start(conf, is_wanted)
 
 
 def local_cores(master: str) -> int:
@@ -115,7 +151,8 @@ def local_cores(master: str) -> int:
     return int(cores or 1)
 
 
-def _is_local(master: str | None) -> bool:
+def is_local(master: str | None) -> bool:
+    """Return whether a master is this machine."""
     return master is not None and _LOCAL.match(master) is not None
 
 
@@ -127,7 +164,7 @@ def _settings(master: str | None, extra: Mapping[str, str]) -> dict[str, str]:
         chosen["spark.driver.extraJavaOptions"] = options
     if master is not None:
         chosen["spark.master"] = master
-    if master is not None and _is_local(master):
+    if master is not None and is_local(master):
         chosen |= {
             # The driver is the only machine: no port of it may be open to others, nor a host name be needed.
             "spark.driver.host": _LOOPBACK,
@@ -146,7 +183,15 @@ def has_java() -> bool:
     return (Path(home) / "bin" / "java").exists() if home else shutil.which("java") is not None
 
 
-def _require_java(without: str | Argument) -> None:
+def require_java(without: str | Argument) -> None:
+    """Refuse to go on without a Java to start Spark with.
+
+    Args:
+        without: what the caller may say to do without Spark.
+
+    Raises:
+        SettingsError: that says what to install.
+    """
     if has_java():
         return
     home = os.environ.get("JAVA_HOME")
@@ -161,7 +206,7 @@ def _require_java(without: str | Argument) -> None:
     )
 
 
-def _start(conf: SparkConf) -> SparkContext:
+def _start(conf: SparkConf, is_wanted: Callable[[], bool]) -> SparkContext:
     """Start Spark in a JVM whose start-up noise is taken out of stderr; a stopped session's JVM serves again."""
     if SparkContext._gateway is not None:
         return _context(conf, SparkContext._gateway)
@@ -173,6 +218,8 @@ def _start(conf: SparkConf) -> SparkContext:
         process = getattr(gateway, "proc", None)
         if process is not None and process.stderr is not None:
             threading.Thread(target=_forward, args=(process.stderr,), daemon=True).start()
+        if not is_wanted():
+            raise SettingsError("Spark has started, and is not wanted any more")
         return _context(conf, gateway)
     except PySparkRuntimeError as error:
         raise SettingsError(f"Spark did not start: {error}; it needs Java 17 or newer, set JAVA_HOME") from error

@@ -23,7 +23,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # has n
 from pyspark import SparkContext
 
 from lookup.errors import InputError, PulsarLookupError, SettingsError
-from lookup.logs.jobs import InProcess, Workers
+from lookup.logs.jobs import InProcess, StartingSpark, Workers
 from lookup.logs.outputs import create_file
 from lookup.logs.sources import list_files, locate
 from lookup.model.quoting import listed
@@ -174,7 +174,10 @@ def _troubles(context: SparkContext, paths: Sequence[str], work: WorkDir, recipe
 
 def is_cluster(workers: Workers) -> TypeGuard[SparkSession]:
     """Return whether tasks run in other processes than those of this machine's own session, perhaps elsewhere."""
-    return not isinstance(workers, InProcess) and re.match(r"local(\[|$)", workers.sparkContext.master or "") is None
+    return (
+        not isinstance(workers, InProcess | StartingSpark)
+        and re.match(r"local(\[|$)", workers.sparkContext.master or "") is None
+    )
 
 
 def _wheels() -> dict[str, str]:
