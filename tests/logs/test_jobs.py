@@ -8,12 +8,24 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
 
-from lookup.errors import InputError, PulsarLookupError
-from lookup.logs.jobs import Failed, InProcess, Workers, attempt, parallelism, run_tasks, successes, watched_by
+from lookup.errors import InputError, PulsarLookupError, SettingsError
+from lookup.logs.jobs import (
+    Failed,
+    InProcess,
+    StartingSpark,
+    Workers,
+    at_once,
+    attempt,
+    parallelism,
+    run_tasks,
+    successes,
+    watched_by,
+)
 from tests.processes import awaited, is_gone
 
 
@@ -28,6 +40,19 @@ def test_a_users_mistake_is_a_value() -> None:
     assert failed == Failed(InputError, "x: is no log")
     assert isinstance(failed, Failed)
     assert str(failed.error()) == "x: is no log"
+
+
+def test_what_is_short_need_not_wait_for_spark() -> None:
+    """While Spark starts this process does what it does sooner; a Spark that is there does all."""
+    starting = StartingSpark(4, Future())
+
+    assert isinstance(at_once(starting, 200_000), InProcess)
+    assert at_once(starting, 200_001) is starting
+    assert parallelism(starting) == 4
+    starting.started.set_exception(SettingsError("no Java"))
+    assert at_once(starting, 1) is starting
+    with pytest.raises(SettingsError, match="no Java"):
+        run_tasks(starting, [1], None, lambda item, _: item)
 
 
 def test_other_exceptions_pass() -> None:
