@@ -1,6 +1,6 @@
 """What an evaluation costs: seconds = a + b x rows / cores + c x runs / cores, fitted to evaluations of several sizes.
 
-Logs of 1 to 20 million lookups, four policies with 1 and with 7 replicates, on one and on two cores of this machine,
+Logs of 1 to 20 million lookups, four policies with 1 replicate and, of some, with 3, on one and on two cores of this machine,
 and on one and on two workers with a core each of a standalone Spark cluster on this machine. What is fitted are whole
 processes, by least squares of relative errors; intervals leave out one log at a time.
 """
@@ -35,7 +35,8 @@ _CONFIG = _HERE / "evaluation-4.toml"
 _POLICIES, _CLUSTERS = 4, 3
 #: Millions of lookups.
 _SIZES = (1, 2, 4, 8, 14, 20)
-_SEEDS = (1, 7)
+#: Numbers of replicates, and those of some sizes only.
+_SEEDS, _MORE_SEEDS, _OFTEN = (1,), (1, 3), frozenset({1, 8, 20})
 
 
 @dataclass(frozen=True)
@@ -111,10 +112,14 @@ def _measured(
     return evaluation
 
 
+def _replicates(millions: int) -> Sequence[int]:
+    return _MORE_SEEDS if millions in _OFTEN else _SEEDS
+
+
 def _here(logs: Mapping[int, Path]) -> Iterator[Evaluation]:
     """Measure all sizes on this machine, on both numbers of cores in turns."""
     for millions, lookups in logs.items():
-        for seeds in _SEEDS:
+        for seeds in _replicates(millions):
             for cores in (1, 2):
                 yield _measured(lookups, millions, f"local[{cores}]", cores, seeds, None)
 
@@ -125,7 +130,7 @@ def _on_workers(logs: Mapping[int, Path]) -> Iterator[Evaluation]:
         for workers in (1, 2):
             cluster.start_worker(workers)
             for millions, lookups in logs.items():
-                for seeds in _SEEDS:
+                for seeds in _replicates(millions):
                     yield _measured(lookups, millions, cluster.master, workers, seeds, cluster)
 
 

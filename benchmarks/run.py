@@ -1,8 +1,9 @@
 """`make bench`: every figure the project is held to, each against its floor or rival of the same run.
 
     python benchmarks/run.py                      all of it, about twenty minutes on two cores
-    python benchmarks/run.py --only decision      one part: rival, four, sixteen, doubling, small, start, tables,
-                                                  steady, shared, closed, decision, serving, topics, watches, live
+    python benchmarks/run.py --only decision      one part: rival, four, replicates, cores, large, sixteen, doubling,
+                                                  small, start, tables, steady, shared, closed, decision, serving,
+                                                  topics, watches, live
     python benchmarks/run.py --write              and keep the table in docs/benchmarks.md
 
 Logs are made under `bench-data/` where they are missing (7 seconds, 200 MB for 20 million lookups).
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -120,6 +122,21 @@ class _Bench:
         measured = self._once(f"steady {config}", lambda: run_measured([*arguments, "--master", _MASTER]))
         return [(float(spent), float(loop)) for spent, loop in json.loads(measured.output.splitlines()[-1])]
 
+    def evaluated(
+        self, name: str, master: str, lookups: Path | None = None, *, seeds: int | None = None, memory: bool = False
+    ) -> Measured:
+        """Return one evaluation of four policies, by default of the benchmark log with the default replicates."""
+        config, log = _HERE / "evaluation-4.toml", lookups or self.log()
+
+        def run() -> Measured:
+            """Run it into a folder that is thrown away; verdicts may be what they like."""
+            with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+                arguments = evaluate_command(config, log, Path(folder) / "out", master)
+                variables = {**table_variables(config, log), **seeds_variable(seeds)}
+                return run_measured(arguments, allowed=(0, 3, 4), variables=variables, memory=memory)
+
+        return self._once(name, run)
+
     @property
     def folder(self) -> Path:
         """Return where logs are."""
@@ -178,7 +195,7 @@ def _rival(bench: _Bench) -> Iterator[Figure]:
 def _four(bench: _Bench) -> Iterator[Figure]:
     measured, rival, held = bench.whole("four"), bench.whole("rival"), bench.memory("four")
     yield Figure("four policies, whole process", measured.seconds, "s")
-    yield Figure("four policies / rival", measured.seconds / rival.seconds, "", 0.5, note=_WHOLE)
+    yield Figure("four policies / rival", measured.seconds / rival.seconds, "", 0.3, note=_WHOLE)
     yield Figure("four policies, peak memory of all Python processes", held.python_bytes / _GIB, "GiB", 4.0)
     yield Figure("four policies, peak memory of the JVM", held.java_bytes / _GIB, "GiB", note="resident")
 
@@ -191,6 +208,34 @@ def _replicates(bench: _Bench) -> Iterator[Figure]:
     yield Figure(f"{what} / one", many.seconds / one.seconds, "", note="rows are counted once")
     held = bench.memory("replicates").python_bytes / _GIB
     yield Figure(f"{what}, peak memory of all Python processes", held, "GiB", 4.0)
+
+
+def _cores(bench: _Bench) -> Iterator[Figure]:
+    def replaying(cores: int) -> float:
+        """Return the seconds of the stage of replaying, as the command's progress tells them."""
+        seconds = []
+        for number in range(1, _ROUNDS + 1):
+            measured = bench.evaluated(f"{quantity(cores, 'core')}, round {number}", f"local[{cores}]")
+            stages = re.findall(r"\[ *([\d.]+) s\] (replaying .* runs?|scoring)$", measured.output, re.MULTILINE)
+            (begin, _), (end, _) = stages[0], stages[-1]
+            seconds.append(float(end) - float(begin))
+        return min(seconds)
+
+    one, two = replaying(1), replaying(2)
+    what = f"four policies, {default_seeds()} replicates, stage of replaying: one core / two"
+    yield Figure(what, one / two, "", 1.7, least=True, note=f"{one:.1f} s and {two:.1f} s, the fastest of {_ROUNDS}")
+
+
+def _large(bench: _Bench) -> Iterator[Figure]:
+    rows = 200_000_000
+    folder = bench.folder / "day-200m"
+    if not (folder / "lookups").exists():
+        size = ["--rows", str(rows), "--clusters", "1", "--hours", "24"]
+        run_measured([str(_HERE / "make_log.py"), *size, "--output", str(folder)])
+    measured = bench.evaluated("a day of 200 million lookups", _MASTER, folder / "lookups", seeds=1, memory=True)
+    what = "a day of one cluster with 200 million lookups, four policies: the largest process of a task, peak memory"
+    note = f"whole process {measured.seconds:.0f} s, while its memory is looked at"
+    yield Figure(what, measured.largest_bytes / _GIB, "GiB", 2.0, note=note)
 
 
 def _sixteen(bench: _Bench) -> Iterator[Figure]:
@@ -238,7 +283,7 @@ def _start(bench: _Bench) -> Iterator[Figure]:
     starts = measure_starts(_HERE / "evaluation-4.toml", log / "lookups", bench.folder / "cache", _MASTER, _ROUNDS)
     with_, without = min(starts.with_archive), min(starts.without)
     note = f"{with_:.2f} s and {without:.2f} s, the fastest of {_ROUNDS} in turns"
-    what = "from the command to the first replayed row, with the archive of classes / without"
+    what = "from the command to the end of a short replay, with the archive of classes / without"
     yield Figure(what, starts.ratio, "", 0.6, note=note)
 
 
@@ -344,6 +389,8 @@ _PARTS: Mapping[str, Callable[[_Bench], Iterator[Figure]]] = {
     "rival": _rival,
     "four": _four,
     "replicates": _replicates,
+    "cores": _cores,
+    "large": _large,
     "sixteen": _sixteen,
     "doubling": _doubling,
     "small": _small,

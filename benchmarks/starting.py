@@ -1,7 +1,7 @@
-"""From the command to the first replayed row: an evaluation on Spark with the archive of Spark's classes and without.
+"""From the command to the first replayed rows: an evaluation on Spark with the archive of Spark's classes and without.
 
-The log is small, so that what is timed is Python, Java and Spark getting ready. Both ways in turns; the archive is made
-before, in a cache of the benchmark's own.
+The log is small and replayed once, so that what is timed, up to the first score, is Python, Java and Spark getting
+ready. Both ways in turns; the archive is made before, in a cache of the benchmark's own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaluating import evaluate_command, table_variables
+from evaluating import evaluate_command, seeds_variable, table_variables
 
 from lookup.replay.class_archive import SWITCH
 
@@ -23,7 +23,7 @@ __all__ = ["Starts", "measure_starts"]
 
 @dataclass(frozen=True)
 class Starts:
-    """Seconds from the command to its stage of replaying, in order of the rounds."""
+    """Seconds from the command to the end of its replay, in order of the rounds."""
 
     with_archive: list[float]
     without: list[float]
@@ -40,7 +40,7 @@ def measure_starts(config: Path, lookups: Path, cache: Path, master: str, rounds
     Args:
         cache: folder that stands for the user's cache.
     """
-    variables = {**os.environ, "XDG_CACHE_HOME": str(cache), **table_variables(config, lookups)}
+    variables = {**os.environ, "XDG_CACHE_HOME": str(cache), **table_variables(config, lookups), **seeds_variable(1)}
     making = [sys.executable, "-m", "lookup.replay.class_archiving"]
     subprocess.run(making, env=variables, check=True, stderr=subprocess.DEVNULL)
     starts = Starts([], [])
@@ -51,7 +51,7 @@ def measure_starts(config: Path, lookups: Path, cache: Path, master: str, rounds
 
 
 def _seconds(config: Path, lookups: Path, variables: dict[str, str], master: str) -> float:
-    """Return the seconds from the command to its stage of replaying, and end it."""
+    """Return the seconds from the command to the end of its replay, and end it."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         command = [sys.executable, *evaluate_command(config, lookups, Path(folder) / "out", master)]
         begin = time.perf_counter()
@@ -59,8 +59,8 @@ def _seconds(config: Path, lookups: Path, variables: dict[str, str], master: str
             command, env=variables, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         ) as process:
             lines = iter(process.stderr or ())
-            if not any("replaying" in line for line in lines):
-                raise SystemExit(f"{' '.join(command)} ended with {process.wait()} before it replayed")
+            if not any("scoring" in line for line in lines):
+                raise SystemExit(f"{' '.join(command)} ended with {process.wait()} before it had replayed")
             seconds = time.perf_counter() - begin
             process.terminate()
             process.communicate()

@@ -138,9 +138,9 @@ def _namespace(cluster: int, number: int) -> str:
     return f"lookup-{os.getpid()}-{cluster}-{number}"
 
 
-def _bridge(cluster: int) -> str:
+def _bridge(cluster: int, pid: int | None = None) -> str:
     # Linux allows 15 characters.
-    return f"lkp{os.getpid() % 1_000_000}-{cluster}"
+    return f"lkp{(pid or os.getpid()) % 1_000_000}-{cluster}"
 
 
 def _ip(*words: str) -> bool:
@@ -151,6 +151,7 @@ def _network(cluster: int, workers: int) -> str | None:
     """Connect a network namespace for each worker to this one; return our address, None if that is not allowed."""
     if sys.platform != "linux" or os.geteuid() != 0 or not all(map(shutil.which, ("ip", "unshare"))):
         return None
+    _remove_left_behind()
     subnet, bridge = f"10.213.{(os.getpid() + cluster) % 250}", _bridge(cluster)
     done = [_ip("link", "add", bridge, "type", "bridge")]
     done += [_ip("addr", "add", f"{subnet}.1/24", "dev", bridge), _ip("link", "set", bridge, "up")]
@@ -169,6 +170,17 @@ def _network(cluster: int, workers: int) -> str | None:
         return f"{subnet}.1"
     _remove_network(cluster, workers)
     return None
+
+
+def _remove_left_behind() -> None:
+    """Remove the networks of test runs that were killed, and could not remove them themselves."""
+    listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=False).stdout
+    # Each line may have a number behind the name.
+    for name in [line.split()[0] for line in listed.splitlines() if line.startswith("lookup-")]:
+        pid, cluster = name.split("-")[1:3]
+        if not Path("/proc", pid).exists():
+            _ip("netns", "del", name)
+            _ip("link", "del", _bridge(int(cluster), int(pid)))
 
 
 def _remove_network(cluster: int, workers: int) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.replay.division import Costs, divide
+from lookup.replay.division import Costs, divide, end_of
 
 
 @given(
@@ -79,6 +80,18 @@ def test_short_runs_fill_the_cores_that_long_ones_leave() -> None:
     tasks = divide([10], Costs(1.5, [4.0, 4.0, 1.0, 1.0]), [1, 2], cores=4)
 
     assert sorted([policy >= 2 for policy, _ in task.runs] for task in tasks) == [[False, True]] * 4
+
+
+@pytest.mark.parametrize("cores", [2, 8, 16])
+def test_cores_end_together_also_where_estimates_are_wrong(cores: int) -> None:
+    """Three clusters, sixteen policies, of which any one may take twice as long as estimated."""
+    sizes, costs = [10, 10, 10], Costs(1.5, [4.0 if number % 4 == 3 else 1.0 for number in range(16)])
+    tasks = divide(sizes, costs, range(1, 8), cores=cores)
+
+    for policy in range(16):
+        truth = costs.slower(policy)
+        work = sum(sizes[task.cluster] * truth.of_task(task.runs) for task in tasks)
+        assert end_of(tasks, sizes, truth, cores=cores) <= 1.1 * work / cores
 
 
 @given(

@@ -248,6 +248,32 @@ def test_python_that_workers_lack_is_named(cluster: Standalone, sample: Path, tm
     assert "Traceback" not in done.stderr
 
 
+#: An interpreter that says it is of another version, to whom a worker runs in it.
+_OTHER = """#!/bin/sh
+PYTHONPATH="{wheels}:$PYTHONPATH" exec {interpreter} -S -c '
+import runpy, sys
+sys.version_info = (3, 99, 0, "final", 0)
+sys.argv[:] = sys.argv[2:]
+runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+' "$@"
+"""
+
+
+def test_another_python_on_workers_is_named(cluster: Standalone, sample: Path, tmp_path: Path) -> None:
+    """Workers and driver have to have the same minor version; the sentence says which both have."""
+    program = tmp_path / "python"
+    program.write_text(_OTHER.format(wheels=cluster.folder / "wheels", interpreter=sys.executable))
+    program.chmod(0o755)
+    variables = {**cluster.variables(), "PYSPARK_PYTHON": str(program)}
+
+    done = lookup(*evaluation(sample, tmp_path / "out"), "--master", cluster.master, variables=variables)
+
+    assert done.returncode == 2
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    assert f"workers have Python 3.99, and here it is {here}; both must have the same" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
 def test_worker_is_waited_for_and_then_given_up(alone: Standalone, sample: Path, tmp_path: Path) -> None:
     """Without a worker a sentence comes after 15 s, and the end after `--wait`, with exit code 2 and no output."""
     output = tmp_path / "out"
