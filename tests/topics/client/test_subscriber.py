@@ -11,7 +11,7 @@ from lookup.model.catalog import Equals
 from lookup.topics.client import Listed, Poll, ServerFeatures, Subscribe, Subscriber, TopicSet
 from lookup.topics.listing import topics_hash
 from lookup.topics.rules import Pace
-from lookup.topics.watching import Snapshot, WatchRequest
+from lookup.topics.watching import Snapshot, Update, WatchRequest
 from tests.topics.shelf import topic
 
 _PROD = (Equals("env", "prod"),)
@@ -73,6 +73,39 @@ def test_unchanged_is_not_believed_where_no_hash_was_sent() -> None:
 
     assert isinstance(again, Poll)
     assert again.topics_hash is None
+
+
+@pytest.mark.parametrize("names", [(), ("a",), ("a", "b")])
+def test_an_update_removes_first_and_adds_then(names: tuple[str, ...]) -> None:
+    """A topic in both lists is in the list afterwards, so that the client's hash is the one of the update."""
+    client = _client(TopicSet(pattern=".*"), ServerFeatures(watchers=True))
+    (request,) = client.take()
+    assert isinstance(request, WatchRequest)
+    before, after = tuple(map(topic, names)), tuple(map(topic, ("a", "b")))
+    client.received(Snapshot(request.request_id, request.watcher_id, before, topics_hash(before)), 0)
+    client.take()
+    client.received(Update(request.watcher_id, after, after, topics_hash(after)), 0)
+
+    assert client.listed == client.topics == set(after)
+    assert [action.topic for action in client.take() if isinstance(action, Subscribe)] == list(after)
+
+
+def test_a_prefix_of_the_hash_does_not_mean_unchanged() -> None:
+    """The answer to a poll counts as unchanged for the hash that was sent, whole; else the list is asked for anew."""
+    client = _client(TopicSet(pattern=".*"), poll_us=10, retry_us=1)
+    (poll,) = client.take()
+    assert isinstance(poll, Poll)
+    client.answered(Listed(poll.request_id, [topic("a")], topics_hash([topic("a")]), filtered=True), 0)
+    client.tick(10)
+    again = client.take()[-1]
+    assert isinstance(again, Poll)
+    assert again.topics_hash == topics_hash([topic("a")])
+    client.answered(Listed(again.request_id, [], again.topics_hash[:-1], filtered=True, changed=False), 10)
+    client.tick(11)
+    (anew,) = client.take()
+
+    assert isinstance(anew, Poll)
+    assert anew.topics_hash is None
 
 
 @pytest.mark.parametrize("latency_us", [101, 450, 5_000])

@@ -60,6 +60,21 @@ def test_partitions_are_watched_by_name() -> None:
     assert watches.take("c") == (Update(7, (), names, topics_hash(names)),)
 
 
+@pytest.mark.parametrize("has", ["", "3", "37e5c73", "37e5c737 ", "37E5C737", "7e5c737"])
+def test_a_watch_is_unchanged_only_for_the_exact_hash(has: str) -> None:
+    """A part of the hash is another hash, and gets the whole list."""
+    catalog = shelf("a")
+    watches = TopicListService(revision=catalog.revision)
+    watches.open("c", WatchRequest(1, 7, _ALL, has))
+    watches.open("c", WatchRequest(2, 8, _ALL, topics_hash([topic("a")])))
+    carry_out(watches, catalog)
+
+    assert watches.take("c") == (
+        Snapshot(1, 7, (topic("a"),), "37e5c737"),
+        Snapshot(2, 8, (), "37e5c737", changed=False),
+    )
+
+
 def test_a_selector_is_watched_by_labels() -> None:
     """A topic joins with its label, leaves without it, and is sent once per round."""
     catalog = _catalog()
