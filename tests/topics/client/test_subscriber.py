@@ -50,7 +50,7 @@ def test_properties_are_forwarded_and_polled_with() -> None:
     client = _client(TopicSet(pattern=".*", properties={"k": "v"}), ServerFeatures(watchers=True))
     (poll,) = client.take()
 
-    assert poll == Poll(2, "t/n", "persistent", ".*", None, {"k": "v"}, None)
+    assert poll == Poll("t/n", pattern=".*", properties={"k": "v"}, request_id=2)
 
 
 def test_every_namespace_is_asked_and_none_means_its_own() -> None:
