@@ -14,7 +14,7 @@ Source: RE2's `re2/set.h`; measurements: `docs/decisions/one-way-to-ask.md`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,8 +87,11 @@ class PatternSet:
     def matching(self, topic: str) -> list[str]:
         """Return the patterns that a complete name matches, in no order."""
         bare = bare_name(topic)
-        candidates = [*self._starts.candidates(bare), *self._pieces.candidates(bare)]
-        return [*(pattern.text for pattern in candidates if pattern.fits(bare)), *self._compiled.matching(bare)]
+        candidates = self._starts.candidates(bare)
+        candidates += self._pieces.candidates(bare)
+        found = [pattern.text for pattern in candidates if pattern.fits(bare)]
+        found += self._compiled.matching(bare)
+        return found
 
 
 def _literals(bare: str) -> tuple[str, list[str]]:
@@ -142,13 +145,14 @@ class _Starts(_Literals):
 
     __slots__ = ()
 
-    def candidates(self, bare: str) -> Iterator[TopicsPattern]:
-        by_literal = self._by_literal
+    def candidates(self, bare: str) -> list[TopicsPattern]:
+        found: list[TopicsPattern] = []
         for length in self._lengths:
-            patterns = by_literal.get(bare[:length])
+            patterns = self._by_literal.get(bare[:length])
             # A length beyond the end of the name would find the literals of the name's own length again.
             if patterns is not None and length <= len(bare):
-                yield from patterns.values()
+                found += patterns.values()
+        return found
 
 
 class _Pieces(_Literals):
@@ -156,7 +160,7 @@ class _Pieces(_Literals):
 
     __slots__ = ()
 
-    def candidates(self, bare: str) -> Iterable[TopicsPattern]:
+    def candidates(self, bare: str) -> list[TopicsPattern]:
         by_literal = self._by_literal
         # Each once, though a name may hold a literal twice.
         found: dict[str, TopicsPattern] = {}
@@ -165,7 +169,7 @@ class _Pieces(_Literals):
                 patterns = by_literal.get(bare[start : start + length])
                 if patterns is not None:
                     found |= patterns
-        return found.values()
+        return [*found.values()]
 
 
 @dataclass(slots=True)
@@ -218,7 +222,10 @@ class _Compiled:
                 self.put(pattern)
 
     def matching(self, bare: str) -> list[str]:
-        return [*_asked(self._loose, bare), *(text for compiled in self._sets for text in compiled.matching(bare))]
+        found = _asked(self._loose, bare)
+        for compiled in self._sets:
+            found += compiled.matching(bare)
+        return found
 
 
 def _asked(patterns: dict[str, TopicsPattern], bare: str) -> list[str]:

@@ -25,6 +25,8 @@ __all__ = [
 ]  # fmt: skip
 
 _ALL = ".*"
+#: The commonest pattern, a beginning of names: it needs no engine.
+_BEGINNING = re.compile(r"([A-Za-z0-9_/-]+)\.\*")
 _SEPARATOR = "://"
 #: Longest first: the shorter one ends the longer one.
 _DOMAINS = ("non-persistent", "persistent")
@@ -123,6 +125,8 @@ class TopicsPattern:
         #: without its scheme, as it is compiled
         self.bare = without_pattern_scheme(text)
         self._compiled = _compiled(self.bare)
+        beginning = _BEGINNING.fullmatch(self.bare)
+        self._beginning = None if beginning is None else beginning[1]
 
     def __repr__(self) -> str:
         return f"TopicsPattern({self.text!r})"
@@ -140,6 +144,9 @@ class TopicsPattern:
 
     def fits(self, bare: str) -> bool:
         """Return whether a name matches that is without scheme and partition suffix already."""
+        if self._beginning is not None:
+            # The dot of RE2 is no line feed.
+            return bare.startswith(self._beginning) and "\n" not in bare
         return self.bare == _ALL or self._compiled.fullmatch(bare) is not None
 
 

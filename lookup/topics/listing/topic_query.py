@@ -13,6 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
@@ -26,10 +27,10 @@ __all__ = [
     "narrowed", "topics_of",
 ]  # fmt: skip
 
-#: Names that one step of a listing looks at: some ten milliseconds.
-ROWS_PER_STEP = 10_000
-#: Patterns that one step compiles, in about the same time.
-_PATTERNS_PER_STEP = 256
+#: Names that one step of a listing looks at: some ten milliseconds if each is matched against many patterns.
+ROWS_PER_STEP = 2_000
+#: Patterns that one step compiles, or lists that it completes, in about the same time.
+_QUERIES_PER_STEP = 256
 
 _Result = TypeVar("_Result")
 #: Work that holds its caller for one step at a time; its result is the generator's.
@@ -158,7 +159,12 @@ def narrowed(
         for is_open, sieve in enumerate(sieves):
             if sieve.is_used:
                 sieve.take(part if is_open else without_system_topics(part))
-    return {query: TopicList(kept) for sieve in sieves for query, kept in sieve.kept.items()}
+    lists: dict[TopicQuery, TopicList] = {}
+    for query, kept in chain.from_iterable(sieve.kept.items() for sieve in sieves):
+        lists[query] = TopicList(kept)
+        if len(lists) % _QUERIES_PER_STEP == 0:
+            yield
+    return lists
 
 
 class _Sieve:
@@ -188,7 +194,7 @@ class _Sieve:
             self._patterns = PatternSet(namespace)
             for number, text in enumerate(self._by_pattern, 1):
                 self._patterns.add(text)
-                if number % _PATTERNS_PER_STEP == 0:
+                if number % _QUERIES_PER_STEP == 0:
                     yield
 
     def take(self, names: Sequence[str]) -> None:

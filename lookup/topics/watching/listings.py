@@ -7,7 +7,7 @@ which its look-up began, and the service applies the events after it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from lookup.errors import PulsarLookupError
 from lookup.model.catalog import CatalogView, Listing
@@ -42,23 +42,38 @@ def carrying_out(
     Args:
         rows: names that one step looks at or hands over.
     """
-    begun = service.wanted()
-    groups: dict[TopicQuery, list[WantedListing]] = {}
-    for wanted in begun:
-        groups.setdefault(wanted.query.looked_up(), []).append(wanted)
+    begun: list[WantedListing] = []
+    #: what is looked up -> the listings it is for, each with the query to narrow by
+    groups: dict[TopicQuery, list[tuple[WantedListing, TopicQuery]]] = {}
     sentences = []
     try:
+        # All that are wanted now, so that they share look-ups and passes, but no more than a step's worth at once.
+        at_once = max(1, rows // _ROWS_OF_A_LIST)
+        while True:
+            wanted_now = service.wanted(at_once)
+            begun += wanted_now
+            for wanted in wanted_now:
+                groups.setdefault(wanted.query.looked_up(), []).append((wanted, wanted.query.plain()))
+            if len(wanted_now) < at_once:
+                break
+            yield
         for lookup, group in groups.items():
             # Taken before the listing: an event that comes while it is made must not count as seen by it.
             revision = catalog.revision
             try:
-                lists = yield from _lists(catalog, lister, lookup, {wanted.query.plain() for wanted in group}, rows)
+                lists = yield from _lists(catalog, lister, lookup, {query for _, query in group}, rows)
             except PulsarLookupError as error:
-                for wanted in group:
+                for wanted, _ in group:
                     service.failed(wanted.ticket, str(error))
                 sentences.append(str(error))
-            else:
-                yield from _handing_over(service, group, lists, revision, rows)
+                continue
+            handed = 0
+            for wanted, query in group:
+                if handed >= rows:
+                    yield
+                    handed = 0
+                service.listed(wanted.ticket, Listing(lists[query]), revision=revision)
+                handed += len(lists[query]) + _ROWS_OF_A_LIST
     finally:
         # Whatever is raised, no listing stays under way: one that has come to its end is not ended twice.
         for wanted in begun:
@@ -67,27 +82,10 @@ def carrying_out(
 
 
 def _lists(
-    catalog: CatalogView, lister: TopicLister | None, lookup: TopicQuery, queries: set[TopicQuery], rows: int
+    catalog: CatalogView, lister: TopicLister | None, lookup: TopicQuery, queries: Collection[TopicQuery], rows: int
 ) -> Steps[Mapping[TopicQuery, TopicList]]:
     if lister is None:
         return (yield from narrowed(queries, look_up(catalog, lookup), rows=rows))
     names: Sequence[str] = yield from lister.fetching(lookup, rows=rows)
     # A lister cannot widen a client's query: what it shows is narrowed as in any listing.
     return (yield from lister.narrowed(lookup, queries, names, rows=rows))
-
-
-def _handing_over(
-    service: TopicListService,
-    group: Sequence[WantedListing],
-    lists: Mapping[TopicQuery, TopicList],
-    revision: int,
-    rows: int,
-) -> Steps[None]:
-    handed = 0
-    for wanted in group:
-        if handed >= rows:
-            yield
-            handed = 0
-        topics = lists[wanted.query.plain()]
-        service.listed(wanted.ticket, Listing(topics), revision=revision)
-        handed += len(topics) + _ROWS_OF_A_LIST

@@ -215,16 +215,20 @@ class TopicListService:
             topics.want(revision)
             self._note(topics)
 
-    def wanted(self) -> tuple[WantedListing, ...]:
-        """Return the listings to begin now; each is returned once and must come to an end."""
+    def wanted(self, limit: int | None = None) -> tuple[WantedListing, ...]:
+        """Return the listings to begin now; each is returned once and must come to an end.
+
+        Args:
+            limit: how many; the rest is wanted still.
+        """
         begun = []
-        for topics in self._to_list:
+        for topics in tuple(islice(self._to_list, limit)):
+            del self._to_list[topics]
             if topics.wants_listing:
                 ticket = next(self._tickets)
                 topics.begin_listing(ticket)
                 self._listings[ticket] = topics
                 begun.append(WantedListing(ticket, topics.query))
-        self._to_list.clear()
         return tuple(begun)
 
     def listed(self, ticket: int, listing: Listing, *, revision: int | None = None) -> None:
