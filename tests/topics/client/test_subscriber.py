@@ -90,6 +90,20 @@ def test_an_update_removes_first_and_adds_then(names: tuple[str, ...]) -> None:
     assert [action.topic for action in client.take() if isinstance(action, Subscribe)] == list(after)
 
 
+def test_topics_of_other_namespaces_and_of_pulsar_are_never_subscribed_to() -> None:
+    """A faulty server may name them in any message; the list is asked for again, since its hash cannot be right."""
+    client = _client(TopicSet(pattern=".*"), ServerFeatures(watchers=True, reconcile=True), retry_us=1)
+    (request,) = client.take()
+    assert isinstance(request, WatchRequest)
+    wrong = (topic("a", "t/m"), topic("__change_events"), topic("a"))
+    client.received(Snapshot(request.request_id, request.watcher_id, wrong, topics_hash(wrong)), 0)
+    wrong = (topic("b", "t/m"), topic("b", domain="non-persistent"), topic("b"))
+    client.received(Update(request.watcher_id, (), wrong, topics_hash(wrong)), 0)
+
+    assert [action.topic for action in client.take() if isinstance(action, Subscribe)] == [topic("a"), topic("b")]
+    assert client.next_us == 1
+
+
 def test_a_prefix_of_the_hash_does_not_mean_unchanged() -> None:
     """The answer to a poll counts as unchanged for the hash that was sent, whole; else the list is asked for anew."""
     client = _client(TopicSet(pattern=".*"), poll_us=10, retry_us=1)
