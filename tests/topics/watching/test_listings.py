@@ -145,7 +145,7 @@ def test_a_watch_and_a_listing_share_a_look_up_that_is_under_way() -> None:
 
 
 def test_a_refresh_of_an_unchanged_list_is_not_filtered_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests for listings and watches share the list with all that is made of it, as long as its names are the same."""
+    """Listings and watches share the list with all that is made of it, as long as its names are the same."""
     catalog = shelf("a", "b")
     lister = TopicLister(Counted(), catalog)
     service = TopicListService(revision=catalog.revision)
