@@ -18,7 +18,6 @@ from lookup.topics.catalog.pairs import pairs_text, parse_keys
 from lookup.topics.listing import TopicQuery
 from lookup.topics.listing.rest import LABELS, PROPERTIES, PairKind
 from lookup.topics.listing.selectors import parse
-from lookup.topics.listing.topic_query import topics_of
 
 __all__ = ["COMMANDS", "add_list_arguments", "add_query_arguments", "run_list", "run_query"]
 
@@ -98,7 +97,7 @@ def _remove_command(flags: _Flags, *examples: tuple[str, str]) -> Command:
         if bool(keys) == arguments.all:
             arguments.parser.error("either KEY or --all must be given")
         with opened(settings_of(arguments).topics) as catalog:
-            kind.remove(catalog, name, keys, everything=arguments.all)
+            kind.remove(catalog, name, keys, arguments.all)
         note(f"removed {f'all {kind.name}' if arguments.all else ', '.join(keys)} of {name}")
         return 0
 
@@ -159,7 +158,7 @@ def run_query(arguments: argparse.Namespace) -> int:
     namespaces = dict.fromkeys(map(checked_namespace, arguments.namespace or [settings.namespace]))
     queries = [TopicQuery(namespace, arguments.mode, selector=selector) for namespace in namespaces]
     with opened(settings) as catalog:
-        names = sorted(name for query in queries for name in topics_of(catalog, query))
+        names = sorted(name for query in queries for name in query.narrow(catalog.selected(query.namespace, selector)))
     print_names(names, arguments.format)
     return 0
 
