@@ -6,55 +6,49 @@ Both kinds of pairs have the commands `set`, `get` and `remove`; labels can be l
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any
 
 from lookup.commands.options import Command, Parser, add_format
 from lookup.commands.streams import note, print_json, stdout
 from lookup.commands.topics import add_catalog, add_mode, opened, pairs_of, print_names, settings_of, topic
-from lookup.model.catalog import TopicEntry
-from lookup.topics.catalog import Catalog
-from lookup.topics.catalog.naming import checked_namespace, schemes_of
+from lookup.topics.catalog.naming import checked_namespace
 from lookup.topics.catalog.pairs import pairs_text, parse_keys
-from lookup.topics.listing.selectors import parse, selected_in
+from lookup.topics.listing import TopicQuery
+from lookup.topics.listing.rest import LABELS, PROPERTIES, PairKind
+from lookup.topics.listing.selectors import parse
 
 __all__ = ["COMMANDS", "add_list_arguments", "add_query_arguments", "run_list", "run_query"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
-    """Labels or properties: their name, their flags, and the methods of a catalog that read and write them."""
+class _Flags:
+    """The flags that take the same as the arguments, with their metavar and help: of `set` and of `remove`."""
 
-    #: "labels" or "properties"
-    name: str
-    #: the flag that takes the same as the arguments, with its metavar and help; for `set` and for `remove`
+    kind: PairKind
     set_flags: tuple[str, ...]
     set_help: Mapping[str, Any]
     remove_flags: tuple[str, ...]
     remove_help: Mapping[str, Any]
-    read: Callable[[TopicEntry], Mapping[str, str]]
-    write: Callable[[Catalog, str, Mapping[str, str]], None]
-    #: takes catalog, topic and keys, and `everything` by name
-    remove: Callable[..., None]
 
 
-def _set_command(kind: _Kind, *examples: tuple[str, str]) -> Command:
+def _set_command(flags: _Flags, *examples: tuple[str, str]) -> Command:
     """Return the command `set`, which merges new pairs into those of a topic."""
+    kind = flags.kind
 
     def add_arguments(parser: Parser) -> None:
         help_text = f"name; a partitioned topic's partitions get the {kind.name} as well"
         parser.need("topic", nargs="?", metavar="TOPIC", help=help_text)
         parser.add_argument("pairs", nargs="*", metavar="KEY=VALUE", help=f"{kind.name}, KEY=VALUE or KEY:VALUE")
-        parser.add_argument(*kind.set_flags, dest="again", action="append", default=[], **kind.set_help)
+        parser.add_argument(*flags.set_flags, dest="again", action="append", default=[], **flags.set_help)
         add_catalog(parser)
 
     def run(arguments: argparse.Namespace) -> int:
         name, pairs = topic(arguments.topic), pairs_of([*arguments.pairs, *arguments.again])
         # Either form will do: arguments, or the flag of PIP-451 or pulsar-admin.
         if not pairs:
-            arguments.parser.error(f"KEY=VALUE or {kind.set_flags[0]} must be given")
+            arguments.parser.error(f"KEY=VALUE or {flags.set_flags[0]} must be given")
         with opened(settings_of(arguments).topics) as catalog:
             kind.write(catalog, name, pairs)
         note(f"{name} has the {kind.name} {pairs_text(pairs)}")
@@ -64,7 +58,7 @@ def _set_command(kind: _Kind, *examples: tuple[str, str]) -> Command:
     return Command(f"topics {kind.name} set", summary, examples, add_arguments, run)
 
 
-def _get_command(kind: _Kind, *examples: tuple[str, str]) -> Command:
+def _get_command(kind: PairKind, *examples: tuple[str, str]) -> Command:
     """Return the command `get`."""
 
     def add_arguments(parser: Parser) -> None:
@@ -85,13 +79,14 @@ def _get_command(kind: _Kind, *examples: tuple[str, str]) -> Command:
     return Command(f"topics {kind.name} get", f"print a topic's {kind.name}", examples, add_arguments, run)
 
 
-def _remove_command(kind: _Kind, *examples: tuple[str, str]) -> Command:
+def _remove_command(flags: _Flags, *examples: tuple[str, str]) -> Command:
     """Return the command `remove`, for some keys or all."""
+    kind = flags.kind
 
     def add_arguments(parser: Parser) -> None:
         parser.need("topic", nargs="?", metavar="TOPIC", help="name of a topic")
         parser.add_argument("keys", nargs="*", metavar="KEY", help=f"keys of the {kind.name} to remove")
-        parser.add_argument(*kind.remove_flags, dest="again", action="append", default=[], **kind.remove_help)
+        parser.add_argument(*flags.remove_flags, dest="again", action="append", default=[], **flags.remove_help)
         parser.add_argument("--all", action="store_true", help=f"remove all {kind.name}")
         add_catalog(parser)
 
@@ -102,7 +97,7 @@ def _remove_command(kind: _Kind, *examples: tuple[str, str]) -> Command:
         if bool(keys) == arguments.all:
             arguments.parser.error("either KEY or --all must be given")
         with opened(settings_of(arguments).topics) as catalog:
-            kind.remove(catalog, name, keys, everything=arguments.all)
+            kind.remove(catalog, name, keys, arguments.all)
         note(f"removed {f'all {kind.name}' if arguments.all else ', '.join(keys)} of {name}")
         return 0
 
@@ -159,32 +154,28 @@ def run_query(arguments: argparse.Namespace) -> int:
     """
     # Parsed before the catalog is opened: a selector that is wrong is wrong for any catalog.
     settings, selector = settings_of(arguments).topics, parse(arguments.selector)
-    namespaces, schemes = [checked_namespace(text) for text in arguments.namespace], schemes_of(arguments.mode)
+    # Each is asked once; PIP-451: no namespace means one's own.
+    namespaces = dict.fromkeys(map(checked_namespace, arguments.namespace or [settings.namespace]))
+    queries = [TopicQuery(namespace, arguments.mode, selector=selector) for namespace in namespaces]
     with opened(settings) as catalog:
-        names = selected_in(catalog, selector, namespaces, own=settings.namespace)
-    print_names([name for name in names if name.startswith(schemes)], arguments.format)
+        names = sorted(name for query in queries for name in query.narrow(catalog.selected(query.namespace, selector)))
+    print_names(names, arguments.format)
     return 0
 
 
-_LABELS = _Kind(
-    "labels",
+_LABELS = _Flags(
+    LABELS,
     set_flags=("--labels",),
     set_help={"metavar": "PAIRS", "help": "the same, as in k1=v1,k2=v2"},
     remove_flags=("--labels",),
     remove_help={"metavar": "KEYS", "help": "the same, as in key1,key2"},
-    read=attrgetter("labels"),
-    write=Catalog.set_labels,
-    remove=Catalog.remove_labels,
 )
-_PROPERTIES = _Kind(
-    "properties",
+_PROPERTIES = _Flags(
+    PROPERTIES,
     set_flags=("-p", "--property"),
     set_help={"metavar": "KEY=VALUE", "help": "the same; repeatable"},
     remove_flags=("-k", "--key"),
     remove_help={"metavar": "KEY", "help": "the same; repeatable"},
-    read=attrgetter("properties"),
-    write=Catalog.set_properties,
-    remove=Catalog.remove_properties,
 )
 
 #: In the order of the help.
@@ -194,7 +185,7 @@ COMMANDS = (
         ("lookup topics labels set orders env=prod tier=gold", "two labels; others stay"),
         ("lookup topics labels set orders --labels env=prod,tier=gold", "as Pulsar's PIP-451 writes it"),
     ),
-    _get_command(_LABELS, ("lookup topics labels get orders --format json", "as a JSON object")),
+    _get_command(LABELS, ("lookup topics labels get orders --format json", "as a JSON object")),
     _remove_command(
         _LABELS,
         ("lookup topics labels remove orders tier", "one label"),
@@ -221,6 +212,6 @@ COMMANDS = (
         _PROPERTIES,
         ("lookup topics properties set orders -p team=billing -p stage=raw", "two properties; others stay"),
     ),
-    _get_command(_PROPERTIES, ("lookup topics properties get orders --format json", "as a JSON object")),
+    _get_command(PROPERTIES, ("lookup topics properties get orders --format json", "as a JSON object")),
     _remove_command(_PROPERTIES, ("lookup topics properties remove orders -k stage", "one property")),
 )

@@ -32,7 +32,7 @@ from lookup.settings import TopicsFile, TopicsSection, load_topics
 from lookup.topics.catalog import Catalog, SqliteStorage
 from lookup.topics.catalog.naming import MODES, checked_name, checked_namespace, namespace_of
 from lookup.topics.catalog.pairs import parse_each
-from lookup.topics.listing import ListRequest, TopicLister, topics_hash
+from lookup.topics.listing import ListRequest, TopicLister
 from lookup.topics.listing.listers import interests_of
 from lookup.topics.listing.selectors import parse
 from lookup.topics.rules import rules_of
@@ -196,6 +196,7 @@ def run_list(arguments: argparse.Namespace) -> int:
         checked_namespace(arguments.namespace),
         arguments.mode,
         pattern=arguments.pattern,
+        selector=() if arguments.labels is None else parse(arguments.labels),
         properties=pairs_of(arguments.properties),
         include_system=arguments.include_system,
     )
@@ -203,21 +204,16 @@ def run_list(arguments: argparse.Namespace) -> int:
     # no client that would apply it.
     if request.pattern and not settings.topics.pattern_filtering:
         raise SettingsError("--pattern: patterns are switched off by topics.pattern_filtering = false")
-    selector = None if arguments.labels is None else parse(arguments.labels)
     lister = lister_of(settings, arguments.plugin_file, request.properties)
     with opened(settings.topics) as catalog, TopicLister(lister, catalog, rules_of(settings.topics).listing) as at_work:
         answer = at_work.answer(request)
         if request.pattern and not answer.filtered:
             length = len(request.pattern)
             raise SettingsError(f"--pattern: it has {length} characters, more than topics.pattern_max_length permits")
-        names = list(answer.topics)
-        if selector is not None:
-            selected = set(catalog.selected(request.namespace, selector))
-            names = [name for name in names if name in selected]
     if arguments.format == "json":
-        print_json({"topics": names, "hash": topics_hash(names)})
+        print_json({"topics": list(answer.topics), "hash": answer.topics_hash})
     else:
-        print_names(names, "text")
+        print_names(answer.topics, "text")
     return 0
 
 
