@@ -22,7 +22,7 @@ from lookup.commands.options import (
     whole,
 )
 from lookup.commands.streams import note, print_json, stdout, warn
-from lookup.engine.build import PartBuilder
+from lookup.engine.build import build_lister
 from lookup.engine.plugins import load_plugins
 from lookup.errors import ArgumentError, NotFoundError, SettingsError
 from lookup.hooks import Lister
@@ -151,10 +151,8 @@ def lister_of(settings: TopicsFile, plugin_files: Sequence[str], properties: Map
         SettingsError: for a lister that is not registered, or whose parameters are wrong.
         ContractError: for one whose interests are no kinds of events.
     """
-    builder = PartBuilder(load_plugins([*settings.plugin_files, *plugin_files]))
-    lister: Lister | None = builder.part("listers", settings.topics.lister, "topics.lister")
-    if lister is None or builder.problems:
-        raise SettingsError(builder.problems)
+    registry = load_plugins([*settings.plugin_files, *plugin_files])
+    lister = build_lister(registry, settings.topics.lister, "topics.lister")
     # Asked for in any case: a lister that breaks its contract is refused before a catalog is opened.
     interests = interests_of(lister)
     if properties and "properties" not in interests:
