@@ -13,9 +13,9 @@ from typing import Any
 
 from lookup.commands.options import Command, Parser, add_format
 from lookup.commands.streams import note, print_json, stdout
-from lookup.commands.topics import add_catalog, add_mode, opened, pairs_of, print_names, settings_of, topic
+from lookup.commands.topic_server import Topics
+from lookup.commands.topics import add_catalog, add_mode, asked, pairs_of, print_names, settings_of, topic
 from lookup.model.catalog import TopicEntry
-from lookup.topics.catalog import Catalog
 from lookup.topics.catalog.naming import checked_namespace, schemes_of
 from lookup.topics.catalog.pairs import pairs_text, parse_keys
 from lookup.topics.listing.selectors import parse, selected_in
@@ -35,9 +35,9 @@ class _Kind:
     remove_flags: tuple[str, ...]
     remove_help: Mapping[str, Any]
     read: Callable[[TopicEntry], Mapping[str, str]]
-    write: Callable[[Catalog, str, Mapping[str, str]], None]
-    #: takes catalog, topic and keys, and `everything` by name
-    remove: Callable[..., None]
+    write: Callable[[Topics, str, Mapping[str, str]], None]
+    #: takes topics, name and keys, and whether all are meant
+    remove: Callable[[Topics, str, list[str], bool], None]
 
 
 def _set_command(kind: _Kind, *examples: tuple[str, str]) -> Command:
@@ -48,14 +48,14 @@ def _set_command(kind: _Kind, *examples: tuple[str, str]) -> Command:
         parser.need("topic", nargs="?", metavar="TOPIC", help=help_text)
         parser.add_argument("pairs", nargs="*", metavar="KEY=VALUE", help=f"{kind.name}, KEY=VALUE or KEY:VALUE")
         parser.add_argument(*kind.set_flags, dest="again", action="append", default=[], **kind.set_help)
-        add_catalog(parser)
+        add_catalog(parser, server=True)
 
     def run(arguments: argparse.Namespace) -> int:
         name, pairs = topic(arguments.topic), pairs_of([*arguments.pairs, *arguments.again])
         # Either form will do: arguments, or the flag of PIP-451 or pulsar-admin.
         if not pairs:
             arguments.parser.error(f"KEY=VALUE or {kind.set_flags[0]} must be given")
-        with opened(settings_of(arguments).topics) as catalog:
+        with asked(arguments) as catalog:
             kind.write(catalog, name, pairs)
         note(f"{name} has the {kind.name} {pairs_text(pairs)}")
         return 0
@@ -69,11 +69,11 @@ def _get_command(kind: _Kind, *examples: tuple[str, str]) -> Command:
 
     def add_arguments(parser: Parser) -> None:
         parser.need("topic", nargs="?", metavar="TOPIC", help="name of a topic or partition")
-        add_catalog(parser)
+        add_catalog(parser, server=True)
         add_format(parser, "text", "json")
 
     def run(arguments: argparse.Namespace) -> int:
-        with opened(settings_of(arguments).topics) as catalog:
+        with asked(arguments) as catalog:
             # A partitioned topic means all its partitions, which have the same pairs.
             pairs = kind.read(catalog.meant_by(topic(arguments.topic))[0])
         if arguments.format == "json":
@@ -93,7 +93,7 @@ def _remove_command(kind: _Kind, *examples: tuple[str, str]) -> Command:
         parser.add_argument("keys", nargs="*", metavar="KEY", help=f"keys of the {kind.name} to remove")
         parser.add_argument(*kind.remove_flags, dest="again", action="append", default=[], **kind.remove_help)
         parser.add_argument("--all", action="store_true", help=f"remove all {kind.name}")
-        add_catalog(parser)
+        add_catalog(parser, server=True)
 
     def run(arguments: argparse.Namespace) -> int:
         name = topic(arguments.topic)
@@ -101,8 +101,8 @@ def _remove_command(kind: _Kind, *examples: tuple[str, str]) -> Command:
         # Neither would remove nothing, both leave it open what is meant.
         if bool(keys) == arguments.all:
             arguments.parser.error("either KEY or --all must be given")
-        with opened(settings_of(arguments).topics) as catalog:
-            kind.remove(catalog, name, keys, everything=arguments.all)
+        with asked(arguments) as catalog:
+            kind.remove(catalog, name, keys, arguments.all)
         note(f"removed {f'all {kind.name}' if arguments.all else ', '.join(keys)} of {name}")
         return 0
 
@@ -113,7 +113,7 @@ def _remove_command(kind: _Kind, *examples: tuple[str, str]) -> Command:
 def add_list_arguments(parser: Parser) -> None:
     """Add the flags of `lookup topics labels list`."""
     parser.need("namespace", nargs="?", metavar="NAMESPACE", help="tenant/namespace")
-    add_catalog(parser)
+    add_catalog(parser, server=True)
     add_format(parser, "text", "json")
 
 
@@ -124,7 +124,7 @@ def run_list(arguments: argparse.Namespace) -> int:
         InvalidNameError, ArgumentError: for a namespace that is malformed.
         InputError: if the catalog does not exist.
     """
-    with opened(settings_of(arguments).topics) as catalog:
+    with asked(arguments) as catalog:
         labels = catalog.labels_in(checked_namespace(arguments.namespace))
     if arguments.format == "json":
         print_json({key: list(values) for key, values in labels.items()})
@@ -146,7 +146,7 @@ def add_query_arguments(parser: Parser) -> None:
         help="where to look; repeatable; default: topics.namespace, one's own",
     )
     add_mode(parser)
-    add_catalog(parser)
+    add_catalog(parser, server=True)
     add_format(parser, "text", "json")
 
 
@@ -160,7 +160,7 @@ def run_query(arguments: argparse.Namespace) -> int:
     # Parsed before the catalog is opened: a selector that is wrong is wrong for any catalog.
     settings, selector = settings_of(arguments).topics, parse(arguments.selector)
     namespaces, schemes = [checked_namespace(text) for text in arguments.namespace], schemes_of(arguments.mode)
-    with opened(settings) as catalog:
+    with asked(arguments) as catalog:
         names = selected_in(catalog, selector, namespaces, own=settings.namespace)
     print_names([name for name in names if name.startswith(schemes)], arguments.format)
     return 0
@@ -173,8 +173,8 @@ _LABELS = _Kind(
     remove_flags=("--labels",),
     remove_help={"metavar": "KEYS", "help": "the same, as in key1,key2"},
     read=attrgetter("labels"),
-    write=Catalog.set_labels,
-    remove=Catalog.remove_labels,
+    write=lambda topics, name, pairs: topics.set_labels(name, pairs),
+    remove=lambda topics, name, keys, everything: topics.remove_labels(name, keys, everything=everything),
 )
 _PROPERTIES = _Kind(
     "properties",
@@ -183,8 +183,8 @@ _PROPERTIES = _Kind(
     remove_flags=("-k", "--key"),
     remove_help={"metavar": "KEY", "help": "the same; repeatable"},
     read=attrgetter("properties"),
-    write=Catalog.set_properties,
-    remove=Catalog.remove_properties,
+    write=lambda topics, name, pairs: topics.set_properties(name, pairs),
+    remove=lambda topics, name, keys, everything: topics.remove_properties(name, keys, everything=everything),
 )
 
 #: In the order of the help.

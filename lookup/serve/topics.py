@@ -163,17 +163,20 @@ class ServedTopics:
 
     def _list(self, request: ListRequest, selector: Selector | None) -> str:
         self._catalog.refresh()
-        answer = self._lister.answer(request)
+        answer = self._lister.answer(request if selector is None else replace(request, topics_hash=None))
         topics, hashed = answer.topics, answer.topics_hash
         if selector is not None:
             selected = set(self._catalog.selected(request.namespace, selector))
             topics = tuple(name for name in topics if name in selected)
             hashed = topics_hash(topics)
+            topics = () if hashed == request.topics_hash else topics
         content = {
             "topics": topics,
             "topicsHash": hashed,
-            "filtered": answer.filtered or selector is not None,
-            "changed": answer.changed,
+            # Whether every filter was applied; a selector always is.
+            "filtered": selector is not None if request.pattern is None else answer.filtered,
+            "changed": hashed != request.topics_hash,
+            "readsProperties": "properties" in self._lister.interests,
         }
         return json.dumps(content, ensure_ascii=False)
 

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 from lookup.errors import ArgumentError
-from lookup.model.catalog import CatalogView, Equals, Exists, In, Selector, Term
+from lookup.model.catalog import Equals, Exists, In, Selector, Term
 from lookup.model.quoting import forbidden_character, shown, unseen
 from lookup.topics.catalog.naming import without_system_topics
 from lookup.topics.catalog.pairs import LABEL_KEY_SIGNS, LABEL_SIGNS, MAX_LENGTH, MAX_PAIRS
 
-__all__ = ["MAX_SELECTOR_LENGTH", "parse", "selected_in"]
+__all__ = ["MAX_SELECTOR_LENGTH", "Selectable", "parse", "selected_in"]
 
 #: Characters of a selector: as many conditions as a topic may have labels, each with the longest key and value.
 MAX_SELECTOR_LENGTH = MAX_PAIRS * 2 * (MAX_LENGTH + 1)
@@ -46,7 +47,14 @@ def parse(text: str) -> Selector:
     return terms
 
 
-def selected_in(catalog: CatalogView, selector: Selector, namespaces: Sequence[str], *, own: str) -> Sequence[str]:
+class Selectable(Protocol):
+    """Anything that selects topics by labels: a catalog, or a server that has one."""
+
+    def selected(self, namespace: str, selector: Selector) -> Sequence[str]:
+        """Return the topics that a selector selects, persistent and non-persistent, sorted."""
+
+
+def selected_in(catalog: Selectable, selector: Selector, namespaces: Sequence[str], *, own: str) -> Sequence[str]:
     """Return the users' topics that a selector selects in each of several namespaces, sorted.
 
     Args:

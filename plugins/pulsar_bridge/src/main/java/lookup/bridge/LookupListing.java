@@ -5,11 +5,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.pulsar.broker.PulsarResourcesExtended;
 import org.apache.pulsar.broker.PulsarServerException;
 import org.apache.pulsar.broker.PulsarService;
 import org.apache.pulsar.common.api.proto.CommandGetTopicsOfNamespace.Mode;
 import org.apache.pulsar.common.naming.NamespaceName;
+import org.apache.pulsar.common.util.FutureUtil;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -23,6 +25,7 @@ public class LookupListing implements PulsarResourcesExtended {
 
     private PulsarService pulsar;
     private DecisionServer server;
+    private final AtomicBoolean isFailing = new AtomicBoolean();
 
     /** Read the settings; one that is missing or wrong keeps the broker from starting, with a sentence in its log. */
     @Override
@@ -54,6 +57,12 @@ public class LookupListing implements PulsarResourcesExtended {
             case PERSISTENT -> List.of(persistent);
             case NON_PERSISTENT -> List.of(other);
             case ALL -> List.of(persistent, other);
+        }).whenComplete((topics, failure) -> {
+            // The broker logs that a request failed and not why; clients ask again and again, so only the first is logged.
+            if (isFailing.getAndSet(failure != null) != (failure != null)) {
+                LOG.warn("Lists of topics by properties {}", failure == null ? "are answered again"
+                        : "fail: " + FutureUtil.unwrapCompletionException(failure).getMessage());
+            }
         });
     }
 
