@@ -112,6 +112,10 @@ COMMAND = Command(
     examples=(
         ("lookup serve --config serving.toml", "until Ctrl-C; SIGHUP loads the settings again"),
         ("lookup serve --config serving.toml --port 0 --set serving.flush_s=1", "on a free port, which the log names"),
+        (
+            "lookup serve --config serving.toml --set topics.catalog=topics.db --set topics.lister=indexed",
+            "lists topics as well, out of this catalog and by this lister",
+        ),
     ),
     add_arguments=add_arguments,
     run=run,

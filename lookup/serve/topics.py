@@ -24,6 +24,7 @@ from lookup.settings import CollectSection, ServingFile
 from lookup.topics.catalog import Catalog, SqliteStorage
 from lookup.topics.catalog.naming import namespace_of, without_partition
 from lookup.topics.listing import ListRequest, TopicLister, topics_hash
+from lookup.topics.listing.listers import interests_of
 from lookup.topics.listing.rest import (
     GetLabels,
     GetProperties,
@@ -90,6 +91,8 @@ class ServedTopics:
         except PluginError as error:
             raise SettingsError(str(error)) from None
         self._part = build_lister(registry, settings.topics.lister, "topics.lister")
+        if "properties" not in interests_of(self._part):
+            report(f"warning: lister {self._part.name!r} does not look at properties and lists every topic")
         self._thread = ThreadPoolExecutor(1, "catalog")
         self._catalog: Catalog
         self._lister: TopicLister
