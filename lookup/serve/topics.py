@@ -216,15 +216,16 @@ class ServedTopics:
         """Look at all namespaces again and again, and report what stops it; return at once if there is no cluster."""
         while self._source is not None and self._collect is not None:
             trouble: str | None = None
+            listed: set[str] = set()
+            namespaces: list[str] = []
             try:
-                listed = await asyncio.to_thread(self._source.namespaces)
-                # One that is not listed any more is looked at as well: the cluster itself says that it is gone.
-                namespaces = dict.fromkeys([*listed, *await self._run(self._known)])
+                listed = set(await asyncio.to_thread(self._source.namespaces))
+                namespaces = sorted(listed.union(await self._run(self._known)))
             except (OSError, ValueError, PulsarLookupError) as error:
-                trouble, namespaces = f"namespaces: {error}", {}
+                trouble = f"namespaces: {error}"
             for namespace in namespaces:
                 try:
-                    await self._look(namespace)
+                    await self._look(namespace, is_listed=namespace in listed)
                 except NotFoundError:
                     continue
                 except PulsarLookupError as error:
@@ -246,11 +247,14 @@ class ServedTopics:
             reason = self.trouble or "the cluster answers slowly"
             raise StateError(f"the topics of {namespace} were read {age_s:.0f} s ago, not since: {reason}")
 
-    async def _look(self, namespace: str) -> None:
+    async def _look(self, namespace: str, *, is_listed: bool = True) -> None:
         """Read the topics of a namespace, and bring the catalog up to date.
 
+        Args:
+            is_listed: whether the cluster has named the namespace, as far as is known.
+
         Raises:
-            NotFoundError: if there is no such namespace; the catalog then has none of its topics.
+            NotFoundError: if there is no such namespace.
             StateError: if the cluster cannot be read; the catalog stays as it is.
             InputError: if the catalog cannot be written.
         """
@@ -263,8 +267,10 @@ class ServedTopics:
             except (OSError, ValueError) as error:
                 if not isinstance(error, urllib.error.HTTPError) or error.code != 404:
                     raise StateError(f"the topics of {namespace} cannot be read: {error}") from None
-                await self._run(self._take, namespace, None)
                 self._looked.pop(namespace, None)
+                # With its topics go their labels: a cluster that does not name the namespace either has said it twice.
+                if not is_listed:
+                    await self._run(self._take, namespace, None)
                 raise NotFoundError(f"there is no namespace {shown(namespace)}") from None
             await self._run(self._take, namespace, topics)
             self._looked[namespace] = began

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import signal
 import urllib.error
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -253,6 +254,20 @@ def test_part_of_a_list_is_an_error(
         with pytest.raises(RuntimeError, match="has only a part of the topics"):
             consumer(team="x")
         assert own.topics() == "a b"
+
+
+def test_server_that_hangs_is_an_error(listing: Cluster, serving: Serving, namespace: str) -> None:
+    """It is one after `lookupListingTimeoutMillis`; the list is there again when the server goes on."""
+    with serving() as server:
+        _set(server, f"{namespace}/a/properties", {"team": "x"})
+        server.process.send_signal(signal.SIGSTOP)
+
+        with pytest.raises(urllib.error.HTTPError) as failed:
+            listing.admin("GET", f"persistent/{namespace}", properties="team=x")
+
+        assert failed.value.code == HTTPStatus.INTERNAL_SERVER_ERROR
+        server.process.send_signal(signal.SIGCONT)
+        assert listing.admin("GET", f"persistent/{namespace}", properties="team=x") == [f"persistent://{namespace}/a"]
 
 
 def test_list_without_properties_is_pulsars_own(listing: Cluster, serving: Serving, namespace: str) -> None:

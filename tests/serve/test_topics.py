@@ -194,10 +194,10 @@ def test_catalog_follows_the_cluster(server: Server, cluster: RestCluster) -> No
     awaited(lambda: listed(server) == "a c-partition-0 c-partition-1 d")
     assert server.ask("GET", f"/labels/{NS}") == (200, {"of": ["a", "c"]})
     assert listed(server, selector="of=c") == "c-partition-0 c-partition-1"
-    # A topic that comes back is another one.
-    cluster.topics[NS] = [f"{HERE}a", f"{HERE}b"]
-    awaited(lambda: listed(server) == "a b")
-    assert listed(server, selector="of") == "a"
+    # A topic that comes back is another one, and so is one that was made again with partitions.
+    cluster.topics[NS] = [f"{HERE}a-partition-0", f"{HERE}b", f"{HERE}c-partition-0"]
+    awaited(lambda: listed(server) == "a-partition-0 b c-partition-0")
+    assert listed(server, selector="of") == "c-partition-0"
 
 
 def test_new_names_are_known_at_once(tmp_path: Path, cluster: RestCluster) -> None:
@@ -243,6 +243,18 @@ def test_namespace_that_is_deleted_goes_with_its_topics(server: Server, cluster:
     cluster.topics[NS] = topics
     awaited(lambda: listed(server) == "a b c-partition-0")
     assert listed(server, selector="env=prod") == ""
+
+
+def test_wrong_address_takes_no_labels_away(settings: Path, cluster: RestCluster) -> None:
+    """A server that answers 404 to everything is no cluster whose namespaces were deleted."""
+    with started(settings) as server:
+        admin(server, "POST", f"topics/{NS}/a/custom-labels", {"labels": {"env": "prod"}})
+    cluster.status = 404
+    with started(settings) as server:
+        assert listed(server)[0] == 404
+        awaited(lambda: server.ask("GET", "/health")[0] == 503)
+        cluster.status = None
+        awaited(lambda: listed(server, selector="env=prod") == "a")
 
 
 def test_labels_outlive_the_server(settings: Path) -> None:
